@@ -1,0 +1,62 @@
+# The steps that check a change live in .ci/run, so that `make check` and CI are the same thing.
+
+FUZZTIME ?= 10s
+COUNT ?= 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: ## Everything CI runs; needs no database
+	@bash .ci/run
+
+.PHONY: test
+test: ## All tests
+	@bash .ci/run test
+
+.PHONY: race
+race: ## All tests under the race detector, in shuffled order (needs a C compiler)
+	@bash .ci/run race
+
+.PHONY: lint
+lint: ## Linters and format, as .golangci.yml has them
+	@bash .ci/run lint
+
+.PHONY: fmt
+fmt: ## Format the code and order its imports
+	go tool -modfile=tools/go.mod golangci-lint fmt
+
+.PHONY: fuzz
+fuzz: ## Every fuzz target for FUZZTIME each (10s)
+	@FUZZTIME=$(FUZZTIME) bash .ci/run fuzz
+
+.PHONY: bench
+bench: ## Benchmarks, COUNT times (1), kept in bin/bench.txt; BASE=FILE compares with an earlier run
+	@mkdir -p bin
+	go test -run='^$$' -bench=. -benchmem -count=$(COUNT) ./internal/... >bin/bench.txt || { cat bin/bench.txt; exit 1; }
+	go tool -modfile=tools/go.mod benchstat $(BASE) bin/bench.txt
+
+.PHONY: golden
+golden: ## Rewrite the golden files from what the code does now; read the diff before committing it
+	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool\("update"' internal cmd | sed 's|/[^/]*$$||; s|^|./|' | sort -u); \
+	if [ -z "$$dirs" ]; then echo "no golden tests found" >&2; exit 1; fi; \
+	go test -count=1 $$dirs -update
+
+.PHONY: run
+run: ## The service, on http://127.0.0.1:8080
+	go run ./cmd/bursar serve
+
+.PHONY: demo
+demo: ## The service on a throw-away directory, filled with a small marketplace
+	go run ./cmd/bursar demo
+
+.PHONY: sandbox
+sandbox: ## The gateway sandbox alone
+	go run ./cmd/bursar sandbox
+
+.PHONY: build
+build: ## The release binary, in bin/
+	@bash .ci/run build

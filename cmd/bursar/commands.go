@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"bursar/internal/config"
+)
+
+// commands is the command line.
+type commands struct {
+	config.Settings
+
+	Serve   serveCmd   `cmd:"" help:"Run the service."`
+	Demo    demoCmd    `cmd:"" help:"Run the service on throw-away data, filled with a small marketplace."`
+	Sandbox sandboxCmd `cmd:"" help:"Run the payment gateway's sandbox alone."`
+
+	User   userCmd   `cmd:"" help:"Look after users."`
+	Apikey apikeyCmd `cmd:"" help:"Look after the marketplace's service keys."`
+	Keys   keysCmd   `cmd:"" help:"Look after the key set."`
+
+	Audit   auditCmd   `cmd:"" help:"Check every balance and every invariant of the books."`
+	Backup  backupCmd  `cmd:"" help:"Copy the database while the service runs."`
+	Migrate migrateCmd `cmd:"" help:"Bring the database up to date; serve does so by itself."`
+
+	ConfigCmd configCmd  `cmd:"" name:"config" help:"Look at the settings."`
+	Version   versionCmd `cmd:"" help:"Print the version."`
+}
+
+// describe writes a flag's help with the environment variable that stands for it.
+func describe(value *kong.Value) string {
+	if value.Flag == nil || value.Flag.Group == nil {
+		return value.Help
+	}
+	variable := config.Variable(value.Name)
+	if value.Tag.Has("secret") && variable != "BURSAR_KEYS" {
+		variable += "[_FILE]"
+	}
+	return fmt.Sprintf("%s (%s)", value.Help, variable)
+}
+
+// help shows the settings with the commands that they are about. The others understand them too, but
+// need few of them.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	selected := ctx.Selected()
+	for _, flag := range ctx.Model.Flags {
+		switch {
+		case flag.Group == nil:
+		case selected == nil:
+			flag.Hidden = true
+		case !slices.Contains([]string{"serve", "demo", "check", "print"}, selected.Name):
+			flag.Hidden = flag.Group.Key != "data"
+		}
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// examples lays out lines of examples for help.
+func examples(lines ...string) string {
+	return "Examples:\n\n    " + strings.Join(lines, "\n    ")
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Help() string { return examples("bursar version") }
+
+// version is set by the linker in releases.
+var version = ""
+
+// Run prints the version, and what the program was built with and for.
+func (versionCmd) Run(e *env) error {
+	_, err := fmt.Fprintf(e.out, "bursar %s (%s, %s/%s)\n", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

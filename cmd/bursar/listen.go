@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"bursar/internal/config"
+)
+
+// listen takes an address, or a free port of the same host where that will do. It returns nil where
+// nothing is to be listened on.
+func listen(ctx context.Context, l config.Listen, variable string) (net.Listener, error) {
+	if l.Addr == "" {
+		return nil, nil //nolint:nilnil // nothing is asked for, and nothing is wrong
+	}
+	var socket net.ListenConfig
+	listener, err := socket.Listen(ctx, "tcp", l.Addr)
+	if err != nil && l.OrFree {
+		host, _, _ := net.SplitHostPort(l.Addr)
+		listener, err = socket.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("can't listen on %s (%w); if another server is running there, stop it or set %s to another address",
+			l.Addr, cause(err), variable)
+	}
+	return listener, nil
+}
+
+// cause drops what net says beside the reason: the address is told already.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// ignoreClosed forgives closing a listener that its server has closed.
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Limits of a connection. Bodies are small, and no answer takes long.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 15 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
+	// drainTimeout is how long requests under way may take when the service stops.
+	drainTimeout = 20 * time.Second
+)
+
+// serveHTTP is a stage that answers on a listener. When it is stopped it tells draining first, then
+// takes no new connections and waits for the requests under way.
+func serveHTTP(listener net.Listener, handler http.Handler, logger *slog.Logger, draining func()) stage {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug), // broken clients, mostly
+	}
+	return func(ctx context.Context) error {
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
+		select {
+		case err := <-served:
+			return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+		case <-ctx.Done():
+		}
+		draining()
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		if err := server.Shutdown(patience); err != nil {
+			return errors.Join(fmt.Errorf("requests did not end within %s: %w", drainTimeout, err), server.Close())
+		}
+		return nil
+	}
+}

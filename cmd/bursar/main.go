@@ -1,0 +1,129 @@
+// Command bursar is seller sign-in and payouts for a marketplace, in one program.
+//
+// "bursar serve" is the service. The other commands look after it, and work beside a running server
+// on the same data. Results go to standard output; the log, progress and errors go to standard error.
+// A command exits with 0 when it is done, 1 when it failed, and 2 when it was asked wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"bursar/internal/config"
+	"bursar/internal/fault"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal asks to stop, a second one ends the program
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// stdio is where a command reads and writes.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// env is what every command is given beside its own flags.
+type env struct {
+	stdio
+	settings *config.Settings
+	sources  *config.Sources
+}
+
+// config is the checked configuration, or config.Problems.
+func (e *env) config() (config.Config, error) { return e.settings.Parse(e.sources) }
+
+// run is the program: it ends when its command does, or ctx, and returns the exit code.
+func run(ctx context.Context, args, environ []string, std stdio) int {
+	var cli commands
+	e := &env{std, &cli.Settings, config.NewSources(environ)}
+	helped := false
+	parser, err := kong.New(&cli,
+		kong.Name("bursar"),
+		kong.Description("Seller sign-in and payouts for a marketplace."),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(int) { helped = true }),
+		kong.Resolvers(e.sources),
+		kong.Groups(config.Groups()),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.ValueFormatter(describe),
+		kong.Help(help),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(e),
+	)
+	if err != nil {
+		return report(std.err, err)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case helped:
+		return exitDone
+	case err != nil:
+		return report(std.err, usageError{err})
+	default:
+		return report(std.err, command.Run())
+	}
+}
+
+// usageError is an error in how the command was called.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// errReported is a failure that the command has told about already.
+var errReported = errors.New("told already")
+
+// report writes an error for people and returns the exit code.
+func report(w io.Writer, err error) int {
+	var (
+		usage    usageError
+		problems config.Problems
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &problems):
+		fmt.Fprintf(w, "bursar: %v\nRun \"bursar serve --help\" for what each one means.\n", problems)
+		return exitUsage
+	case errors.As(err, &usage):
+		fmt.Fprintf(w, "bursar: %v\nRun the command with --help for how it is used.\n", usage)
+		return exitUsage
+	default:
+		fmt.Fprintf(w, "bursar: %s\n", explain(err))
+		return exitFailed
+	}
+}
+
+// explain prefers the words of a fault, which are meant for people, and names the fields at fault.
+func explain(err error) string {
+	f := fault.From(err)
+	if f == nil {
+		return err.Error()
+	}
+	text := f.Message
+	for field, problem := range f.Details {
+		text += fmt.Sprintf("\n  %s %s", field, problem)
+	}
+	if cause := f.Unwrap(); cause != nil {
+		text += fmt.Sprintf(" (%v)", cause)
+	}
+	return text
+}

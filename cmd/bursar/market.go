@@ -1,0 +1,335 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// demoPassword is everybody's in the demo.
+const demoPassword = "monsoon-market"
+
+// marketSeller is a seller of the demo, and what is to be seen there.
+type marketSeller struct {
+	name, email, sight string
+	// sells is how many sales a usual month brings.
+	sells int
+	// account is the bank account of the first ten months, and story the one after: the sandbox goes
+	// by its last four digits.
+	account, story string
+	ifsc           string
+}
+
+var marketSellers = []marketSeller{
+	{"Asha Rao", "asha@example.com", "a year of sales and payouts; one waits for its cancel window, one was cancelled", 7, "50100234567812", "", "HDFC0000053"},
+	{"Vikram Singh", "vikram@example.com", "a payout that failed, because the bank account was closed", 5, "20304567891123", "20304567890002", "SBIN0000300"},
+	{"Meera Nair", "meera@example.com", "a payout that the bank returned after it was completed", 4, "91801004567834", "91801004560003", "UTIB0000004"},
+	{"Farhan Khan", "farhan@example.com", "a payout that the bank does not finish", 4, "00210456789145", "00210456780004", "ICIC0000021"},
+	{"Rohit Das", "rohit@example.com", "a balance below zero, after a refund of money already withdrawn", 3, "11234567891156", "", "PUNB0112300"},
+	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was not accepted", 2, "", "60123456780001", "KKBK0000958"},
+}
+
+// marketPerson is a sign-in of the demo.
+type marketPerson struct {
+	name, email, sight string
+	role               auth.Role
+}
+
+func marketPeople() []marketPerson {
+	var people []marketPerson
+	for _, s := range marketSellers {
+		people = append(people, marketPerson{s.name, s.email, s.sight, auth.Seller})
+	}
+	return append(people,
+		marketPerson{"Priya Menon", "admin@example.com", "everybody's payouts, in the history", auth.Admin},
+		marketPerson{"Kabir Gupta", "kabir@example.com", "a buyer, to whom payouts are closed", auth.Buyer})
+}
+
+// market is filled month by month under a clock of its own, so that everything is as old as it seems.
+type market struct {
+	services
+	clock    atomic.Int64 // microseconds
+	currency money.Currency
+	sellers  map[string]string // e-mail → id
+	// sent are payouts that the sandbox has, with the state that each is to come to.
+	sent map[payout.ID]payout.State
+}
+
+func (m *market) now() time.Time          { return time.UnixMicro(m.clock.Load()) }
+func (m *market) set(t time.Time)         { m.clock.Store(t.UnixMicro()) }
+func (m *market) advance(d time.Duration) { m.clock.Add(d.Microseconds()) }
+
+// The market's history: payouts are taken in payoutMonths, counted back from now, and bank accounts
+// with a story of their own come in storyMonth.
+const (
+	marketMonths = 12
+	storyMonth   = 2
+)
+
+var payoutMonths = map[int]bool{9: true, 6: true, 4: true, storyMonth: true}
+
+// fillMarket makes the people, their sales and their payouts of the year before now.
+func fillMarket(ctx context.Context, s *service, logger *slog.Logger, progress func(string, ...any)) error {
+	defer progress("")
+	m := &market{currency: s.cfg.Currency, sellers: map[string]string{}, sent: map[payout.ID]payout.State{}}
+	cfg := s.cfg
+	cfg.CancelWindow = 0 // nobody changes their mind about the past
+	var err error
+	m.services, err = newServices(parts{cfg, s.book, s.gateway, m.now, logger, func(payout.State, payout.State) {}})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	m.set(now.AddDate(-1, 0, -7))
+	progress("Inviting people")
+	if err := m.invite(ctx); err != nil {
+		return err
+	}
+	for month := marketMonths; month >= 1; month-- {
+		progress("Trading: %d of %d months", marketMonths-month+1, marketMonths)
+		m.set(now.AddDate(0, -month, 0))
+		if err := m.trade(ctx, month); err != nil {
+			return err
+		}
+	}
+	progress("Waiting for the bank")
+	if err := m.settle(ctx); err != nil {
+		return err
+	}
+	m.set(now)
+	return m.today(ctx)
+}
+
+// invite makes the users and gives the sellers their first bank accounts.
+func (m *market) invite(ctx context.Context) error {
+	for _, p := range marketPeople() {
+		m.advance(11 * time.Hour)
+		user, err := m.auth.CreateUser(ctx, auth.Registration{Name: p.name, Email: p.email, Password: demoPassword, Role: p.role})
+		if err != nil {
+			return err
+		}
+		m.sellers[p.email] = user.ID
+	}
+	for _, s := range marketSellers {
+		if err := m.auth.SetProductsListed(ctx, m.sellers[s.email], int64(3*s.sells)); err != nil {
+			return err
+		}
+	}
+	return m.openAccounts(ctx, func(s marketSeller) string { return s.account })
+}
+
+// openAccounts registers the sellers' accounts, none where the number is empty, and sees them verified.
+func (m *market) openAccounts(ctx context.Context, numberOf func(marketSeller) string) error {
+	for _, s := range marketSellers {
+		if numberOf(s) == "" {
+			continue
+		}
+		number, err := bank.ParseNumber(numberOf(s))
+		if err != nil {
+			return err
+		}
+		_, err = m.bank.Register(ctx, bank.Registration{Seller: m.sellers[s.email], Holder: s.name, Number: number, IFSC: bank.IFSC(s.ifsc)})
+		if err != nil {
+			return err
+		}
+	}
+	return m.untilDone(ctx, "bank accounts are verified", func() (bool, error) { return m.verify(ctx) })
+}
+
+// verify takes the next step for every account that is not decided on, and reports whether there is
+// none left.
+func (m *market) verify(ctx context.Context) (bool, error) {
+	done := true
+	for _, s := range marketSellers {
+		account, err := m.bank.Account(ctx, m.sellers[s.email])
+		if errors.Is(err, bank.ErrNone) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if account.Status == bank.StatusUnverified {
+			done = false
+			if err := m.bank.Step(ctx, account.ID); err != nil {
+				return false, err
+			}
+		}
+	}
+	return done, nil
+}
+
+// untilDone repeats a step while the sandbox takes its time.
+func (m *market) untilDone(ctx context.Context, what string, step func() (bool, error)) error {
+	const tries, pause = 300, 50 * time.Millisecond
+	for range tries {
+		done, err := step()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("the demo waited in vain until %s", what)
+}
+
+// trade is one month: everybody sells, the earnings are released, and payouts are taken.
+func (m *market) trade(ctx context.Context, month int) error {
+	if month == storyMonth {
+		if err := m.openAccounts(ctx, func(s marketSeller) string { return s.story }); err != nil {
+			return err
+		}
+	}
+	began := m.now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, s := range marketSellers {
+		if s.account == "" && month > storyMonth {
+			continue // not here yet
+		}
+		group.Go(func() error { return m.sell(groupCtx, s, began, rand.New(rand.NewPCG(uint64(i), uint64(month)))) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	m.set(began.AddDate(0, 0, 27))
+	if month == 1 { // the last days are still pending
+		m.set(began.AddDate(0, 1, 0))
+	}
+	for released := 1; released > 0; {
+		var err error
+		if released, err = m.sales.ReleaseDue(ctx); err != nil {
+			return err
+		}
+	}
+	if !payoutMonths[month] {
+		return nil
+	}
+	for _, s := range marketSellers {
+		if err := m.withdraw(ctx, s, month); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sell records a seller's sales of a month, of which the odd one is partly refunded.
+func (m *market) sell(ctx context.Context, s marketSeller, began time.Time, random *rand.Rand) error {
+	for i := range s.sells {
+		major := 40 * (10 + random.IntN(110)) // 400 to 5,160
+		amount, err := m.currency.Parse(fmt.Sprint(major))
+		if err != nil {
+			return err
+		}
+		id := fmt.Sprintf("order-%s-%s-%d", began.Format("0601"), m.sellers[s.email][4:], i+1)
+		at := began.Add(time.Duration(i*28*24/s.sells)*time.Hour + time.Duration(random.IntN(600))*time.Minute)
+		if _, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: m.sellers[s.email], Amount: amount, OccurredAt: at}); err != nil {
+			return err
+		}
+		if random.IntN(12) == 0 {
+			if _, _, _, err := m.sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1", Amount: amount / 2}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withdraw takes most of a seller's balance out, and hands the payout to the sandbox.
+func (m *market) withdraw(ctx context.Context, s marketSeller, month int) error {
+	seller := m.sellers[s.email]
+	summary, err := m.payouts.Summary(ctx, seller)
+	if err != nil {
+		return err
+	}
+	amount := summary.Available / 5 * 4
+	if summary.Account.Status != bank.StatusVerified || amount < m.payouts.Minimum() {
+		return nil
+	}
+	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: seller, Amount: amount, Notes: "Takings until " + m.now().Format("2 January")})
+	if err != nil {
+		return err
+	}
+	if err := m.payouts.Step(ctx, p.ID); err != nil {
+		return err
+	}
+	m.sent[p.ID] = payout.Completed
+	if month == storyMonth {
+		m.sent[p.ID] = endOf(s.story)
+	}
+	return nil
+}
+
+// endOf is the state that a payout to an account comes to.
+func endOf(account string) payout.State {
+	ends := map[string]payout.State{"0002": payout.Failed, "0003": payout.Returned, "0004": payout.Submitted}
+	if end, ok := ends[account[max(0, len(account)-4):]]; ok {
+		return end
+	}
+	return payout.Completed
+}
+
+// settle follows every payout to its end, a few minutes after it was asked for.
+func (m *market) settle(ctx context.Context) error {
+	return m.untilDone(ctx, "payouts are settled", func() (bool, error) {
+		done := true
+		for id, end := range m.sent {
+			p, err := m.payouts.Payout(ctx, payout.Caller{Admin: true}, id)
+			if err != nil {
+				return false, err
+			}
+			if p.State == end {
+				continue
+			}
+			done = false
+			m.set(p.RequestedAt.Add(4 * time.Minute))
+			if err := m.payouts.Step(ctx, id); err != nil {
+				return false, err
+			}
+		}
+		return done, nil
+	})
+}
+
+// today takes back a sale that was withdrawn long ago, for more than is left.
+func (m *market) today(ctx context.Context) error {
+	rohit := m.sellers["rohit@example.com"]
+	summary, err := m.payouts.Summary(ctx, rohit)
+	if err != nil {
+		return err
+	}
+	id := "order-return-" + rohit[4:]
+	amount, err := m.currency.Parse("9000")
+	if err != nil {
+		return err
+	}
+	amount += summary.Available
+	if _, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: rohit, Amount: amount, OccurredAt: m.now(), AvailableAt: m.now()}); err != nil {
+		return err
+	}
+	if _, err := m.sales.ReleaseDue(ctx); err != nil {
+		return err
+	}
+	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: rohit, Amount: amount, Notes: "A big order"})
+	if err != nil {
+		return err
+	}
+	if err := m.payouts.Step(ctx, p.ID); err != nil {
+		return err
+	}
+	_, _, _, err = m.sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1"})
+	return err
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"bursar/internal/config"
+	"bursar/internal/razorpayx/sandbox"
+)
+
+// builtInSandbox is the gateway that serve brings along. Its zero value is none.
+type builtInSandbox struct {
+	run   stage
+	close func() error
+	at    string
+}
+
+// newBuiltInSandbox makes the sandbox, on a listener and a file of its own, and points cfg at it as if
+// it were RazorpayX. Its credentials are made of the key set: they must be the same after a restart,
+// and nobody needs to know them.
+func newBuiltInSandbox(ctx context.Context, cfg *config.Config, b *book, logger *slog.Logger) (*builtInSandbox, error) {
+	if cfg.Gateway != config.Sandbox {
+		wait := func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}
+		return &builtInSandbox{run: wait, close: func() error { return nil }}, nil
+	}
+	listener, err := listen(ctx, cfg.Sandbox, "BURSAR_SANDBOX_ADDR (--sandbox-addr)")
+	if err != nil {
+		return nil, err
+	}
+	secret := hex.EncodeToString(b.keys.RefreshMAC([]byte("built-in sandbox")))
+	cfg.RazorpayX = config.RazorpayX{
+		BaseURL: addressOf(listener) + "/v1",
+		KeyID:   sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
+		WebhookSecrets: []string{secret},
+	}
+	box, err := sandbox.New(sandbox.Options{
+		Path:  filepath.Join(cfg.DataDir, "sandbox.db"),
+		KeyID: sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
+		WebhookURL: "http://" + cfg.Addr.Addr + "/api/gateway/webhooks/razorpayx", WebhookSecret: secret,
+		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return &builtInSandbox{
+		run:   beside(box.Run, serveHTTP(listener, box.Handler(), logger, func() {})),
+		close: func() error { return errors.Join(ignoreClosed(listener.Close()), box.Close()) },
+		at:    addressOf(listener),
+	}, nil
+}
+
+const (
+	sandboxKeyID   = "rzp_test_sandbox"
+	sandboxAccount = "2323230041626905"
+)
+
+type sandboxCmd struct {
+	File          string `placeholder:"PATH" help:"File of its records; a temporary one that is removed unless set."`
+	WebhookURL    string `name:"webhook-url" placeholder:"URL" help:"Where events go; nowhere unless set."`
+	WebhookSecret string `default:"sandbox-webhook-secret" help:"What events are signed with."`
+}
+
+func (sandboxCmd) Help() string {
+	return "An HTTP server that speaks RazorpayX's API and moves no money. The last four digits of a bank account's number choose what happens to its payouts; " +
+		"http://ADDRESS/control/moves lists all that moved.\n\n" +
+		examples("bursar sandbox", "bursar sandbox --addr 127.0.0.1:9000 --webhook-url http://127.0.0.1:8080/api/gateway/webhooks/razorpayx")
+}
+
+// Run serves the sandbox until a signal comes.
+func (c sandboxCmd) Run(ctx context.Context, e *env) error {
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	logger, err := newLogger(cfg, e.err)
+	if err != nil {
+		return err
+	}
+	keyID := cmp.Or(e.settings.RazorpayXKeyID, sandboxKeyID)
+	secret := cmp.Or(e.settings.RazorpayXKeySecret, "sandbox-key-secret")
+	account := cmp.Or(e.settings.RazorpayXAccountNumber, sandboxAccount)
+	address := cfg.Sandbox
+	if !cfg.Addr.OrFree { // somebody asked for it
+		address = cfg.Addr
+	}
+	listener, err := listen(ctx, address, "BURSAR_SANDBOX_ADDR (--sandbox-addr)")
+	if err != nil {
+		return err
+	}
+	box, err := sandbox.New(sandbox.Options{
+		Path: c.File, KeyID: keyID, KeySecret: secret, AccountNumber: account,
+		WebhookURL: c.WebhookURL, WebhookSecret: c.WebhookSecret,
+		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	fmt.Fprintf(e.out, "The sandbox is ready. Point a client of RazorpayX at it:\n")
+	fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_BASE_URL=%s/v1\n", addressOf(listener))
+	fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_KEY_ID=%s\n", keyID)
+	if e.settings.RazorpayXKeySecret == "" {
+		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_KEY_SECRET=%s\n", secret)
+	}
+	if e.settings.RazorpayXAccountNumber == "" {
+		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_ACCOUNT_NUMBER=%s\n", account)
+	}
+	fmt.Fprintf(e.out, "All money that moved: %s/control/moves\n", addressOf(listener))
+	return errors.Join(runStages(ctx, box.Run, serveHTTP(listener, box.Handler(), logger, func() {})), box.Close())
+}

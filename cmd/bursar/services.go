@@ -1,0 +1,92 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
+	"bursar/internal/config"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/sale"
+)
+
+// parts is what services are made of.
+type parts struct {
+	cfg     config.Config
+	book    *book
+	gateway *razorpayx.Client
+	now     func() time.Time
+	logger  *slog.Logger
+	moved   func(from, to payout.State)
+}
+
+// services are the domains at work.
+type services struct {
+	auth    *auth.Service
+	bank    *bank.Service
+	sales   *sale.Service
+	payouts *payout.Service
+}
+
+func newServices(p parts) (services, error) {
+	users, err := newAuth(p.cfg, p.book, p.now, p.logger)
+	if err != nil {
+		return services{}, err
+	}
+	accounts, err := bank.New(bank.Options{
+		Store: p.book.db.Bank(), Sealer: p.book.keys,
+		Registrar: p.gateway, Verifier: verifier(p.cfg, p.gateway), Directory: ifsc.Directory{},
+		Now: p.now, Logger: p.logger,
+	})
+	if err != nil {
+		return services{}, err
+	}
+	sales, err := sale.New(sale.Options{Store: p.book.db.Sales(), Now: p.now, Hold: p.cfg.EarningsHold, Zone: p.cfg.Zone})
+	if err != nil {
+		return services{}, err
+	}
+	payouts, err := payout.New(payout.Options{
+		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts,
+		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
+		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
+		CancelWindow: p.cfg.CancelWindow, Zone: p.cfg.Zone,
+		Now: p.now, Logger: p.logger, Moved: p.moved,
+	})
+	return services{users, accounts, sales, payouts}, err
+}
+
+// newAuth makes the service that knows users.
+func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*auth.Service, error) {
+	return auth.New(auth.Options{
+		Store: b.db.Auth(), Keys: b.keys, Now: now, Logger: logger,
+		Issuer:            cfg.Origin(),
+		RefreshGrace:      cfg.RefreshReuseGrace,
+		Throttle:          cfg.LoginThrottle,
+		PasswordBlocklist: cfg.PasswordBlocklist,
+	})
+}
+
+// verifier is who looks at new bank accounts: RazorpayX does so on some of its accounts only.
+func verifier(cfg config.Config, gateway *razorpayx.Client) bank.Verifier {
+	if cfg.BankVerifier == config.ByHand {
+		return bank.ManualVerifier{}
+	}
+	return gateway
+}
+
+// newGateway makes the client of RazorpayX, or of the sandbox in its place.
+func newGateway(cfg config.Config) (*razorpayx.Client, error) {
+	return razorpayx.New(razorpayx.Options{
+		BaseURL: cfg.RazorpayX.BaseURL,
+		KeyID:   cfg.RazorpayX.KeyID, KeySecret: cfg.RazorpayX.KeySecret,
+		AccountNumber: cfg.RazorpayX.AccountNumber,
+		Currency:      cfg.Currency,
+		Rate:          rate.Limit(cfg.GatewayRate),
+		Now:           time.Now,
+	})
+}

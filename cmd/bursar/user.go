@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+type userCmd struct {
+	Create userCreateCmd `cmd:"" help:"Make a user of any role. It is the only way to an admin."`
+}
+
+type userCreateCmd struct {
+	Name          string `required:"" help:"The user's name, 2 to 50 characters."`
+	Email         string `required:"" help:"The e-mail address to sign in with."`
+	Role          string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
+	PasswordStdin bool   `help:"Read the password from standard input, one line."`
+}
+
+func (userCreateCmd) Help() string {
+	return "Prints the user as JSON. It works beside a running server.\n\n" + examples(
+		`printf '%s\n' "$PASSWORD" | bursar user create --name "Asha Rao" --email asha@example.com --role admin --password-stdin`)
+}
+
+// Run makes the user and prints it.
+func (c userCreateCmd) Run(ctx context.Context, e *env) error {
+	if !c.PasswordStdin {
+		return usageError{errors.New("a password is needed, and a command line is no place for one: add --password-stdin and give it as one line of standard input")}
+	}
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	password, err := readLine(e.in)
+	if err != nil {
+		return err
+	}
+	book, err := openBook(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer book.Close()
+	users, err := newAuth(cfg, book, time.Now, quiet())
+	if err != nil {
+		return err
+	}
+	user, err := users.CreateUser(ctx, auth.Registration{Name: c.Name, Email: c.Email, Password: password, Role: auth.Role(c.Role)})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(e.out).Encode(struct {
+		ID    string    `json:"id"`
+		Name  string    `json:"name"`
+		Email string    `json:"email"`
+		Role  auth.Role `json:"role"`
+	}{user.ID, user.Name, user.Email, user.Role})
+}
+
+// readLine reads one line, without its end.
+func readLine(r io.Reader) (string, error) {
+	const most = 4096 // more than any password may have
+	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	if line == "" {
+		return "", usageError{errors.New("standard input holds no password; give it as one line")}
+	}
+	return line, nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bursar/internal/config"
+	"bursar/internal/telemetry"
+	"bursar/internal/work"
+)
+
+// How long loops rest when nothing is due. Looking costs one indexed read.
+const (
+	lookEvery    = 250 * time.Millisecond
+	releaseEvery = 500 * time.Millisecond
+	sweepEvery   = time.Hour
+)
+
+// Steps that run at once. The real gateway bounds its clients' rate, not their number; a few workers
+// keep that rate busy.
+const (
+	sandboxWorkers = 16
+	gatewayWorkers = 6
+	bankWorkers    = 4
+)
+
+// newWork is the stage of all that happens by itself.
+func newWork(cfg config.Config, s services, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+	payoutWorkers := gatewayWorkers
+	if cfg.Gateway == config.Sandbox {
+		payoutWorkers = sandboxWorkers
+	}
+	loop := func(name string, every time.Duration, workers int, take take) stage {
+		l := work.Loop{
+			Name: name, Every: every, Workers: workers, Take: toTheEnd(take),
+			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
+		}
+		return l.Run
+	}
+	return beside(
+		loop("payouts", lookEvery, payoutWorkers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
+		loop("bank_accounts", lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
+		loop("sales", releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
+		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
+		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
+	)
+}
+
+// take is how a loop finds what is due.
+type take = func(ctx context.Context, limit int) ([]work.Step, error)
+
+// stepTimeout bounds a step; the gateway's client gives up on each call well before.
+const stepTimeout = time.Minute
+
+// toTheEnd lets a step that has begun come to its end when the service stops: cutting off a transfer
+// that is being sent would leave its outcome unknown for no reason.
+func toTheEnd(t take) take {
+	return func(ctx context.Context, limit int) ([]work.Step, error) {
+		steps, err := t(ctx, limit)
+		for i, step := range steps {
+			steps[i] = func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+				defer cancel()
+				return step(ctx)
+			}
+		}
+		return steps, err
+	}
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+
+	"bursar/internal/auth"
+	"bursar/internal/id"
+)
+
+type accessRequest struct {
+	user      string
+	role      auth.Role
+	suspended bool
+}
+
+func (req *accessRequest) read(in *input) {
+	req.user = in.r.PathValue("userId")
+	if !id.Valid("usr_", req.user) {
+		in.refuse(auth.ErrUserNotFound)
+	}
+	req.role = auth.Role(in.text("role", checkAnyRole))
+	req.suspended = in.flag("suspended")
+}
+
+func checkAnyRole(s string) string {
+	switch auth.Role(s) {
+	case auth.Buyer, auth.Seller, auth.Admin:
+		return ""
+	default:
+		return "must be buyer, seller or admin"
+	}
+}
+
+type accessJSON struct {
+	UserID    string    `json:"userId"`
+	Role      auth.Role `json:"role"`
+	Suspended bool      `json:"suspended"`
+}
+
+func (a *api) setAccess(ctx context.Context, _ caller, req accessRequest) (reply[accessJSON], error) {
+	if err := a.o.Auth.SetAccess(ctx, req.user, req.role, req.suspended); err != nil {
+		return reply[accessJSON]{}, err
+	}
+	return reply[accessJSON]{
+		message: "The change holds from the user's next request on.",
+		data:    accessJSON{req.user, req.role, req.suspended},
+	}, nil
+}

@@ -1,0 +1,82 @@
+// Package api is the service over HTTP: the interface of openapi.yaml, and nothing that decides.
+//
+// Every route is in routes.go, and is one typed call made into a handler by handle. Bodies are read
+// strictly and all their problems reported at once (body.go, input.go); who is asking is found out
+// before anything else is read (gate.go); failures become statuses in one place (errors.go).
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/telemetry"
+)
+
+// Options are what the API is made of.
+type Options struct {
+	Auth    Auth
+	Bank    Bank
+	Sales   Sales
+	Payouts Payouts
+	// ReadWebhook checks and reads the gateway's messages.
+	ReadWebhook ReadWebhook
+
+	Currency money.Currency
+	// BaseURL is the public address. Its scheme decides the cookie's name and attributes.
+	BaseURL *url.URL
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+
+	// Ping reports whether the database answers.
+	Ping func(context.Context) error
+	// Draining reports whether the service is about to stop and wants no new requests.
+	Draining func() bool
+
+	Now     func() time.Time
+	Logger  *slog.Logger
+	Metrics *telemetry.Metrics
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.ReadWebhook == nil:
+		return errors.New("api: all services and a webhook reader are needed")
+	case o.Currency == money.Currency{}:
+		return errors.New("api: a currency is needed")
+	case o.BaseURL == nil || o.BaseURL.Host == "" || (o.BaseURL.Scheme != "http" && o.BaseURL.Scheme != "https"):
+		return errors.New("api: the base URL must be http:// or https:// and a host")
+	case o.Ping == nil || o.Draining == nil || o.Now == nil || o.Logger == nil || o.Metrics == nil:
+		return errors.New("api: probes, a clock, a logger and metrics are needed")
+	default:
+		return nil
+	}
+}
+
+// api serves requests.
+type api struct {
+	o          Options
+	mux        *http.ServeMux
+	sameOrigin *http.CrossOriginProtection
+	docs       func() (documents, error)
+}
+
+// New makes the handler of all routes. It is for the root of a server.
+func New(o Options) (http.Handler, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	a := &api{o: o, sameOrigin: http.NewCrossOriginProtection(), docs: lazyDocuments()}
+	// A proxy in front may change the Host that the browser saw.
+	if err := a.sameOrigin.AddTrustedOrigin(o.BaseURL.Scheme + "://" + o.BaseURL.Host); err != nil {
+		return nil, fmt.Errorf("api: base URL: %w", err)
+	}
+	a.mux = newMux(a, a.routes())
+	return a, nil
+}

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+)
+
+type registerRequest struct{ auth.Registration }
+
+func (req *registerRequest) read(in *input) {
+	in.missingIsInvalid = true
+	req.Name = in.text("name", auth.CheckName)
+	req.Email = in.text("email", auth.CheckEmail)
+	req.Password = in.text("password", auth.CheckPassword)
+	req.Role = auth.Buyer
+	in.optionalText("role", func(s string) string {
+		role, ok := auth.ParseRole(s)
+		if !ok || s == "" {
+			return "must be seller or buyer"
+		}
+		req.Role = role
+		return ""
+	})
+	req.Device = in.device()
+}
+
+func (in *input) device() auth.Device { return auth.Device{Address: in.api.clientAddress(in.r)} }
+
+// userJSON is a user as the interface shows it. Endpoints that leave something out leave it zero.
+type userJSON struct {
+	ID         string       `json:"id"`
+	Name       string       `json:"name"`
+	Email      string       `json:"email"`
+	Role       auth.Role    `json:"role"`
+	IsVerified bool         `json:"isVerified"`
+	CreatedAt  string       `json:"createdAt,omitempty"`
+	Profile    *profileJSON `json:"profile,omitempty"`
+	Stats      *statsJSON   `json:"stats,omitempty"`
+}
+
+type profileJSON struct {
+	Avatar  string `json:"avatar"`
+	Bio     string `json:"bio"`
+	Website string `json:"website"`
+}
+
+type statsJSON struct {
+	TotalSales     int64       `json:"totalSales"`
+	TotalEarnings  json.Number `json:"totalEarnings"`
+	ProductsListed int64       `json:"productsListed"`
+}
+
+func userOf(u auth.User) userJSON {
+	return userJSON{ID: u.ID, Name: u.Name, Email: u.Email, Role: u.Role, IsVerified: u.Verified}
+}
+
+type registeredJSON struct {
+	User         userJSON `json:"user"`
+	Token        string   `json:"token"`
+	RefreshToken string   `json:"refreshToken"`
+}
+
+func (a *api) register(ctx context.Context, _ caller, req registerRequest) (reply[registeredJSON], error) {
+	signIn, err := a.o.Auth.Register(ctx, req.Registration)
+	if err != nil {
+		return reply[registeredJSON]{}, err
+	}
+	user := userOf(signIn.User)
+	user.CreatedAt = stamp(signIn.User.CreatedAt)
+	return reply[registeredJSON]{
+		status:  http.StatusCreated,
+		message: "Welcome. Your account is ready.",
+		data:    registeredJSON{user, signIn.Token, signIn.RefreshToken},
+	}, nil
+}
+
+type loginRequest struct{ auth.Credentials }
+
+func (req *loginRequest) read(in *input) {
+	req.Email = in.text("email", checkNoControls)
+	req.Password = in.text("password", anything)
+	req.Device = in.device()
+}
+
+// checkNoControls returns what is wrong with a text of one line, or "".
+func checkNoControls(s string) string {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return "must not contain control characters"
+	}
+	return ""
+}
+
+type loggedInJSON struct {
+	User         userJSON `json:"user"`
+	Token        string   `json:"token"`
+	ExpiresIn    string   `json:"expiresIn"`
+	RefreshToken string   `json:"refreshToken"`
+}
+
+func (a *api) login(ctx context.Context, _ caller, req loginRequest) (reply[loggedInJSON], error) {
+	signIn, err := a.o.Auth.Login(ctx, req.Credentials)
+	if err != nil {
+		return reply[loggedInJSON]{}, err
+	}
+	return reply[loggedInJSON]{
+		message: "You are signed in.",
+		data:    loggedInJSON{userOf(signIn.User), signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
+	}, nil
+}
+
+type refreshRequest struct{ refreshToken string }
+
+func (req *refreshRequest) read(in *input) { req.refreshToken = in.text("refreshToken", anything) }
+
+type refreshedJSON struct {
+	Token        string `json:"token"`
+	ExpiresIn    string `json:"expiresIn"`
+	RefreshToken string `json:"refreshToken"`
+}
+
+func (a *api) refresh(ctx context.Context, _ caller, req refreshRequest) (reply[refreshedJSON], error) {
+	signIn, err := a.o.Auth.Refresh(ctx, req.refreshToken)
+	if err != nil {
+		return reply[refreshedJSON]{}, err
+	}
+	return reply[refreshedJSON]{
+		data: refreshedJSON{signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
+	}, nil
+}
+
+type meJSON struct {
+	User userJSON `json:"user"`
+}
+
+func (a *api) me(ctx context.Context, who caller, _ none) (reply[meJSON], error) {
+	u, stats, err := a.o.Auth.Me(ctx, who.Principal)
+	if err != nil {
+		return reply[meJSON]{}, err
+	}
+	user := userOf(u)
+	user.CreatedAt = stamp(u.CreatedAt)
+	user.Profile = &profileJSON{u.Profile.Avatar, u.Profile.Bio, u.Profile.Website}
+	user.Stats = &statsJSON{stats.TotalSales, a.amount(stats.TotalEarnings), stats.ProductsListed}
+	return reply[meJSON]{data: meJSON{user}}, nil
+}
+
+func (a *api) logout(ctx context.Context, who caller, _ none) (reply[none], error) {
+	if err := a.o.Auth.Logout(ctx, who.Principal); err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "You are signed out.", endCookie: who.byCookie}, nil
+}
+
+var errNoProvider = fault.New(fault.NotFound, "provider_not_configured",
+	"Sign-in through this provider is not set up here. Sign in with e-mail and password.")
+
+func (a *api) provider(context.Context, caller, none) (reply[none], error) {
+	return reply[none]{}, errNoProvider
+}

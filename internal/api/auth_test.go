@@ -1,0 +1,346 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/api"
+	"bursar/internal/auth"
+)
+
+// blank replaces what differs from run to run, so that whole bodies can be compared.
+func blank(body string) string {
+	body = regexp.MustCompile(`(usr|pyt|bka)_[0-9A-Za-z]{24}`).ReplaceAllString(body, "${1}_X")
+	body = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`).ReplaceAllString(body, "JWT")
+	body = regexp.MustCompile(`brt_[\w.-]+`).ReplaceAllString(body, "REFRESH")
+	return strings.TrimSpace(body)
+}
+
+func (a answer) wantBody(t *testing.T, want string) {
+	t.Helper()
+	if got := blank(a.body); got != want {
+		t.Errorf("body\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSignInStory(t *testing.T) {
+	h := openHouse(t)
+	registered := h.do(call{method: "POST", path: "/api/auth/register",
+		body: `{"name":"Asha <Rao> & Söhne","email":"Asha@Example.com","password":"correct horse battery","role":"seller","id":"usr_1","isVerified":true,"createdAt":1}`})
+	registered.want(t, 201).wantBody(t, `{"success":true,"message":"Welcome. Your account is ready.","data":{`+
+		`"user":{"id":"usr_X","name":"Asha <Rao> & Söhne","email":"Asha@Example.com","role":"seller","isVerified":false,"createdAt":"2026-11-20T09:30:00.123Z"},`+
+		`"token":"JWT","refreshToken":"REFRESH"}}`)
+
+	again := call{method: "POST", path: "/api/auth/register", body: `{"name":"Asha","email":"aSHA@example.COM","password":"another password"}`}
+	h.do(again).wantFailure(t, 400, "email_taken")
+
+	in := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"ASHA@example.com","password":"correct horse battery"}`}).want(t, 200)
+	in.wantBody(t, `{"success":true,"message":"You are signed in.","data":{`+
+		`"user":{"id":"usr_X","name":"Asha <Rao> & Söhne","email":"Asha@Example.com","role":"seller","isVerified":false},`+
+		`"token":"JWT","expiresIn":"7d","refreshToken":"REFRESH"}}`)
+	token := in.text(t, "data.token")
+
+	h.do(call{method: "GET", path: "/api/auth/me", token: token}).want(t, 200).wantBody(t, `{"success":true,"data":{"user":{`+
+		`"id":"usr_X","name":"Asha <Rao> & Söhne","email":"Asha@Example.com","role":"seller","isVerified":false,"createdAt":"2026-11-20T09:30:00.123Z",`+
+		`"profile":{"avatar":"","bio":"","website":""},"stats":{"totalSales":0,"totalEarnings":0,"productsListed":0}}}}`)
+
+	refreshed := h.do(call{method: "POST", path: "/api/auth/refresh", body: fmt.Sprintf(`{"refreshToken":%q}`, in.text(t, "data.refreshToken"))})
+	refreshed.want(t, 200).wantBody(t, `{"success":true,"data":{"token":"JWT","expiresIn":"7d","refreshToken":"REFRESH"}}`)
+
+	logout := call{method: "POST", path: "/api/auth/logout", token: token}
+	h.do(logout).want(t, 200).wantBody(t, `{"success":true,"message":"You are signed out."}`)
+	h.do(logout).wantFailure(t, 401, "invalid_token")
+	for name, dead := range map[string]string{"its own": token, "the refreshed": refreshed.text(t, "data.token")} {
+		t.Run(name, func(t *testing.T) {
+			h.do(call{method: "GET", path: "/api/auth/me", token: dead}).wantFailure(t, 401, "invalid_token")
+		})
+	}
+	body := fmt.Sprintf(`{"refreshToken":%q}`, refreshed.text(t, "data.refreshToken"))
+	h.do(call{method: "POST", path: "/api/auth/refresh", body: body}).wantFailure(t, 401, "invalid_refresh_token")
+}
+
+func TestRegisterRules(t *testing.T) {
+	h := openHouse(t)
+	good := map[string]string{"name": `"Asha"`, "email": `"asha@example.com"`, "password": `"12345678"`, "role": `"buyer"`}
+	tests := map[string]struct{ field, value string }{
+		"name of one":               {"name", `"A"`},
+		"name of blanks":            {"name", `"     "`},
+		"name of 51":                {"name", `"` + strings.Repeat("é", 51) + `"`},
+		"name with NUL":             {"name", `"As\u0000ha"`},
+		"name with a line break":    {"name", `"As\nha"`},
+		"empty name":                {"name", `""`},
+		"e-mail without a domain":   {"email", `"asha"`},
+		"e-mail without a dot":      {"email", `"asha@localhost"`},
+		"e-mail with a name":        {"email", `"Asha <asha@example.com>"`},
+		"e-mail with a blank":       {"email", `" asha@example.com"`},
+		"e-mail with NUL":           {"email", `"asha\u0000@example.com"`},
+		"e-mail with a line break":  {"email", `"asha@example.com\r\nBcc: x@example.com"`},
+		"empty e-mail":              {"email", `""`},
+		"long e-mail":               {"email", `"` + strings.Repeat("a", 250) + `@example.com"`},
+		"password of seven":         {"password", `"1234567"`},
+		"password of seven letters": {"password", `"ééééééé"`},
+		"password of 1025 bytes":    {"password", `"` + strings.Repeat("a", 1025) + `"`},
+		"admin":                     {"role", `"admin"`},
+		"another case":              {"role", `"Seller"`},
+		"no role":                   {"role", `""`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h.do(call{method: "POST", path: "/api/auth/register", body: with(good, test.field, test.value)}).
+				wantFailure(t, 422, "validation_failed", test.field)
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		h.do(call{method: "POST", path: "/api/auth/register", body: `{"name":"A","email":"x","role":"king"}`}).
+			wantFailure(t, 422, "validation_failed", "name", "email", "password", "role")
+	})
+	t.Run("a wrong type comes first", func(t *testing.T) {
+		h.do(call{method: "POST", path: "/api/auth/register", body: `{"name":"A","email":7}`}).
+			wantFailure(t, 400, "invalid_request", "email")
+	})
+	for name, value := range map[string]string{"absent role": ``, "null role": `,"role":null`} {
+		t.Run(name+" is buyer", func(t *testing.T) {
+			body := fmt.Sprintf(`{"name":"Jo","email":"%x@example.com","password":"%s"%s}`, name, strings.Repeat("é", 8), value)
+			a := h.do(call{method: "POST", path: "/api/auth/register", body: body}).want(t, 201)
+			if role := a.text(t, "data.user.role"); role != "buyer" {
+				t.Errorf("role %s", role)
+			}
+		})
+	}
+}
+
+// with is the good fields as a body, one of them replaced.
+func with(good map[string]string, field, value string) string {
+	var parts []string
+	for name, v := range good {
+		if name == field {
+			v = value
+		}
+		parts = append(parts, fmt.Sprintf("%q:%s", name, v))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func TestLoginFailuresAreAllAlike(t *testing.T) {
+	h := openHouse(t)
+	h.signUp("Asha", auth.Seller)
+	const want = `{"success":false,"error":"The e-mail address or the password is wrong.","code":"invalid_credentials"}`
+	for name, body := range map[string]string{
+		"wrong password":   `{"email":"asha@example.com","password":"wrong horse battery"}`,
+		"unknown user":     `{"email":"nobody@example.com","password":"correct horse battery"}`,
+		"no e-mail":        `{"email":"","password":"correct horse battery"}`,
+		"no password":      `{"email":"asha@example.com","password":""}`,
+		"endless password": `{"email":"asha@example.com","password":"` + strings.Repeat("x", 5000) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := h.do(call{method: "POST", path: "/api/auth/login", body: body}).want(t, 401)
+			a.wantBody(t, want)
+			if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
+				t.Errorf("WWW-Authenticate %q", got)
+			}
+		})
+	}
+}
+
+func TestAuthorizationHeader(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha", auth.Seller)
+	accepted := map[string]string{
+		"as it is":       "Bearer " + seller.token,
+		"lower case":     "bearer " + seller.token,
+		"upper case":     "BEARER " + seller.token,
+		"several blanks": "Bearer    " + seller.token,
+	}
+	for name, header := range accepted {
+		t.Run(name, func(t *testing.T) {
+			h.do(call{method: "GET", path: "/api/auth/me", header: map[string]string{"Authorization": header}}).want(t, 200)
+		})
+	}
+	refused := map[string]string{
+		"none":           "",
+		"scheme alone":   "Bearer",
+		"empty token":    "Bearer ",
+		"no scheme":      seller.token,
+		"another scheme": "Basic " + seller.token,
+		"token scheme":   "Token " + seller.token,
+		"two tokens":     "Bearer " + seller.token + " " + seller.token,
+		"two in one":     "Bearer " + seller.token + ", Bearer " + seller.token,
+		"flipped byte":   "Bearer " + flipped(seller.token),
+		"refresh token":  "Bearer " + seller.refreshToken,
+		"service key":    "Bearer " + h.serviceKey,
+		"unsigned":       "Bearer eyJhbGciOiJub25lIn0.eyJ1c2VySWQiOiJ4In0.",
+		"very long":      "Bearer " + strings.Repeat("x", 100_000),
+	}
+	for name, header := range refused {
+		t.Run(name, func(t *testing.T) {
+			a := h.do(call{method: "GET", path: "/api/auth/me", header: map[string]string{
+				"Authorization": header, "Cookie": "bursar=" + seller.token, // a good cookie makes up for nothing
+			}})
+			a.wantFailure(t, 401, "invalid_token")
+			if got := a.header.Get("WWW-Authenticate"); got != "Bearer" {
+				t.Errorf("WWW-Authenticate %q", got)
+			}
+		})
+	}
+	t.Run("two headers", func(t *testing.T) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.server.URL+"/api/auth/me", nil)
+		must(t, err)
+		r.Header["Authorization"] = []string{"Bearer " + seller.token, "Bearer " + seller.token}
+		h.send(r, "").wantFailure(t, 401, "invalid_token")
+	})
+	t.Run("in the query", func(t *testing.T) {
+		for _, name := range []string{"token", "access_token", "Authorization"} {
+			h.do(call{method: "GET", path: "/api/auth/me?" + name + "=" + seller.token}).wantFailure(t, 401, "invalid_token")
+		}
+		if strings.Contains(h.log.String(), seller.token) {
+			t.Error("the log holds the token")
+		}
+	})
+}
+
+func flipped(token string) string {
+	b := []byte(token)
+	i := len(b) - 10
+	b[i] ^= 1
+	return string(b)
+}
+
+func TestCookie(t *testing.T) {
+	const evil = "https://evil.example"
+	h := openHouse(t)
+	seller := h.signUp("Asha", auth.Seller)
+	own := h.server.URL
+	tests := map[string]struct {
+		call
+		want int
+		code string
+	}{
+		"a read":                     {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar="+seller.token)}, 200, ""},
+		"a read from anywhere":       {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar="+seller.token, "Origin", evil, "Sec-Fetch-Site", "cross-site")}, 200, ""},
+		"a bad cookie":               {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar=x")}, 401, "invalid_token"},
+		"an empty cookie":            {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar=")}, 401, "invalid_token"},
+		"two cookies":                {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar="+seller.token+"; bursar="+seller.token)}, 401, "invalid_token"},
+		"the other cookie's name":    {call{method: "GET", path: "/api/auth/me", header: header("Cookie", "__Host-bursar="+seller.token)}, 401, "invalid_token"},
+		"a write from our page":      {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Origin", own, "Sec-Fetch-Site", "same-origin")}, 400, "invalid_request"},
+		"a write from our address":   {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Origin", "http://127.0.0.1:8080")}, 400, "invalid_request"},
+		"a write from elsewhere":     {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Origin", evil)}, 403, "cross_origin"},
+		"a write from nowhere":       {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Origin", "null")}, 403, "cross_origin"},
+		"a cross-site write":         {call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "bursar="+seller.token, "Sec-Fetch-Site", "cross-site")}, 403, "cross_origin"},
+		"a same-site write":          {call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "bursar="+seller.token, "Sec-Fetch-Site", "same-site")}, 403, "cross_origin"},
+		"a header from elsewhere":    {call{method: "POST", path: "/api/payouts/request", body: `{}`, token: seller.token, header: header("Origin", evil, "Sec-Fetch-Site", "cross-site")}, 400, "invalid_request"},
+		"a cookie for a service key": {call{method: "POST", path: "/api/marketplace/sales", body: `{}`, header: header("Cookie", "bursar="+h.serviceKey)}, 401, "invalid_service_key"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := h.do(test.call).want(t, test.want)
+			if test.code != "" && a.text(t, "code") != test.code {
+				t.Errorf("code %s, want %s", a.text(t, "code"), test.code)
+			}
+		})
+	}
+	t.Run("login sets none", func(t *testing.T) {
+		a := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`}).want(t, 200)
+		if got := a.header.Values("Set-Cookie"); len(got) > 0 {
+			t.Errorf("Set-Cookie %q", got)
+		}
+	})
+	t.Run("logout takes it away", func(t *testing.T) {
+		a := h.do(call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "bursar="+seller.token)}).want(t, 200)
+		if got := a.header.Get("Set-Cookie"); !strings.HasPrefix(got, "bursar=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax") {
+			t.Errorf("Set-Cookie %q", got)
+		}
+	})
+}
+
+func TestCookieUnderHTTPS(t *testing.T) {
+	h := openHouse(t, func(o *api.Options) { o.BaseURL.Scheme = "https" })
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar="+seller.token)}).wantFailure(t, 401, "invalid_token")
+	a := h.do(call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "__Host-bursar="+seller.token)}).want(t, 200)
+	if got := a.header.Get("Set-Cookie"); got != "__Host-bursar=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax" {
+		t.Errorf("Set-Cookie %q", got)
+	}
+}
+
+// header makes a call's headers of names and values in turn.
+func header(namesAndValues ...string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(namesAndValues); i += 2 {
+		m[namesAndValues[i]] = namesAndValues[i+1]
+	}
+	return m
+}
+
+// Who may call is decided before anything else of the request is looked at.
+func TestRoles(t *testing.T) {
+	h := openHouse(t)
+	buyer, seller, admin := h.signUp("Bo", auth.Buyer), h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
+	const id = "pyt_000000000000000000000000"
+	sellers := []call{
+		{method: "GET", path: "/api/payouts/balance"},
+		{method: "POST", path: "/api/payouts/request", body: `]`},
+		{method: "GET", path: "/api/payouts/history?page=x"},
+		{method: "GET", path: "/api/payouts/" + id},
+		{method: "GET", path: "/api/payouts/" + id + "/events"},
+		{method: "POST", path: "/api/payouts/" + id + "/cancel"},
+		{method: "GET", path: "/api/bank-account"},
+		{method: "PUT", path: "/api/bank-account", body: `]`},
+	}
+	admins := []call{
+		{method: "POST", path: "/api/admin/bank-accounts/x/verification", body: `]`},
+		{method: "POST", path: "/api/admin/users/x/access", body: `]`},
+	}
+	services := []call{
+		{method: "POST", path: "/api/marketplace/sales", body: `]`},
+		{method: "POST", path: "/api/marketplace/sales/s/refund", body: `]`},
+		{method: "PUT", path: "/api/marketplace/sellers/x", body: `]`},
+	}
+	try := func(calls []call, token string, status int, code string) {
+		t.Helper()
+		for _, c := range calls {
+			c.token = token
+			h.do(c).wantFailure(t, status, code)
+		}
+	}
+	try(append(sellers, admins...), "", 401, "invalid_token")
+	try(append(sellers, admins...), h.serviceKey, 401, "invalid_token")
+	try(sellers, buyer.token, 403, "forbidden")
+	try(admins, buyer.token, 403, "forbidden")
+	try(admins, seller.token, 403, "forbidden")
+	for _, token := range []string{"", buyer.token, seller.token, admin.token, "bsk_wrong", h.serviceKey + "x"} {
+		try(services, token, 401, "invalid_service_key")
+	}
+	for _, u := range []user{seller, admin} {
+		h.do(call{method: "GET", path: "/api/payouts/balance", token: u.token}).want(t, 200)
+	}
+}
+
+func TestServiceKeyInItsOwnHeader(t *testing.T) {
+	h := openHouse(t)
+	c := call{method: "POST", path: "/api/marketplace/sales", body: `{}`, header: header("X-Api-Key", h.serviceKey)}
+	h.do(c).wantFailure(t, 400, "invalid_request", "saleId", "sellerId", "amount")
+	c.token = "bsk_wrong" // the Authorization header goes first
+	h.do(c).wantFailure(t, 401, "invalid_service_key")
+	h.do(call{method: "GET", path: "/api/auth/me", header: header("X-Api-Key", h.serviceKey)}).wantFailure(t, 401, "invalid_token")
+}
+
+func TestTokenEndsAfterSevenDays(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha", auth.Seller)
+	me := call{method: "GET", path: "/api/auth/me", token: seller.token}
+	h.clock.advance(7*24*time.Hour - time.Minute)
+	h.do(me).want(t, 200)
+	h.clock.advance(2 * time.Minute)
+	h.do(me).wantFailure(t, 401, "invalid_token")
+}
+
+func TestProvidersAreNotConfigured(t *testing.T) {
+	h := openHouse(t)
+	for _, path := range []string{"provider-a", "provider-a/callback", "provider-b", "provider-b/callback"} {
+		h.do(call{method: "GET", path: "/api/auth/" + path}).wantFailure(t, 404, "provider_not_configured")
+	}
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+
+	"bursar/internal/bank"
+	"bursar/internal/id"
+)
+
+type bankAccountRequest struct {
+	holder string
+	number bank.Number
+	ifsc   bank.IFSC
+}
+
+func (req *bankAccountRequest) read(in *input) {
+	req.holder = in.text("accountHolder", bank.CheckHolder)
+	req.number = parsed(in, "accountNumber", bank.ParseNumber)
+	req.ifsc = parsed(in, "ifsc", bank.ParseIFSC)
+}
+
+type bankAccountJSON struct {
+	ID            bank.ID     `json:"id"`
+	AccountHolder string      `json:"accountHolder"`
+	AccountNumber string      `json:"accountNumber"`
+	IFSC          bank.IFSC   `json:"ifsc"`
+	BankName      orNull      `json:"bankName"`
+	Branch        orNull      `json:"branch"`
+	IsVerified    bool        `json:"isVerified"`
+	Status        bank.Status `json:"status"`
+	Reason        orNull      `json:"reason"`
+	CreatedAt     string      `json:"createdAt"`
+	VerifiedAt    orNull      `json:"verifiedAt"`
+}
+
+func (a *api) bankAccountOf(account bank.Account) bankAccountJSON {
+	branch, _ := a.o.Bank.Branch(account.IFSC) // an IFSC that we don't know may still be right
+	return bankAccountJSON{
+		ID:            account.ID,
+		AccountHolder: account.Holder,
+		AccountNumber: account.Masked(),
+		IFSC:          account.IFSC,
+		BankName:      orNull(branch.Bank),
+		Branch:        orNull(branch.Branch),
+		IsVerified:    account.Status == bank.StatusVerified,
+		Status:        account.Status,
+		Reason:        orNull(account.Reason),
+		CreatedAt:     stamp(account.CreatedAt),
+		VerifiedAt:    stampOrNull(account.VerifiedAt),
+	}
+}
+
+func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccountRequest) (reply[bankAccountJSON], error) {
+	account, err := a.o.Bank.Register(ctx, bank.Registration{
+		Seller: who.UserID, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
+	})
+	if err != nil {
+		return reply[bankAccountJSON]{}, err
+	}
+	return reply[bankAccountJSON]{
+		message: "The bank account is registered. It can be paid to as soon as it is verified.",
+		data:    a.bankAccountOf(account),
+	}, nil
+}
+
+func (a *api) bankAccount(ctx context.Context, who caller, _ none) (reply[bankAccountJSON], error) {
+	account, err := a.o.Bank.Account(ctx, who.UserID)
+	if err != nil {
+		return reply[bankAccountJSON]{}, err
+	}
+	return reply[bankAccountJSON]{data: a.bankAccountOf(account)}, nil
+}
+
+type resolveRequest struct {
+	account  bank.ID
+	verified bool
+	reason   string
+}
+
+const maxReasonRunes = 500
+
+func (req *resolveRequest) read(in *input) {
+	req.account = bank.ID(in.r.PathValue("accountId"))
+	if !id.Valid("bka_", string(req.account)) {
+		in.refuse(errNoBankAccount)
+	}
+	req.verified = in.flag("verified")
+	req.reason = in.optionalText("reason", checkProse(maxReasonRunes))
+}
+
+// errNoBankAccount is for an admin, who registers none.
+var errNoBankAccount = bank.ErrNone.WithMessage("No bank account has this id.")
+
+func (a *api) resolveBankAccount(ctx context.Context, _ caller, req resolveRequest) (reply[bankAccountJSON], error) {
+	account, err := a.o.Bank.Resolve(ctx, req.account, req.verified, req.reason)
+	if err != nil {
+		return reply[bankAccountJSON]{}, err
+	}
+	return reply[bankAccountJSON]{message: "The decision is recorded.", data: a.bankAccountOf(account)}, nil
+}

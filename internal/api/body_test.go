@@ -1,0 +1,226 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"bursar/internal/api"
+	"bursar/internal/auth"
+)
+
+// unreadable are bodies that are no JSON object, whatever the endpoint.
+var unreadable = map[string]string{
+	"nothing":                    ``,
+	"blanks":                     "  \n",
+	"no JSON":                    `name=Asha`,
+	"cut short":                  `{"a":1`,
+	"trailing comma":             `{"a":1,}`,
+	"single quotes":              `{'a':1}`,
+	"comment":                    `{"a":1} // one`,
+	"array":                      `[{"a":1}]`,
+	"null":                       `null`,
+	"text":                       `"a"`,
+	"number":                     `1`,
+	"second object":              `{"a":1}{"a":1}`,
+	"trailing word":              `{"a":1} x`,
+	"byte order mark":            "\ufeff{}",
+	"invalid UTF-8":              "{\"a\":\"\xff\"}",
+	"overlong UTF-8":             "{\"a\":\"\xc0\x80\"}",
+	"bare control character":     "{\"a\":\"\x01\"}",
+	"half a surrogate pair":      `{"a":"\ud800"}`,
+	"wrong half":                 `{"a":"\udc00"}`,
+	"half then text":             `{"a":"\ud83dx"}`,
+	"half a pair in a name":      `{"\ud800":1}`,
+	"repeated name":              `{"a":1,"a":2}`,
+	"repeated name, escaped":     `{"a":1,"\u0061":2}`,
+	"repeated name, same value":  `{"a":1,"b":2,"a":1}`,
+	"repeated name deeper":       `{"a":{"b":1,"b":2}}`,
+	"repeated name in a list":    `{"a":[{"b":1,"b":2}]}`,
+	"too deep":                   `{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`,
+	"far too deep":               strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000),
+	"leading zero":               `{"a":01}`,
+	"not a number":               `{"a":NaN}`,
+	"hexadecimal":                `{"a":0x10}`,
+	"plus sign":                  `{"a":+1}`,
+	"number without its decimal": `{"a":1.}`,
+}
+
+// withBody are the endpoints that read a body, and who may call them.
+func (h *house) withBody() map[string]call {
+	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
+	return map[string]call{
+		"register": {method: "POST", path: "/api/auth/register"},
+		"login":    {method: "POST", path: "/api/auth/login"},
+		"refresh":  {method: "POST", path: "/api/auth/refresh"},
+		"request":  {method: "POST", path: "/api/payouts/request", token: seller.token},
+		"bank":     {method: "PUT", path: "/api/bank-account", token: seller.token},
+		"sale":     {method: "POST", path: "/api/marketplace/sales", token: h.serviceKey},
+		"refund":   {method: "POST", path: "/api/marketplace/sales/s1/refund", token: h.serviceKey},
+		"seller":   {method: "PUT", path: "/api/marketplace/sellers/" + seller.id, token: h.serviceKey},
+		"resolve":  {method: "POST", path: "/api/admin/bank-accounts/bka_" + seller.id[4:] + "/verification", token: admin.token},
+		"access":   {method: "POST", path: "/api/admin/users/" + seller.id + "/access", token: admin.token},
+	}
+}
+
+func TestUnreadableBodies(t *testing.T) {
+	h := openHouse(t)
+	for endpoint, c := range h.withBody() {
+		for name, body := range unreadable {
+			t.Run(endpoint+"/"+name, func(t *testing.T) {
+				c.body = body
+				h.do(c).wantFailure(t, 400, "invalid_json")
+			})
+		}
+	}
+}
+
+func TestBodySize(t *testing.T) {
+	const limit = 64 << 10
+	h := openHouse(t)
+	padded := func(size int) string {
+		const empty = `{"pad":""}`
+		return `{"pad":"` + strings.Repeat("x", size-len(empty)) + `"}`
+	}
+	for endpoint, c := range h.withBody() {
+		t.Run(endpoint, func(t *testing.T) {
+			c.body = padded(limit)
+			if a := h.do(c); a.status == 413 {
+				t.Error("64 KiB are refused")
+			}
+			c.body = padded(limit + 1)
+			h.do(c).wantFailure(t, 413, "body_too_large")
+			c.body = padded(1 << 20)
+			h.do(c).wantFailure(t, 413, "body_too_large")
+		})
+	}
+}
+
+// Each field is tried with every type that is not its own, and left out, and all at once.
+func TestFieldTypesAndMissingFields(t *testing.T) {
+	h := openHouse(t)
+	const (
+		text, number, flag = "text", "number", "flag"
+	)
+	values := map[string]string{text: `"text"`, number: `7`, flag: `true`, "object": `{"a":1}`, "list": `["text"]`}
+	type fields = map[string]string
+	tests := map[string]struct{ required, optional fields }{
+		"register": {fields{"name": text, "email": text, "password": text}, fields{"role": text}},
+		"login":    {fields{"email": text, "password": text}, nil},
+		"refresh":  {fields{"refreshToken": text}, nil},
+		"request":  {fields{"amount": number}, fields{"notes": text}},
+		"bank":     {fields{"accountHolder": text, "accountNumber": text, "ifsc": text}, nil},
+		"sale":     {fields{"saleId": text, "sellerId": text, "amount": number}, fields{"occurredAt": text, "availableAt": text}},
+		"refund":   {fields{"refundId": text}, fields{"amount": number}},
+		"seller":   {fields{"productsListed": number}, nil},
+		"resolve":  {fields{"verified": flag}, fields{"reason": text}},
+		"access":   {fields{"role": text, "suspended": flag}, nil},
+	}
+	endpoints := h.withBody()
+	if len(tests) != len(endpoints) {
+		t.Fatalf("%d endpoints read a body, and %d are tried", len(endpoints), len(tests))
+	}
+	for endpoint, test := range tests {
+		c := endpoints[endpoint]
+		all := maps.Clone(test.required)
+		maps.Copy(all, test.optional)
+
+		t.Run(endpoint+"/missing", func(t *testing.T) {
+			status, code := 400, "invalid_request"
+			if endpoint == "register" {
+				status, code = 422, "validation_failed"
+			}
+			names := slices.Collect(maps.Keys(test.required))
+			c.body = `{}`
+			h.do(c).wantFailure(t, status, code, names...)
+			c.body = nulls(names)
+			h.do(c).wantFailure(t, status, code, names...)
+			c.body = strings.ToUpper(nulls(names)) // names count with their case
+			c.body = strings.ReplaceAll(c.body, "NULL", "1")
+			h.do(c).wantFailure(t, status, code, names...)
+		})
+		for wrong, value := range values {
+			t.Run(endpoint+"/"+wrong, func(t *testing.T) {
+				var given, want []string
+				for name, right := range all {
+					if right != wrong {
+						want = append(want, name)
+						given = append(given, fmt.Sprintf("%q:%s", name, value))
+					}
+				}
+				if len(given) == 0 {
+					t.Skip("the right type for every field")
+				}
+				if endpoint != "register" { // where a missing field is no lesser problem
+					for name, right := range test.required {
+						if right == wrong {
+							want = append(want, name)
+						}
+					}
+				}
+				c.body = "{" + strings.Join(given, ",") + "}"
+				h.do(c).wantFailure(t, 400, "invalid_request", want...)
+			})
+		}
+	}
+}
+
+func nulls(names []string) string {
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%q:null", name))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func FuzzParseObject(f *testing.F) {
+	for _, body := range unreadable {
+		if len(body) < 200 {
+			f.Add([]byte(body))
+		}
+	}
+	for _, body := range []string{
+		`{}`, `{"a":1}`, ` { "a" : [ 1 , { "b" : null } ] , "c" : "\"\\\/\u00e9" } `, `{"a":"\ud83d\ude00"}`,
+		`{"":0}`, `{"a":-1.5e+7,"b":true,"c":false}`, `{"a":{},"b":[]}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		members, err := api.ParseObject(body)
+		var standard map[string]json.RawMessage
+		standardErr := json.Unmarshal(body, &standard)
+		if err != nil {
+			return
+		}
+		if standardErr != nil || !utf8.Valid(body) {
+			t.Fatalf("accepted what encoding/json refuses: %v", standardErr)
+		}
+		if len(members) != len(standard) {
+			t.Fatalf("%d members, and encoding/json has %d", len(members), len(standard))
+		}
+		for name, value := range members {
+			if string(value) != string(standard[name]) {
+				t.Fatalf("member %q is %q, and encoding/json has %q", name, value, standard[name])
+			}
+		}
+	})
+}
+
+func TestParseObjectAcceptsAllOfJSON(t *testing.T) {
+	body := " {\t\"a\" : [1, {\"b\":null}] ,\r\n \"\\u0063\":\"\\ud83d\\ude00 \\\" } , \\\\\", \"d\":-1.5e+7 } \n"
+	want := map[string]string{"a": `[1, {"b":null}]`, "c": `"\ud83d\ude00 \" } , \\"`, "d": `-1.5e+7`}
+	got, err := api.ParseObject([]byte(body))
+	must(t, err)
+	if len(got) != len(want) {
+		t.Errorf("%d members, want %d", len(got), len(want))
+	}
+	for name, value := range want {
+		if string(got[name]) != value {
+			t.Errorf("%s is %s, want %s", name, got[name], value)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"bursar/internal/fault"
+)
+
+// statusOf is the one place where a kind of failure becomes an HTTP status.
+func statusOf(k fault.Kind) int {
+	switch k {
+	case fault.Malformed, fault.Refused:
+		return http.StatusBadRequest
+	case fault.Invalid:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.TooMany:
+		return http.StatusTooManyRequests
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+var (
+	errInternal = fault.New(0, "internal_error",
+		"Something went wrong on our side. Try again; if it stays, tell the operator this answer's X-Request-Id.")
+	errTimeout = fault.New(fault.Unavailable, "timeout",
+		"This took too long and was given up. It may have been done all the same: look before you try again, or repeat it with the same Idempotency-Key.")
+	errNoRoute = fault.New(fault.NotFound, "not_found", "There is nothing at this address. GET /docs shows what there is.")
+)
+
+// fail answers with what a caller may be told about err, and logs what they may not.
+func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
+	ctx := r.Context()
+	f := fault.From(err)
+	switch {
+	case f != nil && errors.Unwrap(f) != nil:
+		a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f))
+	case f == nil && ctx.Err() != nil: // the deadline ran out, or the client is gone and reads no answer
+		a.o.Logger.WarnContext(ctx, "request given up", "error", err, "cause", context.Cause(ctx))
+		f = errTimeout
+	case f == nil:
+		a.o.Logger.ErrorContext(ctx, "request failed", "error", err)
+		f = errInternal
+	}
+	status := statusOf(f.Kind)
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter(f.RetryAfter))
+	}
+	a.write(w, r, status, failure{Error: f.Message, Code: f.Code, Details: f.Details})
+}
+
+// retryAfter is a wait in whole seconds, never too few and never none.
+func retryAfter(wait time.Duration) string {
+	seconds := (wait + time.Second - 1) / time.Second
+	return strconv.FormatInt(int64(max(seconds, 1)), 10)
+}
+
+// notAllowed answers a method that the path does not have.
+func (a *api) notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	a.write(w, r, http.StatusMethodNotAllowed, failure{
+		Error: "This address does not take " + r.Method + ". It takes " + allow + ".",
+		Code:  "method_not_allowed",
+	})
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+	"bursar/internal/telemetry"
+)
+
+// caller is who asks, as far as the route's gate found out.
+type caller struct {
+	auth.Principal
+	// byCookie says that a cookie, not a header, proved who they are.
+	byCookie bool
+}
+
+// onPayouts is the caller as the payout service knows them.
+func (c caller) onPayouts() payout.Caller {
+	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin}
+}
+
+// gate lets a request in or says why not, before anything else of it is read.
+type gate func(*http.Request) (caller, error)
+
+var (
+	errCrossOrigin = fault.New(fault.Forbidden, "cross_origin",
+		"A request from another site may not use this sign-in. Send an Authorization header instead of the cookie.")
+	errAdminsOnly = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. It is for admins.")
+)
+
+// anyone lets everybody in.
+func (a *api) anyone(*http.Request) (caller, error) { return caller{}, nil }
+
+// signedIn lets in whoever holds a live access token, in the header or else in the cookie. A header
+// is never made up for by a cookie: who sends one means it.
+func (a *api) signedIn(r *http.Request) (caller, error) {
+	token, byCookie, err := a.accessToken(r)
+	if err != nil {
+		return caller{}, err
+	}
+	principal, err := a.o.Auth.Authenticate(r.Context(), token)
+	if err != nil {
+		return caller{}, err
+	}
+	telemetry.SetUser(r.Context(), principal.UserID)
+	return caller{Principal: principal, byCookie: byCookie}, nil
+}
+
+// payoutRole lets in sellers and admins.
+func (a *api) payoutRole(r *http.Request) (caller, error) {
+	who, err := a.signedIn(r)
+	if err == nil && !who.Role.CanUsePayouts() {
+		err = auth.ErrRole
+	}
+	return who, err
+}
+
+// admin lets in admins.
+func (a *api) admin(r *http.Request) (caller, error) {
+	who, err := a.signedIn(r)
+	if err == nil && who.Role != auth.Admin {
+		err = errAdminsOnly
+	}
+	return who, err
+}
+
+// marketplace lets in whoever holds a service key, in the Authorization header or else in X-Api-Key.
+func (a *api) marketplace(r *http.Request) (caller, error) {
+	key, given := bearer(r.Header)
+	if keys := r.Header.Values("X-Api-Key"); !given && len(keys) == 1 {
+		key = keys[0]
+	}
+	if key == "" {
+		return caller{}, auth.ErrServiceKey
+	}
+	return caller{}, a.o.Auth.AuthenticateService(r.Context(), key)
+}
+
+func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {
+	if token, given := bearer(r.Header); given {
+		if token == "" {
+			return "", false, auth.ErrToken
+		}
+		return token, false, nil
+	}
+	cookies := r.CookiesNamed(a.cookieName())
+	if len(cookies) != 1 || cookies[0].Value == "" {
+		return "", false, auth.ErrToken
+	}
+	if err := a.sameOrigin.Check(r); err != nil {
+		return "", false, errCrossOrigin
+	}
+	return cookies[0].Value, true, nil
+}
+
+// bearer takes the token from the Authorization header, and reports whether there is such a header
+// at all. The token is "" when it is not one of the Bearer scheme, or there are two headers.
+func bearer(h http.Header) (token string, given bool) {
+	values := h.Values("Authorization")
+	if len(values) != 1 {
+		return "", len(values) > 0
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", true
+	}
+	return strings.TrimLeft(token, " "), true
+}
+
+// cookieName is the sign-in cookie's. The prefix makes browsers refuse one that a sibling domain set.
+func (a *api) cookieName() string {
+	if a.https() {
+		return "__Host-bursar"
+	}
+	return "bursar"
+}
+
+func (a *api) https() bool { return a.o.BaseURL.Scheme == "https" }
+
+// cookie is the sign-in cookie; a negative age in seconds takes it away.
+func (a *api) cookie(token string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: a.cookieName(), Value: token, Path: "/", MaxAge: maxAge,
+		Secure: a.https(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// clientAddress is where a request comes from: the rightmost address of X-Forwarded-For that is not
+// a proxy of ours, and the connection's own when that is not one either. What stands further left is
+// whatever the client made up.
+func (a *api) clientAddress(r *http.Request) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	client := peer.Addr().Unmap()
+	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for len(forwarded) > 0 && a.trusts(client) {
+		last := len(forwarded) - 1
+		next, err := netip.ParseAddr(strings.TrimSpace(forwarded[last]))
+		if err != nil {
+			break
+		}
+		client, forwarded = next.Unmap(), forwarded[:last]
+	}
+	return client.WithZone("").String()
+}
+
+func (a *api) trusts(proxy netip.Addr) bool {
+	for _, prefix := range a.o.TrustedProxies {
+		if prefix.Contains(proxy) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,342 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/api"
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
+	"bursar/internal/keyset"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+	"bursar/internal/telemetry"
+)
+
+const (
+	webhookSecret = "webhook-secret-for-tests"
+	password      = "correct horse battery"
+)
+
+// clock is the house's time, which a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logBuffer is a log that a test can read while the service writes it.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// house is the whole service over real HTTP, real SQLite and the sandbox gateway.
+type house struct {
+	t       *testing.T
+	clock   *clock
+	log     *logBuffer
+	metrics *telemetry.Metrics
+	handler http.Handler
+	server  *httptest.Server
+	spec    *spec
+
+	auth    *auth.Service
+	bank    *bank.Service
+	sales   *sale.Service
+	payouts *payout.Service
+
+	serviceKey string
+	draining   bool
+	pingError  error
+}
+
+// change alters a house's options before it opens.
+type change func(*api.Options)
+
+func openHouse(t *testing.T, changes ...change) *house {
+	t.Helper()
+	h := &house{
+		t: t, log: &logBuffer{}, metrics: telemetry.NewMetrics(), spec: loadSpec(t),
+		clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)},
+	}
+	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
+	must(t, err)
+	h.openServices(logger)
+	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests")
+	must(t, err)
+
+	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
+	must(t, err)
+	o := api.Options{
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts,
+		ReadWebhook: func(header http.Header, body []byte) (api.Hint, error) {
+			hint, err := webhooks.Read(header, body)
+			return api.Hint{EventID: hint.EventID, Payout: payout.ID(hint.Reference), VerificationID: hint.ValidationID}, err
+		},
+		Currency: rupees(t),
+		BaseURL:  &url.URL{Scheme: "http", Host: "127.0.0.1:8080"},
+		Ping:     func(context.Context) error { return h.pingError },
+		Draining: func() bool { return h.draining },
+		Now:      h.clock.Now, Logger: logger, Metrics: h.metrics,
+	}
+	for _, c := range changes {
+		c(&o)
+	}
+	h.handler, err = api.New(o)
+	must(t, err)
+	h.server = httptest.NewServer(h.handler)
+	t.Cleanup(h.server.Close)
+	return h
+}
+
+func (h *house) openServices(logger *slog.Logger) {
+	t := h.t
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.OpenSQLite(t.Context(), filepath.Join(dir, "bursar.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	keys, err := keyset.Open(filepath.Join(dir, "keys.json"))
+	must(t, err)
+
+	gateway := h.openGateway(dir, logger)
+
+	h.auth, err = auth.New(auth.Options{
+		Store: db.Auth(), Keys: keys, Now: h.clock.Now, Logger: logger,
+		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true,
+	})
+	must(t, err)
+	h.bank, err = bank.New(bank.Options{
+		Store: db.Bank(), Sealer: keys, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
+	must(t, err)
+	h.payouts, err = payout.New(payout.Options{
+		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
+		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), CancelWindow: 30 * time.Second,
+		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+}
+
+func rupees(t *testing.T) money.Currency {
+	t.Helper()
+	c, err := money.ParseCurrency("INR")
+	must(t, err)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call is one request of a test.
+type call struct {
+	method string
+	path   string
+	token  string // for the Authorization header
+	body   string
+	header map[string]string
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request and checks it and its answer against the description.
+func (h *house) do(c call) answer {
+	h.t.Helper()
+	request, err := http.NewRequestWithContext(h.t.Context(), c.method, h.server.URL+c.path, strings.NewReader(c.body))
+	must(h.t, err)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range c.header {
+		request.Header.Set(name, value)
+	}
+	return h.send(request, c.body)
+}
+
+// send is do for a request that a test made by itself.
+func (h *house) send(request *http.Request, body string) answer {
+	h.t.Helper()
+	response, err := http.DefaultTransport.RoundTrip(request)
+	must(h.t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(h.t, err)
+	a := answer{response.StatusCode, response.Header, string(text)}
+	h.spec.check(h.t, request, body, a)
+	return a
+}
+
+// want fails the test unless the status is so.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// failure is the envelope of a failure.
+type failure struct {
+	Success *bool             `json:"success"`
+	Error   string            `json:"error"`
+	Code    string            `json:"code"`
+	Details map[string]string `json:"details"`
+}
+
+// wantFailure fails the test unless the answer is that failure; details are the fields it names.
+func (a answer) wantFailure(t *testing.T, status int, code string, details ...string) failure {
+	t.Helper()
+	a.want(t, status)
+	var f failure
+	must(t, json.Unmarshal([]byte(a.body), &f))
+	if f.Success == nil || *f.Success || f.Error == "" || f.Code != code {
+		t.Fatalf("answer %s, want a failure with code %s", a.body, code)
+	}
+	if len(f.Details) != len(details) {
+		t.Errorf("details %v, want exactly %v", f.Details, details)
+	}
+	for _, field := range details {
+		if f.Details[field] == "" {
+			t.Errorf("details %v say nothing about %s", f.Details, field)
+		}
+	}
+	return f
+}
+
+// read finds a part of the answer by its path, such as "data.user.id". Numbers are json.Number.
+func (a answer) read(t *testing.T, path string) any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.UseNumber()
+	var part any
+	must(t, decoder.Decode(&part))
+	for name := range strings.SplitSeq(path, ".") {
+		if list, ok := part.([]any); ok {
+			var i int
+			_, err := fmt.Sscan(name, &i)
+			must(t, err)
+			part = list[i]
+			continue
+		}
+		object, ok := part.(map[string]any)
+		if !ok {
+			t.Fatalf("%s has no %s", a.body, path)
+		}
+		value, ok := object[name]
+		if !ok {
+			t.Fatalf("%s has no %s", a.body, path)
+		}
+		part = value
+	}
+	return part
+}
+
+func (a answer) text(t *testing.T, path string) string {
+	t.Helper()
+	s, ok := a.read(t, path).(string)
+	if !ok {
+		t.Fatalf("%s of %s is no text", path, a.body)
+	}
+	return s
+}
+
+// user is somebody who is signed in.
+type user struct{ id, email, token, refreshToken string }
+
+// signUp registers somebody with a role; an admin the operator's way.
+func (h *house) signUp(name string, role auth.Role) user {
+	h.t.Helper()
+	u := user{email: strings.ToLower(name) + "@example.com"}
+	if role == auth.Admin {
+		_, err := h.auth.CreateUser(h.t.Context(), auth.Registration{Name: name, Email: u.email, Password: password, Role: role})
+		must(h.t, err)
+	} else {
+		body := fmt.Sprintf(`{"name":%q,"email":%q,"password":%q,"role":%q}`, name, u.email, password, role)
+		h.do(call{method: "POST", path: "/api/auth/register", body: body}).want(h.t, 201)
+	}
+	body := fmt.Sprintf(`{"email":%q,"password":%q}`, u.email, password)
+	in := h.do(call{method: "POST", path: "/api/auth/login", body: body}).want(h.t, 200)
+	u.id, u.token, u.refreshToken = in.text(h.t, "data.user.id"), in.text(h.t, "data.token"), in.text(h.t, "data.refreshToken")
+	return u
+}
+
+// earn records a sale of a seller, available at once.
+func (h *house) earn(seller user, saleID, amount string) {
+	h.t.Helper()
+	at := h.clock.Now().Format(time.RFC3339Nano)
+	body := fmt.Sprintf(`{"saleId":%q,"sellerId":%q,"amount":%s,"occurredAt":%q,"availableAt":%q}`, saleID, seller.id, amount, at, at)
+	h.do(call{method: "POST", path: "/api/marketplace/sales", token: h.serviceKey, body: body}).want(h.t, 201)
+	_, err := h.sales.ReleaseDue(h.t.Context())
+	must(h.t, err)
+}
+
+// withBank registers a bank account that ends in the digits, and has an admin verify it.
+func (h *house) withBank(seller user, last4 string) string {
+	h.t.Helper()
+	body := fmt.Sprintf(`{"accountHolder":"Asha Rao","accountNumber":"5010012345%s","ifsc":"HDFC0000053"}`, last4)
+	id := h.do(call{method: "PUT", path: "/api/bank-account", token: seller.token, body: body}).want(h.t, 200).text(h.t, "data.id")
+	_, err := h.bank.Resolve(h.t.Context(), bank.ID(id), true, "")
+	must(h.t, err)
+	return id
+}
+
+// request asks for a payout.
+func (h *house) request(seller user, body string) answer {
+	h.t.Helper()
+	return h.do(call{method: "POST", path: "/api/payouts/request", token: seller.token, body: body})
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"bursar/internal/id"
+	"bursar/internal/telemetry"
+)
+
+// requestTimeout bounds the work for one request; none of ours waits for anything but the database
+// and a queue of password hashes.
+const requestTimeout = 15 * time.Second
+
+// ServeHTTP does for every request what they have in common: an id, headers, a deadline, recovery, a
+// count and a line in the log.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := a.o.Now()
+	a.o.Metrics.RequestStarted()
+
+	requestID := requestID(r.Header)
+	setHeaders(w.Header(), r.URL.Path, requestID)
+	ctx := telemetry.WithRequest(r.Context(), &telemetry.Request{ID: requestID})
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r = withoutTrailingSlash(r.WithContext(ctx))
+
+	out := &response{ResponseWriter: w}
+	defer func() {
+		broken := recover()
+		if broken != nil && broken != http.ErrAbortHandler {
+			a.o.Logger.ErrorContext(ctx, "panic", "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
+			if out.status == 0 {
+				clear(out.Header())
+				setHeaders(out.Header(), r.URL.Path, requestID)
+				a.write(out, r, http.StatusInternalServerError, failure{Error: errInternal.Message, Code: errInternal.Code})
+				broken = nil
+			}
+		}
+		a.ended(r, out, start)
+		if broken != nil { // the answer was cut short, and the client must see that
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	a.dispatch(out, r)
+}
+
+// dispatch finds the route. A path that the mux would redirect to a cleaner one is nothing of ours,
+// because a redirect is no envelope and loses a body.
+func (a *api) dispatch(w http.ResponseWriter, r *http.Request) {
+	if p := r.URL.EscapedPath(); path.Clean(p) != p {
+		a.fail(w, r, errNoRoute)
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
+
+// withoutTrailingSlash takes /path/ for /path.
+func withoutTrailingSlash(r *http.Request) *http.Request {
+	if p := r.URL.Path; len(p) < 2 || !strings.HasSuffix(p, "/") {
+		return r
+	}
+	u := *r.URL
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+	r.URL = &u
+	return r
+}
+
+// ended counts an answer and logs it. Queries, headers and bodies stay out of the log: they hold
+// tokens. Reads that went well are many and tell little, so they are for debugging.
+func (a *api) ended(r *http.Request, out *response, start time.Time) {
+	took := a.o.Now().Sub(start)
+	status := out.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	a.o.Metrics.RequestDone(r.Pattern, r.Method, status, took)
+
+	level := slog.LevelInfo
+	switch {
+	case status >= http.StatusInternalServerError:
+		level = slog.LevelError
+	case status < http.StatusBadRequest && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		level = slog.LevelDebug
+	}
+	if !a.o.Logger.Enabled(r.Context(), level) {
+		return
+	}
+	a.o.Logger.LogAttrs(r.Context(), level, "request",
+		slog.String("method", r.Method),
+		slog.String("route", r.Pattern),
+		slog.String("path", shortened(r.URL.Path)),
+		slog.Int("status", status),
+		slog.Int("bytes", out.bytes),
+		slog.Duration("took", took),
+		slog.String("client", a.clientAddress(r)),
+	)
+}
+
+// shortened keeps a made-up path from filling the log.
+func shortened(p string) string {
+	const most = 120
+	if len(p) > most {
+		return strings.ToValidUTF8(p[:most], "") + "…"
+	}
+	return p
+}
+
+// requestID takes the caller's own id for a request if it is a sane one, and makes one otherwise.
+func requestID(h http.Header) string {
+	given := h.Get("X-Request-Id")
+	strange := func(c rune) bool {
+		return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '-' || c == '_' || c == '.')
+	}
+	if given == "" || len(given) > 64 || strings.ContainsFunc(given, strange) {
+		return id.Random(20)
+	}
+	return given
+}
+
+// setHeaders sets what every answer carries. An answer of ours is data: nothing in it may run, be
+// framed or be guessed to be something else. Pages loosen this for themselves.
+func setHeaders(h http.Header, path, requestID string) {
+	h.Set("X-Request-Id", requestID)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if strings.HasPrefix(path, "/api") {
+		h.Set("Cache-Control", "no-store")
+	}
+}
+
+// response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int
+}
+
+// WriteHeader passes the first final status on.
+func (o *response) WriteHeader(status int) {
+	if o.status == 0 && status >= http.StatusOK {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Write passes a part of the body on.
+func (o *response) Write(p []byte) (int, error) {
+	if o.status == 0 {
+		o.status = http.StatusOK
+	}
+	n, err := o.ResponseWriter.Write(p)
+	o.bytes += n
+	return n, err
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (o *response) Unwrap() http.ResponseWriter { return o.ResponseWriter }

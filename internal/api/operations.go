@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"bursar/internal/fault"
+)
+
+var (
+	errDraining = fault.New(fault.Unavailable, "draining", "The service is stopping. Try again in a moment.")
+	errDatabase = fault.New(fault.Unavailable, "database_unavailable", "The database does not answer. Try again in a moment.")
+)
+
+// health says that the process answers; nothing more, so that a slow database does not get it killed.
+func (a *api) health(context.Context, caller, none) (reply[none], error) {
+	return reply[none]{message: "ok"}, nil
+}
+
+// ready says whether requests may be sent here.
+func (a *api) ready(ctx context.Context, _ caller, _ none) (reply[none], error) {
+	if a.o.Draining() {
+		return reply[none]{}, errDraining
+	}
+	if err := a.o.Ping(ctx); err != nil {
+		return reply[none]{}, errDatabase.Because(err)
+	}
+	return reply[none]{message: "ready"}, nil
+}
+
+// jwks gives the public keys to whoever checks our tokens. It may be kept as briefly as a new key is
+// published before it signs.
+func (a *api) jwks(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	writeBytes(w, http.StatusOK, "application/jwk-set+json", a.o.Auth.JWKS())
+}
+
+// home sends whoever comes to the bare address to what there is to read.
+func (a *api) home(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "/docs", http.StatusFound)
+}

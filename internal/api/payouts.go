@@ -1,0 +1,313 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/id"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+type balanceJSON struct {
+	AvailableBalance json.Number        `json:"availableBalance"`
+	PendingBalance   json.Number        `json:"pendingBalance"`
+	TotalEarnings    json.Number        `json:"totalEarnings"`
+	TotalWithdrawn   json.Number        `json:"totalWithdrawn"`
+	Currency         string             `json:"currency"`
+	MinimumPayout    json.Number        `json:"minimumPayout"`
+	Earnings         earningsJSON       `json:"earnings"`
+	BankAccount      balanceAccountJSON `json:"bankAccount"`
+}
+
+type earningsJSON struct {
+	ThisMonth  json.Number `json:"thisMonth"`
+	LastMonth  json.Number `json:"lastMonth"`
+	TotalSales int64       `json:"totalSales"`
+}
+
+type balanceAccountJSON struct {
+	IsVerified    bool      `json:"isVerified"`
+	AccountNumber string    `json:"accountNumber"`
+	IFSC          bank.IFSC `json:"ifsc"`
+}
+
+func (a *api) balance(ctx context.Context, who caller, _ none) (reply[balanceJSON], error) {
+	s, err := a.o.Payouts.Summary(ctx, who.UserID)
+	if err != nil {
+		return reply[balanceJSON]{}, err
+	}
+	return reply[balanceJSON]{data: balanceJSON{
+		AvailableBalance: a.amount(s.Available),
+		PendingBalance:   a.amount(s.Pending),
+		TotalEarnings:    a.amount(s.Earned),
+		TotalWithdrawn:   a.amount(s.Withdrawn),
+		Currency:         a.o.Currency.Code(),
+		MinimumPayout:    a.amount(a.o.Payouts.Minimum()),
+		Earnings:         earningsJSON{a.amount(s.ThisMonth), a.amount(s.LastMonth), s.Counts.Sales},
+		BankAccount:      balanceAccountJSON{s.Account.Status == bank.StatusVerified, s.Account.Masked(), s.Account.IFSC},
+	}}, nil
+}
+
+type payoutRequest struct {
+	amount money.Amount
+	notes  string
+	key    string
+}
+
+const maxNotesRunes = 500
+
+func (req *payoutRequest) read(in *input) {
+	req.amount = in.amount("amount")
+	if least := in.api.o.Payouts.Minimum(); req.amount > 0 && req.amount < least {
+		in.noteInvalid("amount", "must be at least "+in.api.o.Currency.Format(least))
+	}
+	req.notes = in.optionalText("notes", checkProse(maxNotesRunes))
+	req.key = in.idempotencyKey()
+}
+
+type requestedJSON struct {
+	PayoutID         payout.ID     `json:"payoutId"`
+	Amount           json.Number   `json:"amount"`
+	Status           payout.Status `json:"status"`
+	EstimatedArrival string        `json:"estimatedArrival"`
+	AccountNumber    string        `json:"accountNumber"`
+	RequestedAt      string        `json:"requestedAt"`
+}
+
+func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
+	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
+		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key,
+	})
+	if err != nil {
+		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err
+	}
+	return reply[requestedJSON]{
+		status:  http.StatusCreated,
+		message: "Your payout is on its way.",
+		data: requestedJSON{
+			PayoutID: p.ID,
+			Amount:   a.amount(p.Amount),
+			// Every payout begins so, and a repeat gets the first answer whatever became of it since.
+			Status:           payout.StatusProcessing,
+			EstimatedArrival: stamp(p.ArriveAt),
+			AccountNumber:    bank.Mask(p.AccountLast4),
+			RequestedAt:      stamp(p.RequestedAt),
+		},
+		replayed: replayed,
+	}, nil
+}
+
+// isReplay tells a refusal that is an earlier one again from that of the key itself.
+func isReplay(replayed bool, err error) bool { return replayed && !errors.Is(err, payout.ErrKeyReused) }
+
+type historyRequest struct {
+	page   int
+	filter payout.Filter
+}
+
+// Pages of history. The last page bounds what a request can make the store skip.
+const (
+	defaultPageSize = 10
+	maxPageSize     = 50
+	maxPage         = 10_000_000
+)
+
+func (req *historyRequest) read(in *input) {
+	req.page = in.number("page", 1, maxPage)
+	req.filter.Limit = in.number("limit", defaultPageSize, maxPageSize)
+	req.filter.Offset = (req.page - 1) * req.filter.Limit
+	if s, given := in.parameter("status"); given && s != "all" {
+		req.filter.Status = payout.Status(s)
+		if !slices.Contains(payout.Statuses(), req.filter.Status) {
+			in.noteInvalid("status", "must be all, processing, completed, failed or cancelled")
+		}
+	}
+	if s, given := in.parameter("sellerId"); given {
+		req.filter.Seller = s
+		if !id.Valid("usr_", s) {
+			in.noteInvalid("sellerId", "must be a user's id, such as registration returns")
+		}
+	}
+}
+
+type historyJSON struct {
+	Payouts    []historyItemJSON `json:"payouts"`
+	Pagination paginationJSON    `json:"pagination"`
+}
+
+type historyItemJSON struct {
+	ID     payout.ID `json:"id"`
+	Seller string    `json:"sellerId,omitempty"`
+
+	Amount           json.Number   `json:"amount"`
+	Status           payout.Status `json:"status"`
+	AccountNumber    string        `json:"accountNumber"`
+	RequestedAt      string        `json:"requestedAt"`
+	CompletedAt      string        `json:"completedAt,omitempty"`
+	UTR              *orNull       `json:"utr,omitempty"`
+	EstimatedArrival string        `json:"estimatedArrival,omitempty"`
+}
+
+type paginationJSON struct {
+	CurrentPage  int   `json:"currentPage"`
+	TotalPages   int64 `json:"totalPages"`
+	TotalItems   int64 `json:"totalItems"`
+	ItemsPerPage int   `json:"itemsPerPage"`
+}
+
+func (a *api) history(ctx context.Context, who caller, req historyRequest) (reply[historyJSON], error) {
+	payouts, total, err := a.o.Payouts.History(ctx, who.onPayouts(), req.filter)
+	if err != nil {
+		return reply[historyJSON]{}, err
+	}
+	items := make([]historyItemJSON, 0, len(payouts))
+	for _, p := range payouts {
+		item := a.historyItem(p)
+		if who.Role == auth.Admin {
+			item.Seller = p.Seller
+		}
+		items = append(items, item)
+	}
+	perPage := int64(req.filter.Limit)
+	return reply[historyJSON]{data: historyJSON{
+		Payouts:    items,
+		Pagination: paginationJSON{req.page, (total + perPage - 1) / perPage, total, req.filter.Limit},
+	}}, nil
+}
+
+func (a *api) historyItem(p payout.Payout) historyItemJSON {
+	item := historyItemJSON{
+		ID:            p.ID,
+		Amount:        a.amount(p.Amount),
+		Status:        p.Status(),
+		AccountNumber: bank.Mask(p.AccountLast4),
+		RequestedAt:   stamp(p.RequestedAt),
+	}
+	switch item.Status {
+	case payout.StatusProcessing:
+		item.EstimatedArrival = stamp(p.ArriveAt)
+	case payout.StatusCompleted:
+		utr := orNull(p.UTR) // the bank may give it later
+		item.CompletedAt, item.UTR = stamp(p.CompletedAt), &utr
+	case payout.StatusFailed, payout.StatusCancelled:
+	}
+	return item
+}
+
+type payoutIDRequest struct{ id payout.ID }
+
+func (req *payoutIDRequest) read(in *input) { req.id = in.payoutID() }
+
+func (in *input) payoutID() payout.ID {
+	id, err := payout.ParseID(in.r.PathValue("payoutId"))
+	in.noteError(err)
+	return id
+}
+
+type payoutJSON struct {
+	ID              payout.ID         `json:"id"`
+	SellerID        string            `json:"sellerId"`
+	Amount          json.Number       `json:"amount"`
+	Fee             json.Number       `json:"fee"`
+	NetAmount       json.Number       `json:"netAmount"`
+	Status          payout.Status     `json:"status"`
+	BankAccount     payoutAccountJSON `json:"bankAccount"`
+	RequestedAt     string            `json:"requestedAt"`
+	ProcessedAt     orNull            `json:"processedAt"`
+	CompletedAt     orNull            `json:"completedAt"`
+	UTR             orNull            `json:"utr"`
+	Notes           orNull            `json:"notes"`
+	GatewayPayoutID orNull            `json:"gatewayPayoutId"`
+	FailureReason   orNull            `json:"failureReason"`
+}
+
+type payoutAccountJSON struct {
+	AccountNumber string `json:"accountNumber"`
+	IFSC          string `json:"ifsc"`
+	AccountHolder string `json:"accountHolder"`
+}
+
+func (a *api) payout(ctx context.Context, who caller, req payoutIDRequest) (reply[payoutJSON], error) {
+	p, err := a.o.Payouts.Payout(ctx, who.onPayouts(), req.id)
+	if err != nil {
+		return reply[payoutJSON]{}, err
+	}
+	detail := payoutJSON{
+		ID:              p.ID,
+		SellerID:        p.Seller,
+		Amount:          a.amount(p.Amount),
+		Fee:             a.amount(p.Fee),
+		NetAmount:       a.amount(p.Net()),
+		Status:          p.Status(),
+		BankAccount:     payoutAccountJSON{bank.Mask(p.AccountLast4), p.AccountIFSC, p.AccountHolder},
+		RequestedAt:     stamp(p.RequestedAt),
+		ProcessedAt:     stampOrNull(p.ProcessedAt),
+		CompletedAt:     stampOrNull(p.CompletedAt),
+		Notes:           orNull(p.Notes),
+		GatewayPayoutID: orNull(p.GatewayID),
+	}
+	if !p.CompletedAt.IsZero() {
+		detail.UTR = orNull(p.UTR)
+	}
+	if detail.Status == payout.StatusFailed {
+		detail.FailureReason = orNull(p.Reason)
+	}
+	return reply[payoutJSON]{data: detail}, nil
+}
+
+type eventsJSON struct {
+	Events []eventJSON `json:"events"`
+}
+
+type eventJSON struct {
+	At     string       `json:"at"`
+	From   orNull       `json:"from"`
+	To     payout.State `json:"to"`
+	Reason orNull       `json:"reason"`
+}
+
+func (a *api) payoutEvents(ctx context.Context, who caller, req payoutIDRequest) (reply[eventsJSON], error) {
+	events, err := a.o.Payouts.Events(ctx, who.onPayouts(), req.id)
+	if err != nil {
+		return reply[eventsJSON]{}, err
+	}
+	timeline := make([]eventJSON, 0, len(events))
+	for _, e := range events {
+		timeline = append(timeline, eventJSON{stamp(e.At), orNull(e.From), e.To, orNull(e.Reason)})
+	}
+	return reply[eventsJSON]{data: eventsJSON{timeline}}, nil
+}
+
+type cancelRequest struct {
+	id  payout.ID
+	key string
+}
+
+func (req *cancelRequest) read(in *input) {
+	req.key = in.idempotencyKey()
+	req.id = in.payoutID()
+}
+
+type cancelledJSON struct {
+	PayoutID       payout.ID     `json:"payoutId"`
+	Status         payout.Status `json:"status"`
+	RefundedAmount json.Number   `json:"refundedAmount"`
+}
+
+func (a *api) cancelPayout(ctx context.Context, who caller, req cancelRequest) (reply[cancelledJSON], error) {
+	p, replayed, err := a.o.Payouts.Cancel(ctx, who.onPayouts(), req.id, req.key)
+	if err != nil {
+		return reply[cancelledJSON]{replayed: isReplay(replayed, err)}, err
+	}
+	return reply[cancelledJSON]{
+		message:  "The payout is cancelled. Its amount is back in your balance.",
+		data:     cancelledJSON{p.ID, payout.StatusCancelled, a.amount(p.Amount)},
+		replayed: replayed,
+	}, nil
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// Auth knows who is asking.
+type Auth interface {
+	Register(context.Context, auth.Registration) (auth.SignIn, error)
+	Login(context.Context, auth.Credentials) (auth.SignIn, error)
+	Refresh(ctx context.Context, refreshToken string) (auth.SignIn, error)
+	Logout(context.Context, auth.Principal) error
+	// Authenticate fails with [auth.ErrToken] unless the token and its session are alive.
+	Authenticate(ctx context.Context, token string) (auth.Principal, error)
+	// AuthenticateService fails with [auth.ErrServiceKey] unless the key is known.
+	AuthenticateService(ctx context.Context, key string) error
+	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
+	SetProductsListed(ctx context.Context, seller string, n int64) error
+	SetAccess(ctx context.Context, userID string, role auth.Role, suspended bool) error
+	// JWKS is the public keys as a JSON document.
+	JWKS() []byte
+}
+
+// Bank keeps the accounts that sellers are paid to.
+type Bank interface {
+	Register(context.Context, bank.Registration) (bank.Account, error)
+	Account(ctx context.Context, seller string) (bank.Account, error)
+	Branch(bank.IFSC) (bank.Branch, bool)
+	Resolve(ctx context.Context, id bank.ID, verified bool, reason string) (bank.Account, error)
+	Hint(ctx context.Context, verificationID string) error
+}
+
+// Sales records what sellers earn.
+type Sales interface {
+	Record(context.Context, sale.NewSale) (sale.Sale, bool, error)
+	Refund(context.Context, sale.NewRefund) (sale.Sale, sale.Refund, bool, error)
+}
+
+// Payouts takes money to the bank.
+type Payouts interface {
+	Minimum() money.Amount
+	Summary(ctx context.Context, seller string) (payout.Summary, error)
+	Request(context.Context, payout.Request) (payout.Payout, bool, error)
+	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
+	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
+	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
+	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
+	Hint(ctx context.Context, eventID string, id payout.ID) error
+}
+
+// Hint is what a gateway's message is about. It says that something happened, never what: the truth
+// is fetched from the gateway. An empty part means that the message is not about such a thing.
+type Hint struct {
+	EventID        string
+	Payout         payout.ID
+	VerificationID string
+}
+
+// ReadWebhook checks a gateway's signature over the raw body and reads what the message is about. It
+// fails with a fault of kind Unauthenticated on a signature that is not the gateway's.
+type ReadWebhook func(header http.Header, body []byte) (Hint, error)

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// route is one method of one path. GET answers HEAD too.
+type route struct {
+	method  string
+	path    string
+	handler http.HandlerFunc
+}
+
+// routes is all there is. The second word of each handle is who may call.
+func (a *api) routes() []route {
+	return []route{
+		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
+		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
+		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
+		{"GET", "/api/auth/me", handle(a, a.signedIn, a.me)},
+		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},
+		{"GET", "/api/auth/provider-a", handle(a, a.anyone, a.provider)},
+		{"GET", "/api/auth/provider-a/callback", handle(a, a.anyone, a.provider)},
+		{"GET", "/api/auth/provider-b", handle(a, a.anyone, a.provider)},
+		{"GET", "/api/auth/provider-b/callback", handle(a, a.anyone, a.provider)},
+
+		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
+		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
+		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
+		{"GET", "/api/payouts/{payoutId}", handle(a, a.payoutRole, a.payout)},
+		{"GET", "/api/payouts/{payoutId}/events", handle(a, a.payoutRole, a.payoutEvents)},
+		{"POST", "/api/payouts/{payoutId}/cancel", handle(a, a.payoutRole, a.cancelPayout)},
+
+		{"GET", "/api/bank-account", handle(a, a.payoutRole, a.bankAccount)},
+		{"PUT", "/api/bank-account", handle(a, a.payoutRole, a.registerBankAccount)},
+
+		{"POST", "/api/marketplace/sales", handle(a, a.marketplace, a.recordSale)},
+		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace, a.refundSale)},
+		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace, a.setSeller)},
+
+		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
+		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
+
+		{"POST", "/api/gateway/webhooks/razorpayx", a.webhook},
+
+		{"GET", "/.well-known/jwks.json", a.jwks},
+		{"GET", "/healthz", handle(a, a.anyone, a.health)},
+		{"GET", "/readyz", handle(a, a.anyone, a.ready)},
+		{"GET", "/openapi.json", a.openAPI},
+		{"GET", "/docs", a.docsPage},
+		{"GET", "/docs/{file}", a.docsFile},
+		{"GET", "/{$}", a.home},
+	}
+}
+
+// newMux gives each path one handler that knows all its methods, so that a method it does not have
+// is 405 and never falls through to a path that is less specific.
+func newMux(a *api, routes []route) *http.ServeMux {
+	methods := map[string]map[string]http.HandlerFunc{}
+	for _, r := range routes {
+		if methods[r.path] == nil {
+			methods[r.path] = map[string]http.HandlerFunc{}
+		}
+		methods[r.path][r.method] = r.handler
+		if r.method == http.MethodGet {
+			methods[r.path][http.MethodHead] = r.handler
+		}
+	}
+	mux := http.NewServeMux()
+	for path, handlers := range methods {
+		mux.HandleFunc(path, a.oneOf(handlers))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		r.Pattern = "" // nothing matched, whatever the mux calls it
+		a.fail(w, r, errNoRoute)
+	})
+	return mux
+}
+
+func (a *api) oneOf(handlers map[string]http.HandlerFunc) http.HandlerFunc {
+	names := make([]string, 0, len(handlers))
+	for method := range handlers {
+		names = append(names, method)
+	}
+	slices.Sort(names)
+	allow := strings.Join(names, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		handler, ok := handlers[r.Method]
+		if !ok {
+			a.notAllowed(w, r, allow)
+			return
+		}
+		handler(w, r)
+	}
+}

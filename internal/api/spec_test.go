@@ -1,0 +1,201 @@
+package api_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/goccy/go-yaml"
+
+	"bursar/internal/api"
+)
+
+// spec is the description, as a judge of requests and answers.
+type spec struct {
+	doc    *openapi3.T
+	router routers.Router
+}
+
+func loadSpec(t *testing.T) *spec {
+	t.Helper()
+	text, err := os.ReadFile("openapi.yaml")
+	must(t, err)
+	asJSON, err := yaml.YAMLToJSON(text)
+	must(t, err)
+	return parseSpec(t, asJSON)
+}
+
+func parseSpec(t *testing.T, text []byte) *spec {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	must(t, err)
+	router, err := gorillamux.NewRouter(doc)
+	must(t, err)
+	return &spec{doc, router}
+}
+
+// check fails the test unless the answer is as described, and the request too if it was accepted.
+func (s *spec) check(t *testing.T, r *http.Request, body string, a answer) {
+	t.Helper()
+	route, parameters, err := s.router.FindRoute(r)
+	if err != nil {
+		if a.status != 404 && a.status != 405 && !strings.HasPrefix(r.URL.Path, "/docs/") && r.URL.Path != "/" {
+			t.Errorf("%s %s is not described, and was answered %d", r.Method, r.URL.Path, a.status)
+		}
+		return
+	}
+	r.Body = io.NopCloser(strings.NewReader(body))
+	input := &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: parameters, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true,
+			ExcludeResponseBody: !strings.Contains(a.header.Get("Content-Type"), "json"),
+		},
+	}
+	if a.status < 400 {
+		if err := openapi3filter.ValidateRequest(t.Context(), input); err != nil {
+			t.Errorf("%s %s was accepted against the description: %v", r.Method, r.URL, err)
+		}
+	}
+	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: a.status, Header: a.header,
+		Body: io.NopCloser(strings.NewReader(a.body)), Options: input.Options,
+	})
+	if err != nil {
+		t.Errorf("the answer %d to %s %s is not as described: %v\n%s", a.status, r.Method, r.URL, err, a.body)
+	}
+}
+
+func TestDescriptionIsValid(t *testing.T) {
+	doc := loadSpec(t).doc
+	if doc.OpenAPI != "3.1.0" {
+		t.Errorf("openapi is %s", doc.OpenAPI)
+	}
+	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A page and its files are for people, not for programs.
+var undescribed = []string{"GET /{$}", "GET /docs/{file}"}
+
+func TestRoutesAreDescribedAndDescriptionsRouted(t *testing.T) {
+	var described []string
+	for path, item := range loadSpec(t).doc.Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	routes := api.Routes(openHouse(t).handler)
+	if len(described) == 0 || len(routes) == 0 {
+		t.Fatal("nothing to compare")
+	}
+	for _, r := range routes {
+		if !slices.Contains(described, r) && !slices.Contains(undescribed, r) {
+			t.Errorf("%s is not in openapi.yaml", r)
+		}
+	}
+	for _, d := range described {
+		if !slices.Contains(routes, d) {
+			t.Errorf("%s is in openapi.yaml and has no route", d)
+		}
+	}
+}
+
+// The judge must be able to condemn.
+func TestSpecFindsWhatIsNotDescribed(t *testing.T) {
+	s := loadSpec(t)
+	tests := map[string]struct {
+		status int
+		body   string
+	}{
+		"a status that is not described":  {418, `{"success":false,"error":"x","code":"y"}`},
+		"a code that is not described":    {401, `{"success":false,"error":"x","code":"y"}`},
+		"a field that is missing":         {200, `{"success":true,"data":{}}`},
+		"an amount as text":               {200, strings.Replace(balanceExample, `"availableBalance":1`, `"availableBalance":"1"`, 1)},
+		"a number that is not masked":     {200, strings.Replace(balanceExample, `****6789`, `123456789`, 1)},
+		"success that is said to be none": {200, strings.Replace(balanceExample, `true`, `false`, 1)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/payouts/balance", nil)
+			route, parameters, err := s.router.FindRoute(r)
+			must(t, err)
+			input := &openapi3filter.RequestValidationInput{Request: r, PathParams: parameters, Route: route}
+			response := &openapi3filter.ResponseValidationInput{
+				RequestValidationInput: input, Status: test.status,
+				Header:  http.Header{"Content-Type": {"application/json"}},
+				Body:    io.NopCloser(strings.NewReader(test.body)),
+				Options: &openapi3filter.Options{IncludeResponseStatus: true},
+			}
+			if err := openapi3filter.ValidateResponse(t.Context(), response); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+const balanceExample = `{"success":true,"data":{"availableBalance":1,"pendingBalance":1,"totalEarnings":1,"totalWithdrawn":1,` +
+	`"currency":"INR","minimumPayout":500,"earnings":{"thisMonth":1,"lastMonth":1,"totalSales":1},` +
+	`"bankAccount":{"isVerified":true,"accountNumber":"****6789","ifsc":"HDFC0000053"}}}`
+
+func TestDescriptionIsServed(t *testing.T) {
+	h := openHouse(t)
+	a := h.do(call{method: "GET", path: "/openapi.json"}).want(t, 200)
+	if got := parseSpec(t, []byte(a.body)).doc.Info.Title; got != "Bursar" {
+		t.Errorf("title %q", got)
+	}
+	if want := `{"openapi":`; !strings.HasPrefix(strings.ReplaceAll(a.body, " ", ""), want) {
+		t.Errorf("the order of the file is lost: %.60s", a.body)
+	}
+}
+
+func TestDocsPage(t *testing.T) {
+	h := openHouse(t)
+	page := h.do(call{method: "GET", path: "/docs"}).want(t, 200)
+	for path, item := range h.spec.doc.Paths.Map() {
+		for method := range item.Operations() {
+			if line := "<b>" + method + "</b> " + path; !strings.Contains(page.body, line) {
+				t.Errorf("the page lacks %s", line)
+			}
+		}
+	}
+	policy := page.header.Get("Content-Security-Policy")
+	for _, loose := range []string{"unsafe", "http:", "https:", "*", "data:"} {
+		if strings.Contains(policy, loose) {
+			t.Errorf("policy %q allows %s", policy, loose)
+		}
+	}
+	for _, outside := range []string{"http://", "https://", "<style", " style=", "onclick="} {
+		if strings.Contains(page.body, outside) {
+			t.Errorf("the page holds %q", outside)
+		}
+	}
+	if strings.Contains(page.body, "&lt;nil&gt;") || strings.Contains(page.body, "<nil>") {
+		t.Error("the page shows nothing where something belongs")
+	}
+	types := map[string]string{"style.css": "text/css", "try.js": "text/javascript"}
+	for file, want := range types {
+		got := h.do(call{method: "GET", path: "/docs/" + file}).want(t, 200).header.Get("Content-Type")
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s is %s, want %s", file, got, want)
+		}
+	}
+	h.do(call{method: "GET", path: "/docs/page.html.tmpl"}).wantFailure(t, 404, "not_found")
+	h.do(call{method: "GET", path: "/docs/..%2Fopenapi.yaml"}).wantFailure(t, 404, "not_found")
+}
+
+func TestRootLeadsToTheDocs(t *testing.T) {
+	a := openHouse(t).do(call{method: "GET", path: "/"}).want(t, 302)
+	if got := a.header.Get("Location"); got != "/docs" {
+		t.Errorf("leads to %q", got)
+	}
+}

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"bursar/internal/fault"
+)
+
+// webhook takes a message of the gateway: it checks the signature over the raw body and makes the
+// next look at the payout due now. The look itself is the work loops' business, so the answer is fast;
+// it is given only once the hint is durable, so that the gateway sends again what we could not keep.
+func (a *api) webhook(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(w, r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	hint, err := a.o.ReadWebhook(r.Header, body)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if err := a.takeHint(r.Context(), hint); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.write(w, r, http.StatusOK, success[none]{Success: true, Message: "Thank you."})
+}
+
+// takeHint passes a hint on. One about something that is not ours is nothing to us.
+func (a *api) takeHint(ctx context.Context, h Hint) error {
+	var err error
+	switch {
+	case h.Payout != "":
+		err = a.o.Payouts.Hint(ctx, h.EventID, h.Payout)
+	case h.VerificationID != "":
+		err = a.o.Bank.Hint(ctx, h.VerificationID)
+	}
+	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+// Package internal holds nothing but the shape of the house: which package may know which.
+package internal
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	leaves  = []string{"fault", "id", "money"}
+	domains = []string{"auth", "bank", "ledger", "payout", "sale"}
+)
+
+// mayImport says for each package which others of ours it may import; what it may take from outside
+// is in .golangci.yml. Imports point down this list. Tests are free to use the whole house.
+var mayImport = map[string][]string{
+	"fault": {},
+	"id":    {},
+	"money": {},
+
+	"auth":   leaves,
+	"bank":   leaves,
+	"ledger": leaves,
+	"payout": slices.Concat(leaves, []string{"bank", "ledger"}),
+	"sale":   slices.Concat(leaves, []string{"bank", "ledger"}),
+
+	"bank/ifsc":     {"bank"},
+	"bank/ifsc/gen": {},
+
+	"config":    slices.Concat(leaves, domains),
+	"keyset":    leaves,
+	"telemetry": leaves,
+	"work":      leaves,
+
+	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout"}),
+	"razorpayx/sandbox": slices.Concat(leaves, []string{"razorpayx"}),
+
+	"store":     slices.Concat(leaves, domains),
+	"storetest": slices.Concat(leaves, domains, []string{"store"}),
+
+	"api": slices.Concat(leaves, domains, []string{"telemetry"}),
+
+	"cmd/bursar": slices.Concat(leaves, domains, []string{
+		"api", "bank/ifsc", "config", "keyset", "razorpayx", "razorpayx/sandbox",
+		"store", "telemetry", "work",
+	}),
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	imports := importsOf(t, "..")
+	if len(imports) == 0 {
+		t.Fatal("found no packages: the test looks in the wrong place")
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		allowed, listed := mayImport[pkg]
+		if !listed {
+			t.Errorf("package %s has no row in mayImport: decide what it may know, and add one", pkg)
+			continue
+		}
+		for _, use := range imports[pkg] {
+			if !slices.Contains(allowed, use.imported) {
+				t.Errorf("%s imports %s, which mayImport does not allow to %s", use.file, use.imported, pkg)
+			}
+		}
+	}
+	for pkg := range mayImport {
+		if _, exists := imports[pkg]; !exists {
+			t.Errorf("mayImport has a row for %s, which is no package: remove it", pkg)
+		}
+	}
+}
+
+// use is one import of a package of ours.
+type use struct{ file, imported string }
+
+// importsOf finds every package of the module at root, and what its code without tests imports of
+// ours. It reads all files, whatever system they are built for.
+func importsOf(t *testing.T, root string) map[string][]use {
+	t.Helper()
+	imports := map[string][]use{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && outsideModule(root, file):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		pkg := short(path.Dir(file))
+		uses, err := usesIn(root, file)
+		imports[pkg] = append(imports[pkg], uses...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
+
+// outsideModule reports whether the go command would not look into dir for packages of this module.
+func outsideModule(root, dir string) bool {
+	if dir == "." {
+		return false
+	}
+	name := path.Base(dir)
+	_, err := os.Stat(filepath.Join(root, dir, "go.mod"))
+	return err == nil || name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+}
+
+func usesIn(root, file string) ([]use, error) {
+	syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var uses []use
+	for _, spec := range syntax.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		if ours, ok := strings.CutPrefix(imported, "bursar/"); ok {
+			uses = append(uses, use{file, short(ours)})
+		}
+	}
+	return uses, nil
+}
+
+// short drops what every package but the command has in common.
+func short(dir string) string { return strings.TrimPrefix(dir, "internal/") }

@@ -1,0 +1,108 @@
+package auth_test
+
+import (
+	"strings"
+	"testing"
+
+	"bursar/internal/auth"
+)
+
+func TestLoginRefusalsLookAlike(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	suspended, err := w.Register(t.Context(), auth.Registration{Name: "Ravi", Email: "ravi@example.com", Password: password, Device: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SetAccess(t.Context(), suspended.User.ID, auth.Buyer, true); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ email, password string }{
+		"wrong password":   {email, "tamarind-42-lanf"},
+		"empty password":   {email, ""},
+		"unknown user":     {"nobody@example.com", password},
+		"no e-mail":        {"", password},
+		"suspended":        {"ravi@example.com", password},
+		"hash as password": {email, in.User.PasswordHash},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := w.login(tt.email, tt.password, home)
+			if err == nil || err.Error() != auth.ErrCredentials.Error() {
+				t.Errorf("error = %v, want exactly %v", err, auth.ErrCredentials)
+			}
+		})
+	}
+}
+
+// Each password must sign in, and none of its neighbours.
+func TestPasswordsCountExactlyAsReceived(t *testing.T) {
+	base := strings.Repeat("a", 71)
+	tests := map[string]struct {
+		password   string
+		neighbours []string
+	}{
+		"72 bytes":         {base + "b", []string{base + "c", base, base + "bb"}},
+		"73 bytes":         {base + "bb", []string{base + "bc", base + "b"}},
+		"128 bytes":        {strings.Repeat("a", 127) + "b", []string{strings.Repeat("a", 128), strings.Repeat("a", 127)}},
+		"1024 bytes":       {strings.Repeat("a", 1023) + "b", []string{strings.Repeat("a", 1024), strings.Repeat("a", 1023)}},
+		"64 emoji":         {strings.Repeat("🪙", 64), []string{strings.Repeat("🪙", 63), strings.Repeat("🪙", 63) + "💰"}},
+		"NUL inside":       {"before\x00after", []string{"before\x00", "before", "before\x00other"}},
+		"NFC":              {"caf\u00e9-caf\u00e9", []string{"cafe\u0301-cafe\u0301"}},
+		"NFD":              {"cafe\u0301-cafe\u0301", []string{"caf\u00e9-caf\u00e9"}},
+		"spaces around it": {"  tamarind  ", []string{"tamarind", "  tamarind", "tamarind  "}},
+		"case":             {"Tamarind", []string{"tamarind", "TAMARIND"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := auth.Registration{Name: "Asha", Email: email, Password: tt.password, Device: home}
+			if _, err := w.Register(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			for _, wrong := range tt.neighbours {
+				_, err := w.login(email, wrong, home)
+				wantErr(t, err, auth.ErrCredentials)
+			}
+			if _, err := w.login(email, tt.password, home); err != nil {
+				t.Errorf("the password itself: %v", err)
+			}
+		})
+	}
+}
+
+func TestLoginMakesHashesAnewWhenTheirCostIsAnother(t *testing.T) {
+	w := newWorld(t)
+	w.register()
+	hash := func() string {
+		user, _, err := w.db.UserByEmail(t.Context(), email)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return user.PasswordHash
+	}
+	cheap := hash()
+	standard := w.again(func(o *auth.Options) { o.CheapHashes = false })
+	credentials := auth.Credentials{Email: email, Password: password, Device: home}
+
+	credentials.Password = "wrong-password"
+	_, err := standard.Login(t.Context(), credentials)
+	wantErr(t, err, auth.ErrCredentials)
+	if hash() != cheap {
+		t.Error("a wrong password changed the hash")
+	}
+	credentials.Password = password
+	if _, err := standard.Login(t.Context(), credentials); err != nil {
+		t.Fatal(err)
+	}
+	strong := hash()
+	if !strings.HasPrefix(strong, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("hash = %s", strong)
+	}
+	if _, err := standard.Login(t.Context(), credentials); err != nil {
+		t.Fatal(err)
+	}
+	if hash() != strong {
+		t.Error("a hash of today's cost was made anew")
+	}
+}

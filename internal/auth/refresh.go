@@ -1,0 +1,112 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/base64"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/id"
+)
+
+const (
+	refreshPrefix    = "brt_"
+	sessionPrefix    = "ses_"
+	refreshPurpose   = "bursar refresh token v1:"
+	maxRefreshBytes  = 128
+	refreshSeparator = "."
+)
+
+// refreshToken is the token that stands for a session after counter refreshes: the session, the
+// counter and a MAC over both. It is always the same one, so a repeated refresh can be answered alike
+// though no token is stored.
+func (s *Service) refreshToken(session string, counter int64) string {
+	name := strings.TrimPrefix(session, sessionPrefix) + refreshSeparator + strconv.FormatInt(counter, 10)
+	mac := s.o.Keys.RefreshMAC([]byte(refreshPurpose + name))
+	return refreshPrefix + name + refreshSeparator + base64.RawURLEncoding.EncodeToString(mac)
+}
+
+// parseRefreshToken finds what a token of ours stands for, and reports whether it is ours.
+func (s *Service) parseRefreshToken(token string) (session string, counter int64, ok bool) {
+	if len(token) > maxRefreshBytes || !strings.HasPrefix(token, refreshPrefix) {
+		return "", 0, false
+	}
+	name, rest, _ := strings.Cut(strings.TrimPrefix(token, refreshPrefix), refreshSeparator)
+	digits, _, _ := strings.Cut(rest, refreshSeparator)
+	session = sessionPrefix + name
+	counter, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || counter < 0 || !id.Valid(sessionPrefix, session) {
+		return "", 0, false
+	}
+	return session, counter, hmac.Equal([]byte(token), []byte(s.refreshToken(session, counter)))
+}
+
+// Refresh exchanges a refresh token for a new access token and the next refresh token, or fails with
+// [ErrRefresh]. The same token again returns the same next one within the grace; later, or once that
+// one was used too, somebody else has a copy: the session ends, for both. The user has no more than
+// id, e-mail and role.
+func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, error) {
+	session, counter, ours := s.parseRefreshToken(refreshToken)
+	if !ours {
+		return SignIn{}, ErrRefresh
+	}
+	now := s.o.Now()
+	var p Principal
+	var outcome refreshOutcome
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		p, outcome, err = s.refresh(ctx, tx, session, counter, now)
+		return err
+	})
+	if err != nil {
+		return SignIn{}, err
+	}
+	switch outcome {
+	case refreshed:
+		return s.signInto(User{ID: p.UserID, Email: p.Email, Role: p.Role}, session, counter+1, now)
+	case replayed:
+		s.o.Logger.WarnContext(ctx, "a used refresh token came again, so its session was ended",
+			slog.String("user", p.UserID), slog.String("session", session))
+		return SignIn{}, ErrRefresh
+	default:
+		return SignIn{}, ErrRefresh
+	}
+}
+
+// refreshOutcome is what became of a refresh. A replay is an outcome and not an error, because the
+// end of the session must be committed.
+type refreshOutcome int
+
+const (
+	dead refreshOutcome = iota
+	refreshed
+	replayed
+)
+
+// refresh advances the session if the token is its current one, and else decides what the token is.
+func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter int64, now time.Time) (Principal, refreshOutcome, error) {
+	p, advanced, err := tx.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle))
+	if err != nil {
+		return p, dead, err
+	}
+	if advanced {
+		return p, refreshed, nil
+	}
+	stored, p, found, err := tx.Session(ctx, session)
+	switch {
+	case err != nil:
+		return p, dead, err
+	case !found || !stored.live(now):
+		return p, dead, nil
+	case stored.Counter == counter+1 && now.Sub(stored.RefreshedAt) < s.o.RefreshGrace:
+		return p, refreshed, nil
+	default:
+		return p, replayed, tx.EndSession(ctx, session, endedByReplay, now)
+	}
+}
+
+func (s Session) live(now time.Time) bool {
+	return s.EndedAt.IsZero() && now.Before(s.ExpiresAt)
+}

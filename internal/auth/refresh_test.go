@@ -1,0 +1,267 @@
+package auth_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+func (w *world) refresh(token string) auth.SignIn {
+	w.t.Helper()
+	in, err := w.Refresh(w.t.Context(), token)
+	if err != nil {
+		w.t.Fatalf("refresh: %v", err)
+	}
+	return in
+}
+
+func TestRefreshGivesNewTokens(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	w.clock.advance(time.Hour)
+	second := w.refresh(first.RefreshToken)
+	if second.Token == first.Token || second.RefreshToken == first.RefreshToken {
+		t.Error("a token stayed the same")
+	}
+	if second.User.ID != first.User.ID || second.User.Role != auth.Seller || second.ExpiresIn != 7*24*time.Hour {
+		t.Errorf("sign-in = %+v", second)
+	}
+	w.wantAlive(second)
+	w.wantAlive(first) // until its own end: the session is the same
+	w.clock.advance(time.Hour)
+	w.wantAlive(w.refresh(second.RefreshToken))
+}
+
+func TestReplayWithinTheGraceReturnsTheSameSuccessor(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	second := w.refresh(first.RefreshToken)
+	w.clock.advance(10*time.Second - time.Microsecond)
+	again := w.refresh(first.RefreshToken)
+	if again.RefreshToken != second.RefreshToken {
+		t.Error("one refresh token has two successors")
+	}
+	w.wantAlive(again)
+	w.wantAlive(w.refresh(second.RefreshToken))
+}
+
+func TestReplayAfterTheGraceEndsTheSession(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	second := w.refresh(first.RefreshToken)
+	w.clock.advance(10 * time.Second)
+	_, err := w.Refresh(t.Context(), first.RefreshToken)
+	wantErr(t, err, auth.ErrRefresh)
+	w.wantDead(first)
+	w.wantDead(second)
+}
+
+func TestReplayOfAGrandparentEndsTheSession(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	second := w.refresh(first.RefreshToken)
+	third := w.refresh(second.RefreshToken)
+	_, err := w.Refresh(t.Context(), first.RefreshToken) // within the grace, but its successor was used
+	wantErr(t, err, auth.ErrRefresh)
+	w.wantDead(second)
+	w.wantDead(third)
+}
+
+func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	other, err := w.login(email, password, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.refresh(first.RefreshToken)
+	w.clock.advance(time.Minute)
+	_, err = w.Refresh(t.Context(), first.RefreshToken)
+	wantErr(t, err, auth.ErrRefresh)
+	w.wantAlive(other)
+}
+
+func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
+	w := newWorld(t, func(o *auth.Options) { o.RefreshGrace = 0 })
+	first := w.register()
+	second := w.refresh(first.RefreshToken)
+	_, err := w.Refresh(t.Context(), first.RefreshToken)
+	wantErr(t, err, auth.ErrRefresh)
+	w.wantDead(second)
+}
+
+func TestParallelRefreshesMakeOneLineage(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	second := w.again() // another instance takes half of them
+	const callers = 50
+	ins := make([]auth.SignIn, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		service := w.Service
+		if i%2 == 1 {
+			service = second
+		}
+		wg.Go(func() { ins[i], errs[i] = service.Refresh(t.Context(), first.RefreshToken) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ins[i].RefreshToken != ins[0].RefreshToken {
+			t.Fatal("one refresh token has two successors")
+		}
+		w.wantAlive(ins[i])
+	}
+	w.wantAlive(w.refresh(ins[0].RefreshToken))
+}
+
+func TestRefreshNeverResurrects(t *testing.T) {
+	w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+	w.register()
+	for range 25 {
+		in, err := w.login(email, password, home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := w.Authenticate(t.Context(), in.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refreshed auth.SignIn
+		var refreshErr, logoutErr error
+		var wg sync.WaitGroup
+		wg.Go(func() { refreshed, refreshErr = w.Refresh(t.Context(), in.RefreshToken) })
+		wg.Go(func() { logoutErr = w.Logout(t.Context(), p) })
+		wg.Wait()
+		if logoutErr != nil {
+			t.Fatal(logoutErr)
+		}
+		w.wantDead(in)
+		if refreshErr == nil {
+			w.wantDead(refreshed)
+		} else if !errors.Is(refreshErr, auth.ErrRefresh) {
+			t.Fatal(refreshErr)
+		}
+	}
+}
+
+func TestSessionsEndByThemselves(t *testing.T) {
+	const day = 24 * time.Hour
+	t.Run("idle", func(t *testing.T) {
+		w := newWorld(t)
+		in := w.register()
+		w.clock.advance(30*day - time.Microsecond)
+		in = w.refresh(in.RefreshToken) // slides
+		w.clock.advance(30*day - time.Microsecond)
+		in = w.refresh(in.RefreshToken)
+		w.clock.advance(30 * day)
+		w.wantDead(in)
+	})
+	t.Run("at most", func(t *testing.T) {
+		w := newWorld(t)
+		in := w.register()
+		for range 89 {
+			w.clock.advance(day)
+			in = w.refresh(in.RefreshToken)
+		}
+		w.clock.advance(day - time.Microsecond)
+		w.wantAlive(in)
+		w.clock.advance(time.Microsecond)
+		w.wantDead(in)
+	})
+}
+
+func TestRefreshAfterAccessChanged(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, false); err != nil {
+		t.Fatal(err)
+	}
+	in = w.refresh(in.RefreshToken)
+	if in.User.Role != auth.Buyer {
+		t.Errorf("role = %s, want the new one", in.User.Role)
+	}
+	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, true); err != nil {
+		t.Fatal(err)
+	}
+	w.wantDead(in)
+}
+
+func TestWhatIsNoRefreshToken(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	other, err := w.login(email, password, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, counter, mac := cut3(t, in.RefreshToken)
+	otherName, _, otherMAC := cut3(t, other.RefreshToken)
+	tests := map[string]string{
+		"empty":              "",
+		"prefix":             "brt_",
+		"access token":       in.Token,
+		"no MAC":             name + "." + counter,
+		"empty MAC":          name + "." + counter + ".",
+		"another counter":    name + ".1." + mac,
+		"padded counter":     name + ".00." + mac,
+		"signed counter":     name + ".+0." + mac,
+		"negative counter":   name + ".-1." + mac,
+		"huge counter":       name + ".99999999999999999999." + mac,
+		"another session":    otherName + "." + counter + "." + mac,
+		"another's MAC":      name + "." + counter + "." + otherMAC,
+		"flipped MAC":        name + "." + counter + "." + flipLast(mac),
+		"trailing byte":      in.RefreshToken + "A",
+		"trailing newline":   in.RefreshToken + "\n",
+		"leading space":      " " + in.RefreshToken,
+		"upper-case prefix":  "BRT_" + strings.TrimPrefix(in.RefreshToken, "brt_"),
+		"without its prefix": strings.TrimPrefix(in.RefreshToken, "brt_"),
+		"a megabyte":         "brt_" + strings.Repeat("A", 1<<20),
+	}
+	for name, token := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := w.Refresh(t.Context(), token)
+			wantErr(t, err, auth.ErrRefresh)
+		})
+	}
+	w.refresh(in.RefreshToken) // none of them hurt the session
+}
+
+func cut3(t *testing.T, token string) (a, b, c string) {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("%d parts in a token, want 3", len(parts))
+	}
+	return parts[0], parts[1], parts[2]
+}
+
+// flipLast changes the last character only: in base64, bits of it may mean nothing.
+func flipLast(s string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := strings.IndexByte(alphabet, s[len(s)-1])
+	return s[:len(s)-1] + string(alphabet[last^1])
+}
+
+func FuzzRefreshToken(f *testing.F) {
+	w := newWorld(f)
+	in := w.register()
+	f.Add(in.RefreshToken)
+	f.Add(in.RefreshToken + ".")
+	f.Add("brt_000000000000000000000000.0.AAAA")
+	f.Add("brt_..")
+	f.Add(in.Token)
+	f.Fuzz(func(t *testing.T, token string) {
+		_, err := w.Refresh(t.Context(), token)
+		if token == in.RefreshToken {
+			return
+		}
+		wantErr(t, err, auth.ErrRefresh)
+	})
+}

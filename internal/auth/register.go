@@ -1,0 +1,129 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+)
+
+// Registration asks for a user.
+type Registration struct {
+	Name     string
+	Email    string
+	Password string
+	Role     Role // none is buyer
+	Device   Device
+}
+
+// Register makes a user, who may be a buyer or a seller, and signs them in. It fails with a fault that
+// names the fields at fault, with [ErrEmailTaken], [ErrThrottled] or [ErrBusy].
+func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) {
+	role, allowed := ParseRole(string(r.Role))
+	problems := s.problems(r)
+	if !allowed {
+		problems["role"] = "must be seller or buyer"
+	}
+	if len(problems) > 0 {
+		return SignIn{}, fault.Fields(fault.Invalid, problems)
+	}
+	r.Role = role
+	if err := s.countRegistration(ctx, r.Device); err != nil {
+		return SignIn{}, err
+	}
+	user, err := s.newUser(ctx, r)
+	if err != nil {
+		return SignIn{}, err
+	}
+	session := newSession(user.ID, user.CreatedAt)
+	signIn, err := s.signInto(user, session.ID, session.Counter, user.CreatedAt)
+	if err != nil {
+		return SignIn{}, err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := tx.InsertUser(ctx, user); err != nil {
+			return err
+		}
+		return startSession(ctx, tx, session, r.Device)
+	})
+	if err != nil {
+		return SignIn{}, err
+	}
+	s.o.Logger.InfoContext(ctx, "registered", slog.String("user", user.ID), slog.String("role", string(user.Role)))
+	return signIn, nil
+}
+
+// CreateUser makes a user of any role for the operator, and signs nobody in.
+func (s *Service) CreateUser(ctx context.Context, r Registration) (User, error) {
+	problems := s.problems(r)
+	if r.Role != Buyer && r.Role != Seller && r.Role != Admin {
+		problems["role"] = "must be buyer, seller or admin"
+	}
+	if len(problems) > 0 {
+		return User{}, fault.Fields(fault.Invalid, problems)
+	}
+	user, err := s.newUser(ctx, r)
+	if err != nil {
+		return User{}, err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.InsertUser(ctx, user) })
+	if err != nil {
+		return User{}, err
+	}
+	return user, nil
+}
+
+// problems is what is wrong with a registration's name, e-mail and password, by field.
+func (s *Service) problems(r Registration) map[string]string {
+	found := map[string]string{}
+	note := func(field, problem string) {
+		if problem != "" && found[field] == "" {
+			found[field] = problem
+		}
+	}
+	note("name", CheckName(r.Name))
+	note("email", CheckEmail(r.Email))
+	note("password", CheckPassword(r.Password))
+	note("password", s.common.check(r.Password, r.Name, r.Email))
+	return found
+}
+
+// newUser makes a user that is not stored yet. An address taken already is refused before the work of
+// hashing; one taken meanwhile is refused when the user is stored.
+func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
+	leave, err := s.passwords.enter()
+	if err != nil {
+		return User{}, err
+	}
+	defer leave()
+	_, taken, err := s.o.Store.UserByEmail(ctx, EmailKey(r.Email))
+	if err != nil {
+		return User{}, err
+	}
+	if taken {
+		return User{}, ErrEmailTaken
+	}
+	hash, err := s.passwords.hash(ctx, r.Password)
+	if err != nil {
+		return User{}, err
+	}
+	now := s.o.Now().UTC().Truncate(time.Microsecond) // as it will be read back
+	return User{
+		ID: id.New("usr_", now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
+	}, nil
+}
+
+func (s *Service) countRegistration(ctx context.Context, d Device) error {
+	if !s.o.Throttle {
+		return nil
+	}
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		wait, err := take(ctx, tx, s.o.Now(), registrationBucket(d))
+		if err == nil && wait > 0 {
+			err = ErrThrottled.After(wait)
+		}
+		return err
+	})
+}

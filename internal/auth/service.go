@@ -1,0 +1,68 @@
+package auth
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Options are what a service is made of.
+type Options struct {
+	Store  Store
+	Keys   Keys
+	Now    func() time.Time
+	Logger *slog.Logger
+	// Issuer is the service's public address. Tokens are made by it and for it: one of another issuer
+	// is refused.
+	Issuer string
+	// RefreshGrace is how long a refresh token, once used, returns its successor again. It is for
+	// clients that lost the answer or refreshed twice at once.
+	RefreshGrace time.Duration
+	// Throttle bounds how often signing in and registering may be tried. Off is for load tests.
+	Throttle bool
+	// PasswordBlocklist refuses new passwords that are common or repeat the user's own name or e-mail.
+	PasswordBlocklist bool
+	// CheapHashes makes password hashes that protect nobody, fast. It is for tests.
+	CheapHashes bool
+}
+
+// Service signs users in and tells who they are. It is safe for concurrent use.
+type Service struct {
+	o         Options
+	passwords *hasher
+	tokens    *tokens
+	common    blocklist
+}
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	switch {
+	case o.Store == nil || o.Keys == nil:
+		return nil, errors.New("auth: a service needs a store and keys")
+	case o.Now == nil || o.Logger == nil:
+		return nil, errors.New("auth: a service needs a clock and a logger")
+	case o.Issuer == "" || o.RefreshGrace < 0:
+		return nil, errors.New("auth: a service needs an issuer, and a grace that is not negative")
+	}
+	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer)}
+	if o.CheapHashes {
+		s.passwords = newHasher(cheapCost)
+	}
+	if o.PasswordBlocklist {
+		s.common = newBlocklist()
+	}
+	return s, nil
+}
+
+// SignIn is what a user holds once signed in.
+type SignIn struct {
+	// User has no more than id, e-mail and role after a refresh.
+	User         User
+	Token        string
+	RefreshToken string
+	// ExpiresIn is how long the access token lasts, if its session is not ended before.
+	ExpiresIn time.Duration
+}
+
+// JWKS is the public keys that access tokens can be checked with, as application/jwk-set+json.
+func (s *Service) JWKS() []byte { return s.o.Keys.JWKS() }

@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bursar/internal/id"
+)
+
+const (
+	// sessionIdle is how long a session lasts without a refresh, and sessionCap how long at most.
+	sessionIdle = 30 * 24 * time.Hour
+	sessionCap  = 90 * 24 * time.Hour
+)
+
+// Why sessions end, as it is stored.
+const (
+	endedByLogout     = "logout"
+	endedByReplay     = "refresh_token_replayed"
+	endedBySuspension = "suspended"
+)
+
+// newSession makes a session for a user who signs in now.
+func newSession(userID string, now time.Time) Session {
+	return Session{
+		ID: id.New(sessionPrefix, now), UserID: userID,
+		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap), RefreshedAt: now,
+	}
+}
+
+// startSession stores a session, and that its user signed in from device.
+func startSession(ctx context.Context, tx Tx, session Session, device Device) error {
+	if err := tx.InsertSession(ctx, session); err != nil {
+		return err
+	}
+	return tx.AddKnownDevice(ctx, session.UserID, device.key(), session.CreatedAt)
+}
+
+// signInto makes the tokens of u's session at a count of refreshes. It stores nothing.
+func (s *Service) signInto(u User, session string, counter int64, now time.Time) (SignIn, error) {
+	token, err := s.tokens.sign(Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, now)
+	if err != nil {
+		return SignIn{}, err
+	}
+	return SignIn{User: u, Token: token, RefreshToken: s.refreshToken(session, counter), ExpiresIn: tokenLife}, nil
+}
+
+// Authenticate finds who holds an access token, or fails with [ErrToken]. It reads the session each
+// time, so an end of the session, a suspension or a changed role holds from the next request on.
+func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
+	now := s.o.Now()
+	v, err := s.tokens.check(token, now)
+	if err != nil {
+		return Principal{}, err
+	}
+	p, live, err := s.o.Store.LiveSession(ctx, v.session, now)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !live || p.UserID != v.user {
+		return Principal{}, ErrToken
+	}
+	return p, nil
+}
+
+// Logout ends the session that p's token belongs to, and with it all tokens that came of it.
+func (s *Service) Logout(ctx context.Context, p Principal) error {
+	err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		return tx.EndSession(ctx, p.Session, endedByLogout, s.o.Now())
+	})
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "signed out", slog.String("user", p.UserID))
+	}
+	return err
+}
+
+// How long what no longer matters is kept, and how much one sweep deletes of each.
+const (
+	deadSessionsKept = 7 * 24 * time.Hour
+	devicesKept      = 180 * 24 * time.Hour
+	sweepBatch       = 500
+)
+
+// Sweep deletes sessions long expired, empty throttle buckets and devices long unseen, a batch at
+// most, and returns how many rows that was.
+func (s *Service) Sweep(ctx context.Context) (int64, error) {
+	var deleted int64
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		now := s.o.Now()
+		deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), now.Add(-devicesKept), sweepBatch)
+		return err
+	})
+	return deleted, err
+}

@@ -1,0 +1,162 @@
+package auth_test
+
+import (
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+func TestLogoutEndsAllThatCameOfTheSignIn(t *testing.T) {
+	w := newWorld(t)
+	first := w.register()
+	second := w.refresh(first.RefreshToken)
+	elsewhere, err := w.login(email, password, auth.Device{Address: "198.51.100.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.Authenticate(t.Context(), second.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second does nothing
+		if err := w.Logout(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantDead(first)
+	w.wantDead(second)
+	w.wantAlive(elsewhere)
+}
+
+func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	p, err := w.Authenticate(t.Context(), in.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherDB := openStore(t, w.path)
+	other := w.again(func(o *auth.Options) { o.Store = otherDB.Auth() })
+	if _, err := other.Authenticate(t.Context(), in.Token); err != nil { // and now it remembers the signature
+		t.Fatal(err)
+	}
+	if err := w.Logout(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	_, err = other.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, auth.ErrToken)
+
+	if err := w.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	restarted := w.again(func(o *auth.Options) { o.Store = openStore(t, w.path).Auth() })
+	_, err = restarted.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, auth.ErrToken)
+	_, err = restarted.Refresh(t.Context(), in.RefreshToken)
+	wantErr(t, err, auth.ErrRefresh)
+}
+
+func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	role := func() auth.Role {
+		p, err := w.Authenticate(t.Context(), in.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Role
+	}
+	if got := role(); got != auth.Seller {
+		t.Fatalf("role = %s", got)
+	}
+	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := role(); got != auth.Buyer {
+		t.Errorf("role = %s, want buyer with the token of a seller", got)
+	}
+	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, true); err != nil {
+		t.Fatal(err)
+	}
+	w.wantDead(in)
+	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, false); err != nil {
+		t.Fatal(err)
+	}
+	w.wantDead(in) // what a suspension ended stays ended
+	again, err := w.login(email, password, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wantAlive(again)
+
+	wantErr(t, w.SetAccess(t.Context(), "usr_nobody", auth.Seller, false), auth.ErrUserNotFound)
+	if err := w.SetAccess(t.Context(), in.User.ID, "owner", false); err == nil {
+		t.Error("a role that is none was given")
+	}
+}
+
+func TestProductsListed(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	if err := w.SetProductsListed(t.Context(), in.User.ID, 42); err != nil {
+		t.Fatal(err)
+	}
+	_, stats, err := w.Me(t.Context(), auth.Principal{UserID: in.User.ID})
+	if err != nil || stats.ProductsListed != 42 {
+		t.Errorf("stats = %+v, %v", stats, err)
+	}
+	buyer, err := w.Register(t.Context(), auth.Registration{Name: "Ravi", Email: "ravi@example.com", Password: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, w.SetProductsListed(t.Context(), buyer.User.ID, 1), auth.ErrSellerNotFound)
+	wantErr(t, w.SetProductsListed(t.Context(), "usr_nobody", 1), auth.ErrSellerNotFound)
+	if err := w.SetProductsListed(t.Context(), in.User.ID, -1); err == nil {
+		t.Error("a negative number was taken")
+	}
+}
+
+func TestServiceKeys(t *testing.T) {
+	w := newWorld(t)
+	key, err := w.CreateServiceKey(t.Context(), "marketplace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.AuthenticateService(t.Context(), key); err != nil {
+		t.Errorf("a new key: %v", err)
+	}
+	in := w.register()
+	for name, wrong := range map[string]string{
+		"empty": "", "prefix": "bsk_", "flipped": flipLast(key), "longer": key + "A", "access token": in.Token,
+		"upper case": "BSK_" + key[4:], "never made": "bsk_0000000000000000000000000000000000000000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantErr(t, w.AuthenticateService(t.Context(), wrong), auth.ErrServiceKey)
+		})
+	}
+	if _, err := w.CreateServiceKey(t.Context(), ""); err == nil {
+		t.Error("a key was made for nothing")
+	}
+}
+
+func TestSweepLeavesWhatMatters(t *testing.T) {
+	w := newWorld(t)
+	idle := w.register()
+	w.clock.advance(29 * 24 * time.Hour)
+	live, err := w.login(email, password, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.login(email, "wrong-password", auth.Device{Address: "198.51.100.9"})
+	wantErr(t, err, auth.ErrCredentials)
+	w.clock.advance(8*24*time.Hour + time.Second) // the first session expired seven days ago
+	if n, err := w.Sweep(t.Context()); err != nil || n != 4 {
+		t.Errorf("swept %d rows (%v), want one session and three empty buckets", n, err)
+	}
+	w.wantDead(idle)
+	w.refresh(live.RefreshToken)
+	if n, err := w.Sweep(t.Context()); err != nil || n != 0 {
+		t.Errorf("the next sweep deleted %d rows (%v), want none", n, err)
+	}
+}

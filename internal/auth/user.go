@@ -1,0 +1,166 @@
+// Package auth knows who is asking: users, passwords, sessions and the tokens that stand for them.
+//
+// An access token is a signed JWT that lasts seven days, and every request checks the session that it
+// belongs to, so it is long and revocable at once. A refresh token is a session, a counter and a MAC
+// over both: nothing about it is stored but the counter, and its successor is always the same one.
+package auth
+
+import (
+	"net/mail"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"bursar/internal/fault"
+	"bursar/internal/money"
+)
+
+// Role is what a user may do.
+type Role string
+
+// Roles. Admin is given by the operator alone.
+const (
+	Buyer  Role = "buyer"
+	Seller Role = "seller"
+	Admin  Role = "admin"
+)
+
+// CanUsePayouts reports whether the payout endpoints are open to r.
+func (r Role) CanUsePayouts() bool { return r == Seller || r == Admin }
+
+// User is a person with an account.
+type User struct {
+	ID   string // prefix "usr_"
+	Name string
+	// Email is as the user wrote it; EmailKey is what is compared.
+	Email        string
+	Role         Role
+	Verified     bool
+	Suspended    bool
+	PasswordHash string
+	Profile      Profile
+	CreatedAt    time.Time
+}
+
+// Profile is what a user may show to others.
+type Profile struct {
+	Avatar  string
+	Bio     string
+	Website string
+}
+
+// Stats is a user's figures as a seller.
+type Stats struct {
+	TotalSales     int64
+	TotalEarnings  money.Amount
+	ProductsListed int64
+}
+
+// Principal is who is asking: the user behind a live session.
+type Principal struct {
+	UserID  string
+	Email   string
+	Role    Role
+	Session string
+}
+
+// Limits of the interface, §8, and ours.
+const (
+	minNameRunes     = 2
+	maxNameRunes     = 50
+	maxEmailBytes    = 254 // RFC 5321 §4.5.3.1.3, less the angle brackets
+	minPasswordRunes = 8
+	maxPasswordBytes = 1024
+)
+
+// CheckName returns what is wrong with a name, or "".
+func CheckName(name string) string {
+	n := utf8.RuneCountInString(strings.TrimSpace(name))
+	if n < minNameRunes || utf8.RuneCountInString(name) > maxNameRunes {
+		return "must be 2 to 50 characters"
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return "must not contain control characters"
+	}
+	return ""
+}
+
+// CheckEmail returns what is wrong with an e-mail address, or "". Only a mail that arrives proves an
+// address; this refuses what no mail could reach, and what hides who it is (display names, comments,
+// look-alike scripts).
+func CheckEmail(email string) string {
+	const help = "must be an e-mail address such as name@example.com"
+	if len(email) > maxEmailBytes {
+		return "must be at most 254 characters"
+	}
+	for _, c := range []byte(email) {
+		if c <= ' ' || c >= 0x7f {
+			return help + ", in plain ASCII"
+		}
+	}
+	address, err := mail.ParseAddress(email)
+	if err != nil || address.Address != email {
+		return help
+	}
+	local, domain, _ := strings.Cut(email, "@")
+	if len(local) > 64 || strings.ContainsAny(email, `"<>()[]\,;:`) || !validDomain(domain) {
+		return help
+	}
+	return ""
+}
+
+func validDomain(domain string) bool {
+	labels := strings.Split(domain, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if !(c == '-' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z') {
+				return false
+			}
+		}
+	}
+	return len(labels) >= 2
+}
+
+// EmailKey is what e-mail addresses are compared by.
+func EmailKey(email string) string { return strings.ToLower(email) }
+
+// CheckPassword returns what is wrong with a new password, or "". Length is all that the interface asks.
+func CheckPassword(password string) string {
+	if utf8.RuneCountInString(password) < minPasswordRunes {
+		return "must be at least 8 characters"
+	}
+	if len(password) > maxPasswordBytes {
+		return "must be at most 1024 bytes"
+	}
+	return ""
+}
+
+// ParseRole reads a role that a user may choose; none is buyer.
+func ParseRole(s string) (Role, bool) {
+	switch Role(s) {
+	case "", Buyer:
+		return Buyer, true
+	case Seller:
+		return Seller, true
+	default:
+		return "", false
+	}
+}
+
+// What a caller may be told.
+var (
+	ErrEmailTaken     = fault.New(fault.Refused, "email_taken", "This e-mail address is already registered. Sign in, or use another address.")
+	ErrCredentials    = fault.New(fault.Unauthenticated, "invalid_credentials", "The e-mail address or the password is wrong.")
+	ErrToken          = fault.New(fault.Unauthenticated, "invalid_token", "The access token is missing, invalid or expired. Sign in again.")
+	ErrRefresh        = fault.New(fault.Unauthenticated, "invalid_refresh_token", "The refresh token is invalid, expired or already used. Sign in again.")
+	ErrRole           = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. Payouts are for sellers and admins.")
+	ErrThrottled      = fault.New(fault.TooMany, "too_many_attempts", "Too many attempts. Wait and try again.")
+	ErrBusy           = fault.New(fault.Unavailable, "busy", "Too many sign-ins at once. Try again in a moment.")
+	ErrUserNotFound   = fault.New(fault.NotFound, "user_not_found", "No user has this id.")
+	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")
+	ErrServiceKey     = fault.New(fault.Unauthenticated, "invalid_service_key", "The service key is missing or unknown. Make one with: bursar apikey create --name NAME")
+)

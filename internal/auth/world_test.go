@@ -1,0 +1,146 @@
+package auth_test
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+	"bursar/internal/keyset"
+	"bursar/internal/store"
+)
+
+// world is a service over a database of its own, with a clock that stands still.
+type world struct {
+	*auth.Service
+	t       testing.TB
+	clock   *clock
+	db      *store.DB
+	keys    *keyset.Set
+	options auth.Options
+	path    string
+}
+
+func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
+	t.Helper()
+	dir := t.TempDir()
+	keys, err := keyset.Open(filepath.Join(dir, "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, path: filepath.Join(dir, "bursar.db")}
+	w.db = openStore(t, w.path)
+	w.options = auth.Options{
+		Store: w.db.Auth(), Keys: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Issuer: "https://pay.example", RefreshGrace: 10 * time.Second, Throttle: true, CheapHashes: true,
+	}
+	for _, c := range change {
+		c(&w.options)
+	}
+	w.Service = newService(t, w.options)
+	return w
+}
+
+// again is another instance of the service, on the same database and keys.
+func (w *world) again(change ...func(*auth.Options)) *auth.Service {
+	w.t.Helper()
+	o := w.options
+	for _, c := range change {
+		c(&o)
+	}
+	return newService(w.t, o)
+}
+
+func newService(t testing.TB, o auth.Options) *auth.Service {
+	t.Helper()
+	s, err := auth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openStore(t testing.TB, path string) *store.DB {
+	t.Helper()
+	db, err := store.OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+const (
+	email    = "asha@example.com"
+	password = "tamarind-42-lane"
+)
+
+var home = auth.Device{Address: "203.0.113.7"}
+
+// register makes a seller at home.
+func (w *world) register() auth.SignIn {
+	w.t.Helper()
+	in, err := w.Register(w.t.Context(), auth.Registration{Name: "Asha", Email: email, Password: password, Role: auth.Seller, Device: home})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return in
+}
+
+func (w *world) login(email, password string, from auth.Device) (auth.SignIn, error) {
+	return w.Login(w.t.Context(), auth.Credentials{Email: email, Password: password, Device: from})
+}
+
+// wantDead fails unless nothing of a sign-in works any more.
+func (w *world) wantDead(in auth.SignIn) {
+	w.t.Helper()
+	_, err := w.Authenticate(w.t.Context(), in.Token)
+	wantErr(w.t, err, auth.ErrToken)
+	_, err = w.Refresh(w.t.Context(), in.RefreshToken)
+	wantErr(w.t, err, auth.ErrRefresh)
+}
+
+func (w *world) wantAlive(in auth.SignIn) {
+	w.t.Helper()
+	if _, err := w.Authenticate(w.t.Context(), in.Token); err != nil {
+		w.t.Errorf("the token is dead: %v", err)
+	}
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error = %v, want %v", err, want)
+	}
+}
+
+// wantThrottled fails unless err asks to wait, and returns how long.
+func wantThrottled(t testing.TB, err error) time.Duration {
+	t.Helper()
+	f := fault.From(err)
+	if f == nil || f.Code != auth.ErrThrottled.Code || f.RetryAfter <= 0 {
+		t.Fatalf("error = %v, want a throttle with a time to wait", err)
+	}
+	return f.RetryAfter
+}

@@ -1,0 +1,111 @@
+// Package bank holds the accounts that sellers are paid to: their rules, their masking, and their
+// verification.
+//
+// A bank account is never changed: registering another one adds a row, so that a payout in flight
+// keeps the account that it was made with. The full number is sealed at rest and is opened only to
+// tell the gateway about it.
+package bank
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"bursar/internal/fault"
+)
+
+// ID is a bank account's identifier, with prefix "bka_".
+type ID string
+
+// Status is how far an account's verification is.
+type Status string
+
+// Statuses. Only StatusVerified may be paid to.
+const (
+	StatusUnverified Status = "unverified" // not started, or under way
+	StatusVerified   Status = "verified"
+	StatusRejected   Status = "rejected"
+	StatusReview     Status = "review" // exists, but the holder's name needs a person's eye
+)
+
+// Account is a seller's bank account.
+type Account struct {
+	ID     ID
+	Seller string
+	Holder string
+	IFSC   IFSC
+	// Last4 is all of the number that may be shown; the rest is in SealedNumber.
+	Last4        string
+	SealedNumber string
+	Status       Status
+	// Reason is a sentence for the seller: why it is not verified and what to do.
+	Reason string
+	// RegisteredName and NameScore are the verifier's findings; the score is -1 where there is none.
+	RegisteredName string
+	NameScore      int
+	// Beneficiary is what the gateway calls the account; empty until it was told.
+	Beneficiary    string
+	VerificationID string
+	// Tries counts steps of the verification, for back-off. DueAt is when the next one is, zero for never.
+	Tries      int
+	DueAt      time.Time
+	CreatedAt  time.Time
+	VerifiedAt time.Time
+}
+
+// Masked shows the last four digits alone.
+func (a Account) Masked() string { return Mask(a.Last4) }
+
+// Mask writes an account number's last four digits as the API shows them; none is "".
+func Mask(last4 string) string {
+	if last4 == "" {
+		return ""
+	}
+	return "****" + last4
+}
+
+// ErrNone means that there is no such account.
+var ErrNone = fault.New(fault.NotFound, "bank_account_not_found",
+	"No bank account is registered yet. Register one with PUT /api/bank-account.")
+
+// Number is a full account number. It prints masked, so that it can't slip into a log.
+type Number struct{ digits string }
+
+var accountNumber = regexp.MustCompile(`^[0-9]{9,18}$`)
+
+// ParseNumber reads an account number of 9 to 18 digits; leading zeros count. Spaces and hyphens
+// between digits are how people write it, and are dropped.
+func ParseNumber(s string) (Number, error) {
+	digits := strings.NewReplacer(" ", "", "-", "").Replace(s)
+	if !accountNumber.MatchString(digits) {
+		return Number{}, fault.Field("accountNumber", "must be the account's 9 to 18 digits")
+	}
+	return Number{digits}, nil
+}
+
+// Reveal gives all digits, for the gateway alone.
+func (n Number) Reveal() string { return n.digits }
+
+// Last4 gives the last four digits.
+func (n Number) Last4() string { return n.digits[max(0, len(n.digits)-4):] }
+
+func (n Number) String() string { return Mask(n.Last4()) }
+
+// Format masks whatever the verb: %#v and a mistaken %d would print the digits.
+func (n Number) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, n.String()) }
+
+// IFSC is an Indian bank branch's code (RBI): four letters, a zero, six letters or digits.
+type IFSC string
+
+var ifscPattern = regexp.MustCompile(`^[A-Z]{4}0[A-Z0-9]{6}$`)
+
+// ParseIFSC reads a code as people type it: lower case is raised.
+func ParseIFSC(s string) (IFSC, error) {
+	code := strings.ToUpper(strings.TrimSpace(s))
+	if !ifscPattern.MatchString(code) {
+		return "", fault.Field("ifsc", "must be an IFSC such as HDFC0000053: four letters, a zero, six letters or digits")
+	}
+	return IFSC(code), nil
+}

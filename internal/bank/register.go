@@ -1,0 +1,145 @@
+package bank
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+)
+
+const idPrefix = "bka_"
+
+// Registration asks for an account to become the seller's current one.
+type Registration struct {
+	Seller string
+	Holder string
+	Number Number
+	IFSC   IFSC
+}
+
+// Each verification costs money, so a seller may register so many accounts at once, and then one
+// more each time that a day's share has passed.
+const (
+	registrationsADay = 10
+	registrationCost  = 24 * time.Hour / registrationsADay
+)
+
+// ErrTooMany asks the seller to wait before registering another account.
+var ErrTooMany = fault.New(fault.TooMany, "too_many_bank_accounts",
+	"Too many bank accounts were registered lately. Try again later.")
+
+// Register makes an account the seller's current one, unverified, with its verification due at once.
+// The current account again is returned as it is, unless it was rejected. It fails with a fault of
+// kind Invalid that names the fields at fault, or with [ErrTooMany].
+func (s *Service) Register(ctx context.Context, r Registration) (Account, error) {
+	r.Holder = strings.Join(strings.Fields(r.Holder), " ")
+	if err := r.check(); err != nil {
+		return Account{}, err
+	}
+	draft, err := s.draft(r)
+	if err != nil {
+		return Account{}, err
+	}
+	var account Account
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		account, err = s.replace(ctx, tx, r, draft)
+		return err
+	})
+	return account, err
+}
+
+// check names every field that breaks a rule.
+func (r Registration) check() error {
+	problems := map[string]string{}
+	if problem := CheckHolder(r.Holder); problem != "" {
+		problems["accountHolder"] = problem
+	}
+	_, numberErr := ParseNumber(r.Number.Reveal())
+	_, ifscErr := ParseIFSC(string(r.IFSC))
+	for _, err := range []error{numberErr, ifscErr} {
+		if f := fault.From(err); f != nil {
+			for field, problem := range f.Details {
+				problems[field] = problem
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return fault.Fields(fault.Invalid, problems)
+	}
+	return nil
+}
+
+// CheckHolder returns what is wrong with an account holder's name, or "".
+func CheckHolder(name string) string {
+	if n := utf8.RuneCountInString(name); n < 3 || n > 120 || !isName(name) {
+		return "must be the holder's name as the bank has it, 3 to 120 printable characters"
+	}
+	return ""
+}
+
+func isName(s string) bool {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	return utf8.ValidString(s) && strings.ContainsFunc(s, unicode.IsLetter) && !strings.ContainsFunc(s, unprintable)
+}
+
+// draft is an account as it begins.
+func (s *Service) draft(r Registration) (Account, error) {
+	// Stored instants are microseconds, so what is answered now and read later are the same.
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	a := Account{
+		ID:        ID(id.New(idPrefix, now)),
+		Seller:    r.Seller,
+		Holder:    r.Holder,
+		IFSC:      r.IFSC,
+		Last4:     r.Number.Last4(),
+		Status:    StatusUnverified,
+		NameScore: noScore,
+		DueAt:     now,
+		CreatedAt: now,
+	}
+	var err error
+	a.SealedNumber, err = s.seal(a.ID, r.Number)
+	return a, err
+}
+
+// replace puts the draft in the place of the current account, or returns that one if it is the same.
+// The throttle comes first because it makes two registrations of one seller wait for each other.
+func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Account) (Account, error) {
+	bucket := "bank_account|" + r.Seller
+	busyUntil, counted, err := tx.TakeThrottle(ctx, bucket, draft.CreatedAt, registrationCost, registrationsADay*registrationCost)
+	if err != nil {
+		return Account{}, err
+	}
+	current, err := tx.CurrentBankAccount(ctx, r.Seller)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return Account{}, err
+	}
+	same, err := s.same(current, r)
+	switch {
+	case err != nil:
+		return Account{}, err
+	case same && counted:
+		return current, tx.RefundThrottle(ctx, bucket, registrationCost)
+	case same:
+		return current, nil
+	case !counted:
+		free := busyUntil.Add(-(registrationsADay - 1) * registrationCost)
+		return Account{}, ErrTooMany.After(free.Sub(draft.CreatedAt))
+	}
+	return draft, tx.ReplaceBankAccount(ctx, draft)
+}
+
+// same reports whether a registration is of the account that is there. A rejected account is given
+// another chance.
+func (s *Service) same(current Account, r Registration) (bool, error) {
+	if current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4() {
+		return false, nil
+	}
+	number, err := s.open(current)
+	return err == nil && number == r.Number, err
+}

@@ -1,0 +1,198 @@
+package bank_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+)
+
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	tests := []struct {
+		about  string
+		change func(*bank.Registration)
+		want   []string
+	}{
+		{"no holder", func(r *bank.Registration) { r.Holder = "" }, []string{"accountHolder"}},
+		{"two letters", func(r *bank.Registration) { r.Holder = " Al " }, []string{"accountHolder"}},
+		{"too long", func(r *bank.Registration) { r.Holder = strings.Repeat("आ", 121) }, []string{"accountHolder"}},
+		{"no letters", func(r *bank.Registration) { r.Holder = "12345" }, []string{"accountHolder"}},
+		{"a control character", func(r *bank.Registration) { r.Holder = "Asha\x00Desai" }, []string{"accountHolder"}},
+		{"a hidden direction mark", func(r *bank.Registration) { r.Holder = "Asha \u202eDesai" }, []string{"accountHolder"}},
+		{"broken text", func(r *bank.Registration) { r.Holder = "Asha \xff Desai" }, []string{"accountHolder"}},
+		{"no number", func(r *bank.Registration) { r.Number = bank.Number{} }, []string{"accountNumber"}},
+		{"no IFSC", func(r *bank.Registration) { r.IFSC = "" }, []string{"ifsc"}},
+		{"a bad IFSC", func(r *bank.Registration) { r.IFSC = "HDFC" }, []string{"ifsc"}},
+		{"nothing", func(r *bank.Registration) { *r = bank.Registration{Seller: "usr_asha"} }, []string{"accountHolder", "accountNumber", "ifsc"}},
+	}
+	h := newHouse(t)
+	for _, tt := range tests {
+		r := h.ashas()
+		tt.change(&r)
+		_, err := h.service.Register(t.Context(), r)
+		f := fault.From(err)
+		if f == nil || f.Kind != fault.Invalid {
+			t.Errorf("%s: err = %v, want one about fields", tt.about, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, slices.Sorted(maps.Keys(f.Details))); diff != "" {
+			t.Errorf("%s: fields (-want +got):\n%s", tt.about, diff)
+		}
+	}
+	if _, err := h.service.Account(t.Context(), "usr_asha"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("a refused registration left an account behind: %v", err)
+	}
+}
+
+func TestTheSameAccountAgainIsTheOneThatIsThere(t *testing.T) {
+	h := newHouse(t, valid("ASHA DESAI", 100))
+	first := h.register(h.ashas())
+	again := h.ashas()
+	again.Holder = "  Asha   Desai "
+	if diff := cmp.Diff(first, h.register(again)); diff != "" {
+		t.Errorf("again while unverified (-first +again):\n%s", diff)
+	}
+	h.mustStep()
+	verified := h.account()
+	if diff := cmp.Diff(verified, h.register(h.ashas())); diff != "" {
+		t.Errorf("again when verified (-first +again):\n%s", diff)
+	}
+	if len(h.gateway.started) != 1 {
+		t.Errorf("%d verifications were begun, want 1", len(h.gateway.started))
+	}
+}
+
+func TestAnythingElseIsANewAccount(t *testing.T) {
+	tests := []struct {
+		about  string
+		change func(*bank.Registration)
+	}{
+		{"another number with the same end", func(r *bank.Registration) { r.Number = mustNumber(t, "50200123456789") }},
+		{"the number without a leading zero", func(r *bank.Registration) { r.Number = mustNumber(t, "0"+r.Number.Reveal()) }},
+		{"another branch", func(r *bank.Registration) { r.IFSC = "HDFC0000054" }},
+		{"another holder", func(r *bank.Registration) { r.Holder = "Asha R Desai" }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.about, func(t *testing.T) {
+			h := newHouse(t, valid("ASHA DESAI", 100))
+			first := h.register(h.ashas())
+			h.mustStep()
+			r := h.ashas()
+			tt.change(&r)
+			second := h.register(r)
+			if second.ID == first.ID || second.Status != bank.StatusUnverified || h.account().ID != second.ID {
+				t.Errorf("registered %+v after %s", second, first.ID)
+			}
+			kept, err := h.store.BankAccountByID(t.Context(), first.ID)
+			if err != nil || kept.Status != bank.StatusVerified {
+				t.Errorf("the account of earlier payouts: %+v, %v", kept, err)
+			}
+		})
+	}
+}
+
+func TestARejectedAccountGetsAnotherChance(t *testing.T) {
+	h := newHouse(t, valid("RAVI KUMAR", 0), valid("ASHA DESAI", 100))
+	first := h.register(h.ashas())
+	h.mustStep()
+	if got := h.account().Status; got != bank.StatusRejected {
+		t.Fatalf("the first is %s, want rejected", got)
+	}
+	second := h.register(h.ashas())
+	h.mustStep()
+	if got := h.account(); got.ID != second.ID || got.ID == first.ID || got.Status != bank.StatusVerified {
+		t.Errorf("after the second: %+v", got)
+	}
+}
+
+func TestAReplacedAccountIsNotVerifiedAnyMore(t *testing.T) {
+	h := newHouse(t, pending(), valid("ASHA DESAI", 100))
+	first := h.register(h.ashas())
+	h.mustStep()
+	other := h.ashas()
+	other.IFSC = "SBIN0000001"
+	second := h.register(other)
+
+	h.now = h.now.Add(time.Hour)
+	if diff := cmp.Diff([]bank.ID{second.ID}, h.due()); diff != "" {
+		t.Errorf("due (-want +got):\n%s", diff)
+	}
+	// A step that was under way when it was replaced changes nothing.
+	if err := h.service.Step(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.store.BankAccountByID(t.Context(), first.ID); err != nil || got.Status != bank.StatusUnverified || !got.DueAt.IsZero() {
+		t.Errorf("the replaced account: %+v, %v", got, err)
+	}
+}
+
+// However many requests come at once, one account is registered and one verification paid for.
+func TestTheSameRegistrationManyTimesAtOnce(t *testing.T) {
+	h := newHouse(t, pending())
+	const many = 16
+	ids := make([]bank.ID, many)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			a, err := h.service.Register(t.Context(), h.ashas())
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = a.ID
+		})
+	}
+	wg.Wait()
+	if distinct := slices.Compact(slices.Sorted(slices.Values(ids))); len(distinct) != 1 {
+		t.Errorf("%d accounts were registered, want 1", len(distinct))
+	}
+	if got := h.due(); len(got) != 1 {
+		t.Errorf("%d verifications are due, want 1", len(got))
+	}
+}
+
+func TestRegistrationsAreLimited(t *testing.T) {
+	h := newHouse(t, pending())
+	numbered := func(i int) bank.Registration {
+		r := h.ashas()
+		r.Number = mustNumber(t, "5010012345"+string(rune('0'+i/10))+string(rune('0'+i%10)))
+		return r
+	}
+	const limit = 10
+	for i := range limit {
+		h.register(numbered(i))
+		h.register(numbered(i)) // the same again costs nothing and so counts for nothing
+	}
+	current := h.account()
+	_, err := h.service.Register(t.Context(), numbered(limit))
+	f := fault.From(err)
+	if !errors.Is(err, bank.ErrTooMany) || f.Kind != fault.TooMany || f.RetryAfter <= 0 || f.RetryAfter > 24*time.Hour {
+		t.Fatalf("the eleventh: err = %+v, want ErrTooMany with a time to wait", f)
+	}
+	if got := h.account(); got.ID != current.ID {
+		t.Error("a refused registration replaced the account")
+	}
+	if got := h.register(numbered(limit - 1)); got.ID != current.ID {
+		t.Error("the current account again is another one")
+	}
+	ravis := h.ashas()
+	ravis.Seller = "usr_ravi"
+	h.register(ravis)
+
+	h.now = h.now.Add(f.RetryAfter - time.Second)
+	if _, err := h.service.Register(t.Context(), numbered(limit)); !errors.Is(err, bank.ErrTooMany) {
+		t.Errorf("a second too early: err = %v, want ErrTooMany", err)
+	}
+	h.now = h.now.Add(time.Second)
+	h.register(numbered(limit))
+	if _, err := h.service.Register(t.Context(), numbered(limit+1)); !errors.Is(err, bank.ErrTooMany) {
+		t.Errorf("one more at once: err = %v, want ErrTooMany", err)
+	}
+}

@@ -1,0 +1,83 @@
+package bank_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+)
+
+func TestResolve(t *testing.T) {
+	tests := []struct {
+		about      string
+		found      answer
+		verified   bool
+		reason     string
+		wantStatus bank.Status
+		wantErr    error
+	}{
+		{"a review is verified", valid("A DESAI", 70), true, "", bank.StatusVerified, nil},
+		{"a review is rejected", valid("A DESAI", 70), false, "This is your sister's.", bank.StatusRejected, nil},
+		{"a rejection is overruled", valid("RAVI KUMAR", 0), true, "", bank.StatusVerified, nil},
+		{"a rejection is explained", valid("RAVI KUMAR", 0), false, "A firm's account.", bank.StatusRejected, nil},
+		{"one under way is verified", pending(), true, "", bank.StatusVerified, nil},
+		{"a verified one stays", valid("ASHA DESAI", 100), false, "Too late.", bank.StatusVerified, bank.ErrDecided},
+		{"a verified one is not verified again", valid("ASHA DESAI", 100), true, "", bank.StatusVerified, bank.ErrDecided},
+	}
+	for _, tt := range tests {
+		t.Run(tt.about, func(t *testing.T) {
+			h := newHouse(t, tt.found)
+			a := h.register(h.ashas())
+			h.mustStep()
+			if _, err := h.service.Resolve(t.Context(), a.ID, tt.verified, tt.reason); !errors.Is(err, tt.wantErr) {
+				t.Errorf("err = %v, want %v", err, tt.wantErr)
+			}
+			got := h.account()
+			if got.Status != tt.wantStatus || !got.DueAt.IsZero() || got.VerifiedAt.IsZero() == (tt.wantStatus == bank.StatusVerified) {
+				t.Errorf("afterwards: %+v", got)
+			}
+			if tt.wantErr == nil && got.Reason != tt.reason {
+				t.Errorf("the reason is %q, want %q", got.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	h := newHouse(t, pending())
+	a := h.register(h.ashas())
+	for _, reason := range []string{"", "  ", strings.Repeat("x", 501)} {
+		if _, err := h.service.Resolve(t.Context(), a.ID, false, reason); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
+			t.Errorf("rejected for %q: err = %v, want one about the reason", reason, err)
+		}
+	}
+	if _, err := h.service.Resolve(t.Context(), "bka_nobody", true, ""); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("of no account: err = %v, want ErrNone", err)
+	}
+	other := h.ashas()
+	other.IFSC = "SBIN0000001"
+	h.register(other)
+	if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
+		t.Errorf("of a replaced account: err = %v, want ErrDecided", err)
+	}
+	if got, err := h.store.BankAccountByID(t.Context(), a.ID); err != nil || got.Status != bank.StatusUnverified {
+		t.Errorf("the replaced account: %+v, %v", got, err)
+	}
+}
+
+// A person's decision holds against the verifier's that was on its way, whichever comes first.
+func TestADecisionDuringAStep(t *testing.T) {
+	h := newHouse(t, valid("RAVI KUMAR", 0))
+	a := h.register(h.ashas())
+	h.gateway.meanwhile = func() {
+		if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	h.mustStep()
+	if got := h.account(); got.Status != bank.StatusVerified || got.Reason != "" {
+		t.Errorf("afterwards: %+v", got)
+	}
+}

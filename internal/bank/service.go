@@ -1,0 +1,92 @@
+package bank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Options are what a service is made of.
+type Options struct {
+	Store     Store
+	Sealer    Sealer
+	Registrar Registrar
+	Verifier  Verifier
+	Directory Directory
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Service registers and verifies bank accounts. It is safe for concurrent use.
+type Service struct {
+	o Options
+	// jitter spreads a wait by up to a fifth either way, so that what failed together does not come
+	// back together.
+	jitter func(time.Duration) time.Duration
+}
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	switch {
+	case o.Store == nil || o.Sealer == nil || o.Registrar == nil || o.Verifier == nil || o.Directory == nil:
+		return nil, errors.New("bank: a service needs a store, a sealer, a registrar, a verifier and a directory")
+	case o.Now == nil || o.Logger == nil:
+		return nil, errors.New("bank: a service needs a clock and a logger")
+	}
+	return &Service{o: o, jitter: jitter}, nil
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d - d/5 + rand.N(2*d/5+1)
+}
+
+// Account finds the seller's current account, or [ErrNone].
+func (s *Service) Account(ctx context.Context, seller string) (Account, error) {
+	return s.o.Store.BankAccount(ctx, seller)
+}
+
+// Branch names the bank behind an IFSC, if the directory knows it.
+func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch(ifsc) }
+
+// Beneficiary is what the gateway calls an account; it is told of the account when it first matters.
+// Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
+	a, err := s.o.Store.BankAccountByID(ctx, id)
+	if err != nil || a.Beneficiary != "" {
+		return a.Beneficiary, err
+	}
+	number, err := s.open(a)
+	if err != nil {
+		return "", err
+	}
+	beneficiary, err := s.o.Registrar.EnsureBeneficiary(ctx, a, number)
+	if err != nil {
+		return "", fmt.Errorf("make bank account %s known to the gateway: %w", id, err)
+	}
+	if beneficiary == "" {
+		return "", fmt.Errorf("the gateway gave bank account %s no name", id)
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetBeneficiary(ctx, id, beneficiary) })
+	return beneficiary, err
+}
+
+func (s *Service) seal(id ID, n Number) (string, error) {
+	sealed, err := s.o.Sealer.Seal(n.Reveal(), sealedContext(id))
+	if err != nil {
+		return "", fmt.Errorf("seal the number of bank account %s: %w", id, err)
+	}
+	return sealed, nil
+}
+
+func (s *Service) open(a Account) (Number, error) {
+	digits, err := s.o.Sealer.Open(a.SealedNumber, sealedContext(a.ID))
+	if err != nil {
+		return Number{}, fmt.Errorf("open the number of bank account %s: %w", a.ID, err)
+	}
+	return Number{digits}, nil
+}
+
+func sealedContext(id ID) string { return "bank_accounts|sealed_number|" + string(id) }

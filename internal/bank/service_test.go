@@ -1,0 +1,542 @@
+package bank_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
+	"bursar/internal/fault"
+	"bursar/internal/keyset"
+	"bursar/internal/store"
+)
+
+// house is a bank service on a real store and real keys, with a gateway that says what it is told to.
+type house struct {
+	t       *testing.T
+	dir     string
+	now     time.Time
+	store   bank.Store
+	service *bank.Service
+	gateway *gateway
+}
+
+// gateway is a registrar and verifier that gives one answer after another, the last one again and
+// again, and remembers what it was asked.
+type gateway struct {
+	mu      sync.Mutex
+	answers []answer
+	// meanwhile happens while the gateway is being asked.
+	meanwhile func()
+
+	beneficiaryErr error
+	registered     []string // numbers that were made known, in full
+	started        []string // beneficiaries of the verifications begun
+	asked          []string // ids of verifications asked about
+}
+
+type answer struct {
+	verification bank.Verification
+	err          error
+}
+
+func (g *gateway) EnsureBeneficiary(_ context.Context, a bank.Account, number bank.Number) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.registered = append(g.registered, number.Reveal())
+	return "fa_" + string(a.ID), g.beneficiaryErr
+}
+
+func (g *gateway) StartVerification(_ context.Context, a bank.Account) (bank.Verification, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.started = append(g.started, a.Beneficiary)
+	return g.answer()
+}
+
+func (g *gateway) Verification(_ context.Context, id string) (bank.Verification, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = append(g.asked, id)
+	return g.answer()
+}
+
+func (g *gateway) answer() (bank.Verification, error) {
+	if g.meanwhile != nil {
+		g.meanwhile()
+	}
+	a := g.answers[0]
+	if len(g.answers) > 1 {
+		g.answers = g.answers[1:]
+	}
+	return a.verification, a.err
+}
+
+func newHouse(t *testing.T, answers ...answer) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &gateway{answers: answers}}
+	db, err := store.OpenSQLite(t.Context(), filepath.Join(h.dir, "bursar.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	keys, err := keyset.Open(filepath.Join(h.dir, "keys.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.store = db.Bank()
+	h.service, err = bank.New(bank.Options{
+		Store: h.store, Sealer: keys, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seller := range []string{"usr_asha", "usr_ravi"} {
+		err := db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+			return tx.InsertUser(t.Context(), auth.User{ID: seller, Name: "Seller", Email: seller + "@example.com", Role: auth.Seller, CreatedAt: h.now})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// ashas is a registration as a seller makes it.
+func (h *house) ashas() bank.Registration {
+	return bank.Registration{Seller: "usr_asha", Holder: "Asha Desai", Number: mustNumber(h.t, "50100123456789"), IFSC: "HDFC0000053"}
+}
+
+func (h *house) register(r bank.Registration) bank.Account {
+	h.t.Helper()
+	a, err := h.service.Register(h.t.Context(), r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return a
+}
+
+func (h *house) account() bank.Account {
+	h.t.Helper()
+	a, err := h.service.Account(h.t.Context(), "usr_asha")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return a
+}
+
+func (h *house) due() []bank.ID {
+	h.t.Helper()
+	ids, err := h.service.TakeDue(h.t.Context(), 10)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return ids
+}
+
+// step waits until the account's next step is due, takes it, and returns how long it waited.
+func (h *house) step() (time.Duration, error) {
+	h.t.Helper()
+	a := h.account()
+	if a.DueAt.IsZero() {
+		h.t.Fatalf("nothing is due for an account that is %s", a.Status)
+	}
+	waited := max(a.DueAt.Sub(h.now), 0)
+	h.now = h.now.Add(waited)
+	if diff := cmp.Diff([]bank.ID{a.ID}, h.due()); diff != "" {
+		h.t.Fatalf("what is due (-want +got):\n%s", diff)
+	}
+	return waited, h.service.Step(h.t.Context(), a.ID)
+}
+
+func (h *house) mustStep() time.Duration {
+	h.t.Helper()
+	waited, err := h.step()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return waited
+}
+
+func pending() answer {
+	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomePending, NameScore: -1}}
+}
+
+func valid(name string, score int) answer {
+	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeValid, RegisteredName: name, NameScore: score}}
+}
+
+func technicalFault() answer {
+	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeFault, NameScore: -1}}
+}
+
+func TestAnAccountIsVerified(t *testing.T) {
+	h := newHouse(t, pending(), pending(), valid("ASHA DESAI", 100))
+	if _, err := h.service.Account(t.Context(), "usr_asha"); !errors.Is(err, bank.ErrNone) {
+		t.Fatalf("before there is one: err = %v, want ErrNone", err)
+	}
+
+	a := h.register(h.ashas())
+	if a.Status != bank.StatusUnverified || a.Masked() != "****6789" || !strings.HasPrefix(string(a.ID), "bka_") {
+		t.Errorf("a new account: %+v", a)
+	}
+	if diff := cmp.Diff(a, h.account()); diff != "" {
+		t.Errorf("what was answered and what is read differ (-answered +read):\n%s", diff)
+	}
+
+	if waited := h.mustStep(); waited != 0 {
+		t.Errorf("the first step waits %s, want none", waited)
+	}
+	if got := h.account(); got.VerificationID != "fav_1" || got.Status != bank.StatusUnverified || got.Beneficiary != "fa_"+string(a.ID) {
+		t.Errorf("after the first step: %+v", got)
+	}
+	h.mustStep()
+	if got := h.due(); len(got) != 0 {
+		t.Errorf("%v are due before their time", got)
+	}
+
+	// News from the gateway makes the next step due now. It is asked, not believed.
+	for _, id := range []string{"fav_other", "", "fav_1", "fav_1"} {
+		if err := h.service.Hint(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if waited := h.mustStep(); waited != 0 {
+		t.Errorf("after a hint the step waits %s, want none", waited)
+	}
+	got := h.account()
+	if got.Status != bank.StatusVerified || got.Reason != "" || !got.VerifiedAt.Equal(h.now) || !got.DueAt.IsZero() || got.NameScore != 100 {
+		t.Errorf("verified: %+v", got)
+	}
+	if len(h.gateway.started) != 1 || len(h.gateway.asked) != 2 || len(h.gateway.registered) != 1 {
+		t.Errorf("the gateway was asked too much: %d begun, %d asked, %d registered",
+			len(h.gateway.started), len(h.gateway.asked), len(h.gateway.registered))
+	}
+	h.now = h.now.AddDate(1, 0, 0)
+	if err := h.service.Hint(t.Context(), "fav_1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.due(); len(got) != 0 {
+		t.Errorf("%v are due after the verification ended", got)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	tests := []struct {
+		about      string
+		answer     answer
+		wantStatus bank.Status
+		wantReason string // a part of it
+		wantScore  int
+	}{
+		{"the very name", valid("ASHA DESAI", 100), bank.StatusVerified, "", 100},
+		{"just alike enough", valid("ASHA D", 85), bank.StatusVerified, "", 85},
+		{"not quite", valid("A DESAI", 84), bank.StatusReview, "not quite", 84},
+		{"hardly", valid("A D", 60), bank.StatusReview, "not quite", 60},
+		{"another", valid("A RAO", 59), bank.StatusRejected, "another name", 59},
+		{"not at all", valid("RAVI KUMAR", 0), bank.StatusRejected, "another name", 0},
+		{"no name given", valid("", -1), bank.StatusVerified, "", -1},
+		{"a name without a score, the same", valid("Mrs. DESAI ASHA", -1), bank.StatusVerified, "", 100},
+		{"a name without a score, an initial", valid("A DESAI", -1), bank.StatusReview, "not quite", 70},
+		{"a name without a score, another", valid("RAVI KUMAR", -1), bank.StatusRejected, "another name", 0},
+		{
+			"no such account, in the verifier's words",
+			answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeInvalid, NameScore: -1, Reason: "Closed."}},
+			bank.StatusRejected, "Closed.", -1,
+		},
+		{
+			"no such account",
+			answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeInvalid, NameScore: -1}},
+			bank.StatusRejected, "no such account", -1,
+		},
+		{
+			"the gateway will never pay it",
+			answer{err: fault.New(fault.Refused, "bank_account_refused", "No such IFSC.")},
+			bank.StatusRejected, "No such IFSC.", -1,
+		},
+		{
+			"a word that we don't know",
+			answer{verification: bank.Verification{ID: "fav_1", Outcome: "maybe", NameScore: -1}},
+			bank.StatusReview, "could not be finished", -1,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.about, func(t *testing.T) {
+			h := newHouse(t, tt.answer)
+			h.register(h.ashas())
+			h.mustStep()
+			got := h.account()
+			if got.Status != tt.wantStatus || !strings.Contains(got.Reason, tt.wantReason) || (got.Reason == "") != (tt.wantReason == "") || got.NameScore != tt.wantScore {
+				t.Errorf("%s, %q, score %d; want %s, %q, score %d", got.Status, got.Reason, got.NameScore, tt.wantStatus, tt.wantReason, tt.wantScore)
+			}
+			if !got.DueAt.IsZero() || got.VerifiedAt.IsZero() == (got.Status == bank.StatusVerified) {
+				t.Errorf("it ended with due %s, verified %s", got.DueAt, got.VerifiedAt)
+			}
+			if name := tt.answer.verification.RegisteredName; name != "" && strings.Contains(got.Reason, name) {
+				t.Errorf("the reason tells the registered name: %s", got.Reason)
+			}
+		})
+	}
+}
+
+func TestManualVerification(t *testing.T) {
+	h := newHouse(t)
+	var err error
+	h.service, err = bank.New(bank.Options{
+		Store: h.store, Sealer: plainSealer{}, Registrar: h.gateway, Verifier: bank.ManualVerifier{}, Directory: ifsc.New(),
+		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := h.register(h.ashas())
+	h.mustStep()
+	if got := h.account(); got.Status != bank.StatusReview || !strings.Contains(got.Reason, "by hand") || !got.DueAt.IsZero() {
+		t.Errorf("after the step: %+v", got)
+	}
+	if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.account(); got.Status != bank.StatusVerified || !got.VerifiedAt.Equal(h.now) {
+		t.Errorf("after the decision: %+v", got)
+	}
+}
+
+// A technical fault says nothing about the account: it is verified anew, ever more rarely, and in the
+// end by a person.
+func TestFaultsAreTriedAgain(t *testing.T) {
+	h := newHouse(t, technicalFault())
+	h.register(h.ashas())
+	h.mustStep()
+	before := time.Duration(0)
+	for try := 2; try <= 12; try++ {
+		if got := h.account(); got.Status != bank.StatusUnverified || !strings.Contains(got.Reason, "tried again") {
+			t.Fatalf("before try %d: %s, %q", try, got.Status, got.Reason)
+		}
+		waited := h.mustStep()
+		if waited < before/2 || waited < 8*time.Second || waited > 4*time.Hour {
+			t.Errorf("try %d comes %s after the one before, which waited %s", try, waited, before)
+		}
+		before = waited
+	}
+	if got := h.account(); got.Status != bank.StatusReview || !got.DueAt.IsZero() || !strings.Contains(got.Reason, "could not be finished") {
+		t.Errorf("in the end: %+v", got)
+	}
+	if len(h.gateway.started) != 12 || len(h.gateway.asked) != 0 {
+		t.Errorf("%d verifications were begun and %d asked about, want 12 and 0", len(h.gateway.started), len(h.gateway.asked))
+	}
+}
+
+func TestAFaultThatPasses(t *testing.T) {
+	h := newHouse(t, technicalFault(), pending(), technicalFault(), pending(), valid("ASHA DESAI", 100))
+	h.register(h.ashas())
+	for range 5 {
+		h.mustStep()
+	}
+	if got := h.account(); got.Status != bank.StatusVerified || got.Reason != "" {
+		t.Errorf("in the end: %s, %q", got.Status, got.Reason)
+	}
+	if len(h.gateway.started) != 3 || len(h.gateway.asked) != 2 {
+		t.Errorf("%d verifications were begun and %d asked about, want 3 and 2", len(h.gateway.started), len(h.gateway.asked))
+	}
+}
+
+// An answer that never came says nothing either. The verification that is under way is asked about
+// again; no second one is paid for.
+func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
+	cut := errors.New("the connection was cut")
+	h := newHouse(t, pending(), answer{err: cut}, valid("ASHA DESAI", 100))
+	h.register(h.ashas())
+	h.mustStep()
+	if _, err := h.step(); !errors.Is(err, cut) {
+		t.Errorf("err = %v, want the gateway's", err)
+	}
+	h.mustStep()
+	if got := h.account(); got.Status != bank.StatusVerified || got.Tries != 1 || len(h.gateway.started) != 1 {
+		t.Errorf("in the end: %s after %d failures, %d verifications begun", got.Status, got.Tries, len(h.gateway.started))
+	}
+}
+
+func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
+	h := newHouse(t, answer{verification: bank.Verification{Outcome: bank.OutcomePending}})
+	h.register(h.ashas())
+	if _, err := h.step(); err == nil {
+		t.Error("the step succeeded: it would begin and pay for another verification at each poll")
+	}
+}
+
+func TestAStepThatIsInterruptedCountsForNothing(t *testing.T) {
+	h := newHouse(t, answer{err: context.Canceled})
+	a := h.register(h.ashas())
+	ctx, cancel := context.WithCancel(t.Context())
+	h.gateway.meanwhile = cancel
+	if err := h.service.Step(ctx, a.ID); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want that of the context", err)
+	}
+	if got := h.account(); got.Tries != 0 || got.Status != bank.StatusUnverified {
+		t.Errorf("after the interruption: %+v", got)
+	}
+}
+
+// A bank may take days. It is asked often at first and then hourly, for a week.
+func TestASlowVerification(t *testing.T) {
+	h := newHouse(t, pending())
+	a := h.register(h.ashas())
+	h.mustStep()
+	steps := 1
+	for ; h.account().Status == bank.StatusUnverified && steps < 1000; steps++ {
+		age := h.now.Sub(a.CreatedAt)
+		waited := h.mustStep()
+		if waited < 1600*time.Millisecond || waited > 72*time.Minute || waited > 2*time.Second*12/10+age*3/10 {
+			t.Fatalf("at the age of %s it waits %s", age, waited)
+		}
+	}
+	age := h.now.Sub(a.CreatedAt)
+	if got := h.account(); got.Status != bank.StatusReview || age < 7*24*time.Hour || age > 7*24*time.Hour+72*time.Minute {
+		t.Errorf("after %s and %d steps it is %s, want review after a week", age, steps, got.Status)
+	}
+}
+
+func TestALeaseKeepsOthersAwayUntilItRunsOut(t *testing.T) {
+	h := newHouse(t, pending())
+	h.register(h.ashas())
+	if got := h.due(); len(got) != 1 {
+		t.Fatalf("%d are due, want 1", len(got))
+	}
+	if got := h.due(); len(got) != 0 {
+		t.Fatal("it was leased twice")
+	}
+	h.now = h.now.Add(2 * time.Minute)
+	if got := h.due(); len(got) != 1 {
+		t.Error("it is not due again after the lease ran out")
+	}
+}
+
+// A hint that comes while the gateway is giving its last stale answer is not lost.
+func TestAHintDuringAStep(t *testing.T) {
+	h := newHouse(t, pending(), pending(), valid("ASHA DESAI", 100))
+	h.register(h.ashas())
+	h.mustStep()
+	h.gateway.meanwhile = func() {
+		if err := h.service.Hint(t.Context(), "fav_1"); err != nil {
+			t.Error(err)
+		}
+	}
+	h.mustStep()
+	h.gateway.meanwhile = nil
+	if waited := h.mustStep(); waited != 0 {
+		t.Errorf("the hint was forgotten: the next step waits %s", waited)
+	}
+}
+
+func TestBeneficiary(t *testing.T) {
+	h := newHouse(t, pending())
+	a := h.register(h.ashas())
+	h.gateway.beneficiaryErr = errors.New("down")
+	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, h.gateway.beneficiaryErr) {
+		t.Errorf("err = %v, want the gateway's", err)
+	}
+	h.gateway.beneficiaryErr = nil
+	for range 2 {
+		got, err := h.service.Beneficiary(t.Context(), a.ID)
+		if want := "fa_" + string(a.ID); got != want || err != nil {
+			t.Errorf("Beneficiary = %q, %v; want %q", got, err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"50100123456789", "50100123456789"}, h.gateway.registered); diff != "" {
+		t.Errorf("numbers made known: one that failed and one for good (-want +got):\n%s", diff)
+	}
+	if _, err := h.service.Beneficiary(t.Context(), "bka_nobody"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("of no account: err = %v, want ErrNone", err)
+	}
+}
+
+func TestNumbersAreSealedWhereTheyAre(t *testing.T) {
+	h := newHouse(t, pending())
+	a := h.register(h.ashas())
+	b := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "30200987654321"), IFSC: "SBIN0000001"})
+	files := 0
+	err := fs.WalkDir(os.DirFS(h.dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(h.dir, path))
+		if err != nil {
+			return err
+		}
+		files++
+		for _, number := range []string{"5010012345", "3020098765"} {
+			if strings.Contains(string(data), number) {
+				t.Errorf("%s holds a number that can be read", path)
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 2 {
+		t.Fatalf("looked at %d files: %v", files, err)
+	}
+
+	stolen := b
+	stolen.ID, stolen.SealedNumber = "bka_stolen", a.SealedNumber
+	err = h.store.InTx(t.Context(), func(tx bank.Tx) error { return tx.ReplaceBankAccount(t.Context(), stolen) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.service.Beneficiary(t.Context(), stolen.ID); err == nil || len(h.gateway.registered) > 0 {
+		t.Error("a sealed number was opened in another row")
+	}
+}
+
+func TestBranch(t *testing.T) {
+	h := newHouse(t)
+	if got, ok := h.service.Branch("HDFC0000053"); !ok || got.Bank != "HDFC Bank" {
+		t.Errorf("Branch = %+v, %v; want HDFC Bank", got, ok)
+	}
+}
+
+func TestNewRefusesHalfAService(t *testing.T) {
+	whole := bank.Options{
+		Store: newHouse(t).store, Sealer: plainSealer{}, Registrar: &gateway{}, Verifier: &gateway{}, Directory: ifsc.New(),
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}
+	if _, err := bank.New(whole); err != nil {
+		t.Fatal(err)
+	}
+	for part, take := range map[string]func(*bank.Options){
+		"store":     func(o *bank.Options) { o.Store = nil },
+		"sealer":    func(o *bank.Options) { o.Sealer = nil },
+		"registrar": func(o *bank.Options) { o.Registrar = nil },
+		"verifier":  func(o *bank.Options) { o.Verifier = nil },
+		"directory": func(o *bank.Options) { o.Directory = nil },
+		"clock":     func(o *bank.Options) { o.Now = nil },
+		"logger":    func(o *bank.Options) { o.Logger = nil },
+	} {
+		half := whole
+		take(&half)
+		if _, err := bank.New(half); err == nil {
+			t.Errorf("a service without a %s was made", part)
+		}
+	}
+}
+
+// plainSealer seals nothing, for tests that are about something else.
+type plainSealer struct{}
+
+func (plainSealer) Seal(plaintext, _ string) (string, error) { return plaintext, nil }
+func (plainSealer) Open(sealed, _ string) (string, error)    { return sealed, nil }

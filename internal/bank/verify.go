@@ -1,0 +1,231 @@
+package bank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bursar/internal/fault"
+)
+
+// lease is how long a step may take before another worker may take it up. It is longer than the
+// gateway client's own deadline for all the calls that one step makes.
+const lease = 2 * time.Minute
+
+// How long a verification is pursued by itself before a person has to look.
+const (
+	// mostTries is how often a verifier may fail; with the waits between, that is most of a day.
+	mostTries = 12
+	retryBase = 10 * time.Second
+	retryMost = 3 * time.Hour
+	// patience is how long a verifier may take. Banks need three working days at worst.
+	patience = 7 * 24 * time.Hour
+	pollBase = 2 * time.Second
+	pollMost = time.Hour
+)
+
+// Sentences for the seller.
+const (
+	reasonRetrying   = "The verification could not be finished yet. It is tried again by itself; there is nothing for you to do."
+	reasonUnfinished = "The verification could not be finished. Our team is looking into it; there is nothing for you to do."
+	reasonCompare    = "The name that the bank has is not quite the account holder's. Our team is comparing them; there is nothing for you to do."
+	reasonOtherName  = "The bank has this account under another name. Register it again with the holder's name as the bank has it, or register another account."
+	reasonInvalid    = "The bank knows no such account. Check the number and the IFSC, and register it again."
+)
+
+// ErrDecided means that an account is verified, or was replaced, and so can't be decided on.
+var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
+	"This bank account is already verified, or was replaced by another. Look at it again.")
+
+// TakeDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
+// to run out, and the step is taken again.
+func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
+	var ids []ID
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		now := s.o.Now()
+		ids, err = tx.TakeDueVerifications(ctx, now, now.Add(lease), limit)
+		return err
+	})
+	return ids, err
+}
+
+// Hint makes the next step of a verification due now. It is for events from outside, which are not
+// believed; one about no verification under way is ignored.
+func (s *Service) Hint(ctx context.Context, verificationID string) error {
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, err := tx.HastenVerification(ctx, verificationID, s.o.Now())
+		return err
+	})
+}
+
+// Step does what is next in an account's verification. It asks outside of any transaction, and
+// records what it learnt only if nobody decided meanwhile.
+func (s *Service) Step(ctx context.Context, id ID) error {
+	seen, err := s.o.Store.BankAccountByID(ctx, id)
+	if err != nil || seen.Status != StatusUnverified {
+		return err
+	}
+	v, err := s.ask(ctx, seen)
+	switch refusal := fault.From(err); {
+	case err == nil:
+	case refusal != nil && refusal.Kind == fault.Refused:
+		v = Verification{Outcome: OutcomeInvalid, NameScore: noScore, Reason: refusal.Message}
+		err = nil
+	case ctx.Err() != nil: // we are stopping, and nothing was learnt
+		return err
+	default:
+		v = Verification{ID: seen.VerificationID, Outcome: OutcomeFault, NameScore: noScore}
+		err = fmt.Errorf("verify bank account %s: %w", id, err)
+	}
+	_, saveErr := s.save(context.WithoutCancel(ctx), seen, s.after(seen, v))
+	return errors.Join(err, saveErr)
+}
+
+// ask starts the verification, or asks how it stands.
+func (s *Service) ask(ctx context.Context, a Account) (Verification, error) {
+	if a.VerificationID != "" {
+		v, err := s.o.Verifier.Verification(ctx, a.VerificationID)
+		if v.Outcome == OutcomeFault {
+			v.ID = "" // this one is over; the next try begins another
+		}
+		return v, err
+	}
+	var err error
+	if a.Beneficiary, err = s.Beneficiary(ctx, a.ID); err != nil {
+		return Verification{}, err
+	}
+	v, err := s.o.Verifier.StartVerification(ctx, a)
+	switch {
+	case err != nil:
+		return Verification{}, err
+	case v.Outcome == OutcomeFault:
+		v.ID = ""
+	case v.Outcome == OutcomePending && v.ID == "":
+		return Verification{}, errors.New("the verifier gave no id to ask again by")
+	}
+	return v, nil
+}
+
+// after is the account as a report leaves it.
+func (s *Service) after(a Account, v Verification) Account {
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	a.VerificationID = v.ID
+	switch age := now.Sub(a.CreatedAt); {
+	case v.Outcome == OutcomePending && age < patience:
+		a.Reason = ""
+		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), pollMost)))
+		return a
+	case v.Outcome == OutcomeFault && a.Tries+1 < mostTries:
+		a.Tries++
+		a.Reason = reasonRetrying
+		a.DueAt = now.Add(s.jitter(backoff(a.Tries)))
+		return a
+	}
+	a.RegisteredName, a.NameScore = v.RegisteredName, v.NameScore
+	if v.NameScore < 0 && v.RegisteredName != "" {
+		a.NameScore = likeness(a.Holder, v.RegisteredName)
+	}
+	a.DueAt = time.Time{}
+	a.Status, a.Reason = judge(v, a.NameScore)
+	if a.Status == StatusVerified {
+		a.VerifiedAt = now
+	}
+	return a
+}
+
+// backoff quadruples with each try after the first.
+func backoff(tries int) time.Duration {
+	return min(retryBase<<min(2*max(tries-1, 0), 20), retryMost)
+}
+
+// judge decides on a report after which nothing more is to be asked.
+func judge(v Verification, score int) (Status, string) {
+	switch v.Outcome {
+	case OutcomeValid:
+		return judgeName(score)
+	case OutcomeInvalid:
+		return StatusRejected, sentence(v.Reason, reasonInvalid)
+	case OutcomeReview:
+		return StatusReview, sentence(v.Reason, reasonUnfinished)
+	default: // pending for too long, or failed too often
+		return StatusReview, reasonUnfinished
+	}
+}
+
+// judgeName decides on the likeness of the two names. Where there is none to compare, the account's
+// existence has to do. The registered name is never told: the one who asks may not be its owner.
+func judgeName(score int) (Status, string) {
+	switch {
+	case score >= nameVerified || score == noScore:
+		return StatusVerified, ""
+	case score >= nameReviewed:
+		return StatusReview, reasonCompare
+	default:
+		return StatusRejected, reasonOtherName
+	}
+}
+
+func sentence(given, otherwise string) string {
+	if given == "" {
+		return otherwise
+	}
+	return given
+}
+
+// save records a change, unless somebody else's came first, and reports whether it did.
+func (s *Service) save(ctx context.Context, seen, a Account) (bool, error) {
+	saved := false
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		saved, err = tx.SaveVerification(ctx, seen, a)
+		return err
+	})
+	if err == nil && saved && a.Status != seen.Status {
+		s.o.Logger.InfoContext(ctx, "a bank account's verification ended",
+			slog.String("bank_account", string(a.ID)), slog.String("status", string(a.Status)))
+	}
+	return saved, err
+}
+
+// Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
+// to 500 characters, which the seller sees. It fails with [ErrNone], or with [ErrDecided] when the
+// account is verified or was replaced.
+func (s *Service) Resolve(ctx context.Context, id ID, verified bool, reason string) (Account, error) {
+	reason = strings.TrimSpace(reason)
+	if n := utf8.RuneCountInString(reason); !verified && (n == 0 || n > 500) {
+		return Account{}, fault.Field("reason", "must say to the seller what is wrong, in up to 500 characters")
+	}
+	for range 2 { // a verification that ends meanwhile is overruled
+		seen, err := s.o.Store.BankAccountByID(ctx, id)
+		if err != nil {
+			return Account{}, err
+		}
+		if seen.Status == StatusVerified {
+			break
+		}
+		a := s.resolved(seen, verified, reason)
+		saved, err := s.save(ctx, seen, a)
+		if err != nil {
+			return Account{}, err
+		}
+		if saved {
+			return a, nil
+		}
+	}
+	return Account{}, ErrDecided
+}
+
+// resolved is the account as a person's decision leaves it.
+func (s *Service) resolved(a Account, verified bool, reason string) Account {
+	a.DueAt = time.Time{}
+	if !verified {
+		a.Status, a.Reason = StatusRejected, reason
+		return a
+	}
+	a.Status, a.Reason = StatusVerified, ""
+	a.VerifiedAt = s.o.Now().UTC().Truncate(time.Microsecond)
+	return a
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// Config is what the settings mean, checked.
+type Config struct {
+	// Database is the path of the SQLite file.
+	Database string
+	DataDir  string
+	// Keys is the key set itself, or empty where KeysFile holds it.
+	Keys     string
+	KeysFile string
+
+	Addr Listen
+	// BaseURL has no slash at its end; empty stands for the address that is listened on.
+	BaseURL        string
+	TrustedProxies []netip.Prefix
+	Metrics        Listen
+
+	Currency      money.Currency
+	MinimumPayout money.Amount
+	PayoutFee     payout.Fee
+	CancelWindow  time.Duration
+	EarningsHold  time.Duration
+	Zone          *time.Location
+	Holidays      payout.Holidays
+
+	RefreshReuseGrace time.Duration
+	LoginThrottle     bool
+	PasswordBlocklist bool
+
+	Gateway Gateway
+	// GatewayRate is requests per second; zero is no limit.
+	GatewayRate        float64
+	BankVerifier       BankVerifier
+	Sandbox            Listen
+	SandboxSettleAfter time.Duration
+	// RazorpayX is set where Gateway is.
+	RazorpayX RazorpayX
+
+	LogLevel slog.Level
+	// LogFormat is "text", "json", or empty: as fits where the log goes.
+	LogFormat string
+}
+
+// Origin is the public address: BaseURL, or else the address that is listened on. A service that
+// listens on all addresses is reached as localhost.
+func (c Config) Origin() string {
+	if c.BaseURL != "" {
+		return c.BaseURL
+	}
+	host, port, _ := net.SplitHostPort(c.Addr.Addr) // it was checked
+	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.IsUnspecified()) {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// Listen is an address to listen on.
+type Listen struct {
+	// Addr is empty where nothing is to be listened on.
+	Addr string
+	// OrFree says that a free port will do where this one is taken: nobody asked for it.
+	OrFree bool
+}
+
+// Gateway names who pays.
+type Gateway string
+
+// Gateways.
+const (
+	Sandbox           Gateway = "sandbox"
+	RazorpayXPayments Gateway = "razorpayx"
+)
+
+// BankVerifier names who verifies bank accounts.
+type BankVerifier string
+
+// Verifiers.
+const (
+	ByGateway BankVerifier = "gateway"
+	ByHand    BankVerifier = "manual"
+)
+
+// RazorpayX is what its API asks of a client.
+type RazorpayX struct {
+	KeyID         string
+	KeySecret     string
+	AccountNumber string
+	// WebhookSecrets are one, or two while it is being changed.
+	WebhookSecrets []string
+	BaseURL        string
+}

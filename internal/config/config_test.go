@@ -1,0 +1,253 @@
+package config_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/config"
+)
+
+// load reads settings as a command does.
+func load(t *testing.T, environ []string, args ...string) (config.Config, *config.Sources, error) {
+	t.Helper()
+	var s config.Settings
+	sources := config.NewSources(environ)
+	parser, err := kong.New(&s, kong.Resolvers(sources))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Parse(sources)
+	return c, sources, err
+}
+
+func mustLoad(t *testing.T, environ []string, args ...string) config.Config {
+	t.Helper()
+	c, _, err := load(t, environ, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func file(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaultsAreThoseOfTheContract(t *testing.T) {
+	c := mustLoad(t, nil)
+	type promised struct {
+		Addr, Origin, Database, Keys, Currency, Minimum, Zone string
+		CancelWindow, Hold, Grace, Settle                     time.Duration
+		Throttle, Blocklist                                   bool
+		Gateway                                               config.Gateway
+		Rate                                                  float64
+		Level                                                 slog.Level
+	}
+	got := promised{
+		c.Addr.Addr, c.Origin(), c.Database, c.KeysFile, c.Currency.Code(), c.Currency.Format(c.MinimumPayout), c.Zone.String(),
+		c.CancelWindow, c.EarningsHold, c.RefreshReuseGrace, c.SandboxSettleAfter,
+		c.LoginThrottle, c.PasswordBlocklist, c.Gateway, c.GatewayRate, c.LogLevel,
+	}
+	want := promised{
+		"127.0.0.1:8080", "http://127.0.0.1:8080", filepath.Join("bursar-data", "bursar.db"), filepath.Join("bursar-data", "keys.json"),
+		"INR", "500", "Asia/Kolkata",
+		30 * time.Second, 72 * time.Hour, 10 * time.Second, 5 * time.Second,
+		true, false, config.Sandbox, 0, slog.LevelInfo,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+	if fee := c.PayoutFee.Of(100_000); fee != 0 {
+		t.Errorf("without a fee, it is %d", fee)
+	}
+}
+
+func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
+	path := file(t, "# a comment", "", `BURSAR_CURRENCY="USD"`, "BURSAR_CANCEL_WINDOW = 7s", "BURSAR_EARNINGS_HOLD=1h")
+	environ := []string{"BURSAR_CONFIG=" + path, "BURSAR_CANCEL_WINDOW=8s", "BURSAR_EARNINGS_HOLD=2h", "BURSAR_MINIMUM_PAYOUT="}
+	c := mustLoad(t, environ, "--earnings-hold", "3h")
+	if c.Currency.Code() != "USD" || c.CancelWindow != 8*time.Second || c.EarningsHold != 3*time.Hour {
+		t.Errorf("got %s from the file, %s from the environment, %s from the flag", c.Currency, c.CancelWindow, c.EarningsHold)
+	}
+	if c.Zone != time.UTC || c.MinimumPayout != 500_00 {
+		t.Errorf("an empty variable is no value: got zone %s, minimum %d", c.Zone, c.MinimumPayout)
+	}
+	if c := mustLoad(t, environ, "--config", file(t, "BURSAR_CURRENCY=JPY")); c.Currency.Code() != "JPY" {
+		t.Errorf("--config did not win over BURSAR_CONFIG: %s", c.Currency)
+	}
+}
+
+func TestPort(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		environ    []string
+		args       []string
+		wantAddr   string
+		wantOrigin string
+	}{
+		{"alone", []string{"PORT=5000"}, nil, ":5000", "http://localhost:5000"},
+		{"beside an address", []string{"PORT=5000", "BURSAR_ADDR=127.0.0.1:9000"}, nil, "127.0.0.1:9000", "http://127.0.0.1:9000"},
+		{"beside a flag", []string{"PORT=5000"}, []string{"--addr", "[::1]:9000"}, "[::1]:9000", "http://[::1]:9000"},
+		{"with a public address", []string{"PORT=5000", "BURSAR_BASE_URL=https://pay.example.com/"}, nil, ":5000", "https://pay.example.com"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := mustLoad(t, tt.environ, tt.args...)
+			if c.Addr.Addr != tt.wantAddr || c.Origin() != tt.wantOrigin {
+				t.Errorf("got %s at %s, want %s at %s", c.Addr.Addr, c.Origin(), tt.wantAddr, tt.wantOrigin)
+			}
+		})
+	}
+}
+
+func TestOnlyPortsThatNobodyAskedForAreReplaced(t *testing.T) {
+	c := mustLoad(t, []string{"BURSAR_SANDBOX_ADDR=127.0.0.1:8081"})
+	if c.Sandbox.OrFree || !c.Metrics.OrFree {
+		t.Errorf("sandbox %+v was asked for, metrics %+v was not", c.Sandbox, c.Metrics)
+	}
+	if off := mustLoad(t, []string{"BURSAR_METRICS_ADDR=off"}).Metrics; off.Addr != "" {
+		t.Errorf("metrics are off, and listen on %s", off.Addr)
+	}
+}
+
+func TestRazorpayX(t *testing.T) {
+	c := mustLoad(t, []string{
+		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_live_1",
+		"BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + file(t, "hush\n"),
+		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=new, old",
+		"BURSAR_TRUSTED_PROXIES=10.0.0.0/8,192.0.2.7",
+	})
+	want := config.RazorpayX{
+		KeyID: "rzp_live_1", KeySecret: "hush", AccountNumber: "7878780080316316",
+		WebhookSecrets: []string{"new", "old"}, BaseURL: "https://api.razorpay.com/v1",
+	}
+	if diff := cmp.Diff(want, c.RazorpayX); diff != "" {
+		t.Errorf("RazorpayX (-want +got):\n%s", diff)
+	}
+	if c.GatewayRate != 8 {
+		t.Errorf("rate %v, want 8", c.GatewayRate)
+	}
+	wantProxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")}
+	if diff := cmp.Diff(wantProxies, c.TrustedProxies, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		t.Errorf("proxies (-want +got):\n%s", diff)
+	}
+}
+
+func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
+	for _, tt := range []struct {
+		setting string
+		want    string
+	}{
+		{"BURSAR_ADDR=8080", "BURSAR_ADDR=8080 is not an address to listen on; write one such as 127.0.0.1:8080, or :8080 for all addresses"},
+		{"BURSAR_ADDR=127.0.0.1:70000", "BURSAR_ADDR=127.0.0.1:70000 is not an address"},
+		{"BURSAR_BASE_URL=payouts.example.com", "BURSAR_BASE_URL is not an address"},
+		{"BURSAR_BASE_URL=https://example.com/pay", "BURSAR_BASE_URL has a path"},
+		{"BURSAR_DATABASE_URL=postgres://u:secret@db/x", "BURSAR_DATABASE_URL names a PostgreSQL database, and PostgreSQL support is not in this version"},
+		{"BURSAR_DATABASE_URL=mysql://x", "BURSAR_DATABASE_URL is not a database; write sqlite:PATH"},
+		{"BURSAR_CURRENCY=RUPEE", "BURSAR_CURRENCY=RUPEE is not an ISO 4217 currency code; write one such as INR"},
+		{"BURSAR_MINIMUM_PAYOUT=0", "BURSAR_MINIMUM_PAYOUT=0 is not an amount in INR above zero"},
+		{"BURSAR_MINIMUM_PAYOUT=1.005", "BURSAR_MINIMUM_PAYOUT=1.005 is not an amount"},
+		{"BURSAR_PAYOUT_FEE=lots", "BURSAR_PAYOUT_FEE=lots is not a fee"},
+		{"BURSAR_PAYOUT_FEE=500", "BURSAR_PAYOUT_FEE=500 is too high"},
+		{"BURSAR_CANCEL_WINDOW=soon", "BURSAR_CANCEL_WINDOW=soon is not a length of time; write one such as 30s"},
+		{"BURSAR_EARNINGS_HOLD=-1h", "BURSAR_EARNINGS_HOLD=-1h is not a length of time"},
+		{"BURSAR_TIME_ZONE=Mars/Olympus", "BURSAR_TIME_ZONE=Mars/Olympus is not a time zone"},
+		{"BURSAR_HOLIDAYS=Diwali", "BURSAR_HOLIDAYS=Diwali does not list days"},
+		{"BURSAR_LOGIN_THROTTLE=no", "BURSAR_LOGIN_THROTTLE=no is not known; write on or off"},
+		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox or razorpayx"},
+		{"BURSAR_GATEWAY_RATE=fast", "BURSAR_GATEWAY_RATE=fast is not a number of requests per second"},
+		{"BURSAR_GATEWAY_RATE=NaN", "BURSAR_GATEWAY_RATE=NaN is not a number"},
+		{"BURSAR_BANK_VERIFIER=me", "BURSAR_BANK_VERIFIER=me is not known; write gateway or manual"},
+		{"BURSAR_TRUSTED_PROXIES=cloud", `BURSAR_TRUSTED_PROXIES=cloud names "cloud", which is no network`},
+		{"BURSAR_LOG_LEVEL=loud", "BURSAR_LOG_LEVEL=loud is not a level"},
+		{"BURSAR_LOG_FORMAT=xml", "BURSAR_LOG_FORMAT=xml is not known; write text or json"},
+		{"BURSAR_CONFIG=/no/such/file", "BURSAR_CONFIG=/no/such/file can't be read"},
+		{"BURSAR_RAZORPAYX_KEY_SECRET_FILE=/no/such/file", "BURSAR_RAZORPAYX_KEY_SECRET_FILE=/no/such/file can't be read"},
+	} {
+		t.Run(tt.setting, func(t *testing.T) {
+			_, _, err := load(t, []string{tt.setting})
+			var problems config.Problems
+			if !errors.As(err, &problems) || len(problems) != 1 {
+				t.Fatalf("want one problem, got %v", err)
+			}
+			if !strings.HasPrefix(problems[0].String(), tt.want) {
+				t.Errorf("got  %s\nwant %s…", problems[0], tt.want)
+			}
+		})
+	}
+}
+
+func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
+	path := file(t, "BURSAR_CURENCY=INR", "hush-hush", "BURSAR_LOG_LEVEL=loud")
+	_, _, err := load(t, []string{
+		"BURSAR_CONFIG=" + path, "BURSAR_GATEWAY=razorpayx", "BURSAR_CURRENCY=USD",
+		"BURSAR_RAZORPAYX_KEY_SECRET=hush-hush", "BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path,
+		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS=hush-hush,b,c", "BURSAR_DATABASE_URL=postgres://u:hush-hush@db/x",
+		"BURSAR_KEYS=hush-hush", "BURSAR_KEYS_FILE=k",
+	}, "--cancel-window", "soon")
+	if err == nil {
+		t.Fatal("no problem was found")
+	}
+	text := err.Error()
+	for _, want := range []string{
+		"11 settings need correcting", path + ":1 sets BURSAR_CURENCY, which is no setting", path + ":2 is not a setting",
+		"BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path + " is set beside", "BURSAR_LOG_LEVEL=loud", "BURSAR_CANCEL_WINDOW=soon",
+		"BURSAR_CURRENCY=USD can't be paid by RazorpayX", "BURSAR_RAZORPAYX_KEY_ID is not set", "BURSAR_RAZORPAYX_ACCOUNT_NUMBER is not set",
+		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS holds 3 secrets", "BURSAR_DATABASE_URL names a PostgreSQL database", "BURSAR_KEYS_FILE=k is set beside",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "hush") {
+		t.Errorf("a secret is told in:\n%s", text)
+	}
+}
+
+func TestUnknownVariablesAreFound(t *testing.T) {
+	_, sources, err := load(t, []string{"BURSAR_SERVICE_HOST=10.0.0.1", "BURSAR_CURENCY=INR", "BURSAR_ADDR=:1", "BURSAR_KEYS_FILE=k", "HOME=/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"BURSAR_CURENCY", "BURSAR_SERVICE_HOST"}, sources.Unknown()); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
+	var s config.Settings
+	parser, err := kong.New(&s, kong.Resolvers(config.NewSources([]string{"BURSAR_CANCEL_WINDOW=9s", "BURSAR_RAZORPAYX_KEY_SECRET=hush"})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := parser.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	if err := config.Print(&printed, ctx.Model); err != nil {
+		t.Fatal(err)
+	}
+	if text := printed.String(); strings.Contains(text, "hush") || !strings.Contains(text, "\n# BURSAR_RAZORPAYX_KEY_SECRET is set, and not shown\n") {
+		t.Errorf("the secret is not left out well:\n%s", text)
+	}
+	if c := mustLoad(t, nil, "--config", file(t, printed.String())); c.CancelWindow != 9*time.Second {
+		t.Errorf("read back %s, want 9s", c.CancelWindow)
+	}
+}

@@ -1,0 +1,260 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a system without a zone database knows the time in India too
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// Parse makes a configuration of the settings, or fails with [Problems] that list all that is wrong
+// with them. Problems of the sources are taken along.
+func (s Settings) Parse(sources *Sources) (Config, error) {
+	p := parser{problems: sources.Problems()}
+	c := Config{
+		DataDir:  s.DataDir,
+		Database: p.database(s.DatabaseURL, s.DataDir),
+		Keys:     s.Keys,
+		KeysFile: or(s.KeysFile, filepath.Join(s.DataDir, "keys.json")),
+
+		Addr:           p.listen("ADDR", s.Addr, "127.0.0.1:8080"),
+		BaseURL:        p.origin("BASE_URL", s.BaseURL),
+		TrustedProxies: p.prefixes("TRUSTED_PROXIES", s.TrustedProxies),
+		Metrics:        p.optionalListen("METRICS_ADDR", s.MetricsAddr, "127.0.0.1:9090"),
+
+		CancelWindow: p.duration("CANCEL_WINDOW", s.CancelWindow),
+		EarningsHold: p.duration("EARNINGS_HOLD", s.EarningsHold),
+
+		RefreshReuseGrace: p.duration("REFRESH_REUSE_GRACE", s.RefreshReuseGrace),
+		LoginThrottle:     p.choice("LOGIN_THROTTLE", s.LoginThrottle, "on", "off") == "on",
+		PasswordBlocklist: p.choice("PASSWORD_BLOCKLIST", s.PasswordBlocklist, "on", "off") == "on",
+
+		Gateway:            Gateway(p.choice("GATEWAY", s.Gateway, string(Sandbox), string(RazorpayXPayments))),
+		BankVerifier:       BankVerifier(p.choice("BANK_VERIFIER", s.BankVerifier, string(ByGateway), string(ByHand))),
+		Sandbox:            p.listen("SANDBOX_ADDR", s.SandboxAddr, "127.0.0.1:8081"),
+		SandboxSettleAfter: p.duration("SANDBOX_SETTLE_AFTER", s.SandboxSettleAfter),
+
+		LogLevel: p.level("LOG_LEVEL", s.LogLevel),
+	}
+	if s.LogFormat != "" {
+		c.LogFormat = p.choice("LOG_FORMAT", s.LogFormat, "text", "json")
+	}
+	if s.Keys != "" && s.KeysFile != "" {
+		p.problem("KEYS_FILE", s.KeysFile, "is set beside BURSAR_KEYS; keep one of the two")
+	}
+	p.money(s, &c)
+	p.gateway(s, &c)
+	if len(p.problems) > 0 {
+		return Config{}, p.problems
+	}
+	return c, nil
+}
+
+// parser reads settings one by one and notes what is wrong with each. What it returns for a setting
+// with a problem is of no use.
+type parser struct{ problems Problems }
+
+func (p *parser) problem(name, value, message string) {
+	p.problems.add(prefix+name, value, message)
+}
+
+func or(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+// money reads what depends on the currency.
+func (p *parser) money(s Settings, c *Config) {
+	var err error
+	if c.Zone, err = time.LoadLocation(or(s.TimeZone, zoneOf(s.Currency))); err != nil || s.TimeZone == "Local" {
+		p.problem("TIME_ZONE", s.TimeZone, "is not a time zone; write one such as Asia/Kolkata or UTC")
+	}
+	if c.Holidays, err = payout.ParseHolidays(s.Holidays); err != nil {
+		p.problem("HOLIDAYS", s.Holidays, "does not list days: "+err.Error())
+	}
+	if c.Currency, err = money.ParseCurrency(s.Currency); err != nil {
+		p.problem("CURRENCY", s.Currency, "is not an ISO 4217 currency code; write one such as INR, USD or JPY")
+		return // amounts can't be read without it
+	}
+	known := len(p.problems)
+	if c.MinimumPayout, err = c.Currency.Parse(s.MinimumPayout); err != nil || c.MinimumPayout <= 0 {
+		p.problem("MINIMUM_PAYOUT", s.MinimumPayout, fmt.Sprintf("is not an amount in %s above zero; write one such as 500", c.Currency))
+	}
+	if c.PayoutFee, err = payout.ParseFee(s.PayoutFee, c.Currency); err != nil {
+		p.problem("PAYOUT_FEE", s.PayoutFee, "is not a fee: "+err.Error())
+	}
+	if len(p.problems) > known {
+		return
+	}
+	if err := c.PayoutFee.CheckMinimum(c.MinimumPayout); err != nil {
+		p.problem("PAYOUT_FEE", s.PayoutFee, "is too high: "+err.Error())
+	}
+}
+
+func zoneOf(currency string) string {
+	if currency == "INR" {
+		return "Asia/Kolkata"
+	}
+	return "UTC"
+}
+
+// gateway reads what depends on who pays.
+func (p *parser) gateway(s Settings, c *Config) {
+	rate := or(s.GatewayRate, "none")
+	if c.Gateway == RazorpayXPayments {
+		rate = or(s.GatewayRate, "8")
+		c.RazorpayX = p.razorpayX(s)
+		if s.Currency != "INR" {
+			p.problem("CURRENCY", s.Currency, "can't be paid by RazorpayX; write INR, or use another gateway")
+		}
+	}
+	if rate == "none" {
+		return
+	}
+	var err error
+	if c.GatewayRate, err = strconv.ParseFloat(rate, 64); err != nil || !(c.GatewayRate > 0 && c.GatewayRate <= 10_000) {
+		p.problem("GATEWAY_RATE", s.GatewayRate, "is not a number of requests per second; write one such as 8, or none")
+	}
+}
+
+func (p *parser) razorpayX(s Settings) RazorpayX {
+	x := RazorpayX{
+		KeyID:         p.required("RAZORPAYX_KEY_ID", s.RazorpayXKeyID, "the API key from the RazorpayX dashboard"),
+		KeySecret:     p.required("RAZORPAYX_KEY_SECRET", s.RazorpayXKeySecret, "that key's secret"),
+		AccountNumber: p.required("RAZORPAYX_ACCOUNT_NUMBER", s.RazorpayXAccountNumber, "the RazorpayX account to pay from"),
+		BaseURL:       p.address("RAZORPAYX_BASE_URL", s.RazorpayXBaseURL),
+	}
+	secrets := p.required("RAZORPAYX_WEBHOOK_SECRETS", s.RazorpayXWebhookSecrets, "the secret given to the webhook in the RazorpayX dashboard")
+	x.WebhookSecrets = fields(secrets)
+	if len(x.WebhookSecrets) > 2 {
+		p.problem("RAZORPAYX_WEBHOOK_SECRETS", "", fmt.Sprintf("holds %d secrets; write one, or the new and the old one while changing it", len(x.WebhookSecrets)))
+	}
+	return x
+}
+
+func (p *parser) required(name, value, what string) string {
+	if value == "" {
+		p.problem(name, "", "is not set, and BURSAR_GATEWAY=razorpayx needs it; set it to "+what)
+	}
+	return value
+}
+
+func (p *parser) database(text, dataDir string) string {
+	path, isSQLite := strings.CutPrefix(text, "sqlite:")
+	switch {
+	case text == "":
+		return filepath.Join(dataDir, "bursar.db")
+	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+		// The address is not shown: it holds a password.
+		p.problem("DATABASE_URL", "", "names a PostgreSQL database, and PostgreSQL support is not in this version; write sqlite:PATH, or leave it unset")
+	case !isSQLite || path == "":
+		p.problem("DATABASE_URL", "", "is not a database; write sqlite:PATH, or leave it unset")
+	}
+	return path
+}
+
+// listen reads an address; without one it is the usual one, or a free port beside it.
+func (p *parser) listen(name, text, usual string) Listen {
+	addr := or(text, usual)
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		p.problem(name, text, "is not an address to listen on; write one such as 127.0.0.1:8080, or :8080 for all addresses")
+	}
+	return Listen{Addr: addr, OrFree: text == ""}
+}
+
+func (p *parser) optionalListen(name, text, usual string) Listen {
+	if text == "off" {
+		return Listen{}
+	}
+	return p.listen(name, text, usual)
+}
+
+// origin reads the address of a site, which has no path. Addresses are not quoted in problems: they
+// may hold a password.
+func (p *parser) origin(name, text string) string {
+	address := p.address(name, text)
+	if _, path, _ := strings.Cut(address, "://"); strings.Contains(path, "/") {
+		p.problem(name, "", "has a path; write the address alone, such as https://payouts.example.com")
+	}
+	return address
+}
+
+// address reads an address and drops the slash at its end.
+func (p *parser) address(name, text string) string {
+	u, err := url.Parse(text)
+	isAddress := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	if text != "" && !isAddress {
+		p.problem(name, "", "is not an address; write one such as https://payouts.example.com")
+		return ""
+	}
+	return strings.TrimRight(text, "/")
+}
+
+func (p *parser) prefixes(name, text string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, field := range fields(text) {
+		one, err := netip.ParsePrefix(field)
+		if addr, addrErr := netip.ParseAddr(field); addrErr == nil {
+			one, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			p.problem(name, text, fmt.Sprintf("names %q, which is no network; write addresses or networks such as 10.0.0.0/8, separated by commas", field))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (p *parser) duration(name, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		p.problem(name, text, "is not a length of time; write one such as 30s, 15m or 72h")
+	}
+	return d
+}
+
+func (p *parser) choice(name, text string, choices ...string) string {
+	for _, choice := range choices {
+		if text == choice {
+			return choice
+		}
+	}
+	p.problem(name, text, "is not known; write "+strings.Join(choices, " or "))
+	return ""
+}
+
+func (p *parser) level(name, text string) slog.Level {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	level, known := levels[text]
+	if !known {
+		p.problem(name, text, "is not a level; write debug, info, warn or error")
+	}
+	return level
+}
+
+// fields splits a list at its commas.
+func fields(text string) []string {
+	var all []string
+	for field := range strings.SplitSeq(text, ",") {
+		if field = strings.TrimSpace(field); field != "" {
+			all = append(all, field)
+		}
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+// Package config reads what an operator may set, and tells everything that is wrong with it at once.
+//
+// Every setting has one name in three spellings: the flag --cancel-window is the environment variable
+// BURSAR_CANCEL_WINDOW and the line BURSAR_CANCEL_WINDOW=… of the file that BURSAR_CONFIG names. A flag
+// wins over the environment, and the environment over the file. A secret NAME may also be given as
+// NAME_FILE, the path of a file that holds it.
+//
+// [Settings] holds the text as it was given; [Settings.Parse] makes the typed [Config] of it, so that
+// nothing behind it sees a value that was not checked.
+package config
+
+import "strings"
+
+// Settings is every setting as text. Its tags are read by kong, which fills it from flags and from
+// [Sources]; the tag "secret" marks what is never shown.
+type Settings struct {
+	Config string `group:"data" placeholder:"FILE" help:"File of settings, one BURSAR_NAME=value on each line."`
+
+	DataDir     string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
+	DatabaseURL string `group:"data" name:"database-url" placeholder:"sqlite:PATH" help:"The database; bursar.db in the data directory unless set."`
+	Keys        string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
+	KeysFile    string `group:"data" placeholder:"PATH" help:"File of the key set; keys.json in the data directory, made on first use, unless set."`
+
+	Addr           string `group:"listen" placeholder:"127.0.0.1:8080" help:"Listen address. Where only PORT is set, all addresses on that port."`
+	BaseURL        string `group:"listen" name:"base-url" placeholder:"http://ADDRESS" help:"Public address, for links, redirects, cookies and the tokens' issuer."`
+	TrustedProxies string `group:"listen" placeholder:"CIDR,…" help:"Proxies whose X-Forwarded-For is believed."`
+	MetricsAddr    string `group:"listen" placeholder:"127.0.0.1:9090" help:"Where Prometheus metrics are served; a free port where this one is taken. \"off\" for nowhere."`
+
+	Currency      string `group:"money" default:"INR" help:"ISO 4217 code. The ledger counts its minor unit, and it can't be changed later."`
+	MinimumPayout string `group:"money" default:"500" help:"Least that a seller may withdraw, in major units."`
+	PayoutFee     string `group:"money" placeholder:"5+0.5%" help:"Fee of a payout: flat, percent or both, optionally with tax on it, as in \"5+0.5%+tax18%\". None unless set."`
+	CancelWindow  string `group:"money" default:"30s" help:"How long a payout waits, and can be cancelled, before it is handed to the gateway."`
+	EarningsHold  string `group:"money" default:"72h" help:"How long a sale stays pending where the marketplace gives no availableAt."`
+	TimeZone      string `group:"money" placeholder:"ZONE" help:"Zone of months and of bank days; Asia/Kolkata for INR, otherwise UTC, unless set."`
+	Holidays      string `group:"money" placeholder:"2026-11-08,…" help:"Bank holidays beside those that are known; 12-25 is one of every year."`
+
+	RefreshReuseGrace string `group:"signin" default:"10s" help:"How long a used refresh token returns the same successor again."`
+	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
+	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`
+
+	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
+	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
+	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
+	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken."`
+	SandboxSettleAfter      string `group:"gateway" default:"5s" help:"How long the sandbox takes to finish a payout."`
+	RazorpayXKeyID          string `group:"gateway" name:"razorpayx-key-id" placeholder:"ID" help:"RazorpayX API key."`
+	RazorpayXKeySecret      string `group:"gateway" name:"razorpayx-key-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
+	RazorpayXAccountNumber  string `group:"gateway" name:"razorpayx-account-number" secret:"" placeholder:"NUMBER" help:"The RazorpayX account that payouts are paid from."`
+	RazorpayXWebhookSecrets string `group:"gateway" name:"razorpayx-webhook-secrets" secret:"" placeholder:"NEW,OLD" help:"Secrets of the webhook: one, or two while changing it."`
+	RazorpayXBaseURL        string `group:"gateway" name:"razorpayx-base-url" default:"https://api.razorpay.com/v1" help:"Address of RazorpayX's API, with its version."`
+
+	LogLevel  string `group:"log" default:"info" help:"Least level that is logged: debug, info, warn or error."`
+	LogFormat string `group:"log" placeholder:"FORMAT" help:"\"text\" or \"json\"; text on a terminal and json elsewhere, unless set."`
+}
+
+// Groups titles the groups of settings, for help.
+func Groups() map[string]string {
+	return map[string]string{
+		"data":    "Where things are kept:",
+		"listen":  "Listening:",
+		"money":   "Money:",
+		"signin":  "Sign-in:",
+		"gateway": "Payment gateway:",
+		"log":     "Log:",
+	}
+}
+
+const prefix = "BURSAR_"
+
+// Variable is the environment variable of a flag.
+func Variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}

@@ -1,0 +1,135 @@
+package keyset
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bursar/internal/id"
+)
+
+const (
+	documentVersion   = 1
+	refreshSecretSize = 32
+	sealingKeySize    = 32
+	sealingKIDSize    = 8
+)
+
+// document is the file. Keys stand in the order in which they were added; the last one is used.
+type document struct {
+	Version       int          `json:"version"`
+	Signing       []signingKey `json:"signing"`
+	RefreshSecret []byte       `json:"refresh_secret"`
+	Sealing       []sealingKey `json:"sealing"`
+}
+
+type signingKey struct {
+	KID       string    `json:"kid"`
+	CreatedAt time.Time `json:"created_at"`
+	// RetiredAt is when a newer key took over.
+	RetiredAt time.Time `json:"retired_at,omitzero"`
+	Seed      []byte    `json:"seed"`
+}
+
+type sealingKey struct {
+	KID       string    `json:"kid"`
+	CreatedAt time.Time `json:"created_at"`
+	Key       []byte    `json:"key"`
+}
+
+func newDocument(now time.Time) document {
+	return document{
+		Version:       documentVersion,
+		Signing:       []signingKey{newSigningKey(now)},
+		RefreshSecret: random(refreshSecretSize),
+		Sealing:       []sealingKey{{KID: id.Random(sealingKIDSize), CreatedAt: now.UTC(), Key: random(sealingKeySize)}},
+	}
+}
+
+func newSigningKey(now time.Time) signingKey {
+	seed := random(ed25519.SeedSize)
+	return signingKey{KID: thumbprint(seed), CreatedAt: now.UTC(), Seed: seed}
+}
+
+func thumbprint(seed []byte) string {
+	return publicJWK(ed25519.NewKeyFromSeed(seed).Public()).KeyID
+}
+
+// rotated is d with a new signing key, and without those whose last token has expired.
+func (d document) rotated(now time.Time) document {
+	var kept []signingKey
+	for _, key := range d.Signing {
+		if key.RetiredAt.IsZero() {
+			key.RetiredAt = now.UTC()
+		}
+		if now.Sub(key.RetiredAt) < Retention {
+			kept = append(kept, key)
+		}
+	}
+	d.Signing = append(kept, newSigningKey(now))
+	return d
+}
+
+// check finds what is wrong with a document. What it says tells nothing of a key.
+func (d document) check() error {
+	switch {
+	case d.Version != documentVersion:
+		return fmt.Errorf("its version is %d, and this program reads %d", d.Version, documentVersion)
+	case len(d.Signing) == 0 || len(d.Sealing) == 0:
+		return errors.New("it lacks a signing key or a sealing key")
+	case len(d.RefreshSecret) != refreshSecretSize:
+		return fmt.Errorf("its refresh secret does not have %d bytes", refreshSecretSize)
+	}
+	seen := map[string]bool{}
+	for i, key := range d.Signing {
+		if len(key.Seed) != ed25519.SeedSize || key.KID != thumbprint(key.Seed) || seen[key.KID] {
+			return fmt.Errorf("its signing key number %d is damaged or there twice", i+1)
+		}
+		seen[key.KID] = true
+	}
+	for i, key := range d.Sealing {
+		if len(key.Key) != sealingKeySize || key.KID == "" || strings.Contains(key.KID, ".") || seen[key.KID] {
+			return fmt.Errorf("its sealing key number %d is damaged or there twice", i+1)
+		}
+		seen[key.KID] = true
+	}
+	return nil
+}
+
+func parse(data []byte) (*keys, error) {
+	d, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return prepare(d)
+}
+
+// decode reads a document. Errors of the JSON decoder quote what they found, so they stay here.
+func decode(data []byte) (document, error) {
+	var d document
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil || decoder.More() {
+		return document{}, errors.New("it is not the JSON of a key set; restore it from a backup")
+	}
+	return d, d.check()
+}
+
+func encode(d document) ([]byte, error) {
+	data, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return nil, errors.New("the key set can't be written as JSON")
+	}
+	return append(data, '\n'), nil
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	return b
+}

@@ -1,0 +1,361 @@
+package keyset
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"bursar/internal/bank"
+)
+
+var _ bank.Sealer = (*Set)(nil)
+
+func pathIn(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "data", "keys.json")
+}
+
+func open(t *testing.T, path string) *Set {
+	t.Helper()
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestKeysSurviveARestart(t *testing.T) {
+	path := pathIn(t)
+	first := open(t, path)
+	sealed, err := first.Seal("000123456789", "ba_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, path)
+	kid, key := first.SigningKey()
+	kidAgain, keyAgain := second.SigningKey()
+	if kid != kidAgain || !key.Equal(keyAgain) {
+		t.Error("the signing key changed")
+	}
+	if !bytes.Equal(first.RefreshMAC([]byte("m")), second.RefreshMAC([]byte("m"))) {
+		t.Error("the refresh secret changed")
+	}
+	if first.Fingerprint() != second.Fingerprint() {
+		t.Error("the fingerprint changed")
+	}
+	if got, err := second.Open(sealed, "ba_1"); err != nil || got != "000123456789" {
+		t.Errorf("Open = %q, %v", got, err)
+	}
+}
+
+func TestTheFileIsItsOwnersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such bits")
+	}
+	path := pathIn(t)
+	open(t, path)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode = %v, want 0600", info.Mode().Perm())
+	}
+	leftovers, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(leftovers) != 1 {
+		t.Errorf("%d files in the directory, want 1 (%v)", len(leftovers), err)
+	}
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o660} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+			t.Errorf("Open of a file with mode %v: %v, want an error that says what to do", mode, err)
+		}
+	}
+}
+
+func TestProcessesThatStartAtOnceGetTheSameKeys(t *testing.T) {
+	path := pathIn(t)
+	const processes = 16
+	sets := make([]*Set, processes)
+	errs := make([]error, processes)
+	var wg sync.WaitGroup
+	for i := range processes {
+		wg.Go(func() { sets[i], errs[i] = Open(path) })
+	}
+	wg.Wait()
+	for i, set := range sets {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		if set.Fingerprint() != sets[0].Fingerprint() || !bytes.Equal(set.JWKS(), sets[0].JWKS()) {
+			t.Errorf("process %d has other keys", i)
+		}
+	}
+}
+
+func TestRotationSignsNobodyOut(t *testing.T) {
+	path := pathIn(t)
+	operator, running := open(t, path), open(t, path)
+	past := time.Now().Add(-time.Hour)
+	running.readAt = past // it was started long ago
+
+	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	first, _ := running.SigningKey()
+	fingerprint := running.Fingerprint()
+	if err := operator.Rotate(now); err != nil {
+		t.Fatal(err)
+	}
+	second, secondKey := operator.SigningKey()
+	if second == first {
+		t.Fatal("rotation did not change the signing key")
+	}
+	// The other process meets a token with the new key.
+	if got, ok := running.VerificationKey(second); !ok || !got.Equal(secondKey.Public()) {
+		t.Error("a running process does not know the new key")
+	}
+	if kid, _ := running.SigningKey(); kid != second {
+		t.Error("a running process still signs with the old key")
+	}
+	if _, ok := running.VerificationKey(first); !ok {
+		t.Error("the old key was dropped while its tokens live")
+	}
+	if running.Fingerprint() != fingerprint {
+		t.Error("rotation changed the fingerprint")
+	}
+
+	// One rotation later, at the end of the last token that the first key signed, it goes.
+	if err := operator.Rotate(now.Add(Retention - time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := operator.VerificationKey(first); !ok {
+		t.Error("a key was dropped before its last token expired")
+	}
+	if err := operator.Rotate(now.Add(Retention)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := operator.VerificationKey(first); ok {
+		t.Error("a key was kept after its last token expired")
+	}
+	running.readAt = past
+	running.SigningKey()
+	if _, ok := running.VerificationKey(first); ok {
+		t.Error("a running process kept a key that was removed")
+	}
+}
+
+func TestABrokenFileDoesNotStopARunningService(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path)
+	kid, _ := s.SigningKey()
+	s.readAt = time.Now().Add(-time.Hour)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := s.SigningKey(); again != kid {
+		t.Error("the keys changed")
+	}
+	if _, ok := s.VerificationKey("unknown"); ok {
+		t.Error("an unknown key was found")
+	}
+}
+
+func TestTwoRotationsAtOnce(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path)
+	if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Rotate(time.Now())
+	if err == nil || !strings.Contains(err.Error(), path+".new") {
+		t.Errorf("Rotate beside another = %v, want an error that names the file", err)
+	}
+	if _, err := os.Stat(path + ".new"); err != nil {
+		t.Error("the other's work was removed")
+	}
+}
+
+func TestBrokenKeySets(t *testing.T) {
+	good := newDocument(time.Now())
+	tests := map[string]struct {
+		change func(*document)
+		want   string
+	}{
+		"version":             {func(d *document) { d.Version = 2 }, "version is 2"},
+		"no signing key":      {func(d *document) { d.Signing = nil }, "lacks a signing key"},
+		"no sealing key":      {func(d *document) { d.Sealing = nil }, "lacks a signing key or a sealing key"},
+		"short seed":          {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: []byte("short")}} }, "signing key number 1"},
+		"foreign kid":         {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: good.Signing[0].Seed}} }, "signing key number 1"},
+		"signing key twice":   {func(d *document) { d.Signing = append(d.Signing, d.Signing[0]) }, "signing key number 2"},
+		"short refresh":       {func(d *document) { d.RefreshSecret = []byte("short") }, "refresh secret"},
+		"short sealing key":   {func(d *document) { d.Sealing = []sealingKey{{KID: "x", Key: []byte("short")}} }, "sealing key number 1"},
+		"sealing key id":      {func(d *document) { d.Sealing = []sealingKey{{KID: "a.b", Key: random(32)}} }, "sealing key number 1"},
+		"sealing key unnamed": {func(d *document) { d.Sealing = []sealingKey{{Key: random(32)}} }, "sealing key number 1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDocument(time.Now())
+			tt.change(&d)
+			data, err := encode(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := FromJSON(data); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("FromJSON = %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoKeySet(t *testing.T) {
+	good, err := encode(newDocument(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{"", "{", "null", "[]", "nonsense", string(good[:len(good)/2]), string(good) + "{}", `{"version":1,"hunter2":"hunter2"}`} {
+		if _, err := FromJSON([]byte(data)); err == nil {
+			t.Errorf("FromJSON(%.20q) took it", data)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("an error quotes what it read: %v", err)
+		}
+	}
+}
+
+func TestKeysFromElsewhere(t *testing.T) {
+	path := pathIn(t)
+	file := open(t, path)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := FromJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.Fingerprint() != file.Fingerprint() || !bytes.Equal(given.JWKS(), file.JWKS()) {
+		t.Error("the same keys differ")
+	}
+	if err := given.Rotate(time.Now()); err == nil {
+		t.Error("keys that are kept elsewhere were rotated here")
+	}
+}
+
+func TestPublishedKeysArePublic(t *testing.T) {
+	s := open(t, pathIn(t))
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(s.JWKS(), &set); err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Keys) != 1 || !set.Keys[0].IsPublic() || !set.Keys[0].Valid() {
+		t.Fatalf("JWKS = %s", s.JWKS())
+	}
+	kid, key := s.SigningKey()
+	if set.Keys[0].KeyID != kid || !key.Public().(ed25519.PublicKey).Equal(set.Keys[0].Key) {
+		t.Error("the published key is not the one that signs")
+	}
+	if set.Keys[0].Use != "sig" || set.Keys[0].Algorithm != "EdDSA" {
+		t.Errorf("use %q, alg %q", set.Keys[0].Use, set.Keys[0].Algorithm)
+	}
+}
+
+func TestSealedValuesStayInTheirPlace(t *testing.T) {
+	s := open(t, pathIn(t))
+	sealed, err := s.Seal("000123456789", "ba_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(sealed, "123456") || !strings.HasPrefix(sealed, "v1.") {
+		t.Errorf("sealed = %q", sealed)
+	}
+	again, err := s.Seal("000123456789", "ba_1")
+	if err != nil || again == sealed {
+		t.Error("the same value sealed twice is recognisable")
+	}
+	other := open(t, pathIn(t))
+	parts := strings.Split(sealed, ".")
+	flipped := []byte(parts[2])
+	flipped[20] ^= 1
+	tests := map[string]struct {
+		set             *Set
+		sealed, context string
+	}{
+		"another row":     {s, sealed, "ba_2"},
+		"other keys":      {other, sealed, "ba_1"},
+		"changed":         {s, parts[0] + "." + parts[1] + "." + string(flipped), "ba_1"},
+		"cut":             {s, sealed[:len(sealed)-4], "ba_1"},
+		"another version": {s, "v2" + sealed[2:], "ba_1"},
+		"unknown key":     {s, "v1.nokey." + parts[2], "ba_1"},
+		"not sealed":      {s, "000123456789", "ba_1"},
+		"empty":           {s, "", "ba_1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, err := tt.set.Open(tt.sealed, tt.context); err == nil || got != "" {
+				t.Errorf("Open = %q, %v; want an error", got, err)
+			}
+		})
+	}
+}
+
+func TestTheNewestKeySealsAndAllOpen(t *testing.T) {
+	d := newDocument(time.Now())
+	sealed := sealWith(t, d, "secret")
+	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: random(sealingKeySize)})
+	if sealed := sealWith(t, d, "secret"); !strings.HasPrefix(sealed, "v1.newest.") {
+		t.Errorf("sealed with another key than the newest: %q", sealed)
+	}
+	if got, err := setOf(t, d).Open(sealed, "context"); err != nil || got != "secret" {
+		t.Errorf("Open with an older key = %q, %v", got, err)
+	}
+}
+
+func setOf(t *testing.T, d document) *Set {
+	t.Helper()
+	data, err := encode(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := FromJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func sealWith(t *testing.T, d document, plaintext string) string {
+	t.Helper()
+	sealed, err := setOf(t, d).Seal(plaintext, "context")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
+}
+
+func TestNoSecretIsPrinted(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path)
+	d, _, err := readDocument(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := fmt.Sprintf("%v %+v %#v", s, s, s)
+	for _, secret := range [][]byte{d.Signing[0].Seed, d.RefreshSecret, d.Sealing[0].Key} {
+		for _, form := range []string{string(secret), fmt.Sprint(secret), fmt.Sprintf("%x", secret), base64.StdEncoding.EncodeToString(secret)} {
+			if strings.Contains(printed, form) {
+				t.Fatal("printing a key set shows a key")
+			}
+		}
+	}
+}

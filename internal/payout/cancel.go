@@ -1,0 +1,81 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Cancel calls a payout off and gives its amount back. It can while the payout waits, which is ours
+// alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
+// [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
+func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
+	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id)}
+	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
+		p, err := s.cancellable(ctx, tx, c, id)
+		if err != nil {
+			return Payout{}, err
+		}
+		if p.State == Submitted {
+			return Payout{}, errAskGateway
+		}
+		return s.cancelIn(ctx, tx, p)
+	})
+	if errors.Is(err, errAskGateway) {
+		return s.cancelAtGateway(ctx, c, id, memo)
+	}
+	if err == nil && !replayed {
+		s.o.Moved(Waiting, Cancelled)
+	}
+	return p, replayed, err
+}
+
+// errAskGateway means that the gateway has the payout, and may still let go of it.
+var errAskGateway = errors.New("payout: the gateway must be asked")
+
+// cancellable finds a payout that may yet be cancelled.
+func (s *Service) cancellable(ctx context.Context, tx Tx, c Caller, id ID) (Payout, error) {
+	p, err := tx.PayoutForUpdate(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	if !c.sees(p) {
+		return Payout{}, ErrNotFound
+	}
+	if p.State == Waiting || (p.State == Submitted && p.GatewayStatus == string(Queued)) {
+		return p, nil
+	}
+	if p.Status() == StatusProcessing {
+		return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: the bank is already working on it.")
+	}
+	return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: it is %s.", p.Status())
+}
+
+func (s *Service) cancelIn(ctx context.Context, tx Tx, p Payout) (Payout, error) {
+	from, now := p.State, s.o.Now()
+	p.end(Cancelled, now)
+	return p, move(ctx, tx, from, p, now)
+}
+
+// cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it.
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) (Payout, bool, error) {
+	p, err := s.Payout(ctx, c, id)
+	if err != nil {
+		return Payout{}, false, err
+	}
+	report, err := s.o.Gateway.Cancel(ctx, p.GatewayID)
+	if err != nil {
+		return Payout{}, false, ErrNotCancellable.WithMessage(
+			"The payment gateway gave no clear answer, so the payout goes on for now. Look at it again in a moment.").Because(err)
+	}
+	if err := s.merge(ctx, p, report); err != nil {
+		return Payout{}, false, err
+	}
+	return s.once(ctx, m, func(tx Tx) (Payout, error) {
+		p, err := tx.PayoutForUpdate(ctx, id)
+		if err == nil && p.State != Cancelled {
+			err = ErrNotCancellable
+		}
+		return p, err
+	})
+}

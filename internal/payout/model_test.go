@@ -1,0 +1,525 @@
+package payout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+)
+
+// TestBooksHoldWhateverHappens drives the real services and the real store through random sales,
+// refunds, requests, cancellations and gateway answers on a clock of its own, and holds the books
+// against a model after every step. In the end each payout must have reached an end, and the gateway
+// must have paid exactly those that say so, exactly once.
+func TestBooksHoldWhateverHappens(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMarket(t, rt)
+		defer m.close()
+		rt.Repeat(map[string]func(*rapid.T){
+			"sale":    m.recordSale,
+			"refund":  m.refund,
+			"request": m.request,
+			"again":   m.requestAgain,
+			"cancel":  m.cancel,
+			"wait":    m.wait,
+			"step":    m.step,
+			"bank":    m.bankMoves,
+			"weather": m.weather,
+			"":        m.check,
+		})
+		m.drain(rt)
+	})
+}
+
+// market is the system and, beside it, the model of what must be true.
+type market struct {
+	ctx     context.Context //nolint:containedctx // a test's
+	db      *store.DB
+	sales   *sale.Service
+	payouts *payout.Service
+	gateway *paperGateway
+	now     time.Time
+
+	sellers []string
+	sold    map[string]*soldItem
+	asked   []*ask
+	count   int
+}
+
+type soldItem struct {
+	seller      string
+	amount      money.Amount
+	refunded    money.Amount
+	availableAt time.Time
+}
+
+type ask struct {
+	request payout.Request
+	id      payout.ID
+	refusal string
+}
+
+func newMarket(t *testing.T, rt *rapid.T) *market {
+	m := &market{
+		ctx: t.Context(), now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
+		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},
+	}
+	db, err := store.OpenSQLite(m.ctx, filepath.Join(t.TempDir(), "bursar.db"))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	m.db = db
+	m.gateway = &paperGateway{transfers: map[string]*transfer{}}
+	clock := func() time.Time { return m.now }
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		rt.Fatal(err)
+	}
+	fee, err := payout.ParseFee("5+0.5%", inr)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	m.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: clock, Hold: time.Hour, Zone: time.UTC})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	m.payouts, err = payout.New(payout.Options{
+		Store: db.Payouts(), Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Zone: time.UTC, Now: clock,
+		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
+	})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, seller := range m.sellers {
+		if err := openSeller(m.ctx, db, seller, m.now); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	return m
+}
+
+// openSeller adds a seller with a verified bank account.
+func openSeller(ctx context.Context, db *store.DB, seller string, now time.Time) error {
+	err := db.Auth().InTx(ctx, func(tx auth.Tx) error {
+		return tx.InsertUser(ctx, auth.User{
+			ID: seller, Name: "Asha", Email: seller + "@example.com", Role: auth.Seller, CreatedAt: now,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return db.Bank().InTx(ctx, func(tx bank.Tx) error {
+		return tx.ReplaceBankAccount(ctx, bank.Account{
+			ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234",
+			Status: bank.StatusVerified, NameScore: -1, CreatedAt: now, VerifiedAt: now,
+		})
+	})
+}
+
+func (m *market) close() { _ = m.db.Close() }
+
+func (m *market) recordSale(t *rapid.T) {
+	m.count++
+	id := fmt.Sprintf("sale-%d", rapid.IntRange(1, m.count).Draw(t, "sale")) // some ids come again
+	item, again := m.sold[id]
+	if !again {
+		item = &soldItem{
+			seller: rapid.SampledFrom(m.sellers).Draw(t, "seller"),
+			amount: money.Amount(rapid.Int64Range(1, 500_000).Draw(t, "amount")),
+		}
+		item.availableAt = m.now.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "hold")) * time.Hour)
+	}
+	occurred := item.availableAt.Add(-48 * time.Hour)
+	_, created, err := m.sales.Record(m.ctx, sale.NewSale{
+		ID: id, Seller: item.seller, Amount: item.amount, OccurredAt: occurred, AvailableAt: item.availableAt,
+	})
+	if err != nil || created == again {
+		t.Fatalf("record %s: created %t, error %v; known before: %t", id, created, err, again)
+	}
+	m.sold[id] = item
+}
+
+func (m *market) refund(t *rapid.T) {
+	if len(m.sold) == 0 {
+		t.Skip("nothing was sold")
+	}
+	id := rapid.SampledFrom(slices.Sorted(maps.Keys(m.sold))).Draw(t, "sale")
+	item := m.sold[id]
+	m.count++
+	amount := money.Amount(rapid.Int64Range(1, int64(item.amount)).Draw(t, "amount"))
+	n := sale.NewRefund{Sale: id, ID: fmt.Sprintf("refund-%d", m.count), Amount: amount}
+	fits := amount <= item.amount-item.refunded
+	_, _, created, err := m.sales.Refund(m.ctx, n)
+	if !fits {
+		if !errors.Is(err, sale.ErrRefundTooLarge) {
+			t.Fatalf("refund of %d from %d with %d refunded: %v", amount, item.amount, item.refunded, err)
+		}
+		return
+	}
+	if err != nil || !created {
+		t.Fatalf("refund: created %t, error %v", created, err)
+	}
+	item.refunded += amount
+	if _, _, created, err := m.sales.Refund(m.ctx, n); err != nil || created {
+		t.Fatalf("repeat of a refund: created %t, error %v", created, err)
+	}
+}
+
+func (m *market) request(t *rapid.T) {
+	m.count++
+	a := &ask{request: payout.Request{
+		Seller: rapid.SampledFrom(m.sellers).Draw(t, "seller"),
+		Amount: money.Amount(rapid.Int64Range(50_000, 400_000).Draw(t, "amount")),
+		Key:    fmt.Sprintf("key-%d", m.count),
+	}}
+	available := m.wantBalance(t, a.request.Seller).Available
+	p, replayed, err := m.payouts.Request(m.ctx, a.request)
+	switch {
+	case replayed:
+		t.Fatal("a new key was taken for an old one")
+	case a.request.Amount > available:
+		if !errors.Is(err, ledger.ErrInsufficient) {
+			t.Fatalf("asked for %d of %d: %v", a.request.Amount, available, err)
+		}
+		a.refusal = fault.From(err).Message
+	case err != nil:
+		t.Fatalf("asked for %d of %d: %v", a.request.Amount, available, err)
+	default:
+		a.id = p.ID
+	}
+	m.asked = append(m.asked, a)
+}
+
+// requestAgain repeats a request under its key: the first answer must come again, and nothing else.
+func (m *market) requestAgain(t *rapid.T) {
+	if len(m.asked) == 0 {
+		t.Skip("nothing was asked for")
+	}
+	a := rapid.SampledFrom(m.asked).Draw(t, "request")
+	p, replayed, err := m.payouts.Request(m.ctx, a.request)
+	if !replayed || p.ID != a.id {
+		t.Fatalf("repeat of %s gave %s, replayed %t", a.id, p.ID, replayed)
+	}
+	if f := fault.From(err); (f == nil) != (a.refusal == "") || (f != nil && f.Message != a.refusal) {
+		t.Fatalf("repeat gave %v, first %q", err, a.refusal)
+	}
+	other := a.request
+	other.Amount++
+	if _, _, err := m.payouts.Request(m.ctx, other); !errors.Is(err, payout.ErrKeyReused) {
+		t.Fatalf("the key was taken for another amount: %v", err)
+	}
+}
+
+func (m *market) cancel(t *rapid.T) {
+	id, ok := m.anyPayout(t)
+	if !ok {
+		t.Skip("no payout")
+	}
+	before, err := m.db.Payout(m.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := m.payouts.Cancel(m.ctx, payout.Caller{User: before.Seller}, id, "")
+	if before.State == payout.Waiting && (err != nil || p.State != payout.Cancelled) {
+		t.Fatalf("cancel a waiting payout: %s, %v", p.State, err)
+	}
+	if before.State != payout.Waiting && before.State != payout.Submitted && !errors.Is(err, payout.ErrNotCancellable) {
+		t.Fatalf("cancel a payout that is %s: %v", before.State, err)
+	}
+}
+
+func (m *market) wait(t *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes")) * time.Minute)
+	m.release(t)
+}
+
+func (m *market) release(t *rapid.T) {
+	for {
+		n, err := m.sales.ReleaseDue(m.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// step takes what is due, and does some of it twice: a lease may run out under a slow worker.
+func (m *market) step(t *rapid.T) {
+	ids, err := m.payouts.TakeDue(m.ctx, rapid.IntRange(1, 4).Draw(t, "limit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		for range rapid.IntRange(0, 2).Draw(t, "times") { // none: the worker died
+			_ = m.payouts.Step(m.ctx, id) // an error is the gateway's answer; the books are checked below
+		}
+	}
+}
+
+func (m *market) bankMoves(t *rapid.T) {
+	for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
+		m.gateway.transfers[ref].advance(rapid.IntRange(0, 3).Draw(t, "luck"))
+		if rapid.Bool().Draw(t, "webhook") {
+			event := fmt.Sprintf("event-%d", rapid.IntRange(1, 1000).Draw(t, "event"))
+			if err := m.payouts.Hint(m.ctx, event, payout.ID(ref)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (m *market) weather(t *rapid.T) {
+	m.gateway.mood = rapid.SampledFrom(moods).Draw(t, "mood")
+}
+
+func (m *market) anyPayout(t *rapid.T) (payout.ID, bool) {
+	var ids []payout.ID
+	for _, a := range m.asked {
+		if a.id != "" {
+			ids = append(ids, a.id)
+		}
+	}
+	if len(ids) == 0 {
+		return "", false
+	}
+	return rapid.SampledFrom(ids).Draw(t, "payout"), true
+}
+
+// wantBalance works a seller's totals out from what was sold, what was asked for, and where each payout is.
+func (m *market) wantBalance(t *rapid.T, seller string) ledger.Balance {
+	var want ledger.Balance
+	for _, item := range m.sold {
+		if item.seller != seller {
+			continue
+		}
+		want.Counts.Sales++
+		want.Earned += item.amount - item.refunded
+	}
+	got, err := m.db.Balance(m.ctx, seller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Pending = got.Pending // when a sale is released is checked by the audit
+	want.Available = want.Earned - want.Pending
+	for _, a := range m.asked {
+		if a.id == "" || a.request.Seller != seller {
+			continue
+		}
+		p, err := m.db.Payout(m.ctx, a.id)
+		if err != nil {
+			t.Fatalf("an acknowledged payout is gone: %v", err)
+		}
+		switch p.Status() {
+		case payout.StatusProcessing:
+			want.InTransit += p.Amount
+			want.Available -= p.Amount
+			want.Counts.Processing++
+		case payout.StatusCompleted:
+			want.Withdrawn += p.Amount
+			want.Available -= p.Amount
+			want.Counts.Completed++
+		case payout.StatusFailed:
+			want.Counts.Failed++
+		case payout.StatusCancelled:
+			want.Counts.Cancelled++
+		}
+	}
+	return want
+}
+
+func (m *market) check(t *rapid.T) {
+	for _, seller := range m.sellers {
+		got, err := m.db.Balance(m.ctx, seller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := m.wantBalance(t, seller); got != want {
+			t.Fatalf("%s has\n%+v, want\n%+v", seller, got, want)
+		}
+	}
+	report, err := m.db.Audit(m.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if len(f.Violations) > 0 {
+			t.Fatalf("%s is violated: %v", f.Name, f.Violations)
+		}
+	}
+	for ref, tr := range m.gateway.transfers {
+		if tr.paid > 1 {
+			t.Fatalf("%s was paid %d times", ref, tr.paid)
+		}
+	}
+}
+
+// drain lets a fortnight of fair weather pass, after which nothing may be open.
+func (m *market) drain(t *rapid.T) {
+	m.gateway.mood = fair
+	for range 400 {
+		m.now = m.now.Add(time.Hour)
+		m.release(t)
+		for _, tr := range m.gateway.transfers {
+			tr.advance(1)
+		}
+		ids, err := m.payouts.TakeDue(m.ctx, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			_ = m.payouts.Step(m.ctx, id)
+		}
+	}
+	m.check(t)
+	for _, a := range m.asked {
+		if a.id == "" {
+			continue
+		}
+		p, err := m.db.Payout(m.ctx, a.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := m.gateway.transfers[string(a.id)]
+		paid := tr != nil && tr.progress == payout.Paid
+		if p.Status() == payout.StatusProcessing && p.State != payout.Held {
+			t.Fatalf("%s is %s for ever; the gateway has %+v", p.ID, p.State, tr)
+		}
+		if paid != (p.State == payout.Completed) {
+			t.Fatalf("%s is %s; the gateway has %+v", p.ID, p.State, tr)
+		}
+		if paid && tr.amount != p.Net() {
+			t.Fatalf("%s: the bank got %d, want %d", p.ID, tr.amount, p.Net())
+		}
+	}
+}
+
+// mood is how the gateway answers.
+type mood string
+
+const (
+	fair         mood = "fair"
+	lostAnswers  mood = "takes orders, loses the answers"
+	lostRequests mood = "loses the requests"
+	refusing     mood = "refuses"
+	closed       mood = "turns requests away"
+	silent       mood = "answers nothing at all"
+)
+
+var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent}
+
+// paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
+type paperGateway struct {
+	transfers map[string]*transfer
+	mood      mood
+	ids       int
+}
+
+type transfer struct {
+	id       string
+	body     string
+	amount   money.Amount
+	progress payout.Progress
+	paid     int
+}
+
+// advance moves a transfer on: what was under way is paid or fails, what was paid may come back.
+func (t *transfer) advance(luck int) {
+	switch {
+	case t.progress == payout.InProgress && luck == 1:
+		t.progress = payout.Paid
+		t.paid++
+	case t.progress == payout.InProgress && luck == 2:
+		t.progress = payout.Rejected
+	case t.progress == payout.Paid && luck == 3:
+		t.progress = payout.Reversed
+	}
+}
+
+func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
+	if g.mood == silent {
+		return "", errors.New("silence")
+	}
+	return "fa_1", nil
+}
+
+func (g *paperGateway) Prepare(o payout.Order) (string, error) {
+	return fmt.Sprintf("%s %d", o.Reference, o.Amount), nil
+}
+
+func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submission {
+	switch g.mood {
+	case lostRequests, silent:
+		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
+	case refusing:
+		return payout.Submission{Answer: payout.Refused, ReasonCode: "bank_account_invalid"}
+	case closed:
+		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "rate_limited"}
+	}
+	t, known := g.transfers[key]
+	if !known {
+		g.ids++
+		t = &transfer{id: fmt.Sprintf("pout_%d", g.ids), body: body, progress: payout.InProgress}
+		if _, err := fmt.Sscanf(body, key+" %d", (*int64)(&t.amount)); err != nil {
+			panic(err)
+		}
+		g.transfers[key] = t
+	}
+	if t.body != body {
+		panic("a key was sent with another body")
+	}
+	if g.mood == lostAnswers {
+		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
+	}
+	return payout.Submission{Answer: payout.Accepted, Report: t.report(key)}
+}
+
+func (t *transfer) report(ref string) payout.Report {
+	r := payout.Report{GatewayID: t.id, Reference: ref, Progress: t.progress, RawStatus: string(t.progress)}
+	if t.paid > 0 {
+		r.UTR = "HDFCN00000000001"
+	}
+	return r
+}
+
+func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error) {
+	if g.mood == silent {
+		return payout.Report{}, errors.New("silence")
+	}
+	t, ok := g.transfers[ref]
+	if !ok {
+		return payout.Report{}, payout.ErrUnknownToGateway
+	}
+	return t.report(ref), nil
+}
+
+func (g *paperGateway) Fetch(ctx context.Context, id string) (payout.Report, error) {
+	for ref, t := range g.transfers {
+		if t.id == id {
+			return g.Find(ctx, ref)
+		}
+	}
+	return payout.Report{}, payout.ErrUnknownToGateway
+}
+
+func (g *paperGateway) Cancel(ctx context.Context, id string) (payout.Report, error) {
+	return g.Fetch(ctx, id)
+}

@@ -1,0 +1,87 @@
+package payout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"bursar/internal/fault"
+)
+
+// memo is what makes a call repeatable: whose key it is, and what tells this call from another.
+type memo struct {
+	user        string
+	key         string
+	fingerprint string
+}
+
+// once runs act in a transaction and keeps its answer, a payout or a refusal, under the memo's key in
+// that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
+// two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
+func (s *Service) once(ctx context.Context, m memo, act func(Tx) (Payout, error)) (Payout, bool, error) {
+	var (
+		p        Payout
+		replayed bool
+		refusal  error
+	)
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		replayed, refusal = false, nil
+		if m.key == "" {
+			p, err = act(tx)
+			return err
+		}
+		first, seen, err := tx.Remembered(ctx, m.user, m.key)
+		if err != nil {
+			return err
+		}
+		if seen {
+			replayed = true
+			p, err = replay(ctx, tx, m, first)
+			return err
+		}
+		p, err = act(tx)
+		if refused := fault.From(err); refused != nil && refused.Kind == fault.Refused {
+			refusal = err
+		} else if err != nil {
+			return err
+		}
+		return s.remember(ctx, tx, m, p.ID, refusal)
+	})
+	if err == nil {
+		err = refusal
+	}
+	return p, replayed, err
+}
+
+func (s *Service) remember(ctx context.Context, tx Tx, m memo, id ID, refusal error) error {
+	r := Remembered{Fingerprint: m.fingerprint, Payout: id}
+	if f := fault.From(refusal); f != nil {
+		text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
+		if err != nil {
+			return err
+		}
+		r.Refusal = string(text)
+	}
+	return tx.Remember(ctx, m.user, m.key, r, s.o.Now())
+}
+
+func replay(ctx context.Context, tx Tx, m memo, first Remembered) (Payout, error) {
+	if first.Fingerprint != m.fingerprint {
+		return Payout{}, ErrKeyReused
+	}
+	if first.Refusal != "" {
+		var r refusalRecord
+		if err := json.Unmarshal([]byte(first.Refusal), &r); err != nil {
+			return Payout{}, fmt.Errorf("read a remembered refusal: %w", err)
+		}
+		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
+	}
+	return tx.PayoutForUpdate(ctx, first.Payout)
+}
+
+// refusalRecord is a refusal as it is stored.
+type refusalRecord struct {
+	Kind    fault.Kind `json:"kind"`
+	Code    string     `json:"code"`
+	Message string     `json:"message"`
+}

@@ -1,0 +1,99 @@
+// Package payout takes a seller's money to the bank, exactly once.
+//
+// A payout's life is the table [Next]; every step along it is a compare-and-set in one transaction
+// with the money that moves, so a step that is repeated, interrupted or raced changes nothing twice.
+// What the gateway has not clearly answered is unknown, and unknown is never failed.
+package payout
+
+import (
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/money"
+)
+
+// ID is a payout's identifier, with prefix "pyt_"; it sorts by the time of the request.
+type ID string
+
+const idPrefix = "pyt_"
+
+// ParseID refuses what can't be a payout's identifier, so that it never reaches the store.
+func ParseID(s string) (ID, error) {
+	if !id.Valid(idPrefix, s) {
+		return "", ErrNotFound
+	}
+	return ID(s), nil
+}
+
+// Payout is one withdrawal.
+type Payout struct {
+	ID            ID
+	Seller        string
+	BankAccountID bank.ID
+	// Amount is what the seller asked for; the bank is sent Amount less Fee.
+	Amount money.Amount
+	Fee    money.Amount
+	Notes  string
+	State  State
+	Mode   Mode
+
+	RequestedAt time.Time
+	// ArriveAt is when the money should be there, as estimated at the request.
+	ArriveAt time.Time
+	// SentAt is when the transfer was first sent, answered or not; ProcessedAt when the gateway took it
+	// on; CompletedAt when the bank had paid; EndedAt when it came to its present end. Each is zero
+	// until then.
+	SentAt      time.Time
+	ProcessedAt time.Time
+	CompletedAt time.Time
+	EndedAt     time.Time
+	// DueAt is when the next step is to be taken; zero when nothing is left to do.
+	DueAt time.Time
+	// Tries counts steps since the last change of state, for back-off.
+	Tries int
+
+	// OrderBody is the exact body that asks the gateway for the transfer, stored before a byte of it is
+	// sent and repeated to the letter until the gateway has answered. The payout's own id is our
+	// reference there and the idempotency key: one payout, one transfer.
+	OrderBody string
+
+	GatewayID     string
+	GatewayStatus string
+	UTR           string
+	// ReasonCode and Reason say why it failed, was returned or is held: for programs and for the seller.
+	ReasonCode string
+	Reason     string
+
+	// Of the bank account, for showing: never the full number.
+	AccountHolder string
+	AccountLast4  string
+	AccountIFSC   string
+}
+
+// Net is what the bank is sent.
+func (p Payout) Net() money.Amount { return p.Amount - p.Fee }
+
+// Status is what the seller sees.
+func (p Payout) Status() Status { return p.State.Status() }
+
+// Mode is how the money travels between banks.
+type Mode string
+
+// Modes of the Indian banking system that RazorpayX offers for bank accounts.
+const (
+	IMPS Mode = "IMPS"
+	NEFT Mode = "NEFT"
+	RTGS Mode = "RTGS"
+)
+
+// What a caller may be told.
+var (
+	ErrNotFound       = fault.New(fault.NotFound, "payout_not_found", "No such payout. GET /api/payouts/history lists yours.")
+	ErrNotCancellable = fault.New(fault.Refused, "payout_not_cancellable", "This payout can no longer be cancelled.")
+	ErrBankUnverified = fault.New(fault.Refused, "bank_account_not_verified",
+		"The bank account is not verified. Register one with PUT /api/bank-account and wait until GET shows it verified.")
+	ErrKeyReused = fault.New(fault.Invalid, "idempotency_key_reused",
+		"This Idempotency-Key was used for a different request. Use a new key for a new request.")
+)

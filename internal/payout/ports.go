@@ -1,0 +1,185 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// Store keeps payouts.
+type Store interface {
+	// Payout finds one, or [ErrNotFound].
+	Payout(ctx context.Context, id ID) (Payout, error)
+	// ListPayouts lists those that f selects, newest first, and how many f selects in all.
+	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
+	// Balance is the seller's totals; a seller without a sale has none but zeros.
+	Balance(ctx context.Context, seller string) (ledger.Balance, error)
+	// Summary is all that a seller's overview shows, in one read.
+	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
+	// Events lists what happened to a payout, oldest first.
+	Events(ctx context.Context, id ID) ([]Event, error)
+	InTx(ctx context.Context, fn func(Tx) error) error
+}
+
+// Summary is a seller's totals with what the overview shows beside them.
+type Summary struct {
+	ledger.Balance
+	ThisMonth money.Amount
+	LastMonth money.Amount
+	// Account is the seller's current bank account; its zero value means none.
+	Account bank.Account
+}
+
+// Filter selects payouts. The zero value of Seller or Status selects all.
+type Filter struct {
+	Seller string
+	Status Status
+	Limit  int
+	Offset int
+}
+
+// Tx is what payout asks of a store transaction. The closure that uses it may run more than once.
+type Tx interface {
+	ledger.Tx
+	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
+	// last four digits, status), or [bank.ErrNone]. Every request asks for it.
+	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
+	// Available is the seller's available balance.
+	Available(ctx context.Context, seller string) (money.Amount, error)
+	InsertPayout(ctx context.Context, p Payout) error
+	// PayoutForUpdate finds one and keeps others from changing it until the transaction ends, or [ErrNotFound].
+	PayoutForUpdate(ctx context.Context, id ID) (Payout, error)
+	// MovePayout saves p, all but what it was made with, if the stored state is still from, and
+	// reports whether it was. A change of state is recorded as an event.
+	MovePayout(ctx context.Context, from State, p Payout, at time.Time) (bool, error)
+	// TakeDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
+	TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
+	// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being
+	// sent, and reports whether it did.
+	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
+	// RememberEvent notes a gateway event's id and reports whether it is new.
+	RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error)
+
+	// Remembered finds what an idempotency key stands for, if it is there.
+	Remembered(ctx context.Context, user, key string) (Remembered, bool, error)
+	// Remember keeps it.
+	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) error
+	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
+	// returns how many.
+	Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error)
+}
+
+// Remembered is the first answer to a request under an idempotency key: the payout it made or
+// changed, or why it was refused.
+type Remembered struct {
+	// Fingerprint tells one request from another under the same key.
+	Fingerprint string
+	Payout      ID
+	// Refusal is empty, or the fault as JSON.
+	Refusal string
+}
+
+// Event is one change of a payout's state.
+type Event struct {
+	At     time.Time
+	From   State
+	To     State
+	Reason string
+}
+
+// ErrUnknownToGateway means that the gateway answered that it knows no such transfer.
+var ErrUnknownToGateway = errors.New("the gateway knows no such transfer")
+
+// Gateway pays bank accounts. Every method may be called again with the same arguments.
+type Gateway interface {
+	// Prepare writes the exact body that asks for the transfer, to be stored before it is sent.
+	Prepare(o Order) (string, error)
+	// Submit sends a prepared body under its idempotency key. See [Answer] for what may come of it.
+	Submit(ctx context.Context, key, body string) Submission
+	// Fetch asks for a transfer by the gateway's id. It fails with [ErrUnknownToGateway] when the
+	// gateway says that there is none; any other error says nothing about the transfer.
+	Fetch(ctx context.Context, gatewayID string) (Report, error)
+	// Find asks for a transfer by our reference, with Fetch's errors. The gateway may know it a
+	// moment later even if it does not now.
+	Find(ctx context.Context, reference string) (Report, error)
+	// Cancel calls a transfer off where the gateway still can. It returns the transfer as it then is:
+	// cancelled, or not. An error says nothing about the transfer.
+	Cancel(ctx context.Context, gatewayID string) (Report, error)
+}
+
+// Order is a transfer to be made.
+type Order struct {
+	// Reference is the payout's id, and the idempotency key.
+	Reference string
+	// Beneficiary is what the gateway calls the bank account.
+	Beneficiary string
+	Amount      money.Amount
+	Currency    string
+	Mode        Mode
+}
+
+// Beneficiaries tells what the gateway calls a bank account, making it known there if need be.
+type Beneficiaries interface {
+	Beneficiary(ctx context.Context, id bank.ID) (string, error)
+}
+
+// Answer is what came of sending a transfer.
+type Answer int
+
+// Answers. A time-out, a 5xx, a cut connection and an unreadable body are Unclear, never Refused.
+const (
+	// Unclear means that the transfer may have been made.
+	Unclear Answer = iota
+	// Accepted means that the gateway has it; the report says more.
+	Accepted
+	// Refused means that the gateway said no to this very request. On a repeat it proves nothing
+	// about the first.
+	Refused
+	// NotTaken means that the request was turned away before it was looked at (rate limit,
+	// credentials, address): our trouble, and the transfer waits.
+	NotTaken
+)
+
+// Submission is an answer with what belongs to it.
+type Submission struct {
+	Answer Answer
+	// Report is set when Answer is Accepted.
+	Report Report
+	// ReasonCode and Reason explain any other answer, for programs and for people.
+	ReasonCode string
+	Reason     string
+	// RetryAfter is how long the gateway asked us to wait, if it did.
+	RetryAfter time.Duration
+}
+
+// Report is a transfer as the gateway sees it.
+type Report struct {
+	GatewayID string
+	Reference string
+	Progress  Progress
+	// RawStatus is the gateway's own word.
+	RawStatus  string
+	ReasonCode string
+	Reason     string
+	UTR        string
+}
+
+// Progress is the gateway's status in our words.
+type Progress string
+
+// Progress of a transfer.
+const (
+	InProgress Progress = "in_progress"
+	// Queued is in progress, and can still be cancelled at the gateway.
+	Queued Progress = "queued"
+	Paid   Progress = "paid"
+	// Reversed means that the money came back: from a transfer that was paid, or from one under way.
+	Reversed     Progress = "reversed"
+	Rejected     Progress = "failed"
+	CalledOff    Progress = "cancelled"
+	Unrecognised Progress = "unrecognised"
+)

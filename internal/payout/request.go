@@ -1,0 +1,96 @@
+package payout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// Request asks for a withdrawal. Key is the caller's idempotency key, or "".
+type Request struct {
+	Seller string
+	Amount money.Amount
+	Notes  string
+	Key    string
+}
+
+// Request holds the amount and records the payout, durably, before it returns. It reports whether
+// the answer is that of an earlier request under the same key. It fails with [ErrBankUnverified],
+// then [ledger.ErrInsufficient] with the available amount in its message, then [ErrKeyReused].
+func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
+	if r.Amount < s.o.Minimum {
+		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
+			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
+	}
+	draft := s.draft(r)
+	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes)}
+	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
+		return s.hold(ctx, tx, draft)
+	})
+	if err == nil && !replayed {
+		s.o.Moved("", p.State)
+	}
+	return p, replayed, err
+}
+
+// draft is a payout as it begins.
+func (s *Service) draft(r Request) Payout {
+	// Stored instants are microseconds, so the answer to a repeat is the first one to the letter.
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	submitAt := now.Add(s.o.CancelWindow)
+	p := Payout{
+		ID:     ID(id.New(idPrefix, now)),
+		Seller: r.Seller,
+		Amount: r.Amount,
+		Fee:    s.o.Fee.Of(r.Amount),
+		Notes:  r.Notes,
+		State:  Waiting,
+
+		RequestedAt: now,
+		DueAt:       submitAt,
+	}
+	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(p.Net(), submitAt)
+	p.ArriveAt = p.ArriveAt.UTC().Truncate(time.Microsecond)
+	return p
+}
+
+// hold checks what the interface asks, in its order, and moves the money aside with the payout's row.
+func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
+	account, err := tx.AccountToPay(ctx, p.Seller)
+	if fault.From(err) != nil || (err == nil && account.Status != bank.StatusVerified) {
+		return Payout{}, ErrBankUnverified
+	}
+	if err != nil {
+		return Payout{}, err
+	}
+	p.BankAccountID = account.ID
+	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
+
+	_, err = ledger.Post(ctx, tx, ledger.Posting{
+		Seller: p.Seller, At: p.RequestedAt,
+		Transfers: ledger.HoldPayout(string(p.ID), p.Amount),
+		Counts:    ledger.Counts{Processing: +1},
+	})
+	if fault.From(err) != nil {
+		return Payout{}, s.insufficient(ctx, tx, p.Seller)
+	}
+	if err != nil {
+		return Payout{}, err
+	}
+	return p, tx.InsertPayout(ctx, p)
+}
+
+func (s *Service) insufficient(ctx context.Context, tx Tx, seller string) error {
+	available, err := tx.Available(ctx, seller)
+	if err != nil {
+		return err
+	}
+	return ledger.ErrInsufficient.WithMessage("The amount exceeds the available balance of %s %s.",
+		s.o.Currency.FormatFixed(available), s.o.Currency)
+}

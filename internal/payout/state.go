@@ -1,0 +1,82 @@
+package payout
+
+import "slices"
+
+// State is where a payout is in its life.
+type State string
+
+// States.
+const (
+	// Waiting is ours alone: the cancel window, or the gateway would not take it yet.
+	Waiting State = "waiting"
+	// Submitting means that the request may be on its way to the gateway.
+	Submitting State = "submitting"
+	// Unknown means that the gateway's answer is missing: it may have been paid.
+	Unknown State = "unknown"
+	// Held is unknown for so long that a person has to look.
+	Held State = "held"
+	// Submitted means that the gateway has it.
+	Submitted State = "submitted"
+	// Completed means that the bank was paid.
+	Completed State = "completed"
+	// Failed means that it was never paid, and the seller has the money back.
+	Failed State = "failed"
+	// Returned means that the bank sent the money back after it was paid.
+	Returned State = "returned"
+	// Cancelled means that the seller or an admin called it off.
+	Cancelled State = "cancelled"
+)
+
+// next is the machine: from each state, the states that may follow.
+var next = map[State][]State{
+	Waiting:    {Submitting, Cancelled},
+	Submitting: {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
+	Unknown:    {Submitted, Completed, Failed, Cancelled, Held},
+	Held:       {Submitted, Completed, Failed, Cancelled},
+	Submitted:  {Completed, Failed, Cancelled},
+	Completed:  {Returned},
+	Failed:     {},
+	Returned:   {},
+	Cancelled:  {},
+}
+
+// States lists every state in the order of a payout's life.
+func States() []State {
+	return []State{Waiting, Submitting, Unknown, Held, Submitted, Completed, Failed, Returned, Cancelled}
+}
+
+// Next lists the states that may follow s.
+func (s State) Next() []State { return slices.Clone(next[s]) }
+
+// CanBecome reports whether to may follow s.
+func (s State) CanBecome(to State) bool { return slices.Contains(next[s], to) }
+
+// Status is what the interface calls a payout in its four words.
+type Status string
+
+// Statuses.
+const (
+	StatusProcessing Status = "processing"
+	StatusCompleted  Status = "completed"
+	StatusFailed     Status = "failed"
+	StatusCancelled  Status = "cancelled"
+)
+
+// Statuses lists the four.
+func Statuses() []Status {
+	return []Status{StatusProcessing, StatusCompleted, StatusFailed, StatusCancelled}
+}
+
+// Status is how the seller sees s: all before an end is processing, and returned is failed.
+func (s State) Status() Status {
+	switch s {
+	case Completed:
+		return StatusCompleted
+	case Failed, Returned:
+		return StatusFailed
+	case Cancelled:
+		return StatusCancelled
+	default:
+		return StatusProcessing
+	}
+}

@@ -1,0 +1,242 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// lease is how long a step may take before another worker may take it up. It is longer than the
+// gateway client's own deadline for all the calls that one step makes.
+const lease = 2 * time.Minute
+
+// TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
+// run out, and the step is taken again.
+func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
+	var ids []ID
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		now := s.o.Now()
+		ids, err = tx.TakeDuePayouts(ctx, now, now.Add(lease), limit)
+		return err
+	})
+	return ids, err
+}
+
+// Step does what is next for a payout. It talks to the gateway outside of any transaction; the
+// compare-and-set that records the outcome makes a step that runs twice, or beside itself, harmless.
+func (s *Service) Step(ctx context.Context, id ID) error {
+	p, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch p.State {
+	case Waiting:
+		return s.submit(ctx, p)
+	case Submitting, Unknown, Held:
+		return s.resolve(ctx, p)
+	case Submitted, Completed:
+		return s.poll(ctx, p)
+	default: // it ended for good while the step was waiting for its turn
+		return s.change(ctx, id, func(p *Payout) error {
+			if p.DueAt.IsZero() || p.Status() == StatusProcessing {
+				return errRaced
+			}
+			p.DueAt = time.Time{}
+			return nil
+		})
+	}
+}
+
+// submit stores the exact request, then sends it.
+func (s *Service) submit(ctx context.Context, p Payout) error {
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
+	}
+	body, err := s.o.Gateway.Prepare(Order{
+		Reference:   string(p.ID),
+		Beneficiary: beneficiary,
+		Amount:      p.Net(),
+		Currency:    s.o.Currency.Code(),
+		Mode:        p.Mode,
+	})
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, 0), fmt.Errorf("prepare the transfer: %w", err))
+	}
+	if claimed, err := s.claim(ctx, p.ID, body); err != nil || !claimed {
+		return err
+	}
+	answer := s.o.Gateway.Submit(ctx, string(p.ID), body)
+	return s.recordFirst(context.WithoutCancel(ctx), p.ID, answer)
+}
+
+// claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
+// this call did. From here on the transfer may have been made.
+func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
+	claimed := false
+	err := s.change(ctx, id, func(p *Payout) error {
+		claimed = p.State == Waiting
+		if !claimed {
+			return errRaced
+		}
+		now := s.o.Now()
+		p.State, p.OrderBody, p.SentAt = Submitting, body, now
+		p.DueAt = now.Add(lease)
+		return nil
+	})
+	return claimed, err
+}
+
+// recordFirst records the answer to the first sending of an order. Only here can a refusal be
+// believed: nothing was sent before it.
+func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
+	switch a.Answer {
+	case Accepted:
+		return s.merge(ctx, Payout{ID: id}, a.Report)
+	case Refused:
+		return s.change(ctx, id, func(p *Payout) error {
+			if p.State != Submitting {
+				return errRaced
+			}
+			p.ReasonCode, p.Reason = a.ReasonCode, a.Reason
+			p.end(Failed, s.o.Now())
+			return nil
+		})
+	case NotTaken:
+		s.o.Logger.WarnContext(ctx, "the gateway takes no payouts at the moment",
+			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+		return s.wait(ctx, id, a.RetryAfter)
+	default:
+		s.o.Logger.WarnContext(ctx, "the gateway's answer is missing; the payout is looked up before anything else",
+			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+		return s.change(ctx, id, func(p *Payout) error {
+			if p.State != Submitting {
+				return errRaced
+			}
+			p.State, p.Tries = Unknown, 0
+			p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
+			return nil
+		})
+	}
+}
+
+// wait puts off the submission of a payout that was certainly not sent, or certainly not taken. It
+// can be cancelled again.
+func (s *Service) wait(ctx context.Context, id ID, atLeast time.Duration) error {
+	return s.change(ctx, id, func(p *Payout) error {
+		if p.State != Waiting && p.State != Submitting {
+			return errRaced
+		}
+		p.Tries++
+		p.State, p.OrderBody, p.SentAt = Waiting, "", time.Time{}
+		p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
+		return nil
+	})
+}
+
+// unknownWaits are the waits between attempts to learn what became of an order, the last one
+// repeated. The first try only looks it up; RazorpayX advises to repeat after 1, 2 and 5 minutes
+// (docs, payout idempotency).
+var unknownWaits = []time.Duration{
+	2 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour,
+}
+
+// keyLifetime is how long the gateway honours an idempotency key, seven days, less a day to be safe.
+// After it the same order could be paid again, so it is never sent again.
+const keyLifetime = 6 * 24 * time.Hour
+
+// resolve learns what became of an order whose answer is missing: it looks it up by our reference,
+// and where the gateway does not know it, sends the same order under the same key again. When that
+// has not helped within the key's lifetime, the payout is held for a person.
+func (s *Service) resolve(ctx context.Context, p Payout) error {
+	if p.State == Submitting { // the worker that was sending it is gone
+		if err := s.change(ctx, p.ID, func(p *Payout) error {
+			if p.State != Submitting {
+				return errRaced
+			}
+			p.State, p.Tries = Unknown, 0
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+	if err == nil {
+		return s.merge(ctx, p, report)
+	}
+	mayResend := errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 &&
+		s.o.Now().Before(p.SentAt.Add(keyLifetime))
+	if mayResend {
+		answer := s.o.Gateway.Submit(ctx, string(p.ID), p.OrderBody)
+		if answer.Answer == Accepted {
+			return s.merge(ctx, p, answer.Report)
+		}
+		err = fmt.Errorf("sent again, answered %q: %s", answer.ReasonCode, answer.Reason)
+	}
+	return errors.Join(s.stillUnknown(ctx, p.ID), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+}
+
+// stillUnknown sets the next attempt, or holds the payout for a person when the key's lifetime is over.
+func (s *Service) stillUnknown(ctx context.Context, id ID) error {
+	return s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
+		if p.State != Unknown && p.State != Held {
+			return errRaced
+		}
+		now := s.o.Now()
+		if p.State == Held || !now.Before(p.SentAt.Add(keyLifetime)) {
+			p.State, p.DueAt = Held, time.Time{}
+			p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
+			return nil
+		}
+		p.Tries++
+		p.DueAt = now.Add(s.jitter(unknownWaits[min(p.Tries, len(unknownWaits)-1)]))
+		return nil
+	})
+}
+
+// poll asks the gateway how a payout stands.
+func (s *Service) poll(ctx context.Context, p Payout) error {
+	report, err := s.o.Gateway.Fetch(ctx, p.GatewayID)
+	if err == nil {
+		return s.merge(ctx, p, report)
+	}
+	// Even "no such payout" proves nothing about money that the gateway has taken on before.
+	again := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
+		if p.State != Submitted && p.State != Completed {
+			return errRaced
+		}
+		p.Tries++
+		p.DueAt = s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
+		return nil
+	})
+	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", p.ID, err))
+}
+
+// Waits between polls. Webhooks bring most news sooner; polling is for those that never come.
+const (
+	pollBase = 2 * time.Second
+	pollMost = 15 * time.Minute
+	// lookAgain is the wait between looks at a completed payout that the bank may yet return.
+	lookAgain = 6 * time.Hour
+)
+
+// backoff doubles base with each try after the first, up to most.
+func backoff(tries int, base, most time.Duration) time.Duration {
+	return min(base<<min(max(tries-1, 0), 20), most)
+}
+
+// Hint takes note of a gateway event about a payout. The event is not believed: it only makes the
+// next look at the payout due now. One that was seen before, or is about no payout of ours, is ignored.
+func (s *Service) Hint(ctx context.Context, eventID string, id ID) error {
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		now := s.o.Now()
+		isNew, err := tx.RememberEvent(ctx, eventID, now)
+		if err != nil || !isNew {
+			return err
+		}
+		_, err = tx.HastenPayout(ctx, id, now)
+		return err
+	})
+}

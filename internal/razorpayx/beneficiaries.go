@@ -1,0 +1,96 @@
+package razorpayx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+)
+
+// EnsureBeneficiary makes the account a fund account of a contact of its own, and returns the fund
+// account's id. The gateway gives the same ids for the same details, so it may be repeated. It fails
+// with [ErrAccountRefused] when the gateway says that there can't be such an account.
+func (c *Client) EnsureBeneficiary(ctx context.Context, a bank.Account, number bank.Number) (string, error) {
+	name := contactName(a.Holder)
+	contact, err := post[Contact](ctx, c, "/contacts", ContactRequest{Name: name, Type: "vendor", ReferenceID: string(a.ID)})
+	if err == nil && !strings.HasPrefix(contact.ID, "cont_") {
+		err = errors.New("the gateway's answer holds no contact")
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a contact for bank account %s: %w", a.ID, err)
+	}
+	account, err := post[FundAccount](ctx, c, "/fund_accounts", FundAccountRequest{
+		ContactID:   contact.ID,
+		AccountType: "bank_account",
+		BankAccount: BankAccountRequest{
+			Name:          name,
+			IFSC:          string(a.IFSC),
+			AccountNumber: number.Reveal(),
+		},
+	})
+	if err == nil && !strings.HasPrefix(account.ID, "fa_") {
+		err = errors.New("the gateway's answer holds no fund account")
+	}
+	if isAboutAccount(err) {
+		return "", ErrAccountRefused.Because(err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a fund account for bank account %s: %w", a.ID, err)
+	}
+	return account.ID, nil
+}
+
+// ErrAccountRefused means that the gateway does not take these bank details, and never will.
+var ErrAccountRefused = fault.New(fault.Refused, "bank_account_refused",
+	"The payment gateway does not accept these bank details. Check the account number and IFSC and register them again.")
+
+// isAboutAccount reports whether a refusal is about the bank account's number or IFSC, rather than
+// about us.
+func isAboutAccount(err error) bool {
+	var no *RefusedError
+	if !errors.As(err, &no) || no.Status != http.StatusBadRequest {
+		return false
+	}
+	said := strings.ToLower(no.Problem.Description)
+	return strings.Contains(said, "ifsc") || strings.Contains(said, "account number format")
+}
+
+// Limits of a contact's name (docs: api/x/contacts/create).
+const (
+	minName = 3
+	maxName = 50
+)
+
+// contactName brings a holder's name into the form that the gateway takes: 3 to 50 of letters,
+// digits, space and ’ - _ / ( ) . and at the end no sign but a full stop. Other characters become
+// spaces.
+func contactName(holder string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case isASCIILetterOrDigit(r), strings.ContainsRune("’-_/().", r):
+			return r
+		case r == '\'':
+			return '’'
+		default:
+			return ' '
+		}
+	}, holder)
+	name := []rune(strings.Join(strings.Fields(clean), " "))
+	name = name[:min(len(name), maxName)]
+	trimmed := strings.TrimRight(string(name), " ’-_/()")
+	if !strings.ContainsFunc(trimmed, isASCIILetterOrDigit) {
+		return "Account holder"
+	}
+	if len([]rune(trimmed)) < minName {
+		return "Account of " + trimmed
+	}
+	return trimmed
+}
+
+func isASCIILetterOrDigit(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}

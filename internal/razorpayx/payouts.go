@@ -1,0 +1,264 @@
+package razorpayx
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"bursar/internal/payout"
+)
+
+var (
+	keyPattern    = regexp.MustCompile(`^[A-Za-z0-9\-_ ]{4,36}$`)
+	notNarratable = regexp.MustCompile(`[^A-Za-z0-9 ]+`)
+)
+
+// ValidKey reports whether s can be an idempotency key.
+func ValidKey(s string) bool { return keyPattern.MatchString(s) }
+
+// Prepare writes the body that asks for the transfer. The same order gives the same bytes.
+func (c *Client) Prepare(o payout.Order) (string, error) {
+	switch {
+	case !ValidKey(o.Reference) || len(o.Reference) > MaxReference:
+		return "", fmt.Errorf("razorpayx: %q can't be a reference and an idempotency key", o.Reference)
+	case !strings.HasPrefix(o.Beneficiary, "fa_"):
+		return "", fmt.Errorf("razorpayx: %q is no fund account", o.Beneficiary)
+	case o.Currency != c.o.Currency.Code():
+		return "", fmt.Errorf("razorpayx: the account pays %s, not %s", c.o.Currency, o.Currency)
+	case o.Amount < MinAmount:
+		return "", fmt.Errorf("razorpayx: a payout of %d is below the least of %d", o.Amount, MinAmount)
+	case o.Mode != payout.IMPS && o.Mode != payout.NEFT && o.Mode != payout.RTGS:
+		return "", fmt.Errorf("razorpayx: no mode %q for bank accounts", o.Mode)
+	}
+	body, err := json.Marshal(PayoutRequest{
+		AccountNumber:     c.o.AccountNumber,
+		FundAccountID:     o.Beneficiary,
+		Amount:            int64(o.Amount),
+		Currency:          o.Currency,
+		Mode:              string(o.Mode),
+		Purpose:           "payout",
+		QueueIfLowBalance: true,
+		ReferenceID:       o.Reference,
+		Narration:         narration(o.Reference),
+		Notes:             Notes{"payout_id": o.Reference},
+	})
+	return string(body), err
+}
+
+// narration is what the seller reads on the bank's statement: the payout's id as far as it may be written.
+func narration(reference string) string {
+	text := notNarratable.ReplaceAllString(reference, "")
+	return text[:min(len(text), MaxNarration)]
+}
+
+// Submit sends a prepared body under its key and sorts what comes of it.
+func (c *Client) Submit(ctx context.Context, key, body string) payout.Submission {
+	res, lost := c.exchange(ctx, request{method: http.MethodPost, path: "/payouts", key: key, body: []byte(body)})
+	if lost != nil {
+		answer := payout.Unclear
+		if lost.unsent {
+			answer = payout.NotTaken
+		}
+		return payout.Submission{Answer: answer, ReasonCode: lost.code, Reason: redact(lost.cause.Error())}
+	}
+	switch {
+	case res.ok():
+		return accepted(res)
+	case res.status == http.StatusUnauthorized:
+		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does not accept the API key."}
+	case res.status == http.StatusForbidden:
+		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "forbidden", Reason: "The gateway does not let us in: " + describe(res)}
+	case res.status == http.StatusTooManyRequests:
+		return payout.Submission{
+			Answer: payout.NotTaken, ReasonCode: "rate_limited", Reason: "The gateway asks to slow down.",
+			RetryAfter: retryAfter(res.header, c.o.Now()),
+		}
+	case res.status == http.StatusBadRequest, res.status == http.StatusNotFound, res.status == http.StatusUnprocessableEntity:
+		return refused(res)
+	case res.status == http.StatusConflict:
+		return payout.Submission{ReasonCode: "in_flight", Reason: "The gateway is at work on the same key."}
+	default:
+		return payout.Submission{ReasonCode: "gateway_error", Reason: fmt.Sprintf("The gateway answered %d: %s", res.status, describe(res))}
+	}
+}
+
+// accepted reads a success. One without a payout in it may have made a payout all the same.
+func accepted(res response) payout.Submission {
+	var p Payout
+	if err := decode(res.body, &p); err != nil || !p.whole() {
+		return payout.Submission{ReasonCode: "unreadable_answer", Reason: "The gateway's answer holds no payout."}
+	}
+	return payout.Submission{Answer: payout.Accepted, Report: report(p)}
+}
+
+// refused reads a 4xx about the request itself. Without a readable body it is not even certain who
+// sent it.
+func refused(res response) payout.Submission {
+	problem, readable := readProblem(res.body)
+	if !readable {
+		return payout.Submission{ReasonCode: "unreadable_answer", Reason: fmt.Sprintf("The gateway answered %d without saying why.", res.status)}
+	}
+	for _, special := range notRefusals {
+		if special.matches(problem) {
+			return payout.Submission{Answer: special.answer, ReasonCode: special.code, Reason: problem.Description}
+		}
+	}
+	code := string(problem.Reason)
+	if code == "" {
+		code = "refused"
+	}
+	return payout.Submission{Answer: payout.Refused, ReasonCode: code, Reason: explainRefusal(problem)}
+}
+
+func describe(res response) string {
+	if problem, ok := readProblem(res.body); ok {
+		return problem.Description
+	}
+	return "no reason given"
+}
+
+// notRefusal is a problem that says nothing against the payout itself.
+type notRefusal struct {
+	// text is found in the description, in any case; the others are the problem's own. What is empty
+	// matches anything.
+	text, problemCode, reason, field string
+
+	answer payout.Answer
+	code   string
+}
+
+// notRefusals are 4xx answers that are our trouble, so the payout waits, or that are no answer to
+// this request at all. A key that was used with another body means that an earlier request under it
+// was taken.
+var notRefusals = []notRefusal{
+	{text: "different request body", answer: payout.Unclear, code: "key_reused"},
+	{problemCode: CodeServerError, answer: payout.Unclear, code: "gateway_error"},
+	{problemCode: "GATEWAY_ERROR", answer: payout.Unclear, code: "gateway_error"},
+	{reason: "server_error", answer: payout.Unclear, code: "gateway_error"},
+	{text: "transactions from this ip are not allowed", answer: payout.NotTaken, code: "address_not_allowed"},
+	{text: "authentication failed", answer: payout.NotTaken, code: "authentication_failed"},
+	{text: "requested url was not found", answer: payout.NotTaken, code: "wrong_base_address"},
+	{text: "razorpayx account number is invalid", answer: payout.NotTaken, code: "debit_account_invalid"},
+	{field: "account_number", answer: payout.NotTaken, code: "debit_account_invalid"},
+	{reason: "insufficient_funds", answer: payout.NotTaken, code: "insufficient_funds"},
+}
+
+func (n notRefusal) matches(p Problem) bool {
+	return strings.Contains(strings.ToLower(p.Description), n.text) &&
+		(n.problemCode == "" || n.problemCode == p.Code) &&
+		(n.reason == "" || n.reason == string(p.Reason)) &&
+		(n.field == "" || n.field == string(p.Field))
+}
+
+// Fetch asks for a payout by its id at the gateway.
+func (c *Client) Fetch(ctx context.Context, gatewayID string) (payout.Report, error) {
+	r, err := c.readPayout(ctx, request{method: http.MethodGet, path: payoutPath(gatewayID)})
+	if isUnknownID(err) {
+		return payout.Report{}, payout.ErrUnknownToGateway
+	}
+	return r, err
+}
+
+// Cancel calls a queued payout off, which is the only kind that the gateway lets go of by its API. A
+// refusal is followed by a look at the payout, so that the answer is its state.
+func (c *Client) Cancel(ctx context.Context, gatewayID string) (payout.Report, error) {
+	r, err := c.readPayout(ctx, request{method: http.MethodPost, path: payoutPath(gatewayID) + "/cancel"})
+	var no *RefusedError
+	if errors.As(err, &no) && no.Status == http.StatusBadRequest {
+		return c.Fetch(ctx, gatewayID)
+	}
+	return r, err
+}
+
+func payoutPath(gatewayID string) string { return "/payouts/" + url.PathEscape(gatewayID) }
+
+func (c *Client) readPayout(ctx context.Context, r request) (payout.Report, error) {
+	p, err := call[Payout](ctx, c, r)
+	if err != nil {
+		return payout.Report{}, err
+	}
+	if !p.whole() {
+		return payout.Report{}, errors.New("the gateway's answer holds no payout")
+	}
+	return report(p), nil
+}
+
+// isUnknownID reports whether the gateway says that the id in the path names nothing. A path that is
+// not found is something else: a wrong base address.
+func isUnknownID(err error) bool {
+	var no *RefusedError
+	return errors.As(err, &no) && (no.Status == http.StatusBadRequest || no.Status == http.StatusNotFound) &&
+		strings.Contains(strings.ToLower(no.Problem.Description), "id provided does not exist")
+}
+
+// Find looks a payout up by our reference.
+func (c *Client) Find(ctx context.Context, reference string) (payout.Report, error) {
+	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: url.Values{
+		"account_number": {c.o.AccountNumber},
+		"reference_id":   {reference},
+		"count":          {strconv.Itoa(MaxPage)},
+	}})
+	if err != nil {
+		return payout.Report{}, err
+	}
+	if page.Entity != "collection" || page.Items == nil {
+		return payout.Report{}, errors.New("the gateway's answer holds no list")
+	}
+	var found []Payout
+	for _, p := range page.Items {
+		if string(p.ReferenceID) == reference {
+			found = append(found, p)
+		}
+	}
+	switch {
+	case len(found) == 1 && found[0].whole():
+		return report(found[0]), nil
+	case len(found) > 0:
+		return payout.Report{}, fmt.Errorf("the gateway lists %d payouts for reference %s; a person must look", len(found), reference)
+	case len(page.Items) >= MaxPage: // it did not filter, and there may be more
+		return payout.Report{}, errors.New("the gateway's list is not about the reference")
+	default:
+		return payout.Report{}, payout.ErrUnknownToGateway
+	}
+}
+
+// whole reports whether p has what a report can't do without.
+func (p Payout) whole() bool { return strings.HasPrefix(p.ID, "pout_") && p.Status != "" }
+
+// progress maps the gateway's statuses to ours. Pending waits for an approval, scheduled for its
+// time: neither can be cancelled by the API.
+var progress = map[string]payout.Progress{
+	StatusPending:    payout.InProgress,
+	StatusScheduled:  payout.InProgress,
+	StatusProcessing: payout.InProgress,
+	StatusQueued:     payout.Queued,
+	StatusProcessed:  payout.Paid,
+	StatusReversed:   payout.Reversed,
+	StatusFailed:     payout.Rejected,
+	StatusRejected:   payout.Rejected,
+	StatusCancelled:  payout.CalledOff,
+}
+
+func report(p Payout) payout.Report {
+	r := payout.Report{
+		GatewayID: p.ID,
+		Reference: string(p.ReferenceID),
+		Progress:  payout.Unrecognised,
+		RawStatus: p.Status,
+		UTR:       string(p.UTR),
+	}
+	if known, ok := progress[p.Status]; ok {
+		r.Progress = known
+	}
+	if p.StatusDetails != nil {
+		r.ReasonCode = string(p.StatusDetails.Reason)
+	}
+	r.Reason = explain(p.Status, r.ReasonCode)
+	return r
+}

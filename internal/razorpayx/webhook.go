@@ -1,0 +1,98 @@
+package razorpayx
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"bursar/internal/fault"
+)
+
+// Webhooks reads the gateway's webhooks. It is safe for concurrent use.
+type Webhooks struct {
+	secrets []string
+}
+
+// NewWebhooks makes a reader for webhooks that are signed with one of the secrets. Events from before
+// a change of the secret keep the old one, so both are given for a while.
+func NewWebhooks(secrets ...string) (*Webhooks, error) {
+	if len(secrets) == 0 || slices.Contains(secrets, "") {
+		return nil, errors.New("razorpayx: webhooks need a secret, and none that is empty")
+	}
+	return &Webhooks{slices.Clone(secrets)}, nil
+}
+
+// Hint is what a webhook tells us to look at again. None of it is to be believed.
+type Hint struct {
+	// EventID is the same on every delivery of an event.
+	EventID string
+	Event   string
+	// GatewayPayoutID and Reference are set for an event about a payout, ValidationID and
+	// FundAccountID for one about a validation; the others have none of them.
+	GatewayPayoutID string
+	Reference       string
+	ValidationID    string
+	FundAccountID   string
+}
+
+// What may be wrong with a webhook.
+var (
+	ErrSignature  = fault.New(fault.Unauthenticated, "invalid_signature", "The signature does not match the body.")
+	ErrUnreadable = fault.New(fault.Malformed, "invalid_event", "The body is not an event.")
+)
+
+// Read checks a webhook's signature and reads what it hints at. It fails with [ErrSignature] or
+// [ErrUnreadable].
+func (w *Webhooks) Read(h http.Header, body []byte) (Hint, error) {
+	if !w.signed(h.Get(SignatureHeader), body) {
+		return Hint{}, ErrSignature
+	}
+	hint, err := parseEvent(body)
+	if err != nil {
+		return Hint{}, err
+	}
+	hint.EventID = h.Get(EventIDHeader)
+	if hint.EventID == "" || len(hint.EventID) > maxEventID {
+		sum := sha256.Sum256(body)
+		hint.EventID = "sha256_" + hex.EncodeToString(sum[:])
+	}
+	return hint, nil
+}
+
+const maxEventID = 128
+
+func (w *Webhooks) signed(signature string, body []byte) bool {
+	match := false
+	for _, secret := range w.secrets {
+		match = hmac.Equal([]byte(signature), []byte(Sign(secret, body))) || match
+	}
+	return match
+}
+
+// Sign makes a webhook's signature: the lower-case hexadecimal HMAC-SHA256 of the raw body.
+func Sign(secret string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// parseEvent reads an event's body. One about something else than a payout or a validation, such as a
+// bank's downtime, is an event all the same.
+func parseEvent(body []byte) (Hint, error) {
+	var e Event
+	if !json.Valid(body) || decode(body, &e) != nil || e.Event == "" {
+		return Hint{}, ErrUnreadable
+	}
+	hint := Hint{Event: e.Event}
+	if p := e.Payload.Payout; p != nil {
+		hint.GatewayPayoutID, hint.Reference = p.Entity.ID, string(p.Entity.ReferenceID)
+	}
+	if v := e.Payload.Validation; v != nil {
+		hint.ValidationID, hint.FundAccountID = v.Entity.ID, v.Entity.FundAccount.ID
+	}
+	return hint, nil
+}

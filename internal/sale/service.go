@@ -1,0 +1,230 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// Options are what a service is made of.
+type Options struct {
+	Store Store
+	Now   func() time.Time
+	// Hold is how long a sale stays pending when the marketplace does not say.
+	Hold time.Duration
+	// Zone decides in which month a sale falls.
+	Zone *time.Location
+}
+
+// Service records sales. It is safe for concurrent use, and every call is safe to repeat.
+type Service struct{ o Options }
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	if o.Store == nil || o.Now == nil || o.Zone == nil || o.Hold < 0 {
+		return nil, errors.New("sale: a service needs a store, a clock, a zone, and a hold that is not negative")
+	}
+	return &Service{o}, nil
+}
+
+// NewSale asks for a sale to be recorded. Zero times mean now, and the hold after OccurredAt.
+type NewSale struct {
+	ID          string
+	Seller      string
+	Amount      money.Amount
+	OccurredAt  time.Time
+	AvailableAt time.Time
+}
+
+// fingerprint is what a repeat must match: what was asked for, not what the defaults made of it.
+func (n NewSale) fingerprint() string {
+	return fmt.Sprintf("%s %d %s %s", n.Seller, n.Amount, stamp(n.OccurredAt), stamp(n.AvailableAt))
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return strconv.FormatInt(t.UnixMicro(), 10)
+}
+
+// Record adds a sale to the seller's pending balance, and reports whether it is new. The same again
+// returns what is there; another sale under the same id is [ErrConflict].
+func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
+	now := s.o.Now()
+	sale := Sale{
+		ID: n.ID, Seller: n.Seller, Amount: n.Amount,
+		OccurredAt: n.OccurredAt, AvailableAt: n.AvailableAt,
+		CreatedAt: now, Fingerprint: n.fingerprint(),
+	}
+	if sale.OccurredAt.IsZero() {
+		sale.OccurredAt = now
+	}
+	if sale.AvailableAt.IsZero() {
+		sale.AvailableAt = sale.OccurredAt.Add(s.o.Hold)
+	}
+	if sale.AvailableAt.Before(sale.OccurredAt) {
+		return Sale{}, false, fault.Field("availableAt", "must not be before occurredAt")
+	}
+	sale.Month = sale.OccurredAt.In(s.o.Zone).Format("2006-01")
+
+	var created bool
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		sale, created, err = record(ctx, tx, sale, now)
+		return err
+	})
+	return sale, created, err
+}
+
+func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, error) {
+	sells, err := tx.SellerExists(ctx, sale.Seller)
+	if err != nil {
+		return Sale{}, false, err
+	}
+	if !sells {
+		return Sale{}, false, ErrSellerNotFound
+	}
+	if err := tx.OpenBook(ctx, sale.Seller); err != nil {
+		return Sale{}, false, err
+	}
+	inserted, err := tx.InsertSale(ctx, sale)
+	if err != nil {
+		return Sale{}, false, err
+	}
+	if !inserted {
+		first, err := tx.SaleForUpdate(ctx, sale.ID)
+		if err == nil && first.Fingerprint != sale.Fingerprint {
+			err = ErrConflict
+		}
+		return first, false, err
+	}
+	_, err = ledger.Post(ctx, tx, ledger.Posting{
+		Seller: sale.Seller, At: now,
+		Transfers: ledger.Sale(sale.ID, sale.Amount),
+		Counts:    ledger.Counts{Sales: 1},
+	})
+	if err != nil {
+		return Sale{}, false, err
+	}
+	return sale, true, tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
+}
+
+// NewRefund asks for money to be taken back from a sale. No amount means all that is left.
+type NewRefund struct {
+	Sale   string
+	ID     string
+	Amount money.Amount
+}
+
+// Refund takes money back: from pending before the sale's release, from available after it, which
+// may go below zero. It reports whether the refund is new; another one under the same id is
+// [ErrRefundConflict]. It returns the sale as it then is.
+func (s *Service) Refund(ctx context.Context, n NewRefund) (Sale, Refund, bool, error) {
+	var (
+		sale    Sale
+		refund  Refund
+		created bool
+	)
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		sale, refund, created, err = takeBack(ctx, tx, n, s.o.Now())
+		return err
+	})
+	return sale, refund, created, err
+}
+
+func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Refund, bool, error) {
+	sale, err := tx.SaleForUpdate(ctx, n.Sale)
+	if err != nil {
+		return Sale{}, Refund{}, false, err
+	}
+	fingerprint := strconv.FormatInt(int64(n.Amount), 10)
+	first, done, err := tx.Refund(ctx, n.Sale, n.ID)
+	if err != nil {
+		return Sale{}, Refund{}, false, err
+	}
+	if done {
+		if first.Fingerprint != fingerprint {
+			return Sale{}, Refund{}, false, ErrRefundConflict
+		}
+		return sale, first, false, nil
+	}
+	refund := Refund{ID: n.ID, Sale: n.Sale, Amount: n.Amount, At: now, Fingerprint: fingerprint}
+	if refund.Amount == 0 {
+		refund.Amount = sale.Left()
+	}
+	if refund.Amount == 0 || refund.Amount > sale.Left() {
+		return Sale{}, Refund{}, false, ErrRefundTooLarge
+	}
+	if err := applyRefund(ctx, tx, sale, refund); err != nil {
+		return Sale{}, Refund{}, false, err
+	}
+	sale.Refunded += refund.Amount
+	return sale, refund, true, nil
+}
+
+func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
+	within, err := tx.AddRefunded(ctx, sale.ID, r.Amount)
+	if err != nil {
+		return err
+	}
+	if !within { // the row was locked since it was read, so this can't be
+		return fmt.Errorf("sale %s changed while a refund held its lock", sale.ID)
+	}
+	if err := tx.InsertRefund(ctx, r); err != nil {
+		return err
+	}
+	_, err = ledger.Post(ctx, tx, ledger.Posting{
+		Seller: sale.Seller, At: r.At,
+		Transfers:   ledger.RefundSale(sale.ID, r.Amount, sale.Released()),
+		MayOverdraw: true,
+	})
+	if err != nil {
+		return err
+	}
+	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
+}
+
+// releaseBatch bounds how many sales one transaction releases, so that requests wait little for it.
+const releaseBatch = 50
+
+// ReleaseDue makes sales whose hold is over withdrawable, a batch at most, and returns how many.
+func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
+	released := 0
+	err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		now := s.o.Now()
+		due, err := tx.DueSales(ctx, now, releaseBatch)
+		if err != nil {
+			return err
+		}
+		for _, id := range due {
+			if err := release(ctx, tx, id, now); err != nil {
+				return fmt.Errorf("release sale %s: %w", id, err)
+			}
+		}
+		released = len(due)
+		return nil
+	})
+	return released, err
+}
+
+func release(ctx context.Context, tx Tx, id string, now time.Time) error {
+	pending, err := tx.MarkReleased(ctx, id, now)
+	if err != nil || !pending {
+		return err
+	}
+	sale, err := tx.SaleForUpdate(ctx, id)
+	if err != nil || sale.Left() == 0 {
+		return err
+	}
+	_, err = ledger.Post(ctx, tx, ledger.Posting{
+		Seller: sale.Seller, At: now,
+		Transfers: ledger.ReleaseSale(id, sale.Left()),
+	})
+	return err
+}

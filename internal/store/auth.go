@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.password_hash,
+	u.avatar, u.bio, u.website, u.created_at`
+
+// userDest lists where userColumns are scanned to.
+func userDest(u *auth.User) []any {
+	return []any{
+		&u.ID, &u.Name, &u.Email, &u.Role, &u.Verified, &u.Suspended, &u.PasswordHash,
+		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website, instant{&u.CreatedAt},
+	}
+}
+
+// UserByEmail finds a user by the key of an e-mail address, if there is one.
+func (db *DB) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool, error) {
+	var u auth.User
+	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key = $1`, emailKey).Scan(userDest(&u)...))
+	return u, ok, err
+}
+
+// UserWithStats finds a user and the figures to show with it; zeros for one who never sold.
+func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Stats, bool, error) {
+	var u auth.User
+	var s auth.Stats
+	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+`, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed
+		FROM users u LEFT JOIN seller_balances b ON b.seller_id = u.id WHERE u.id = $1`, id).
+		Scan(append(userDest(&u), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed)...))
+	return u, s, ok, err
+}
+
+// LiveSession finds the user behind a session that is alive, in one read by key.
+func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
+	p := auth.Principal{Session: session}
+	ok, err := found(db.queryRow(ctx, `SELECT u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id
+		WHERE s.id = $1 AND s.ended_at IS NULL AND s.expires_at > $2 AND u.suspended = 0`, session, micros(now)).
+		Scan(&p.UserID, &p.Email, &p.Role))
+	return p, ok, err
+}
+
+// ServiceKeyExists reports whether a key with that hash was made and not revoked.
+func (db *DB) ServiceKeyExists(ctx context.Context, hash string) (bool, error) {
+	var one int
+	return found(db.queryRow(ctx, `SELECT 1 FROM service_keys WHERE hash = $1 AND revoked_at IS NULL`, hash).Scan(&one))
+}
+
+// InsertUser adds u, or fails with [auth.ErrEmailTaken].
+func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
+	inserted, err := tx.execOne(ctx, `INSERT INTO users
+		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12) ON CONFLICT (email_key) DO NOTHING`,
+		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
+		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt))
+	if err == nil && !inserted {
+		err = auth.ErrEmailTaken
+	}
+	return err
+}
+
+// SetPasswordHash replaces a user's hash if it is still old.
+func (tx *Tx) SetPasswordHash(ctx context.Context, userID, old, hash string) error {
+	_, err := tx.exec(ctx, `UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, userID, old, hash)
+	return err
+}
+
+// SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
+func (tx *Tx) SetUserAccess(ctx context.Context, userID string, role auth.Role, suspended bool) (bool, error) {
+	return tx.execOne(ctx, `UPDATE users SET role = $2, suspended = $3 WHERE id = $1`, userID, string(role), flag(suspended))
+}
+
+// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.
+func (tx *Tx) SetProductsListed(ctx context.Context, seller string, n int64) (bool, error) {
+	return tx.execOne(ctx, `UPDATE users SET products_listed = $2 WHERE id = $1 AND role IN ('seller', 'admin')`, seller, n)
+}
+
+// UserUnchanged reports whether a user still has that hash and is not suspended, and keeps it so
+// until the transaction ends.
+func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error) {
+	var one int
+	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND password_hash = $2 AND suspended = 0`+tx.dialect.forUpdate,
+		[]any{userID, passwordHash}, &one)
+}
+
+// InsertSession adds s.
+func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
+	_, err := tx.exec(ctx, `INSERT INTO sessions
+		(id, user_id, created_at, expires_at, cap_at, counter, refreshed_at, ended_at, end_reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, '')`,
+		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Counter, micros(s.RefreshedAt))
+	return err
+}
+
+// AdvanceSession counts a refresh of a live session whose counter is still counter: of any number at
+// once, this statement lets one through.
+func (tx *Tx) AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time) (auth.Principal, bool, error) {
+	advanced, err := tx.execOne(ctx, `UPDATE sessions SET counter = counter + 1, refreshed_at = $3,
+		expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
+		WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
+		AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)`,
+		session, counter, micros(now), micros(expiresAt))
+	if err != nil || !advanced {
+		return auth.Principal{}, false, err
+	}
+	_, p, _, err := tx.Session(ctx, session)
+	return p, true, err
+}
+
+// Session finds a session with its user, if it is there.
+func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
+	s := auth.Session{ID: id}
+	p := auth.Principal{Session: id}
+	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.expires_at, s.cap_at, s.counter, s.refreshed_at, s.ended_at, s.end_reason,
+		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`, []any{id},
+		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, instant{&s.RefreshedAt},
+		instant{&s.EndedAt}, &s.EndReason, &p.UserID, &p.Email, &p.Role)
+	return s, p, ok, err
+}
+
+// EndSession ends a session that has not ended.
+func (tx *Tx) EndSession(ctx context.Context, id, reason string, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $2 WHERE id = $1 AND ended_at IS NULL`, id, reason, micros(now))
+	return err
+}
+
+// EndUserSessions ends all sessions of a user that have not ended.
+func (tx *Tx) EndUserSessions(ctx context.Context, userID, reason string, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $2 WHERE user_id = $1 AND ended_at IS NULL`,
+		userID, reason, micros(now))
+	return err
+}
+
+// InsertServiceKey adds a key, of which only the hash is kept.
+func (tx *Tx) InsertServiceKey(ctx context.Context, id, name, hash string, now time.Time) error {
+	_, err := tx.exec(ctx, `INSERT INTO service_keys (id, name, hash, created_at, revoked_at) VALUES ($1, $2, $3, $4, NULL)`,
+		id, name, hash, micros(now))
+	return err
+}
+
+// TakeThrottle counts one attempt against a bucket in the statement that checks it, so that no number
+// of attempts at once gets through on one place.
+func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error) {
+	var virtual time.Time
+	counted, err := tx.one(ctx, `INSERT INTO throttles (bucket, virtual_at) VALUES ($1, $3)
+		ON CONFLICT (bucket) DO UPDATE SET
+		virtual_at = CASE WHEN throttles.virtual_at > $2 THEN throttles.virtual_at + $4 ELSE $3 END
+		WHERE throttles.virtual_at <= $5
+		RETURNING virtual_at`,
+		[]any{bucket, micros(now), micros(now.Add(cost)), cost.Microseconds(), micros(now.Add(burst - cost))}, instant{&virtual})
+	if err != nil || counted {
+		return virtual, counted, err
+	}
+	_, err = tx.one(ctx, `SELECT virtual_at FROM throttles WHERE bucket = $1`, []any{bucket}, instant{&virtual})
+	return virtual, false, err
+}
+
+// RefundThrottle takes one attempt back.
+func (tx *Tx) RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error {
+	_, err := tx.exec(ctx, `UPDATE throttles SET virtual_at = virtual_at - $2 WHERE bucket = $1`, bucket, cost.Microseconds())
+	return err
+}
+
+// ForgetThrottle empties a bucket.
+func (tx *Tx) ForgetThrottle(ctx context.Context, bucket string) error {
+	_, err := tx.exec(ctx, `DELETE FROM throttles WHERE bucket = $1`, bucket)
+	return err
+}
+
+// KnownDevice reports whether the user signed in from there before.
+func (tx *Tx) KnownDevice(ctx context.Context, userID, device string) (bool, error) {
+	var one int
+	return tx.one(ctx, `SELECT 1 FROM known_devices WHERE user_id = $1 AND device = $2`, []any{userID, device}, &one)
+}
+
+// AddKnownDevice records that the user signed in from there.
+func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error {
+	_, err := tx.exec(ctx, `INSERT INTO known_devices (user_id, device, seen_at) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id, device) DO UPDATE SET seen_at = excluded.seen_at`, userID, device, micros(now))
+	return err
+}
+
+// Sweep deletes up to limit rows each of what no longer matters, and returns how many.
+func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
+	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
+		(SELECT id FROM sessions WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`, micros(sessionsBefore), limit)
+	if err != nil {
+		return 0, err
+	}
+	buckets, err := tx.exec(ctx, `DELETE FROM throttles WHERE virtual_at < $1 AND bucket IN
+		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2)`, micros(now), limit)
+	if err != nil {
+		return 0, err
+	}
+	devices, err := tx.exec(ctx, `DELETE FROM known_devices WHERE seen_at < $1 AND (user_id, device) IN
+		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2)`, micros(devicesBefore), limit)
+	return sessions + buckets + devices, err
+}

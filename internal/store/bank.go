@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/bank"
+)
+
+const bankAccountColumns = `SELECT id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
+	name_score, beneficiary, verification_id, tries, due_at, created_at, verified_at FROM bank_accounts `
+
+func bankAccountDest(a *bank.Account) []any {
+	return []any{
+		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.SealedNumber, &a.Status, &a.Reason, &a.RegisteredName,
+		&a.NameScore, &a.Beneficiary, &a.VerificationID, &a.Tries, instant{&a.DueAt}, instant{&a.CreatedAt}, instant{&a.VerifiedAt},
+	}
+}
+
+// BankAccount finds the seller's current account.
+func (db *DB) BankAccount(ctx context.Context, seller string) (bank.Account, error) {
+	return db.bankAccount(ctx, `WHERE seller_id = $1 AND is_current = 1`, seller)
+}
+
+// BankAccountByID finds any account ever registered.
+func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, error) {
+	return db.bankAccount(ctx, `WHERE id = $1`, string(id))
+}
+
+func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account, error) {
+	var a bank.Account
+	ok, err := found(db.queryRow(ctx, bankAccountColumns+where, key).Scan(bankAccountDest(&a)...))
+	if err == nil && !ok {
+		err = bank.ErrNone
+	}
+	return a, err
+}
+
+// CurrentBankAccount finds the seller's current account.
+func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Account, error) {
+	var a bank.Account
+	ok, err := tx.one(ctx, bankAccountColumns+`WHERE seller_id = $1 AND is_current = 1`, []any{seller}, bankAccountDest(&a)...)
+	if err == nil && !ok {
+		err = bank.ErrNone
+	}
+	return a, err
+}
+
+// ReplaceBankAccount makes a the seller's current account. The one before it is left as it is, but
+// for its verification, which nobody waits for any more.
+func (tx *Tx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
+	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, `INSERT INTO bank_accounts
+		(id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score,
+		beneficiary, verification_id, tries, due_at, created_at, verified_at)
+		VALUES ($1, $2, 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		string(a.ID), a.Seller, a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
+		a.RegisteredName, a.NameScore, a.Beneficiary, a.VerificationID, a.Tries, nullMicros(a.DueAt),
+		micros(a.CreatedAt), nullMicros(a.VerifiedAt))
+	return err
+}
+
+// TakeDueVerifications leases accounts whose verification is due, the longest due first.
+func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
+	var ids []bank.ID
+	err := tx.each(ctx, `UPDATE bank_accounts SET due_at = $2 WHERE id IN (
+		SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`) RETURNING id`,
+		[]any{micros(now), micros(until), limit}, func(r row) error {
+			var id bank.ID
+			err := r.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	return ids, err
+}
+
+// SaveVerification records progress from seen to a. A hint that came since seen was read is kept: its
+// due time is the earlier one.
+func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool, error) {
+	return tx.execOne(ctx, `UPDATE bank_accounts SET status = $3, reason = $4, registered_name = $5, name_score = $6,
+		verification_id = $7, tries = $8, verified_at = $9,
+		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
+		WHERE id = $1 AND status = $2 AND is_current = 1`,
+		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
+		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt))
+}
+
+// HastenVerification makes the next step of a verification due now, if it is under way.
+func (tx *Tx) HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
+	// due_at > 0 keeps to the index of what is under way, which is little.
+	return tx.execOne(ctx, `UPDATE bank_accounts SET due_at = $2
+		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
+}
+
+// SetBeneficiary records what the gateway calls the account.
+func (tx *Tx) SetBeneficiary(ctx context.Context, id bank.ID, beneficiary string) error {
+	_, err := tx.exec(ctx, `UPDATE bank_accounts SET beneficiary = $2 WHERE id = $1`, string(id), beneficiary)
+	return err
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled`
+
+// balanceDest lists where balanceColumns are scanned to.
+func balanceDest(b *ledger.Balance) []any {
+	c := &b.Counts
+	return []any{
+		&b.Pending, &b.Available, &b.InTransit, &b.Earned, &b.Withdrawn,
+		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled,
+	}
+}
+
+// MoveBalance checks the floors in the statement that moves the row: pending and in transit never
+// fall below zero, and available only where it may or where the change does not lower it.
+func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (ledger.Balance, int64, error) {
+	const move = `UPDATE seller_balances SET
+		pending = pending + $2, available = available + $3, in_transit = in_transit + $4,
+		earned = earned + $5, withdrawn = withdrawn + $6, sales = sales + $7,
+		processing = processing + $8, completed = completed + $9, failed = failed + $10,
+		cancelled = cancelled + $11, transfers = transfers + $12
+		WHERE seller_id = $1 AND pending + $2 >= 0 AND in_transit + $4 >= 0
+		AND ($3 >= 0 OR available + $3 >= 0 OR $13 = 1)
+		RETURNING ` + balanceColumns + `, transfers`
+	var b ledger.Balance
+	var transfers int64
+	moved, err := tx.one(ctx, move, []any{
+		seller, int64(ch.Pending), int64(ch.Available), int64(ch.InTransit), int64(ch.Earned), int64(ch.Withdrawn),
+		ch.Counts.Sales, ch.Counts.Processing, ch.Counts.Completed, ch.Counts.Failed, ch.Counts.Cancelled,
+		ch.Transfers, flag(mayOverdraw),
+	}, append(balanceDest(&b), &transfers)...)
+	if err != nil {
+		return ledger.Balance{}, 0, err
+	}
+	if !moved {
+		return ledger.Balance{}, 0, ledger.ErrInsufficient
+	}
+	return b, transfers, nil
+}
+
+// InsertTransfers adds to the seller's book.
+func (tx *Tx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
+	for i, t := range transfers {
+		_, err := tx.exec(ctx, `INSERT INTO transfers (seller_id, number, at, kind, debit, credit, amount, ref)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			seller, first+int64(i), micros(at), string(t.Kind), string(t.Debit), string(t.Credit), int64(t.Amount), t.Ref)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OpenBook makes the seller's row of totals if it is not there yet.
+func (tx *Tx) OpenBook(ctx context.Context, seller string) error {
+	_, err := tx.exec(ctx, `INSERT INTO seller_balances
+		(seller_id, `+balanceColumns+`, transfers) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		ON CONFLICT (seller_id) DO NOTHING`, seller)
+	return err
+}
+
+// Available is the seller's available balance; zero for a seller without a book.
+func (tx *Tx) Available(ctx context.Context, seller string) (money.Amount, error) {
+	var available money.Amount
+	_, err := tx.one(ctx, `SELECT available FROM seller_balances WHERE seller_id = $1`, []any{seller}, &available)
+	return available, err
+}
+
+// Balance is the seller's totals; zeros for a seller without a book.
+func (db *DB) Balance(ctx context.Context, seller string) (ledger.Balance, error) {
+	var b ledger.Balance
+	_, err := found(db.queryRow(ctx, `SELECT `+balanceColumns+` FROM seller_balances WHERE seller_id = $1`, seller).Scan(balanceDest(&b)...))
+	return b, err
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+type migration struct {
+	name     string
+	body     string
+	checksum string
+}
+
+// migrations lists the embedded files in order of their numbers.
+func migrations() ([]migration, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]migration, 0, len(names))
+	for _, name := range names {
+		body, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(body)
+		all = append(all, migration{name: path.Base(name), body: string(body), checksum: hex.EncodeToString(sum[:])})
+	}
+	return all, nil
+}
+
+// migrate brings the schema up to date in one transaction under the engine's write lock, so that any
+// number of processes may start at once and exactly one does the work. A migration that was applied
+// may not have changed since; one that this binary does not know was applied by a newer binary, and
+// is left alone, because every migration leaves the binary before it working.
+func migrate(ctx context.Context, conn *sql.Conn, d dialect) error {
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("lock for migration: %w", err)
+	}
+	if err := applyMigrations(ctx, conn, d); err != nil {
+		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, rollback)
+	}
+	_, err := conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {
+	const table = `CREATE TABLE IF NOT EXISTS schema_migrations (
+		name TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
+	if _, err := conn.ExecContext(ctx, d.ddl(table)); err != nil {
+		return fmt.Errorf("make the table of migrations: %w", err)
+	}
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		var applied string
+		done, err := found(conn.QueryRowContext(ctx, `SELECT checksum FROM schema_migrations WHERE name = $1`, m.name).Scan(&applied))
+		switch {
+		case err != nil:
+			return err
+		case done && applied != m.checksum:
+			return fmt.Errorf("migration %s was changed after it was applied to this database; restore the file, and put the change into a new one", m.name)
+		case done:
+			continue
+		}
+		if _, err := conn.ExecContext(ctx, d.ddl(m.body)); err != nil {
+			return fmt.Errorf("migration %s: %w", m.name, err)
+		}
+		if _, err := conn.ExecContext(ctx, `INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ($1, $2, $3)`,
+			m.name, m.checksum, micros(time.Now())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// payoutColumns are a payout with what is shown of its bank account; payoutFrom is where they are.
+const (
+	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
+		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
+		p.order_body, p.gateway_id, p.gateway_status, p.utr, p.reason_code, p.reason, b.holder, b.last4, b.ifsc`
+	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
+)
+
+func scanPayout(r row, p *payout.Payout) error {
+	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
+		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
+		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
+		&p.OrderBody, &p.GatewayID, &p.GatewayStatus, &p.UTR, &p.ReasonCode, &p.Reason,
+		&p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
+}
+
+// AccountToPay finds the seller's current bank account with what a payout needs of it.
+func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, error) {
+	a := bank.Account{Seller: seller}
+	ok, err := tx.one(ctx, `SELECT id, holder, ifsc, last4, status FROM bank_accounts WHERE seller_id = $1 AND is_current = 1`,
+		[]any{seller}, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status)
+	if err == nil && !ok {
+		err = bank.ErrNone
+	}
+	return a, err
+}
+
+// InsertPayout adds a payout that has just been asked for.
+func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
+	_, err := tx.exec(ctx, `INSERT INTO payouts
+		(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
+		tries, order_body, gateway_id, gateway_status, utr, reason_code, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '')`,
+		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
+		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt))
+	return err
+}
+
+// PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
+func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
+	var p payout.Payout
+	seen := false
+	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`+tx.dialect.forUpdate, []any{string(id)}, func(r row) error {
+		seen = true
+		return scanPayout(r, &p)
+	})
+	if err == nil && !seen {
+		err = payout.ErrNotFound
+	}
+	return p, err
+}
+
+// MovePayout saves p if the stored state is still from. A change of state is recorded as an event.
+func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
+	moved, err := tx.execOne(ctx, `UPDATE payouts SET state = $3, status = $4, processed_at = $5, completed_at = $6,
+		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, gateway_status = $12, utr = $13,
+		reason_code = $14, reason = $15, sent_at = $16
+		WHERE id = $1 AND state = $2`,
+		string(p.ID), string(from), string(p.State), string(p.Status()), nullMicros(p.ProcessedAt), nullMicros(p.CompletedAt),
+		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, p.GatewayStatus, p.UTR,
+		p.ReasonCode, p.Reason, nullMicros(p.SentAt))
+	if err != nil || !moved || from == p.State {
+		return moved, err
+	}
+	_, err = tx.exec(ctx, `INSERT INTO payout_events (payout_id, number, at, from_state, to_state, reason)
+		SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5 FROM payout_events WHERE payout_id = $1`,
+		string(p.ID), micros(at), string(from), string(p.State), p.Reason)
+	return true, err
+}
+
+// TakeDuePayouts leases payouts whose step is due, the longest due first.
+func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+	var ids []payout.ID
+	err := tx.each(ctx, `UPDATE payouts SET due_at = $2 WHERE id IN (
+		SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`) RETURNING id`,
+		[]any{micros(now), micros(until), limit}, func(r row) error {
+			var id payout.ID
+			err := r.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	return ids, err
+}
+
+// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being sent.
+func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND state NOT IN ('waiting', 'submitting')
+		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
+}
+
+// RememberEvent notes a gateway event's id and reports whether it is new.
+func (tx *Tx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO gateway_events (id, received_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`,
+		eventID, micros(now))
+}
+
+// Remembered finds what an idempotency key stands for.
+func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remembered, bool, error) {
+	var m payout.Remembered
+	ok, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
+		[]any{user, key}, &m.Fingerprint, &m.Payout, &m.Refusal)
+	return m, ok, err
+}
+
+// Remember keeps what an idempotency key stands for.
+func (tx *Tx) Remember(ctx context.Context, user, key string, m payout.Remembered, now time.Time) error {
+	_, err := tx.exec(ctx, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, refusal, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`, user, key, m.Fingerprint, string(m.Payout), m.Refusal, micros(now))
+	return err
+}
+
+// Forget deletes idempotency keys and gateway events from before the given instants, a batch at most.
+func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error) {
+	keys, err := tx.exec(ctx, `DELETE FROM idempotency_keys WHERE (user_id, key) IN (
+		SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT $2)`, micros(keysBefore), limit)
+	if err != nil {
+		return 0, err
+	}
+	events, err := tx.exec(ctx, `DELETE FROM gateway_events WHERE id IN (
+		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2)`, micros(eventsBefore), limit)
+	return keys + events, err
+}
+
+// Payout finds one.
+func (db *DB) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
+	var p payout.Payout
+	ok, err := found(scanPayout(db.queryRow(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`, string(id)), &p))
+	if err == nil && !ok {
+		err = payout.ErrNotFound
+	}
+	return p, err
+}
+
+// ListPayouts lists those that f selects, newest first, and how many f selects in all. The total comes
+// from counters, so that it costs the same however long the history is.
+func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout, int64, error) {
+	total, err := db.countPayouts(ctx, f)
+	if err != nil || int64(f.Offset) >= total {
+		return nil, total, err
+	}
+	ids, args := pageOf(f)
+	list := make([]payout.Payout, 0, f.Limit)
+	err = db.query(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id IN (`+ids+`) ORDER BY p.id DESC`, func(r row) error {
+		var p payout.Payout
+		err := scanPayout(r, &p)
+		list = append(list, p)
+		return err
+	}, args...)
+	return list, total, err
+}
+
+// pageOf selects the ids of a page. A seller's page is read from the newest ends of the one history
+// index, one end per status, which spares every request a second index.
+func pageOf(f payout.Filter) (string, []any) {
+	args := []any{f.Limit, f.Offset}
+	if f.Seller == "" {
+		where := ""
+		if f.Status != "" {
+			where, args = `WHERE status = $3`, append(args, string(f.Status))
+		}
+		return `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 OFFSET $2`, args
+	}
+	args = append(args, f.Seller)
+	statuses := payout.Statuses()
+	if f.Status != "" {
+		statuses = []payout.Status{f.Status}
+	}
+	ends := make([]string, len(statuses))
+	for i, status := range statuses {
+		ends[i] = fmt.Sprintf(`SELECT * FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = $%d
+			ORDER BY id DESC LIMIT $1 + $2) AS end%d`, i+4, i)
+		args = append(args, string(status))
+	}
+	return `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY id DESC LIMIT $1 OFFSET $2`, args
+}
+
+// countPayouts reads the seller's counters, or sums all sellers' for an admin.
+func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) {
+	counters := []any{new(int64), new(int64), new(int64), new(int64)}
+	const columns = `SELECT COALESCE(SUM(processing), 0), COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0),
+		COALESCE(SUM(cancelled), 0) FROM seller_balances`
+	var err error
+	if f.Seller == "" {
+		err = db.queryRow(ctx, columns).Scan(counters...)
+	} else {
+		err = db.queryRow(ctx, columns+` WHERE seller_id = $1`, f.Seller).Scan(counters...)
+	}
+	total := int64(0)
+	for i, status := range payout.Statuses() {
+		if f.Status == "" || f.Status == status {
+			total += *counters[i].(*int64)
+		}
+	}
+	return total, err
+}
+
+// Events lists what happened to a payout after its request, oldest first.
+func (db *DB) Events(ctx context.Context, id payout.ID) ([]payout.Event, error) {
+	var events []payout.Event
+	err := db.query(ctx, `SELECT at, from_state, to_state, reason FROM payout_events WHERE payout_id = $1 ORDER BY number`,
+		func(r row) error {
+			var e payout.Event
+			err := r.Scan(instant{&e.At}, &e.From, &e.To, &e.Reason)
+			events = append(events, e)
+			return err
+		}, string(id))
+	return events, err
+}
+
+// Summary is all that a seller's overview shows, in one read.
+func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) (payout.Summary, error) {
+	var s payout.Summary
+	var balance ledger.Balance
+	dest := append(balanceDest(&balance), &s.ThisMonth, &s.LastMonth,
+		&s.Account.Last4, &s.Account.IFSC, &s.Account.Status)
+	_, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
+		COALESCE(earned, 0), COALESCE(withdrawn, 0), COALESCE(sales, 0), COALESCE(processing, 0), COALESCE(completed, 0),
+		COALESCE(failed, 0), COALESCE(cancelled, 0),
+		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
+		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0),
+		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
+		FROM users u LEFT JOIN seller_balances s ON s.seller_id = u.id
+		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
+		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(dest...))
+	s.Balance = balance
+	return s, err
+}

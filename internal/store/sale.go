@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/sale"
+)
+
+// SellerExists reports whether a user with that id may sell.
+func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
+	var one int
+	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND role IN ('seller', 'admin')`, []any{seller}, &one)
+}
+
+// InsertSale adds s unless its id is taken, and reports whether it did.
+func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO sales
+		(id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint)
+		VALUES ($1, $2, $3, 0, $4, $5, $6, NULL, $7, $8) ON CONFLICT (id) DO NOTHING`,
+		s.ID, s.Seller, int64(s.Amount), s.Month, micros(s.OccurredAt), micros(s.AvailableAt), micros(s.CreatedAt), s.Fingerprint)
+}
+
+// SaleForUpdate finds a sale and keeps others from changing it until the transaction ends.
+func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
+	s := sale.Sale{ID: id}
+	ok, err := tx.one(ctx, `SELECT seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
+		FROM sales WHERE id = $1`+tx.dialect.forUpdate, []any{id},
+		&s.Seller, &s.Amount, &s.Refunded, &s.Month, instant{&s.OccurredAt}, instant{&s.AvailableAt},
+		instant{&s.ReleasedAt}, instant{&s.CreatedAt}, &s.Fingerprint)
+	if err == nil && !ok {
+		err = sale.ErrNotFound
+	}
+	return s, err
+}
+
+// MarkReleased records the release of a pending sale, and reports whether it was pending.
+func (tx *Tx) MarkReleased(ctx context.Context, id string, at time.Time) (bool, error) {
+	return tx.execOne(ctx, `UPDATE sales SET released_at = $2 WHERE id = $1 AND released_at IS NULL`, id, micros(at))
+}
+
+// AddRefunded adds to a sale's refunded amount if no more than the sale is refunded in all.
+func (tx *Tx) AddRefunded(ctx context.Context, id string, amount money.Amount) (bool, error) {
+	return tx.execOne(ctx, `UPDATE sales SET refunded = refunded + $2 WHERE id = $1 AND refunded + $2 <= amount`, id, int64(amount))
+}
+
+// InsertRefund adds r.
+func (tx *Tx) InsertRefund(ctx context.Context, r sale.Refund) error {
+	_, err := tx.exec(ctx, `INSERT INTO sale_refunds (sale_id, id, amount, at, fingerprint) VALUES ($1, $2, $3, $4, $5)`,
+		r.Sale, r.ID, int64(r.Amount), micros(r.At), r.Fingerprint)
+	return err
+}
+
+// Refund finds a refund of a sale, if it is there.
+func (tx *Tx) Refund(ctx context.Context, saleID, id string) (sale.Refund, bool, error) {
+	r := sale.Refund{Sale: saleID, ID: id}
+	ok, err := tx.one(ctx, `SELECT amount, at, fingerprint FROM sale_refunds WHERE sale_id = $1 AND id = $2`,
+		[]any{saleID, id}, &r.Amount, instant{&r.At}, &r.Fingerprint)
+	return r, ok, err
+}
+
+// AddEarnings adds to what the seller earned in a month.
+func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error {
+	_, err := tx.exec(ctx, `INSERT INTO earnings (seller_id, month, amount) VALUES ($1, $2, $3)
+		ON CONFLICT (seller_id, month) DO UPDATE SET amount = earnings.amount + excluded.amount`, seller, month, int64(amount))
+	return err
+}
+
+// DueSales lists pending sales whose hold is over, oldest first.
+func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
+	var ids []string
+	err := tx.each(ctx, `SELECT id FROM sales WHERE released_at IS NULL AND available_at <= $1
+		ORDER BY available_at LIMIT $2`+tx.dialect.skipLocked, []any{micros(now), limit}, func(r row) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}

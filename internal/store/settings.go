@@ -1,0 +1,22 @@
+package store
+
+import "context"
+
+// Pin keeps a fact about the whole database that must not change under it: the first value given
+// for a name stays. It returns the value that is kept, which the caller compares with its own.
+func (db *DB) Pin(ctx context.Context, name, value string) (string, error) {
+	const pinned = `SELECT value FROM settings WHERE name = $1`
+	kept := ""
+	isPinned, err := found(db.queryRow(ctx, pinned, name).Scan(&kept))
+	if err != nil || isPinned {
+		return kept, err
+	}
+	err = db.Update(ctx, func(tx *Tx) error {
+		if _, err := tx.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
+			return err
+		}
+		_, err := tx.one(ctx, pinned, []any{name}, &kept)
+		return err
+	})
+	return kept, err
+}

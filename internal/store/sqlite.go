@@ -1,0 +1,313 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"modernc.org/sqlite"
+	sqlitecodes "modernc.org/sqlite/lib"
+
+	"bursar/internal/fault"
+)
+
+// Limits of the writer: how many closures may wait, and how many share one commit.
+const (
+	maxQueue = 4096
+	maxGroup = 256
+)
+
+// Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL
+// does not. The log is checkpointed at 32 MiB: often enough to stay small, rarely enough that pages
+// changed by many commits are written back once.
+const pragmas = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=foreign_keys(1)&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-32000)&_pragma=temp_store(2)"
+
+var sqliteDialect = dialect{
+	ddl: func(s string) string {
+		s = strings.ReplaceAll(s, "BIGINT", "INTEGER")
+		return strings.ReplaceAll(s, ") /* clustered */;", ") STRICT, WITHOUT ROWID;")
+	},
+	// One writer at a time: nothing that a transaction reads can change under it.
+	forUpdate:  "",
+	skipLocked: "",
+	// A context that can end costs a goroutine per statement, more than a read by key does.
+	shortRead: context.WithoutCancel,
+}
+
+// OpenSQLite opens the database in the file at path, creating and migrating it as needed.
+func OpenSQLite(ctx context.Context, path string) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the database: %w", err)
+	}
+	file := "file:" + (&url.URL{Path: path}).EscapedPath()
+	w, err := newGroupWriter(ctx, file+"?_txlock=immediate&"+pragmas)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	reader, err := sql.Open("sqlite", file+"?_pragma=query_only(1)&"+pragmas)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	readers := max(4, 2*runtime.GOMAXPROCS(0))
+	reader.SetMaxOpenConns(readers)
+	reader.SetMaxIdleConns(readers)
+	return &DB{dialect: sqliteDialect, reader: reader, writer: w}, nil
+}
+
+// groupWriter is SQLite's one writer. Whatever waits while one group commits becomes the next group,
+// so that the cost of making a commit durable is shared without anybody waiting for a timer.
+// The measurements are in docs/adr/0003-group-commit.md.
+type groupWriter struct {
+	pool  *sql.DB
+	conn  *preparedConn
+	queue chan *job
+	done  chan struct{}
+
+	closing sync.RWMutex
+	closed  bool
+}
+
+type job struct {
+	ctx    context.Context //nolint:containedctx // a job is a call that waits its turn
+	fn     func(*Tx) error
+	answer chan error
+}
+
+var errClosed = fault.New(fault.Unavailable, "shutting_down", "The service is shutting down. Try again in a moment.")
+
+func newGroupWriter(ctx context.Context, dsn string) (*groupWriter, error) {
+	pool, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	if err := migrate(ctx, conn, sqliteDialect); err != nil {
+		return nil, errors.Join(err, conn.Close(), pool.Close())
+	}
+	w := &groupWriter{
+		pool:  pool,
+		conn:  &preparedConn{conn: conn, statements: map[string]*sql.Stmt{}},
+		queue: make(chan *job, maxQueue),
+		done:  make(chan struct{}),
+	}
+	go w.run()
+	return w, nil
+}
+
+func (w *groupWriter) update(ctx context.Context, fn func(*Tx) error) error {
+	j := &job{ctx: ctx, fn: fn, answer: make(chan error, 1)}
+	if err := w.enqueue(j); err != nil {
+		return err
+	}
+	return <-j.answer // even if ctx ends: the closure may be running, and its outcome is the answer
+}
+
+func (w *groupWriter) enqueue(j *job) error {
+	w.closing.RLock()
+	defer w.closing.RUnlock()
+	if w.closed {
+		return errClosed
+	}
+	select {
+	case w.queue <- j:
+		return nil
+	case <-j.ctx.Done():
+		return fault.New(fault.Unavailable, "busy", "Too many writes are waiting. Try again in a moment.").Because(j.ctx.Err())
+	}
+}
+
+// Close finishes what is queued, then closes the database.
+func (w *groupWriter) Close() error {
+	w.closing.Lock()
+	if !w.closed {
+		w.closed = true
+		close(w.queue)
+	}
+	w.closing.Unlock()
+	<-w.done
+	return errors.Join(w.conn.Close(), w.pool.Close())
+}
+
+func (w *groupWriter) run() {
+	defer close(w.done)
+	group := make([]*job, 0, maxGroup)
+	for first := range w.queue {
+		group = append(group[:0], first)
+		group = w.gather(group)
+		w.commit(group)
+	}
+}
+
+// gather adds what waits already, without waiting for more.
+func (w *groupWriter) gather(group []*job) []*job {
+	for len(group) < maxGroup {
+		select {
+		case j, ok := <-w.queue:
+			if !ok {
+				return group
+			}
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// commit runs a group in one transaction and answers each job once it is durable. A closure that
+// fails after it wrote spoils the group: all is undone and each job runs in a transaction of its own.
+func (w *groupWriter) commit(group []*job) {
+	outcomes, err := w.transact(group)
+	if errors.Is(err, errSpoiled) {
+		for _, j := range group {
+			outcome, err := w.transact([]*job{j})
+			j.answer <- errors.Join(err, outcome[0])
+		}
+		return
+	}
+	for i, j := range group {
+		j.answer <- errors.Join(err, outcomes[i])
+	}
+}
+
+var errSpoiled = errors.New("a closure failed after it wrote")
+
+// transact returns each job's own outcome, and an error that takes the place of all of them.
+func (w *groupWriter) transact(group []*job) ([]error, error) {
+	outcomes := make([]error, len(group))
+	if err := w.conn.do("BEGIN IMMEDIATE"); err != nil {
+		return outcomes, unavailable(err)
+	}
+	for i, j := range group {
+		tx := &Tx{dialect: sqliteDialect, conn: w.conn}
+		outcomes[i] = call(j, tx)
+		if outcomes[i] == nil || !tx.wrote {
+			continue
+		}
+		w.rollback()
+		if len(group) > 1 {
+			return outcomes, errSpoiled
+		}
+		return outcomes, nil
+	}
+	if err := w.conn.do("COMMIT"); err != nil {
+		w.rollback()
+		return outcomes, unavailable(err)
+	}
+	return outcomes, nil
+}
+
+// rollback ends the transaction; SQLite may already have ended it by itself, as on a full disk.
+func (w *groupWriter) rollback() { _ = w.conn.do("ROLLBACK") }
+
+// call runs a job's closure. One that panics fails, and takes nobody else's work with it.
+func call(j *job, tx *Tx) (err error) {
+	if err := j.ctx.Err(); err != nil {
+		return fault.New(fault.Unavailable, "cancelled", "The request ended before it was begun.").Because(err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			tx.wrote = true
+			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
+		}
+	}()
+	err = j.fn(tx)
+	var code *sqlite.Error
+	if errors.As(err, &code) {
+		return unavailable(err)
+	}
+	return err
+}
+
+// unavailable marks the errors that a later try may not meet: a lock held by another process, a full
+// disk, a file system gone read-only.
+func unavailable(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlitecodes.SQLITE_BUSY, sqlitecodes.SQLITE_LOCKED, sqlitecodes.SQLITE_FULL, sqlitecodes.SQLITE_IOERR,
+		sqlitecodes.SQLITE_READONLY, sqlitecodes.SQLITE_CANTOPEN:
+		return fault.New(fault.Unavailable, "storage_unavailable", "The database can't be written to at the moment. Try again shortly.").Because(err)
+	default:
+		return err
+	}
+}
+
+// preparedConn is one connection that keeps its statements prepared.
+type preparedConn struct {
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+}
+
+func (c *preparedConn) prepared(query string) (*sql.Stmt, error) {
+	if stmt, ok := c.statements[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := c.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	c.statements[query] = stmt
+	return stmt, nil
+}
+
+// ExecContext does not end with ctx: a group's transaction is not one caller's to interrupt.
+func (c *preparedConn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	stmt, err := c.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(context.WithoutCancel(ctx), args...)
+}
+
+// QueryContext does not end with ctx either.
+func (c *preparedConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := c.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(context.WithoutCancel(ctx), args...)
+}
+
+func (c *preparedConn) do(query string) error {
+	_, err := c.ExecContext(context.Background(), query)
+	return err
+}
+
+func (c *preparedConn) Close() error {
+	var err error
+	for _, stmt := range c.statements {
+		err = errors.Join(err, stmt.Close())
+	}
+	return errors.Join(err, c.conn.Close())
+}
+
+// Backup writes a consistent copy of the database to a new file at path while the service runs.
+func (db *DB) Backup(ctx context.Context, path string) error {
+	conn, err := db.reader.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `PRAGMA query_only = 0`); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, `VACUUM INTO $1`, path)
+	_, restore := conn.ExecContext(context.WithoutCancel(ctx), `PRAGMA query_only = 1`)
+	return errors.Join(err, restore)
+}

@@ -1,0 +1,227 @@
+// Package store keeps everything durable: one set of portable SQL behind the ports of the domains.
+//
+// [DB.Update] is the only way to write. Its closure sees one transaction and may run more than once,
+// so it must touch nothing but the database; an answer is given only after the commit is durable.
+// Reads go to connections of their own and never wait for a write.
+//
+// What engines do differently is in [dialect] and in the engine's own file; every statement is
+// written once. See docs/adr/0002-one-portable-store.md.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	dialect dialect
+	reader  *sql.DB
+	writer  writer
+
+	statements sync.Map // query text → *sql.Stmt on the reader
+}
+
+// writer runs closures in durable transactions.
+type writer interface {
+	update(ctx context.Context, fn func(*Tx) error) error
+	io.Closer
+}
+
+// Update runs fn in a transaction and returns once its effects are durable. When fn fails, nothing
+// of it remains and its error is returned. Update fails with a fault of kind Unavailable when the
+// database can't be written to; then nothing is promised, and a repeat must be safe.
+func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
+	return db.writer.update(ctx, fn)
+}
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	var one int
+	return db.queryRow(ctx, `SELECT 1`).Scan(&one)
+}
+
+// Close waits for writes under way and closes the database. Later writes fail.
+func (db *DB) Close() error {
+	err := db.writer.Close()
+	db.statements.Range(func(_, stmt any) bool {
+		err = errors.Join(err, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return errors.Join(err, db.reader.Close())
+}
+
+// row is one row, or the error that took its place.
+type row interface{ Scan(dest ...any) error }
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }
+
+// queryRow reads one row by a statement that stays prepared.
+func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
+	stmt, err := db.prepared(ctx, query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return stmt.QueryRowContext(db.dialect.shortRead(ctx), args...)
+}
+
+// query reads rows by a statement that stays prepared, handing each to scan.
+func (db *DB) query(ctx context.Context, query string, scan func(row) error, args ...any) error {
+	stmt, err := db.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(db.dialect.shortRead(ctx), args...)
+	if err != nil {
+		return err
+	}
+	return eachRow(rows, scan)
+}
+
+func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := db.statements.Load(query); ok {
+		return stmt.(*sql.Stmt), nil
+	}
+	stmt, err := db.reader.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	if first, taken := db.statements.LoadOrStore(query, stmt); taken {
+		return first.(*sql.Stmt), stmt.Close()
+	}
+	return stmt, nil
+}
+
+func eachRow(rows *sql.Rows, scan func(row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Tx is one transaction. It satisfies every domain's Tx port.
+type Tx struct {
+	dialect dialect
+	conn    conn
+	// wrote says that undoing this closure alone needs more than forgetting it.
+	wrote bool
+}
+
+// conn runs statements within a transaction.
+type conn interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// exec runs a statement and returns how many rows it changed.
+func (tx *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := tx.conn.ExecContext(ctx, query, args...)
+	if err != nil {
+		tx.wrote = true // some errors end the engine's whole transaction
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	if n > 0 {
+		tx.wrote = true
+	}
+	return n, err
+}
+
+// execOne is exec for a statement whose key admits one row: it reports whether that row was changed.
+func (tx *Tx) execOne(ctx context.Context, query string, args ...any) (bool, error) {
+	n, err := tx.exec(ctx, query, args...)
+	return n == 1, err
+}
+
+// one scans the only row of a query or of a RETURNING clause, and reports whether there was one.
+func (tx *Tx) one(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
+	found := false
+	err := tx.each(ctx, query, args, func(r row) error {
+		found = true
+		return r.Scan(dest...)
+	})
+	return found, err
+}
+
+// each hands every row of a query or of a RETURNING clause to scan.
+func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row) error) error {
+	rows, err := tx.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		tx.wrote = true
+		return err
+	}
+	err = eachRow(rows, func(r row) error {
+		tx.wrote = tx.wrote || changes(query)
+		return scan(r)
+	})
+	if err != nil {
+		tx.wrote = true
+	}
+	return err
+}
+
+// changes reports whether a statement that returns rows also changes them.
+func changes(query string) bool {
+	for i := range len(query) {
+		switch query[i] {
+		case ' ', '\n', '\t':
+		case 'S':
+			return false
+		default:
+			return true
+		}
+	}
+	return true
+}
+
+// found turns "no rows" into false.
+func found(err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// micros is how instants are stored. The zero time has no place in a column that may not be NULL.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+// nullMicros stores the zero time as NULL.
+func nullMicros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// instant scans what micros and nullMicros store.
+type instant struct{ at *time.Time }
+
+func (i instant) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*i.at = time.Time{}
+	case int64:
+		*i.at = time.UnixMicro(v).UTC()
+	default:
+		return fmt.Errorf("an instant stored as %T", src)
+	}
+	return nil
+}
+
+// flag is how booleans are bound: PostgreSQL takes no Go bool for a number.
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/store"
+)
+
+func testPostings(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	var got ledger.Balance
+	b.update(func(tx *store.Tx) (err error) {
+		got, err = ledger.Post(b.ctx(), tx, ledger.Posting{
+			Seller: seller, At: b.now,
+			Transfers: []ledger.Transfer{
+				{Kind: ledger.KindSale, Debit: ledger.Sales, Credit: ledger.Pending, Amount: 70, Ref: "s"},
+				{Kind: ledger.KindSaleRefund, Debit: ledger.Available, Credit: ledger.Sales, Amount: 30, Ref: "s"},
+			},
+			Counts: ledger.Counts{Sales: 1, Failed: 2},
+		})
+		return err
+	})
+	want := ledger.Balance{Pending: 70, Available: 970, Earned: 1040, Counts: ledger.Counts{Sales: 2, Failed: 2}}
+	if got != want {
+		b.Errorf("posting returned %+v, want %+v", got, want)
+	}
+	stored, err := b.db.Balance(b.ctx(), seller)
+	b.must(err)
+	if stored != want {
+		b.Errorf("stored %+v, want %+v", stored, want)
+	}
+	none, err := b.db.Balance(b.ctx(), "usr_nobody")
+	b.must(err)
+	if none != (ledger.Balance{}) {
+		b.Errorf("a seller without a book has %+v, want zeros", none)
+	}
+}
+
+func testFloors(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	before, err := b.db.Balance(b.ctx(), seller)
+	b.must(err)
+	tests := []struct {
+		name        string
+		transfers   []ledger.Transfer
+		mayOverdraw bool
+		want        error
+	}{
+		{"available, one too much", ledger.HoldPayout("p", 1001), false, ledger.ErrInsufficient},
+		{"pending below zero", ledger.RefundSale("s", 1, false), true, ledger.ErrInsufficient},
+		{"in transit below zero", ledger.ReleasePayout("p", 1), true, ledger.ErrInsufficient},
+		{"all that is available", ledger.HoldPayout("p", 1000), false, nil},
+		{"a refund beyond it", ledger.RefundSale("s", 500, true), true, nil},
+		{"more while below zero", ledger.HoldPayout("p", 1), false, ledger.ErrInsufficient},
+		{"giving back while below zero", ledger.ReleasePayout("p", 100), false, nil},
+	}
+	for _, tt := range tests {
+		err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+			_, err := ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: tt.transfers, MayOverdraw: tt.mayOverdraw})
+			return err
+		})
+		if !errors.Is(err, tt.want) {
+			b.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	after, err := b.db.Balance(b.ctx(), seller)
+	b.must(err)
+	if want := (ledger.Balance{Available: -400, InTransit: 900, Earned: before.Earned - 500, Counts: before.Counts}); after != want {
+		b.Errorf("in the end %+v, want %+v", after, want)
+	}
+	for name, p := range map[string]ledger.Posting{
+		"no transfers":   {Seller: seller, At: b.now},
+		"no seller":      {At: b.now, Transfers: ledger.Sale("s", 1)},
+		"nothing moved":  {Seller: seller, At: b.now, Transfers: ledger.Sale("s", 0)},
+		"backwards":      {Seller: seller, At: b.now, Transfers: ledger.Sale("s", -5)},
+		"without reason": {Seller: seller, At: b.now, Transfers: ledger.Sale("", 5)},
+		"no such recipe": {Seller: seller, At: b.now, Transfers: []ledger.Transfer{{Kind: ledger.KindSale, Debit: ledger.Gateway, Credit: ledger.Available, Amount: 5, Ref: "s"}}},
+	} {
+		err := b.db.Update(b.ctx(), func(tx *store.Tx) error { _, err := ledger.Post(b.ctx(), tx, p); return err })
+		if err == nil {
+			b.Errorf("a posting with %s was taken", name)
+		}
+	}
+}
+
+func testOverspending(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 7*100)
+	var callers sync.WaitGroup
+	var held atomic.Int64
+	for range 24 {
+		callers.Go(func() {
+			err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+				_, err := ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.HoldPayout("p", 100)})
+				return err
+			})
+			switch {
+			case err == nil:
+				held.Add(1)
+			case !errors.Is(err, ledger.ErrInsufficient):
+				b.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	got, err := b.db.Balance(b.ctx(), seller)
+	b.must(err)
+	if held.Load() != 7 || got.Available != 0 || got.InTransit != money.Amount(700) {
+		b.Errorf("of a balance for 7, %d were held, leaving %d available and %d in transit", held.Load(), got.Available, got.InTransit)
+	}
+}

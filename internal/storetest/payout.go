@@ -1,0 +1,238 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/store"
+)
+
+func testMoves(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	p := b.ask("pyt_1", seller, 600, 10)
+	stored, err := b.db.Payout(b.ctx(), p.ID)
+	b.must(err)
+	if stored != p {
+		b.Errorf("read back\n%+v, want\n%+v", stored, p)
+	}
+	p.State, p.Tries, p.OrderBody, p.SentAt, p.DueAt = payout.Submitting, 3, "{}", b.now, b.now.Add(time.Minute)
+	p.GatewayID, p.GatewayStatus, p.UTR, p.ReasonCode, p.Reason = "pout_1", "queued", "U", "code", "sentence"
+	p.ProcessedAt, p.CompletedAt, p.EndedAt = b.now, b.now, b.now
+	for i, want := range []bool{true, false} { // the second finds it moved
+		b.update(func(tx *store.Tx) error {
+			moved, err := tx.MovePayout(b.ctx(), payout.Waiting, p, b.now)
+			if moved != want {
+				b.Errorf("move %d: %t, want %t", i, moved, want)
+			}
+			return err
+		})
+	}
+	stored, err = b.db.Payout(b.ctx(), p.ID)
+	b.must(err)
+	if stored != p {
+		b.Errorf("after the move\n%+v, want\n%+v", stored, p)
+	}
+	b.move(p, payout.Submitting) // no change of state: no event
+	events, err := b.db.Events(b.ctx(), p.ID)
+	b.must(err)
+	if want := []payout.Event{{At: b.now, From: payout.Waiting, To: payout.Submitting, Reason: "sentence"}}; !slices.Equal(events, want) {
+		b.Errorf("events %+v, want %+v", events, want)
+	}
+	if _, err := b.db.Payout(b.ctx(), "pyt_none"); !errors.Is(err, payout.ErrNotFound) {
+		b.Errorf("a payout that is not there: %v", err)
+	}
+}
+
+func testLeases(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 100_000)
+	for i := range 50 {
+		b.ask(payout.ID(fmt.Sprintf("pyt_%02d", i)), seller, 100, 0)
+	}
+	var takers sync.WaitGroup
+	var mu sync.Mutex
+	taken := map[payout.ID]int{}
+	for range 8 {
+		takers.Go(func() {
+			for {
+				var ids []payout.ID
+				err := b.db.Update(b.ctx(), func(tx *store.Tx) (err error) {
+					ids, err = tx.TakeDuePayouts(b.ctx(), b.now, b.now.Add(time.Minute), 4)
+					return err
+				})
+				if err != nil {
+					b.Error(err)
+				}
+				if err != nil || len(ids) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, id := range ids {
+					taken[id]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	takers.Wait()
+	if len(taken) != 50 {
+		b.Errorf("%d payouts were taken, want 50", len(taken))
+	}
+	for id, n := range taken {
+		if n != 1 {
+			b.Errorf("%s was taken %d times", id, n)
+		}
+	}
+	b.update(func(tx *store.Tx) error {
+		again, err := tx.TakeDuePayouts(b.ctx(), b.now.Add(time.Minute), b.now.Add(time.Hour), 100)
+		if len(again) != 50 {
+			b.Errorf("after the leases ran out %d are due, want 50", len(again))
+		}
+		return err
+	})
+}
+
+func testHasten(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	p := b.ask("pyt_1", seller, 600, 0)
+	later := b.now.Add(time.Hour)
+	for _, tt := range []struct {
+		to   payout.State
+		want bool
+	}{{payout.Waiting, false}, {payout.Submitting, false}, {payout.Unknown, true}, {payout.Submitted, true}, {payout.Completed, true}} {
+		p.DueAt = later
+		if tt.to == payout.Completed {
+			p.DueAt = time.Time{}
+		}
+		p = b.move(p, tt.to)
+		b.update(func(tx *store.Tx) error {
+			hastened, err := tx.HastenPayout(b.ctx(), p.ID, b.now)
+			if hastened != tt.want {
+				b.Errorf("hint about a payout that is %s: %t, want %t", tt.to, hastened, tt.want)
+			}
+			return err
+		})
+	}
+	b.update(func(tx *store.Tx) error {
+		for i, want := range []bool{true, false} {
+			isNew, err := tx.RememberEvent(b.ctx(), "event", b.now)
+			if err != nil || isNew != want {
+				b.Errorf("event, time %d: new %t, %v; want %t", i, isNew, err, want)
+			}
+		}
+		return nil
+	})
+}
+
+func testKeys(_ *testing.T, b *bench) {
+	want := payout.Remembered{Fingerprint: "f", Payout: "pyt_1", Refusal: "{}"}
+	b.update(func(tx *store.Tx) error { return tx.Remember(b.ctx(), "usr_a", "k", want, b.now) })
+	b.update(func(tx *store.Tx) error {
+		got, seen, err := tx.Remembered(b.ctx(), "usr_a", "k")
+		if !seen || got != want {
+			b.Errorf("remembered %+v, %t; want %+v", got, seen, want)
+		}
+		if _, seen, err := tx.Remembered(b.ctx(), "usr_b", "k"); seen || err != nil {
+			b.Errorf("another user's key was found: %t, %v", seen, err)
+		}
+		return err
+	})
+	if err := b.db.Update(b.ctx(), func(tx *store.Tx) error { return tx.Remember(b.ctx(), "usr_a", "k", want, b.now) }); err == nil {
+		b.Error("a key was remembered twice")
+	}
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.RememberEvent(b.ctx(), "event", b.now)
+		return err
+	})
+	for _, tt := range []struct {
+		before time.Time
+		want   int64
+	}{{b.now, 0}, {b.now.Add(time.Second), 2}, {b.now.Add(time.Second), 0}} {
+		b.update(func(tx *store.Tx) error {
+			n, err := tx.Forget(b.ctx(), tt.before, tt.before, 10)
+			if n != tt.want {
+				b.Errorf("forgot %d rows from before %s, want %d", n, tt.before, tt.want)
+			}
+			return err
+		})
+	}
+}
+
+func testHistory(_ *testing.T, b *bench) {
+	a, other := b.seller("usr_a"), b.seller("usr_b")
+	b.fund(a, 100_000)
+	b.fund(other, 100_000)
+	var all, completed []payout.ID
+	for i := range 12 {
+		id := payout.ID(fmt.Sprintf("pyt_%02d", i))
+		p := b.ask(id, a, 100, 0)
+		if i%3 == 0 {
+			b.complete(p)
+			completed = append(completed, id)
+		}
+		all = append(all, id)
+	}
+	theirs := b.ask("pyt_05b", other, 100, 0)
+	slices.Reverse(all)
+	slices.Reverse(completed)
+	everyone := slices.Insert(slices.Clone(all), slices.Index(all, "pyt_05"), theirs.ID)
+	tests := []struct {
+		name      string
+		filter    payout.Filter
+		want      []payout.ID
+		wantTotal int64
+	}{
+		{"first page", payout.Filter{Seller: a, Limit: 5}, all[:5], 12},
+		{"second page", payout.Filter{Seller: a, Limit: 5, Offset: 5}, all[5:10], 12},
+		{"last page", payout.Filter{Seller: a, Limit: 5, Offset: 10}, all[10:], 12},
+		{"past the end", payout.Filter{Seller: a, Limit: 5, Offset: 15}, nil, 12},
+		{"one status", payout.Filter{Seller: a, Status: payout.StatusCompleted, Limit: 3}, completed[:3], 4},
+		{"one status, rest", payout.Filter{Seller: a, Status: payout.StatusCompleted, Limit: 3, Offset: 3}, completed[3:], 4},
+		{"a status that none has", payout.Filter{Seller: a, Status: payout.StatusFailed, Limit: 3}, nil, 0},
+		{"everyone", payout.Filter{Limit: 50}, everyone, 13},
+		{"everyone's completed", payout.Filter{Status: payout.StatusCompleted, Limit: 50}, completed, 4},
+		{"a seller without a book", payout.Filter{Seller: "usr_nobody", Limit: 5}, nil, 0},
+	}
+	for _, tt := range tests {
+		list, total, err := b.db.ListPayouts(b.ctx(), tt.filter)
+		b.must(err)
+		var got []payout.ID
+		for _, p := range list {
+			got = append(got, p.ID)
+		}
+		if !slices.Equal(got, tt.want) || total != tt.wantTotal {
+			b.Errorf("%s: %v of %d, want %v of %d", tt.name, got, total, tt.want, tt.wantTotal)
+		}
+	}
+}
+
+func testSummary(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	b.update(func(tx *store.Tx) error { return tx.AddEarnings(b.ctx(), seller, "2026-10", 40) })
+	b.ask("pyt_1", seller, 600, 0)
+	got, err := b.db.Summary(b.ctx(), seller, "2026-11", "2026-10")
+	b.must(err)
+	want := payout.Summary{
+		Balance:   ledger.Balance{Available: 400, InTransit: 600, Earned: 1000, Counts: ledger.Counts{Sales: 1, Processing: 1}},
+		ThisMonth: 1000, LastMonth: 40,
+		Account: bank.Account{Last4: "1234", IFSC: "HDFC0000053", Status: bank.StatusVerified},
+	}
+	if got != want {
+		b.Errorf("summary\n%+v, want\n%+v", got, want)
+	}
+	none, err := b.db.Summary(b.ctx(), "usr_nobody", "2026-11", "2026-10")
+	b.must(err)
+	if none != (payout.Summary{}) {
+		b.Errorf("summary of nobody: %+v", none)
+	}
+}

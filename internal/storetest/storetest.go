@@ -1,0 +1,186 @@
+// Package storetest is the one behavioural suite that every engine of package store must pass.
+//
+// It tests what the ports of the domains promise, through nothing but those ports.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+)
+
+// Engine is what the suite needs of an engine.
+type Engine struct {
+	// Open opens an empty database that is closed when the test ends.
+	Open func(t *testing.T) *store.DB
+	// Tamper copies a database, runs a statement on the copy as nobody may, and opens the copy.
+	Tamper func(t *testing.T, db *store.DB, statement string) *store.DB
+}
+
+// Run runs the whole suite against an engine.
+func Run(t *testing.T, e Engine) {
+	for name, test := range map[string]func(*testing.T, *bench){
+		"Ledger/PostingsMoveTheRowAndNumberTheBook": testPostings,
+		"Ledger/FloorsHold":                         testFloors,
+		"Ledger/ManyCallersSpendABalanceOnce":       testOverspending,
+		"Sale/IDsAreTakenOnce":                      testSaleIDs,
+		"Sale/RefundsStayWithinTheSale":             testRefundLimits,
+		"Sale/DueSalesComeInOrderAndOnce":           testDueSales,
+		"Payout/MovesAreCompareAndSet":              testMoves,
+		"Payout/DuePayoutsAreLeasedOnce":            testLeases,
+		"Payout/HintsHastenOnlyWhatWasSent":         testHasten,
+		"Payout/KeysAreRemembered":                  testKeys,
+		"Payout/HistoryIsPagedNewestFirst":          testHistory,
+		"Payout/SummaryIsOneView":                   testSummary,
+		"Audit/CleanBooksAreClean":                  testCleanAudit,
+		"Audit/EveryInvariantIsFound":               testAuditFinds,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, &bench{T: t, engine: e, db: e.Open(t), now: start}) })
+	}
+}
+
+var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+
+// bench is what a test works on: an open database and a moment.
+type bench struct {
+	*testing.T
+	engine Engine
+	db     *store.DB
+	now    time.Time
+}
+
+func (b *bench) ctx() context.Context { return b.Context() }
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// update runs fn in a transaction that must succeed.
+func (b *bench) update(fn func(*store.Tx) error) {
+	b.Helper()
+	b.must(b.db.Update(b.ctx(), fn))
+}
+
+// seller adds a seller with an open book and a verified bank account.
+func (b *bench) seller(id string) string {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		if err := tx.InsertUser(b.ctx(), auth.User{
+			ID: id, Name: "Asha", Email: id + "@example.com", Role: auth.Seller, CreatedAt: b.now,
+		}); err != nil {
+			return err
+		}
+		if err := tx.ReplaceBankAccount(b.ctx(), bank.Account{
+			ID: bank.ID("bka_" + id), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
+			Status: bank.StatusVerified, NameScore: -1, CreatedAt: b.now, VerifiedAt: b.now,
+		}); err != nil {
+			return err
+		}
+		return tx.OpenBook(b.ctx(), id)
+	})
+	return id
+}
+
+// sell records a sale as package sale does.
+func (b *bench) sell(id, seller string, amount money.Amount) {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		inserted, err := tx.InsertSale(b.ctx(), sale.Sale{
+			ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now, Fingerprint: "f",
+		})
+		if err != nil || !inserted {
+			return err
+		}
+		if _, err := ledger.Post(b.ctx(), tx, ledger.Posting{
+			Seller: seller, At: b.now, Transfers: ledger.Sale(id, amount), Counts: ledger.Counts{Sales: 1},
+		}); err != nil {
+			return err
+		}
+		return tx.AddEarnings(b.ctx(), seller, "2026-11", amount)
+	})
+}
+
+// release makes a sale available as package sale does.
+func (b *bench) release(id, seller string, amount money.Amount) {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		if _, err := tx.MarkReleased(b.ctx(), id, b.now); err != nil {
+			return err
+		}
+		_, err := ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.ReleaseSale(id, amount)})
+		return err
+	})
+}
+
+// fund gives a seller an available balance.
+func (b *bench) fund(seller string, amount money.Amount) {
+	b.Helper()
+	id := "sale for " + seller
+	b.sell(id, seller, amount)
+	b.release(id, seller, amount)
+}
+
+// ask holds an amount for a payout as package payout does.
+func (b *bench) ask(id payout.ID, seller string, amount, fee money.Amount) payout.Payout {
+	b.Helper()
+	p := payout.Payout{
+		ID: id, Seller: seller, BankAccountID: bank.ID("bka_" + seller), Amount: amount, Fee: fee, Notes: "rent",
+		State: payout.Waiting, Mode: payout.IMPS, RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), DueAt: b.now,
+		AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
+	}
+	b.update(func(tx *store.Tx) error {
+		if _, err := ledger.Post(b.ctx(), tx, ledger.Posting{
+			Seller: seller, At: b.now, Transfers: ledger.HoldPayout(string(id), amount), Counts: ledger.Counts{Processing: 1},
+		}); err != nil {
+			return err
+		}
+		return tx.InsertPayout(b.ctx(), p)
+	})
+	return p
+}
+
+// move changes a payout's state, with the postings that belong to it.
+func (b *bench) move(p payout.Payout, to payout.State, postings ...ledger.Posting) payout.Payout {
+	b.Helper()
+	from := p.State
+	p.State = to
+	b.update(func(tx *store.Tx) error {
+		moved, err := tx.MovePayout(b.ctx(), from, p, b.now)
+		if err != nil {
+			return err
+		}
+		if !moved {
+			b.Fatalf("%s did not move from %s to %s", p.ID, from, to)
+		}
+		for _, posting := range postings {
+			posting.Seller, posting.At = p.Seller, b.now
+			if _, err := ledger.Post(b.ctx(), tx, posting); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return p
+}
+
+// complete takes a payout to its good end.
+func (b *bench) complete(p payout.Payout) payout.Payout {
+	b.Helper()
+	p = b.move(p, payout.Submitting)
+	p.GatewayID, p.UTR, p.CompletedAt, p.EndedAt, p.DueAt = "pout_1", "HDFCN00000000001", b.now, b.now, time.Time{}
+	return b.move(p, payout.Completed, ledger.Posting{
+		Transfers: ledger.SettlePayout(string(p.ID), p.Net(), p.Fee),
+		Counts:    ledger.Counts{Processing: -1, Completed: 1},
+	})
+}

@@ -1,0 +1,174 @@
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics counts what the service does. It is safe for concurrent use; every label has a small, fixed
+// set of values.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests         *prometheus.CounterVec
+	requestSeconds   *prometheus.HistogramVec
+	requestsInFlight prometheus.Gauge
+
+	payoutMoves *prometheus.CounterVec
+	heldPayouts prometheus.Gauge
+
+	gatewayCalls   *prometheus.CounterVec
+	gatewaySeconds *prometheus.HistogramVec
+
+	workSteps   *prometheus.CounterVec
+	workSeconds *prometheus.HistogramVec
+	workLag     *prometheus.GaugeVec
+
+	writeGroupSize   prometheus.Histogram
+	writeWaitSeconds prometheus.Histogram
+}
+
+// NewMetrics makes metrics in a registry of their own.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bursar_http_requests_total",
+			Help: "Requests answered, by route, method and class of status.",
+		}, []string{"route", "method", "status"}),
+		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "bursar_http_request_seconds",
+			Help:    "Time from a request's header to the end of its answer.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"route", "method", "status"}),
+		requestsInFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "bursar_http_requests_in_flight",
+			Help: "Requests being answered now.",
+		}),
+
+		payoutMoves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bursar_payout_moves_total",
+			Help: "Changes of a payout's state; a new payout comes from \"\".",
+		}, []string{"from", "to"}),
+		heldPayouts: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "bursar_payouts_held",
+			Help: "Payouts whose outcome is unknown and that wait for a person. Should be 0.",
+		}),
+
+		gatewayCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bursar_gateway_calls_total",
+			Help: "Calls to the payment gateway, by operation and outcome.",
+		}, []string{"operation", "outcome"}),
+		gatewaySeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "bursar_gateway_call_seconds",
+			Help:    "Time that calls to the payment gateway took.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"operation"}),
+
+		workSteps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "bursar_work_steps_total",
+			Help: "Steps that the work loops took, by loop and outcome (ok or error).",
+		}, []string{"loop", "outcome"}),
+		workSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "bursar_work_step_seconds",
+			Help:    "Time that steps of the work loops took.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30},
+		}, []string{"loop"}),
+		workLag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "bursar_work_lag_seconds",
+			Help: "How long the last step of each loop had been due before it was begun.",
+		}, []string{"loop"}),
+
+		writeGroupSize: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "bursar_db_write_group_size",
+			Help:    "Writes that shared one commit.",
+			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
+		}),
+		writeWaitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "bursar_db_write_wait_seconds",
+			Help:    "Time from asking for a write to its durable commit.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
+		}),
+	}
+	m.registry.MustRegister(
+		m.requests, m.requestSeconds, m.requestsInFlight,
+		m.payoutMoves, m.heldPayouts,
+		m.gatewayCalls, m.gatewaySeconds,
+		m.workSteps, m.workSeconds, m.workLag,
+		m.writeGroupSize, m.writeWaitSeconds,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for
+// operators.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// RequestStarted counts a request in flight, until [Metrics.RequestDone].
+func (m *Metrics) RequestStarted() { m.requestsInFlight.Inc() }
+
+// RequestDone counts an answer. The route is the pattern that matched, never the path itself, and ""
+// where none did.
+func (m *Metrics) RequestDone(route, method string, status int, took time.Duration) {
+	m.requestsInFlight.Dec()
+	if route == "" {
+		route = "none"
+	}
+	method, class := knownMethod(method), strconv.Itoa(status/100)+"xx"
+	m.requests.WithLabelValues(route, method, class).Inc()
+	m.requestSeconds.WithLabelValues(route, method, class).Observe(took.Seconds())
+}
+
+// knownMethod keeps made-up methods from making labels.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions:
+		return method
+	default:
+		return "other"
+	}
+}
+
+// PayoutMoved counts a change of a payout's state; from is "" for a new payout.
+func (m *Metrics) PayoutMoved(from, to string) { m.payoutMoves.WithLabelValues(from, to).Inc() }
+
+// SetHeldPayouts says how many payouts wait for a person now.
+func (m *Metrics) SetHeldPayouts(n int64) { m.heldPayouts.Set(float64(n)) }
+
+// GatewayCalled counts one call to the payment gateway.
+func (m *Metrics) GatewayCalled(operation, outcome string, took time.Duration) {
+	m.gatewayCalls.WithLabelValues(operation, outcome).Inc()
+	m.gatewaySeconds.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// WorkStepped counts one step of a work loop, and how it ended.
+func (m *Metrics) WorkStepped(loop string, took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = "error"
+	}
+	m.workSteps.WithLabelValues(loop, outcome).Inc()
+	m.workSeconds.WithLabelValues(loop).Observe(took.Seconds())
+}
+
+// SetWorkLag says how late a loop's last step was begun.
+func (m *Metrics) SetWorkLag(loop string, lag time.Duration) {
+	m.workLag.WithLabelValues(loop).Set(max(lag, 0).Seconds())
+}
+
+// GroupWritten counts one commit that size writes shared.
+func (m *Metrics) GroupWritten(size int) { m.writeGroupSize.Observe(float64(size)) }
+
+// WriteWaited records how long one write took, from asking to its durable commit.
+func (m *Metrics) WriteWaited(took time.Duration) { m.writeWaitSeconds.Observe(took.Seconds()) }

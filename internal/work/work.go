@@ -1,0 +1,125 @@
+// Package work runs what is due.
+//
+// Work is not queued: a row that needs a next step says when, in a due_at column, so the row and the
+// queue can't part. A [Loop] leases due rows, does each one's step outside any transaction, and
+// leaves it to the step's own compare-and-set to record the result. A crash leaves the lease to run
+// out. Any number of loops may run beside each other, in one process or many.
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Loop takes what is due and does it, until its context ends.
+type Loop struct {
+	// Name tells loops apart in logs and metrics.
+	Name string
+	// Every is how long the loop rests when nothing is due.
+	Every time.Duration
+	// Workers is how many steps run at once.
+	Workers int
+	// Take leases up to limit things that are due and returns a step for each.
+	Take func(ctx context.Context, limit int) ([]Step, error)
+	// Done is told of each step that ended, and how.
+	Done   func(loop string, took time.Duration, err error)
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// Step does what is next for one thing that is due.
+type Step func(ctx context.Context) error
+
+// Run works until ctx ends, waits for the steps under way, and returns nil. Errors of steps are
+// logged; the row stays due and is taken again.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.Name == "" || l.Every <= 0 || l.Workers <= 0 || l.Take == nil || l.Done == nil || l.Logger == nil || l.Now == nil {
+		return errors.New("work: a loop needs all its parts")
+	}
+	steps := make(chan Step)
+	var workers sync.WaitGroup
+	for range l.Workers {
+		workers.Go(func() {
+			for step := range steps {
+				l.do(ctx, step)
+			}
+		})
+	}
+	l.feed(ctx, steps)
+	close(steps)
+	workers.Wait()
+	return nil
+}
+
+// feed hands out what is due, as fast as the workers take it.
+func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
+	for ctx.Err() == nil {
+		due, err := l.Take(ctx, l.Workers)
+		if err != nil && ctx.Err() == nil {
+			l.Logger.ErrorContext(ctx, "can't take what is due", slog.String("loop", l.Name), slog.Any("error", err))
+		}
+		for _, step := range due {
+			select {
+			case steps <- step:
+			case <-ctx.Done():
+				return // the leases of the rest run out
+			}
+		}
+		if len(due) == l.Workers {
+			continue // there is probably more
+		}
+		select {
+		case <-time.After(l.Every):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *Loop) do(ctx context.Context, step Step) {
+	start := l.Now()
+	err := safely(ctx, step)
+	l.Done(l.Name, l.Now().Sub(start), err)
+	if err != nil && ctx.Err() == nil {
+		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err))
+	}
+}
+
+// safely turns a panic into an error: one bad row must not end the work on all others.
+func safely(ctx context.Context, step Step) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return step(ctx)
+}
+
+// Each makes a loop's Take of a service's TakeDue and Step.
+func Each[ID any](take func(context.Context, int) ([]ID, error), step func(context.Context, ID) error) func(context.Context, int) ([]Step, error) {
+	return func(ctx context.Context, limit int) ([]Step, error) {
+		ids, err := take(ctx, limit)
+		steps := make([]Step, len(ids))
+		for i, id := range ids {
+			steps[i] = func(ctx context.Context) error { return step(ctx, id) }
+		}
+		return steps, err
+	}
+}
+
+// Batch makes a loop's Take of a call that does a batch of work and returns how much it did: it is
+// due all the time, and called again at once while there is work.
+func Batch[N int | int64](do func(context.Context) (N, error)) func(context.Context, int) ([]Step, error) {
+	return func(ctx context.Context, _ int) ([]Step, error) {
+		for ctx.Err() == nil {
+			if n, err := do(ctx); err != nil || n == 0 {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+}

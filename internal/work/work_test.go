@@ -1,0 +1,135 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bursar/internal/work"
+)
+
+func loop(take func(context.Context, int) ([]work.Step, error)) *work.Loop {
+	return &work.Loop{
+		Name: "test", Every: time.Second, Workers: 3, Take: take,
+		Done:   func(string, time.Duration, error) {},
+		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+	}
+}
+
+func TestEveryDueStepIsDoneOnceAndFailuresStopNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		due := []int{1, 2, 3, 4, 5, 6, 7}
+		done := map[int]int{}
+		failed := 0
+		l := loop(work.Each(
+			func(_ context.Context, limit int) ([]int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				n := min(limit, len(due))
+				taken := due[:n]
+				due = due[n:]
+				return taken, nil
+			},
+			func(_ context.Context, id int) error {
+				mu.Lock()
+				done[id]++
+				mu.Unlock()
+				switch id {
+				case 2:
+					return errors.New("broken")
+				case 3:
+					panic("worse")
+				}
+				return nil
+			}))
+		l.Done = func(_ string, _ time.Duration, err error) {
+			if err != nil {
+				mu.Lock()
+				failed++
+				mu.Unlock()
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { time.Sleep(5 * time.Second); cancel() }()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for id := 1; id <= 7; id++ {
+			if done[id] != 1 {
+				t.Errorf("step %d was done %d times, want once", id, done[id])
+			}
+		}
+		if failed != 2 {
+			t.Errorf("%d steps failed, want 2", failed)
+		}
+	})
+}
+
+func TestRunWaitsForStepsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var finished atomic.Bool
+		var once sync.Once
+		l := loop(func(context.Context, int) (steps []work.Step, err error) {
+			once.Do(func() {
+				steps = []work.Step{func(context.Context) error {
+					time.Sleep(time.Minute) // does not heed its context
+					finished.Store(true)
+					return nil
+				}}
+			})
+			return steps, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !finished.Load() {
+			t.Error("Run returned while a step was under way")
+		}
+	})
+}
+
+func TestALoopRestsWhenNothingIsDueAndGoesOnAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := 0
+		l := loop(func(context.Context, int) ([]work.Step, error) {
+			takes++
+			return nil, errors.New("database away")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if takes != 11 {
+			t.Errorf("took %d times in ten seconds, want 11", takes)
+		}
+	})
+}
+
+func TestBatchGoesOnWhileThereIsWork(t *testing.T) {
+	left := 5
+	take := work.Batch(func(context.Context) (int, error) {
+		if left == 0 {
+			return 0, nil
+		}
+		left--
+		return 1, nil
+	})
+	if steps, err := take(t.Context(), 1); err != nil || len(steps) != 0 || left != 0 {
+		t.Errorf("steps %v, error %v, %d left; want all done", steps, err, left)
+	}
+}
+
+func TestALoopWithoutAllItsPartsDoesNotRun(t *testing.T) {
+	if err := (&work.Loop{Name: "half"}).Run(t.Context()); err == nil {
+		t.Error("a half-built loop ran")
+	}
+}
