@@ -46,8 +46,11 @@ func (demoCmd) Run(ctx context.Context, e *env) (err error) {
 
 	filled := make(chan struct{})
 	fill := func(ctx context.Context) error {
-		defer close(filled)
-		return fillMarket(ctx, s, logger, progressOn(e.err))
+		if err := fillMarket(ctx, s, logger, progressOn(e.err)); err != nil {
+			return unlessStopped(ctx, err)
+		}
+		close(filled)
+		return nil
 	}
 	tell := func(ctx context.Context) error {
 		select {
@@ -56,12 +59,20 @@ func (demoCmd) Run(ctx context.Context, e *env) (err error) {
 			return nil
 		}
 		if err := openMarket(ctx, s.apiAt, e.out); err != nil {
-			return err
+			return unlessStopped(ctx, err)
 		}
 		<-ctx.Done()
 		return nil
 	}
 	return errors.Join(runStages(ctx, s.sandbox.run, inTurn(fill, s.work), s.metrics, s.api, tell), s.close())
+}
+
+// unlessStopped forgives what was cut short because the demo was stopped.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // throwAway takes the settings away from whatever they point at: a demo touches no real data and pays
@@ -72,7 +83,8 @@ func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.Keys, cfg.KeysFile = "", filepath.Join(dir, "keys.json")
 	cfg.Gateway, cfg.GatewayRate = config.Sandbox, 0
 	cfg.BankVerifier = config.ByGateway
-	cfg.SandboxSettleAfter = min(cfg.SandboxSettleAfter, time.Second)
+	cfg.CancelWindow = max(cfg.CancelWindow, 2*time.Second) // something is to be cancelled
+	cfg.SandboxSettleAfter = min(cfg.SandboxSettleAfter, time.Second/2)
 	if cfg.LogLevel == slog.LevelInfo { // the usual comings and goings would bury the table
 		cfg.LogLevel = slog.LevelWarn
 	}

@@ -30,15 +30,17 @@ type marketSeller struct {
 	// by its last four digits.
 	account, story string
 	ifsc           string
+	// overdrawn says that a sale is taken back after it was withdrawn.
+	overdrawn bool
 }
 
 var marketSellers = []marketSeller{
-	{"Asha Rao", "asha@example.com", "a year of sales and payouts; one waits for its cancel window, one was cancelled", 7, "50100234567812", "", "HDFC0000053"},
-	{"Vikram Singh", "vikram@example.com", "a payout that failed, because the bank account was closed", 5, "20304567891123", "20304567890002", "SBIN0000300"},
-	{"Meera Nair", "meera@example.com", "a payout that the bank returned after it was completed", 4, "91801004567834", "91801004560003", "UTIB0000004"},
-	{"Farhan Khan", "farhan@example.com", "a payout that the bank does not finish", 4, "00210456789145", "00210456780004", "ICIC0000021"},
-	{"Rohit Das", "rohit@example.com", "a balance below zero, after a refund of money already withdrawn", 3, "11234567891156", "", "PUNB0112300"},
-	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was not accepted", 2, "", "60123456780001", "KKBK0000958"},
+	{"Asha Rao", "asha@example.com", "a year of sales and payouts; one waits for its cancel window, one was cancelled", 7, "50100234567812", "", "HDFC0000053", false},
+	{"Vikram Singh", "vikram@example.com", "a payout that failed, because the bank account was closed", 5, "20304567891123", "20304567890002", "SBIN0000300", false},
+	{"Meera Nair", "meera@example.com", "a payout that the bank returned after it was completed", 4, "91801004567834", "91801004560003", "UTIB0000004", false},
+	{"Farhan Khan", "farhan@example.com", "a payout that the bank does not finish", 4, "00210456789145", "00210456780004", "ICIC0000021", false},
+	{"Rohit Das", "rohit@example.com", "a balance below zero, after a refund of money already withdrawn", 3, "11234567891156", "", "PUNB0112300", true},
+	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was not accepted", 2, "", "60123456780001", "KKBK0000958", false},
 }
 
 // marketPerson is a sign-in of the demo.
@@ -60,9 +62,10 @@ func marketPeople() []marketPerson {
 // market is filled month by month under a clock of its own, so that everything is as old as it seems.
 type market struct {
 	services
-	clock    atomic.Int64 // microseconds
-	currency money.Currency
-	sellers  map[string]string // e-mail → id
+	clock atomic.Int64 // microseconds
+	// round is a hundred major units: who takes money out takes a round sum.
+	round   money.Amount
+	sellers map[string]string // e-mail → id
 	// sent are payouts that the sandbox has, with the state that each is to come to.
 	sent map[payout.ID]payout.State
 }
@@ -83,10 +86,13 @@ var payoutMonths = map[int]bool{9: true, 6: true, 4: true, storyMonth: true}
 // fillMarket makes the people, their sales and their payouts of the year before now.
 func fillMarket(ctx context.Context, s *service, logger *slog.Logger, progress func(string, ...any)) error {
 	defer progress("")
-	m := &market{currency: s.cfg.Currency, sellers: map[string]string{}, sent: map[payout.ID]payout.State{}}
+	round, err := s.cfg.Currency.Parse("100")
+	if err != nil {
+		return err
+	}
+	m := &market{round: round, sellers: map[string]string{}, sent: map[payout.ID]payout.State{}}
 	cfg := s.cfg
 	cfg.CancelWindow = 0 // nobody changes their mind about the past
-	var err error
 	m.services, err = newServices(parts{cfg, s.book, s.gateway, m.now, logger, func(payout.State, payout.State) {}})
 	if err != nil {
 		return err
@@ -229,14 +235,10 @@ func (m *market) trade(ctx context.Context, month int) error {
 // sell records a seller's sales of a month, of which the odd one is partly refunded.
 func (m *market) sell(ctx context.Context, s marketSeller, began time.Time, random *rand.Rand) error {
 	for i := range s.sells {
-		major := 40 * (10 + random.IntN(110)) // 400 to 5,160
-		amount, err := m.currency.Parse(fmt.Sprint(major))
-		if err != nil {
-			return err
-		}
+		amount := m.round * money.Amount(20+random.IntN(200)) / 5 // 400 to 4,380
 		id := fmt.Sprintf("order-%s-%s-%d", began.Format("0601"), m.sellers[s.email][4:], i+1)
 		at := began.Add(time.Duration(i*28*24/s.sells)*time.Hour + time.Duration(random.IntN(600))*time.Minute)
-		if _, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: m.sellers[s.email], Amount: amount, OccurredAt: at}); err != nil {
+		if err := m.record(ctx, s, id, amount, at, time.Time{}); err != nil {
 			return err
 		}
 		if random.IntN(12) == 0 {
@@ -248,6 +250,11 @@ func (m *market) sell(ctx context.Context, s marketSeller, began time.Time, rand
 	return nil
 }
 
+func (m *market) record(ctx context.Context, s marketSeller, id string, amount money.Amount, at, availableAt time.Time) error {
+	_, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: m.sellers[s.email], Amount: amount, OccurredAt: at, AvailableAt: availableAt})
+	return err
+}
+
 // withdraw takes most of a seller's balance out, and hands the payout to the sandbox.
 func (m *market) withdraw(ctx context.Context, s marketSeller, month int) error {
 	seller := m.sellers[s.email]
@@ -256,6 +263,7 @@ func (m *market) withdraw(ctx context.Context, s marketSeller, month int) error 
 		return err
 	}
 	amount := summary.Available / 5 * 4
+	amount -= amount % m.round
 	if summary.Account.Status != bank.StatusVerified || amount < m.payouts.Minimum() {
 		return nil
 	}
@@ -304,26 +312,38 @@ func (m *market) settle(ctx context.Context) error {
 	})
 }
 
-// today takes back a sale that was withdrawn long ago, for more than is left.
+// today is what happens after the history: everybody has sold something lately that is still pending,
+// and a large sale is taken back that was withdrawn already.
 func (m *market) today(ctx context.Context) error {
-	rohit := m.sellers["rohit@example.com"]
-	summary, err := m.payouts.Summary(ctx, rohit)
-	if err != nil {
-		return err
+	for i, s := range marketSellers {
+		at, amount := m.now().Add(-time.Duration(5*i+2)*time.Hour), m.round*money.Amount(12+i)
+		if err := m.record(ctx, s, "order-new-"+m.sellers[s.email][4:], amount, at, time.Time{}); err != nil {
+			return err
+		}
+		if !s.overdrawn {
+			continue
+		}
+		if err := m.overdraw(ctx, s); err != nil {
+			return err
+		}
 	}
-	id := "order-return-" + rohit[4:]
-	amount, err := m.currency.Parse("9000")
-	if err != nil {
-		return err
-	}
-	amount += summary.Available
-	if _, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: rohit, Amount: amount, OccurredAt: m.now(), AvailableAt: m.now()}); err != nil {
+	return nil
+}
+
+// overdraw sells something large, withdraws everything, and takes the sale back.
+func (m *market) overdraw(ctx context.Context, s marketSeller) error {
+	const id = "order-taken-back"
+	if err := m.record(ctx, s, id, 90*m.round, m.now().Add(-time.Hour), m.now()); err != nil {
 		return err
 	}
 	if _, err := m.sales.ReleaseDue(ctx); err != nil {
 		return err
 	}
-	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: rohit, Amount: amount, Notes: "A big order"})
+	summary, err := m.payouts.Summary(ctx, m.sellers[s.email])
+	if err != nil {
+		return err
+	}
+	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: m.sellers[s.email], Amount: summary.Available, Notes: "All of it"})
 	if err != nil {
 		return err
 	}

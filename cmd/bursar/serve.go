@@ -45,7 +45,11 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	announce(e.out, s)
-	return errors.Join(runStages(ctx, s.sandbox.run, s.work, s.metrics, s.api), s.close())
+	logger.InfoContext(ctx, "started", slog.String("address", s.apiAt), slog.String("version", versionName()))
+	context.AfterFunc(ctx, func() { logger.InfoContext(ctx, "stopping; a second signal ends at once") })
+	err = errors.Join(runStages(ctx, s.sandbox.run, s.work, s.metrics, s.api), s.close())
+	logger.InfoContext(ctx, "stopped")
+	return err
 }
 
 func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {

@@ -40,7 +40,7 @@ func newServices(p parts) (services, error) {
 	}
 	accounts, err := bank.New(bank.Options{
 		Store: p.book.db.Bank(), Sealer: p.book.keys,
-		Registrar: p.gateway, Verifier: verifier(p.cfg, p.gateway), Directory: ifsc.Directory{},
+		Registrar: p.gateway, Verifier: verifier(p.cfg, p.gateway), Directory: ifsc.New(),
 		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {

@@ -94,7 +94,7 @@ func TestBodySize(t *testing.T) {
 			}
 			c.body = padded(limit + 1)
 			h.do(c).wantFailure(t, 413, "body_too_large")
-			c.body = padded(1 << 20)
+			c.body = padded(200 << 10)
 			h.do(c).wantFailure(t, 413, "body_too_large")
 		})
 	}
@@ -153,7 +153,7 @@ func TestFieldTypesAndMissingFields(t *testing.T) {
 					}
 				}
 				if len(given) == 0 {
-					t.Skip("the right type for every field")
+					return // the right type for every field
 				}
 				if endpoint != "register" { // where a missing field is no lesser problem
 					for name, right := range test.required {

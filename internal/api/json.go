@@ -87,14 +87,21 @@ func handle[Req, Data any, P request[Req]](
 
 // write answers with a JSON body.
 func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
+	text, err := encode(body)
+	if err != nil {
 		a.fail(w, r, fmt.Errorf("encode an answer: %w", err))
 		return
 	}
-	writeBytes(w, status, "application/json", text.Bytes())
+	writeBytes(w, status, "application/json", text)
+}
+
+// encode writes JSON as people would: no page will ever hold it, so < and & stay what they are.
+func encode(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return text.Bytes(), err
 }
 
 // writeBytes answers with a body that is ready. That the client may be gone is no error of ours.
@@ -120,7 +127,7 @@ func (s orNull) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
 	}
-	return json.Marshal(string(s))
+	return encode(string(s))
 }
 
 // stampOrNull is a time that is null while not known.

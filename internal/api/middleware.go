@@ -63,7 +63,7 @@ func (a *api) dispatch(w http.ResponseWriter, r *http.Request) {
 
 // withoutTrailingSlash takes /path/ for /path.
 func withoutTrailingSlash(r *http.Request) *http.Request {
-	if p := r.URL.Path; len(p) < 2 || !strings.HasSuffix(p, "/") {
+	if p := r.URL.EscapedPath(); len(p) < 2 || !strings.HasSuffix(p, "/") {
 		return r
 	}
 	u := *r.URL

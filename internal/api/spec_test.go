@@ -45,6 +45,9 @@ func parseSpec(t *testing.T, text []byte) *spec {
 // check fails the test unless the answer is as described, and the request too if it was accepted.
 func (s *spec) check(t *testing.T, r *http.Request, body string, a answer) {
 	t.Helper()
+	if r.Method == http.MethodHead { // GET's answer without its body
+		return
+	}
 	route, parameters, err := s.router.FindRoute(r)
 	if err != nil {
 		if a.status != 404 && a.status != 405 && !strings.HasPrefix(r.URL.Path, "/docs/") && r.URL.Path != "/" {

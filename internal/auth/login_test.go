@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -104,5 +105,44 @@ func TestLoginMakesHashesAnewWhenTheirCostIsAnother(t *testing.T) {
 	}
 	if hash() != strong {
 		t.Error("a hash of today's cost was made anew")
+	}
+}
+
+// meanwhile does something just before a transaction begins.
+type meanwhile struct {
+	auth.Store
+	do func()
+}
+
+func (m meanwhile) InTx(ctx context.Context, fn func(auth.Tx) error) error {
+	m.do()
+	return m.Store.InTx(ctx, fn)
+}
+
+func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
+	changes := map[string]func(*world, auth.User) error{
+		"suspended": func(w *world, u auth.User) error {
+			return w.SetAccess(w.t.Context(), u.ID, u.Role, true)
+		},
+		"another password": func(w *world, u auth.User) error {
+			return w.db.Auth().InTx(w.t.Context(), func(tx auth.Tx) error {
+				return tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, "another")
+			})
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+			user := w.register().User
+			raced := w.again(func(o *auth.Options) {
+				o.Store = meanwhile{o.Store, func() {
+					if err := change(w, user); err != nil {
+						t.Error(err)
+					}
+				}}
+			})
+			_, err := raced.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: home})
+			wantErr(t, err, auth.ErrCredentials)
+		})
 	}
 }

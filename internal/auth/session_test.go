@@ -79,7 +79,8 @@ func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
 	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, true); err != nil {
 		t.Fatal(err)
 	}
-	w.wantDead(in)
+	_, err := w.Authenticate(t.Context(), in.Token)
+	wantErr(t, err, auth.ErrToken)
 	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, false); err != nil {
 		t.Fatal(err)
 	}

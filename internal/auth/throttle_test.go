@@ -55,6 +55,15 @@ func TestStrangersGetTenTriesAtAnAccount(t *testing.T) {
 	}
 }
 
+func TestAnotherSpellingOfAnEmailGetsNoMoreTries(t *testing.T) {
+	w := newWorld(t)
+	w.register()
+	w.fail(email, attacker)
+	if tried, _ := w.fail("ASHA@Example.com", attacker); tried != 0 {
+		t.Errorf("%d tries, want 0", tried)
+	}
+}
+
 func TestAnAttackElsewhereLocksNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	w.register() // at home

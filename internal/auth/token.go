@@ -52,12 +52,13 @@ func newTokens(keys Keys, issuer string) *tokens {
 
 // sign makes an access token for p.
 func (t *tokens) sign(p Principal, now time.Time) (string, error) {
-	payload, err := json.Marshal(claims{
+	c := claims{
 		UserID: p.UserID, Email: p.Email, Role: p.Role,
 		IssuedAt: now.Unix(), ExpiresAt: now.Add(tokenLife).Unix(),
 		Issuer: t.issuer, Audience: t.audience,
 		ID: id.Random(22), Session: p.Session,
-	})
+	}
+	payload, err := json.Marshal(c)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +73,11 @@ func (t *tokens) sign(p Principal, now time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sign an access token: %w", err)
 	}
-	return signed.CompactSerialize()
+	token, err := signed.CompactSerialize()
+	if err == nil { // it is about to be used here, and whoever signed it need not check the signature
+		t.verified.put(sha256.Sum256([]byte(token)), c.verified(kid))
+	}
+	return token, err
 }
 
 // check returns what a token says if it is ours and its time is now. It says nothing about the
@@ -131,11 +136,16 @@ func (t *tokens) verify(token string) (verifiedToken, error) {
 	if c.Issuer != t.issuer || c.Audience != t.audience {
 		return verifiedToken{}, ErrToken.Because(errors.New("it was made by or for another service"))
 	}
+	return c.verified(header.KeyID), nil
+}
+
+// verified is what remains of claims whose signature, by the key named kid, was checked.
+func (c claims) verified(kid string) verifiedToken {
 	return verifiedToken{
-		session: c.Session, user: c.UserID, kid: header.KeyID,
+		session: c.Session, user: c.UserID, kid: kid,
 		notBefore: max(c.IssuedAt, c.NotBefore) - int64(clockSkew.Seconds()),
 		expiresAt: c.ExpiresAt, // zero, and so in the past, where there is none
-	}, nil
+	}
 }
 
 // canonical reports whether a token is spelt as we spell it. Base64 has several spellings of most

@@ -124,13 +124,13 @@ func words(name string) []string {
 // spellOut parts words such as "RK" into initials where other has words for each of them in a row,
 // as "Rajesh Kumar".
 func spellOut(list, other []string) []string {
-	initials := ""
+	var initials strings.Builder
 	for _, w := range other {
-		initials += string([]rune(w)[0])
+		initials.WriteRune([]rune(w)[0])
 	}
 	spelt := make([]string, 0, len(list))
 	for _, w := range list {
-		if n := len([]rune(w)); (n == 2 || n == 3) && !slices.Contains(other, w) && strings.Contains(initials, w) {
+		if n := len([]rune(w)); (n == 2 || n == 3) && !slices.Contains(other, w) && strings.Contains(initials.String(), w) {
 			spelt = append(spelt, strings.Split(w, "")...)
 		} else {
 			spelt = append(spelt, w)

@@ -40,7 +40,7 @@ func TestLikeness(t *testing.T) {
 		{"Asha Desai", "USHA DESAI", 50}, // a name so short is another with one letter off
 		{"Asha Desai", "RAVI KUMAR SHARMA", 0},
 		{"A B", "ASHA BOSE", 55},
-		{"Asha Asha", "ASHA DESAI", 50}, // a word is paired once
+		{"Asha Devi Asha", "ASHA DEVI RAO", 66}, // a word is paired once
 	}
 	for _, tt := range tests {
 		if got := likeness(tt.given, tt.registered); got != tt.want {

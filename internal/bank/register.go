@@ -3,6 +3,7 @@ package bank
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -63,9 +64,7 @@ func (r Registration) check() error {
 	_, ifscErr := ParseIFSC(string(r.IFSC))
 	for _, err := range []error{numberErr, ifscErr} {
 		if f := fault.From(err); f != nil {
-			for field, problem := range f.Details {
-				problems[field] = problem
-			}
+			maps.Copy(problems, f.Details)
 		}
 	}
 	if len(problems) > 0 {

@@ -1,11 +1,17 @@
 package bank_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
 	"bursar/internal/fault"
 )
 
@@ -80,4 +86,44 @@ func TestADecisionDuringAStep(t *testing.T) {
 	if got := h.account(); got.Status != bank.StatusVerified || got.Reason != "" {
 		t.Errorf("afterwards: %+v", got)
 	}
+}
+
+// A verification that ends between a person's look and their decision is overruled.
+func TestADecisionThatIsOvertaken(t *testing.T) {
+	h := newHouse(t, valid("RAVI KUMAR", 0))
+	a := h.register(h.ashas())
+	overtaken := &overtakenStore{Store: h.store, overtake: func() {
+		if err := h.service.Step(t.Context(), a.ID); err != nil {
+			t.Error(err)
+		}
+	}}
+	person, err := bank.New(bank.Options{
+		Store: overtaken, Sealer: plainSealer{}, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := person.Resolve(t.Context(), a.ID, true, "")
+	if err != nil || got.Status != bank.StatusVerified {
+		t.Errorf("Resolve = %+v, %v; want it verified", got, err)
+	}
+	if diff := cmp.Diff(h.account(), got); diff != "" {
+		t.Errorf("what is stored and what was answered differ (-stored +answered):\n%s", diff)
+	}
+}
+
+// overtakenStore is a store in which something happens right after the first look at an account.
+type overtakenStore struct {
+	bank.Store
+	overtake func()
+}
+
+func (s *overtakenStore) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, error) {
+	a, err := s.Store.BankAccountByID(ctx, id)
+	if overtake := s.overtake; overtake != nil {
+		s.overtake = nil
+		overtake()
+	}
+	return a, err
 }

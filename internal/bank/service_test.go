@@ -329,6 +329,9 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		if got := h.account(); got.Status != bank.StatusUnverified || !strings.Contains(got.Reason, "tried again") {
 			t.Fatalf("before try %d: %s, %q", try, got.Status, got.Reason)
 		}
+		if err := h.service.Hint(t.Context(), ""); err != nil { // of no verification
+			t.Fatal(err)
+		}
 		waited := h.mustStep()
 		if waited < before/2 || waited < 8*time.Second || waited > 4*time.Hour {
 			t.Errorf("try %d comes %s after the one before, which waited %s", try, waited, before)
@@ -439,9 +442,26 @@ func TestAHintDuringAStep(t *testing.T) {
 		}
 	}
 	h.mustStep()
-	h.gateway.meanwhile = nil
 	if waited := h.mustStep(); waited != 0 {
 		t.Errorf("the hint was forgotten: the next step waits %s", waited)
+	}
+	if got := h.account(); got.Status != bank.StatusVerified || !got.DueAt.IsZero() {
+		t.Errorf("a hint during the last step keeps it due: %+v", got)
+	}
+}
+
+func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
+	h := newHouse(t, valid("ASHA DESAI", 100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	if err := h.service.Step(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.gateway.started)+len(h.gateway.asked) != 1 {
+		t.Errorf("the gateway was asked %d times and %d times, want once in all", len(h.gateway.started), len(h.gateway.asked))
+	}
+	if err := h.service.Step(t.Context(), "bka_nobody"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("a step of no account: err = %v, want ErrNone", err)
 	}
 }
 

@@ -115,8 +115,8 @@ func (p *parser) gateway(s Settings, c *Config) {
 	if c.Gateway == RazorpayXPayments {
 		rate = or(s.GatewayRate, "8")
 		c.RazorpayX = p.razorpayX(s)
-		if s.Currency != "INR" {
-			p.problem("CURRENCY", s.Currency, "can't be paid by RazorpayX; write INR, or use another gateway")
+		if code := c.Currency.Code(); code != "" && code != "INR" {
+			p.problem("CURRENCY", code, "can't be paid by RazorpayX; write INR, or use another gateway")
 		}
 	}
 	if rate == "none" {

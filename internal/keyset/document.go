@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	documentVersion   = 1
-	refreshSecretSize = 32
-	sealingKeySize    = 32
-	sealingKIDSize    = 8
+	documentVersion = 1
+	// secretSize is that of an Ed25519 seed, an AES-256 key and a MAC key alike, in bytes.
+	secretSize     = 32
+	sealingKIDSize = 8
 )
 
 // document is the file. Keys stand in the order in which they were added; the last one is used.
@@ -46,13 +46,13 @@ func newDocument(now time.Time) document {
 	return document{
 		Version:       documentVersion,
 		Signing:       []signingKey{newSigningKey(now)},
-		RefreshSecret: random(refreshSecretSize),
-		Sealing:       []sealingKey{{KID: id.Random(sealingKIDSize), CreatedAt: now.UTC(), Key: random(sealingKeySize)}},
+		RefreshSecret: newSecret(),
+		Sealing:       []sealingKey{{KID: id.Random(sealingKIDSize), CreatedAt: now.UTC(), Key: newSecret()}},
 	}
 }
 
 func newSigningKey(now time.Time) signingKey {
-	seed := random(ed25519.SeedSize)
+	seed := newSecret()
 	return signingKey{KID: thumbprint(seed), CreatedAt: now.UTC(), Seed: seed}
 }
 
@@ -82,18 +82,18 @@ func (d document) check() error {
 		return fmt.Errorf("its version is %d, and this program reads %d", d.Version, documentVersion)
 	case len(d.Signing) == 0 || len(d.Sealing) == 0:
 		return errors.New("it lacks a signing key or a sealing key")
-	case len(d.RefreshSecret) != refreshSecretSize:
-		return fmt.Errorf("its refresh secret does not have %d bytes", refreshSecretSize)
+	case len(d.RefreshSecret) != secretSize:
+		return fmt.Errorf("its refresh secret does not have %d bytes", secretSize)
 	}
 	seen := map[string]bool{}
 	for i, key := range d.Signing {
-		if len(key.Seed) != ed25519.SeedSize || key.KID != thumbprint(key.Seed) || seen[key.KID] {
+		if len(key.Seed) != secretSize || key.KID != thumbprint(key.Seed) || seen[key.KID] {
 			return fmt.Errorf("its signing key number %d is damaged or there twice", i+1)
 		}
 		seen[key.KID] = true
 	}
 	for i, key := range d.Sealing {
-		if len(key.Key) != sealingKeySize || key.KID == "" || strings.Contains(key.KID, ".") || seen[key.KID] {
+		if len(key.Key) != secretSize || key.KID == "" || strings.Contains(key.KID, ".") || seen[key.KID] {
 			return fmt.Errorf("its sealing key number %d is damaged or there twice", i+1)
 		}
 		seen[key.KID] = true
@@ -128,8 +128,8 @@ func encode(d document) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-func random(n int) []byte {
-	b := make([]byte, n)
+func newSecret() []byte {
+	b := make([]byte, secretSize)
 	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
 	return b
 }

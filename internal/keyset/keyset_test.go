@@ -201,8 +201,8 @@ func TestBrokenKeySets(t *testing.T) {
 		"signing key twice":   {func(d *document) { d.Signing = append(d.Signing, d.Signing[0]) }, "signing key number 2"},
 		"short refresh":       {func(d *document) { d.RefreshSecret = []byte("short") }, "refresh secret"},
 		"short sealing key":   {func(d *document) { d.Sealing = []sealingKey{{KID: "x", Key: []byte("short")}} }, "sealing key number 1"},
-		"sealing key id":      {func(d *document) { d.Sealing = []sealingKey{{KID: "a.b", Key: random(32)}} }, "sealing key number 1"},
-		"sealing key unnamed": {func(d *document) { d.Sealing = []sealingKey{{Key: random(32)}} }, "sealing key number 1"},
+		"sealing key id":      {func(d *document) { d.Sealing = []sealingKey{{KID: "a.b", Key: newSecret()}} }, "sealing key number 1"},
+		"sealing key unnamed": {func(d *document) { d.Sealing = []sealingKey{{Key: newSecret()}} }, "sealing key number 1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestSealedValuesStayInTheirPlace(t *testing.T) {
 func TestTheNewestKeySealsAndAllOpen(t *testing.T) {
 	d := newDocument(time.Now())
 	sealed := sealWith(t, d, "secret")
-	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: random(sealingKeySize)})
+	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: newSecret()})
 	if sealed := sealWith(t, d, "secret"); !strings.HasPrefix(sealed, "v1.newest.") {
 		t.Errorf("sealed with another key than the newest: %q", sealed)
 	}

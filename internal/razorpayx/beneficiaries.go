@@ -59,15 +59,14 @@ func isAboutAccount(err error) bool {
 	return strings.Contains(said, "ifsc") || strings.Contains(said, "account number format")
 }
 
-// Limits of a contact's name (docs: api/x/contacts/create).
+// Limits of a contact's name.
 const (
 	minName = 3
 	maxName = 50
 )
 
-// contactName brings a holder's name into the form that the gateway takes: 3 to 50 of letters,
-// digits, space and ’ - _ / ( ) . and at the end no sign but a full stop. Other characters become
-// spaces.
+// contactName brings a holder's name into the form that [ValidContactName] wants. Characters that it
+// may not have become spaces.
 func contactName(holder string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

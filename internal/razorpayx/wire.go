@@ -3,8 +3,10 @@ package razorpayx
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits and names of the wire (docs: api/x, api/x/payouts, api/x/payout-idempotency).
@@ -22,6 +24,15 @@ const (
 	// MinAmount is the least payout, in paise.
 	MinAmount = 100
 )
+
+var contactNamePattern = regexp.MustCompile(`^[A-Za-z0-9 ’\-_/().]*[A-Za-z0-9.]$`)
+
+// ValidContactName reports whether s can be a contact's name: 3 to 50 of letters, digits, space and
+// ’ - _ / ( ) . and at the end no sign but a full stop (docs: api/x/contacts/create).
+func ValidContactName(s string) bool {
+	length := utf8.RuneCountInString(s)
+	return length >= minName && length <= maxName && contactNamePattern.MatchString(s)
+}
 
 // Payout statuses (docs: x/payouts/states-life-cycle).
 const (

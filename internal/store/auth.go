@@ -14,7 +14,8 @@ const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.p
 func userDest(u *auth.User) []any {
 	return []any{
 		&u.ID, &u.Name, &u.Email, &u.Role, &u.Verified, &u.Suspended, &u.PasswordHash,
-		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website, instant{&u.CreatedAt},
+		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website,
+		instant{&u.CreatedAt},
 	}
 }
 

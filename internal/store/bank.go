@@ -13,7 +13,10 @@ const bankAccountColumns = `SELECT id, seller_id, holder, ifsc, last4, sealed_nu
 func bankAccountDest(a *bank.Account) []any {
 	return []any{
 		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.SealedNumber, &a.Status, &a.Reason, &a.RegisteredName,
-		&a.NameScore, &a.Beneficiary, &a.VerificationID, &a.Tries, instant{&a.DueAt}, instant{&a.CreatedAt}, instant{&a.VerifiedAt},
+		&a.NameScore, &a.Beneficiary, &a.VerificationID, &a.Tries,
+		instant{&a.DueAt},
+		instant{&a.CreatedAt},
+		instant{&a.VerifiedAt},
 	}
 }
 

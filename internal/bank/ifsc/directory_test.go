@@ -76,8 +76,8 @@ func TestEveryEntryIsFound(t *testing.T) {
 		_, rest, _ := strings.Cut(string(data), "\n"+bankCode+"\t")
 		line, _, _ := strings.Cut(rest, "\n")
 		_, branches, _ := strings.Cut(line, "\t")
-		for _, entry := range strings.Fields(branches) {
-			for _, number := range strings.Split(entry, "-") {
+		for entry := range strings.FieldsSeq(branches) {
+			for number := range strings.SplitSeq(entry, "-") {
 				code := bank.IFSC(bankCode + "0" + strings.Repeat("0", 6-len(number)) + number)
 				if b, _ := directory.Branch(code); !b.Listed {
 					t.Errorf("%s is in the data and is not found", code)

@@ -27,15 +27,13 @@ func scanContact(row scanner) (razorpayx.Contact, error) {
 // seconds turns the instants of the records into the wire's.
 func seconds(micros int64) int64 { return time.UnixMicro(micros).Unix() }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9 ’\-_/().]*[A-Za-z0-9.]$`)
-
 var contactTypes = []string{"", "vendor", "customer", "employee", "self"}
 
 func checkContact(c razorpayx.ContactRequest) error {
-	switch length := utf8.RuneCountInString(c.Name); {
+	switch {
 	case c.Name == "":
 		return invalid("name", "The name field is required.")
-	case length < 3 || length > 50 || !namePattern.MatchString(c.Name):
+	case !razorpayx.ValidContactName(c.Name):
 		return invalid("name", "The name field is invalid.")
 	case !slices.Contains(contactTypes, c.Type):
 		return invalid("type", "Invalid type: "+c.Type)

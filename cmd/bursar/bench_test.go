@@ -1,0 +1,453 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/crypto/argon2"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/config"
+	"bursar/internal/id"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+	"bursar/internal/telemetry"
+)
+
+// The benchmarks measure the service over HTTP on loopback, each beside its floor in the same run:
+// a bare net/http handler that does the least the same answer could cost. Client and server share the
+// machine, so compare a benchmark with its floor, never with another machine's figure.
+
+// BenchmarkPayoutRequest asks for payouts on 64 connections. Its floor writes the same rows in the
+// same grouped transactions, without asking who calls, what for, or whether before.
+func BenchmarkPayoutRequest(b *testing.B) {
+	const connections = 64
+	for _, spread := range []struct {
+		name    string
+		sellers int
+	}{{"many sellers", 128}, {"one seller", 1}} {
+		b.Run(spread.name, func(b *testing.B) {
+			h := newHall(b, spread.sellers)
+			b.Run("floor", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/request", h.requestBody) })
+			b.Run("service", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/payouts/request", h.requestBody) })
+			b.Run("service with keys", func(b *testing.B) {
+				h.load(b, connections, h.service.URL+"/api/payouts/request", func(r *http.Request) {
+					h.requestBody(r)
+					r.Header.Set("Idempotency-Key", id.Random(20))
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkPayoutRequestOnALongHistory asks for payouts where there are none yet, and where 500,000
+// are there already.
+func BenchmarkPayoutRequestOnALongHistory(b *testing.B) {
+	for _, payouts := range []int{0, 500_000} {
+		b.Run(fmt.Sprintf("after %d payouts", payouts), func(b *testing.B) {
+			h := newHall(b, 128)
+			h.fillHistory(b, payouts)
+			b.Run("service", func(b *testing.B) { h.load(b, 64, h.service.URL+"/api/payouts/request", h.requestBody) })
+		})
+	}
+}
+
+// BenchmarkReads asks who one is and what one has on 16 connections. The floor answers as many bytes
+// after one indexed read.
+func BenchmarkReads(b *testing.B) {
+	const connections = 16
+	h := newHall(b, 128)
+	get := func(*http.Request) {}
+	b.Run("floor", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/read", get) })
+	b.Run("me", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/auth/me", get) })
+	b.Run("balance", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/payouts/balance", get) })
+}
+
+// BenchmarkReadsOnALongHistory reads the balance and the first page of history of a seller who has
+// few payouts, and of one who has a million.
+func BenchmarkReadsOnALongHistory(b *testing.B) {
+	for _, payouts := range []int{10, 1_000_000} {
+		b.Run(fmt.Sprintf("after %d payouts", payouts), func(b *testing.B) {
+			h := newHall(b, 1)
+			h.fillHistory(b, payouts)
+			get := func(*http.Request) {}
+			b.Run("balance", func(b *testing.B) { h.load(b, 16, h.service.URL+"/api/payouts/balance", get) })
+			b.Run("history page 1", func(b *testing.B) { h.load(b, 16, h.service.URL+"/api/payouts/history", get) })
+			b.Run("history page 1 of completed", func(b *testing.B) {
+				h.load(b, 16, h.service.URL+"/api/payouts/history?status=completed", get)
+			})
+		})
+	}
+}
+
+// BenchmarkPasswords registers and signs in beside bare argon2id with the same parameters.
+func BenchmarkPasswords(b *testing.B) {
+	const connections = 16
+	h := newHall(b, 1)
+	b.Run("floor", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			salt := make([]byte, 16)
+			for pb.Next() {
+				_, _ = rand.Read(salt)
+				argon2.IDKey([]byte("correct horse"), salt, 2, 19456, 1, 32)
+			}
+		})
+	})
+	b.Run("register", func(b *testing.B) {
+		h.load(b, connections, h.service.URL+"/api/auth/register", func(r *http.Request) {
+			setBody(r, fmt.Sprintf(`{"name":"Asha Rao","email":"%s@example.com","password":"correct horse"}`, id.Random(16)))
+		})
+	})
+	b.Run("login", func(b *testing.B) {
+		h.load(b, connections, h.service.URL+"/api/auth/login", func(r *http.Request) {
+			setBody(r, `{"email":"seller0@example.com","password":"correct horse"}`)
+		})
+	})
+}
+
+// BenchmarkSessions refreshes and signs out beside one grouped write for each.
+func BenchmarkSessions(b *testing.B) {
+	const connections = 16
+	h := newHall(b, 1)
+	b.Run("floor", func(b *testing.B) {
+		h.load(b, connections, h.floor.URL+"/write", func(r *http.Request) { setBody(r, "{}") })
+	})
+	b.Run("refresh", func(b *testing.B) { h.refreshes(b, connections) })
+	b.Run("logout", func(b *testing.B) {
+		tokens := h.sessions(b, b.N)
+		var next atomic.Int64
+		h.load(b, connections, h.service.URL+"/api/auth/logout", func(r *http.Request) {
+			setBody(r, "")
+			r.Header.Set("Authorization", "Bearer "+tokens[next.Add(1)-1].Token)
+		})
+	})
+}
+
+// hall is the service and its floor, over one database, with sellers who can withdraw without end.
+type hall struct {
+	database string
+	book     *book
+	services services
+	// cheap signs in to the same sessions without the cost of password hashes.
+	cheap    *auth.Service
+	accounts map[string]bank.ID
+	service  *httptest.Server
+	floor    *httptest.Server
+	client   *http.Client
+	sellers  []auth.SignIn
+	next     atomic.Int64
+}
+
+func newHall(b *testing.B, sellers int) *hall {
+	b.Helper()
+	cfg := benchConfig(b)
+	opened, err := openBook(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	gateway, err := newGateway(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	made, err := newServices(parts{cfg, opened, gateway, time.Now, quiet(), func(payout.State, payout.State) {}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	handler, err := newAPI(cfg, made, opened, telemetry.NewMetrics(), quiet(), func() bool { return false })
+	if err != nil {
+		b.Fatal(err)
+	}
+	cheap, err := auth.New(auth.Options{
+		Store: opened.db.Auth(), Keys: opened.keys, Now: time.Now, Logger: quiet(), Issuer: cfg.Origin(), CheapHashes: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := &hall{
+		database: cfg.Database, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
+		service: httptest.NewServer(handler),
+	}
+	h.floor = httptest.NewServer(h.bareHandlers())
+	h.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	b.Cleanup(func() {
+		h.service.Close()
+		h.floor.Close()
+		h.client.CloseIdleConnections()
+		_ = opened.Close()
+	})
+	h.addSellers(b, sellers)
+	return h
+}
+
+func benchConfig(b *testing.B) config.Config {
+	b.Helper()
+	dir := b.TempDir()
+	sources := config.NewSources([]string{
+		"BURSAR_DATA_DIR=" + dir, "BURSAR_LOGIN_THROTTLE=off", "BURSAR_CANCEL_WINDOW=10h",
+		"BURSAR_DATABASE_URL=sqlite:" + filepath.Join(dir, "bursar.db"),
+		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_test_1", "BURSAR_RAZORPAYX_KEY_SECRET=secret",
+		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=secret-of-webhooks",
+	})
+	var s config.Settings
+	parser, err := kong.New(&s, kong.Resolvers(sources))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := parser.Parse(nil); err != nil {
+		b.Fatal(err)
+	}
+	cfg, err := s.Parse(sources)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return cfg
+}
+
+func (h *hall) addSellers(b *testing.B, n int) {
+	b.Helper()
+	ctx, past := b.Context(), time.Now().Add(-time.Hour)
+	for i := range n {
+		s, err := h.cheap.Register(ctx, auth.Registration{
+			Name: "Asha Rao", Email: fmt.Sprintf("seller%d@example.com", i), Password: "correct horse", Role: auth.Seller,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		h.sellers = append(h.sellers, s)
+		h.accounts[s.User.ID] = bank.ID(id.New("bka_", past))
+		err = h.book.db.Bank().InTx(ctx, func(tx bank.Tx) error {
+			return tx.ReplaceBankAccount(ctx, bank.Account{
+				ID: h.accounts[s.User.ID], Seller: s.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
+				Status: bank.StatusVerified, NameScore: -1, CreatedAt: past, VerifiedAt: past,
+			})
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _, err = h.services.sales.Record(ctx, sale.NewSale{
+			ID: "sale of " + s.User.ID, Seller: s.User.ID, Amount: money.Max, OccurredAt: past, AvailableAt: past,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for released := 1; released > 0; {
+		var err error
+		if released, err = h.services.sales.ReleaseDue(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// fillHistory writes completed payouts of the past straight into the tables, shared out among all sellers.
+func (h *hall) fillHistory(b *testing.B, payouts int) {
+	b.Helper()
+	per := payouts / len(h.sellers)
+	raw, err := sql.Open("sqlite", "file:"+h.database+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer raw.Close()
+	const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
+	for _, s := range h.sellers {
+		if per == 0 {
+			break
+		}
+		for _, statement := range []string{
+			numbers + `INSERT INTO payouts SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS',
+				'completed', 'completed', i, i, i, i, i, i, NULL, 0, '', 'pout_00000000000001', 'processed', 'HDFCN00000000001', '', '' FROM n`,
+			numbers + `INSERT INTO transfers SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000,
+				printf('pyt_0000%08d%.12s', i, substr($1, -12)) FROM n WHERE $3 = $3`,
+			`UPDATE seller_balances SET completed = $2, transfers = $2 + 10 WHERE seller_id = $1 AND $3 = $3`,
+		} {
+			if _, err := raw.ExecContext(b.Context(), statement, s.User.ID, per, string(h.accounts[s.User.ID])); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// load calls a URL b.N times on a number of connections, as one seller after another.
+func (h *hall) load(b *testing.B, connections int, url string, prepare func(*http.Request)) {
+	b.Helper()
+	h.each(b, connections, func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+h.sellers[h.next.Add(1)%int64(len(h.sellers))].Token)
+		prepare(r)
+		_, err = h.do(r)
+		return err
+	})
+}
+
+// each calls fn b.N times from as many goroutines as there are connections.
+func (h *hall) each(b *testing.B, connections int, fn func(context.Context) error) {
+	b.Helper()
+	b.ReportAllocs()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var workers sync.WaitGroup
+	b.ResetTimer()
+	for range connections {
+		workers.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := fn(b.Context()); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+func (h *hall) do(r *http.Request) ([]byte, error) {
+	answer, err := h.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode >= 300 {
+		err = errors.Join(err, fmt.Errorf("%s: %s", answer.Status, body))
+	}
+	return body, err
+}
+
+func (h *hall) requestBody(r *http.Request) { setBody(r, `{"amount":500,"notes":"rent"}`) }
+
+func setBody(r *http.Request, body string) {
+	r.Method = http.MethodPost
+	r.Body = io.NopCloser(strings.NewReader(body))
+	r.ContentLength = int64(len(body))
+}
+
+// sessions makes signed-in sessions without the cost of their passwords, and refreshes each, so that
+// its token is the service's own.
+func (h *hall) sessions(b *testing.B, n int) []auth.SignIn {
+	b.Helper()
+	b.StopTimer()
+	defer b.StartTimer()
+	all := make([]auth.SignIn, n)
+	for i := range all {
+		s, err := h.cheap.Login(b.Context(), auth.Credentials{Email: "seller0@example.com", Password: "correct horse"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if all[i], err = h.services.auth.Refresh(b.Context(), s.RefreshToken); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return all
+}
+
+// refreshes rotates one session per connection.
+func (h *hall) refreshes(b *testing.B, connections int) {
+	b.Helper()
+	tokens := make(chan string, connections)
+	for _, s := range h.sessions(b, connections) {
+		tokens <- s.RefreshToken
+	}
+	h.each(b, connections, func(ctx context.Context) error {
+		token := <-tokens
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.service.URL+"/api/auth/refresh", nil)
+		if err != nil {
+			return err
+		}
+		setBody(r, `{"refreshToken":"`+token+`"}`)
+		body, err := h.do(r)
+		if err != nil {
+			return err
+		}
+		var answer struct{ Data struct{ RefreshToken string } }
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return err
+		}
+		tokens <- answer.Data.RefreshToken
+		return nil
+	})
+}
+
+// bareHandlers are the floors.
+func (h *hall) bareHandlers() http.Handler {
+	db := h.book.db
+	answer := bytes.Repeat([]byte("x"), 205)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /read", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := db.Balance(r.Context(), h.sellers[0].User.ID); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = w.Write(answer)
+	})
+	mux.HandleFunc("POST /write", func(w http.ResponseWriter, r *http.Request) {
+		err := db.Update(r.Context(), func(tx *store.Tx) error {
+			return tx.InsertServiceKey(r.Context(), id.New("key_", time.Now()), "bench", id.Random(16), time.Now())
+		})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = w.Write(answer)
+	})
+	mux.HandleFunc("POST /request", func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Amount money.Amount
+			Notes  string
+		}
+		err := json.NewDecoder(r.Body).Decode(&body)
+		if err == nil {
+			err = h.hold(r.Context(), h.sellers[h.next.Add(1)%int64(len(h.sellers))].User.ID, body.Amount*100)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		_, _ = w.Write(answer)
+	})
+	return mux
+}
+
+// hold writes what a payout's request must write, and nothing else.
+func (h *hall) hold(ctx context.Context, seller string, amount money.Amount) error {
+	now := time.Now()
+	p := payout.Payout{
+		ID: payout.ID(id.New("pyt_", now)), Seller: seller, BankAccountID: h.accounts[seller], Amount: amount,
+		State: payout.Waiting, Mode: payout.IMPS, RequestedAt: now, ArriveAt: now, DueAt: now.Add(10 * time.Hour), Notes: "rent",
+	}
+	change := ledger.Change{
+		Balance:   ledger.Balance{Available: -amount, InTransit: amount, Counts: ledger.Counts{Processing: 1}},
+		Transfers: 1,
+	}
+	return h.book.db.Update(ctx, func(tx *store.Tx) error {
+		_, last, err := tx.MoveBalance(ctx, seller, change, false)
+		if err != nil {
+			return err
+		}
+		if err := tx.InsertTransfers(ctx, seller, now, last, ledger.HoldPayout(string(p.ID), amount)); err != nil {
+			return err
+		}
+		return tx.InsertPayout(ctx, p)
+	})
+}

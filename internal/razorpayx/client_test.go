@@ -1,0 +1,587 @@
+package razorpayx_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+)
+
+const (
+	keySecret     = "a-secret-that-nobody-may-see"
+	ownAccount    = "7878780080316316"
+	reference     = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"
+	bankAccountID = "bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"
+	accountNumber = "50100012345678"
+)
+
+// newClient makes a client of the gateway at an address.
+func newClient(t *testing.T, baseURL string, change func(*razorpayx.Options)) *razorpayx.Client {
+	t.Helper()
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := razorpayx.Options{
+		BaseURL: baseURL, KeyID: "rzp_test_key", KeySecret: keySecret, AccountNumber: ownAccount,
+		Currency: inr, Timeout: 5 * time.Second, Now: time.Now,
+	}
+	if change != nil {
+		change(&o)
+	}
+	c, err := razorpayx.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// gateway serves a handler at an address of its own.
+func gateway(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+// saying answers every call alike.
+func saying(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestPrepareWritesTheSameBytes(t *testing.T) {
+	c := newClient(t, "https://gateway.example/v1", nil)
+	order := payout.Order{Reference: reference, Beneficiary: "fa_00000000000001", Amount: 60050, Currency: "INR", Mode: payout.IMPS}
+	want := `{"account_number":"7878780080316316","fund_account_id":"fa_00000000000001","amount":60050,"currency":"INR",` +
+		`"mode":"IMPS","purpose":"payout","queue_if_low_balance":true,"reference_id":"pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc",` +
+		`"narration":"pyt0Tz3aB9xQ2mK7LpW4sYd1eHc","notes":{"payout_id":"pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"}}`
+	for range 2 {
+		got, err := c.Prepare(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("body (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestPrepareRefusesWhatTheGatewayWould(t *testing.T) {
+	c := newClient(t, "https://gateway.example/v1", nil)
+	good := payout.Order{Reference: reference, Beneficiary: "fa_00000000000001", Amount: 100, Currency: "INR", Mode: payout.NEFT}
+	if _, err := c.Prepare(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]payout.Order{
+		"no reference":         {Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR", Mode: payout.NEFT},
+		"a reference too long": {Reference: strings.Repeat("a", 37), Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR", Mode: payout.NEFT},
+		"no beneficiary":       {Reference: reference, Amount: 100, Currency: "INR", Mode: payout.NEFT},
+		"less than a rupee":    {Reference: reference, Beneficiary: good.Beneficiary, Amount: 99, Currency: "INR", Mode: payout.NEFT},
+		"another currency":     {Reference: reference, Beneficiary: good.Beneficiary, Amount: 100, Currency: "USD", Mode: payout.NEFT},
+		"no mode":              {Reference: reference, Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR"},
+	} {
+		if body, err := c.Prepare(o); err == nil {
+			t.Errorf("%s: prepared %s", name, body)
+		}
+	}
+}
+
+func TestSubmitSortsEveryAnswer(t *testing.T) {
+	html := "<!doctype html><h1>Bad gateway</h1>"
+	for name, test := range map[string]struct {
+		status     int
+		body       string
+		wantAnswer payout.Answer
+		wantCode   string
+	}{
+		"processing":             {200, sample(t, "payout_processing"), payout.Accepted, ""},
+		"queued":                 {200, sample(t, "payout_queued"), payout.Accepted, ""},
+		"created with 201":       {201, sample(t, "payout_processing"), payout.Accepted, ""},
+		"fields of other types":  {200, `{"id":"pout_00000000000001","status":"processing","fees":"590","notes":[],"status_details":null}`, payout.Accepted, ""},
+		"success without an id":  {200, `{"entity":"payout","status":"processing"}`, payout.Unclear, "unreadable_answer"},
+		"success without status": {200, `{"id":"pout_00000000000001"}`, payout.Unclear, "unreadable_answer"},
+		"success in HTML":        {200, html, payout.Unclear, "unreadable_answer"},
+		"success of nothing":     {200, "", payout.Unclear, "unreadable_answer"},
+		"success of null":        {200, "null", payout.Unclear, "unreadable_answer"},
+		"success cut short":      {200, sample(t, "payout_processing")[:200], payout.Unclear, "unreadable_answer"},
+		"redirect":               {302, "", payout.Unclear, "gateway_error"},
+		"refused":                {400, sample(t, "error_amount"), payout.Refused, "input_validation_failed"},
+		"refused with 422":       {422, sample(t, "error_amount"), payout.Refused, "input_validation_failed"},
+		"refused with 404":       {404, sample(t, "error_unknown_id"), payout.Refused, "refused"},
+		"400 in HTML":            {400, html, payout.Unclear, "unreadable_answer"},
+		"400 of an empty error":  {400, `{"error":{}}`, payout.Unclear, "unreadable_answer"},
+		"400 of a server error":  {400, sample(t, "error_server"), payout.Unclear, "gateway_error"},
+		"key with another body":  {400, sample(t, "error_other_body"), payout.Unclear, "key_reused"},
+		"wrong key":              {401, sample(t, "error_authentication"), payout.NotTaken, "authentication_failed"},
+		"400 about the key":      {400, sample(t, "error_authentication"), payout.NotTaken, "authentication_failed"},
+		"forbidden":              {403, html, payout.NotTaken, "forbidden"},
+		"address not allowed":    {400, sample(t, "error_address"), payout.NotTaken, "address_not_allowed"},
+		"wrong base address":     {400, sample(t, "error_unknown_url"), payout.NotTaken, "wrong_base_address"},
+		"wrong debit account":    {400, sample(t, "error_debit_account"), payout.NotTaken, "debit_account_invalid"},
+		"not enough balance":     {400, sample(t, "error_low_balance"), payout.NotTaken, "insufficient_funds"},
+		"throttled":              {429, sample(t, "error_throttled"), payout.NotTaken, "rate_limited"},
+		"throttled in HTML":      {429, html, payout.NotTaken, "rate_limited"},
+		"conflict":               {409, sample(t, "error_throttled"), payout.Unclear, "in_flight"},
+		"teapot":                 {418, html, payout.Unclear, "gateway_error"},
+		"server error":           {500, sample(t, "error_server"), payout.Unclear, "gateway_error"},
+		"bad gateway":            {502, html, payout.Unclear, "gateway_error"},
+		"unavailable":            {503, "", payout.Unclear, "gateway_error"},
+		"gateway timeout":        {504, "", payout.Unclear, "gateway_error"},
+		"a mebibyte too much":    {200, strings.Repeat(" ", 1<<20) + sample(t, "payout_processing"), payout.Unclear, "answer_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, gateway(t, saying(test.status, test.body)), nil)
+			got := c.Submit(t.Context(), reference, "{}")
+			if got.Answer != test.wantAnswer || got.ReasonCode != test.wantCode {
+				t.Errorf("got answer %d, code %q; want %d, %q", got.Answer, got.ReasonCode, test.wantAnswer, test.wantCode)
+			}
+			if (got.Reason == "") != (got.Answer == payout.Accepted) {
+				t.Errorf("reason %q of answer %d", got.Reason, got.Answer)
+			}
+		})
+	}
+}
+
+func TestSubmitSendsTheKeyAndTheExactBody(t *testing.T) {
+	const body = `{"amount": 100 , "reference_id":"x"}`
+	var calls atomic.Int64
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		id, secret, _ := r.BasicAuth()
+		sent, _ := io.ReadAll(r.Body)
+		got := []string{r.Method, r.URL.String(), r.Header.Get("X-Payout-Idempotency"), r.Header.Get("Content-Type"), id, secret, string(sent)}
+		want := []string{"POST", "/v1/payouts", reference, "application/json", "rzp_test_key", keySecret, body}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("request (-want +got):\n%s", diff)
+		}
+		saying(200, sample(t, "payout_processing"))(w, r)
+	}), nil)
+	if got := c.Submit(t.Context(), reference, body); got.Answer != payout.Accepted {
+		t.Errorf("answer %d: %s", got.Answer, got.Reason)
+	}
+	if calls.Load() != 1 {
+		t.Errorf("sent %d times", calls.Load())
+	}
+}
+
+func TestSubmitFollowsNoRedirect(t *testing.T) {
+	var calls atomic.Int64
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		http.Redirect(w, r, "/v1/elsewhere", http.StatusTemporaryRedirect)
+	}), nil)
+	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != payout.Unclear {
+		t.Errorf("answer %d", got.Answer)
+	}
+	if calls.Load() != 1 {
+		t.Errorf("called %d times", calls.Load())
+	}
+}
+
+func TestSubmitReportsHowLongToWait(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"-3":                            0,
+		"soon":                          0,
+		"999999":                        time.Hour,
+		"Fri, 20 Nov 2026 10:00:30 GMT": 30 * time.Second,
+		"Fri, 20 Nov 2026 09:00:00 GMT": 0,
+	} {
+		c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", header)
+			saying(429, sample(t, "error_throttled"))(w, r)
+		}), func(o *razorpayx.Options) { o.Now = func() time.Time { return now } })
+		got := c.Submit(t.Context(), reference, "{}")
+		if got.Answer != payout.NotTaken || got.RetryAfter != want {
+			t.Errorf("Retry-After %q: answer %d, wait %s; want %s", header, got.Answer, got.RetryAfter, want)
+		}
+	}
+}
+
+// What was sent may have been taken, however the answer was lost.
+func TestSubmitIsUnclearOnceAConnectionWasThere(t *testing.T) {
+	patient := make(chan struct{})
+	t.Cleanup(func() { close(patient) })
+	for name, h := range map[string]http.HandlerFunc{
+		"cut before the answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"cut within the answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "2000")
+			_, _ = io.WriteString(w, `{"id":"pout_00000000000001","status":"processing"}`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"never answered": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			select {
+			case <-patient:
+			case <-r.Context().Done():
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, gateway(t, h), func(o *razorpayx.Options) { o.Timeout = 300 * time.Millisecond })
+			if got := c.Submit(t.Context(), reference, "{}"); got.Answer != payout.Unclear || got.ReasonCode == "" {
+				t.Errorf("answer %d, code %q", got.Answer, got.ReasonCode)
+			}
+		})
+	}
+}
+
+func TestSubmitIsNotTakenWhenNothingWasSent(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tls := httptest.NewUnstartedServer(saying(200, "{}"))
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tls.StartTLS()
+	t.Cleanup(tls.Close)
+
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		base string
+	}{
+		"nobody listens":         {t.Context(), closed.URL},
+		"the context has ended":  {ended, gateway(t, saying(200, sample(t, "payout_processing")))},
+		"an unknown certificate": {t.Context(), tls.URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, test.base, nil)
+			if got := c.Submit(test.ctx, reference, "{}"); got.Answer != payout.NotTaken {
+				t.Errorf("answer %d, code %q: %s", got.Answer, got.ReasonCode, got.Reason)
+			}
+		})
+	}
+}
+
+func TestRateIsHonoured(t *testing.T) {
+	var calls atomic.Int64
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		saying(200, sample(t, "payout_processing"))(w, r)
+	}), func(o *razorpayx.Options) {
+		o.Rate = 0.001
+		o.Timeout = 200 * time.Millisecond
+	})
+	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != payout.Accepted {
+		t.Fatalf("first: answer %d", got.Answer)
+	}
+	got := c.Submit(t.Context(), reference, "{}")
+	if got.Answer != payout.NotTaken || got.ReasonCode != "no_turn" || calls.Load() != 1 {
+		t.Errorf("second: answer %d, code %q, %d calls", got.Answer, got.ReasonCode, calls.Load())
+	}
+}
+
+func TestReports(t *testing.T) {
+	for file, want := range map[string]payout.Report{
+		"payout_processing": {Progress: payout.InProgress, RawStatus: "processing", ReasonCode: "payout_bank_processing", Reason: "The bank is working on the transfer."},
+		"payout_queued":     {Progress: payout.Queued, RawStatus: "queued", ReasonCode: "low_balance", Reason: "The marketplace's account is being topped up; the transfer goes out then."},
+		"payout_processed":  {Progress: payout.Paid, RawStatus: "processed", ReasonCode: "payout_processed", UTR: "523223155921"},
+		"payout_reversed":   {Progress: payout.Reversed, RawStatus: "reversed", ReasonCode: "bank_account_closed", Reason: "The bank account is closed. Register another bank account."},
+	} {
+		want.GatewayID, want.Reference = "pout_00000000000001", reference
+		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
+		got, err := c.Fetch(t.Context(), "pout_00000000000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+func TestEveryStatusIsKnown(t *testing.T) {
+	for status, want := range map[string]payout.Progress{
+		"pending": payout.InProgress, "scheduled": payout.InProgress, "processing": payout.InProgress,
+		"queued": payout.Queued, "processed": payout.Paid, "reversed": payout.Reversed, "failed": payout.Rejected,
+		"rejected": payout.Rejected, "cancelled": payout.CalledOff, "on_the_moon": payout.Unrecognised,
+	} {
+		body := `{"id":"pout_00000000000001","reference_id":"r","status":"` + status + `","notes":[],"status_details":null,"error":{"code":"NA"}}`
+		got, err := newClient(t, gateway(t, saying(200, body)), nil).Fetch(t.Context(), "pout_00000000000001")
+		if err != nil || got.Progress != want {
+			t.Errorf("%s: %s, %v; want %s", status, got.Progress, err, want)
+		}
+		ended := want == payout.Reversed || want == payout.Rejected || want == payout.CalledOff
+		if ended == (got.Reason == "") {
+			t.Errorf("%s: reason %q", status, got.Reason)
+		}
+	}
+}
+
+func TestOnlyAClearAnswerSaysThatThereIsNone(t *testing.T) {
+	other := strings.ReplaceAll(sample(t, "payouts"), reference, "pyt_another")
+	for name, test := range map[string]struct {
+		status      int
+		body        string
+		wantUnknown bool
+	}{
+		"empty list":          {200, sample(t, "payouts_none"), true},
+		"others alone":        {200, other, true},
+		"a list of nothing":   {200, `{"entity":"collection"}`, false},
+		"no list":             {200, `{}`, false},
+		"HTML":                {200, "<html>", false},
+		"server error":        {500, sample(t, "error_server"), false},
+		"a wrong path":        {400, sample(t, "error_unknown_url"), false},
+		"a full page of none": {200, `{"entity":"collection","items":[` + strings.Repeat(`{"id":"pout_x"},`, 99) + `{"id":"pout_x"}]}`, false},
+		"two of the same":     {200, `{"entity":"collection","items":[{"id":"pout_1","reference_id":"` + reference + `","status":"processed"},{"id":"pout_2","reference_id":"` + reference + `","status":"processed"}]}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, gateway(t, saying(test.status, test.body)), nil)
+			_, err := c.Find(t.Context(), reference)
+			if err == nil || errors.Is(err, payout.ErrUnknownToGateway) != test.wantUnknown {
+				t.Errorf("got %v, want unknown %t", err, test.wantUnknown)
+			}
+		})
+	}
+}
+
+func TestFindAsksForTheReference(t *testing.T) {
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		got := []string{r.Method, r.URL.Path, q.Get("account_number"), q.Get("reference_id")}
+		if diff := cmp.Diff([]string{"GET", "/v1/payouts", ownAccount, reference}, got); diff != "" {
+			t.Errorf("request (-want +got):\n%s", diff)
+		}
+		saying(200, sample(t, "payouts"))(w, r)
+	}), nil)
+	got, err := c.Find(t.Context(), reference)
+	if err != nil || got.Progress != payout.Paid || got.GatewayID != "pout_00000000000001" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestFetchTellsAnUnknownIDFromOtherTrouble(t *testing.T) {
+	for file, wantUnknown := range map[string]bool{
+		"error_unknown_id": true, "error_unknown_url": false, "error_authentication": false, "error_server": false,
+	} {
+		_, err := newClient(t, gateway(t, saying(400, sample(t, file))), nil).Fetch(t.Context(), "pout_00000000000009")
+		if err == nil || errors.Is(err, payout.ErrUnknownToGateway) != wantUnknown {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestVerifications(t *testing.T) {
+	for file, want := range map[string]bank.Verification{
+		"validation_created":   {Outcome: bank.OutcomePending, NameScore: -1},
+		"validation_active":    {Outcome: bank.OutcomeValid, RegisteredName: "Asha Rao", NameScore: -1},
+		"validation_composite": {Outcome: bank.OutcomeValid, RegisteredName: "Asha Rao", NameScore: 100},
+		"validation_invalid":   {Outcome: bank.OutcomeInvalid, NameScore: -1},
+		"validation_failed":    {Outcome: bank.OutcomeFault, NameScore: -1},
+	} {
+		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
+		want.ID = "fav_00000000000001"
+		got, err := c.Verification(t.Context(), "fav_00000000000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.Reason == "") != (got.Outcome == bank.OutcomeValid) {
+			t.Errorf("%s: reason %q", file, got.Reason)
+		}
+		got.Reason = ""
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+// Completed says only that the gateway is done; without an account status the account is not valid.
+func TestACompletedValidationAloneProvesNothing(t *testing.T) {
+	for results, want := range map[string]bank.Outcome{
+		`null`:                         bank.OutcomeInvalid,
+		`{}`:                           bank.OutcomeInvalid,
+		`{"account_status":null}`:      bank.OutcomeInvalid,
+		`{"account_status":"maybe"}`:   bank.OutcomeInvalid,
+		`{"account_status":"active"}`:  bank.OutcomeValid,
+		`{"account_status":"invalid"}`: bank.OutcomeInvalid,
+	} {
+		body := `{"id":"fav_00000000000001","status":"completed","results":` + results + `}`
+		got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "fav_00000000000001")
+		if err != nil || got.Outcome != want {
+			t.Errorf("%s: %s, %v; want %s", results, got.Outcome, err, want)
+		}
+	}
+}
+
+func TestUnreadableVerificationsAreErrors(t *testing.T) {
+	for _, body := range []string{"", "<html>", "{}", `{"id":"pout_00000000000001","status":"completed"}`, `{"id":"fav_00000000000001","status":"perhaps"}`} {
+		if got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "x"); err == nil {
+			t.Errorf("%q was read as %+v", body, got)
+		}
+	}
+	if _, err := newClient(t, "http://127.0.0.1:1", nil).StartVerification(t.Context(), bank.Account{ID: bankAccountID}); err == nil {
+		t.Error("an account that the gateway does not know was sent for verification")
+	}
+}
+
+func seller(t *testing.T) (bank.Account, bank.Number) {
+	t.Helper()
+	number, err := bank.ParseNumber(accountNumber)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bank.Account{ID: bankAccountID, Holder: "Asha  Rao", IFSC: "HDFC0000053", Last4: number.Last4(), Beneficiary: "fa_00000000000001"}, number
+}
+
+func TestEnsureBeneficiaryMakesAContactAndAFundAccount(t *testing.T) {
+	var got []string
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+r.URL.Path+" "+string(body))
+		name := map[string]string{"/v1/contacts": "contact", "/v1/fund_accounts": "fund_account"}[r.URL.Path]
+		saying(200, sample(t, name))(w, r)
+	}), nil)
+	account, number := seller(t)
+	id, err := c.EnsureBeneficiary(t.Context(), account, number)
+	if err != nil || id != "fa_00000000000001" {
+		t.Fatalf("%q, %v", id, err)
+	}
+	want := []string{
+		`POST /v1/contacts {"name":"Asha Rao","type":"vendor","reference_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"}`,
+		`POST /v1/fund_accounts {"contact_id":"cont_00000000000001","account_type":"bank_account",` +
+			`"bank_account":{"name":"Asha Rao","ifsc":"HDFC0000053","account_number":"50100012345678"}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnsureBeneficiaryTellsABadAccountFromTrouble(t *testing.T) {
+	for file, wantRefused := range map[string]bool{
+		"error_ifsc": true, "error_authentication": false, "error_server": false, "error_unknown_id": false, "error_address": false,
+	} {
+		c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/contacts" {
+				saying(200, sample(t, "contact"))(w, r)
+				return
+			}
+			saying(400, sample(t, file))(w, r)
+		}), nil)
+		account, number := seller(t)
+		_, err := c.EnsureBeneficiary(t.Context(), account, number)
+		if err == nil || errors.Is(err, razorpayx.ErrAccountRefused) != wantRefused || (fault.From(err) != nil) != wantRefused {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestErrorsHoldNoAccountNumberAndNoSecret(t *testing.T) {
+	leaky := `{"error":{"code":"BAD_REQUEST_ERROR","description":"Account ` + accountNumber + ` of ` + ownAccount + ` is not good"}}`
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for name, base := range map[string]string{
+		"refused":     gateway(t, saying(400, leaky)),
+		"forbidden":   gateway(t, saying(403, leaky)),
+		"failing":     gateway(t, saying(500, leaky)),
+		"unreadable":  gateway(t, saying(200, leaky)),
+		"cut":         gateway(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		"unreachable": closed.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, base, nil)
+			account, number := seller(t)
+			submission := c.Submit(t.Context(), reference, "{}")
+			_, errEnsure := c.EnsureBeneficiary(t.Context(), account, number)
+			_, errFind := c.Find(t.Context(), reference)
+			_, errFetch := c.Fetch(t.Context(), "pout_00000000000001")
+			_, errCancel := c.Cancel(t.Context(), "pout_00000000000001")
+			_, errStart := c.StartVerification(t.Context(), account)
+			for _, err := range []error{errEnsure, errFind, errFetch, errCancel, errStart, errors.New(submission.Reason)} {
+				for _, secret := range []string{accountNumber, ownAccount, keySecret, "rzp_test_key"} {
+					if err == nil || strings.Contains(err.Error(), secret) {
+						t.Errorf("%v", err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestNewRefusesHalfAClient(t *testing.T) {
+	for name, spoil := range map[string]func(*razorpayx.Options){
+		"no address":        func(o *razorpayx.Options) { o.BaseURL = "" },
+		"no scheme":         func(o *razorpayx.Options) { o.BaseURL = "api.razorpay.com/v1" },
+		"a password within": func(o *razorpayx.Options) { o.BaseURL = "https://a:b@gateway.example" },
+		"no key":            func(o *razorpayx.Options) { o.KeyID = "" },
+		"no secret":         func(o *razorpayx.Options) { o.KeySecret = "" },
+		"no account":        func(o *razorpayx.Options) { o.AccountNumber = "" },
+		"no currency":       func(o *razorpayx.Options) { o.Currency = money.Currency{} },
+		"no clock":          func(o *razorpayx.Options) { o.Now = nil },
+		"negative rate":     func(o *razorpayx.Options) { o.Rate = -1 },
+		"negative timeout":  func(o *razorpayx.Options) { o.Timeout = -1 },
+	} {
+		inr, _ := money.ParseCurrency("INR")
+		o := razorpayx.Options{BaseURL: "https://gateway.example/v1", KeyID: "k", KeySecret: "s", AccountNumber: "1", Currency: inr, Now: time.Now}
+		if _, err := razorpayx.New(o); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&o)
+		if _, err := razorpayx.New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestContactNames(t *testing.T) {
+	for holder, want := range map[string]string{
+		"Asha Rao":                       "Asha Rao",
+		"  Asha \t Rao ":                 "Asha Rao",
+		"M/s. Rao & Sons (Pune)":         "M/s. Rao Sons (Pune",
+		"D'Souza":                        "D’Souza",
+		"Rao Ltd.":                       "Rao Ltd.",
+		"Li":                             "Account of Li",
+		"आशा राव":                        "Account holder",
+		"José":                           "Jos",
+		"--":                             "Account holder",
+		strings.Repeat("abcdefghi ", 10): "abcdefghi abcdefghi abcdefghi abcdefghi abcdefghi",
+	} {
+		if got := razorpayx.ContactName(holder); got != want {
+			t.Errorf("%q: got %q, want %q", holder, got, want)
+		}
+	}
+}
+
+func TestContactNamesAlwaysFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		holder := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z'’_/(). -]{0,60}`)).Draw(t, "holder")
+		name := razorpayx.ContactName(holder)
+		if !razorpayx.ValidContactName(name) {
+			t.Fatalf("%q became %q", holder, name)
+		}
+		if again := razorpayx.ContactName(name); again != name {
+			t.Fatalf("%q became %q, and that %q", holder, name, again)
+		}
+	})
+}

@@ -1,0 +1,4 @@
+package razorpayx
+
+// ContactName is how a holder's name is written for the gateway.
+var ContactName = contactName
