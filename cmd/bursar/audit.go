@@ -30,7 +30,10 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer db.Close()
+	progress := progressOn(e.err)
+	progress("Checking the books")
 	report, err := db.Audit(ctx)
+	progress("")
 	if err != nil {
 		return err
 	}

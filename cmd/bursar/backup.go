@@ -38,7 +38,11 @@ func (c backupCmd) Run(ctx context.Context, e *env) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	if err := db.Backup(ctx, c.File); err != nil {
+	progress := progressOn(e.err)
+	progress("Copying the database")
+	err = db.Backup(ctx, c.File)
+	progress("")
+	if err != nil {
 		return errors.Join(fmt.Errorf("make the backup: %w", err), os.Remove(c.File))
 	}
 	fmt.Fprintf(e.err, "Keep a copy of the key set (%s) too, in another place: without it, the account numbers in the backup can't be read.\n", keysPlace(cfg))

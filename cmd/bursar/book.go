@@ -17,6 +17,8 @@ import (
 type book struct {
 	db   *store.DB
 	keys *keyset.Set
+	// issuer is whom tokens name as their maker.
+	issuer string
 }
 
 // openBook opens the data, makes it where there is none yet, and refuses a currency or a key set
@@ -31,10 +33,20 @@ func openBook(ctx context.Context, cfg config.Config) (*book, error) {
 		return nil, err
 	}
 	b := &book{db: db, keys: keys}
-	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg)); err != nil {
+	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return b, nil
+}
+
+// nameIssuer takes the public address for the tokens' issuer, or, where none is set, the first
+// address that these books were served on: tokens outlive a change of port, and hold on every instance.
+func (b *book) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
+	b.issuer = cfg.BaseURL
+	if b.issuer == "" {
+		b.issuer, err = b.db.Pin(ctx, "token_issuer", cfg.Origin())
+	}
+	return err
 }
 
 // Close finishes the writes under way.

@@ -101,17 +101,6 @@ func inTurn(first, second stage) stage {
 	}
 }
 
-// progressOn shows on one line how far things are, where somebody is looking.
-func progressOn(w io.Writer) func(format string, args ...any) {
-	if !isTerminal(w) {
-		return func(string, ...any) {}
-	}
-	return func(format string, args ...any) {
-		const eraseLine = "\r\x1b[K"
-		fmt.Fprintf(w, eraseLine+format, args...)
-	}
-}
-
 // openMarket does over HTTP what happens today, and tells how to look around.
 func openMarket(ctx context.Context, at string, w io.Writer) error {
 	c := &client{at: at}

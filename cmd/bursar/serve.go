@@ -69,7 +69,7 @@ type service struct {
 	cfg     config.Config
 	book    *book
 	sandbox *builtInSandbox
-	gateway *razorpayx.Client
+	gateway gateway
 	work    stage
 	metrics stage
 	api     stage
@@ -107,11 +107,12 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	undo.add(sandbox.close)
-	gateway, err := newGateway(cfg)
+	client, err := newGateway(cfg)
 	if err != nil {
 		return nil, err
 	}
 	metrics := telemetry.NewMetrics()
+	gateway := counted{client, metrics}
 	services, err := newServices(parts{cfg, book, gateway, time.Now, logger,
 		func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }})
 	if err != nil {
@@ -125,7 +126,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 
 	return &service{
 		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway,
-		work:      newWork(cfg, services, metrics, logger),
+		work:      newWork(cfg, services, book, metrics, logger),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, func() { draining.Store(true) }),
 		apiAt:     cfg.Origin(),

@@ -4,14 +4,11 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
 )
 
@@ -19,7 +16,7 @@ import (
 type parts struct {
 	cfg     config.Config
 	book    *book
-	gateway *razorpayx.Client
+	gateway gateway
 	now     func() time.Time
 	logger  *slog.Logger
 	moved   func(from, to payout.State)
@@ -64,7 +61,7 @@ func newServices(p parts) (services, error) {
 func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: b.db.Auth(), Keys: b.keys, Now: now, Logger: logger,
-		Issuer:            cfg.Origin(),
+		Issuer:            b.issuer,
 		RefreshGrace:      cfg.RefreshReuseGrace,
 		Throttle:          cfg.LoginThrottle,
 		PasswordBlocklist: cfg.PasswordBlocklist,
@@ -72,21 +69,9 @@ func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logg
 }
 
 // verifier is who looks at new bank accounts: RazorpayX does so on some of its accounts only.
-func verifier(cfg config.Config, gateway *razorpayx.Client) bank.Verifier {
+func verifier(cfg config.Config, gateway gateway) bank.Verifier {
 	if cfg.BankVerifier == config.ByHand {
 		return bank.ManualVerifier{}
 	}
 	return gateway
-}
-
-// newGateway makes the client of RazorpayX, or of the sandbox in its place.
-func newGateway(cfg config.Config) (*razorpayx.Client, error) {
-	return razorpayx.New(razorpayx.Options{
-		BaseURL: cfg.RazorpayX.BaseURL,
-		KeyID:   cfg.RazorpayX.KeyID, KeySecret: cfg.RazorpayX.KeySecret,
-		AccountNumber: cfg.RazorpayX.AccountNumber,
-		Currency:      cfg.Currency,
-		Rate:          rate.Limit(cfg.GatewayRate),
-		Now:           time.Now,
-	})
 }

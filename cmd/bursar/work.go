@@ -14,6 +14,7 @@ import (
 const (
 	lookEvery    = 250 * time.Millisecond
 	releaseEvery = 500 * time.Millisecond
+	countEvery   = 15 * time.Second
 	sweepEvery   = time.Hour
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 // newWork is the stage of all that happens by itself.
-func newWork(cfg config.Config, s services, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	payoutWorkers := gatewayWorkers
 	if cfg.Gateway == config.Sandbox {
 		payoutWorkers = sandboxWorkers
@@ -42,9 +43,21 @@ func newWork(cfg config.Config, s services, metrics *telemetry.Metrics, logger *
 		loop("payouts", lookEvery, payoutWorkers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop("bank_accounts", lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop("sales", releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
+		loop("held", countEvery, 1, countHeld(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
 	)
+}
+
+// countHeld tells operators how many payouts wait for a person.
+func countHeld(b *book, metrics *telemetry.Metrics) take {
+	return func(ctx context.Context, _ int) ([]work.Step, error) {
+		n, err := b.db.HeldPayouts(ctx)
+		if err == nil {
+			metrics.SetHeldPayouts(n)
+		}
+		return nil, err
+	}
 }
 
 // take is how a loop finds what is due.

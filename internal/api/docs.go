@@ -79,19 +79,21 @@ func (a *api) docsFile(w http.ResponseWriter, r *http.Request) {
 
 // page is what the documentation shows, in the order of the description.
 type page struct {
-	Title, Summary string
-	About          []string
-	Sections       []section
+	Title    string
+	Summary  prose
+	About    []prose
+	Sections []section
 }
 
 type section struct {
-	Name, About string
-	Operations  []operation
+	Name       string
+	About      prose
+	Operations []operation
 }
 
 type operation struct {
 	ID, Method, Path, Summary string
-	About                     []string
+	About                     []prose
 	Callers                   []string
 	Parameters                []parameter
 	Body                      string
@@ -99,12 +101,39 @@ type operation struct {
 }
 
 type parameter struct {
-	Name, In, About string
-	Required        bool
+	Name, In string
+	Required bool
+	About    prose
 }
 
 type answer struct {
-	Status, About, Example string
+	Status  string
+	About   prose
+	Example string
+}
+
+// prose is text with what little of Markdown the description uses: `code` and **stress**.
+type prose []span
+
+type span struct {
+	Text         string
+	Code, Stress bool
+}
+
+func parseProse(text string) prose {
+	var p prose
+	for i, outside := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			p = append(p, span{Text: outside, Code: true})
+			continue
+		}
+		for j, part := range strings.Split(outside, "**") {
+			if part != "" {
+				p = append(p, span{Text: part, Stress: j%2 == 1})
+			}
+		}
+	}
+	return p
 }
 
 func renderPage() ([]byte, error) {
@@ -152,12 +181,17 @@ func (o object) list(name string) []any {
 	return list
 }
 
+func (o object) prose(name string) prose { return parseProse(o.text(name)) }
+
 // paragraphs splits a description's text at its empty lines.
-func (o object) paragraphs(name string) []string {
-	if s := o.text(name); s != "" {
-		return strings.Split(s, "\n\n")
+func (o object) paragraphs(name string) []prose {
+	var all []prose
+	for paragraph := range strings.SplitSeq(o.text(name), "\n\n") {
+		if p := parseProse(paragraph); len(p) > 0 {
+			all = append(all, p)
+		}
 	}
-	return nil
+	return all
 }
 
 // resolve follows a reference within the description.
@@ -175,10 +209,10 @@ func (o object) resolve(part object) object {
 
 func (o object) page() page {
 	info := o.object("info")
-	p := page{Title: info.text("title"), Summary: info.text("summary"), About: info.paragraphs("description")}
+	p := page{Title: info.text("title"), Summary: info.prose("summary"), About: info.paragraphs("description")}
 	for _, tag := range o.list("tags") {
 		tag := objectOf(tag)
-		p.Sections = append(p.Sections, section{Name: tag.text("name"), About: tag.text("description")})
+		p.Sections = append(p.Sections, section{Name: tag.text("name"), About: tag.prose("description")})
 	}
 	for _, path := range o.object("paths").items {
 		for _, method := range objectOf(path.Value).items {
@@ -211,11 +245,11 @@ func (o object) operation(path, method any, op object) operation {
 	for _, item := range op.list("parameters") {
 		item := o.resolve(objectOf(item))
 		required, _ := item.get("required").(bool)
-		shown.Parameters = append(shown.Parameters, parameter{item.text("name"), item.text("in"), item.text("description"), required})
+		shown.Parameters = append(shown.Parameters, parameter{item.text("name"), item.text("in"), required, item.prose("description")})
 	}
 	for _, item := range op.object("responses").items {
 		response := o.resolve(objectOf(item.Value))
-		shown.Answers = append(shown.Answers, answer{fmt.Sprint(item.Key), response.text("description"), example(response)})
+		shown.Answers = append(shown.Answers, answer{fmt.Sprint(item.Key), response.prose("description"), example(response)})
 	}
 	return shown
 }

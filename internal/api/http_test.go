@@ -252,6 +252,9 @@ func TestGoneClientIsNoFaultOfOurs(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.handler.ServeHTTP(w, r)
 	answer{w.Code, w.Header(), w.Body.String()}.wantFailure(t, 503, "timeout")
+	if strings.Contains(h.log.String(), `"level":"ERROR"`) {
+		t.Errorf("log %s", h.log.String())
+	}
 }
 
 func TestAccessLog(t *testing.T) {

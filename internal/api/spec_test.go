@@ -177,7 +177,12 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("policy %q allows %s", policy, loose)
 		}
 	}
-	for _, outside := range []string{"http://", "https://", "<style", " style=", "onclick="} {
+	for _, marked := range []string{"<strong>Envelope.</strong>", "<code>X-Request-Id</code>"} {
+		if !strings.Contains(page.body, marked) {
+			t.Errorf("the page lacks %s", marked)
+		}
+	}
+	for _, outside := range []string{"`", "**E", "http://", "https://", "<style", " style=", "onclick="} {
 		if strings.Contains(page.body, outside) {
 			t.Errorf("the page holds %q", outside)
 		}

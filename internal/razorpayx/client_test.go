@@ -258,6 +258,22 @@ func TestSubmitIsUnclearOnceAConnectionWasThere(t *testing.T) {
 	}
 }
 
+func TestSubmitIsUnclearOverHTTP2Too(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("the call came over %s", r.Proto)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c := newClient(t, server.URL, func(o *razorpayx.Options) { o.Transport = server.Client().Transport.(*http.Transport) })
+	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != payout.Unclear {
+		t.Errorf("answer %d, code %q", got.Answer, got.ReasonCode)
+	}
+}
+
 func TestSubmitIsNotTakenWhenNothingWasSent(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

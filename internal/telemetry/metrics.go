@@ -35,77 +35,85 @@ type Metrics struct {
 
 // NewMetrics makes metrics in a registry of their own.
 func NewMetrics() *Metrics {
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bursar_http_requests_total",
-			Help: "Requests answered, by route, method and class of status.",
-		}, []string{"route", "method", "status"}),
-		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "bursar_http_request_seconds",
-			Help:    "Time from a request's header to the end of its answer.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"route", "method", "status"}),
-		requestsInFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "bursar_http_requests_in_flight",
-			Help: "Requests being answered now.",
-		}),
-
-		payoutMoves: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bursar_payout_moves_total",
-			Help: "Changes of a payout's state; a new payout comes from \"\".",
-		}, []string{"from", "to"}),
-		heldPayouts: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "bursar_payouts_held",
-			Help: "Payouts whose outcome is unknown and that wait for a person. Should be 0.",
-		}),
-
-		gatewayCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bursar_gateway_calls_total",
-			Help: "Calls to the payment gateway, by operation and outcome.",
-		}, []string{"operation", "outcome"}),
-		gatewaySeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "bursar_gateway_call_seconds",
-			Help:    "Time that calls to the payment gateway took.",
-			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"operation"}),
-
-		workSteps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bursar_work_steps_total",
-			Help: "Steps that the work loops took, by loop and outcome (ok or error).",
-		}, []string{"loop", "outcome"}),
-		workSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "bursar_work_step_seconds",
-			Help:    "Time that steps of the work loops took.",
-			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30},
-		}, []string{"loop"}),
-		workLag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "bursar_work_lag_seconds",
-			Help: "How long the last step of each loop had been due before it was begun.",
-		}, []string{"loop"}),
-
-		writeGroupSize: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "bursar_db_write_group_size",
-			Help:    "Writes that shared one commit.",
-			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
-		}),
-		writeWaitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "bursar_db_write_wait_seconds",
-			Help:    "Time from asking for a write to its durable commit.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
-		}),
-	}
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.addRequests()
+	m.addPayouts()
+	m.addWork()
+	m.addWrites()
 	m.registry.MustRegister(
-		m.requests, m.requestSeconds, m.requestsInFlight,
-		m.payoutMoves, m.heldPayouts,
-		m.gatewayCalls, m.gatewaySeconds,
-		m.workSteps, m.workSeconds, m.workLag,
-		m.writeGroupSize, m.writeWaitSeconds,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
+}
+
+func (m *Metrics) addRequests() {
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_http_requests_total",
+		Help: "Requests answered, by route, method and class of status.",
+	}, []string{"route", "method", "status"})
+	m.requestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "bursar_http_request_seconds",
+		Help:    "Time from a request's header to the end of its answer.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}, []string{"route", "method", "status"})
+	m.requestsInFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "bursar_http_requests_in_flight",
+		Help: "Requests being answered now.",
+	})
+	m.registry.MustRegister(m.requests, m.requestSeconds, m.requestsInFlight)
+}
+
+func (m *Metrics) addPayouts() {
+	m.payoutMoves = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_payout_moves_total",
+		Help: "Changes of a payout's state; a new payout comes from \"\".",
+	}, []string{"from", "to"})
+	m.heldPayouts = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "bursar_payouts_held",
+		Help: "Payouts whose outcome is unknown and that wait for a person. Should be 0.",
+	})
+	m.gatewayCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_gateway_calls_total",
+		Help: "Calls to the payment gateway, by operation and outcome.",
+	}, []string{"operation", "outcome"})
+	m.gatewaySeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "bursar_gateway_call_seconds",
+		Help:    "Time that calls to the payment gateway took.",
+		Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"operation"})
+	m.registry.MustRegister(m.payoutMoves, m.heldPayouts, m.gatewayCalls, m.gatewaySeconds)
+}
+
+func (m *Metrics) addWork() {
+	m.workSteps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_work_steps_total",
+		Help: "Steps that the work loops took, by loop and outcome (ok or error).",
+	}, []string{"loop", "outcome"})
+	m.workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "bursar_work_step_seconds",
+		Help:    "Time that steps of the work loops took.",
+		Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30},
+	}, []string{"loop"})
+	m.workLag = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "bursar_work_lag_seconds",
+		Help: "How long the last step of each loop had been due before it was begun.",
+	}, []string{"loop"})
+	m.registry.MustRegister(m.workSteps, m.workSeconds, m.workLag)
+}
+
+func (m *Metrics) addWrites() {
+	m.writeGroupSize = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "bursar_db_write_group_size",
+		Help:    "Writes that shared one commit.",
+		Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
+	})
+	m.writeWaitSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "bursar_db_write_wait_seconds",
+		Help:    "Time from asking for a write to its durable commit.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
+	})
+	m.registry.MustRegister(m.writeGroupSize, m.writeWaitSeconds)
 }
 
 // Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for

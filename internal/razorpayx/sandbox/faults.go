@@ -39,8 +39,8 @@ type Fault struct {
 }
 
 const (
-	before = "before"
-	after  = "after"
+	beforeCall = "before"
+	afterCall  = "after"
 )
 
 // prepared is f with its defaults, or a refusal.
@@ -51,10 +51,10 @@ func (f Fault) prepared() (Fault, error) {
 	}
 	f.Times = max(f.Times, 1)
 	if f.When == "" {
-		f.When = before
+		f.When = beforeCall
 	}
 	if f.Truncate {
-		f.When = after
+		f.When = afterCall
 	}
 	if _, badPath := path.Match(f.Path, "/"); badPath != nil {
 		return f, invalid("path", "The path is not a pattern.")
@@ -68,7 +68,7 @@ func (f Fault) prepared() (Fault, error) {
 	switch {
 	case err != nil || f.delay < 0:
 		return f, invalid("delay", `The delay must be a duration such as "1.5s".`)
-	case f.When != before && f.When != after:
+	case f.When != beforeCall && f.When != afterCall:
 		return f, invalid("when", `When must be "before" or "after".`)
 	case f.Status != 0 && (f.Status < 200 || f.Status > 599):
 		return f, invalid("status", "The status must be between 200 and 599.")
@@ -131,7 +131,7 @@ func (s *Sandbox) misbehaving(next http.Handler) http.Handler {
 			return
 		}
 		held := &heldAnswer{header: http.Header{}, status: http.StatusOK}
-		if fault.When == after {
+		if fault.When == afterCall {
 			next.ServeHTTP(held, r)
 		}
 		pause(r.Context(), fault.delay)
@@ -142,7 +142,7 @@ func (s *Sandbox) misbehaving(next http.Handler) http.Handler {
 			held.release(w, held.body.Len()/2)
 		case fault.Status != 0:
 			fault.answer(w)
-		case fault.When == after:
+		case fault.When == afterCall:
 			held.release(w, held.body.Len())
 		default:
 			next.ServeHTTP(w, r)

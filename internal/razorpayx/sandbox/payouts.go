@@ -118,12 +118,8 @@ func (s *Sandbox) createPayout(r *http.Request) (razorpayx.Payout, error) {
 	if err := s.checkPayout(in); err != nil {
 		return razorpayx.Payout{}, err
 	}
-	draft, err := s.draftPayout(in)
-	if err != nil {
-		return razorpayx.Payout{}, err
-	}
 	hash := sha256.Sum256(body)
-	p, repeated, err := s.insertPayout(draft, key, hash[:], in.QueueIfLowBalance)
+	p, repeated, err := s.insertPayout(in, key, hash[:])
 	if err != nil {
 		return razorpayx.Payout{}, err
 	}
@@ -135,40 +131,22 @@ func (s *Sandbox) createPayout(r *http.Request) (razorpayx.Payout, error) {
 	return s.showPayout(p), nil
 }
 
-func (s *Sandbox) draftPayout(in razorpayx.PayoutRequest) (payout, error) {
-	account, err := findBeneficiary(s.records, in.FundAccountID)
-	if err != nil {
-		return payout{}, err
-	}
-	notes, err := notesText(in.Notes)
-	return payout{
-		fundAccount: account.seq, last4: account.last4, amount: in.Amount, mode: in.Mode, purpose: in.Purpose,
-		referenceID: in.ReferenceID, narration: in.Narration, notes: notes, createdAt: s.o.Now().UnixMicro(),
-	}, err
-}
-
 // insertPayout makes a payout, or finds the one that was made under the key and reports that it is a
 // repeat.
-func (s *Sandbox) insertPayout(draft payout, key string, hash []byte, mayQueue bool) (p payout, repeated bool, err error) {
-	err = s.update(func(t *tx) error {
-		var first []byte
-		seq := int64(0)
-		repeated, err = found(t.row(`SELECT seq, body_hash FROM payouts WHERE idempotency_key = $1`, key).Scan(&seq, &first))
-		switch {
-		case err != nil:
-			return err
-		case repeated && !bytes.Equal(first, hash):
-			return errOtherBody
-		case repeated:
-			p, err = payoutBySeq(t, seq)
+func (s *Sandbox) insertPayout(in razorpayx.PayoutRequest, key string, hash []byte) (p payout, repeated bool, err error) {
+	err = s.update(func(t *tx) (err error) {
+		if p, repeated, err = findRepeat(t, key, hash); err != nil || repeated {
 			return err
 		}
-		p = draft
-		p.seq = s.records.newSeq()
-		change := begun
-		if affordable, err := s.affords(t, p); err != nil {
+		if p, err = s.draft(t, in); err != nil {
 			return err
-		} else if !affordable && !mayQueue {
+		}
+		affordable, err := s.affords(t, p)
+		if err != nil {
+			return err
+		}
+		change := begun
+		if !affordable && !in.QueueIfLowBalance {
 			return errLowBalance
 		} else if !affordable {
 			change = waits
@@ -182,6 +160,37 @@ func (s *Sandbox) insertPayout(draft payout, key string, hash []byte, mayQueue b
 		})
 	})
 	return p, repeated, err
+}
+
+// findRepeat finds the payout that was made under the key, as it is now, and reports whether there is
+// one. It refuses another body than the first.
+func findRepeat(t *tx, key string, hash []byte) (payout, bool, error) {
+	var (
+		seq   int64
+		first []byte
+	)
+	repeated, err := found(t.row(`SELECT seq, body_hash FROM payouts WHERE idempotency_key = $1`, key).Scan(&seq, &first))
+	if err != nil || !repeated {
+		return payout{}, false, err
+	}
+	if !bytes.Equal(first, hash) {
+		return payout{}, false, errOtherBody
+	}
+	p, err := payoutBySeq(t, seq)
+	return p, true, err
+}
+
+// draft is a payout before anything has happened to it.
+func (s *Sandbox) draft(t *tx, in razorpayx.PayoutRequest) (payout, error) {
+	account, err := findBeneficiary(t, in.FundAccountID)
+	if err != nil {
+		return payout{}, err
+	}
+	notes, err := notesText(in.Notes)
+	return payout{
+		seq: s.records.newSeq(), fundAccount: account.seq, last4: account.last4, amount: in.Amount, mode: in.Mode,
+		purpose: in.Purpose, referenceID: in.ReferenceID, narration: in.Narration, notes: notes, createdAt: s.o.Now().UnixMicro(),
+	}, err
 }
 
 func payoutBySeq(q queryer, seq int64) (payout, error) {

@@ -8,7 +8,7 @@ import (
 
 const (
 	// settleBatch bounds how much happens in one transaction.
-	settleBatch = 500
+	settleBatch = 100
 	// breath is the least rest between looks at what is due, longestRest the most.
 	breath      = 5 * time.Millisecond
 	longestRest = time.Second

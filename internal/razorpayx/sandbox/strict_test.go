@@ -343,7 +343,11 @@ func TestInactiveFundAccountsAreNotPaid(t *testing.T) {
 		t.Errorf("answer %d, %s", got.Answer, got.ReasonCode)
 	}
 	w.control("PATCH", path, `{"active":true}`, nil)
-	w.submit(reference, body)
+	made := w.submit(reference, body)
+	w.control("PATCH", path, `{"active":false}`, nil)
+	if again := w.submit(reference, body); again.GatewayID != made.GatewayID {
+		t.Errorf("made %s, and the repeat gave %s", made.GatewayID, again.GatewayID)
+	}
 }
 
 func TestListsFilterAndTurnPages(t *testing.T) {
