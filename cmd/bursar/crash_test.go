@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -203,6 +204,7 @@ func (c *crash) openShop(t *testing.T) {
 
 // ask asks for payouts one after another until the kills are over. What is not answered is asked for again under the same key.
 func (c *crash) ask(t *testing.T, s *crashSeller, name string) {
+	t.Helper()
 	for i := range crashRequests {
 		amount := int64(500 + rand.IntN(400))
 		key, body := fmt.Sprintf("%s-%d", name, i), fmt.Sprintf(`{"amount":%d}`, amount)
@@ -386,9 +388,7 @@ func (c *crash) send(method, url, token, body string, header http.Header) (int, 
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, nil, err

@@ -69,10 +69,10 @@ func (demoCmd) Run(ctx context.Context, e *env) (err error) {
 
 // unlessStopped forgives what was cut short because the demo was stopped.
 func unlessStopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // throwAway takes the settings away from whatever they point at: a demo touches no real data and pays

@@ -33,8 +33,7 @@ func listen(ctx context.Context, l config.Listen, variable string) (net.Listener
 
 // cause drops what net says beside the reason: the address is told already.
 func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
 	return err

@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -118,12 +121,13 @@ func explain(err error) string {
 	if f == nil {
 		return err.Error()
 	}
-	text := f.Message
-	for field, problem := range f.Details {
-		text += fmt.Sprintf("\n  %s %s", field, problem)
+	var text strings.Builder
+	text.WriteString(f.Message)
+	for _, field := range slices.Sorted(maps.Keys(f.Details)) {
+		fmt.Fprintf(&text, "\n  %s %s", field, f.Details[field])
 	}
 	if cause := f.Unwrap(); cause != nil {
-		text += fmt.Sprintf(" (%v)", cause)
+		fmt.Fprintf(&text, " (%v)", cause)
 	}
-	return text
+	return text.String()
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -113,8 +114,8 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	}
 	metrics := telemetry.NewMetrics()
 	gateway := counted{client, metrics}
-	services, err := newServices(parts{cfg, book, gateway, time.Now, logger,
-		func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }})
+	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
+	services, err := newServices(parts{cfg, book, gateway, time.Now, logger, moved})
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +214,8 @@ func (c *cleanup) unless(err error) error {
 	if err == nil {
 		return nil
 	}
-	for i := len(*c) - 1; i >= 0; i-- {
-		err = errors.Join(err, (*c)[i]())
+	for _, undo := range slices.Backward(*c) {
+		err = errors.Join(err, undo())
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics,
 	}
 	loop := func(name string, every time.Duration, workers int, take take) stage {
 		l := work.Loop{
-			Name: name, Every: every, Workers: workers, Take: toTheEnd(take),
+			Name: name, Every: every, Workers: workers, Take: take,
 			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
 		}
 		return l.Run
@@ -49,6 +49,9 @@ func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics,
 	)
 }
 
+// take is how a loop finds what is due.
+type take = func(ctx context.Context, limit int) ([]work.Step, error)
+
 // countHeld tells operators how many payouts wait for a person.
 func countHeld(b *book, metrics *telemetry.Metrics) take {
 	return func(ctx context.Context, _ int) ([]work.Step, error) {
@@ -57,27 +60,5 @@ func countHeld(b *book, metrics *telemetry.Metrics) take {
 			metrics.SetHeldPayouts(n)
 		}
 		return nil, err
-	}
-}
-
-// take is how a loop finds what is due.
-type take = func(ctx context.Context, limit int) ([]work.Step, error)
-
-// stepTimeout bounds a step; the gateway's client gives up on each call well before.
-const stepTimeout = time.Minute
-
-// toTheEnd lets a step that has begun come to its end when the service stops: cutting off a transfer
-// that is being sent would leave its outcome unknown for no reason.
-func toTheEnd(t take) take {
-	return func(ctx context.Context, limit int) ([]work.Step, error) {
-		steps, err := t(ctx, limit)
-		for i, step := range steps {
-			steps[i] = func(ctx context.Context) error {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
-				defer cancel()
-				return step(ctx)
-			}
-		}
-		return steps, err
 	}
 }

@@ -29,8 +29,10 @@ func (a answer) wantBody(t *testing.T, want string) {
 
 func TestSignInStory(t *testing.T) {
 	h := openHouse(t)
-	registered := h.do(call{method: "POST", path: "/api/auth/register",
-		body: `{"name":"Asha <Rao> & Söhne","email":"Asha@Example.com","password":"correct horse battery","role":"seller","id":"usr_1","isVerified":true,"createdAt":1}`})
+	registered := h.do(call{
+		method: "POST", path: "/api/auth/register",
+		body: `{"name":"Asha <Rao> & Söhne","email":"Asha@Example.com","password":"correct horse battery","role":"seller","id":"usr_1","isVerified":true,"createdAt":1}`,
+	})
 	registered.want(t, 201).wantBody(t, `{"success":true,"message":"Welcome. Your account is ready.","data":{`+
 		`"user":{"id":"usr_X","name":"Asha <Rao> & Söhne","email":"Asha@Example.com","role":"seller","isVerified":false,"createdAt":"2026-11-20T09:30:00.123Z"},`+
 		`"token":"JWT","refreshToken":"REFRESH"}}`)

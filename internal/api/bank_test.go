@@ -15,8 +15,10 @@ func TestBankAccountStory(t *testing.T) {
 
 	const unverified = `"data":{"id":"bka_X","accountHolder":"Asha Rao","accountNumber":"****6789","ifsc":"HDFC0000053","bankName":"HDFC Bank","branch":null,` +
 		`"isVerified":false,"status":"unverified","reason":null,"createdAt":"2026-11-20T09:30:00.123Z","verifiedAt":null}}`
-	put := call{method: "PUT", path: "/api/bank-account", token: seller.token,
-		body: `{"accountHolder":"Asha Rao","accountNumber":"0501 0012-3456789","ifsc":"hdfc0000053","isVerified":true,"status":"verified"}`}
+	put := call{
+		method: "PUT", path: "/api/bank-account", token: seller.token,
+		body: `{"accountHolder":"Asha Rao","accountNumber":"0501 0012-3456789","ifsc":"hdfc0000053","isVerified":true,"status":"verified"}`,
+	}
 	registered := h.do(put).want(t, 200)
 	registered.wantBody(t, `{"success":true,"message":"The bank account is registered. It can be paid to as soon as it is verified.",`+unverified)
 	h.do(get).want(t, 200).wantBody(t, `{"success":true,`+unverified)

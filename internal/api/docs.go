@@ -201,7 +201,7 @@ func (o object) resolve(part object) object {
 		return part
 	}
 	found := o
-	for _, name := range strings.Split(reference, "/") {
+	for name := range strings.SplitSeq(reference, "/") {
 		found = found.object(name)
 	}
 	return found

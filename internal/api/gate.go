@@ -123,7 +123,7 @@ func (a *api) https() bool { return a.o.BaseURL.Scheme == "https" }
 
 // cookie is the sign-in cookie; a negative age in seconds takes it away.
 func (a *api) cookie(token string, maxAge int) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // plain http is for localhost, where browsers would drop a Secure cookie
 		Name: a.cookieName(), Value: token, Path: "/", MaxAge: maxAge,
 		Secure: a.https(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	}

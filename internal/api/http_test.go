@@ -112,9 +112,14 @@ func TestHeadAndTrailingSlash(t *testing.T) {
 func TestHeadersOfEveryAnswer(t *testing.T) {
 	h := openHouse(t)
 	for _, c := range []call{
-		{method: "GET", path: "/api/auth/me"}, {method: "GET", path: "/api/nothing"}, {method: "PUT", path: "/api/auth/me"},
-		{method: "POST", path: "/api/auth/register", body: `]`}, {method: "GET", path: "/healthz"}, {method: "GET", path: "/docs"},
-		{method: "GET", path: "/"}, {method: "GET", path: "/.well-known/jwks.json"},
+		{method: "GET", path: "/api/auth/me"},
+		{method: "GET", path: "/api/nothing"},
+		{method: "PUT", path: "/api/auth/me"},
+		{method: "POST", path: "/api/auth/register", body: `]`},
+		{method: "GET", path: "/healthz"},
+		{method: "GET", path: "/docs"},
+		{method: "GET", path: "/"},
+		{method: "GET", path: "/.well-known/jwks.json"},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			a := h.do(c)
@@ -154,7 +159,7 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%q became %q", strange, got)
 		}
 	}
-	if ask("") == ask("") {
+	if first, second := ask(""), ask(""); first == second {
 		t.Error("the same id twice")
 	}
 	if !strings.Contains(h.log.String(), `"request_id":"0a1b-2c3d_4e.5f"`) {

@@ -34,22 +34,31 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	out := &response{ResponseWriter: w}
 	defer func() {
-		broken := recover()
-		if broken != nil && broken != http.ErrAbortHandler {
-			a.o.Logger.ErrorContext(ctx, "panic", "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
-			if out.status == 0 {
-				clear(out.Header())
-				setHeaders(out.Header(), r.URL.Path, requestID)
-				a.write(out, r, http.StatusInternalServerError, failure{Error: errInternal.Message, Code: errInternal.Code})
-				broken = nil
-			}
-		}
+		cutShort := a.recovered(out, r, requestID, recover())
 		a.ended(r, out, start)
-		if broken != nil { // the answer was cut short, and the client must see that
+		if cutShort { // the client must see that it has half an answer
 			panic(http.ErrAbortHandler)
 		}
 	}()
 	a.dispatch(out, r)
+}
+
+// recovered answers for a handler that panicked, if it did, and reports whether it is too late to.
+func (a *api) recovered(out *response, r *http.Request, requestID string, broken any) (cutShort bool) {
+	if broken == nil {
+		return false
+	}
+	if err, ok := broken.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		return true
+	}
+	a.o.Logger.ErrorContext(r.Context(), "panic", "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
+	if out.status != 0 {
+		return true
+	}
+	clear(out.Header())
+	setHeaders(out.Header(), r.URL.Path, requestID)
+	a.write(out, r, http.StatusInternalServerError, failure{Error: errInternal.Message, Code: errInternal.Code})
+	return false
 }
 
 // dispatch finds the route. A path that the mux would redirect to a cleaner one is nothing of ours,

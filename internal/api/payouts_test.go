@@ -173,8 +173,10 @@ func TestRequestChecksInOrder(t *testing.T) {
 	seller := h.signUp("Asha", auth.Seller)
 	h.request(seller, `{"amount":1}`).wantFailure(t, 422, "validation_failed", "amount")
 	h.request(seller, `{"amount":600}`).wantFailure(t, 400, "bank_account_not_verified")
-	account := h.do(call{method: "PUT", path: "/api/bank-account", token: seller.token,
-		body: `{"accountHolder":"Asha Rao","accountNumber":"50100123456789","ifsc":"HDFC0000053"}`}).want(t, 200)
+	account := h.do(call{
+		method: "PUT", path: "/api/bank-account", token: seller.token,
+		body: `{"accountHolder":"Asha Rao","accountNumber":"50100123456789","ifsc":"HDFC0000053"}`,
+	}).want(t, 200)
 	h.request(seller, `{"amount":600}`).wantFailure(t, 400, "bank_account_not_verified")
 	_, err := h.bank.Resolve(t.Context(), bank.ID(account.text(t, "data.id")), true, "")
 	must(t, err)

@@ -69,7 +69,7 @@ type Tx interface {
 	// KnownDevice reports whether the user signed in from there before; AddKnownDevice records it.
 	KnownDevice(ctx context.Context, userID, device string) (bool, error)
 	AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error
-	// Sweep deletes sessions that expired before sessionsBefore, throttle buckets that are empty by
+	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
 	// now, and devices not seen since devicesBefore: up to limit rows of each. It returns how many.
 	Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error)
 }

@@ -77,12 +77,12 @@ func (s *Service) Logout(ctx context.Context, p Principal) error {
 
 // How long what no longer matters is kept, and how much one sweep deletes of each.
 const (
-	deadSessionsKept = 7 * 24 * time.Hour
+	deadSessionsKept = 7 * 24 * time.Hour // after their cap
 	devicesKept      = 180 * 24 * time.Hour
 	sweepBatch       = 500
 )
 
-// Sweep deletes sessions long expired, empty throttle buckets and devices long unseen, a batch at
+// Sweep deletes sessions long past their cap, empty throttle buckets and devices long unseen, a batch at
 // most, and returns how many rows that was.
 func (s *Service) Sweep(ctx context.Context) (int64, error) {
 	var deleted int64

@@ -144,14 +144,14 @@ func TestServiceKeys(t *testing.T) {
 func TestSweepLeavesWhatMatters(t *testing.T) {
 	w := newWorld(t)
 	idle := w.register()
-	w.clock.advance(29 * 24 * time.Hour)
+	w.clock.advance(80 * 24 * time.Hour)
 	live, err := w.login(email, password, home)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.login(email, "wrong-password", auth.Device{Address: "198.51.100.9"})
 	wantErr(t, err, auth.ErrCredentials)
-	w.clock.advance(8*24*time.Hour + time.Second) // the first session expired seven days ago
+	w.clock.advance(17*24*time.Hour + time.Second) // the first session's ninety days ended seven days ago
 	if n, err := w.Sweep(t.Context()); err != nil || n != 4 {
 		t.Errorf("swept %d rows (%v), want one session and three empty buckets", n, err)
 	}

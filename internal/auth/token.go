@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -44,6 +45,7 @@ type tokens struct {
 	issuer   string
 	audience string
 	verified *tokenCache
+	kept     atomic.Pointer[keptSigner]
 }
 
 func newTokens(keys Keys, issuer string) *tokens {
@@ -62,10 +64,7 @@ func (t *tokens) sign(p Principal, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	kid, key := t.keys.SigningKey()
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: kid}},
-		(&jose.SignerOptions{}).WithType(tokenType))
+	kid, signer, err := t.signer()
 	if err != nil {
 		return "", fmt.Errorf("sign an access token: %w", err)
 	}
@@ -78,6 +77,27 @@ func (t *tokens) sign(p Principal, now time.Time) (string, error) {
 		t.verified.put(sha256.Sum256([]byte(token)), c.verified(kid))
 	}
 	return token, err
+}
+
+// signer makes tokens with the key of the moment; it is kept until the key changes.
+func (t *tokens) signer() (string, jose.Signer, error) {
+	kid, key := t.keys.SigningKey()
+	if kept := t.kept.Load(); kept != nil && kept.kid == kid {
+		return kid, kept.signer, nil
+	}
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: kid}},
+		(&jose.SignerOptions{}).WithType(tokenType))
+	if err != nil {
+		return "", nil, err
+	}
+	t.kept.Store(&keptSigner{kid, signer})
+	return kid, signer, nil
+}
+
+type keptSigner struct {
+	kid    string
+	signer jose.Signer
 }
 
 // check returns what a token says if it is ours and its time is now. It says nothing about the

@@ -12,9 +12,9 @@ import (
 	"bursar/internal/fault"
 )
 
-// lease is how long a step may take before another worker may take it up. It is longer than the
-// gateway client's own deadline for all the calls that one step makes.
-const lease = 2 * time.Minute
+// lease is how long a step may take before another worker may take it up. It is longer than
+// work.StepTimeout, after which a step has given up.
+const lease = 40 * time.Second
 
 // How long a verification is pursued by itself before a person has to look.
 const (

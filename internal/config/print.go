@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/alecthomas/kong"
 )
@@ -10,7 +11,7 @@ import (
 // Print writes all settings as a file of settings: those that are not set, and secrets, as comments.
 func Print(w io.Writer, app *kong.Application) error {
 	for _, flag := range app.Flags {
-		value, isText := flag.Target.Interface().(string)
+		value, isText := reflect.TypeAssert[string](flag.Target)
 		if !isText || flag.Name == "config" {
 			continue
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// lease is how long a step may take before another worker may take it up. It is longer than the
-// gateway client's own deadline for all the calls that one step makes.
-const lease = 2 * time.Minute
+// lease is how long a step may take before another worker may take it up, and so how long a crash
+// holds a payout up. It is longer than work.StepTimeout, after which a step has given up.
+const lease = 40 * time.Second
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
 // run out, and the step is taken again.
@@ -137,10 +137,11 @@ func (s *Service) wait(ctx context.Context, id ID, atLeast time.Duration) error 
 }
 
 // unknownWaits are the waits between attempts to learn what became of an order, the last one
-// repeated. The first try only looks it up; RazorpayX advises to repeat after 1, 2 and 5 minutes
-// (docs, payout idempotency).
+// repeated. The first attempt only looks it up. The second may send it again, soon, because most
+// answers are lost on the way and not at the gateway; RazorpayX advises to go on after 1, 2 and 5
+// minutes (docs, payout idempotency).
 var unknownWaits = []time.Duration{
-	2 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour,
+	2 * time.Second, 15 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
 // keyLifetime is how long the gateway honours an idempotency key, seven days, less a day to be safe.

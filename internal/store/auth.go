@@ -100,16 +100,15 @@ func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 // AdvanceSession counts a refresh of a live session whose counter is still counter: of any number at
 // once, this statement lets one through.
 func (tx *Tx) AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time) (auth.Principal, bool, error) {
-	advanced, err := tx.execOne(ctx, `UPDATE sessions SET counter = counter + 1, refreshed_at = $3,
+	p := auth.Principal{Session: session}
+	advanced, err := tx.one(ctx, `UPDATE sessions SET counter = counter + 1, refreshed_at = $3,
 		expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
 		WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
-		AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)`,
-		session, counter, micros(now), micros(expiresAt))
-	if err != nil || !advanced {
-		return auth.Principal{}, false, err
-	}
-	_, p, _, err := tx.Session(ctx, session)
-	return p, true, err
+		AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)
+		RETURNING user_id, (SELECT email FROM users u WHERE u.id = sessions.user_id),
+			(SELECT role FROM users u WHERE u.id = sessions.user_id)`,
+		[]any{session, counter, micros(now), micros(expiresAt)}, &p.UserID, &p.Email, &p.Role)
+	return p, advanced, err
 }
 
 // Session finds a session with its user, if it is there.
@@ -188,7 +187,7 @@ func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now tim
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
 func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
 	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
-		(SELECT id FROM sessions WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`, micros(sessionsBefore), limit)
+		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2)`, micros(sessionsBefore), limit)
 	if err != nil {
 		return 0, err
 	}

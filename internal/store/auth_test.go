@@ -284,6 +284,7 @@ func TestTheThrottleCountsLikeItsModel(t *testing.T) {
 func TestSweepIsBoundedAndLeavesWhatMatters(t *testing.T) {
 	_, s := openAuth(t)
 	const dead = 7
+	cutoff := newSession("", "").CapAt.Add(time.Microsecond)
 	inTx(t, s, func(tx auth.Tx) error {
 		if err := tx.InsertUser(t.Context(), newUser("usr_1")); err != nil {
 			return err
@@ -300,7 +301,7 @@ func TestSweepIsBoundedAndLeavesWhatMatters(t *testing.T) {
 			}
 		}
 		later := newSession("ses_live", "usr_1")
-		later.ExpiresAt = signInTime.Add(2 * time.Hour)
+		later.CapAt = cutoff
 		if err := tx.InsertSession(t.Context(), later); err != nil {
 			return err
 		}
@@ -309,7 +310,6 @@ func TestSweepIsBoundedAndLeavesWhatMatters(t *testing.T) {
 		}
 		return tx.AddKnownDevice(t.Context(), "usr_1", "device0", signInTime.Add(time.Hour)) // seen again
 	})
-	cutoff := signInTime.Add(time.Hour + time.Microsecond)
 	for i, want := range []int64{15, 5, 0} { // 7 sessions, 7 buckets and 6 devices, five of each at a time
 		inTx(t, s, func(tx auth.Tx) error {
 			n, err := tx.Sweep(t.Context(), signInTime.Add(time.Hour), cutoff, signInTime.Add(time.Minute), 5)

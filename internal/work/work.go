@@ -35,6 +35,10 @@ type Loop struct {
 // Step does what is next for one thing that is due.
 type Step func(ctx context.Context) error
 
+// StepTimeout bounds a step. Leases are longer, so that a step that hangs has given up before anybody
+// else takes it up.
+const StepTimeout = 30 * time.Second
+
 // Run works until ctx ends, waits for the steps under way, and returns nil. Errors of steps are
 // logged; the row stays due and is taken again.
 func (l *Loop) Run(ctx context.Context) error {
@@ -80,9 +84,13 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 	}
 }
 
+// do lets a step that has begun come to its end when the loop stops: cutting off a transfer that is
+// being sent would leave its outcome unknown for no reason.
 func (l *Loop) do(ctx context.Context, step Step) {
 	start := l.Now()
-	err := safely(ctx, step)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), StepTimeout)
+	defer cancel()
+	err := safely(bounded, step)
 	l.Done(l.Name, l.Now().Sub(start), err)
 	if err != nil && ctx.Err() == nil {
 		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err))

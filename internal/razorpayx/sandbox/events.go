@@ -153,7 +153,7 @@ func (s *Sandbox) feed(ctx context.Context, due chan<- event) {
 		events, err := s.leaseEvents()
 		if err != nil {
 			s.o.Logger.ErrorContext(ctx, "the sandbox can't take up webhooks", slog.Any("error", err))
-			pause(ctx, longestRest)
+			pause(ctx, time.Second)
 		}
 		for _, e := range events {
 			select {

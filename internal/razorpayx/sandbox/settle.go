@@ -9,9 +9,10 @@ import (
 const (
 	// settleBatch bounds how much happens in one transaction.
 	settleBatch = 100
-	// breath is the least rest between looks at what is due, longestRest the most.
+	// breath is the least rest between looks at what is due, longestRest the most: a clock that is set
+	// by hand is noticed within it.
 	breath      = 5 * time.Millisecond
-	longestRest = time.Second
+	longestRest = 250 * time.Millisecond
 )
 
 // settleAll takes what is due a step further, until ctx ends.
@@ -26,7 +27,7 @@ func (s *Sandbox) settleAll(ctx context.Context) error {
 		}
 		if err := s.settleDue(); err != nil {
 			s.o.Logger.ErrorContext(ctx, "the sandbox can't settle what is due", slog.Any("error", err))
-			pause(ctx, longestRest)
+			pause(ctx, time.Second)
 		}
 		pause(ctx, breath)
 	}
@@ -108,8 +109,7 @@ func rowsOf[Row any](q queryer, scan func(scanner) (Row, error), query string, a
 	return rows, err
 }
 
-// untilDue is how long it is to the earliest instant that the query finds, within limits: a clock that
-// is set by hand is noticed too.
+// untilDue is how long it is to the earliest instant that the query finds, within limits.
 func (s *Sandbox) untilDue(query string) time.Duration {
 	var due *int64
 	if err := s.records.row(query).Scan(&due); err != nil || due == nil {

@@ -112,86 +112,106 @@ func TestErrorsAreTheVendors(t *testing.T) {
 	}
 }
 
-// The samples that the client reads are what the sandbox writes, but for ids, instants and UTRs.
-func TestAnswersAreTheVendors(t *testing.T) {
-	const reference, bankAccount = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc", "bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"
-	w := open(t, nil)
-	get := func(path string) (raw json.RawMessage) {
-		w.control("GET", path, "", &raw)
-		return raw
-	}
-	post := func(path, body string, header http.Header) (raw json.RawMessage) {
-		if status := w.call("POST", path, body, header, &raw); status != 200 {
-			t.Fatalf("%s: %d %s", path, status, raw)
-		}
-		return raw
-	}
-	contactBody := `{"name":"Asha Rao","type":"vendor","reference_id":"` + bankAccount + `"}`
-	contact := post("/v1/contacts", contactBody, nil)
-	compare(t, "contact", contact)
-	account := func(number string) json.RawMessage {
-		return post("/v1/fund_accounts", `{"contact_id":"`+idOf(t, contact)+`","account_type":"bank_account","bank_account":{"name":"Asha Rao","ifsc":"HDFC0000053","account_number":"`+number+`"}}`, nil)
-	}
-	good, bad, fails := account("50100012345678"), account("50100012340001"), account("50100012340002")
-	compare(t, "fund_account", good)
+const sampleContact = `{"name":"Asha Rao","type":"vendor","reference_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"}`
 
+func (w *world) get(path string) (raw json.RawMessage) {
+	w.t.Helper()
+	w.control("GET", path, "", &raw)
+	return raw
+}
+
+func (w *world) post(path, body string, header http.Header) (raw json.RawMessage) {
+	w.t.Helper()
+	if status := w.call("POST", path, body, header, &raw); status != http.StatusOK {
+		w.t.Fatalf("%s: %d %s", path, status, raw)
+	}
+	return raw
+}
+
+// sampleAccount makes the fund account of the samples, with the number.
+func (w *world) sampleAccount(number string) json.RawMessage {
+	w.t.Helper()
+	contact := w.post("/v1/contacts", sampleContact, nil)
+	compare(w.t, "contact", contact)
+	return w.post("/v1/fund_accounts", `{"contact_id":"`+idOf(w.t, contact)+`","account_type":"bank_account","bank_account":`+
+		`{"name":"Asha Rao","ifsc":"HDFC0000053","account_number":"`+number+`"}}`, nil)
+}
+
+// event waits for the webhook with the name that is about an id.
+func (w *world) event(name, about string) (found json.RawMessage) {
+	w.t.Helper()
+	w.eventually(name, func() bool {
+		w.received.mu.Lock()
+		defer w.received.mu.Unlock()
+		for i, hint := range w.received.hints {
+			if hint.Event == name && hint.GatewayPayoutID+hint.ValidationID == about {
+				found = w.received.bodies[i]
+			}
+		}
+		return found != nil
+	})
+	return found
+}
+
+// The samples that the client reads are what the sandbox writes, but for ids, instants and UTRs.
+func TestValidationsAreTheVendors(t *testing.T) {
+	w := open(t, nil)
+	good, bad := w.sampleAccount("50100012345678"), w.sampleAccount("50100012340001")
+	compare(t, "fund_account", good)
 	validate := func(account json.RawMessage) json.RawMessage {
-		return post("/v1/fund_accounts/validations", `{"account_number":"`+ownAccount+`","fund_account":{"id":"`+idOf(t, account)+
-			`"},"amount":100,"currency":"INR","notes":{"bank_account_id":"`+bankAccount+`"}}`, nil)
+		return w.post("/v1/fund_accounts/validations", `{"account_number":"`+ownAccount+`","fund_account":{"id":"`+idOf(t, account)+
+			`"},"amount":100,"currency":"INR","notes":{"bank_account_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"}}`, nil)
 	}
 	completed := func(v json.RawMessage) json.RawMessage {
 		path := "/v1/fund_accounts/validations/" + idOf(t, v)
-		w.eventually("a validation", func() bool { return strings.Contains(string(get(path)), `"completed"`) })
-		return get(path)
+		w.eventually("a validation", func() bool { return strings.Contains(string(w.get(path)), `"completed"`) })
+		return w.get(path)
 	}
 	begun := validate(good)
 	compare(t, "validation_created", begun)
 	compare(t, "validation_active", completed(begun))
 	compare(t, "validation_invalid", completed(validate(bad)))
-	compare(t, "validation_composite", completed(post("/v1/fund_accounts/validations", `{"source_account_number":"`+ownAccount+
-		`","validation_type":"pennydrop","reference_id":"`+bankAccount+`","fund_account":{"account_type":"bank_account","bank_account":{"name":"Asha Rao","ifsc":"HDFC0000053","account_number":"50100012345678"},"contact":`+contactBody+`}}`, nil)))
+	compare(t, "validation_composite", completed(w.post("/v1/fund_accounts/validations", `{"source_account_number":"`+ownAccount+
+		`","validation_type":"pennydrop","reference_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc","fund_account":{"account_type":"bank_account",`+
+		`"bank_account":{"name":"Asha Rao","ifsc":"HDFC0000053","account_number":"50100012345678"},"contact":`+sampleContact+`}}`, nil)))
+	compare(t, "event_validation_completed", w.event("fund_account.validation.completed", idOf(t, begun)))
 
-	order := func(beneficiary json.RawMessage) (key, body string) {
-		body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: idOf(t, beneficiary), Amount: 1000000, Currency: "INR", Mode: payout.IMPS})
+	var list razorpayx.Collection[razorpayx.Validation]
+	w.control("GET", "/v1/fund_accounts/validations?account_number="+ownAccount+"&fund_account_id="+idOf(t, good), "", &list)
+	if list.Count != 2 || list.Items[1].ID != idOf(t, begun) {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestPayoutsAreTheVendors(t *testing.T) {
+	const reference = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"
+	w := open(t, nil)
+	pay := func(account json.RawMessage, key string) json.RawMessage {
+		body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: idOf(t, account), Amount: 1000000, Currency: "INR", Mode: payout.IMPS})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return reference + idOf(t, beneficiary)[9:], body
+		return w.post("/v1/payouts", body, keyed(key))
 	}
-	key, body := order(good)
-	paid := post("/v1/payouts", body, keyed(key[:36]))
+	paid := pay(w.sampleAccount("50100012345678"), "first")
 	compare(t, "payout_processing", paid)
 	w.reaches(idOf(t, paid), payout.Paid)
-	compare(t, "payout_processed", get("/v1/payouts/"+idOf(t, paid)))
-	compare(t, "payouts", get("/v1/payouts?account_number="+ownAccount+"&reference_id="+reference))
-	compare(t, "payouts_none", get("/v1/payouts?account_number="+ownAccount+"&reference_id=none"))
-	compare(t, "transactions", get("/v1/transactions?account_number="+ownAccount))
-	compare(t, "banking_balances", get("/v1/banking_balances"))
-	key, body = order(fails)
-	failed := post("/v1/payouts", body, keyed("x"+key[:35]))
-	w.reaches(idOf(t, failed), payout.Reversed)
-	compare(t, "payout_reversed", get("/v1/payouts/"+idOf(t, failed)))
-	w.control("PUT", "/control/balance", `{"amount":0}`, nil)
-	compare(t, "payout_queued", post("/v1/payouts", body, keyed("y"+key[:35])))
+	compare(t, "payout_processed", w.get("/v1/payouts/"+idOf(t, paid)))
+	compare(t, "event_payout_processed", w.event("payout.processed", idOf(t, paid)))
+	compare(t, "payouts", w.get("/v1/payouts?account_number="+ownAccount+"&reference_id="+reference))
+	compare(t, "payouts_none", w.get("/v1/payouts?account_number="+ownAccount+"&reference_id=none"))
+	compare(t, "transactions", w.get("/v1/transactions?account_number="+ownAccount))
+	compare(t, "banking_balances", w.get("/v1/banking_balances"))
 
-	event := func(name, about string) (found json.RawMessage) {
-		w.eventually(name, func() bool {
-			w.received.mu.Lock()
-			defer w.received.mu.Unlock()
-			for i, hint := range w.received.hints {
-				if hint.Event == name && hint.GatewayPayoutID+hint.ValidationID == about {
-					found = w.received.bodies[i]
-				}
-			}
-			return found != nil
-		})
-		return found
-	}
-	compare(t, "event_payout_processed", event("payout.processed", idOf(t, paid)))
-	compare(t, "event_validation_completed", event("fund_account.validation.completed", idOf(t, begun)))
+	failing := w.sampleAccount("50100012340002")
+	failed := pay(failing, "second")
+	w.reaches(idOf(t, failed), payout.Reversed)
+	compare(t, "payout_reversed", w.get("/v1/payouts/"+idOf(t, failed)))
+	w.control("PUT", "/control/balance", `{"amount":0}`, nil)
+	compare(t, "payout_queued", pay(failing, "third"))
 }
 
-func idOf(t *testing.T, raw json.RawMessage) string {
+func idOf(t testing.TB, raw json.RawMessage) string {
 	t.Helper()
 	var it struct{ ID string }
 	if err := json.Unmarshal(raw, &it); err != nil || it.ID == "" {
@@ -201,7 +221,7 @@ func idOf(t *testing.T, raw json.RawMessage) string {
 }
 
 // compare holds JSON to a sample, apart from what differs each time.
-func compare(t *testing.T, name string, got json.RawMessage) {
+func compare(t testing.TB, name string, got json.RawMessage) {
 	t.Helper()
 	want, err := os.ReadFile(filepath.Join("..", "testdata", name+".json"))
 	if err != nil {
@@ -218,7 +238,7 @@ var (
 	utrs     = regexp.MustCompile(`"(utr|bank_reference)": ?"[A-Z0-9]{12,22}"`)
 )
 
-func timeless(t *testing.T, body []byte) any {
+func timeless(t testing.TB, body []byte) any {
 	t.Helper()
 	body = ids.ReplaceAll(body, []byte(`"${1}_"`))
 	body = instants.ReplaceAll(body, []byte(`"$1":0`))
