@@ -463,7 +463,7 @@ func (h *hall) hold(ctx context.Context, seller string, amount money.Amount) err
 		Transfers: 1,
 	}
 	return h.book.db.Update(ctx, func(tx *store.Tx) error {
-		_, last, err := tx.MoveBalance(ctx, seller, change, false)
+		last, err := tx.MoveBalance(ctx, seller, change, false)
 		if err != nil {
 			return err
 		}

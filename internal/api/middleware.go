@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -15,8 +16,8 @@ import (
 	"bursar/internal/telemetry"
 )
 
-// requestTimeout bounds the work for one request; none of ours waits for anything but the database
-// and a queue of password hashes.
+// requestTimeout bounds the work for one request that may wait: for its turn to write, for a password
+// hash, or for the gateway.
 const requestTimeout = 15 * time.Second
 
 // ServeHTTP does for every request what they have in common: an id, headers, a deadline, recovery, a
@@ -28,8 +29,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	requestID := requestID(r.Header)
 	setHeaders(w.Header(), r.URL.Path, requestID)
 	ctx := telemetry.WithRequest(r.Context(), &telemetry.Request{ID: requestID})
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+	if r.Method != http.MethodGet { // reads wait for nothing, and are most of all requests
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
 	r = withoutTrailingSlash(r.WithContext(ctx))
 
 	out := &response{ResponseWriter: w}
@@ -135,14 +139,18 @@ func requestID(h http.Header) string {
 	return given
 }
 
-// setHeaders sets what every answer carries. An answer of ours is data: nothing in it may run, be
+// commonHeaders is what every answer carries. An answer of ours is data: nothing in it may run, be
 // framed or be guessed to be something else. Pages loosen this for themselves.
+var commonHeaders = http.Header{
+	"X-Content-Type-Options":  {"nosniff"},
+	"Referrer-Policy":         {"no-referrer"},
+	"X-Frame-Options":         {"DENY"},
+	"Content-Security-Policy": {"default-src 'none'; frame-ancestors 'none'"},
+}
+
 func setHeaders(h http.Header, path, requestID string) {
+	maps.Copy(h, commonHeaders)
 	h.Set("X-Request-Id", requestID)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	if strings.HasPrefix(path, "/api") {
 		h.Set("Cache-Control", "no-store")
 	}

@@ -49,7 +49,7 @@ func (a *api) balance(ctx context.Context, who caller, _ none) (reply[balanceJSO
 		TotalWithdrawn:   a.amount(s.Withdrawn),
 		Currency:         a.o.Currency.Code(),
 		MinimumPayout:    a.amount(a.o.Payouts.Minimum()),
-		Earnings:         earningsJSON{a.amount(s.ThisMonth), a.amount(s.LastMonth), s.Counts.Sales},
+		Earnings:         earningsJSON{a.amount(s.ThisMonth), a.amount(s.LastMonth), s.Sales},
 		BankAccount:      balanceAccountJSON{s.Account.Status == bank.StatusVerified, s.Account.Masked(), s.Account.IFSC},
 	}}, nil
 }

@@ -102,9 +102,9 @@ var ErrInsufficient = fault.New(fault.Refused, "insufficient_balance", "The avai
 // Tx is what posting asks of a store transaction.
 type Tx interface {
 	// MoveBalance adds change to the seller's row if no account falls below its floor: zero, or for
-	// available nothing at all when mayOverdraw. It returns the row's new totals and how many transfers
-	// the seller's book now has, or [ErrInsufficient].
-	MoveBalance(ctx context.Context, seller string, change Change, mayOverdraw bool) (Balance, int64, error)
+	// available nothing at all when mayOverdraw. It returns how many transfers the seller's book now
+	// has, or [ErrInsufficient].
+	MoveBalance(ctx context.Context, seller string, change Change, mayOverdraw bool) (int64, error)
 	// InsertTransfers adds to the seller's book; the first is number first, the others follow.
 	InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []Transfer) error
 }
@@ -115,22 +115,18 @@ type Change struct {
 	Transfers int64
 }
 
-// Post applies p and returns the seller's new totals. It fails with [ErrInsufficient] when the
-// posting would take an account below its floor, and with a plain error when p is malformed, which is a bug.
-func Post(ctx context.Context, tx Tx, p Posting) (Balance, error) {
+// Post applies p. It fails with [ErrInsufficient] when the posting would take an account below its
+// floor, and with a plain error when p is malformed, which is a bug.
+func Post(ctx context.Context, tx Tx, p Posting) error {
 	change, err := p.change()
 	if err != nil {
-		return Balance{}, fmt.Errorf("ledger: malformed posting for %s: %w", p.Seller, err)
+		return fmt.Errorf("ledger: malformed posting for %s: %w", p.Seller, err)
 	}
-	balance, last, err := tx.MoveBalance(ctx, p.Seller, change, p.MayOverdraw)
+	last, err := tx.MoveBalance(ctx, p.Seller, change, p.MayOverdraw)
 	if err != nil {
-		return Balance{}, err
+		return err
 	}
-	first := last - int64(len(p.Transfers)) + 1
-	if err := tx.InsertTransfers(ctx, p.Seller, p.At, first, p.Transfers); err != nil {
-		return Balance{}, err
-	}
-	return balance, nil
+	return tx.InsertTransfers(ctx, p.Seller, p.At, last-change.Transfers+1, p.Transfers)
 }
 
 // change sums what the transfers do to the seller's row, and refuses what no recipe makes.

@@ -71,15 +71,22 @@ func (c Currency) Format(a Amount) string {
 
 // FormatFixed writes a in major units with all of the currency's decimals: 60050 paise is "600.50".
 func (c Currency) FormatFixed(a Amount) string {
-	sign, magnitude := "", uint64(a)
+	var b [32]byte
+	text := b[:0]
+	magnitude := uint64(a)
 	if a < 0 {
-		sign, magnitude = "-", -uint64(a)
-	}
-	if c.exponent == 0 {
-		return sign + strconv.FormatUint(magnitude, 10)
+		text, magnitude = append(text, '-'), -magnitude
 	}
 	unit := uint64(c.unit())
-	return fmt.Sprintf("%s%d.%0*d", sign, magnitude/unit, c.exponent, magnitude%unit)
+	text = strconv.AppendUint(text, magnitude/unit, 10)
+	if c.exponent == 0 {
+		return string(text)
+	}
+	text = append(text, '.')
+	for digit := unit / 10; digit > 0; digit /= 10 {
+		text = append(text, byte('0'+magnitude/digit%10))
+	}
+	return string(text)
 }
 
 // Parse reads a JSON number of major units (RFC 8259 §6: "600", "600.50", "6e2") exactly.

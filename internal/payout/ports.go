@@ -25,12 +25,17 @@ type Store interface {
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
-// Summary is a seller's totals with what the overview shows beside them.
+// Summary is what a seller's overview shows.
 type Summary struct {
-	ledger.Balance
+	Pending   money.Amount
+	Available money.Amount
+	InTransit money.Amount
+	Earned    money.Amount
+	Withdrawn money.Amount
+	Sales     int64
 	ThisMonth money.Amount
 	LastMonth money.Amount
-	// Account is the seller's current bank account; its zero value means none.
+	// Account is the IFSC, last digits and status of the current bank account; its zero value means none.
 	Account bank.Account
 }
 

@@ -72,7 +72,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
 	p.BankAccountID = account.ID
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
 
-	_, err = ledger.Post(ctx, tx, ledger.Posting{
+	err = ledger.Post(ctx, tx, ledger.Posting{
 		Seller: p.Seller, At: p.RequestedAt,
 		Transfers: ledger.HoldPayout(string(p.ID), p.Amount),
 		Counts:    ledger.Counts{Processing: +1},

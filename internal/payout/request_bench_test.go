@@ -44,7 +44,7 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		return db.Update(ctx, func(tx *store.Tx) error {
 			change := ledger.Change{Balance: ledger.Balance{Available: -50000, InTransit: 50000, Counts: ledger.Counts{Processing: 1}}, Transfers: 1}
-			_, last, err := tx.MoveBalance(ctx, seller, change, false)
+			last, err := tx.MoveBalance(ctx, seller, change, false)
 			if err != nil {
 				return err
 			}

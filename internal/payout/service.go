@@ -125,7 +125,7 @@ func move(ctx context.Context, tx Tx, from State, p Payout, now time.Time) error
 	if len(transfers) == 0 {
 		return nil
 	}
-	_, err = ledger.Post(ctx, tx, ledger.Posting{Seller: p.Seller, At: now, Transfers: transfers, Counts: counts})
+	err = ledger.Post(ctx, tx, ledger.Posting{Seller: p.Seller, At: now, Transfers: transfers, Counts: counts})
 	if err != nil {
 		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
 	}

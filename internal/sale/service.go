@@ -104,12 +104,11 @@ func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, e
 		}
 		return first, false, err
 	}
-	_, err = ledger.Post(ctx, tx, ledger.Posting{
+	if err := ledger.Post(ctx, tx, ledger.Posting{
 		Seller: sale.Seller, At: now,
 		Transfers: ledger.Sale(sale.ID, sale.Amount),
 		Counts:    ledger.Counts{Sales: 1},
-	})
-	if err != nil {
+	}); err != nil {
 		return Sale{}, false, err
 	}
 	return sale, true, tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
@@ -179,12 +178,11 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
 	if err := tx.InsertRefund(ctx, r); err != nil {
 		return err
 	}
-	_, err = ledger.Post(ctx, tx, ledger.Posting{
+	if err := ledger.Post(ctx, tx, ledger.Posting{
 		Seller: sale.Seller, At: r.At,
 		Transfers:   ledger.RefundSale(sale.ID, r.Amount, sale.Released()),
 		MayOverdraw: true,
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
@@ -222,9 +220,8 @@ func release(ctx context.Context, tx Tx, id string, now time.Time) error {
 	if err != nil || sale.Left() == 0 {
 		return err
 	}
-	_, err = ledger.Post(ctx, tx, ledger.Posting{
+	return ledger.Post(ctx, tx, ledger.Posting{
 		Seller: sale.Seller, At: now,
 		Transfers: ledger.ReleaseSale(id, sale.Left()),
 	})
-	return err
 }

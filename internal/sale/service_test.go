@@ -188,8 +188,7 @@ func TestARefundIsDueEvenIfTheMoneyIsGone(t *testing.T) {
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now}, true)
 	s.release()
 	err := s.db.Update(t.Context(), func(tx *store.Tx) error {
-		_, err := ledger.Post(t.Context(), tx, ledger.Posting{Seller: "usr_seller", At: s.now, Transfers: ledger.HoldPayout("pyt_1", 4000)})
-		return err
+		return ledger.Post(t.Context(), tx, ledger.Posting{Seller: "usr_seller", At: s.now, Transfers: ledger.HoldPayout("pyt_1", 4000)})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func balanceDest(b *ledger.Balance) []any {
 
 // MoveBalance checks the floors in the statement that moves the row: pending and in transit never
 // fall below zero, and available only where it may or where the change does not lower it.
-func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (ledger.Balance, int64, error) {
+func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
 	const move = `UPDATE seller_balances SET
 		pending = pending + $2, available = available + $3, in_transit = in_transit + $4,
 		earned = earned + $5, withdrawn = withdrawn + $6, sales = sales + $7,
@@ -29,21 +29,17 @@ func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, 
 		cancelled = cancelled + $11, transfers = transfers + $12
 		WHERE seller_id = $1 AND pending + $2 >= 0 AND in_transit + $4 >= 0
 		AND ($3 >= 0 OR available + $3 >= 0 OR $13 = 1)
-		RETURNING ` + balanceColumns + `, transfers`
-	var b ledger.Balance
+		RETURNING transfers`
 	var transfers int64
 	moved, err := tx.one(ctx, move, []any{
 		seller, int64(ch.Pending), int64(ch.Available), int64(ch.InTransit), int64(ch.Earned), int64(ch.Withdrawn),
 		ch.Counts.Sales, ch.Counts.Processing, ch.Counts.Completed, ch.Counts.Failed, ch.Counts.Cancelled,
 		ch.Transfers, flag(mayOverdraw),
-	}, append(balanceDest(&b), &transfers)...)
-	if err != nil {
-		return ledger.Balance{}, 0, err
+	}, &transfers)
+	if err == nil && !moved {
+		err = ledger.ErrInsufficient
 	}
-	if !moved {
-		return ledger.Balance{}, 0, ledger.ErrInsufficient
-	}
-	return b, transfers, nil
+	return transfers, err
 }
 
 // InsertTransfers adds to the seller's book.

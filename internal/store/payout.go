@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bursar/internal/bank"
-	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -220,21 +219,18 @@ func (db *DB) Events(ctx context.Context, id payout.ID) ([]payout.Event, error) 
 	return events, err
 }
 
-// Summary is all that a seller's overview shows, in one read.
+// Summary is what a seller's overview shows, in one read. Every column costs, so there are no more.
 func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) (payout.Summary, error) {
 	var s payout.Summary
-	var balance ledger.Balance
-	dest := append(balanceDest(&balance), &s.ThisMonth, &s.LastMonth,
-		&s.Account.Last4, &s.Account.IFSC, &s.Account.Status)
 	_, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
-		COALESCE(earned, 0), COALESCE(withdrawn, 0), COALESCE(sales, 0), COALESCE(processing, 0), COALESCE(completed, 0),
-		COALESCE(failed, 0), COALESCE(cancelled, 0),
+		COALESCE(earned, 0), COALESCE(withdrawn, 0), COALESCE(sales, 0),
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0),
 		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
 		FROM users u LEFT JOIN seller_balances s ON s.seller_id = u.id
 		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
-		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(dest...))
-	s.Balance = balance
+		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(
+		&s.Pending, &s.Available, &s.InTransit, &s.Earned, &s.Withdrawn, &s.Sales, &s.ThisMonth, &s.LastMonth,
+		&s.Account.Last4, &s.Account.IFSC, &s.Account.Status))
 	return s, err
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"bursar/internal/bank"
-	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/store"
 )
@@ -223,8 +222,7 @@ func testSummary(_ *testing.T, b *bench) {
 	got, err := b.db.Summary(b.ctx(), seller, "2026-11", "2026-10")
 	b.must(err)
 	want := payout.Summary{
-		Balance:   ledger.Balance{Available: 400, InTransit: 600, Earned: 1000, Counts: ledger.Counts{Sales: 1, Processing: 1}},
-		ThisMonth: 1000, LastMonth: 40,
+		Available: 400, InTransit: 600, Earned: 1000, Sales: 1, ThisMonth: 1000, LastMonth: 40,
 		Account: bank.Account{Last4: "1234", IFSC: "HDFC0000053", Status: bank.StatusVerified},
 	}
 	if got != want {

@@ -102,7 +102,7 @@ func (b *bench) sell(id, seller string, amount money.Amount) {
 		if err != nil || !inserted {
 			return err
 		}
-		if _, err := ledger.Post(b.ctx(), tx, ledger.Posting{
+		if err := ledger.Post(b.ctx(), tx, ledger.Posting{
 			Seller: seller, At: b.now, Transfers: ledger.Sale(id, amount), Counts: ledger.Counts{Sales: 1},
 		}); err != nil {
 			return err
@@ -118,8 +118,7 @@ func (b *bench) release(id, seller string, amount money.Amount) {
 		if _, err := tx.MarkReleased(b.ctx(), id, b.now); err != nil {
 			return err
 		}
-		_, err := ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.ReleaseSale(id, amount)})
-		return err
+		return ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.ReleaseSale(id, amount)})
 	})
 }
 
@@ -140,7 +139,7 @@ func (b *bench) ask(id payout.ID, seller string, amount, fee money.Amount) payou
 		AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
 	}
 	b.update(func(tx *store.Tx) error {
-		if _, err := ledger.Post(b.ctx(), tx, ledger.Posting{
+		if err := ledger.Post(b.ctx(), tx, ledger.Posting{
 			Seller: seller, At: b.now, Transfers: ledger.HoldPayout(string(id), amount), Counts: ledger.Counts{Processing: 1},
 		}); err != nil {
 			return err
@@ -165,7 +164,7 @@ func (b *bench) move(p payout.Payout, to payout.State, postings ...ledger.Postin
 		}
 		for _, posting := range postings {
 			posting.Seller, posting.At = p.Seller, b.now
-			if _, err := ledger.Post(b.ctx(), tx, posting); err != nil {
+			if err := ledger.Post(b.ctx(), tx, posting); err != nil {
 				return err
 			}
 		}
