@@ -279,8 +279,10 @@ func (h *hall) fillHistory(b *testing.B, payouts int) {
 			break
 		}
 		for _, statement := range []string{
-			numbers + `INSERT INTO payouts SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS',
-				'completed', 'completed', i, i, i, i, i, i, NULL, 0, '', 'pout_00000000000001', 'processed', 'HDFCN00000000001', '', '' FROM n`,
+			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at,
+				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, gateway_status, utr, reason_code, reason)
+				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, state, i, i, i, i,
+				0, '', 'pout_00000000000001', 'processed', 'HDFCN00000000001', '', '' FROM n, (SELECT 'completed' AS state)`,
 			numbers + `INSERT INTO transfers SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000,
 				printf('pyt_0000%08d%.12s', i, substr($1, -12)) FROM n WHERE $3 = $3`,
 			`UPDATE seller_balances SET completed = $2, transfers = $2 + 10 WHERE seller_id = $1 AND $3 = $3`,

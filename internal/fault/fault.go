@@ -118,8 +118,7 @@ func (e *Error) clone() *Error {
 
 // From finds the failure that err carries, or nil.
 func From(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return nil

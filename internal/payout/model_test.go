@@ -76,6 +76,7 @@ type ask struct {
 }
 
 func newMarket(t *testing.T, rt *rapid.T) *market {
+	t.Helper()
 	m := &market{
 		ctx: t.Context(), now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
 		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},

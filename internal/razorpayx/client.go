@@ -211,8 +211,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 
 // lost makes an error of a failed exchange, without the address, which may hold our account number.
 func (c *Client) lost(err error, unsent bool) *lostError {
-	var withAddress *url.Error
-	if errors.As(err, &withAddress) {
+	if withAddress, ok := errors.AsType[*url.Error](err); ok {
 		err = withAddress.Err
 	}
 	switch {

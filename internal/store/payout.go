@@ -179,7 +179,7 @@ func pageOf(f payout.Filter) (string, []any) {
 	}
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
-		ends[i] = fmt.Sprintf(`SELECT * FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = $%d
+		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = $%d
 			ORDER BY id DESC LIMIT $1 + $2) AS end%d`, i+4, i)
 		args = append(args, string(status))
 	}

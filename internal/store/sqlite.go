@@ -225,8 +225,7 @@ func call(j *job, tx *Tx) (err error) {
 		}
 	}()
 	err = j.fn(tx)
-	var code *sqlite.Error
-	if errors.As(err, &code) {
+	if _, ok := errors.AsType[*sqlite.Error](err); ok {
 		return unavailable(err)
 	}
 	return err

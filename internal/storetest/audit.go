@@ -45,6 +45,7 @@ func testCleanAudit(_ *testing.T, b *bench) {
 // testAuditFinds changes rows by hand, as nobody may, and wants the audit to name each broken
 // invariant. Every invariant must be broken by some change, or it is not known to be checked.
 func testAuditFinds(t *testing.T, b *bench) {
+	t.Helper()
 	b.books()
 	tampers := []struct {
 		sql  string

@@ -27,6 +27,7 @@ type Engine struct {
 
 // Run runs the whole suite against an engine.
 func Run(t *testing.T, e Engine) {
+	t.Helper()
 	for name, test := range map[string]func(*testing.T, *bench){
 		"Ledger/PostingsMoveTheRowAndNumberTheBook": testPostings,
 		"Ledger/FloorsHold":                         testFloors,

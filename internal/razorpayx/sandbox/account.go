@@ -44,7 +44,7 @@ func (s *Sandbox) post(t *tx, payout, amount int64, now time.Time) error {
 	}
 	balance += amount
 	*t.balance = balance
-	_, err = t.exec(`INSERT INTO transactions (seq, payout, credit, debit, balance, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+	err = t.exec(`INSERT INTO transactions (seq, payout, credit, debit, balance, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 		s.records.newSeq(), sql.NullInt64{Int64: payout, Valid: payout != 0}, max(amount, 0), max(-amount, 0), balance, now.UnixMicro())
 	return err
 }

@@ -68,7 +68,7 @@ func (s *Sandbox) ensureContact(t *tx, in razorpayx.ContactRequest) (razorpayx.C
 		return razorpayx.Contact{}, err
 	}
 	hash := s.sealer.fingerprint("contact", in.Name, in.Email, in.Phone, in.Type, in.ReferenceID)
-	_, err = t.exec(`INSERT INTO contacts (seq, hash, name, email, phone, type, reference_id, notes, active, created_at)
+	err = t.exec(`INSERT INTO contacts (seq, hash, name, email, phone, type, reference_id, notes, active, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9) ON CONFLICT (hash) DO NOTHING`,
 		s.records.newSeq(), hash, in.Name, in.Email, in.Phone, in.Type, in.ReferenceID, notes, s.o.Now().UnixMicro())
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Sandbox) switchActive(r *http.Request, statement, prefix string) error 
 		return invalid("active", "The active field is required.")
 	}
 	return s.update(func(t *tx) error {
-		_, err := t.exec(statement, *in.Active, parseID(prefix, r.PathValue("id")))
+		err := t.exec(statement, *in.Active, parseID(prefix, r.PathValue("id")))
 		return err
 	})
 }
@@ -176,7 +176,7 @@ func (s *Sandbox) ensureFundAccount(t *tx, in razorpayx.FundAccountRequest) (raz
 	}
 	account := in.BankAccount
 	hash := s.sealer.fingerprint("fund_account", in.ContactID, account.Name, account.IFSC, account.AccountNumber)
-	_, err := t.exec(`INSERT INTO fund_accounts (seq, hash, contact, name, ifsc, sealed_number, last4, active, created_at)
+	err := t.exec(`INSERT INTO fund_accounts (seq, hash, contact, name, ifsc, sealed_number, last4, active, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8) ON CONFLICT (hash) DO NOTHING`,
 		s.records.newSeq(), hash, contact, account.Name, account.IFSC, s.sealer.seal(account.AccountNumber),
 		account.AccountNumber[len(account.AccountNumber)-4:], s.o.Now().UnixMicro())

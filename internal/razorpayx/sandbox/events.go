@@ -40,7 +40,7 @@ const (
 )
 
 // retryAfter is how many times the base wait lies between attempts; the last one repeats.
-var retryAfter = []time.Duration{1, 6, 30, 180, 720, 2160}
+var retryAfter = []int{1, 6, 30, 180, 720, 2160}
 
 // event is a row: what is said of its subject, which may have moved on since.
 type event struct {
@@ -109,7 +109,7 @@ func (s *Sandbox) emit(t *tx, e event, due, now time.Time) error {
 	if s.o.WebhookURL == "" {
 		return nil
 	}
-	_, err := t.exec(`INSERT INTO events (seq, name, payout, validation, status, reason, utr, copies, attempts, last_status, created_at, due_at)
+	err := t.exec(`INSERT INTO events (seq, name, payout, validation, status, reason, utr, copies, attempts, last_status, created_at, due_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10)`,
 		s.records.newSeq(), e.name, sql.NullInt64{Int64: e.payout, Valid: e.payout != 0},
 		sql.NullInt64{Int64: e.validation, Valid: e.validation != 0}, e.status, e.reason, e.utr, e.copies,
@@ -227,13 +227,13 @@ func (s *Sandbox) recordDelivery(e event, delivered bool, status int) error {
 	if delivered {
 		deliveredAt = micros(now)
 	} else {
-		next := now.Add(s.o.WebhookRetry * retryAfter[min(e.attempts, len(retryAfter)-1)])
+		next := now.Add(s.o.WebhookRetry * time.Duration(retryAfter[min(e.attempts, len(retryAfter)-1)]))
 		if next.Sub(time.UnixMicro(e.createdAt)) < eventLifetime {
 			dueAt = micros(next)
 		}
 	}
 	return s.records.update(func(t *tx) error {
-		_, err := t.exec(`UPDATE events SET delivered_at = $1, due_at = $2, attempts = attempts + 1, last_status = $3 WHERE seq = $4`,
+		err := t.exec(`UPDATE events SET delivered_at = $1, due_at = $2, attempts = attempts + 1, last_status = $3 WHERE seq = $4`,
 			deliveredAt, dueAt, status, e.seq)
 		return err
 	})

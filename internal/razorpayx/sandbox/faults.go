@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -181,9 +182,7 @@ func (h *heldAnswer) Write(p []byte) (int, error) { return h.body.Write(p) }
 
 // release sends the first n bytes of the answer. If they are not all, it then cuts the connection.
 func (h *heldAnswer) release(w http.ResponseWriter, n int) {
-	for name, values := range h.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), h.header)
 	w.WriteHeader(h.status)
 	_, _ = w.Write(h.body.Bytes()[:n])
 	if n == h.body.Len() {

@@ -78,7 +78,7 @@ func TestFaultsHappenAsOftenAsAsked(t *testing.T) {
 	}
 	var left sandbox.Faults
 	w.control("GET", "/control/faults", "", &left)
-	if len(left.Faults) != 1 || left.Faults[0].Method != "DELETE" {
+	if len(left.Faults) != 1 || left.Faults[0].Method != http.MethodDelete {
 		t.Errorf("left: %+v", left.Faults)
 	}
 	w.control("DELETE", "/control/faults", "", &left)

@@ -152,7 +152,7 @@ func (s *Sandbox) insertPayout(in razorpayx.PayoutRequest, key string, hash []by
 			change = waits
 		}
 		return s.move(t, &p, change, s.o.Now(), func(t *tx, p payout) error {
-			_, err := t.exec(`INSERT INTO payouts (idempotency_key, body_hash, `+payoutColumns+`)
+			err := t.exec(`INSERT INTO payouts (idempotency_key, body_hash, `+payoutColumns+`)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`, key, hash,
 				p.seq, p.fundAccount, p.last4, p.amount, p.mode, p.purpose, p.referenceID, p.narration, p.notes,
 				p.status, p.reason, p.utr, p.step, p.debited, p.credited, p.createdAt, p.dueAt)
@@ -249,7 +249,7 @@ func (p payout) endedUnpaid() bool {
 }
 
 func savePayout(t *tx, p payout) error {
-	_, err := t.exec(`UPDATE payouts SET status = $1, reason = $2, utr = $3, step = $4, debited = $5, credited = $6, due_at = $7
+	err := t.exec(`UPDATE payouts SET status = $1, reason = $2, utr = $3, step = $4, debited = $5, credited = $6, due_at = $7
 		WHERE seq = $8`, p.status, p.reason, p.utr, p.step, p.debited, p.credited, p.dueAt, p.seq)
 	return err
 }

@@ -155,16 +155,16 @@ func (r *records) commit(group []*write) {
 
 func (r *records) transact(group []*write) error {
 	t := &tx{records: r}
-	if _, err := t.exec(`BEGIN IMMEDIATE`); err != nil {
+	if err := t.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
 	for _, w := range group {
 		if err := w.fn(t); err != nil {
-			_, undo := t.exec(`ROLLBACK`)
+			undo := t.exec(`ROLLBACK`)
 			return errors.Join(err, undo)
 		}
 	}
-	_, err := t.exec(`COMMIT`)
+	err := t.exec(`COMMIT`)
 	return err
 }
 
@@ -233,7 +233,7 @@ func (r *records) prepared(query string) (*sql.Stmt, error) {
 	if stmt, ok := r.readStatements.Load(query); ok {
 		return stmt.(*sql.Stmt), nil
 	}
-	stmt, err := r.reader.PrepareContext(context.Background(), query)
+	stmt, err := r.reader.PrepareContext(context.Background(), query) //nolint:gosec // built of constants; values are bound
 	if err != nil {
 		return nil, err
 	}
@@ -275,17 +275,14 @@ func (t *tx) prepared(query string) (*sql.Stmt, error) {
 	return stmt, err
 }
 
-// exec runs a statement and returns how many rows it changed.
-func (t *tx) exec(query string, args ...any) (int64, error) {
+// exec runs a statement.
+func (t *tx) exec(query string, args ...any) error {
 	stmt, err := t.prepared(query)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	result, err := stmt.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	_, err = stmt.ExecContext(context.Background(), args...)
+	return err
 }
 
 func (t *tx) row(query string, args ...any) scanner {

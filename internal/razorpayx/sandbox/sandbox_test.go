@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -232,9 +233,7 @@ func (w *world) call(method, path, body string, header http.Header, out any) int
 		w.t.Fatal(err)
 	}
 	req.SetBasicAuth("rzp_test_key", "key-secret")
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		w.t.Fatal(err)

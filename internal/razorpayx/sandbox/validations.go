@@ -76,7 +76,7 @@ func (s *Sandbox) createValidation(r *http.Request) (razorpayx.Validation, error
 		if v.fundAccount, err = s.validatedAccount(t, in); err != nil {
 			return err
 		}
-		_, err := t.exec(`INSERT INTO validations (`+validationColumns+`, due_at)
+		err := t.exec(`INSERT INTO validations (`+validationColumns+`, due_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 			v.seq, v.fundAccount, v.composite, v.amount, v.referenceID, v.notes, v.status, v.accountStatus,
 			v.registeredName, v.utr, v.createdAt, now.Add(s.validationTakes()).UnixMicro())
@@ -240,7 +240,7 @@ func (s *Sandbox) completeValidation(t *tx, v validation, now time.Time) error {
 	if storyOf(last4).invalid {
 		v.accountStatus, v.registeredName, v.utr = razorpayx.AccountInvalid, "", ""
 	}
-	_, err = t.exec(`UPDATE validations SET status = $1, account_status = $2, registered_name = $3, utr = $4, due_at = NULL
+	err = t.exec(`UPDATE validations SET status = $1, account_status = $2, registered_name = $3, utr = $4, due_at = NULL
 		WHERE seq = $5`, v.status, v.accountStatus, v.registeredName, v.utr, v.seq)
 	if err != nil {
 		return err
