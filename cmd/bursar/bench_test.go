@@ -273,15 +273,20 @@ func (h *hall) fillHistory(b *testing.B, payouts int) {
 		b.Fatal(err)
 	}
 	defer raw.Close()
+	defer func() { // the next commit is not to write back what was filled in
+		if _, err := raw.ExecContext(b.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+			b.Fatal(err)
+		}
+	}()
 	const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
 	for _, s := range h.sellers {
 		if per == 0 {
 			break
 		}
 		for _, statement := range []string{
-			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at,
+			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, status,
 				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, gateway_status, utr, reason_code, reason)
-				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, state, i, i, i, i,
+				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, i, state, i, i, i,
 				0, '', 'pout_00000000000001', 'processed', 'HDFCN00000000001', '', '' FROM n, (SELECT 'completed' AS state)`,
 			numbers + `INSERT INTO transfers SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000,
 				printf('pyt_0000%08d%.12s', i, substr($1, -12)) FROM n WHERE $3 = $3`,

@@ -28,6 +28,7 @@ func newGateway(cfg config.Config) (*razorpayx.Client, error) {
 		AccountNumber: cfg.RazorpayX.AccountNumber,
 		Currency:      cfg.Currency,
 		Rate:          rate.Limit(cfg.GatewayRate),
+		Timeout:       paceOf(cfg.Gateway).call,
 		Now:           time.Now,
 	})
 }

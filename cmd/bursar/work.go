@@ -18,29 +18,36 @@ const (
 	sweepEvery   = time.Hour
 )
 
-// Steps that run at once. The real gateway bounds its clients' rate, not their number; a few workers
-// keep that rate busy.
-const (
-	sandboxWorkers = 16
-	gatewayWorkers = 6
-	bankWorkers    = 4
-)
+// pace is how the work is done: how many steps run at once, how long one call to the gateway and one
+// step may take, and when a step that was not heard of again is taken up by another worker.
+type pace struct {
+	workers           int
+	call, step, lease time.Duration
+}
+
+// paceOf fits the work to who pays. The real gateway bounds its clients' rate, not their number, so a
+// few workers keep that rate busy; the sandbox is next door and answers at once.
+func paceOf(g config.Gateway) pace {
+	if g == config.Sandbox {
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second}
+	}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second}
+}
+
+const bankWorkers = 4
 
 // newWork is the stage of all that happens by itself.
 func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, logger *slog.Logger) stage {
-	payoutWorkers := gatewayWorkers
-	if cfg.Gateway == config.Sandbox {
-		payoutWorkers = sandboxWorkers
-	}
+	p := paceOf(cfg.Gateway)
 	loop := func(name string, every time.Duration, workers int, take take) stage {
 		l := work.Loop{
-			Name: name, Every: every, Workers: workers, Take: take,
+			Name: name, Every: every, Workers: workers, StepTimeout: p.step, Take: take,
 			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
 		}
 		return l.Run
 	}
 	return beside(
-		loop("payouts", lookEvery, payoutWorkers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
+		loop("payouts", lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop("bank_accounts", lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop("sales", releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
 		loop("held", countEvery, 1, countHeld(b, metrics)),

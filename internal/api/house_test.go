@@ -155,7 +155,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
-		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), CancelWindow: 30 * time.Second,
+		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})
 	must(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // lease is how long a step may take before another worker may take it up. It is longer than
-// work.StepTimeout, after which a step has given up.
+// the loop lets a step last.
 const lease = 40 * time.Second
 
 // How long a verification is pursued by itself before a person has to look.

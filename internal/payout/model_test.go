@@ -102,7 +102,7 @@ func newMarket(t *testing.T, rt *rapid.T) *market {
 	}
 	m.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Zone: time.UTC, Now: clock,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: time.Minute, Zone: time.UTC, Now: clock,
 		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})
 	if err != nil {

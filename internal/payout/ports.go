@@ -14,7 +14,8 @@ import (
 type Store interface {
 	// Payout finds one, or [ErrNotFound].
 	Payout(ctx context.Context, id ID) (Payout, error)
-	// ListPayouts lists those that f selects, newest first, and how many f selects in all.
+	// ListPayouts lists those that f selects, newest first, and how many f selects in all. Of each it
+	// tells what a list shows: id, seller, amount, fee, state, times, UTR, and the account's last digits.
 	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
 	// Balance is the seller's totals; a seller without a sale has none but zeros.
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)

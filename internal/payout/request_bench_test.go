@@ -99,7 +99,7 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 	gateway := &paperGateway{}
 	service, err := payout.New(payout.Options{
 		Store: db.Payouts(), Gateway: gateway, Beneficiaries: gateway, Currency: inr, Minimum: 50000,
-		CancelWindow: time.Hour, Zone: time.UTC, Now: time.Now,
+		CancelWindow: time.Hour, Lease: time.Minute, Zone: time.UTC, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})
 	if err != nil {

@@ -24,6 +24,9 @@ type Options struct {
 	Arrival Arrival
 	// CancelWindow is how long a payout waits before it is handed to the gateway.
 	CancelWindow time.Duration
+	// Lease is how long a step may take before another worker may take it up, and so how long a crash
+	// holds a payout up. It must be longer than a step can last.
+	Lease time.Duration
 	// Zone decides which month it is.
 	Zone   *time.Location
 	Now    func() time.Time
@@ -47,8 +50,8 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a store, a gateway and its beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
-	case o.Minimum <= 0 || o.CancelWindow < 0:
-		return nil, errors.New("payout: the minimum must be above zero and the cancel window not below it")
+	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0:
+		return nil, errors.New("payout: the minimum and the lease must be above zero and the cancel window not below it")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)

@@ -8,17 +8,13 @@ import (
 	"time"
 )
 
-// lease is how long a step may take before another worker may take it up, and so how long a crash
-// holds a payout up. It is longer than work.StepTimeout, after which a step has given up.
-const lease = 40 * time.Second
-
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
 // run out, and the step is taken again.
 func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
 	var ids []ID
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
-		ids, err = tx.TakeDuePayouts(ctx, now, now.Add(lease), limit)
+		ids, err = tx.TakeDuePayouts(ctx, now, now.Add(s.o.Lease), limit)
 		return err
 	})
 	return ids, err
@@ -83,7 +79,7 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 		}
 		now := s.o.Now()
 		p.State, p.OrderBody, p.SentAt = Submitting, body, now
-		p.DueAt = now.Add(lease)
+		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})
 	return claimed, err
@@ -167,7 +163,9 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 	if err == nil {
 		return s.merge(ctx, p, report)
 	}
-	mayResend := errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 &&
+	// The first look at a lost answer comes too soon to send again; one at a lost worker's order, which
+	// waited for its lease to run out, does not.
+	mayResend := errors.Is(err, ErrUnknownToGateway) && (p.State == Submitting || p.State == Unknown && p.Tries > 0) &&
 		s.o.Now().Before(p.SentAt.Add(keyLifetime))
 	if mayResend {
 		answer := s.o.Gateway.Submit(ctx, string(p.ID), p.OrderBody)

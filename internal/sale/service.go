@@ -33,7 +33,8 @@ func New(o Options) (*Service, error) {
 	return &Service{o}, nil
 }
 
-// NewSale asks for a sale to be recorded. Zero times mean now, and the hold after OccurredAt.
+// NewSale asks for a sale to be recorded. Without OccurredAt it occurred now, or at AvailableAt if
+// that is earlier; without AvailableAt it is held for as long as the service holds sales.
 type NewSale struct {
 	ID          string
 	Seller      string
@@ -65,6 +66,9 @@ func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 	}
 	if sale.OccurredAt.IsZero() {
 		sale.OccurredAt = now
+		if !sale.AvailableAt.IsZero() && sale.AvailableAt.Before(now) {
+			sale.OccurredAt = sale.AvailableAt
+		}
 	}
 	if sale.AvailableAt.IsZero() {
 		sale.AvailableAt = sale.OccurredAt.Add(s.o.Hold)

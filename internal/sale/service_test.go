@@ -131,6 +131,18 @@ func TestOnlySellersSell(t *testing.T) {
 	}
 }
 
+func TestASaleWithoutATimeMayBeAvailableAtOnce(t *testing.T) {
+	s := openShop(t)
+	for i, available := range []time.Time{s.now, s.now.Add(-time.Second), s.now.AddDate(0, -1, 0)} {
+		got := s.record(sale.NewSale{ID: fmt.Sprint("order-", i), Seller: "usr_seller", Amount: 100, AvailableAt: available}, true)
+		if !got.OccurredAt.Equal(available) {
+			t.Errorf("available %s, occurred %s; want the same", available, got.OccurredAt)
+		}
+	}
+	s.release()
+	s.wantBalance(0, 300, 300)
+}
+
 func TestASaleIsReleasedOnceWhenItsHoldIsOver(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)

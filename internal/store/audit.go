@@ -131,6 +131,19 @@ var invariants = []invariant{
 			AND NOT EXISTS (SELECT 1 FROM sales s WHERE s.id = t.ref AND s.seller_id = t.seller_id)`,
 	},
 	{
+		"gateway-transfers-are-told-apart", "No two payouts name the same transfer of the gateway.",
+		`SELECT COUNT(*) || ' payouts name the transfer ' || gateway_id || ', among them ' || MIN(id) || ' and ' || MAX(id)
+		FROM payouts WHERE gateway_id <> '' GROUP BY gateway_id HAVING COUNT(*) > 1`,
+	},
+	{
+		"owners-are-there", "Each payout goes to a bank account of its own seller, and each book belongs to a user.",
+		`SELECT 'payout ' || p.id || ' goes to bank account ' || p.bank_account_id || ', which is none of its seller''s' FROM payouts p
+		WHERE NOT EXISTS (SELECT 1 FROM bank_accounts a WHERE a.id = p.bank_account_id AND a.seller_id = p.seller_id)
+		UNION ALL
+		SELECT 'the book of ' || b.seller_id || ' belongs to nobody' FROM seller_balances b
+		WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.id = b.seller_id)`,
+	},
+	{
 		"counters-match-rows", "Each seller's counters are the number of sales, and of payouts by status.",
 		`SELECT b.seller_id || ' counts ' || b.sales || ' sales and ' || b.processing || '/' || b.completed || '/' || b.failed || '/' || b.cancelled
 			|| ' payouts, there are ' || COALESCE(s.n, 0) || ' and ' || COALESCE(p.processing, 0) || '/' || COALESCE(p.completed, 0) || '/' || COALESCE(p.failed, 0) || '/' || COALESCE(p.cancelled, 0)

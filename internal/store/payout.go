@@ -11,7 +11,9 @@ import (
 )
 
 // payoutColumns are a payout with what is shown of its bank account; payoutFrom is where they are.
+// listColumns are what a list shows of it: every column of every row costs.
 const (
+	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
 		p.order_body, p.gateway_id, p.gateway_status, p.utr, p.reason_code, p.reason, b.holder, b.last4, b.ifsc`
@@ -152,9 +154,10 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 	}
 	ids, args := pageOf(f)
 	list := make([]payout.Payout, 0, f.Limit)
-	err = db.query(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id IN (`+ids+`) ORDER BY p.id DESC`, func(r row) error {
+	err = db.query(ctx, `SELECT `+listColumns+payoutFrom+`WHERE p.id IN (`+ids+`) ORDER BY p.id DESC`, func(r row) error {
 		var p payout.Payout
-		err := scanPayout(r, &p)
+		err := r.Scan(&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State, instant{&p.RequestedAt}, instant{&p.ArriveAt},
+			instant{&p.CompletedAt}, &p.UTR, &p.AccountLast4)
 		list = append(list, p)
 		return err
 	}, args...)

@@ -68,6 +68,9 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET state = 'submitted' WHERE id = 'pyt_waiting'`, []string{"history-is-unbroken"}},
 		{`UPDATE payouts SET status = 'cancelled' WHERE id = 'pyt_failed'`, []string{"counters-match-rows", "status-follows-state"}},
 		{`UPDATE payouts SET gateway_id = '' WHERE id = 'pyt_completed'`, []string{"paid-is-on-record"}},
+		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
+		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there"}},
+		{`DELETE FROM users WHERE id = 'usr_a'`, []string{"owners-are-there"}},
 		{`UPDATE payout_events SET from_state = 'cancelled' WHERE payout_id = 'pyt_failed' AND number = 2`, []string{"history-is-unbroken", "changes-follow-the-machine"}},
 	}
 	broken := map[string]bool{"floors-hold": true} // the schema itself refuses what would break it

@@ -178,7 +178,7 @@ func (b *bench) move(p payout.Payout, to payout.State, postings ...ledger.Postin
 func (b *bench) complete(p payout.Payout) payout.Payout {
 	b.Helper()
 	p = b.move(p, payout.Submitting)
-	p.GatewayID, p.UTR, p.CompletedAt, p.EndedAt, p.DueAt = "pout_1", "HDFCN00000000001", b.now, b.now, time.Time{}
+	p.GatewayID, p.UTR, p.CompletedAt, p.EndedAt, p.DueAt = "pout_"+string(p.ID[4:]), "HDFCN00000000001", b.now, b.now, time.Time{}
 	return b.move(p, payout.Completed, ledger.Posting{
 		Transfers: ledger.SettlePayout(string(p.ID), p.Net(), p.Fee),
 		Counts:    ledger.Counts{Processing: -1, Completed: 1},

@@ -24,6 +24,9 @@ type Loop struct {
 	Every time.Duration
 	// Workers is how many steps run at once.
 	Workers int
+	// StepTimeout bounds a step. Leases are longer, so that a step that hangs has given up before
+	// anybody else takes it up.
+	StepTimeout time.Duration
 	// Take leases up to limit things that are due and returns a step for each.
 	Take func(ctx context.Context, limit int) ([]Step, error)
 	// Done is told of each step that ended, and how.
@@ -35,14 +38,10 @@ type Loop struct {
 // Step does what is next for one thing that is due.
 type Step func(ctx context.Context) error
 
-// StepTimeout bounds a step. Leases are longer, so that a step that hangs has given up before anybody
-// else takes it up.
-const StepTimeout = 30 * time.Second
-
 // Run works until ctx ends, waits for the steps under way, and returns nil. Errors of steps are
 // logged; the row stays due and is taken again.
 func (l *Loop) Run(ctx context.Context) error {
-	if l.Name == "" || l.Every <= 0 || l.Workers <= 0 || l.Take == nil || l.Done == nil || l.Logger == nil || l.Now == nil {
+	if l.Name == "" || l.Every <= 0 || l.Workers <= 0 || l.StepTimeout <= 0 || l.Take == nil || l.Done == nil || l.Logger == nil || l.Now == nil {
 		return errors.New("work: a loop needs all its parts")
 	}
 	steps := make(chan Step)
@@ -88,7 +87,7 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 // being sent would leave its outcome unknown for no reason.
 func (l *Loop) do(ctx context.Context, step Step) {
 	start := l.Now()
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), StepTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.StepTimeout)
 	defer cancel()
 	err := safely(bounded, step)
 	l.Done(l.Name, l.Now().Sub(start), err)

@@ -15,7 +15,7 @@ import (
 
 func loop(take func(context.Context, int) ([]work.Step, error)) *work.Loop {
 	return &work.Loop{
-		Name: "test", Every: time.Second, Workers: 3, Take: take,
+		Name: "test", Every: time.Second, Workers: 3, StepTimeout: time.Minute, Take: take,
 		Done:   func(string, time.Duration, error) {},
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
