@@ -423,9 +423,10 @@ const (
 	refusing     mood = "refuses"
 	closed       mood = "turns requests away"
 	silent       mood = "answers nothing at all"
+	shunning     mood = "will not know the bank account"
 )
 
-var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent}
+var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning}
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
@@ -456,10 +457,14 @@ func (t *transfer) advance(luck int) {
 }
 
 func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
-	if g.mood == silent {
+	switch g.mood {
+	case silent:
 		return "", errors.New("silence")
+	case shunning:
+		return "", fmt.Errorf("tell the gateway: %w", fault.New(fault.Refused, "bank_account_refused", "No such account."))
+	default:
+		return "fa_1", nil
 	}
-	return "fa_1", nil
 }
 
 func (g *paperGateway) Prepare(o payout.Order) (string, error) {

@@ -128,7 +128,8 @@ type Order struct {
 	Mode        Mode
 }
 
-// Beneficiaries tells what the gateway calls a bank account, making it known there if need be.
+// Beneficiaries tells what the gateway calls a bank account, making it known there if need be. A
+// fault of kind Refused means that the gateway will never pay to that account.
 type Beneficiaries interface {
 	Beneficiary(ctx context.Context, id bank.ID) (string, error)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"bursar/internal/fault"
 )
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
@@ -48,6 +50,9 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 // submit stores the exact request, then sends it.
 func (s *Service) submit(ctx context.Context, p Payout) error {
 	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
+	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
+		return s.fail(ctx, p.ID, Waiting, refusal.Code, refusal.Message)
+	}
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
 	}
@@ -92,14 +97,7 @@ func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 	case Accepted:
 		return s.merge(ctx, Payout{ID: id}, a.Report)
 	case Refused:
-		return s.change(ctx, id, func(p *Payout) error {
-			if p.State != Submitting {
-				return errRaced
-			}
-			p.ReasonCode, p.Reason = a.ReasonCode, a.Reason
-			p.end(Failed, s.o.Now())
-			return nil
-		})
+		return s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)
 	case NotTaken:
 		s.o.Logger.WarnContext(ctx, "the gateway takes no payouts at the moment",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
@@ -116,6 +114,18 @@ func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 			return nil
 		})
 	}
+}
+
+// fail ends a payout that was certainly not made, if its state is still from.
+func (s *Service) fail(ctx context.Context, id ID, from State, code, reason string) error {
+	return s.change(ctx, id, func(p *Payout) error {
+		if p.State != from {
+			return errRaced
+		}
+		p.ReasonCode, p.Reason = code, reason
+		p.end(Failed, s.o.Now())
+		return nil
+	})
 }
 
 // wait puts off the submission of a payout that was certainly not sent, or certainly not taken. It
