@@ -285,9 +285,9 @@ func (h *hall) fillHistory(b *testing.B, payouts int) {
 		}
 		for _, statement := range []string{
 			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, status,
-				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, gateway_status, utr, reason_code, reason)
-				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, i, state, i, i, i,
-				0, '', 'pout_00000000000001', 'processed', 'HDFCN00000000001', '', '' FROM n, (SELECT 'completed' AS state)`,
+				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
+				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, i, state, i, i + 0, i,
+				0, '', 'pout_00000000000001', 'paid', 'HDFCN00000000001', '', '', '' FROM n, (SELECT 'completed' AS state)`,
 			numbers + `INSERT INTO transfers SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000,
 				printf('pyt_0000%08d%.12s', i, substr($1, -12)) FROM n WHERE $3 = $3`,
 			`UPDATE seller_balances SET completed = $2, transfers = $2 + 10 WHERE seller_id = $1 AND $3 = $3`,
@@ -453,7 +453,7 @@ func (h *hall) advance(ctx context.Context, session string) error {
 		if err != nil {
 			return err
 		}
-		_, _, err = tx.AdvanceSession(ctx, session, stored.Counter, now, now.Add(time.Hour))
+		_, _, err = tx.AdvanceSession(ctx, session, stored.Counter, now, now.Add(time.Hour), time.Second)
 		return err
 	})
 }

@@ -15,6 +15,7 @@ import (
 // commands is the command line.
 type commands struct {
 	config.Settings
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Serve   serveCmd   `cmd:"" help:"Run the service."`
 	Demo    demoCmd    `cmd:"" help:"Run the service on throw-away data, filled with a small marketplace."`
@@ -74,8 +75,12 @@ var version = ""
 
 // Run prints the version, and what the program was built with and for.
 func (versionCmd) Run(e *env) error {
-	_, err := fmt.Fprintf(e.out, "bursar %s (%s, %s/%s)\n", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(e.out, versionLine())
 	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("bursar %s (%s, %s/%s)", versionName(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func versionName() string {

@@ -54,6 +54,13 @@ func (e *env) config() (config.Config, error) { return e.settings.Parse(e.source
 
 // run is the program: it ends when its command does, or ctx, and returns the exit code.
 func run(ctx context.Context, args, environ []string, std stdio) int {
+	if len(args) == 0 {
+		run(ctx, []string{"--help"}, environ, stdio{std.in, std.err, std.err})
+		return exitUsage
+	}
+	if args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	var cli commands
 	e := &env{std, &cli.Settings, config.NewSources(environ)}
 	helped := false
@@ -67,6 +74,7 @@ func run(ctx context.Context, args, environ []string, std stdio) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.ValueFormatter(describe),
 		kong.Help(help),
+		kong.Vars{"version": versionLine()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(e),
 	)
@@ -94,10 +102,7 @@ var errReported = errors.New("told already")
 
 // report writes an error for people and returns the exit code.
 func report(w io.Writer, err error) int {
-	var (
-		usage    usageError
-		problems config.Problems
-	)
+	var problems config.Problems
 	switch {
 	case err == nil:
 		return exitDone
@@ -106,8 +111,8 @@ func report(w io.Writer, err error) int {
 	case errors.As(err, &problems):
 		fmt.Fprintf(w, "bursar: %v\nRun \"bursar serve --help\" for what each one means.\n", problems)
 		return exitUsage
-	case errors.As(err, &usage):
-		fmt.Fprintf(w, "bursar: %v\nRun the command with --help for how it is used.\n", usage)
+	case askedWrongly(err):
+		fmt.Fprintf(w, "bursar: %s\nRun the command with --help for how it is used.\n", explain(err))
 		return exitUsage
 	default:
 		fmt.Fprintf(w, "bursar: %s\n", explain(err))
@@ -115,19 +120,32 @@ func report(w io.Writer, err error) int {
 	}
 }
 
-// explain prefers the words of a fault, which are meant for people, and names the fields at fault.
+// askedWrongly tells whether another command line would have gone well.
+func askedWrongly(err error) bool {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return true
+	}
+	f := fault.From(err)
+	return f != nil && (f.Kind == fault.Malformed || f.Kind == fault.Invalid)
+}
+
+// explain prefers the words of a fault, which are meant for people: those about the fields at fault,
+// where it names some.
 func explain(err error) string {
 	f := fault.From(err)
 	if f == nil {
 		return err.Error()
 	}
-	var text strings.Builder
-	text.WriteString(f.Message)
-	for _, field := range slices.Sorted(maps.Keys(f.Details)) {
-		fmt.Fprintf(&text, "\n  %s %s", field, f.Details[field])
+	text := f.Message
+	if len(f.Details) > 0 {
+		var details []string
+		for _, field := range slices.Sorted(maps.Keys(f.Details)) {
+			details = append(details, field+": "+f.Details[field])
+		}
+		text = strings.Join(details, "; ")
 	}
 	if cause := f.Unwrap(); cause != nil {
-		fmt.Fprintf(&text, " (%v)", cause)
+		text += fmt.Sprintf(" (%v)", cause)
 	}
-	return text.String()
+	return text
 }

@@ -24,6 +24,10 @@ type userCreateCmd struct {
 	PasswordStdin bool   `help:"Read the password from standard input, one line."`
 }
 
+// errUserExists is for an operator, who does not sign in as that user.
+var errUserExists = auth.ErrEmailTaken.WithMessage(
+	"A user with this e-mail address exists already, and was left as it is. Give another address with --email.")
+
 func (userCreateCmd) Help() string {
 	return "Prints the user as JSON. It works beside a running server.\n\n" + examples(
 		`printf '%s\n' "$PASSWORD" | bursar user create --name "Asha Rao" --email asha@example.com --role admin --password-stdin`)
@@ -52,6 +56,9 @@ func (c userCreateCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	user, err := users.CreateUser(ctx, auth.Registration{Name: c.Name, Email: c.Email, Password: password, Role: auth.Role(c.Role)})
+	if errors.Is(err, auth.ErrEmailTaken) {
+		return errUserExists
+	}
 	if err != nil {
 		return err
 	}

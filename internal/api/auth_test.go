@@ -233,6 +233,12 @@ func TestCookie(t *testing.T) {
 		"a write from nowhere":       {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Origin", "null")}, 403, "cross_origin"},
 		"a cross-site write":         {call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "bursar="+seller.token, "Sec-Fetch-Site", "cross-site")}, 403, "cross_origin"},
 		"a same-site write":          {call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "bursar="+seller.token, "Sec-Fetch-Site", "same-site")}, 403, "cross_origin"},
+		"JSON with a parameter":      {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Content-Type", "application/json; charset=utf-8")}, 400, "invalid_request"},
+		"a body of text":             {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Content-Type", "text/plain")}, 403, "cross_origin"},
+		"a form":                     {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Content-Type", "application/x-www-form-urlencoded")}, 403, "cross_origin"},
+		"a body of no type":          {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Content-Type", "")}, 403, "cross_origin"},
+		"a body of nearly JSON":      {call{method: "POST", path: "/api/payouts/request", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Content-Type", "application/jsonp")}, 403, "cross_origin"},
+		"text with a header":         {call{method: "POST", path: "/api/payouts/request", body: `{}`, token: seller.token, header: header("Content-Type", "text/plain")}, 400, "invalid_request"},
 		"a header from elsewhere":    {call{method: "POST", path: "/api/payouts/request", body: `{}`, token: seller.token, header: header("Origin", evil, "Sec-Fetch-Site", "cross-site")}, 400, "invalid_request"},
 		"a cookie for a service key": {call{method: "POST", path: "/api/marketplace/sales", body: `{}`, header: header("Cookie", "bursar="+h.serviceKey)}, 401, "invalid_service_key"},
 	}

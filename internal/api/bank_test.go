@@ -17,7 +17,7 @@ func TestBankAccountStory(t *testing.T) {
 		`"isVerified":false,"status":"unverified","reason":null,"createdAt":"2026-11-20T09:30:00.123Z","verifiedAt":null}}`
 	put := call{
 		method: "PUT", path: "/api/bank-account", token: seller.token,
-		body: `{"accountHolder":"Asha Rao","accountNumber":"0501 0012-3456789","ifsc":"hdfc0000053","isVerified":true,"status":"verified"}`,
+		body: `{"accountHolder":"Asha Rao","accountNumber":"050100123456789","ifsc":"hdfc0000053","isVerified":true,"status":"verified"}`,
 	}
 	registered := h.do(put).want(t, 200)
 	registered.wantBody(t, `{"success":true,"message":"The bank account is registered. It can be paid to as soon as it is verified.",`+unverified)
@@ -47,6 +47,9 @@ func TestBankAccountRules(t *testing.T) {
 		"letters":             {"accountNumber", `"12345678A"`},
 		"digits of others":    {"accountNumber", `"१२३४५६७८९"`},
 		"no number":           {"accountNumber", `""`},
+		"nothing but zeros":   {"accountNumber", `"000000000000"`},
+		"spaced digits":       {"accountNumber", `"5010 0123 4567"`},
+		"spaces around IFSC":  {"ifsc", `" HDFC0000053 "`},
 		"short IFSC":          {"ifsc", `"HDFC000053"`},
 		"IFSC without a zero": {"ifsc", `"HDFC1000053"`},
 		"IFSC of digits":      {"ifsc", `"12340000053"`},

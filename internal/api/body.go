@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"unicode/utf8"
 
 	"bursar/internal/fault"
@@ -18,6 +19,7 @@ const maxDepth = 32
 
 var (
 	errTooLarge = fault.New(fault.TooLarge, "body_too_large", "The body is larger than 64 KiB.")
+	errTooSlow  = fault.New(fault.TooSlow, "request_timeout", "The body did not arrive in time. Send the request again.")
 	errBody     = fault.New(fault.Malformed, "invalid_json", "The body must be one JSON object.")
 )
 
@@ -26,6 +28,9 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, errTooLarge
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errTooSlow
 	}
 	if err != nil {
 		return nil, errBody.WithMessage("The body could not be read to its end.").Because(err)

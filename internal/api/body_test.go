@@ -3,10 +3,14 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"bursar/internal/api"
@@ -98,6 +102,21 @@ func TestBodySize(t *testing.T) {
 			h.do(c).wantFailure(t, 413, "body_too_large")
 		})
 	}
+}
+
+func TestABodyThatArrivesTooSlowly(t *testing.T) {
+	h := openHouse(t)
+	server := httptest.NewUnstartedServer(h.handler)
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+
+	body, rest := io.Pipe()
+	t.Cleanup(func() { must(t, rest.Close()) })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/api/auth/login", body)
+	must(t, err)
+	go func() { _, _ = rest.Write([]byte(`{"email":`)) }()
+	h.send(request, "").wantFailure(t, 408, "request_timeout")
 }
 
 // Each field is tried with every type that is not its own, and left out, and all at once.

@@ -27,6 +27,8 @@ func statusOf(k fault.Kind) int {
 		return http.StatusConflict
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
+	case fault.TooSlow:
+		return http.StatusRequestTimeout
 	case fault.TooMany:
 		return http.StatusTooManyRequests
 	case fault.Unavailable:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"mime"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -29,6 +30,7 @@ type gate func(*http.Request) (caller, error)
 var (
 	errCrossOrigin = fault.New(fault.Forbidden, "cross_origin",
 		"A request from another site may not use this sign-in. Send an Authorization header instead of the cookie.")
+	errNotJSON    = errCrossOrigin.WithMessage("With the cookie, a body must be sent as Content-Type: application/json.")
 	errAdminsOnly = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. It is for admins.")
 )
 
@@ -94,7 +96,20 @@ func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err err
 	if err := a.sameOrigin.Check(r); err != nil {
 		return "", false, errCrossOrigin
 	}
+	if !asOurPagesSend(r) {
+		return "", false, errNotJSON
+	}
 	return cookies[0].Value, true, nil
+}
+
+// asOurPagesSend reports whether a body that may change something is declared as JSON. A form of
+// another site can't do so, and a script there would have to ask us first.
+func asOurPagesSend(r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.ContentLength == 0 {
+		return true
+	}
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && mediaType == "application/json"
 }
 
 // bearer takes the token from the Authorization header, and reports whether there is such a header

@@ -289,6 +289,20 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+func TestTheAccessLogCountsMilliseconds(t *testing.T) {
+	var h *house
+	h = openHouse(t, func(o *api.Options) {
+		o.Now = func() time.Time {
+			h.clock.advance(12_345_678 * time.Nanosecond)
+			return h.clock.Now()
+		}
+	})
+	h.do(call{method: "GET", path: "/api/nothing"}).want(t, 404)
+	if want := `"took_ms":12.345,`; !strings.Contains(h.log.String(), want) {
+		t.Errorf("the log lacks %s:\n%s", want, h.log)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	h := openHouse(t)
 	for _, path := range []string{"/api/payouts/pyt_a", "/api/payouts/pyt_b", "/made/up", "/api/auth/me"} {

@@ -113,7 +113,7 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 		slog.String("path", shortened(r.URL.Path)),
 		slog.Int("status", status),
 		slog.Int("bytes", out.bytes),
-		slog.Duration("took", took),
+		telemetry.Took(took),
 		slog.String("client", a.clientAddress(r)),
 	)
 }

@@ -60,7 +60,7 @@ type payoutRequest struct {
 	key    string
 }
 
-const maxNotesRunes = 500
+const maxNotesRunes = 1000
 
 func (req *payoutRequest) read(in *input) {
 	req.amount = in.amount("amount")

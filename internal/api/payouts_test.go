@@ -140,7 +140,7 @@ func TestRequestRules(t *testing.T) {
 		"beyond all money":        {`{"amount":1e30}`, []string{"amount"}},
 		"beyond all exponents":    {`{"amount":1e999999999999999999999}`, []string{"amount"}},
 		"beyond 2^53 minor units": {`{"amount":90071992547409.92}`, []string{"amount"}},
-		"long notes":              {`{"amount":600,"notes":"` + strings.Repeat("é", 501) + `"}`, []string{"notes"}},
+		"long notes":              {`{"amount":600,"notes":"` + strings.Repeat("é", 1001) + `"}`, []string{"notes"}},
 		"notes with NUL":          {`{"amount":600,"notes":"a\u0000b"}`, []string{"notes"}},
 		"notes with an escape":    {`{"amount":600,"notes":"\u001b[31m"}`, []string{"notes"}},
 		"both":                    {`{"amount":1,"notes":"\u0007"}`, []string{"amount", "notes"}},
@@ -160,7 +160,7 @@ func TestRequestRules(t *testing.T) {
 	}
 	for name, test := range accepted {
 		t.Run(name, func(t *testing.T) {
-			a := h.request(seller, `{"amount":`+test.amount+`,"notes":"`+strings.Repeat("é", 500)+`","sellerId":"usr_x","fee":9}`).want(t, 201)
+			a := h.request(seller, `{"amount":`+test.amount+`,"notes":"`+strings.Repeat("é", 1000)+`","sellerId":"usr_x","fee":9}`).want(t, 201)
 			if got := fmt.Sprint(a.read(t, "data.amount")); got != test.want {
 				t.Errorf("amount %s, want %s", got, test.want)
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -87,11 +88,12 @@ func random(n int) []byte {
 	return b
 }
 
-// Limits of the hasher beside the processors: how many callers may wait for one, and when a caller
-// that finds no place should come back.
+// Limits of the hasher beside the processors: how many callers may wait for one, when a caller that
+// finds no place should come back, and after how long without a hash its memory is given back.
 const (
 	maxWaiting = 256
 	busyRetry  = 2 * time.Second
+	quietAfter = 5 * time.Second
 )
 
 // hasher makes and checks password hashes. Each one takes 19 MiB and a processor for tens of
@@ -104,16 +106,30 @@ type hasher struct {
 	nobodys passwordHash
 	places  chan struct{}
 	running chan struct{}
+	// quiet goes off when no hash has ended for a while, and gives memory back. The collector runs as
+	// the heap grows, so the buffers of the last sign-ins would stay until something else fills the heap
+	// as far: an idle service would hold a hundred megabytes that it does not use.
+	quiet    *time.Timer
+	giveBack func()
 }
 
 func newHasher(c cost) *hasher {
 	processors := runtime.GOMAXPROCS(0)
-	return &hasher{
+	h := &hasher{
 		cost:    c,
 		nobodys: passwordHash{cost: c, salt: random(saltBytes), key: random(keyBytes)},
 		places:  make(chan struct{}, processors+maxWaiting),
 		running: make(chan struct{}, processors),
+
+		giveBack: debug.FreeOSMemory,
 	}
+	h.quiet = time.AfterFunc(quietAfter, func() {
+		if len(h.running) == 0 { // else what runs now sets the timer anew
+			h.giveBack()
+		}
+	})
+	h.quiet.Stop()
+	return h
 }
 
 // enter takes a place among those that hash or wait to, until leave is called, or fails with
@@ -137,7 +153,10 @@ func (h *hasher) work(ctx context.Context, hash passwordHash, password string) (
 	case <-ctx.Done():
 		return nil, ErrBusy.Because(ctx.Err())
 	}
-	defer func() { <-h.running }()
+	defer func() {
+		<-h.running
+		h.quiet.Reset(quietAfter)
+	}()
 	return hash.derive(password), nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bursar/internal/fault"
 )
@@ -149,6 +151,57 @@ func TestNoMoreHashesThanProcessors(t *testing.T) {
 	if _, err := h.hash(ctx, "password"); !errors.Is(err, ErrBusy) {
 		t.Errorf("a caller who left before: %v", err)
 	}
+}
+
+func TestWaitsAreInPlainUnits(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Microsecond:    "1 second.",
+		time.Second:         "1 second.",
+		time.Second + 1:     "2 seconds.",
+		119 * time.Second:   "119 seconds.",
+		119*time.Second + 1: "2 minutes.",
+		2 * time.Minute:     "2 minutes.",
+		2*time.Minute + 1:   "3 minutes.",
+		20 * time.Minute:    "20 minutes.",
+	} {
+		f := fault.From(throttled(wait))
+		if !strings.HasSuffix(f.Message, " in "+want) || f.RetryAfter != wait {
+			t.Errorf("%v: %q and %v, want %q", wait, f.Message, f.RetryAfter, want)
+		}
+	}
+}
+
+func TestMemoryIsGivenBackOnceHashingIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHasher(cheapCost)
+		given := 0
+		h.giveBack = func() { given++ }
+		wantGiven := func(after time.Duration, want int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if given != want {
+				t.Errorf("given back %d times, want %d", given, want)
+			}
+		}
+		hash := func() {
+			t.Helper()
+			if _, err := h.hash(t.Context(), "password"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantGiven(time.Hour, 0) // nobody hashed
+		hash()
+		wantGiven(quietAfter-1, 0)
+		hash()
+		wantGiven(quietAfter-1, 0)
+		h.running <- struct{}{} // somebody hashes just then
+		wantGiven(1, 0)
+		<-h.running
+		hash()
+		wantGiven(quietAfter, 1)
+		wantGiven(time.Hour, 1)
+	})
 }
 
 func TestTheCommonPasswordsAreData(t *testing.T) {

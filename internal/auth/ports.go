@@ -45,9 +45,9 @@ type Tx interface {
 	UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error)
 	InsertSession(ctx context.Context, s Session) error
 	// AdvanceSession counts a refresh: if the live session's counter is still counter, it becomes one
-	// more and the session's expiry is extended to expiresAt (never past its cap). It returns the user, and false when
-	// nothing matched.
-	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time) (Principal, bool, error)
+	// more, the session's expiry is extended to expiresAt (never past its cap), and now is put before
+	// its Refreshes. It returns the user, and false when nothing matched.
+	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
 	// Session finds a session with its user, if it is there.
 	Session(ctx context.Context, id string) (Session, Principal, bool, error)
 	// EndSession ends a session that has not ended.
@@ -82,9 +82,10 @@ type Session struct {
 	// ExpiresAt slides with each refresh; CapAt is where it stops.
 	ExpiresAt time.Time
 	CapAt     time.Time
-	// Counter is the number of refreshes, and RefreshedAt the last one's time.
-	Counter     int64
-	RefreshedAt time.Time
-	EndedAt     time.Time
-	EndReason   string
+	// Counter is the number of refreshes. Refreshes are the last ones' times, newest first: at least
+	// all that came within the grace, up to 32 of them.
+	Counter   int64
+	Refreshes []time.Time
+	EndedAt   time.Time
+	EndReason string
 }

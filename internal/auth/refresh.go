@@ -45,9 +45,9 @@ func (s *Service) parseRefreshToken(token string) (session string, counter int64
 }
 
 // Refresh exchanges a refresh token for a new access token and the next refresh token, or fails with
-// [ErrRefresh]. The same token again returns the same next one within the grace; later, or once that
-// one was used too, somebody else has a copy: the session ends, for both. The user has no more than
-// id, e-mail and role.
+// [ErrRefresh]. Within the grace of its use, the same token again returns the same next one, even if
+// that was used since: two tabs or a late retry sign nobody out. Later, somebody else has a copy: the
+// session ends, for both. The user has no more than id, e-mail and role.
 func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, error) {
 	session, counter, ours := s.parseRefreshToken(refreshToken)
 	if !ours {
@@ -87,7 +87,7 @@ const (
 
 // refresh advances the session if the token is its current one, and else decides what the token is.
 func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter int64, now time.Time) (Principal, refreshOutcome, error) {
-	p, advanced, err := tx.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle))
+	p, advanced, err := tx.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
 	if err != nil {
 		return p, dead, err
 	}
@@ -100,11 +100,21 @@ func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter in
 		return p, dead, err
 	case !found || !stored.live(now):
 		return p, dead, nil
-	case stored.Counter == counter+1 && now.Sub(stored.RefreshedAt) < s.o.RefreshGrace:
+	case stored.inGrace(counter, s.o.RefreshGrace, now):
 		return p, refreshed, nil
 	default:
 		return p, replayed, tx.EndSession(ctx, session, endedByReplay, now)
 	}
+}
+
+// inGrace reports whether the token of a counter was used less than grace ago. A use so far back that
+// it is not on record counts as earlier: no honest client refreshes so often so fast.
+func (s Session) inGrace(counter int64, grace time.Duration, now time.Time) bool {
+	since := s.Counter - 1 - counter // refreshes after its own
+	if grace == 0 || since < 0 || since >= int64(len(s.Refreshes)) {
+		return false
+	}
+	return now.Sub(s.Refreshes[since]) < grace
 }
 
 func (s Session) live(now time.Time) bool {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"bursar/internal/auth"
 )
 
@@ -60,15 +62,93 @@ func TestReplayAfterTheGraceEndsTheSession(t *testing.T) {
 	w.wantDead(second)
 }
 
-func TestReplayOfAGrandparentEndsTheSession(t *testing.T) {
-	w := newWorld(t)
-	first := w.register()
-	second := w.refresh(first.RefreshToken)
-	third := w.refresh(second.RefreshToken)
-	_, err := w.Refresh(t.Context(), first.RefreshToken) // within the grace, but its successor was used
-	wantErr(t, err, auth.ErrRefresh)
-	w.wantDead(second)
-	w.wantDead(third)
+// A replay is of the token used at that index of a story, some time after the last use in it.
+func TestEachTokenHasAGraceOfItsOwn(t *testing.T) {
+	const almost = 10*time.Second - time.Microsecond
+	quick := []time.Duration{0, 0, 0, 0, 0}
+	steady := []time.Duration{0, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second}
+	tests := map[string]struct {
+		uses   []time.Duration // the pause before each
+		replay int
+		after  time.Duration
+		want   bool
+	}{
+		"grandparent":                     {[]time.Duration{0, 0}, 0, 0, true},
+		"grandparent at last":             {[]time.Duration{0, 0}, 0, almost, true},
+		"grandparent too late":            {[]time.Duration{0, 0}, 0, 10 * time.Second, false},
+		"its successor used late":         {[]time.Duration{0, almost}, 0, 0, true},
+		"its successor used too late":     {[]time.Duration{0, 10 * time.Second}, 0, 0, false},
+		"first of a quick chain":          {quick, 0, almost, true},
+		"middle of a quick chain":         {quick, 2, almost, true},
+		"first of a quick chain, late":    {quick, 0, 10 * time.Second, false},
+		"long chain, used 30 s ago":       {steady, 0, 0, false},
+		"long chain, used 10 s ago":       {steady, 4, 0, false},
+		"long chain, used 5 s ago":        {steady, 5, 0, true},
+		"long chain, used 9 s ago":        {steady, 5, 4 * time.Second, true},
+		"after a pause, a new grandchild": {[]time.Duration{0, time.Hour, time.Second, time.Second}, 1, 7 * time.Second, true},
+		"before a pause":                  {[]time.Duration{0, time.Hour, time.Second, time.Second}, 0, 0, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ins := []auth.SignIn{w.register()}
+			for i, pause := range tt.uses {
+				w.clock.advance(pause)
+				ins = append(ins, w.refresh(ins[i].RefreshToken))
+			}
+			w.clock.advance(tt.after)
+			again, err := w.Refresh(t.Context(), ins[tt.replay].RefreshToken)
+			newest := ins[len(ins)-1]
+			if !tt.want {
+				wantErr(t, err, auth.ErrRefresh)
+				w.wantDead(newest)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.RefreshToken != ins[tt.replay+1].RefreshToken {
+				t.Error("one refresh token has two successors")
+			}
+			w.wantAlive(again)
+			w.wantAlive(w.refresh(newest.RefreshToken)) // the lineage goes on
+		})
+	}
+}
+
+// The model is a plain list of the tokens and when each was used.
+func TestRefreshesFollowTheirModel(t *testing.T) {
+	w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+	w.register()
+	rapid.Check(t, func(r *rapid.T) {
+		in, err := w.login(email, password, home)
+		if err != nil {
+			r.Fatal(err)
+		}
+		tokens := []string{in.RefreshToken}
+		var used []time.Time
+		for range rapid.IntRange(1, 25).Draw(r, "steps") {
+			w.clock.advance(time.Duration(rapid.IntRange(0, 6000).Draw(r, "pause")) * time.Millisecond)
+			i := rapid.IntRange(0, len(used)).Draw(r, "token")
+			again, err := w.Refresh(t.Context(), tokens[i])
+			now := w.clock.Now()
+			if i < len(used) && now.Sub(used[i]) >= 10*time.Second {
+				wantErr(t, err, auth.ErrRefresh)
+				_, err = w.Refresh(t.Context(), tokens[len(tokens)-1])
+				wantErr(t, err, auth.ErrRefresh)
+				return
+			}
+			if err != nil {
+				r.Fatal(err)
+			}
+			if i == len(used) {
+				used, tokens = append(used, now), append(tokens, again.RefreshToken)
+			}
+			if again.RefreshToken != tokens[i+1] {
+				r.Fatal("one refresh token has two successors")
+			}
+		}
+	})
 }
 
 func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
@@ -89,6 +169,7 @@ func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
 	w := newWorld(t, func(o *auth.Options) { o.RefreshGrace = 0 })
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
+	w.clock.advance(-time.Millisecond) // as two at once may read the clock in the other order
 	_, err := w.Refresh(t.Context(), first.RefreshToken)
 	wantErr(t, err, auth.ErrRefresh)
 	w.wantDead(second)

@@ -122,7 +122,7 @@ func (s *Service) countRegistration(ctx context.Context, d Device) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
 		wait, err := take(ctx, tx, s.o.Now(), registrationBucket(d))
 		if err == nil && wait > 0 {
-			err = ErrThrottled.After(wait)
+			err = throttled(wait)
 		}
 		return err
 	})

@@ -25,7 +25,7 @@ const (
 func newSession(userID string, now time.Time) Session {
 	return Session{
 		ID: id.New(sessionPrefix, now), UserID: userID,
-		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap), RefreshedAt: now,
+		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap),
 	}
 }
 

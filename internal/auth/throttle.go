@@ -30,11 +30,11 @@ func addressBucket(d Device) bucket {
 }
 
 func knownDeviceBucket(email string, d Device) bucket {
-	return bucket{bucketName("device", EmailKey(email), d.key()), 100, 30 * time.Second}
+	return bucket{bucketName("device", EmailKey(email), d.key()), 20, time.Minute}
 }
 
 func registrationBucket(d Device) bucket {
-	return bucket{bucketName("register", d.key()), 100, 10 * time.Second}
+	return bucket{bucketName("register", d.key()), 500, 2 * time.Second}
 }
 
 // bucketName hides whom a bucket is about: an e-mail address tried need not be one of ours.
@@ -115,9 +115,21 @@ func (a attempt) refused() bool { return a.wait > 0 && !a.known }
 // wrong is the answer to a wrong password.
 func (a attempt) wrong() error {
 	if a.wait > 0 {
-		return ErrThrottled.After(a.wait)
+		return throttled(a.wait)
 	}
 	return ErrCredentials
+}
+
+// throttled asks to wait, in seconds under two minutes and else in minutes, rounded up.
+func throttled(wait time.Duration) error {
+	count, unit := (wait+time.Second-1)/time.Second, "seconds"
+	switch {
+	case count == 1:
+		unit = "second"
+	case count >= 120:
+		count, unit = (wait+time.Minute-1)/time.Minute, "minutes"
+	}
+	return ErrThrottled.After(wait).WithMessage("Too many attempts. Try again in %d %s.", count, unit)
 }
 
 // forgive takes the attempt back, its password having been right. A known device's earlier failures

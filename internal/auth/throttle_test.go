@@ -82,14 +82,14 @@ func TestAKnownDeviceIsBoundByItsOwnTriesAlone(t *testing.T) {
 	w := newWorld(t)
 	w.register()
 	tried, wait := w.fail(email, home)
-	if tried != 100 || wait != 30*time.Second {
-		t.Errorf("%d tries, then wait %v; want 100 and 30s", tried, wait)
+	if tried != 20 || wait != time.Minute {
+		t.Errorf("%d tries, then wait %v; want 20 and 1m", tried, wait)
 	}
 	if _, err := w.login(email, password, home); err != nil {
 		t.Fatalf("the right password is locked out: %v", err)
 	}
-	if tried, _ := w.fail(email, home); tried != 100 {
-		t.Errorf("%d tries after the right password, want 100 again", tried)
+	if tried, _ := w.fail(email, home); tried != 20 {
+		t.Errorf("%d tries after the right password, want 20 again", tried)
 	}
 	if tried, _ := w.fail(email, attacker); tried != 10 {
 		t.Errorf("strangers have %d tries, want 10", tried)
@@ -208,6 +208,27 @@ func TestARestartForgivesNothing(t *testing.T) {
 	}
 }
 
+func TestTheRefusalSaysHowLongToWait(t *testing.T) {
+	w := newWorld(t)
+	w.fail(email, attacker) // the next try is in 90 s
+	for _, step := range []struct {
+		pause time.Duration
+		want  string
+	}{
+		{0, "Too many attempts. Try again in 90 seconds."},
+		{64 * time.Second, "Too many attempts. Try again in 26 seconds."},
+		{time.Microsecond, "Too many attempts. Try again in 26 seconds."},
+		{25 * time.Second, "Too many attempts. Try again in 1 second."},
+	} {
+		w.clock.advance(step.pause)
+		_, err := w.login(email, "not-the-password", attacker)
+		wantThrottled(t, err)
+		if got := fault.From(err).Message; got != step.want {
+			t.Errorf("message = %q, want %q", got, step.want)
+		}
+	}
+}
+
 func TestAddressesOfOneSiteAreOne(t *testing.T) {
 	tests := map[string]struct {
 		known, from string
@@ -246,19 +267,19 @@ func TestRegistrationsFromOneAddress(t *testing.T) {
 		})
 		return err
 	}
-	for i := range 100 {
+	for i := range 500 {
 		if err := register(i, attacker); err != nil {
 			t.Fatalf("registration %d: %v", i, err)
 		}
 	}
-	if wait := wantThrottled(t, register(100, attacker)); wait != 10*time.Second {
-		t.Errorf("wait %v, want 10s", wait)
+	if wait := wantThrottled(t, register(500, attacker)); wait != 2*time.Second {
+		t.Errorf("wait %v, want 2s", wait)
 	}
-	if err := register(100, home); err != nil {
+	if err := register(500, home); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	w.clock.advance(10 * time.Second)
-	if err := register(101, attacker); err != nil {
+	w.clock.advance(2 * time.Second)
+	if err := register(501, attacker); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
 }

@@ -80,10 +80,24 @@ func CheckName(name string) string {
 	if n < minNameRunes || utf8.RuneCountInString(name) > maxNameRunes {
 		return "must be 2 to 50 characters"
 	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
+	if strings.ContainsFunc(name, isControl) {
 		return "must not contain control characters"
 	}
+	if !strings.ContainsFunc(name, isVisible) {
+		return "must contain visible characters"
+	}
 	return ""
+}
+
+// isControl also finds what turns the direction of writing, and so makes a name pass for another.
+func isControl(c rune) bool { return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) }
+
+// isVisible is about what makes a name: joiners, fillers and blanks may be in one, but do not make it.
+func isVisible(c rune) bool {
+	const brailleBlank = '\u2800'
+	invisible := unicode.IsSpace(c) || c == brailleBlank ||
+		unicode.In(c, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return unicode.IsGraphic(c) && !invisible
 }
 
 // CheckEmail returns what is wrong with an e-mail address, or "". Only a mail that arrives proves an

@@ -75,14 +75,13 @@ type Number struct{ digits string }
 
 var accountNumber = regexp.MustCompile(`^[0-9]{9,18}$`)
 
-// ParseNumber reads an account number of 9 to 18 digits; leading zeros count. Spaces and hyphens
-// between digits are how people write it, and are dropped.
+// ParseNumber reads an account number of 9 to 18 digits and nothing else, not all of them zeros;
+// leading zeros count.
 func ParseNumber(s string) (Number, error) {
-	digits := strings.NewReplacer(" ", "", "-", "").Replace(s)
-	if !accountNumber.MatchString(digits) {
-		return Number{}, fault.Field("accountNumber", "must be the account's 9 to 18 digits")
+	if !accountNumber.MatchString(s) || strings.Trim(s, "0") == "" {
+		return Number{}, fault.Field("accountNumber", "must be the account's 9 to 18 digits, without spaces or hyphens, and not all zeros")
 	}
-	return Number{digits}, nil
+	return Number{s}, nil
 }
 
 // Reveal gives all digits, for the gateway alone.
@@ -96,16 +95,15 @@ func (n Number) String() string { return Mask(n.Last4()) }
 // Format masks whatever the verb: %#v and a mistaken %d would print the digits.
 func (n Number) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, n.String()) }
 
-// IFSC is an Indian bank branch's code (RBI): four letters, a zero, six letters or digits.
+// IFSC is an Indian bank branch's code (RBI): four capital letters, a zero, six letters or digits.
 type IFSC string
 
-var ifscPattern = regexp.MustCompile(`^[A-Z]{4}0[A-Z0-9]{6}$`)
+var ifscPattern = regexp.MustCompile(`^[A-Za-z]{4}0[A-Za-z0-9]{6}$`)
 
-// ParseIFSC reads a code as people type it: lower case is raised.
+// ParseIFSC reads a code with nothing around it; lower case is raised.
 func ParseIFSC(s string) (IFSC, error) {
-	code := strings.ToUpper(strings.TrimSpace(s))
-	if !ifscPattern.MatchString(code) {
-		return "", fault.Field("ifsc", "must be an IFSC such as HDFC0000053: four letters, a zero, six letters or digits")
+	if !ifscPattern.MatchString(s) {
+		return "", fault.Field("ifsc", "must be an IFSC such as HDFC0000053: four letters, a zero, six letters or digits, without spaces")
 	}
-	return IFSC(code), nil
+	return IFSC(strings.ToUpper(s)), nil
 }

@@ -16,7 +16,13 @@ func TestParseNumber(t *testing.T) {
 		{"123456789", "123456789", true},
 		{"000123456789", "000123456789", true},
 		{"123456789012345678", "123456789012345678", true},
-		{"5010 0123 4567-89", "50100123456789", true},
+		{"000000001", "000000001", true},
+		{"000000000", "", false},
+		{"000000000000000000", "", false},
+		{"5010 0123 456789", "", false},
+		{"5010-0123-456789", "", false},
+		{" 50100123456789", "", false},
+		{"50100123456789 ", "", false},
 		{"12345678", "", false},
 		{"1234567890123456789", "", false},
 		{"12345678A", "", false},
@@ -39,7 +45,11 @@ func TestParseIFSC(t *testing.T) {
 		wantOK bool
 	}{
 		{"HDFC0000053", "HDFC0000053", true},
-		{" hdfc0cacub9 ", "HDFC0CACUB9", true},
+		{"hdfc0cacub9", "HDFC0CACUB9", true},
+		{" HDFC0000053", "", false},
+		{"HDFC0000053 ", "", false},
+		{"HDFC 0000053", "", false},
+		{"ſbin0000001", "", false}, // the long s is S in capitals
 		{"HDFC1000053", "", false},
 		{"HDFCO000053", "", false},
 		{"HDF00000053", "", false},

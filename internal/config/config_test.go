@@ -166,7 +166,7 @@ func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
 		{"BURSAR_PAYOUT_FEE=lots", "BURSAR_PAYOUT_FEE=lots is not a fee"},
 		{"BURSAR_PAYOUT_FEE=500", "BURSAR_PAYOUT_FEE=500 is too high"},
 		{"BURSAR_CANCEL_WINDOW=soon", "BURSAR_CANCEL_WINDOW=soon is not a length of time; write one such as 30s"},
-		{"BURSAR_EARNINGS_HOLD=-1h", "BURSAR_EARNINGS_HOLD=-1h is not a length of time"},
+		{"BURSAR_EARNINGS_HOLD=-1h", "BURSAR_EARNINGS_HOLD=-1h must not be negative; write a length of time such as 30s"},
 		{"BURSAR_TIME_ZONE=Mars/Olympus", "BURSAR_TIME_ZONE=Mars/Olympus is not a time zone"},
 		{"BURSAR_HOLIDAYS=Diwali", "BURSAR_HOLIDAYS=Diwali does not list days"},
 		{"BURSAR_LOGIN_THROTTLE=no", "BURSAR_LOGIN_THROTTLE=no is not known; write on or off"},
@@ -217,6 +217,20 @@ func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
 	}
 	if strings.Contains(text, "hush") {
 		t.Errorf("a secret is told in:\n%s", text)
+	}
+}
+
+func TestAmountsAreCheckedBesideAWrongCurrency(t *testing.T) {
+	_, _, err := load(t, []string{"BURSAR_CURRENCY=RUPEE", "BURSAR_MINIMUM_PAYOUT=little", "BURSAR_PAYOUT_FEE=lots"})
+	var problems config.Problems
+	errors.As(err, &problems)
+	var got []string
+	for _, problem := range problems {
+		got = append(got, problem.Variable)
+	}
+	want := []string{"BURSAR_CURRENCY", "BURSAR_MINIMUM_PAYOUT", "BURSAR_PAYOUT_FEE"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables with problems (-want +got):\n%s", diff)
 	}
 }
 

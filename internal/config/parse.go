@@ -85,7 +85,7 @@ func (p *parser) money(s Settings, c *Config) {
 	}
 	if c.Currency, err = money.ParseCurrency(s.Currency); err != nil {
 		p.problem("CURRENCY", s.Currency, "is not an ISO 4217 currency code; write one such as INR, USD or JPY")
-		return // amounts can't be read without it
+		c.Currency, _ = money.ParseCurrency("INR") // in its place, so that the amounts are checked too
 	}
 	known := len(p.problems)
 	if c.MinimumPayout, err = c.Currency.Parse(s.MinimumPayout); err != nil || c.MinimumPayout <= 0 {
@@ -223,8 +223,11 @@ func (p *parser) prefixes(name, text string) []netip.Prefix {
 
 func (p *parser) duration(name, text string) time.Duration {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	switch {
+	case err != nil:
 		p.problem(name, text, "is not a length of time; write one such as 30s, 15m or 72h")
+	case d < 0:
+		p.problem(name, text, "must not be negative; write a length of time such as 30s, 15m or 72h")
 	}
 	return d
 }

@@ -33,6 +33,8 @@ const (
 	Conflict
 	// TooLarge is a body over the limit.
 	TooLarge
+	// TooSlow is a body that did not arrive in time.
+	TooSlow
 	// TooMany asks the caller to slow down; see [Error.RetryAfter].
 	TooMany
 	// Unavailable is our trouble, and passing: trying again later is right.

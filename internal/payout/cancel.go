@@ -42,7 +42,7 @@ func (s *Service) cancellable(ctx context.Context, tx Tx, c Caller, id ID) (Payo
 	if !c.sees(p) {
 		return Payout{}, ErrNotFound
 	}
-	if p.State == Waiting || (p.State == Submitted && p.GatewayStatus == string(Queued)) {
+	if p.State == Waiting || (p.State == Submitted && p.Progress == Queued) {
 		return p, nil
 	}
 	if p.Status() == StatusProcessing {
@@ -57,7 +57,8 @@ func (s *Service) cancelIn(ctx context.Context, tx Tx, p Payout) (Payout, error)
 	return p, move(ctx, tx, from, p, now)
 }
 
-// cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it.
+// cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it. Of several
+// who ask at once, the one whose answer cancelled it is told so.
 func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) (Payout, bool, error) {
 	p, err := s.Payout(ctx, c, id)
 	if err != nil {
@@ -65,15 +66,15 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 	}
 	report, err := s.o.Gateway.Cancel(ctx, p.GatewayID)
 	if err != nil {
-		return Payout{}, false, ErrNotCancellable.WithMessage(
-			"The payment gateway gave no clear answer, so the payout goes on for now. Look at it again in a moment.").Because(err)
+		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	if err := s.merge(ctx, p, report); err != nil {
+	moved, err := s.merge(ctx, p, report)
+	if err != nil {
 		return Payout{}, false, err
 	}
 	return s.once(ctx, m, func(tx Tx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, id)
-		if err == nil && p.State != Cancelled {
+		if err == nil && (p.State != Cancelled || !moved) {
 			err = ErrNotCancellable
 		}
 		return p, err

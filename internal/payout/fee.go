@@ -90,13 +90,14 @@ func (f Fee) Of(amount money.Amount) money.Amount {
 	return min(charge+charge.Share(f.tax), amount)
 }
 
-// CheckMinimum refuses a fee that could leave less than one major unit of a payout of minimum or
-// more: the least that the gateway transfers.
+// CheckMinimum refuses a fee that could leave less of a payout of minimum or more than can be
+// transferred: one major unit, and RazorpayX's least of a hundred minor ones.
 func (f Fee) CheckMinimum(minimum money.Amount) error {
 	least, err := f.currency.Parse("1")
 	if err != nil {
 		return err
 	}
+	least = max(least, 100)
 	if f.share > 0 {
 		least += roundingDip
 	}

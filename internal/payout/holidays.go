@@ -45,8 +45,14 @@ func ParseHolidays(s string) (Holidays, error) {
 		}
 		h.days[d] = true
 	}
+	if len(h.days) > maxHolidays {
+		return Holidays{}, fmt.Errorf("%d bank holidays are too many; list at most %d", len(h.days), maxHolidays)
+	}
 	return h, nil
 }
+
+// maxHolidays keeps the search for a working day short, and certain to end.
+const maxHolidays = 100
 
 func parseDate(s string) (date, error) {
 	if t, err := time.Parse(time.DateOnly, s); err == nil && t.Year() > 0 {

@@ -23,13 +23,18 @@ import (
 	"bursar/internal/store"
 )
 
+// reached counts how often payouts were seen in each state, over all checks.
+type reached map[payout.State]int
+
 // TestBooksHoldWhateverHappens drives the real services and the real store through random sales,
 // refunds, requests, cancellations and gateway answers on a clock of its own, and holds the books
 // against a model after every step. In the end each payout must have reached an end, and the gateway
 // must have paid exactly those that say so, exactly once.
 func TestBooksHoldWhateverHappens(t *testing.T) {
+	seen := reached{}
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMarket(t, rt)
+		m.seen = seen
 		defer m.close()
 		rt.Repeat(map[string]func(*rapid.T){
 			"sale":    m.recordSale,
@@ -45,6 +50,18 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 		})
 		m.drain(rt)
 	})
+	for _, s := range payout.States() {
+		if seen[s] == 0 {
+			t.Errorf("no payout was ever %s: the model no longer leads there", s)
+		}
+	}
+}
+
+// failer is what a market needs of a test: testing.T and rapid.T both have it.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
 
 // market is the system and, beside it, the model of what must be true.
@@ -60,6 +77,7 @@ type market struct {
 	sold    map[string]*soldItem
 	asked   []*ask
 	count   int
+	seen    reached
 }
 
 type soldItem struct {
@@ -75,7 +93,7 @@ type ask struct {
 	refusal string
 }
 
-func newMarket(t *testing.T, rt *rapid.T) *market {
+func newMarket(t *testing.T, rt failer) *market {
 	t.Helper()
 	m := &market{
 		ctx: t.Context(), now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
@@ -112,6 +130,18 @@ func newMarket(t *testing.T, rt *rapid.T) *market {
 		if err := openSeller(m.ctx, db, seller, m.now); err != nil {
 			rt.Fatal(err)
 		}
+		// Enough to withdraw: random sales alone seldom make a payout.
+		opening := &soldItem{seller: seller, amount: 2_000_000, availableAt: m.now}
+		m.sold["opening of "+seller] = opening
+		_, _, err := m.sales.Record(m.ctx, sale.NewSale{
+			ID: "opening of " + seller, Seller: seller, Amount: opening.amount, OccurredAt: m.now.Add(-time.Hour), AvailableAt: m.now,
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	}
+	if _, err := m.sales.ReleaseDue(m.ctx); err != nil {
+		rt.Fatal(err)
 	}
 	return m
 }
@@ -238,6 +268,9 @@ func (m *market) cancel(t *rapid.T) {
 		t.Fatal(err)
 	}
 	p, _, err := m.payouts.Cancel(m.ctx, payout.Caller{User: before.Seller}, id, "")
+	if before.State == payout.Submitted && err == nil && m.gateway.transfers[string(id)].progress != payout.CalledOff {
+		t.Fatal("cancelled a payout that the gateway has not let go of")
+	}
 	if before.State == payout.Waiting && (err != nil || p.State != payout.Cancelled) {
 		t.Fatalf("cancel a waiting payout: %s, %v", p.State, err)
 	}
@@ -248,10 +281,13 @@ func (m *market) cancel(t *rapid.T) {
 
 func (m *market) wait(t *rapid.T) {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes")) * time.Minute)
+	if rapid.IntRange(0, 19).Draw(t, "long") == 0 {
+		m.now = m.now.AddDate(0, 0, 7) // longer than the gateway honours a key
+	}
 	m.release(t)
 }
 
-func (m *market) release(t *rapid.T) {
+func (m *market) release(t failer) {
 	for {
 		n, err := m.sales.ReleaseDue(m.ctx)
 		if err != nil {
@@ -271,14 +307,25 @@ func (m *market) step(t *rapid.T) {
 	}
 	for _, id := range ids {
 		for range rapid.IntRange(0, 2).Draw(t, "times") { // none: the worker died
-			_ = m.payouts.Step(m.ctx, id) // an error is the gateway's answer; the books are checked below
+			m.tryStep(id)
 		}
 	}
 }
 
+// tryStep takes a step in whatever weather. An error is the gateway's answer, and a panic the end of a
+// worker in the middle of its step; the books are checked afterwards.
+func (m *market) tryStep(id payout.ID) {
+	defer func() {
+		if died := recover(); died != nil && died != workerDied {
+			panic(died)
+		}
+	}()
+	_ = m.payouts.Step(m.ctx, id)
+}
+
 func (m *market) bankMoves(t *rapid.T) {
 	for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
-		m.gateway.transfers[ref].advance(rapid.IntRange(0, 3).Draw(t, "luck"))
+		m.gateway.transfers[ref].advance(rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "luck"))
 		if rapid.Bool().Draw(t, "webhook") {
 			event := fmt.Sprintf("event-%d", rapid.IntRange(1, 1000).Draw(t, "event"))
 			if err := m.payouts.Hint(m.ctx, event, payout.ID(ref)); err != nil {
@@ -306,7 +353,7 @@ func (m *market) anyPayout(t *rapid.T) (payout.ID, bool) {
 }
 
 // wantBalance works a seller's totals out from what was sold, what was asked for, and where each payout is.
-func (m *market) wantBalance(t *rapid.T, seller string) ledger.Balance {
+func (m *market) wantBalance(t failer, seller string) ledger.Balance {
 	var want ledger.Balance
 	for _, item := range m.sold {
 		if item.seller != seller {
@@ -329,6 +376,7 @@ func (m *market) wantBalance(t *rapid.T, seller string) ledger.Balance {
 		if err != nil {
 			t.Fatalf("an acknowledged payout is gone: %v", err)
 		}
+		m.seen[p.State]++
 		switch p.Status() {
 		case payout.StatusProcessing:
 			want.InTransit += p.Amount
@@ -376,18 +424,25 @@ func (m *market) check(t *rapid.T) {
 // drain lets a fortnight of fair weather pass, after which nothing may be open.
 func (m *market) drain(t *rapid.T) {
 	m.gateway.mood = fair
-	for range 400 {
+	fate := map[string]int{}
+	for hour := range 400 {
 		m.now = m.now.Add(time.Hour)
 		m.release(t)
-		for _, tr := range m.gateway.transfers {
-			tr.advance(1)
+		for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
+			if _, known := fate[ref]; !known {
+				fate[ref] = rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "fate")
+			}
+			m.gateway.transfers[ref].advance(1)
+			if hour == 20 && m.gateway.transfers[ref].progress == payout.Paid {
+				m.gateway.transfers[ref].advance(fate[ref]) // some come back the next day
+			}
 		}
 		ids, err := m.payouts.TakeDue(m.ctx, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range ids {
-			_ = m.payouts.Step(m.ctx, id)
+			m.tryStep(id)
 		}
 	}
 	m.check(t)
@@ -424,15 +479,25 @@ const (
 	closed       mood = "turns requests away"
 	silent       mood = "answers nothing at all"
 	shunning     mood = "will not know the bank account"
+	diesBefore   mood = "its caller dies before the order is sent"
+	diesAfter    mood = "its caller dies after the order was taken"
+	queueing     mood = "queues orders"
 )
 
-var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning}
+// workerDied is what a worker panics with that ends in the middle of a step.
+const workerDied = "the worker died"
+
+var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning, diesBefore, diesAfter, queueing}
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
 	transfers map[string]*transfer
 	mood      mood
 	ids       int
+	sent      int
+	// forgetful makes look-ups find nothing; whenAsked runs when a beneficiary is asked for.
+	forgetful bool
+	whenAsked func()
 }
 
 type transfer struct {
@@ -446,6 +511,8 @@ type transfer struct {
 // advance moves a transfer on: what was under way is paid or fails, what was paid may come back.
 func (t *transfer) advance(luck int) {
 	switch {
+	case t.progress == payout.Queued && luck > 0:
+		t.progress = payout.InProgress
 	case t.progress == payout.InProgress && luck == 1:
 		t.progress = payout.Paid
 		t.paid++
@@ -457,6 +524,9 @@ func (t *transfer) advance(luck int) {
 }
 
 func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
+	if g.whenAsked != nil {
+		g.whenAsked()
+	}
 	switch g.mood {
 	case silent:
 		return "", errors.New("silence")
@@ -472,11 +542,14 @@ func (g *paperGateway) Prepare(o payout.Order) (string, error) {
 }
 
 func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submission {
+	g.sent++
 	switch g.mood {
 	case lostRequests, silent:
 		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
 	case refusing:
 		return payout.Submission{Answer: payout.Refused, ReasonCode: "bank_account_invalid"}
+	case diesBefore:
+		panic(workerDied)
 	case closed:
 		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "rate_limited"}
 	}
@@ -484,6 +557,9 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	if !known {
 		g.ids++
 		t = &transfer{id: fmt.Sprintf("pout_%d", g.ids), body: body, progress: payout.InProgress}
+		if g.mood == queueing {
+			t.progress = payout.Queued
+		}
 		if _, err := fmt.Sscanf(body, key+" %d", (*int64)(&t.amount)); err != nil {
 			panic(err)
 		}
@@ -492,14 +568,17 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	if t.body != body {
 		panic("a key was sent with another body")
 	}
-	if g.mood == lostAnswers {
+	switch g.mood {
+	case diesAfter:
+		panic(workerDied)
+	case lostAnswers:
 		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
 	}
 	return payout.Submission{Answer: payout.Accepted, Report: t.report(key)}
 }
 
 func (t *transfer) report(ref string) payout.Report {
-	r := payout.Report{GatewayID: t.id, Reference: ref, Progress: t.progress, RawStatus: string(t.progress)}
+	r := payout.Report{GatewayID: t.id, Reference: ref, Amount: t.amount, Progress: t.progress, RawStatus: string(t.progress)}
 	if t.paid > 0 {
 		r.UTR = "HDFCN00000000001"
 	}
@@ -511,7 +590,7 @@ func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error
 		return payout.Report{}, errors.New("silence")
 	}
 	t, ok := g.transfers[ref]
-	if !ok {
+	if !ok || g.forgetful {
 		return payout.Report{}, payout.ErrUnknownToGateway
 	}
 	return t.report(ref), nil
@@ -526,6 +605,12 @@ func (g *paperGateway) Fetch(ctx context.Context, id string) (payout.Report, err
 	return payout.Report{}, payout.ErrUnknownToGateway
 }
 
+// Cancel lets go of what is queued, unless nobody hears it.
 func (g *paperGateway) Cancel(ctx context.Context, id string) (payout.Report, error) {
+	for _, t := range g.transfers {
+		if t.id == id && t.progress == payout.Queued && g.mood != silent {
+			t.progress = payout.CalledOff
+		}
+	}
 	return g.Fetch(ctx, id)
 }

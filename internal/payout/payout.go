@@ -59,12 +59,16 @@ type Payout struct {
 	// reference there and the idempotency key: one payout, one transfer.
 	OrderBody string
 
-	GatewayID     string
-	GatewayStatus string
-	UTR           string
+	GatewayID string
+	// Progress is how the gateway's last report has it.
+	Progress Progress
+	UTR      string
 	// ReasonCode and Reason say why it failed, was returned or is held: for programs and for the seller.
 	ReasonCode string
 	Reason     string
+
+	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.
+	Contradiction string
 
 	// Of the bank account, for showing: never the full number.
 	AccountHolder string
@@ -92,8 +96,9 @@ const (
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "payout_not_found", "No such payout. GET /api/payouts/history lists yours.")
 	ErrNotCancellable = fault.New(fault.Refused, "payout_not_cancellable", "This payout can no longer be cancelled.")
+	ErrCancelUnclear  = fault.New(fault.Unavailable, "cancel_unclear", "The payment gateway gave no clear answer. Look at the payout in a moment, and try again if it is still processing.")
 	ErrBankUnverified = fault.New(fault.Refused, "bank_account_not_verified",
-		"The bank account is not verified. Register one with PUT /api/bank-account and wait until GET shows it verified.")
+		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was not accepted.")
 	ErrKeyReused = fault.New(fault.Invalid, "idempotency_key_reused",
 		"This Idempotency-Key was used for a different request. Use a new key for a new request.")
 )

@@ -167,7 +167,9 @@ type Submission struct {
 type Report struct {
 	GatewayID string
 	Reference string
-	Progress  Progress
+	// Amount is what the bank is sent.
+	Amount   money.Amount
+	Progress Progress
 	// RawStatus is the gateway's own word.
 	RawStatus  string
 	ReasonCode string

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,8 +22,8 @@ type Request struct {
 }
 
 // Request holds the amount and records the payout, durably, before it returns. It reports whether
-// the answer is that of an earlier request under the same key. It fails with [ErrBankUnverified],
-// then [ledger.ErrInsufficient] with the available amount in its message, then [ErrKeyReused].
+// the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then
+// [ErrBankUnverified], then [ledger.ErrInsufficient] with the available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
 		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
@@ -63,7 +64,7 @@ func (s *Service) draft(r Request) Payout {
 // hold checks what the interface asks, in its order, and moves the money aside with the payout's row.
 func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
 	account, err := tx.AccountToPay(ctx, p.Seller)
-	if fault.From(err) != nil || (err == nil && account.Status != bank.StatusVerified) {
+	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return Payout{}, ErrBankUnverified
 	}
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
 		Transfers: ledger.HoldPayout(string(p.ID), p.Amount),
 		Counts:    ledger.Counts{Processing: +1},
 	})
-	if fault.From(err) != nil {
+	if errors.Is(err, ledger.ErrInsufficient) {
 		return Payout{}, s.insufficient(ctx, tx, p.Seller)
 	}
 	if err != nil {

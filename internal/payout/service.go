@@ -130,7 +130,8 @@ func move(ctx context.Context, tx Tx, from State, p Payout, now time.Time) error
 	}
 	err = ledger.Post(ctx, tx, ledger.Posting{Seller: p.Seller, At: now, Transfers: transfers, Counts: counts})
 	if err != nil {
-		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
+		// Even a balance that is too low is our bug here, and no refusal to be told: the money was held.
+		return fmt.Errorf("payout %s from %s to %s: %v", p.ID, from, p.State, err) //nolint:errorlint // see above
 	}
 	return nil
 }
@@ -155,9 +156,10 @@ func effect(from State, p Payout) ([]ledger.Transfer, ledger.Counts) {
 	}
 }
 
-// change loads a payout, lets decide alter it, and saves it, all in one transaction. Decide may run
-// more than once. What it returns is reported after the commit; a lost race is no error.
-func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error) error {
+// change loads a payout, lets decide alter it, and saves it, all in one transaction, and reports
+// whether it did. Decide may run more than once; it returns errRaced to leave things as they are, which
+// is no error of change.
+func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error) (bool, error) {
 	var from, to State
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		p, err := tx.PayoutForUpdate(ctx, id)
@@ -175,9 +177,9 @@ func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error)
 		s.o.Moved(from, to)
 	}
 	if errors.Is(err, errRaced) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // How long idempotency keys are honoured (CONTRACT: seven days), and gateway events remembered

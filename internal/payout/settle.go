@@ -2,88 +2,99 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 )
 
-// merge takes the gateway's report into the payout. Reports may come twice, late and out of order:
-// each is compared with what is stored, and one that tells nothing new changes nothing but the time
-// of the next look. seen is the payout as it was when the gateway was asked.
-func (s *Service) merge(ctx context.Context, seen Payout, r Report) error {
-	return s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if err := r.isAbout(*p); err != nil {
-			return err
+// merge takes the gateway's report into the payout, and reports whether that changed its state.
+// Reports may come twice, late and out of order: each is compared with what is stored, and one that
+// tells nothing new changes nothing but the time of the next look. One that contradicts the books is
+// written down for a person, and moves no money. seen is the payout as it was when the gateway was asked.
+func (s *Service) merge(ctx context.Context, seen Payout, r Report) (bool, error) {
+	var from, to State
+	var contradiction error
+	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		now := s.o.Now()
+		from = p.State
+		to, contradiction = r.outcome(*p)
+		if contradiction != nil {
+			to = from
+			p.Contradiction = contradiction.Error()
+			p.putOff(seen, s.nextLook(*p, now))
+			return nil //nolint:nilerr // the contradiction is to be committed
 		}
-		to, err := outcome(p.State, r.Progress)
-		if err != nil {
-			s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
-				slog.String("payout", string(p.ID)), slog.String("state", string(p.State)), slog.String("gateway_status", r.RawStatus))
-			return err
-		}
-		now, hastened := s.o.Now(), p.DueAt.Before(seen.DueAt)
 		p.take(r, now)
-		if to == p.State {
+		if to == from {
 			p.Tries++
 		} else {
 			p.become(to, r, now)
 		}
+		hastened := p.DueAt.Before(seen.DueAt) && !p.DueAt.IsZero()
 		p.DueAt = s.nextLook(*p, now)
 		if hastened && !p.DueAt.IsZero() { // a hint that came while the gateway was being asked is still to be followed
 			p.DueAt = now
 		}
 		return nil
 	})
-}
-
-// isAbout guards against a report of another transfer.
-func (r Report) isAbout(p Payout) error {
-	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
-		return fmt.Errorf("payout %s (%s at the gateway) was answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
+	if err == nil && contradiction != nil {
+		s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
+			slog.String("payout", string(seen.ID)), slog.String("contradiction", contradiction.Error()))
 	}
-	return nil
+	return err == nil && to != from, errors.Join(err, contradiction)
 }
 
-// outcome is the state that follows from what the gateway reports. What is final stays so: only
-// completed may still be returned. A report of a paid transfer whose money went back to the seller
-// is an error, and so is anything that the machine does not allow.
-func outcome(from State, progress Progress) (State, error) {
-	to := from
-	switch progress {
-	case InProgress, Queued:
-		to = Submitted
+// outcome is the state that follows from the report, or why it can't be true. What is final stays so:
+// only completed may still be returned.
+func (r Report) outcome(p Payout) (State, error) {
+	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
+		return "", fmt.Errorf("it was asked for %s (%s there) and answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
+	}
+	if r.Amount != p.Net() {
+		return "", fmt.Errorf("it has a transfer of %d minor units, ordered were %d", r.Amount, p.Net())
+	}
+	to := r.follows(p.State)
+	switch {
+	case p.State == Waiting:
+		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
+	case to == p.State || p.State.CanBecome(to):
+		return to, nil
+	case p.GatewayID != "" && (to == Submitted || to == Completed && p.State == Returned): // news from before its end
+		return p.State, nil
+	case to.Status() == p.State.Status():
+		return p.State, nil
+	default:
+		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)
+	}
+}
+
+// follows is the state that a report stands for.
+func (r Report) follows(from State) State {
+	switch r.Progress {
 	case Paid:
-		to = Completed
+		return Completed
 	case Reversed, Rejected:
-		to = Failed
 		if from == Completed || from == Returned {
-			to = Returned
+			return Returned
 		}
+		return Failed
 	case CalledOff:
-		to = Cancelled
+		return Cancelled
 	case Unrecognised:
 		if from == Submitting || from == Unknown || from == Held {
-			to = Submitted // whatever it is doing, it has it
+			return Submitted // whatever it is doing, it has it
 		}
-	}
-	switch {
-	case to == from || from.CanBecome(to):
-		return to, nil
-	case to == Submitted: // late news of a payout that has ended since
-		return from, nil
-	case to == Completed && from == Returned: // a late answer from before the return
-		return from, nil
-	case to.Status() == from.Status():
-		return from, nil
+		return from
 	default:
-		return from, fmt.Errorf("a payout that is %s was reported as %s", from, progress)
+		return Submitted
 	}
 }
 
 // take keeps what a report says beside its progress.
 func (p *Payout) take(r Report, now time.Time) {
 	p.GatewayID = r.GatewayID
-	p.GatewayStatus = r.RawStatus
+	p.Progress = r.Progress
 	if r.UTR != "" {
 		p.UTR = r.UTR
 	}
@@ -119,10 +130,12 @@ func (p *Payout) end(to State, now time.Time) {
 // missing, now and then while the bank may still return the money, and never after that.
 func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	switch {
-	case p.State == Submitted, p.State == Completed && p.UTR == "":
-		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
-	case p.State == Completed && now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
+	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
+		return time.Time{}
+	case p.State == Completed && p.UTR != "":
 		return now.Add(s.jitter(lookAgain))
+	case p.State == Completed || p.Status() == StatusProcessing:
+		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
 	default:
 		return time.Time{}
 	}

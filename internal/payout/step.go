@@ -32,18 +32,14 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	switch p.State {
 	case Waiting:
 		return s.submit(ctx, p)
-	case Submitting, Unknown, Held:
+	case Submitting:
+		return s.takeOver(ctx, p)
+	case Unknown, Held:
 		return s.resolve(ctx, p)
 	case Submitted, Completed:
 		return s.poll(ctx, p)
-	default: // it ended for good while the step was waiting for its turn
-		return s.change(ctx, id, func(p *Payout) error {
-			if p.DueAt.IsZero() || p.Status() == StatusProcessing {
-				return errRaced
-			}
-			p.DueAt = time.Time{}
-			return nil
-		})
+	default:
+		return s.lookBack(ctx, p)
 	}
 }
 
@@ -54,7 +50,7 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 		return s.fail(ctx, p.ID, Waiting, refusal.Code, refusal.Message)
 	}
 	if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
 	}
 	body, err := s.o.Gateway.Prepare(Order{
 		Reference:   string(p.ID),
@@ -64,9 +60,10 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 		Mode:        p.Mode,
 	})
 	if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, 0), fmt.Errorf("prepare the transfer: %w", err))
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
 	}
-	if claimed, err := s.claim(ctx, p.ID, body); err != nil || !claimed {
+	claimed, err := s.claim(ctx, p.ID, body)
+	if err != nil || !claimed {
 		return err
 	}
 	answer := s.o.Gateway.Submit(ctx, string(p.ID), body)
@@ -76,18 +73,15 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 // claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
 // this call did. From here on the transfer may have been made.
 func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
-	claimed := false
-	err := s.change(ctx, id, func(p *Payout) error {
-		claimed = p.State == Waiting
-		if !claimed {
+	return s.change(ctx, id, func(p *Payout) error {
+		if p.State != Waiting {
 			return errRaced
 		}
 		now := s.o.Now()
-		p.State, p.OrderBody, p.SentAt = Submitting, body, now
+		p.State, p.OrderBody, p.SentAt, p.Tries = Submitting, body, now, 0
 		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})
-	return claimed, err
 }
 
 // recordFirst records the answer to the first sending of an order. Only here can a refusal be
@@ -95,17 +89,18 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 	switch a.Answer {
 	case Accepted:
-		return s.merge(ctx, Payout{ID: id}, a.Report)
+		_, err := s.merge(ctx, Payout{ID: id}, a.Report)
+		return err
 	case Refused:
 		return s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)
 	case NotTaken:
 		s.o.Logger.WarnContext(ctx, "the gateway takes no payouts at the moment",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		return s.wait(ctx, id, a.RetryAfter)
+		return s.wait(ctx, id, Submitting, a.RetryAfter)
 	default:
 		s.o.Logger.WarnContext(ctx, "the gateway's answer is missing; the payout is looked up before anything else",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		return s.change(ctx, id, func(p *Payout) error {
+		_, err := s.change(ctx, id, func(p *Payout) error {
 			if p.State != Submitting {
 				return errRaced
 			}
@@ -113,12 +108,13 @@ func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 			p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
 			return nil
 		})
+		return err
 	}
 }
 
 // fail ends a payout that was certainly not made, if its state is still from.
 func (s *Service) fail(ctx context.Context, id ID, from State, code, reason string) error {
-	return s.change(ctx, id, func(p *Payout) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != from {
 			return errRaced
 		}
@@ -126,13 +122,14 @@ func (s *Service) fail(ctx context.Context, id ID, from State, code, reason stri
 		p.end(Failed, s.o.Now())
 		return nil
 	})
+	return err
 }
 
-// wait puts off the submission of a payout that was certainly not sent, or certainly not taken. It
-// can be cancelled again.
-func (s *Service) wait(ctx context.Context, id ID, atLeast time.Duration) error {
-	return s.change(ctx, id, func(p *Payout) error {
-		if p.State != Waiting && p.State != Submitting {
+// wait puts off the submission of a payout that was certainly not sent (from Waiting), or certainly
+// not taken (from Submitting, by whoever sent it). It can be cancelled again.
+func (s *Service) wait(ctx context.Context, id ID, from State, atLeast time.Duration) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != from {
 			return errRaced
 		}
 		p.Tries++
@@ -140,6 +137,7 @@ func (s *Service) wait(ctx context.Context, id ID, atLeast time.Duration) error 
 		p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
 		return nil
 	})
+	return err
 }
 
 // unknownWaits are the waits between attempts to learn what became of an order, the last one
@@ -154,73 +152,136 @@ var unknownWaits = []time.Duration{
 // After it the same order could be paid again, so it is never sent again.
 const keyLifetime = 6 * 24 * time.Hour
 
-// resolve learns what became of an order whose answer is missing: it looks it up by our reference,
-// and where the gateway does not know it, sends the same order under the same key again. When that
-// has not helped within the key's lifetime, the payout is held for a person.
-func (s *Service) resolve(ctx context.Context, p Payout) error {
-	if p.State == Submitting { // the worker that was sending it is gone
-		if err := s.change(ctx, p.ID, func(p *Payout) error {
-			if p.State != Submitting {
-				return errRaced
-			}
-			p.State, p.Tries = Unknown, 0
-			return nil
-		}); err != nil {
-			return err
+// takeOver resolves an order whose sender is gone: its lease ran out. That took long enough for the
+// order to have arrived, so the first look may already send it again.
+func (s *Service) takeOver(ctx context.Context, p Payout) error {
+	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
 		}
+		p.State, p.Tries = Unknown, 1
+		return nil
+	})
+	if err != nil || !taken {
+		return err
 	}
-	report, err := s.o.Gateway.Find(ctx, string(p.ID))
-	if err == nil {
-		return s.merge(ctx, p, report)
-	}
-	// The first look at a lost answer comes too soon to send again; one at a lost worker's order, which
-	// waited for its lease to run out, does not.
-	mayResend := errors.Is(err, ErrUnknownToGateway) && (p.State == Submitting || p.State == Unknown && p.Tries > 0) &&
-		s.o.Now().Before(p.SentAt.Add(keyLifetime))
-	if mayResend {
-		answer := s.o.Gateway.Submit(ctx, string(p.ID), p.OrderBody)
-		if answer.Answer == Accepted {
-			return s.merge(ctx, p, answer.Report)
-		}
-		err = fmt.Errorf("sent again, answered %q: %s", answer.ReasonCode, answer.Reason)
-	}
-	return errors.Join(s.stillUnknown(ctx, p.ID), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+	p.State, p.Tries = Unknown, 1
+	return s.resolve(ctx, p)
 }
 
-// stillUnknown sets the next attempt, or holds the payout for a person when the key's lifetime is over.
-func (s *Service) stillUnknown(ctx context.Context, id ID) error {
-	return s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
+// resolve learns what became of an order whose answer is missing: it looks it up by our reference,
+// and where the gateway does not know it, sends the same order under the same key again. When that
+// has not helped within the key's lifetime, the payout is held for a person, and only looked up.
+func (s *Service) resolve(ctx context.Context, p Payout) error {
+	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+	if err == nil {
+		_, err := s.merge(ctx, p, report)
+		return err
+	}
+	if errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime)) {
+		return s.resend(ctx, p)
+	}
+	return errors.Join(s.stillUnknown(ctx, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+}
+
+// resend sends an order again to the letter. As with the first sending, that it may be on its way is
+// recorded before, so that nothing that has ended meanwhile is ever sent. No refusal is believed: the
+// first order may have been taken.
+func (s *Service) resend(ctx context.Context, seen Payout) error {
+	claimed, err := s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Unknown || p.Tries != seen.Tries {
+			return errRaced
+		}
+		p.Tries++
+		p.DueAt = s.o.Now().Add(s.o.Lease)
+		seen = *p
+		return nil
+	})
+	if err != nil || !claimed {
+		return err
+	}
+	answer := s.o.Gateway.Submit(ctx, string(seen.ID), seen.OrderBody)
+	if answer.Answer == Accepted {
+		_, err := s.merge(ctx, seen, answer.Report)
+		return err
+	}
+	return errors.Join(s.stillUnknown(ctx, seen, seen.Tries, answer.RetryAfter),
+		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", seen.ID, answer.ReasonCode, answer.Reason))
+}
+
+// stillUnknown sets the next attempt after so many tries, or holds the payout for a person when the
+// key's lifetime is over.
+func (s *Service) stillUnknown(ctx context.Context, seen Payout, tries int, atLeast time.Duration) error {
+	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.State != Unknown && p.State != Held {
 			return errRaced
 		}
 		now := s.o.Now()
 		if p.State == Held || !now.Before(p.SentAt.Add(keyLifetime)) {
-			p.State, p.DueAt = Held, time.Time{}
+			p.State = Held
 			p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
+			p.putOff(seen, now.Add(s.jitter(lookAtHeld)))
 			return nil
 		}
-		p.Tries++
-		p.DueAt = now.Add(s.jitter(unknownWaits[min(p.Tries, len(unknownWaits)-1)]))
+		p.Tries = tries
+		p.putOff(seen, now.Add(max(atLeast, s.jitter(unknownWaits[min(tries, len(unknownWaits)-1)]))))
 		return nil
 	})
+	return err
+}
+
+// lookAtHeld is the wait between looks at a payout that is held: news may still come.
+const lookAtHeld = 6 * time.Hour
+
+// lookBack follows a hint about a payout that has ended. Whatever the gateway says can change nothing
+// any more, but if it says that the money went out, a person has to know.
+func (s *Service) lookBack(ctx context.Context, p Payout) error {
+	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+	if err == nil {
+		_, err := s.merge(ctx, p, report)
+		return err
+	}
+	_, again := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
+		if p.Status() == StatusProcessing || p.State == Completed {
+			return errRaced
+		}
+		p.DueAt = time.Time{}
+		if !errors.Is(err, ErrUnknownToGateway) {
+			p.Tries++
+			p.DueAt = s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
+		}
+		return nil
+	})
+	if errors.Is(err, ErrUnknownToGateway) {
+		return again
+	}
+	return errors.Join(again, err)
+}
+
+// putOff sets the next look, unless a hint has come since seen was read: then it is due already.
+func (p *Payout) putOff(seen Payout, due time.Time) {
+	if p.DueAt.IsZero() || !p.DueAt.Before(seen.DueAt) {
+		p.DueAt = due
+	}
 }
 
 // poll asks the gateway how a payout stands.
-func (s *Service) poll(ctx context.Context, p Payout) error {
-	report, err := s.o.Gateway.Fetch(ctx, p.GatewayID)
+func (s *Service) poll(ctx context.Context, seen Payout) error {
+	report, err := s.o.Gateway.Fetch(ctx, seen.GatewayID)
 	if err == nil {
-		return s.merge(ctx, p, report)
+		_, err := s.merge(ctx, seen, report)
+		return err
 	}
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
-	again := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
-		if p.State != Submitted && p.State != Completed {
+	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		if p.State != seen.State {
 			return errRaced
 		}
 		p.Tries++
-		p.DueAt = s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
+		p.putOff(seen, s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost))))
 		return nil
 	})
-	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", p.ID, err))
+	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", seen.ID, err))
 }
 
 // Waits between polls. Webhooks bring most news sooner; polling is for those that never come.

@@ -326,7 +326,7 @@ func TestReports(t *testing.T) {
 		"payout_processed":  {Progress: payout.Paid, RawStatus: "processed", ReasonCode: "payout_processed", UTR: "523223155921"},
 		"payout_reversed":   {Progress: payout.Reversed, RawStatus: "reversed", ReasonCode: "bank_account_closed", Reason: "The bank account is closed. Register another bank account."},
 	} {
-		want.GatewayID, want.Reference = "pout_00000000000001", reference
+		want.GatewayID, want.Reference, want.Amount = "pout_00000000000001", reference, 1_000_000
 		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
 		got, err := c.Fetch(t.Context(), "pout_00000000000001")
 		if err != nil {

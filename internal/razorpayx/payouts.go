@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -249,6 +250,7 @@ func report(p Payout) payout.Report {
 	r := payout.Report{
 		GatewayID: p.ID,
 		Reference: string(p.ReferenceID),
+		Amount:    money.Amount(p.Amount),
 		Progress:  payout.Unrecognised,
 		RawStatus: p.Status,
 		UTR:       string(p.UTR),

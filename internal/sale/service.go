@@ -195,24 +195,42 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
 // releaseBatch bounds how many sales one transaction releases, so that requests wait little for it.
 const releaseBatch = 50
 
-// ReleaseDue makes sales whose hold is over withdrawable, a batch at most, and returns how many.
+// ReleaseDue makes sales whose hold is over withdrawable, a batch at most, and returns how many. A sale
+// that can't be released does not hold up the others.
 func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
-	released := 0
-	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		now := s.o.Now()
-		due, err := tx.DueSales(ctx, now, releaseBatch)
+	now := s.o.Now()
+	var due []string
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		due, err = tx.DueSales(ctx, now, releaseBatch)
 		if err != nil {
 			return err
 		}
 		for _, id := range due {
 			if err := release(ctx, tx, id, now); err != nil {
-				return fmt.Errorf("release sale %s: %w", id, err)
+				return err
 			}
 		}
-		released = len(due)
 		return nil
 	})
-	return released, err
+	if err == nil || len(due) == 0 {
+		return len(due), err
+	}
+	return s.releaseEach(ctx, due, now)
+}
+
+// releaseEach releases each sale in a transaction of its own.
+func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) (int, error) {
+	released := 0
+	var broken error
+	for _, id := range due {
+		err := s.o.Store.InTx(ctx, func(tx Tx) error { return release(ctx, tx, id, now) })
+		if err != nil {
+			broken = errors.Join(broken, fmt.Errorf("release sale %s: %w", id, err))
+			continue
+		}
+		released++
+	}
+	return released, broken
 }
 
 func release(ctx context.Context, tx Tx, id string, now time.Time) error {

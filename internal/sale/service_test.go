@@ -227,6 +227,27 @@ func TestARefundedSaleReleasesNothing(t *testing.T) {
 	s.wantBalance(0, 0, 0)
 }
 
+func TestASaleThatCanNotBeReleasedHoldsUpNobody(t *testing.T) {
+	s := openShop(t)
+	s.record(sale.NewSale{ID: "broken", Seller: "usr_seller", Amount: 700, OccurredAt: s.now, AvailableAt: s.now}, true)
+	s.record(sale.NewSale{ID: "good", Seller: "usr_seller", Amount: 300, OccurredAt: s.now, AvailableAt: s.now.Add(time.Second)}, true)
+	err := s.db.Update(t.Context(), func(tx *store.Tx) error { // the book is short of 100, as it never should be
+		return ledger.Post(t.Context(), tx, ledger.Posting{Seller: "usr_seller", At: s.now, Transfers: ledger.RefundSale("good", 400, false)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now = s.now.Add(time.Minute)
+	released, err := s.sales.ReleaseDue(t.Context())
+	if released != 1 || err == nil {
+		t.Errorf("released %d, error %v; want the good one released and the broken one named", released, err)
+	}
+	b, err := s.db.Balance(t.Context(), "usr_seller")
+	if err != nil || b.Available != 300 {
+		t.Errorf("available %d, error %v; want 300", b.Available, err)
+	}
+}
+
 // TestMonthsFollowTheZone has a sale at a moment that is October in UTC and November in India.
 func TestMonthsFollowTheZone(t *testing.T) {
 	s := openShop(t)

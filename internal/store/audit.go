@@ -52,7 +52,8 @@ var invariants = []invariant{
 		"transfers-are-complete", "Each seller's transfers are numbered without a gap, and none is missing at the end.",
 		`SELECT b.seller_id || ' should have ' || b.transfers || ' transfers, has ' || COUNT(t.number) || ' up to number ' || COALESCE(MAX(t.number), 0)
 		FROM seller_balances b LEFT JOIN transfers t ON t.seller_id = b.seller_id
-		GROUP BY b.seller_id, b.transfers HAVING COUNT(t.number) <> b.transfers OR COALESCE(MAX(t.number), 0) <> b.transfers`,
+		GROUP BY b.seller_id, b.transfers HAVING COUNT(t.number) <> b.transfers OR COALESCE(MAX(t.number), 0) <> b.transfers
+			OR COALESCE(MIN(t.number), 1) <> 1`,
 	},
 	{
 		"floors-hold", "No pending or in-transit balance is below zero.",
@@ -167,6 +168,10 @@ var invariants = []invariant{
 		"nothing-is-stuck", "Each payout that has not ended has a next step, or is held for a person.",
 		`SELECT 'payout ' || id || ' is ' || state || ' and nothing is to be done about it' FROM payouts
 		WHERE status = 'processing' AND state <> 'held' AND due_at IS NULL`,
+	},
+	{
+		"gateway-agrees", "The gateway has said nothing about a payout that contradicts the books.",
+		`SELECT 'payout ' || id || ' is ' || state || '; the gateway: ' || contradiction FROM payouts WHERE contradiction <> ''`,
 	},
 	{
 		"paid-is-on-record", "Each completed payout names the gateway's transfer and when it was paid.",

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
 	"bursar/internal/auth"
@@ -91,23 +93,58 @@ func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (b
 // InsertSession adds s.
 func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 	_, err := tx.exec(ctx, `INSERT INTO sessions
-		(id, user_id, created_at, expires_at, cap_at, counter, refreshed_at, ended_at, end_reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, '')`,
-		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Counter, micros(s.RefreshedAt))
+		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason)
+		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '')`,
+		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt))
 	return err
 }
 
+// Digits of an instant among a session's refreshes, and how many refreshes are kept.
+const (
+	refreshDigits = 16
+	refreshesKept = 32
+)
+
+// refreshInstant has a fixed width, so that texts of such instants compare as their first ones do.
+func refreshInstant(t time.Time) string { return fmt.Sprintf("%0*d", refreshDigits, micros(t)) }
+
+// refreshInstants scans a session's refreshes.
+type refreshInstants struct{ at *[]time.Time }
+
+func (r refreshInstants) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("a session's refreshes stored as %T", src)
+	}
+	for ; len(text) >= refreshDigits; text = text[refreshDigits:] {
+		n, err := strconv.ParseInt(text[:refreshDigits], 10, 64)
+		if err != nil {
+			return fmt.Errorf("a session's refreshes: %w", err)
+		}
+		*r.at = append(*r.at, time.UnixMicro(n).UTC())
+	}
+	return nil
+}
+
 // AdvanceSession counts a refresh of a live session whose counter is still counter: of any number at
-// once, this statement lets one through.
-func (tx *Tx) AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time) (auth.Principal, bool, error) {
+// once, this statement lets one through. Earlier refreshes stay on record while they follow each other
+// within the grace; the one that comes after a longer pause is the first again, so that an ordinary
+// session keeps one.
+func (tx *Tx) AdvanceSession(
+	ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration,
+) (auth.Principal, bool, error) {
 	p := auth.Principal{Session: session}
-	advanced, err := tx.one(ctx, `UPDATE sessions SET counter = counter + 1, refreshed_at = $3,
+	advanced, err := tx.one(ctx, `UPDATE sessions SET counter = counter + 1,
+		refreshes = CASE WHEN refreshes > $5 THEN substr($6 || refreshes, 1, $7) ELSE $6 END,
 		expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
 		WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
 		AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)
 		RETURNING user_id, (SELECT email FROM users u WHERE u.id = sessions.user_id),
 			(SELECT role FROM users u WHERE u.id = sessions.user_id)`,
-		[]any{session, counter, micros(now), micros(expiresAt)}, &p.UserID, &p.Email, &p.Role)
+		[]any{
+			session, counter, micros(now), micros(expiresAt),
+			refreshInstant(now.Add(-grace)), refreshInstant(now), refreshDigits * refreshesKept,
+		}, &p.UserID, &p.Email, &p.Role)
 	return p, advanced, err
 }
 
@@ -115,9 +152,9 @@ func (tx *Tx) AdvanceSession(ctx context.Context, session string, counter int64,
 func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
 	s := auth.Session{ID: id}
 	p := auth.Principal{Session: id}
-	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.expires_at, s.cap_at, s.counter, s.refreshed_at, s.ended_at, s.end_reason,
+	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.expires_at, s.cap_at, s.counter, s.refreshes, s.ended_at, s.end_reason,
 		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`, []any{id},
-		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, instant{&s.RefreshedAt},
+		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
 		instant{&s.EndedAt}, &s.EndReason, &p.UserID, &p.Email, &p.Role)
 	return s, p, ok, err
 }

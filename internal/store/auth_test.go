@@ -43,7 +43,7 @@ func newUser(id string) auth.User {
 
 func newSession(id, user string) auth.Session {
 	return auth.Session{
-		ID: id, UserID: user, CreatedAt: signInTime, RefreshedAt: signInTime,
+		ID: id, UserID: user, CreatedAt: signInTime,
 		ExpiresAt: signInTime.Add(time.Hour), CapAt: signInTime.Add(3 * time.Hour),
 	}
 }
@@ -152,7 +152,7 @@ func TestAdvanceSessionLetsOneThrough(t *testing.T) {
 		wg.Go(func() {
 			var through bool
 			err := s.InTx(t.Context(), func(tx auth.Tx) (err error) {
-				_, through, err = tx.AdvanceSession(t.Context(), "ses_1", 0, signInTime, signInTime.Add(2*time.Hour))
+				_, through, err = tx.AdvanceSession(t.Context(), "ses_1", 0, signInTime, signInTime.Add(2*time.Hour), time.Second)
 				return err
 			})
 			mu.Lock()
@@ -197,7 +197,7 @@ func TestAdvanceSessionExtendsUpToTheCap(t *testing.T) {
 	}
 	for _, step := range steps {
 		inTx(t, s, func(tx auth.Tx) error {
-			p, ok, err := tx.AdvanceSession(t.Context(), "ses_1", step.counter, step.now, step.until)
+			p, ok, err := tx.AdvanceSession(t.Context(), "ses_1", step.counter, step.now, step.until, time.Second)
 			if err != nil || ok != step.want {
 				t.Errorf("%s: %v, %v; want %v", step.name, ok, err, step.want)
 			}
@@ -210,6 +210,47 @@ func TestAdvanceSessionExtendsUpToTheCap(t *testing.T) {
 			}
 			return err
 		})
+	}
+}
+
+func TestRefreshesStayOnRecordWhileTheyAreQuick(t *testing.T) {
+	_, s := openAuth(t)
+	inTx(t, s, func(tx auth.Tx) error {
+		if err := tx.InsertUser(t.Context(), newUser("usr_1")); err != nil {
+			return err
+		}
+		return tx.InsertSession(t.Context(), newSession("ses_1", "usr_1"))
+	})
+	const grace, kept = 10 * time.Second, 32
+	now := signInTime
+	var counter int64
+	var want []time.Time
+	refresh := func(pause time.Duration) {
+		t.Helper()
+		now = now.Add(pause)
+		inTx(t, s, func(tx auth.Tx) error {
+			if _, ok, err := tx.AdvanceSession(t.Context(), "ses_1", counter, now, now.Add(time.Hour), grace); err != nil || !ok {
+				return fmt.Errorf("refresh %d: %v, %w", counter, ok, err)
+			}
+			counter++
+			got, _, _, err := tx.Session(t.Context(), "ses_1")
+			if diff := cmp.Diff(want, got.Refreshes); diff != "" {
+				t.Errorf("refresh %d: %s", counter, diff)
+			}
+			return err
+		})
+	}
+	for _, pause := range []time.Duration{0, time.Microsecond, 0, grace - time.Microsecond} {
+		want = append([]time.Time{now.Add(pause)}, want...)
+		refresh(pause)
+	}
+	const pause = grace + time.Microsecond
+	want = []time.Time{now.Add(pause)}
+	refresh(pause) // a new run
+	for range kept + 3 {
+		want = append([]time.Time{now.Add(time.Second)}, want...)
+		want = want[:min(len(want), kept)]
+		refresh(time.Second)
 	}
 }
 

@@ -28,7 +28,7 @@ func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, 
 		processing = processing + $8, completed = completed + $9, failed = failed + $10,
 		cancelled = cancelled + $11, transfers = transfers + $12
 		WHERE seller_id = $1 AND pending + $2 >= 0 AND in_transit + $4 >= 0
-		AND ($3 >= 0 OR available + $3 >= 0 OR $13 = 1)
+		AND (CAST($3 AS BIGINT) >= 0 OR available + $3 >= 0 OR $13 = 1)
 		RETURNING transfers`
 	var transfers int64
 	moved, err := tx.one(ctx, move, []any{

@@ -16,7 +16,7 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.gateway_status, p.utr, p.reason_code, p.reason, b.holder, b.last4, b.ifsc`
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
 )
 
@@ -24,7 +24,7 @@ func scanPayout(r row, p *payout.Payout) error {
 	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.GatewayStatus, &p.UTR, &p.ReasonCode, &p.Reason,
+		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction,
 		&p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
@@ -43,8 +43,8 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	_, err := tx.exec(ctx, `INSERT INTO payouts
 		(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
-		tries, order_body, gateway_id, gateway_status, utr, reason_code, reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '')`,
+		tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '', '')`,
 		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
 		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt))
 	return err
@@ -67,12 +67,12 @@ func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout,
 // MovePayout saves p if the stored state is still from. A change of state is recorded as an event.
 func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
 	moved, err := tx.execOne(ctx, `UPDATE payouts SET state = $3, status = $4, processed_at = $5, completed_at = $6,
-		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, gateway_status = $12, utr = $13,
-		reason_code = $14, reason = $15, sent_at = $16
+		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, progress = $12, utr = $13,
+		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17
 		WHERE id = $1 AND state = $2`,
 		string(p.ID), string(from), string(p.State), string(p.Status()), nullMicros(p.ProcessedAt), nullMicros(p.CompletedAt),
-		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, p.GatewayStatus, p.UTR,
-		p.ReasonCode, p.Reason, nullMicros(p.SentAt))
+		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), p.UTR,
+		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction)
 	if err != nil || !moved || from == p.State {
 		return moved, err
 	}
@@ -175,7 +175,7 @@ func pageOf(f payout.Filter) (string, []any) {
 		}
 		return `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 OFFSET $2`, args
 	}
-	args = append(args, f.Seller)
+	args = append(args, f.Seller, f.Limit+f.Offset)
 	statuses := payout.Statuses()
 	if f.Status != "" {
 		statuses = []payout.Status{f.Status}
@@ -183,7 +183,7 @@ func pageOf(f payout.Filter) (string, []any) {
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
 		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = $%d
-			ORDER BY id DESC LIMIT $1 + $2) AS end%d`, i+4, i)
+			ORDER BY id DESC LIMIT $4) AS end%d`, i+5, i)
 		args = append(args, string(status))
 	}
 	return `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY id DESC LIMIT $1 OFFSET $2`, args

@@ -25,7 +25,7 @@ func BenchmarkReads(b *testing.B) {
 			if err := tx.OpenBook(ctx, user); err != nil {
 				return err
 			}
-			return tx.InsertSession(ctx, auth.Session{ID: session, UserID: user, CreatedAt: now, ExpiresAt: now.Add(time.Hour), CapAt: now.Add(time.Hour), RefreshedAt: now})
+			return tx.InsertSession(ctx, auth.Session{ID: session, UserID: user, CreatedAt: now, ExpiresAt: now.Add(time.Hour), CapAt: now.Add(time.Hour)})
 		})
 		if err != nil {
 			b.Fatal(err)

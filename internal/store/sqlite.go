@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -48,6 +49,9 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the database: %w", err)
 	}
+	if err := createPrivate(path); err != nil {
+		return nil, fmt.Errorf("make the database: %w", err)
+	}
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
 	w, err := newGroupWriter(ctx, file+"?_txlock=immediate&"+pragmas)
 	if err != nil {
@@ -61,6 +65,19 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
 	return &DB{dialect: sqliteDialect, reader: reader, writer: w}, nil
+}
+
+// createPrivate makes an empty file for its owner's eyes alone, unless there is one: SQLite would let
+// others read it. Its log and index get the mode of the database.
+func createPrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the file
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // groupWriter is SQLite's one writer. Whatever waits while one group commits becomes the next group,
@@ -189,6 +206,7 @@ var errSpoiled = errors.New("a closure failed after it wrote")
 func (w *groupWriter) transact(group []*job) ([]error, error) {
 	outcomes := make([]error, len(group))
 	if err := w.conn.do("BEGIN IMMEDIATE"); err != nil {
+		w.rollback() // in case the transaction before could not be ended
 		return outcomes, unavailable(err)
 	}
 	for i, j := range group {
@@ -225,6 +243,9 @@ func call(j *job, tx *Tx) (err error) {
 		}
 	}()
 	err = j.fn(tx)
+	if err == nil {
+		err = tx.broken
+	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
 		return unavailable(err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +103,25 @@ func TestAFailedClosureLeavesNothingAndHarmsNobodyInItsGroup(t *testing.T) {
 	}
 	if got := strings.Join(names(t, db), " "); got != "a c e" {
 		t.Errorf("stored %q, want %q", got, "a c e")
+	}
+}
+
+func TestAnErrorThatAClosureSwallowsStillFailsIt(t *testing.T) {
+	db := openTemp(t)
+	ctx := t.Context()
+	err := db.Update(ctx, func(tx *Tx) error {
+		if err := put(ctx, "a", "1")(tx); err != nil {
+			return err
+		}
+		_ = put(ctx, "a", "2")(tx)
+		_ = put(ctx, "b", "1")(tx)
+		return nil
+	})
+	if err == nil {
+		t.Error("a closure succeeded though a statement of its failed")
+	}
+	if got := names(t, db); len(got) != 0 {
+		t.Errorf("stored %v, want nothing", got)
 	}
 }
 
@@ -210,6 +231,31 @@ func TestManyProcessesMayOpenAtOnce(t *testing.T) {
 	var applied int
 	if err := db.queryRow(t.Context(), `SELECT COUNT(*) FROM schema_migrations`).Scan(&applied); err != nil || applied != len(all) {
 		t.Errorf("%d migrations applied, error %v; want %d", applied, err, len(all))
+	}
+}
+
+func TestNobodyElseMayReadTheFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no file modes; the directory's access list rules")
+	}
+	path := filepath.Join(t.TempDir(), "bursar.db") // in a directory that was there before
+	db, err := OpenSQLite(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 2 { // the database, and its log at least
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s has mode %o, want 600", filepath.Base(file), got)
+		}
 	}
 }
 

@@ -115,6 +115,9 @@ type Tx struct {
 	conn    conn
 	// wrote says that undoing this closure alone needs more than forgetting it.
 	wrote bool
+	// broken is the first statement's error. Some errors end the engine's whole transaction, so after
+	// one nothing more may be run, and nothing of the closure may be kept, whatever it returns.
+	broken error
 }
 
 // conn runs statements within a transaction.
@@ -125,10 +128,12 @@ type conn interface {
 
 // exec runs a statement and returns how many rows it changed.
 func (tx *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	if tx.broken != nil {
+		return 0, tx.broken
+	}
 	result, err := tx.conn.ExecContext(ctx, query, args...)
 	if err != nil {
-		tx.wrote = true // some errors end the engine's whole transaction
-		return 0, err
+		return 0, tx.fail(err)
 	}
 	n, err := result.RowsAffected()
 	if n > 0 {
@@ -155,18 +160,25 @@ func (tx *Tx) one(ctx context.Context, query string, args []any, dest ...any) (b
 
 // each hands every row of a query or of a RETURNING clause to scan.
 func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row) error) error {
+	if tx.broken != nil {
+		return tx.broken
+	}
 	rows, err := tx.conn.QueryContext(ctx, query, args...)
 	if err != nil {
-		tx.wrote = true
-		return err
+		return tx.fail(err)
 	}
 	err = eachRow(rows, func(r row) error {
 		tx.wrote = tx.wrote || changes(query)
 		return scan(r)
 	})
 	if err != nil {
-		tx.wrote = true
+		return tx.fail(err)
 	}
+	return nil
+}
+
+func (tx *Tx) fail(err error) error {
+	tx.wrote, tx.broken = true, err
 	return err
 }
 

@@ -67,6 +67,8 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET due_at = NULL WHERE id = 'pyt_waiting'`, []string{"nothing-is-stuck"}},
 		{`UPDATE payouts SET state = 'submitted' WHERE id = 'pyt_waiting'`, []string{"history-is-unbroken"}},
 		{`UPDATE payouts SET status = 'cancelled' WHERE id = 'pyt_failed'`, []string{"counters-match-rows", "status-follows-state"}},
+		{`UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`, []string{"gateway-agrees"}},
+		{`UPDATE transfers SET number = 0 WHERE seller_id = 'usr_a' AND number = 1`, []string{"transfers-are-complete"}},
 		{`UPDATE payouts SET gateway_id = '' WHERE id = 'pyt_completed'`, []string{"paid-is-on-record"}},
 		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
 		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there"}},

@@ -23,7 +23,8 @@ func testMoves(_ *testing.T, b *bench) {
 		b.Errorf("read back\n%+v, want\n%+v", stored, p)
 	}
 	p.State, p.Tries, p.OrderBody, p.SentAt, p.DueAt = payout.Submitting, 3, "{}", b.now, b.now.Add(time.Minute)
-	p.GatewayID, p.GatewayStatus, p.UTR, p.ReasonCode, p.Reason = "pout_1", "queued", "U", "code", "sentence"
+	p.GatewayID, p.Progress, p.UTR, p.ReasonCode, p.Reason = "pout_1", payout.Queued, "U", "code", "sentence"
+	p.Contradiction = "can't be"
 	p.ProcessedAt, p.CompletedAt, p.EndedAt = b.now, b.now, b.now
 	for i, want := range []bool{true, false} { // the second finds it moved
 		b.update(func(tx *store.Tx) error {
@@ -61,7 +62,7 @@ func testLeases(_ *testing.T, b *bench) {
 	taken := map[payout.ID]int{}
 	for range 8 {
 		takers.Go(func() {
-			for {
+			for range 100 { // more than can be due
 				var ids []payout.ID
 				err := b.db.Update(b.ctx(), func(tx *store.Tx) (err error) {
 					ids, err = tx.TakeDuePayouts(b.ctx(), b.now, b.now.Add(time.Minute), 4)

@@ -5,6 +5,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -161,7 +162,7 @@ func (b *bench) move(p payout.Payout, to payout.State, postings ...ledger.Postin
 			return err
 		}
 		if !moved {
-			b.Fatalf("%s did not move from %s to %s", p.ID, from, to)
+			return fmt.Errorf("%s did not move from %s to %s", p.ID, from, to)
 		}
 		for _, posting := range postings {
 			posting.Seller, posting.At = p.Seller, b.now

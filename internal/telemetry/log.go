@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 )
 
 // Format is how log lines are written.
@@ -55,6 +56,11 @@ func SetUser(ctx context.Context, user string) {
 	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
 		r.User = user
 	}
+}
+
+// Took says how long something lasted, in milliseconds with three decimals.
+func Took(d time.Duration) slog.Attr {
+	return slog.Float64("took_ms", float64(d.Microseconds())/1000)
 }
 
 // requestHandler adds the request to each line.

@@ -27,10 +27,6 @@ type Metrics struct {
 
 	workSteps   *prometheus.CounterVec
 	workSeconds *prometheus.HistogramVec
-	workLag     *prometheus.GaugeVec
-
-	writeGroupSize   prometheus.Histogram
-	writeWaitSeconds prometheus.Histogram
 }
 
 // NewMetrics makes metrics in a registry of their own.
@@ -39,7 +35,6 @@ func NewMetrics() *Metrics {
 	m.addRequests()
 	m.addPayouts()
 	m.addWork()
-	m.addWrites()
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -95,25 +90,7 @@ func (m *Metrics) addWork() {
 		Help:    "Time that steps of the work loops took.",
 		Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30},
 	}, []string{"loop"})
-	m.workLag = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "bursar_work_lag_seconds",
-		Help: "How long the last step of each loop had been due before it was begun.",
-	}, []string{"loop"})
-	m.registry.MustRegister(m.workSteps, m.workSeconds, m.workLag)
-}
-
-func (m *Metrics) addWrites() {
-	m.writeGroupSize = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "bursar_db_write_group_size",
-		Help:    "Writes that shared one commit.",
-		Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
-	})
-	m.writeWaitSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "bursar_db_write_wait_seconds",
-		Help:    "Time from asking for a write to its durable commit.",
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
-	})
-	m.registry.MustRegister(m.writeGroupSize, m.writeWaitSeconds)
+	m.registry.MustRegister(m.workSteps, m.workSeconds)
 }
 
 // Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for
@@ -169,14 +146,3 @@ func (m *Metrics) WorkStepped(loop string, took time.Duration, err error) {
 	m.workSteps.WithLabelValues(loop, outcome).Inc()
 	m.workSeconds.WithLabelValues(loop).Observe(took.Seconds())
 }
-
-// SetWorkLag says how late a loop's last step was begun.
-func (m *Metrics) SetWorkLag(loop string, lag time.Duration) {
-	m.workLag.WithLabelValues(loop).Set(max(lag, 0).Seconds())
-}
-
-// GroupWritten counts one commit that size writes shared.
-func (m *Metrics) GroupWritten(size int) { m.writeGroupSize.Observe(float64(size)) }
-
-// WriteWaited records how long one write took, from asking to its durable commit.
-func (m *Metrics) WriteWaited(took time.Duration) { m.writeWaitSeconds.Observe(took.Seconds()) }

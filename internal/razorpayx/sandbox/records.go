@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -78,6 +79,9 @@ func (r *records) open(ctx context.Context, path string, now time.Time) (err err
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	if err := createPrivate(path); err != nil {
+		return err
+	}
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + pragmas
 	if r.pool, err = sql.Open("sqlite", dsn+"&_txlock=immediate"); err != nil {
 		return err
@@ -95,6 +99,19 @@ func (r *records) open(ctx context.Context, path string, now time.Time) (err err
 	r.reader.SetMaxOpenConns(maxReaders)
 	r.reader.SetMaxIdleConns(maxReaders)
 	return r.startNumbers(ctx, now)
+}
+
+// createPrivate makes an empty file for its owner's eyes alone, unless there is one: SQLite would let
+// others read it. Its log and index get the mode of the database.
+func createPrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator names the file
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // startNumbers begins numbering rows at the present microsecond, so that a new sandbox does not give

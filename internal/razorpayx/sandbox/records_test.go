@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,27 @@ func TestRecordsOutliveTheSandbox(t *testing.T) {
 	w.control("GET", "/v1/fund_accounts/"+account, "", &shown)
 	if shown.BankAccount.AccountNumber != "50100012344321" {
 		t.Errorf("the account number is %q", shown.BankAccount.AccountNumber)
+	}
+}
+
+func TestNobodyElseMayReadTheFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no file modes; the directory's access list rules")
+	}
+	path := filepath.Join(t.TempDir(), "sandbox.db") // in a directory that was there before
+	open(t, func(o *sandbox.Options) { o.Path = path })
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 2 { // the database, and its log at least
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s has mode %o, want 600", filepath.Base(file), got)
+		}
 	}
 }
 

@@ -24,17 +24,18 @@ CREATE TABLE users (
   created_at      BIGINT NOT NULL
 ) /* clustered */;
 
--- A session is one sign-in. Its counter is all that is kept of refresh tokens.
+-- A session is one sign-in. Of refresh tokens nothing is kept but how many there were, and when the last
+-- ones were used: refreshes is instants of sixteen digits each, newest first.
 CREATE TABLE sessions (
-  id           TEXT PRIMARY KEY,
-  user_id      TEXT NOT NULL REFERENCES users (id),
-  created_at   BIGINT NOT NULL,
-  expires_at   BIGINT NOT NULL,
-  cap_at       BIGINT NOT NULL,
-  counter      BIGINT NOT NULL,
-  refreshed_at BIGINT NOT NULL,
-  ended_at     BIGINT,
-  end_reason   TEXT NOT NULL
+  id         TEXT PRIMARY KEY,
+  user_id    TEXT NOT NULL REFERENCES users (id),
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  cap_at     BIGINT NOT NULL,
+  counter    BIGINT NOT NULL,
+  refreshes  TEXT NOT NULL,
+  ended_at   BIGINT,
+  end_reason TEXT NOT NULL
 ) /* clustered */;
 
 CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
@@ -171,10 +172,11 @@ CREATE TABLE payouts (
   tries           BIGINT NOT NULL,
   order_body      TEXT NOT NULL,
   gateway_id      TEXT NOT NULL,
-  gateway_status  TEXT NOT NULL,
+  progress        TEXT NOT NULL,
   utr             TEXT NOT NULL,
   reason_code     TEXT NOT NULL,
-  reason          TEXT NOT NULL
+  reason          TEXT NOT NULL,
+  contradiction   TEXT NOT NULL -- what the gateway said that can't be true; a person has to look
 ) /* clustered */;
 
 -- The one index that every request pays for: each page of a seller's history is read from its ends.
@@ -204,7 +206,11 @@ CREATE TABLE idempotency_keys (
   PRIMARY KEY (user_id, key)
 ) /* clustered */;
 
+CREATE INDEX idempotency_keys_old ON idempotency_keys (created_at);
+
 CREATE TABLE gateway_events (
   id          TEXT PRIMARY KEY,
   received_at BIGINT NOT NULL
 ) /* clustered */;
+
+CREATE INDEX gateway_events_old ON gateway_events (received_at);

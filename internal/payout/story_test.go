@@ -1,0 +1,303 @@
+package payout_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// story is a market in which one seller has asked for one payout of 1000.
+type story struct {
+	*testing.T
+	*market
+	id payout.ID
+}
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	m := newMarket(t, t)
+	t.Cleanup(m.close)
+	m.seen = reached{}
+	p, _, err := m.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000, Notes: "rent"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &story{T: t, market: m, id: p.ID}
+}
+
+// later lets time pass and takes what is due then.
+func (s *story) later(d time.Duration) {
+	s.Helper()
+	s.now = s.now.Add(d)
+	ids, err := s.payouts.TakeDue(s.Context(), 10)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, id := range ids {
+		s.tryStep(id)
+	}
+}
+
+func (s *story) hint(event string) {
+	s.Helper()
+	if err := s.payouts.Hint(s.Context(), event, s.id); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *story) payout() payout.Payout {
+	s.Helper()
+	p, err := s.db.Payout(s.Context(), s.id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+func (s *story) wantState(want payout.State) payout.Payout {
+	s.Helper()
+	p := s.payout()
+	if p.State != want {
+		s.Fatalf("the payout is %s, want %s", p.State, want)
+	}
+	return p
+}
+
+// wantAvailable checks the seller's balance, whose opening was 20,000.
+func (s *story) wantAvailable(want int64) {
+	s.Helper()
+	b, err := s.db.Balance(s.Context(), "usr_a")
+	if err != nil || int64(b.Available) != want {
+		s.Errorf("available %d, error %v; want %d", b.Available, err, want)
+	}
+}
+
+// wantViolated runs the audit and wants just the named invariants broken.
+func (s *story) wantViolated(want ...string) {
+	s.Helper()
+	report, err := s.db.Audit(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	var got []string
+	for _, f := range report.Findings {
+		if len(f.Violations) > 0 {
+			got = append(got, f.Name)
+		}
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		s.Errorf("the audit finds %v broken, want %v", got, want)
+	}
+}
+
+const (
+	windowOver = 2 * time.Minute
+	opening    = 2_000_000
+	held       = opening - 100_000
+)
+
+func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+
+	s.gateway.mood = silent
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err == nil {
+		t.Fatal("cancelled without the gateway's word")
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(held)
+
+	s.gateway.mood = fair
+	var cancelled atomic.Int64
+	var callers sync.WaitGroup
+	for range 6 {
+		callers.Go(func() {
+			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+			switch {
+			case err == nil:
+				cancelled.Add(1)
+			case !errors.Is(err, payout.ErrNotCancellable):
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	if cancelled.Load() != 1 {
+		t.Errorf("%d callers were told that they cancelled it, want 1", cancelled.Load())
+	}
+	s.wantState(payout.Cancelled)
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostAnswers
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+
+	s.gateway.mood, s.gateway.forgetful = refusing, true
+	for range 5 {
+		s.later(time.Hour)
+	}
+	if s.gateway.sent < 3 {
+		t.Errorf("the order was sent %d times, want it sent again while the gateway does not know it", s.gateway.sent)
+	}
+	s.wantState(payout.Unknown)
+	s.wantAvailable(held)
+
+	s.gateway.mood, s.gateway.forgetful = fair, false
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(10 * time.Hour)
+	s.wantState(payout.Completed)
+	s.wantViolated()
+}
+
+func TestAfterTheKeysLifetimeNothingIsSentAgain(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	s.later(7 * 24 * time.Hour)
+	sent := s.gateway.sent
+	s.later(7 * 24 * time.Hour)
+	p := s.wantState(payout.Held)
+	if s.gateway.sent != sent {
+		t.Error("an order was sent after its key had run out: it could be paid twice")
+	}
+	if p.DueAt.IsZero() || p.Reason == "" {
+		t.Errorf("nobody looks at the held payout again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
+	}
+	s.wantAvailable(held)
+	s.wantViolated()
+}
+
+// TestAStepThatOverranItsLeaseTouchesNothing has a worker stuck before its claim while another one
+// sends the order.
+func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
+	s := newStory(t)
+	s.now = s.now.Add(windowOver)
+	s.gateway.whenAsked = func() {
+		s.gateway.whenAsked = nil
+		s.tryStep(s.id) // the other worker claims it, sends it, and its answer is lost
+		s.gateway.mood = silent
+	}
+	s.gateway.mood = lostAnswers
+	s.tryStep(s.id)
+	s.wantState(payout.Unknown)
+	if s.gateway.sent != 1 {
+		t.Errorf("the order was sent %d times, want once", s.gateway.sent)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancel of an order under way: %v", err)
+	}
+}
+
+func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
+	t.Run("paid after it was refused", func(t *testing.T) {
+		s := newStory(t)
+		s.gateway.mood = refusing
+		s.later(windowOver)
+		s.wantState(payout.Failed)
+		s.gateway.mood = fair
+		s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: payout.Paid, paid: 1}
+		s.hint("event-1")
+		s.later(time.Second)
+		if p := s.wantState(payout.Failed); p.Contradiction == "" {
+			t.Error("the gateway paid a payout that failed, and nothing was written down")
+		}
+		s.wantAvailable(opening)
+		s.wantViolated("gateway-agrees")
+	})
+	t.Run("another amount", func(t *testing.T) {
+		s := newStory(t)
+		s.gateway.mood = lostAnswers
+		s.later(windowOver)
+		s.gateway.transfers[string(s.id)].amount++
+		s.gateway.mood = fair
+		s.later(time.Minute)
+		if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() {
+			t.Errorf("contradiction %q, next look %s; want both", p.Contradiction, p.DueAt)
+		}
+		s.wantAvailable(held)
+		s.wantViolated("gateway-agrees")
+	})
+}
+
+func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.wantAvailable(held)
+	tr.advance(3)
+	s.later(7 * time.Hour) // nobody told us: the look-again finds it
+	p := s.wantState(payout.Returned)
+	if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() {
+		t.Errorf("status %s, due %s, completed %s", p.Status(), p.DueAt, p.CompletedAt)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+func TestACompletedPayoutIsLookedAtUntilBanksReturnNoMore(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].advance(1)
+	for range 40 {
+		s.later(7 * time.Hour)
+	}
+	if p := s.wantState(payout.Completed); !p.DueAt.IsZero() {
+		t.Errorf("still looked at, at %s", p.DueAt)
+	}
+	s.wantViolated()
+}
+
+func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	p := s.wantState(payout.Waiting)
+	if p.OrderBody != "" || !p.SentAt.IsZero() || !p.DueAt.After(s.now) {
+		t.Errorf("body %q, sent %s, due %s at %s", p.OrderBody, p.SentAt, p.DueAt, s.now)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.wantAvailable(opening)
+	s.later(24 * time.Hour)
+	if s.gateway.sent != 1 {
+		t.Errorf("the order was sent %d times, want once", s.gateway.sent)
+	}
+}
+
+func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
+	s := newStory(t)
+	first := payout.Request{Seller: "usr_a", Amount: 60_000, Notes: "one", Key: "k"}
+	if _, _, err := s.payouts.Request(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]payout.Request{
+		"notes":  {Seller: "usr_a", Amount: 60_000, Notes: "two", Key: "k"},
+		"amount": {Seller: "usr_a", Amount: 60_001, Notes: "one", Key: "k"},
+	} {
+		if _, _, err := s.payouts.Request(t.Context(), other); !errors.Is(err, payout.ErrKeyReused) {
+			t.Errorf("other %s under the same key: %v", name, err)
+		}
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k"); !errors.Is(err, payout.ErrKeyReused) {
+		t.Errorf("a cancellation under a request's key: %v", err)
+	}
+	if _, replayed, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, Key: "k"}); replayed || err != nil {
+		t.Errorf("another seller's key: replayed %t, %v", replayed, err)
+	}
+}
