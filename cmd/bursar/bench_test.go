@@ -49,6 +49,7 @@ func BenchmarkPayoutRequest(b *testing.B) {
 			h := newHall(b, spread.sellers)
 			b.Run("floor", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/request", h.requestBody) })
 			b.Run("service", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/payouts/request", h.requestBody) })
+			b.Run("floor with keys", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/request?key=1", h.requestBody) })
 			b.Run("service with keys", func(b *testing.B) {
 				h.load(b, connections, h.service.URL+"/api/payouts/request", func(r *http.Request) {
 					h.requestBody(r)
@@ -434,7 +435,7 @@ func (h *hall) bareHandlers() http.Handler {
 		}
 		err := json.NewDecoder(r.Body).Decode(&body)
 		if err == nil {
-			err = h.hold(r.Context(), h.sellers[h.next.Add(1)%int64(len(h.sellers))].User.ID, body.Amount*100)
+			err = h.hold(r.Context(), h.sellers[h.next.Add(1)%int64(len(h.sellers))].User.ID, body.Amount*100, r.URL.RawQuery != "")
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -459,7 +460,7 @@ func (h *hall) advance(ctx context.Context, session string) error {
 }
 
 // hold writes what a payout's request must write, and nothing else.
-func (h *hall) hold(ctx context.Context, seller string, amount money.Amount) error {
+func (h *hall) hold(ctx context.Context, seller string, amount money.Amount, withKey bool) error {
 	now := time.Now()
 	p := payout.Payout{
 		ID: payout.ID(id.New("pyt_", now)), Seller: seller, BankAccountID: h.accounts[seller], Amount: amount,
@@ -470,6 +471,11 @@ func (h *hall) hold(ctx context.Context, seller string, amount money.Amount) err
 		Transfers: 1,
 	}
 	return h.book.db.Update(ctx, func(tx *store.Tx) error {
+		if withKey {
+			if _, err := tx.Remember(ctx, seller, id.Random(20), payout.Remembered{Fingerprint: "f", Payout: p.ID}, now); err != nil {
+				return err
+			}
+		}
 		last, err := tx.MoveBalance(ctx, seller, change, false)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
-	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id)}
+	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
 	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
 		p, err := s.cancellable(ctx, tx, c, id)
 		if err != nil {

@@ -8,11 +8,13 @@ import (
 	"bursar/internal/fault"
 )
 
-// memo is what makes a call repeatable: whose key it is, and what tells this call from another.
+// memo is what makes a call repeatable: whose key it is, what tells this call from another, and the
+// payout that it makes or changes.
 type memo struct {
 	user        string
 	key         string
 	fingerprint string
+	payout      ID
 }
 
 // once runs act in a transaction and keeps its answer, a payout or a refusal, under the memo's key in
@@ -30,22 +32,21 @@ func (s *Service) once(ctx context.Context, m memo, act func(Tx) (Payout, error)
 			p, err = act(tx)
 			return err
 		}
-		first, seen, err := tx.Remembered(ctx, m.user, m.key)
+		isNew, err := tx.Remember(ctx, m.user, m.key, Remembered{Fingerprint: m.fingerprint, Payout: m.payout}, s.o.Now())
 		if err != nil {
 			return err
 		}
-		if seen {
+		if !isNew {
 			replayed = true
-			p, err = replay(ctx, tx, m, first)
+			p, err = replay(ctx, tx, m)
 			return err
 		}
 		p, err = act(tx)
 		if refused := fault.From(err); refused != nil && refused.Kind == fault.Refused {
 			refusal = err
-		} else if err != nil {
-			return err
+			return rememberRefusal(ctx, tx, m, refused)
 		}
-		return s.remember(ctx, tx, m, p.ID, refusal)
+		return err
 	})
 	if err == nil {
 		err = refusal
@@ -53,19 +54,19 @@ func (s *Service) once(ctx context.Context, m memo, act func(Tx) (Payout, error)
 	return p, replayed, err
 }
 
-func (s *Service) remember(ctx context.Context, tx Tx, m memo, id ID, refusal error) error {
-	r := Remembered{Fingerprint: m.fingerprint, Payout: id}
-	if f := fault.From(refusal); f != nil {
-		text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
-		if err != nil {
-			return err
-		}
-		r.Refusal = string(text)
+func rememberRefusal(ctx context.Context, tx Tx, m memo, f *fault.Error) error {
+	text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
+	if err != nil {
+		return err
 	}
-	return tx.Remember(ctx, m.user, m.key, r, s.o.Now())
+	return tx.RememberRefusal(ctx, m.user, m.key, string(text))
 }
 
-func replay(ctx context.Context, tx Tx, m memo, first Remembered) (Payout, error) {
+func replay(ctx context.Context, tx Tx, m memo) (Payout, error) {
+	first, err := tx.Remembered(ctx, m.user, m.key)
+	if err != nil {
+		return Payout{}, err
+	}
 	if first.Fingerprint != m.fingerprint {
 		return Payout{}, ErrKeyReused
 	}

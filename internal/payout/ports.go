@@ -70,10 +70,13 @@ type Tx interface {
 	// RememberEvent notes a gateway event's id and reports whether it is new.
 	RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error)
 
-	// Remembered finds what an idempotency key stands for, if it is there.
-	Remembered(ctx context.Context, user, key string) (Remembered, bool, error)
-	// Remember keeps it.
-	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) error
+	// Remember keeps what an idempotency key stands for unless it stands for something already, and
+	// reports whether it did. Of several at once, one does, and the others wait for its transaction.
+	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) (bool, error)
+	// RememberRefusal adds why the request was refused to a key just remembered.
+	RememberRefusal(ctx context.Context, user, key, refusal string) error
+	// Remembered finds what a key stands for.
+	Remembered(ctx context.Context, user, key string) (Remembered, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
 	// returns how many.
 	Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error)

@@ -30,7 +30,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
 	}
 	draft := s.draft(r)
-	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes)}
+	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
 	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
 		return s.hold(ctx, tx, draft)
 	})

@@ -109,17 +109,23 @@ func (tx *Tx) RememberEvent(ctx context.Context, eventID string, now time.Time) 
 }
 
 // Remembered finds what an idempotency key stands for.
-func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remembered, bool, error) {
+func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remembered, error) {
 	var m payout.Remembered
-	ok, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
+	_, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
 		[]any{user, key}, &m.Fingerprint, &m.Payout, &m.Refusal)
-	return m, ok, err
+	return m, err
 }
 
-// Remember keeps what an idempotency key stands for.
-func (tx *Tx) Remember(ctx context.Context, user, key string, m payout.Remembered, now time.Time) error {
-	_, err := tx.exec(ctx, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, refusal, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`, user, key, m.Fingerprint, string(m.Payout), m.Refusal, micros(now))
+// Remember keeps what an idempotency key stands for unless it stands for something already.
+func (tx *Tx) Remember(ctx context.Context, user, key string, m payout.Remembered, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, refusal, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (user_id, key) DO NOTHING`,
+		user, key, m.Fingerprint, string(m.Payout), m.Refusal, micros(now))
+}
+
+// RememberRefusal adds why the request was refused to a key just remembered.
+func (tx *Tx) RememberRefusal(ctx context.Context, user, key, refusal string) error {
+	_, err := tx.exec(ctx, `UPDATE idempotency_keys SET refusal = $3 WHERE user_id = $1 AND key = $2`, user, key, refusal)
 	return err
 }
 

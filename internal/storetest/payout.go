@@ -134,21 +134,30 @@ func testHasten(_ *testing.T, b *bench) {
 }
 
 func testKeys(_ *testing.T, b *bench) {
-	want := payout.Remembered{Fingerprint: "f", Payout: "pyt_1", Refusal: "{}"}
-	b.update(func(tx *store.Tx) error { return tx.Remember(b.ctx(), "usr_a", "k", want, b.now) })
+	want := payout.Remembered{Fingerprint: "f", Payout: "pyt_1"}
+	for i, isNew := range []bool{true, false} {
+		b.update(func(tx *store.Tx) error {
+			remembered, err := tx.Remember(b.ctx(), "usr_a", "k", want, b.now)
+			if remembered != isNew {
+				b.Errorf("remember, time %d: %t, want %t", i, remembered, isNew)
+			}
+			return err
+		})
+	}
 	b.update(func(tx *store.Tx) error {
-		got, seen, err := tx.Remembered(b.ctx(), "usr_a", "k")
-		if !seen || got != want {
-			b.Errorf("remembered %+v, %t; want %+v", got, seen, want)
+		if err := tx.RememberRefusal(b.ctx(), "usr_a", "k", "{}"); err != nil {
+			return err
 		}
-		if _, seen, err := tx.Remembered(b.ctx(), "usr_b", "k"); seen || err != nil {
-			b.Errorf("another user's key was found: %t, %v", seen, err)
+		want.Refusal = "{}"
+		got, err := tx.Remembered(b.ctx(), "usr_a", "k")
+		if got != want {
+			b.Errorf("remembered %+v, want %+v", got, want)
+		}
+		if theirs, err := tx.Remembered(b.ctx(), "usr_b", "k"); theirs != (payout.Remembered{}) || err != nil {
+			b.Errorf("another user's key was found: %+v, %v", theirs, err)
 		}
 		return err
 	})
-	if err := b.db.Update(b.ctx(), func(tx *store.Tx) error { return tx.Remember(b.ctx(), "usr_a", "k", want, b.now) }); err == nil {
-		b.Error("a key was remembered twice")
-	}
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.RememberEvent(b.ctx(), "event", b.now)
 		return err
