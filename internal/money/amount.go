@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// Amount is a number of minor units; it may be negative. Sums that leave the range are errors.
+// Amount is a number of minor units; it may be negative. What comes from outside is at most Max, so that
+// sums of a few amounts stay in range; totals are summed by the database, which refuses to overflow.
 type Amount int64
 
 // Max bounds every amount that comes from outside: 2^53-1 minor units, the largest whole number that
@@ -27,23 +28,6 @@ var (
 	ErrPrecision = errors.New("more decimal places than the currency has")
 	ErrRange     = errors.New("too large")
 )
-
-// Add gives a+b, or ErrRange.
-func (a Amount) Add(b Amount) (Amount, error) {
-	sum := a + b
-	if (b > 0 && sum < a) || (b < 0 && sum > a) {
-		return 0, ErrRange
-	}
-	return sum, nil
-}
-
-// Sub gives a-b, or ErrRange.
-func (a Amount) Sub(b Amount) (Amount, error) {
-	if b == math.MinInt64 {
-		return 0, ErrRange
-	}
-	return a.Add(-b)
-}
 
 // BasisPoints is a share in hundredths of a percent: 50 is 0.5 %.
 type BasisPoints int64

@@ -125,20 +125,6 @@ func TestShareRoundsHalfUp(t *testing.T) {
 	})
 }
 
-func TestSumsThatLeaveTheRangeAreErrors(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
-		want := new(big.Int).Add(big.NewInt(a), big.NewInt(b))
-		got, err := money.Amount(a).Add(money.Amount(b))
-		if want.IsInt64() != (err == nil) || (err == nil && int64(got) != want.Int64()) {
-			t.Fatalf("%d + %d = %d, %v; want %d", a, b, got, err, want)
-		}
-	})
-	if _, err := money.Amount(0).Sub(-1 << 63); !errors.Is(err, money.ErrRange) {
-		t.Errorf("0 - minimum: err = %v, want ErrRange", err)
-	}
-}
-
 func TestParseCurrency(t *testing.T) {
 	for code, exponent := range map[string]int{"INR": 2, "JPY": 0, "KWD": 3, "CLF": 4} {
 		if got := currency(t, code); got.Code() != code || got.Exponent() != exponent {

@@ -17,8 +17,6 @@ type Store interface {
 	// ListPayouts lists those that f selects, newest first, and how many f selects in all. Of each it
 	// tells what a list shows: id, seller, amount, fee, state, times, UTR, and the account's last digits.
 	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
-	// Balance is the seller's totals; a seller without a sale has none but zeros.
-	Balance(ctx context.Context, seller string) (ledger.Balance, error)
 	// Summary is all that a seller's overview shows, in one read.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	// Events lists what happened to a payout, oldest first.
