@@ -425,16 +425,21 @@ func (m *market) check(t *rapid.T) {
 func (m *market) drain(t *rapid.T) {
 	m.gateway.mood = fair
 	fate := map[string]int{}
-	for hour := range 400 {
-		m.now = m.now.Add(time.Hour)
+	for quarter := range 80 {
+		m.now = m.now.Add(6 * time.Hour)
 		m.release(t)
 		for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
 			if _, known := fate[ref]; !known {
 				fate[ref] = rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "fate")
 			}
 			m.gateway.transfers[ref].advance(1)
-			if hour == 20 && m.gateway.transfers[ref].progress == payout.Paid {
+			if quarter == 4 && m.gateway.transfers[ref].progress == payout.Paid {
 				m.gateway.transfers[ref].advance(fate[ref]) // some come back the next day
+			}
+			if quarter == 5 { // a webhook may come late, but it comes; after the third day only it tells of a return
+				if err := m.payouts.Hint(m.ctx, "late event of "+ref, payout.ID(ref)); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		ids, err := m.payouts.TakeDue(m.ctx, 100)
