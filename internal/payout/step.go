@@ -78,7 +78,7 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 			return errRaced
 		}
 		now := s.o.Now()
-		p.State, p.OrderBody, p.SentAt, p.Tries = Submitting, body, now, 0
+		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
 		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})

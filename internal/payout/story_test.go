@@ -280,6 +280,18 @@ func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
 	}
 }
 
+func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	for range 8 {
+		s.later(10 * time.Minute)
+	}
+	if wait := s.wantState(payout.Waiting).DueAt.Sub(s.now); wait < 2*time.Minute {
+		t.Errorf("after nine times it waits %s, want minutes", wait)
+	}
+}
+
 func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	s := newStory(t)
 	first := payout.Request{Seller: "usr_a", Amount: 60_000, Notes: "one", Key: "k"}
