@@ -37,21 +37,41 @@ import (
 // a bare net/http handler that does the least the same answer could cost. Client and server share the
 // machine, so compare a benchmark with its floor, never with another machine's figure.
 
+// scale sets benchmarks beside a floor: each reports what part of the floor's speed it has.
+type scale map[string]time.Duration // per call
+
+func (s scale) floor(b *testing.B, name string, run func(*testing.B)) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) {
+		run(b)
+		s[name] = b.Elapsed() / time.Duration(b.N)
+	})
+}
+
+func (s scale) beside(b *testing.B, floor, name string, run func(*testing.B)) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) {
+		run(b)
+		if least, measured := s[floor]; measured {
+			b.ReportMetric(least.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "of-floor")
+		}
+	})
+}
+
 // BenchmarkPayoutRequest asks for payouts on 64 connections. Its floor writes the same rows in the
 // same grouped transactions, without asking who calls, what for, or whether before.
 func BenchmarkPayoutRequest(b *testing.B) {
-	const connections = 64
 	for _, spread := range []struct {
 		name    string
 		sellers int
 	}{{"many sellers", 128}, {"one seller", 1}} {
 		b.Run(spread.name, func(b *testing.B) {
-			h := newHall(b, spread.sellers)
-			b.Run("floor", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/request", h.requestBody) })
-			b.Run("service", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/payouts/request", h.requestBody) })
-			b.Run("floor with keys", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/request?key=1", h.requestBody) })
-			b.Run("service with keys", func(b *testing.B) {
-				h.load(b, connections, h.service.URL+"/api/payouts/request", func(r *http.Request) {
+			h, s := newHall(b, spread.sellers), scale{}
+			s.floor(b, "floor", func(b *testing.B) { h.load(b, 64, h.floor.URL+"/request", h.requestBody) })
+			s.beside(b, "floor", "service", h.requests)
+			s.floor(b, "floor with keys", func(b *testing.B) { h.load(b, 64, h.floor.URL+"/request?key=1", h.requestBody) })
+			s.beside(b, "floor with keys", "service with keys", func(b *testing.B) {
+				h.load(b, 64, h.service.URL+"/api/payouts/request", func(r *http.Request) {
 					h.requestBody(r)
 					r.Header.Set("Idempotency-Key", id.Random(20))
 				})
@@ -61,50 +81,48 @@ func BenchmarkPayoutRequest(b *testing.B) {
 }
 
 // BenchmarkPayoutRequestOnALongHistory asks for payouts where there are none yet, and where 500,000
-// are there already.
+// are there already; the former is the floor.
 func BenchmarkPayoutRequestOnALongHistory(b *testing.B) {
-	for _, payouts := range []int{0, 500_000} {
-		b.Run(fmt.Sprintf("after %d payouts", payouts), func(b *testing.B) {
-			h := newHall(b, 128)
-			h.fillHistory(b, payouts)
-			b.Run("service", func(b *testing.B) { h.load(b, 64, h.service.URL+"/api/payouts/request", h.requestBody) })
-		})
-	}
+	const sellers = 128
+	s := scale{}
+	empty := newHall(b, sellers)
+	s.floor(b, "after 0 payouts", empty.requests)
+	long := newHall(b, sellers)
+	long.fillHistory(b, 500_000)
+	s.beside(b, "after 0 payouts", "after 500000 payouts", long.requests)
 }
 
 // BenchmarkReads asks who one is and what one has on 16 connections. The floor answers as many bytes
 // after one indexed read.
 func BenchmarkReads(b *testing.B) {
-	const connections = 16
-	h := newHall(b, 128)
-	get := func(*http.Request) {}
-	b.Run("floor", func(b *testing.B) { h.load(b, connections, h.floor.URL+"/read", get) })
-	b.Run("me", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/auth/me", get) })
-	b.Run("balance", func(b *testing.B) { h.load(b, connections, h.service.URL+"/api/payouts/balance", get) })
+	h, s := newHall(b, 128), scale{}
+	s.floor(b, "floor", h.reads(h.floor.URL+"/read"))
+	s.beside(b, "floor", "me", h.reads(h.service.URL+"/api/auth/me"))
+	s.beside(b, "floor", "balance", h.reads(h.service.URL+"/api/payouts/balance"))
 }
 
 // BenchmarkReadsOnALongHistory reads the balance and the first page of history of a seller who has
-// few payouts, and of one who has a million.
+// ten payouts, the floor, and of one who has a million.
 func BenchmarkReadsOnALongHistory(b *testing.B) {
-	for _, payouts := range []int{10, 1_000_000} {
-		b.Run(fmt.Sprintf("after %d payouts", payouts), func(b *testing.B) {
-			h := newHall(b, 1)
-			h.fillHistory(b, payouts)
-			get := func(*http.Request) {}
-			b.Run("balance", func(b *testing.B) { h.load(b, 16, h.service.URL+"/api/payouts/balance", get) })
-			b.Run("history page 1", func(b *testing.B) { h.load(b, 16, h.service.URL+"/api/payouts/history", get) })
-			b.Run("history page 1 of completed", func(b *testing.B) {
-				h.load(b, 16, h.service.URL+"/api/payouts/history?status=completed", get)
-			})
-		})
+	few, many, s := newHall(b, 1), newHall(b, 1), scale{}
+	few.fillHistory(b, 10)
+	many.fillHistory(b, 1_000_000)
+	for name, path := range map[string]string{
+		"balance":                     "/api/payouts/balance",
+		"history page 1":              "/api/payouts/history",
+		"history page 1 of completed": "/api/payouts/history?status=completed",
+	} {
+		floor := name + " after 10 payouts"
+		s.floor(b, floor, few.reads(few.service.URL+path))
+		s.beside(b, floor, name+" after 1000000 payouts", many.reads(many.service.URL+path))
 	}
 }
 
 // BenchmarkPasswords registers and signs in beside bare argon2id with the same parameters.
 func BenchmarkPasswords(b *testing.B) {
 	const connections = 16
-	h := newHall(b, 1)
-	b.Run("floor", func(b *testing.B) {
+	h, s := newHall(b, 1), scale{}
+	s.floor(b, "floor", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			salt := make([]byte, 16)
 			for pb.Next() {
@@ -113,12 +131,12 @@ func BenchmarkPasswords(b *testing.B) {
 			}
 		})
 	})
-	b.Run("register", func(b *testing.B) {
+	s.beside(b, "floor", "register", func(b *testing.B) {
 		h.load(b, connections, h.service.URL+"/api/auth/register", func(r *http.Request) {
 			setBody(r, fmt.Sprintf(`{"name":"Asha Rao","email":"%s@example.com","password":"correct horse"}`, id.Random(16)))
 		})
 	})
-	b.Run("login", func(b *testing.B) {
+	s.beside(b, "floor", "login", func(b *testing.B) {
 		h.load(b, connections, h.service.URL+"/api/auth/login", func(r *http.Request) {
 			setBody(r, `{"email":"seller0@example.com","password":"correct horse"}`)
 		})
@@ -129,8 +147,8 @@ func BenchmarkPasswords(b *testing.B) {
 // makes, and answers.
 func BenchmarkSessions(b *testing.B) {
 	const connections = 16
-	h := newHall(b, 1)
-	b.Run("floor", func(b *testing.B) {
+	h, s := newHall(b, 1), scale{}
+	s.floor(b, "floor", func(b *testing.B) {
 		sessions := h.sessions(b, connections)
 		var next atomic.Int64
 		h.load(b, connections, h.floor.URL+"/refresh", func(r *http.Request) {
@@ -138,8 +156,8 @@ func BenchmarkSessions(b *testing.B) {
 			setBody(r, `{"session":"ses_`+session+`"}`)
 		})
 	})
-	b.Run("refresh", func(b *testing.B) { h.refreshes(b, connections) })
-	b.Run("logout", func(b *testing.B) {
+	s.beside(b, "floor", "refresh", func(b *testing.B) { h.refreshes(b, connections) })
+	s.beside(b, "floor", "logout", func(b *testing.B) {
 		signedIn := h.sessions(b, b.N)
 		var next atomic.Int64
 		h.load(b, connections, h.service.URL+"/api/auth/logout", func(r *http.Request) {
@@ -347,6 +365,16 @@ func (h *hall) do(r *http.Request) ([]byte, error) {
 		err = errors.Join(err, fmt.Errorf("%s: %s", answer.Status, body))
 	}
 	return body, err
+}
+
+// requests asks the service for payouts on 64 connections.
+func (h *hall) requests(b *testing.B) {
+	h.load(b, 64, h.service.URL+"/api/payouts/request", h.requestBody)
+}
+
+// reads gets a URL on 16 connections.
+func (h *hall) reads(url string) func(*testing.B) {
+	return func(b *testing.B) { h.load(b, 16, url, func(*http.Request) {}) }
 }
 
 func (h *hall) requestBody(r *http.Request) { setBody(r, `{"amount":500,"notes":"rent"}`) }
