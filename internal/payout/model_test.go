@@ -51,7 +51,7 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 		m.drain(rt)
 	})
 	for _, s := range payout.States() {
-		if seen[s] == 0 && s != payout.Held { // which takes a week of silence, and has a story of its own
+		if seen[s] == 0 && s != payout.Held && !testing.Short() { // which takes a week of silence, and has a story of its own
 			t.Errorf("no payout was ever %s: the model no longer leads there", s)
 		}
 	}
