@@ -133,7 +133,7 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
 		return time.Time{}
 	case p.State == Completed && p.UTR != "":
-		return now.Add(s.jitter(lookAgain))
+		return now.Add(s.jitter(lookAgainWaits[min(p.Tries, len(lookAgainWaits)-1)]))
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
 	default:

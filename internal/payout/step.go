@@ -84,15 +84,24 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 	})
 }
 
-// recordFirst records the answer to the first sending of an order. Only here can a refusal be
-// believed: nothing was sent before it.
+// recordFirst records the answer to the first sending of an order. Only here may a refusal be believed,
+// because nothing was sent before it, and even here only if the gateway knows no such transfer.
 func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 	switch a.Answer {
 	case Accepted:
 		_, err := s.merge(ctx, Payout{ID: id}, a.Report)
 		return err
 	case Refused:
-		return s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)
+		report, err := s.o.Gateway.Find(ctx, string(id))
+		switch {
+		case err == nil:
+			_, err := s.merge(ctx, Payout{ID: id}, report)
+			return err
+		case errors.Is(err, ErrUnknownToGateway):
+			return s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)
+		default:
+			return errors.Join(s.unclear(ctx, id), err)
+		}
 	case NotTaken:
 		s.o.Logger.WarnContext(ctx, "the gateway takes no payouts at the moment",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
@@ -100,16 +109,21 @@ func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 	default:
 		s.o.Logger.WarnContext(ctx, "the gateway's answer is missing; the payout is looked up before anything else",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		_, err := s.change(ctx, id, func(p *Payout) error {
-			if p.State != Submitting {
-				return errRaced
-			}
-			p.State, p.Tries = Unknown, 0
-			p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
-			return nil
-		})
-		return err
+		return s.unclear(ctx, id)
 	}
+}
+
+// unclear notes that what became of the first sending is not known, to be looked up soon.
+func (s *Service) unclear(ctx context.Context, id ID) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		p.State, p.Tries = Unknown, 0
+		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
+		return nil
+	})
+	return err
 }
 
 // fail ends a payout that was certainly not made, if its state is still from.
@@ -288,9 +302,11 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 const (
 	pollBase = 2 * time.Second
 	pollMost = 15 * time.Minute
-	// lookAgain is the wait between looks at a completed payout that the bank may yet return.
-	lookAgain = 6 * time.Hour
 )
+
+// lookAgainWaits are the waits between looks at a completed payout that the bank may yet return, the
+// last one repeated: most returns come soon.
+var lookAgainWaits = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
 
 // backoff doubles base with each try after the first, up to most.
 func backoff(tries int, base, most time.Duration) time.Duration {

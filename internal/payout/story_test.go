@@ -137,6 +137,17 @@ func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestARefusalIsBelievedOnlyIfThereIsNoTransfer has a gateway that takes the order and says no.
+func TestARefusalIsBelievedOnlyIfThereIsNoTransfer(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = refusing
+	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: payout.InProgress}
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.wantAvailable(held)
+	s.wantViolated()
+}
+
 func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = lostAnswers
