@@ -74,9 +74,9 @@ func (sandboxCmd) Help() string {
 		"http://ADDRESS/control/moves lists all that moved, /control/webhooks what was delivered. POST /control/faults makes calls go wrong, " +
 		"PUT /control/balance, /control/settle-after and /control/payouts/ID set things by hand.\n\n" +
 		examples("bursar sandbox",
-		`curl http://127.0.0.1:8081/control/faults -d '{"method":"POST","path":"/v1/payouts","when":"after","status":503,"times":3}'`,
-		`curl http://127.0.0.1:8081/control/faults -d '{"path":"/v1/payouts","when":"after","cut":true}'`,
-		 "bursar sandbox --addr 127.0.0.1:9000 --webhook-url http://127.0.0.1:8080/api/gateway/webhooks/razorpayx")
+			`curl http://127.0.0.1:8081/control/faults -d '{"method":"POST","path":"/v1/payouts","when":"after","status":503,"times":3}'`,
+			`curl http://127.0.0.1:8081/control/faults -d '{"path":"/v1/payouts","when":"after","cut":true}'`,
+			"bursar sandbox --addr 127.0.0.1:9000 --webhook-url http://127.0.0.1:8080/api/gateway/webhooks/razorpayx")
 }
 
 // Run serves the sandbox until a signal comes.
