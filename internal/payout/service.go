@@ -182,7 +182,7 @@ func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error)
 	return err == nil, err
 }
 
-// How long idempotency keys are honoured (CONTRACT: seven days), and gateway events remembered
+// How long idempotency keys are honoured (the API promises seven days), and gateway events remembered
 // (RazorpayX retries for a day and replays within fifteen).
 const (
 	keysKept   = 7 * 24 * time.Hour
