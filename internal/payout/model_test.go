@@ -500,8 +500,9 @@ type paperGateway struct {
 	mood      mood
 	ids       int
 	sent      int
-	// forgetful makes look-ups find nothing; whenAsked runs when a beneficiary is asked for.
+	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
 	forgetful bool
+	deaf      bool
 	whenAsked func()
 }
 
@@ -591,7 +592,7 @@ func (t *transfer) report(ref string) payout.Report {
 }
 
 func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error) {
-	if g.mood == silent {
+	if g.mood == silent || g.deaf {
 		return payout.Report{}, errors.New("silence")
 	}
 	t, ok := g.transfers[ref]

@@ -148,6 +148,14 @@ func TestARefusalIsBelievedOnlyIfThereIsNoTransfer(t *testing.T) {
 	s.wantViolated()
 }
 
+func TestARefusalIsNotBelievedWhileNothingCanBeLookedUp(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood, s.gateway.deaf = refusing, true
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	s.wantAvailable(held)
+}
+
 func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = lostAnswers
@@ -175,9 +183,10 @@ func TestAfterTheKeysLifetimeNothingIsSentAgain(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = lostRequests
 	s.later(windowOver)
+	s.later(time.Minute)
 	s.wantState(payout.Unknown)
-	s.later(7 * 24 * time.Hour)
 	sent := s.gateway.sent
+	s.later(7 * 24 * time.Hour)
 	s.later(7 * 24 * time.Hour)
 	p := s.wantState(payout.Held)
 	if s.gateway.sent != sent {
@@ -197,12 +206,12 @@ func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
 	s.now = s.now.Add(windowOver)
 	s.gateway.whenAsked = func() {
 		s.gateway.whenAsked = nil
-		s.tryStep(s.id) // the other worker claims it, sends it, and its answer is lost
+		s.tryStep(s.id) // the other worker claims it and has sent it
 		s.gateway.mood = silent
 	}
-	s.gateway.mood = lostAnswers
+	s.gateway.mood = diesAfter
 	s.tryStep(s.id)
-	s.wantState(payout.Unknown)
+	s.wantState(payout.Submitting)
 	if s.gateway.sent != 1 {
 		t.Errorf("the order was sent %d times, want once", s.gateway.sent)
 	}
