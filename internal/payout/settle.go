@@ -22,6 +22,7 @@ func (s *Service) merge(ctx context.Context, seen Payout, r Report) (bool, error
 		if contradiction != nil {
 			to = from
 			p.Contradiction = contradiction.Error()
+			p.Tries++
 			p.putOff(seen, s.nextLook(*p, now))
 			return nil //nolint:nilerr // the contradiction is to be committed
 		}

@@ -246,6 +246,12 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 		if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() {
 			t.Errorf("contradiction %q, next look %s; want both", p.Contradiction, p.DueAt)
 		}
+		for range 8 {
+			s.later(20 * time.Minute)
+		}
+		if wait := s.payout().DueAt.Sub(s.now); wait < 2*time.Minute {
+			t.Errorf("after nine looks it is looked at again in %s, want minutes", wait)
+		}
 		s.wantAvailable(held)
 		s.wantViolated("gateway-agrees")
 	})
