@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -496,6 +497,7 @@ var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, sile
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
+	calls     sync.Mutex // callers may cancel beside each other; everything else is alone
 	transfers map[string]*transfer
 	mood      mood
 	ids       int
@@ -548,6 +550,8 @@ func (g *paperGateway) Prepare(o payout.Order) (string, error) {
 }
 
 func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submission {
+	g.calls.Lock()
+	defer g.calls.Unlock()
 	g.sent++
 	switch g.mood {
 	case lostRequests, silent:
@@ -592,31 +596,38 @@ func (t *transfer) report(ref string) payout.Report {
 }
 
 func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error) {
+	g.calls.Lock()
+	defer g.calls.Unlock()
+	return g.lookUp(func(r string, _ *transfer) bool { return r == ref })
+}
+
+func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error) {
+	g.calls.Lock()
+	defer g.calls.Unlock()
+	return g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
+}
+
+// lookUp wants calls locked.
+func (g *paperGateway) lookUp(wanted func(ref string, t *transfer) bool) (payout.Report, error) {
 	if g.mood == silent || g.deaf {
 		return payout.Report{}, errors.New("silence")
 	}
-	t, ok := g.transfers[ref]
-	if !ok || g.forgetful {
-		return payout.Report{}, payout.ErrUnknownToGateway
-	}
-	return t.report(ref), nil
-}
-
-func (g *paperGateway) Fetch(ctx context.Context, id string) (payout.Report, error) {
 	for ref, t := range g.transfers {
-		if t.id == id {
-			return g.Find(ctx, ref)
+		if wanted(ref, t) && !g.forgetful {
+			return t.report(ref), nil
 		}
 	}
 	return payout.Report{}, payout.ErrUnknownToGateway
 }
 
 // Cancel lets go of what is queued, unless nobody hears it.
-func (g *paperGateway) Cancel(ctx context.Context, id string) (payout.Report, error) {
+func (g *paperGateway) Cancel(_ context.Context, id string) (payout.Report, error) {
+	g.calls.Lock()
+	defer g.calls.Unlock()
 	for _, t := range g.transfers {
 		if t.id == id && t.progress == payout.Queued && g.mood != silent {
 			t.progress = payout.CalledOff
 		}
 	}
-	return g.Fetch(ctx, id)
+	return g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
 }
