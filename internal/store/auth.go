@@ -86,7 +86,7 @@ func (tx *Tx) SetProductsListed(ctx context.Context, seller string, n int64) (bo
 // until the transaction ends.
 func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error) {
 	var one int
-	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND password_hash = $2 AND suspended = 0`+tx.dialect.forUpdate,
+	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND password_hash = $2 AND suspended = 0`+tx.dialect.forUpdate("users"),
 		[]any{userID, passwordHash}, &one)
 }
 
@@ -224,16 +224,16 @@ func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now tim
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
 func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
 	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
-		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2)`, micros(sessionsBefore), limit)
+		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(sessionsBefore), limit)
 	if err != nil {
 		return 0, err
 	}
 	buckets, err := tx.exec(ctx, `DELETE FROM throttles WHERE virtual_at < $1 AND bucket IN
-		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2)`, micros(now), limit)
+		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(now), limit)
 	if err != nil {
 		return 0, err
 	}
 	devices, err := tx.exec(ctx, `DELETE FROM known_devices WHERE seen_at < $1 AND (user_id, device) IN
-		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2)`, micros(devicesBefore), limit)
+		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(devicesBefore), limit)
 	return sessions + buckets + devices, err
 }

@@ -69,8 +69,9 @@ func (tx *Tx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
 // TakeDueVerifications leases accounts whose verification is due, the longest due first.
 func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
 	var ids []bank.ID
-	err := tx.each(ctx, `UPDATE bank_accounts SET due_at = $2 WHERE id IN (
-		SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`) RETURNING id`,
+	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`)
+		UPDATE bank_accounts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
 		[]any{micros(now), micros(until), limit}, func(r row) error {
 			var id bank.ID
 			err := r.Scan(&id)

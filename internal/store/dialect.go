@@ -9,12 +9,16 @@ import (
 type dialect struct {
 	// ddl turns a migration's portable DDL into the engine's.
 	ddl func(string) string
-	// forUpdate ends a SELECT whose rows must not change until the transaction ends.
-	forUpdate string
+	// begin is the statements that begin a migration's transaction under a lock that lets one in.
+	begin []string
+	// forUpdate ends a SELECT whose rows of the named table must not change until the transaction ends.
+	forUpdate func(table string) string
 	// skipLocked ends a SELECT of rows to lease, passing over those that another instance is taking.
 	skipLocked string
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
-	// shortRead fits the context of a read by key to the driver.
-	shortRead func(context.Context) context.Context
+	// shortRead fits the context of a read by key to the driver. The function ends the read.
+	shortRead func(context.Context) (context.Context, context.CancelFunc)
+	// keepPrepared says that the driver prepares a statement at each use unless we keep it prepared.
+	keepPrepared bool
 }

@@ -45,7 +45,7 @@ func migrations() ([]migration, error) {
 // may not have changed since; one that this binary does not know was applied by a newer binary, and
 // is left alone, because every migration leaves the binary before it working.
 func migrate(ctx context.Context, conn *sql.Conn, d dialect) error {
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := beginMigration(ctx, conn, d); err != nil {
 		return fmt.Errorf("lock for migration: %w", err)
 	}
 	if err := applyMigrations(ctx, conn, d); err != nil {
@@ -54,6 +54,15 @@ func migrate(ctx context.Context, conn *sql.Conn, d dialect) error {
 	}
 	_, err := conn.ExecContext(ctx, "COMMIT")
 	return err
+}
+
+func beginMigration(ctx context.Context, conn *sql.Conn, d dialect) error {
+	for _, statement := range d.begin {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {

@@ -54,7 +54,7 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
 	seen := false
-	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`+tx.dialect.forUpdate, []any{string(id)}, func(r row) error {
+	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`+tx.dialect.forUpdate("p"), []any{string(id)}, func(r row) error {
 		seen = true
 		return scanPayout(r, &p)
 	})
@@ -85,8 +85,9 @@ func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout
 // TakeDuePayouts leases payouts whose step is due, the longest due first.
 func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
 	var ids []payout.ID
-	err := tx.each(ctx, `UPDATE payouts SET due_at = $2 WHERE id IN (
-		SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`) RETURNING id`,
+	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`)
+		UPDATE payouts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
 		[]any{micros(now), micros(until), limit}, func(r row) error {
 			var id payout.ID
 			err := r.Scan(&id)
@@ -132,12 +133,12 @@ func (tx *Tx) RememberRefusal(ctx context.Context, user, key, refusal string) er
 // Forget deletes idempotency keys and gateway events from before the given instants, a batch at most.
 func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error) {
 	keys, err := tx.exec(ctx, `DELETE FROM idempotency_keys WHERE (user_id, key) IN (
-		SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT $2)`, micros(keysBefore), limit)
+		SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT $2`+tx.dialect.skipLocked+`)`, micros(keysBefore), limit)
 	if err != nil {
 		return 0, err
 	}
 	events, err := tx.exec(ctx, `DELETE FROM gateway_events WHERE id IN (
-		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2)`, micros(eventsBefore), limit)
+		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2`+tx.dialect.skipLocked+`)`, micros(eventsBefore), limit)
 	return keys + events, err
 }
 

@@ -26,7 +26,7 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 	s := sale.Sale{ID: id}
 	ok, err := tx.one(ctx, `SELECT seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
-		FROM sales WHERE id = $1`+tx.dialect.forUpdate, []any{id},
+		FROM sales WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id},
 		&s.Seller, &s.Amount, &s.Refunded, &s.Month, instant{&s.OccurredAt}, instant{&s.AvailableAt},
 		instant{&s.ReleasedAt}, instant{&s.CreatedAt}, &s.Fingerprint)
 	if err == nil && !ok {
@@ -67,11 +67,14 @@ func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount mone
 	return err
 }
 
-// DueSales lists pending sales whose hold is over, oldest first.
+// DueSales lists pending sales whose hold is over, and keeps others from releasing them: those longest
+// due, in the order of their sellers, because the balances are locked in that order everywhere.
 func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	var ids []string
-	err := tx.each(ctx, `SELECT id FROM sales WHERE released_at IS NULL AND available_at <= $1
-		ORDER BY available_at LIMIT $2`+tx.dialect.skipLocked, []any{micros(now), limit}, func(r row) error {
+	err := tx.each(ctx, `WITH due AS MATERIALIZED (
+			SELECT id, seller_id FROM sales WHERE released_at IS NULL AND available_at <= $1
+			ORDER BY available_at LIMIT $2`+tx.dialect.skipLocked+`)
+		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, func(r row) error {
 		var id string
 		err := r.Scan(&id)
 		ids = append(ids, id)

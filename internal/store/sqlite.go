@@ -10,20 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync"
 
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
 
-	"bursar/internal/fault"
-)
-
-// Limits of the writer: how many closures may wait, and how many share one commit.
-const (
-	maxQueue = 4096
-	maxGroup = 256
 )
 
 // Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL
@@ -37,11 +28,15 @@ var sqliteDialect = dialect{
 		s = strings.ReplaceAll(s, "BIGINT", "INTEGER")
 		return strings.ReplaceAll(s, ") /* clustered */;", ") STRICT, WITHOUT ROWID;")
 	},
+	begin: []string{"BEGIN IMMEDIATE"},
 	// One writer at a time: nothing that a transaction reads can change under it.
-	forUpdate:  "",
+	forUpdate:  func(string) string { return "" },
 	skipLocked: "",
 	// A context that can end costs a goroutine per statement, more than a read by key does.
-	shortRead: context.WithoutCancel,
+	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithoutCancel(ctx), func() {}
+	},
+	keepPrepared: true,
 }
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.
@@ -80,26 +75,13 @@ func createPrivate(path string) error {
 	return file.Close()
 }
 
-// groupWriter is SQLite's one writer. Whatever waits while one group commits becomes the next group,
-// so that the cost of making a commit durable is shared without anybody waiting for a timer.
-// The measurements are in docs/adr/0003-group-commit.md.
+// groupWriter is SQLite's one writer: it commits what waits in groups.
 type groupWriter struct {
 	pool  *sql.DB
 	conn  *preparedConn
-	queue chan *job
+	queue queue[*job[*Tx]]
 	done  chan struct{}
-
-	closing sync.RWMutex
-	closed  bool
 }
-
-type job struct {
-	ctx    context.Context //nolint:containedctx // a job is a call that waits its turn
-	fn     func(*Tx) error
-	answer chan error
-}
-
-var errClosed = fault.New(fault.Unavailable, "shutting_down", "The service is shutting down. Try again in a moment.")
 
 func newGroupWriter(ctx context.Context, dsn string) (*groupWriter, error) {
 	pool, err := sql.Open("sqlite", dsn)
@@ -117,7 +99,7 @@ func newGroupWriter(ctx context.Context, dsn string) (*groupWriter, error) {
 	w := &groupWriter{
 		pool:  pool,
 		conn:  &preparedConn{conn: conn, statements: map[string]*sql.Stmt{}},
-		queue: make(chan *job, maxQueue),
+		queue: newQueue[*job[*Tx]](),
 		done:  make(chan struct{}),
 	}
 	go w.run()
@@ -125,72 +107,35 @@ func newGroupWriter(ctx context.Context, dsn string) (*groupWriter, error) {
 }
 
 func (w *groupWriter) update(ctx context.Context, fn func(*Tx) error) error {
-	j := &job{ctx: ctx, fn: fn, answer: make(chan error, 1)}
-	if err := w.enqueue(j); err != nil {
+	j := &job[*Tx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}
+	if err := w.queue.put(ctx, j); err != nil {
 		return err
 	}
 	return <-j.answer // even if ctx ends: the closure may be running, and its outcome is the answer
 }
 
-func (w *groupWriter) enqueue(j *job) error {
-	w.closing.RLock()
-	defer w.closing.RUnlock()
-	if w.closed {
-		return errClosed
-	}
-	select {
-	case w.queue <- j:
-		return nil
-	case <-j.ctx.Done():
-		return fault.New(fault.Unavailable, "busy", "Too many writes are waiting. Try again in a moment.").Because(j.ctx.Err())
-	}
-}
-
 // Close finishes what is queued, then closes the database.
 func (w *groupWriter) Close() error {
-	w.closing.Lock()
-	if !w.closed {
-		w.closed = true
-		close(w.queue)
-	}
-	w.closing.Unlock()
+	w.queue.close()
 	<-w.done
 	return errors.Join(w.conn.Close(), w.pool.Close())
 }
 
 func (w *groupWriter) run() {
 	defer close(w.done)
-	group := make([]*job, 0, maxGroup)
-	for first := range w.queue {
-		group = append(group[:0], first)
-		group = w.gather(group)
+	group := w.queue.take(make([]*job[*Tx], 0, maxGroup))
+	for ; len(group) > 0; group = w.queue.take(group) {
 		w.commit(group)
 	}
 }
 
-// gather adds what waits already, without waiting for more.
-func (w *groupWriter) gather(group []*job) []*job {
-	for len(group) < maxGroup {
-		select {
-		case j, ok := <-w.queue:
-			if !ok {
-				return group
-			}
-			group = append(group, j)
-		default:
-			return group
-		}
-	}
-	return group
-}
-
 // commit runs a group in one transaction and answers each job once it is durable. A closure that
 // fails after it wrote spoils the group: all is undone and each job runs in a transaction of its own.
-func (w *groupWriter) commit(group []*job) {
+func (w *groupWriter) commit(group []*job[*Tx]) {
 	outcomes, err := w.transact(group)
 	if errors.Is(err, errSpoiled) {
 		for _, j := range group {
-			outcome, err := w.transact([]*job{j})
+			outcome, err := w.transact([]*job[*Tx]{j})
 			j.answer <- errors.Join(err, outcome[0])
 		}
 		return
@@ -203,11 +148,11 @@ func (w *groupWriter) commit(group []*job) {
 var errSpoiled = errors.New("a closure failed after it wrote")
 
 // transact returns each job's own outcome, and an error that takes the place of all of them.
-func (w *groupWriter) transact(group []*job) ([]error, error) {
+func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
 	outcomes := make([]error, len(group))
 	if err := w.conn.do("BEGIN IMMEDIATE"); err != nil {
 		w.rollback() // in case the transaction before could not be ended
-		return outcomes, unavailable(err)
+		return outcomes, sqliteUnavailable(err)
 	}
 	for i, j := range group {
 		tx := &Tx{dialect: sqliteDialect, conn: w.conn}
@@ -223,7 +168,7 @@ func (w *groupWriter) transact(group []*job) ([]error, error) {
 	}
 	if err := w.conn.do("COMMIT"); err != nil {
 		w.rollback()
-		return outcomes, unavailable(err)
+		return outcomes, sqliteUnavailable(err)
 	}
 	return outcomes, nil
 }
@@ -232,29 +177,20 @@ func (w *groupWriter) transact(group []*job) ([]error, error) {
 func (w *groupWriter) rollback() { _ = w.conn.do("ROLLBACK") }
 
 // call runs a job's closure. One that panics fails, and takes nobody else's work with it.
-func call(j *job, tx *Tx) (err error) {
+func call(j *job[*Tx], tx *Tx) error {
 	if err := j.ctx.Err(); err != nil {
-		return fault.New(fault.Unavailable, "cancelled", "The request ended before it was begun.").Because(err)
+		return errNotBegun.Because(err)
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			tx.wrote = true
-			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
-		}
-	}()
-	err = j.fn(tx)
-	if err == nil {
-		err = tx.broken
-	}
+	err := tx.run(j.fn)
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
-		return unavailable(err)
+		return sqliteUnavailable(err)
 	}
 	return err
 }
 
-// unavailable marks the errors that a later try may not meet: a lock held by another process, a full
+// sqliteUnavailable marks the errors that a later try may not meet: a lock held by another process, a full
 // disk, a file system gone read-only.
-func unavailable(err error) error {
+func sqliteUnavailable(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err
@@ -262,7 +198,7 @@ func unavailable(err error) error {
 	switch e.Code() & 0xff {
 	case sqlitecodes.SQLITE_BUSY, sqlitecodes.SQLITE_LOCKED, sqlitecodes.SQLITE_FULL, sqlitecodes.SQLITE_IOERR,
 		sqlitecodes.SQLITE_READONLY, sqlitecodes.SQLITE_CANTOPEN:
-		return fault.New(fault.Unavailable, "storage_unavailable", "The database can't be written to at the moment. Try again shortly.").Because(err)
+		return errStorage.Because(err)
 	default:
 		return err
 	}

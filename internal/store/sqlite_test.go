@@ -62,7 +62,7 @@ func together(t *testing.T, db *DB, fns []func(*Tx) error) []error {
 	for i, fn := range fns {
 		callers.Go(func() { errs[i] = db.Update(t.Context(), fn) })
 	}
-	for len(w.queue) < len(fns) {
+	for len(w.queue.jobs) < len(fns) {
 		time.Sleep(time.Millisecond)
 	}
 	close(release)

@@ -14,8 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"time"
+
+	"bursar/internal/fault"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -59,30 +62,56 @@ func (db *DB) Close() error {
 // row is one row, or the error that took its place.
 type row interface{ Scan(dest ...any) error }
 
+// failedRow is the error that took a row's place.
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// queryRow reads one row by a statement that stays prepared.
-func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
-	stmt, err := db.prepared(ctx, query)
-	if err != nil {
-		return failedRow{err}
-	}
-	return stmt.QueryRowContext(db.dialect.shortRead(ctx), args...)
+// boundedRow ends its read once it is scanned.
+type boundedRow struct {
+	row
+	end context.CancelFunc
 }
 
-// query reads rows by a statement that stays prepared, handing each to scan.
-func (db *DB) query(ctx context.Context, query string, scan func(row) error, args ...any) error {
+func (r boundedRow) Scan(dest ...any) error {
+	defer r.end()
+	return r.row.Scan(dest...)
+}
+
+// queryRow reads one row. Its Scan must be called.
+func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
+	ctx, end := db.dialect.shortRead(ctx)
+	if !db.dialect.keepPrepared {
+		return boundedRow{db.reader.QueryRowContext(ctx, query, args...), end}
+	}
 	stmt, err := db.prepared(ctx, query)
 	if err != nil {
-		return err
+		end()
+		return failedRow{err}
 	}
-	rows, err := stmt.QueryContext(db.dialect.shortRead(ctx), args...)
+	return boundedRow{stmt.QueryRowContext(ctx, args...), end}
+}
+
+// query reads rows, handing each to scan.
+func (db *DB) query(ctx context.Context, query string, scan func(row) error, args ...any) error {
+	ctx, end := db.dialect.shortRead(ctx)
+	defer end()
+	rows, err := db.queryRows(ctx, query, args)
 	if err != nil {
 		return err
 	}
 	return eachRow(rows, scan)
+}
+
+func (db *DB) queryRows(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	if !db.dialect.keepPrepared {
+		return db.reader.QueryContext(ctx, query, args...)
+	}
+	stmt, err := db.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
 }
 
 func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -177,6 +206,21 @@ func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row)
 	return nil
 }
 
+// run calls fn. One that panics fails, and so does one that swallowed a statement's error.
+func (tx *Tx) run(fn func(*Tx) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			tx.wrote = true
+			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
+		}
+	}()
+	err = fn(tx)
+	if err == nil {
+		err = tx.broken
+	}
+	return err
+}
+
 func (tx *Tx) fail(err error) error {
 	tx.wrote, tx.broken = true, err
 	return err
@@ -195,6 +239,11 @@ func changes(query string) bool {
 	}
 	return true
 }
+
+var (
+	errStorage  = fault.New(fault.Unavailable, "storage_unavailable", "The database can't be written to at the moment. Try again shortly.")
+	errNotBegun = fault.New(fault.Unavailable, "cancelled", "The request ended before it was begun.")
+)
 
 // found turns "no rows" into false.
 func found(err error) (bool, error) {

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"sync"
+
+	"bursar/internal/fault"
+)
+
+// Limits of grouped writing: how many jobs may wait, and how many share one commit.
+const (
+	maxQueue = 4096
+	maxGroup = 256
+)
+
+var errClosed = fault.New(fault.Unavailable, "shutting_down", "The service is shutting down. Try again in a moment.")
+
+// job is a closure that waits for its turn in a group.
+type job[T any] struct {
+	ctx    context.Context //nolint:containedctx // a job is a call that waits its turn
+	fn     func(T) error
+	answer chan error
+}
+
+// queue is where jobs wait. Whatever waits while one group commits becomes the next group, so that the
+// cost of making a commit durable is shared without anybody waiting for a timer. The measurements are
+// in docs/adr/0003-group-commit.md.
+type queue[J any] struct {
+	jobs    chan J
+	closing sync.RWMutex
+	closed  bool
+}
+
+func newQueue[J any]() queue[J] { return queue[J]{jobs: make(chan J, maxQueue)} }
+
+// put adds a job, waiting for a place no longer than ctx.
+func (q *queue[J]) put(ctx context.Context, j J) error {
+	q.closing.RLock()
+	defer q.closing.RUnlock()
+	if q.closed {
+		return errClosed
+	}
+	select {
+	case q.jobs <- j:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "busy", "Too many writes are waiting. Try again in a moment.").Because(ctx.Err())
+	}
+}
+
+// take waits for a job and returns it with all others that wait already, in group's memory. It returns
+// none once the queue is closed and empty.
+func (q *queue[J]) take(group []J) []J {
+	group = group[:0]
+	first, open := <-q.jobs
+	if !open {
+		return group
+	}
+	group = append(group, first)
+	for len(group) < maxGroup {
+		select {
+		case j, open := <-q.jobs:
+			if !open {
+				return group
+			}
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// close lets no more jobs in.
+func (q *queue[J]) close() {
+	q.closing.Lock()
+	defer q.closing.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.jobs)
+	}
+}

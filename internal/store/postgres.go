@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"bursar/internal/fault"
+)
+
+// Connections of one instance to PostgreSQL, unless its address says pool_max_conns. Two more serve
+// payout requests.
+const defaultConnections = 22
+
+// Time limits towards PostgreSQL. A write that overruns its limit has an unknown outcome, so the limit
+// is the client's: were it the server's, a COMMIT that waits for a standby would be cut short and yet
+// answered with success.
+const (
+	connectPatience = 5 * time.Second
+	readPatience    = 5 * time.Second
+	writePatience   = 10 * time.Second
+)
+
+var postgresDialect = dialect{
+	// As bytes, as SQLite compares: every instance locks rows in the same order whatever the server's locale.
+	ddl:   func(s string) string { return strings.ReplaceAll(s, "TEXT", `TEXT COLLATE "C"`) },
+	// One waits long for another who migrates, but briefly for a table: all requests wait behind that.
+	begin: []string{
+		"BEGIN", "SET LOCAL lock_timeout = '60s'", "SELECT pg_advisory_xact_lock(" + migrationLock + ")",
+		"SET LOCAL lock_timeout = '3s'",
+	},
+	// Not FOR UPDATE: that would wait for whoever inserts a row that refers to this one, and no key ever changes.
+	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
+	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
+	snapshot:   sql.LevelRepeatableRead,
+	// The driver closes a connection whose query is given up, so a caller who goes away does not end it.
+	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
+	},
+}
+
+// migrationLock is any number that others who share the database do not use.
+const migrationLock = "1651864179"
+
+// OpenPostgres opens the database at a URL, which may name several hosts, and migrates it as needed.
+// Connections are made to the host that takes writes; after a failover they are made anew to the one
+// that then does. Errors never show the URL, which may hold a password.
+func OpenPostgres(ctx context.Context, url string) (*DB, error) {
+	config, connections, err := postgresConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := migratePostgres(ctx, config); err != nil {
+		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
+	}
+	pool := func(size int) *sql.DB {
+		p := stdlib.OpenDB(*config)
+		p.SetMaxOpenConns(size)
+		p.SetMaxIdleConns(size)
+		p.SetConnMaxIdleTime(5 * time.Minute)
+		return p
+	}
+	writers := max(1, connections/2)
+	return &DB{
+		dialect: postgresDialect,
+		reader:  pool(max(1, connections-writers)),
+		writer:  postgresWriter{pool(writers)},
+	}, nil
+}
+
+// postgresConfig reads a URL, and sets what our transactions rely on whatever the server's defaults are.
+func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, 0, errors.New("the address of the PostgreSQL database can't be read; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or HOST1:5432,HOST2:5432 for several hosts")
+	}
+	connections := defaultConnections
+	if text, given := config.RuntimeParams["pool_max_conns"]; given {
+		if connections, err = strconv.Atoi(text); err != nil || connections < 2 {
+			return nil, 0, fmt.Errorf("pool_max_conns=%s in the address of the PostgreSQL database must be a number of connections, at least 2", text)
+		}
+		delete(config.RuntimeParams, "pool_max_conns")
+	}
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectPatience
+		config.DialFunc = (&net.Dialer{Timeout: connectPatience, KeepAlive: 15 * time.Second}).DialContext
+	}
+	for name, value := range map[string]string{
+		"default_transaction_isolation":       "read committed",
+		"synchronous_commit":                  "on",
+		"statement_timeout":                   "0",
+		"lock_timeout":                        "8s",
+		"idle_in_transaction_session_timeout": "30s",
+	} {
+		if _, given := config.RuntimeParams[name]; !given {
+			config.RuntimeParams[name] = value
+		}
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "bursar"
+	}
+	return config, connections, nil
+}
+
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
+	pool := stdlib.OpenDB(*config)
+	defer pool.Close()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return cannotConnect(err)
+	}
+	defer conn.Close()
+	return migrate(ctx, conn, postgresDialect)
+}
+
+// cannotConnect tells why there is no connection, without the address.
+func cannotConnect(err error) error {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return fmt.Errorf("the server refused: %s (%s)", refused.Message, refused.Code)
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return fmt.Errorf("no server answers there that takes writes: %w", errors.Unwrap(err))
+	}
+	return err
+}
+
+// postgresWriter runs each closure in a transaction of its own. READ COMMITTED is enough, because every
+// change is a conditional statement or follows a lock, and locks are taken in one order: what is keyed
+// by the caller, then payouts and sales, then balances by seller.
+type postgresWriter struct{ pool *sql.DB }
+
+// maxTries bounds how often a transaction is begun again after it met others.
+const maxTries = 8
+
+func (w postgresWriter) update(ctx context.Context, fn func(*Tx) error) error {
+	return retried(ctx, func(ctx context.Context) (bool, error) { return w.transact(ctx, fn) })
+}
+
+func (w postgresWriter) Close() error { return w.pool.Close() }
+
+// transact reports, beside its error, whether it was already committing when that came.
+func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (committing bool, err error) {
+	t, err := w.pool.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is told already
+	if err := (&Tx{dialect: postgresDialect, conn: t}).run(fn); err != nil {
+		return false, err
+	}
+	return true, t.Commit()
+}
+
+// retried runs an attempt at a transaction again when it was undone for meeting others (serialization
+// failure, deadlock), or when its connection was lost before anything could be committed.
+func retried(ctx context.Context, attempt func(context.Context) (committing bool, err error)) error {
+	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return errNotBegun.Because(ctx.Err())
+		}
+		// Not ended with ctx: a transaction under way has an outcome, and that is the answer.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
+		committing, err := attempt(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case committing && isLost(err):
+			return errOutcomeUnknown.Because(err)
+		case try < maxTries && isMetOthers(err):
+		case try < 2 && isLost(err):
+		default:
+			return postgresUnavailable(err)
+		}
+		pause := time.Duration(rand.Int64N(int64(5*time.Millisecond) << min(try, 6)))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+var errOutcomeUnknown = fault.New(fault.Unavailable, "outcome_unknown",
+	"The database's answer was lost, so it is not known whether this was done. Look before you repeat it, or repeat it with the same Idempotency-Key.")
+
+// isMetOthers says that PostgreSQL undid a transaction because of another one beside it.
+func isMetOthers(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40001" || e.Code == "40P01")
+}
+
+// isLost says that the connection is gone, or will be, so that nothing is known of what was under way.
+func isLost(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Severity == "FATAL" || e.Severity == "PANIC" || strings.HasPrefix(e.Code, "08")
+	}
+	if _, isFault := errors.AsType[*fault.Error](err); isFault {
+		return false
+	}
+	_, isNet := errors.AsType[net.Error](err)
+	_, isConnect := errors.AsType[*pgconn.ConnectError](err)
+	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
+}
+
+// postgresUnavailable marks the errors that a later try may not meet: no connection, a server that
+// stops, starts or is a standby, too many clients, a full disk, a lock that was not to be had in time.
+func postgresUnavailable(err error) error {
+	if isLost(err) || isMetOthers(err) {
+		return errStorage.Because(err)
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"), strings.HasPrefix(e.Code, "58"),
+		e.Code == "25006", e.Code == "55P03":
+		return errStorage.Because(err)
+	default:
+		return err
+	}
+}
