@@ -115,6 +115,29 @@ type Change struct {
 	Transfers int64
 }
 
+// Allows reports whether a change would leave every account at or above its floor: zero, or for
+// available nothing at all when mayOverdraw or when the change does not lower it.
+func (b Balance) Allows(ch Change, mayOverdraw bool) bool {
+	return b.Pending+ch.Pending >= 0 && b.InTransit+ch.InTransit >= 0 &&
+		(mayOverdraw || ch.Available >= 0 || b.Available+ch.Available >= 0)
+}
+
+// Plus is one change after another.
+func (ch Change) Plus(next Change) Change {
+	ch.Pending += next.Pending
+	ch.Available += next.Available
+	ch.InTransit += next.InTransit
+	ch.Earned += next.Earned
+	ch.Withdrawn += next.Withdrawn
+	ch.Counts.Sales += next.Counts.Sales
+	ch.Counts.Processing += next.Counts.Processing
+	ch.Counts.Completed += next.Counts.Completed
+	ch.Counts.Failed += next.Counts.Failed
+	ch.Counts.Cancelled += next.Counts.Cancelled
+	ch.Transfers += next.Transfers
+	return ch
+}
+
 // Post applies p. It fails with [ErrInsufficient] when the posting would take an account below its
 // floor, and with a plain error when p is malformed, which is a bug.
 func Post(ctx context.Context, tx Tx, p Posting) error {

@@ -11,7 +11,7 @@ import (
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
-	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
+	p, replayed, err := once(ctx, s.o.Store.InTx, s.o.Now(), memo, func(tx Tx) (Payout, error) {
 		p, err := s.cancellable(ctx, tx, c, id)
 		if err != nil {
 			return Payout{}, err
@@ -72,7 +72,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 	if err != nil {
 		return Payout{}, false, err
 	}
-	return s.once(ctx, m, func(tx Tx) (Payout, error) {
+	return once(ctx, s.o.Store.InTx, s.o.Now(), m, func(tx Tx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, id)
 		if err == nil && (p.State != Cancelled || !moved) {
 			err = ErrNotCancellable

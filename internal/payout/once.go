@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"bursar/internal/fault"
 )
@@ -17,22 +18,27 @@ type memo struct {
 	payout      ID
 }
 
+// transactor runs a closure in a transaction.
+type transactor[T RequestTx] func(ctx context.Context, fn func(T) error) error
+
 // once runs act in a transaction and keeps its answer, a payout or a refusal, under the memo's key in
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
-func (s *Service) once(ctx context.Context, m memo, act func(Tx) (Payout, error)) (Payout, bool, error) {
+func once[T RequestTx](
+	ctx context.Context, inTx transactor[T], now time.Time, m memo, act func(T) (Payout, error),
+) (Payout, bool, error) {
 	var (
 		p        Payout
 		replayed bool
 		refusal  error
 	)
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+	err := inTx(ctx, func(tx T) (err error) {
 		replayed, refusal = false, nil
 		if m.key == "" {
 			p, err = act(tx)
 			return err
 		}
-		isNew, err := tx.Remember(ctx, m.user, m.key, Remembered{Fingerprint: m.fingerprint, Payout: m.payout}, s.o.Now())
+		isNew, err := tx.Remember(ctx, m.user, m.key, Remembered{Fingerprint: m.fingerprint, Payout: m.payout}, now)
 		if err != nil {
 			return err
 		}
@@ -54,7 +60,7 @@ func (s *Service) once(ctx context.Context, m memo, act func(Tx) (Payout, error)
 	return p, replayed, err
 }
 
-func rememberRefusal(ctx context.Context, tx Tx, m memo, f *fault.Error) error {
+func rememberRefusal(ctx context.Context, tx RequestTx, m memo, f *fault.Error) error {
 	text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
 	if err != nil {
 		return err
@@ -62,7 +68,7 @@ func rememberRefusal(ctx context.Context, tx Tx, m memo, f *fault.Error) error {
 	return tx.RememberRefusal(ctx, m.user, m.key, string(text))
 }
 
-func replay(ctx context.Context, tx Tx, m memo) (Payout, error) {
+func replay(ctx context.Context, tx RequestTx, m memo) (Payout, error) {
 	first, err := tx.Remembered(ctx, m.user, m.key)
 	if err != nil {
 		return Payout{}, err
@@ -77,7 +83,7 @@ func replay(ctx context.Context, tx Tx, m memo) (Payout, error) {
 		}
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
-	return tx.PayoutForUpdate(ctx, first.Payout)
+	return tx.Payout(ctx, first.Payout)
 }
 
 // refusalRecord is a refusal as it is stored.

@@ -22,6 +22,16 @@ type Store interface {
 	// Events lists what happened to a payout, oldest first.
 	Events(ctx context.Context, id ID) ([]Event, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
+	// InRequest is InTx for a request for a payout, which every seller makes at once: a store may serve
+	// many in one transaction. fn touches nothing but what belongs to its caller, and the payout that
+	// the caller's key stands for.
+	InRequest(ctx context.Context, c RequestCaller, fn func(RequestTx) error) error
+}
+
+// RequestCaller is who asks for a payout, and under which idempotency key; "" for none.
+type RequestCaller struct {
+	Seller string
+	Key    string
 }
 
 // Summary is what a seller's overview shows.
@@ -46,15 +56,31 @@ type Filter struct {
 	Offset int
 }
 
-// Tx is what payout asks of a store transaction. The closure that uses it may run more than once.
-type Tx interface {
+// RequestTx is what asking for a payout needs of a transaction. The closure that uses it may run more
+// than once.
+type RequestTx interface {
 	ledger.Tx
 	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
-	// last four digits, status), or [bank.ErrNone]. Every request asks for it.
+	// last four digits, status), or [bank.ErrNone].
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
 	// Available is the seller's available balance.
 	Available(ctx context.Context, seller string) (money.Amount, error)
 	InsertPayout(ctx context.Context, p Payout) error
+	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
+	Payout(ctx context.Context, id ID) (Payout, error)
+
+	// Remember keeps what an idempotency key stands for unless it stands for something already, and
+	// reports whether it did. Of several at once, one does, and the others wait for its transaction.
+	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) (bool, error)
+	// RememberRefusal adds why the request was refused to a key just remembered.
+	RememberRefusal(ctx context.Context, user, key, refusal string) error
+	// Remembered finds what a key stands for.
+	Remembered(ctx context.Context, user, key string) (Remembered, error)
+}
+
+// Tx is what payout asks of a store transaction. The closure that uses it may run more than once.
+type Tx interface {
+	RequestTx
 	// PayoutForUpdate finds one and keeps others from changing it until the transaction ends, or [ErrNotFound].
 	PayoutForUpdate(ctx context.Context, id ID) (Payout, error)
 	// MovePayout saves p, all but what it was made with, if the stored state is still from, and
@@ -67,14 +93,6 @@ type Tx interface {
 	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
 	// RememberEvent notes a gateway event's id and reports whether it is new.
 	RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error)
-
-	// Remember keeps what an idempotency key stands for unless it stands for something already, and
-	// reports whether it did. Of several at once, one does, and the others wait for its transaction.
-	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) (bool, error)
-	// RememberRefusal adds why the request was refused to a key just remembered.
-	RememberRefusal(ctx context.Context, user, key, refusal string) error
-	// Remembered finds what a key stands for.
-	Remembered(ctx context.Context, user, key string) (Remembered, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
 	// returns how many.
 	Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error)

@@ -31,7 +31,10 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	}
 	draft := s.draft(r)
 	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
-	p, replayed, err := s.once(ctx, memo, func(tx Tx) (Payout, error) {
+	inRequest := func(ctx context.Context, fn func(RequestTx) error) error {
+		return s.o.Store.InRequest(ctx, RequestCaller{Seller: r.Seller, Key: r.Key}, fn)
+	}
+	p, replayed, err := once(ctx, inRequest, draft.RequestedAt, memo, func(tx RequestTx) (Payout, error) {
 		return s.hold(ctx, tx, draft)
 	})
 	if err == nil && !replayed {
@@ -62,7 +65,7 @@ func (s *Service) draft(r Request) Payout {
 }
 
 // hold checks what the interface asks, in its order, and moves the money aside with the payout's row.
-func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
+func (s *Service) hold(ctx context.Context, tx RequestTx, p Payout) (Payout, error) {
 	account, err := tx.AccountToPay(ctx, p.Seller)
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return Payout{}, ErrBankUnverified
@@ -87,7 +90,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, p Payout) (Payout, error) {
 	return p, tx.InsertPayout(ctx, p)
 }
 
-func (s *Service) insufficient(ctx context.Context, tx Tx, seller string) error {
+func (s *Service) insufficient(ctx context.Context, tx RequestTx, seller string) error {
 	available, err := tx.Available(ctx, seller)
 	if err != nil {
 		return err

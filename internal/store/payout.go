@@ -52,9 +52,13 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
 func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
+	return tx.payoutWhere(ctx, `WHERE p.id = $1`+tx.dialect.forUpdate("p"), id)
+}
+
+func (tx *Tx) payoutWhere(ctx context.Context, where string, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
 	seen := false
-	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`+tx.dialect.forUpdate("p"), []any{string(id)}, func(r row) error {
+	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+where, []any{string(id)}, func(r row) error {
 		seen = true
 		return scanPayout(r, &p)
 	})
@@ -62,6 +66,11 @@ func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout,
 		err = payout.ErrNotFound
 	}
 	return p, err
+}
+
+// Payout finds a payout as it is now.
+func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
+	return tx.payoutWhere(ctx, `WHERE p.id = $1`, id)
 }
 
 // MovePayout saves p if the stored state is still from. A change of state is recorded as an event.

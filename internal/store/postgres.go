@@ -35,7 +35,7 @@ const (
 
 var postgresDialect = dialect{
 	// As bytes, as SQLite compares: every instance locks rows in the same order whatever the server's locale.
-	ddl:   func(s string) string { return strings.ReplaceAll(s, "TEXT", `TEXT COLLATE "C"`) },
+	ddl: func(s string) string { return strings.ReplaceAll(s, "TEXT", `TEXT COLLATE "C"`) },
 	// One waits long for another who migrates, but briefly for a table: all requests wait behind that.
 	begin: []string{
 		"BEGIN", "SET LOCAL lock_timeout = '60s'", "SELECT pg_advisory_xact_lock(" + migrationLock + ")",
@@ -73,10 +73,12 @@ func OpenPostgres(ctx context.Context, url string) (*DB, error) {
 		return p
 	}
 	writers := max(1, connections/2)
+	writer := postgresWriter{pool(writers)}
 	return &DB{
-		dialect: postgresDialect,
-		reader:  pool(max(1, connections-writers)),
-		writer:  postgresWriter{pool(writers)},
+		dialect:  postgresDialect,
+		reader:   pool(max(1, connections-writers)),
+		writer:   writer,
+		requests: newRequestWriter(config, writer.update),
 	}, nil
 }
 

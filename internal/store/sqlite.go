@@ -14,7 +14,6 @@ import (
 
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
-
 )
 
 // Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL

@@ -26,6 +26,8 @@ type DB struct {
 	dialect dialect
 	reader  *sql.DB
 	writer  writer
+	// requests groups payout requests where the writer does not group everything.
+	requests *requestWriter
 
 	statements sync.Map // query text → *sql.Stmt on the reader
 }
@@ -51,7 +53,11 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close waits for writes under way and closes the database. Later writes fail.
 func (db *DB) Close() error {
-	err := db.writer.Close()
+	var err error
+	if db.requests != nil {
+		err = db.requests.Close()
+	}
+	err = errors.Join(err, db.writer.Close())
 	db.statements.Range(func(_, stmt any) bool {
 		err = errors.Join(err, stmt.(*sql.Stmt).Close())
 		return true

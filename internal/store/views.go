@@ -46,3 +46,10 @@ func (s saleStore) InTx(ctx context.Context, fn func(sale.Tx) error) error {
 func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
 }
+
+func (s payoutStore) InRequest(ctx context.Context, c payout.RequestCaller, fn func(payout.RequestTx) error) error {
+	if s.requests != nil {
+		return s.requests.do(ctx, c, fn)
+	}
+	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
+}
