@@ -19,6 +19,6 @@ type dialect struct {
 	snapshot sql.IsolationLevel
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
-	// keepPrepared says that the driver prepares a statement at each use unless we keep it prepared.
-	keepPrepared bool
+	// unreadable marks the errors of a read that a later try may not meet.
+	unreadable func(error) error
 }

@@ -20,9 +20,9 @@ import (
 	"bursar/internal/fault"
 )
 
-// Connections of one instance to PostgreSQL, unless its address says pool_max_conns. Two more serve
-// payout requests.
-const defaultConnections = 22
+// Connections of one instance to PostgreSQL, unless its address says pool_max_conns. A few more serve
+// payout requests and reads by key.
+const defaultConnections = 20
 
 // Time limits towards PostgreSQL. A write that overruns its limit has an unknown outcome, so the limit
 // is the client's: were it the server's, a COMMIT that waits for a standby would be cut short and yet
@@ -49,6 +49,7 @@ var postgresDialect = dialect{
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
 	},
+	unreadable: postgresUnreadable,
 }
 
 // migrationLock is any number that others who share the database do not use.
@@ -79,6 +80,7 @@ func OpenPostgres(ctx context.Context, url string) (*DB, error) {
 		reader:   pool(max(1, connections-writers)),
 		writer:   writer,
 		requests: newRequestWriter(config, writer.update),
+		rows:     newRowReader(config),
 	}, nil
 }
 
@@ -139,6 +141,40 @@ func cannotConnect(err error) error {
 		return fmt.Errorf("no server answers there that takes writes: %w", errors.Unwrap(err))
 	}
 	return err
+}
+
+// postgresLine is a connection that one goroutine keeps, made when it is first needed and again when it
+// was lost.
+type postgresLine struct {
+	config *pgx.ConnConfig
+	conn   *pgx.Conn
+}
+
+func (l *postgresLine) dial(ctx context.Context) (err error) {
+	if l.conn == nil || l.conn.IsClosed() {
+		l.conn, err = pgx.ConnectConfig(ctx, l.config)
+	}
+	return err
+}
+
+// reset makes the connection fit for the next transaction, or gives it up.
+func (l *postgresLine) reset(ctx context.Context) {
+	if l.conn == nil || l.conn.IsClosed() || l.conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		l.hangUp()
+	}
+}
+
+func (l *postgresLine) hangUp() {
+	if l.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+	defer cancel()
+	_ = l.conn.Close(ctx) // there is nothing to be done about it
+	l.conn = nil
 }
 
 // postgresWriter runs each closure in a transaction of its own. READ COMMITTED is enough, because every
@@ -219,6 +255,16 @@ func isLost(err error) bool {
 	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
+
+// postgresUnreadable marks the errors of a read that a later try may not meet.
+func postgresUnreadable(err error) error {
+	if err == nil || !errors.Is(postgresUnavailable(err), errStorage) {
+		return err
+	}
+	return errUnreadable.Because(err)
+}
+
+var errUnreadable = fault.New(fault.Unavailable, "database_unavailable", "The database does not answer. Try again in a moment.")
 
 // postgresUnavailable marks the errors that a later try may not meet: no connection, a server that
 // stops, starts or is a standby, too many clients, a full disk, a lock that was not to be had in time.

@@ -30,6 +30,9 @@ type requestWriter struct {
 // requestWriters is how many groups are under way at once: while one commits, the next is decided.
 const requestWriters = 2
 
+// requestLine is one writer's connection.
+type requestLine struct{ postgresLine }
+
 type requestJob struct {
 	job[payout.RequestTx]
 	caller payout.RequestCaller
@@ -63,7 +66,7 @@ func (w *requestWriter) Close() error {
 }
 
 func (w *requestWriter) run() {
-	line := &requestLine{config: w.config}
+	line := &requestLine{postgresLine{config: w.config}}
 	defer line.hangUp()
 	group := w.queue.take(make([]*requestJob, 0, maxGroup))
 	for ; len(group) > 0; group = w.queue.take(group) {
@@ -99,39 +102,6 @@ func (w *requestWriter) commitEach(group []*requestJob) {
 		})
 	}
 	all.Wait()
-}
-
-// requestLine is one writer's connection, made when it is first needed and again when it was lost.
-type requestLine struct {
-	config *pgx.ConnConfig
-	conn   *pgx.Conn
-}
-
-func (l *requestLine) dial(ctx context.Context) (err error) {
-	if l.conn == nil || l.conn.IsClosed() {
-		l.conn, err = pgx.ConnectConfig(ctx, l.config)
-	}
-	return err
-}
-
-// reset makes the connection fit for the next transaction, or gives it up.
-func (l *requestLine) reset(ctx context.Context) {
-	if l.conn == nil || l.conn.IsClosed() || l.conn.PgConn().TxStatus() == 'I' {
-		return
-	}
-	if _, err := l.conn.Exec(ctx, "ROLLBACK"); err != nil {
-		l.hangUp()
-	}
-}
-
-func (l *requestLine) hangUp() {
-	if l.conn == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
-	defer cancel()
-	_ = l.conn.Close(ctx) // there is nothing to be done about it
-	l.conn = nil
 }
 
 // transact decides a group in two round trips. It sets each request's own outcome, and returns an

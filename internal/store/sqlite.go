@@ -35,7 +35,7 @@ var sqliteDialect = dialect{
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	},
-	keepPrepared: true,
+	unreadable: sqliteUnavailable,
 }
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.

@@ -28,6 +28,8 @@ type DB struct {
 	writer  writer
 	// requests groups payout requests where the writer does not group everything.
 	requests *requestWriter
+	// rows reads single rows together where that is cheaper.
+	rows *rowReader
 
 	statements sync.Map // query text → *sql.Stmt on the reader
 }
@@ -55,7 +57,7 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Close() error {
 	var err error
 	if db.requests != nil {
-		err = db.requests.Close()
+		err = errors.Join(db.requests.Close(), db.rows.Close())
 	}
 	err = errors.Join(err, db.writer.Close())
 	db.statements.Range(func(_, stmt any) bool {
@@ -73,29 +75,25 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// boundedRow ends its read once it is scanned.
-type boundedRow struct {
-	row
-	end context.CancelFunc
-}
-
-func (r boundedRow) Scan(dest ...any) error {
-	defer r.end()
-	return r.row.Scan(dest...)
-}
-
-// queryRow reads one row. Its Scan must be called.
+// queryRow reads one row by its key. Its Scan must be called.
 func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
-	ctx, end := db.dialect.shortRead(ctx)
-	if !db.dialect.keepPrepared {
-		return boundedRow{db.reader.QueryRowContext(ctx, query, args...), end}
+	if db.rows != nil {
+		return db.rows.row(ctx, query, args)
 	}
 	stmt, err := db.prepared(ctx, query)
 	if err != nil {
-		end()
 		return failedRow{err}
 	}
-	return boundedRow{stmt.QueryRowContext(ctx, args...), end}
+	return stmt.QueryRowContext(context.WithoutCancel(ctx), args...)
+}
+
+// queryOne reads one row that may take longer to find, and reports whether there is one.
+func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
+	err = db.query(ctx, query, func(r row) error {
+		found = true
+		return r.Scan(dest...)
+	}, args...)
+	return found, err
 }
 
 // query reads rows, handing each to scan.
@@ -104,13 +102,13 @@ func (db *DB) query(ctx context.Context, query string, scan func(row) error, arg
 	defer end()
 	rows, err := db.queryRows(ctx, query, args)
 	if err != nil {
-		return err
+		return db.dialect.unreadable(err)
 	}
-	return eachRow(rows, scan)
+	return db.dialect.unreadable(eachRow(rows, scan))
 }
 
 func (db *DB) queryRows(ctx context.Context, query string, args []any) (*sql.Rows, error) {
-	if !db.dialect.keepPrepared {
+	if db.rows != nil { // the driver keeps its statements prepared
 		return db.reader.QueryContext(ctx, query, args...)
 	}
 	stmt, err := db.prepared(ctx, query)
@@ -291,4 +289,16 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// flagged scans what flag binds.
+type flagged struct{ set *bool }
+
+func (f flagged) Scan(src any) error {
+	n, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("a flag stored as %T", src)
+	}
+	*f.set = n != 0
+	return nil
 }

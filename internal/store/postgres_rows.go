@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// rowReader reads single rows by key on PostgreSQL. Whatever is asked for while one round trip is under
+// way goes with the next, so that many readers share the cost of talking to the server. Every request
+// reads its session this way.
+type rowReader struct {
+	config  *pgx.ConnConfig
+	queue   queue[*rowRead]
+	readers sync.WaitGroup
+}
+
+// rowReaders is how many round trips are under way at once.
+const rowReaders = 2
+
+// rowRead is one row that is asked for. It is read when it is scanned.
+type rowRead struct {
+	reader *rowReader
+	ctx    context.Context //nolint:containedctx // it waits its turn
+	query  string
+	args   []any
+	dest   []any
+	answer chan error
+}
+
+func newRowReader(config *pgx.ConnConfig) *rowReader {
+	r := &rowReader{config: config, queue: newQueue[*rowRead]()}
+	for range rowReaders {
+		r.readers.Go(r.run)
+	}
+	return r
+}
+
+func (r *rowReader) row(ctx context.Context, query string, args []any) row {
+	return &rowRead{reader: r, ctx: ctx, query: query, args: args, answer: make(chan error, 1)}
+}
+
+// Scan waits for the row.
+func (r *rowRead) Scan(dest ...any) error {
+	r.dest = dest
+	if err := r.reader.queue.put(r.ctx, r); err != nil {
+		return err
+	}
+	return <-r.answer
+}
+
+// Close finishes what is queued.
+func (r *rowReader) Close() error {
+	r.queue.close()
+	r.readers.Wait()
+	return nil
+}
+
+func (r *rowReader) run() {
+	line := &rowLine{postgresLine{config: r.config}}
+	defer line.hangUp()
+	group := r.queue.take(make([]*rowRead, 0, maxGroup))
+	for ; len(group) > 0; group = r.queue.take(group) {
+		line.serve(group)
+	}
+}
+
+// rowLine is one reader's connection.
+type rowLine struct{ postgresLine }
+
+// serve answers every read of a group. After a lost connection all that were not answered are read once
+// more, and after a failed statement, which ends the others behind it too, each is read by itself.
+func (l *rowLine) serve(group []*rowRead) {
+	left, err := l.read(group)
+	if isLost(err) {
+		left, err = l.read(left)
+	}
+	if len(left) > 1 && !isLost(err) {
+		for _, r := range left {
+			if _, err := l.read([]*rowRead{r}); err != nil {
+				r.answer <- postgresUnreadable(err)
+			}
+		}
+		return
+	}
+	for _, r := range left {
+		r.answer <- postgresUnreadable(err)
+	}
+}
+
+// read reads rows in one round trip, and returns those that it could not answer with the reason.
+func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readPatience)
+	defer cancel()
+	if err := l.dial(ctx); err != nil {
+		return group, err
+	}
+	answered := 0
+	b := &pgx.Batch{}
+	for _, r := range group {
+		b.Queue(r.query, r.args...).Query(func(rows pgx.Rows) error {
+			err := scanOnly(rows, r.dest)
+			if rows.Err() != nil {
+				return rows.Err() // not this read's alone
+			}
+			answered++
+			r.answer <- err
+			return nil
+		})
+	}
+	err := l.conn.SendBatch(ctx, b).Close()
+	return group[answered:], err
+}
+
+// scanOnly scans the first row.
+func scanOnly(rows pgx.Rows, dest []any) error {
+	if !rows.Next() {
+		return sql.ErrNoRows
+	}
+	return rows.Scan(dest...)
+}
