@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout"}),
 	"razorpayx/sandbox": slices.Concat(leaves, []string{"razorpayx"}),
 
+	"pgtest":    {},
 	"store":     slices.Concat(leaves, domains),
 	"storetest": slices.Concat(leaves, domains, []string{"store"}),
 
