@@ -22,7 +22,8 @@ import (
 type Engine struct {
 	// Open opens an empty database that is closed when the test ends.
 	Open func(t *testing.T) *store.DB
-	// Tamper copies a database, runs a statement on the copy as nobody may, and opens the copy.
+	// Tamper copies a database, runs a statement on the copy as nobody may, and opens the copy. The
+	// original may lose its connections.
 	Tamper func(t *testing.T, db *store.DB, statement string) *store.DB
 }
 
