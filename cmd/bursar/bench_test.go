@@ -189,7 +189,7 @@ func newHall(b *testing.B, sellers int) *hall {
 	if err != nil {
 		b.Fatal(err)
 	}
-	gateway, err := newGateway(cfg)
+	gateway, err := newGateway(cfg, opened.db)
 	if err != nil {
 		b.Fatal(err)
 	}

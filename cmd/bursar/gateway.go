@@ -2,14 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"bursar/internal/bank"
 	"bursar/internal/config"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
+	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
 
@@ -21,16 +21,47 @@ type gateway interface {
 }
 
 // newGateway makes the client of RazorpayX, or of the sandbox in its place.
-func newGateway(cfg config.Config) (*razorpayx.Client, error) {
+func newGateway(cfg config.Config, db *store.DB) (*razorpayx.Client, error) {
 	return razorpayx.New(razorpayx.Options{
 		BaseURL: cfg.RazorpayX.BaseURL,
 		KeyID:   cfg.RazorpayX.KeyID, KeySecret: cfg.RazorpayX.KeySecret,
 		AccountNumber: cfg.RazorpayX.AccountNumber,
 		Currency:      cfg.Currency,
-		Rate:          rate.Limit(cfg.GatewayRate),
+		Turn:          turns(cfg, db),
 		Timeout:       paceOf(cfg.Gateway).call,
 		Now:           time.Now,
 	})
+}
+
+// turns spaces requests to the gateway evenly, those of all instances together: the gateway counts them
+// so. What paces them is a row of the database, which one statement moves.
+func turns(cfg config.Config, db *store.DB) func(context.Context) error {
+	if cfg.GatewayRate == 0 {
+		return nil
+	}
+	every := time.Duration(float64(time.Second) / cfg.GatewayRate)
+	return func(ctx context.Context) error {
+		now := time.Now()
+		patience := paceOf(cfg.Gateway).call / 2
+		var end time.Time
+		var mine bool
+		err := db.Update(ctx, func(tx *store.Tx) (err error) {
+			end, mine, err = tx.TakeThrottle(ctx, "gateway", now, every, patience+every)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("wait for a turn at the gateway: %w", err)
+		}
+		if !mine {
+			return fmt.Errorf("no turn at the gateway within %s", patience)
+		}
+		select {
+		case <-time.After(end.Add(-every).Sub(now)):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // counted counts the calls of a gateway.

@@ -108,7 +108,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	undo.add(sandbox.close)
-	client, err := newGateway(cfg)
+	client, err := newGateway(cfg, book.db)
 	if err != nil {
 		return nil, err
 	}

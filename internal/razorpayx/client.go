@@ -25,8 +25,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"bursar/internal/bank"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -49,8 +47,8 @@ type Options struct {
 	Currency      money.Currency
 	// Timeout bounds one request, and the wait for its turn; zero is 15 seconds.
 	Timeout time.Duration
-	// Rate is how many requests per second may be made; zero is no limit.
-	Rate rate.Limit
+	// Turn waits until the next request may be made, or fails when that is too long to wait; nil is no limit.
+	Turn func(ctx context.Context) error
 	// Transport may be nil. It is a concrete type because its reports of connections are the proof
 	// that a request was not sent.
 	Transport *http.Transport
@@ -59,10 +57,9 @@ type Options struct {
 
 // Client is a client of one RazorpayX account. It is safe for concurrent use.
 type Client struct {
-	o       Options
-	base    string
-	http    *http.Client
-	limiter *rate.Limiter
+	o    Options
+	base string
+	http *http.Client
 }
 
 const (
@@ -83,8 +80,8 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("razorpayx: a client needs the account number that payouts are taken from")
 	case o.Currency == money.Currency{} || o.Now == nil:
 		return nil, errors.New("razorpayx: a client needs a currency and a clock")
-	case o.Timeout < 0 || o.Rate < 0:
-		return nil, errors.New("razorpayx: the timeout and the rate must not be below zero")
+	case o.Timeout < 0:
+		return nil, errors.New("razorpayx: the timeout must not be below zero")
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -92,9 +89,8 @@ func New(o Options) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = defaultTransport()
 	}
-	limit := o.Rate
-	if limit == 0 {
-		limit = rate.Inf
+	if o.Turn == nil {
+		o.Turn = func(context.Context) error { return nil }
 	}
 	return &Client{
 		o:    o,
@@ -103,7 +99,6 @@ func New(o Options) (*Client, error) {
 			Transport:     o.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		limiter: rate.NewLimiter(limit, 1),
 	}, nil
 }
 
@@ -182,11 +177,11 @@ func (c *Client) exchange(ctx context.Context, r request) (response, *lostError)
 	return response{res.StatusCode, res.Header, body}, nil
 }
 
-// takeTurn waits for the rate limiter.
+// takeTurn waits until a request may be made.
 func (c *Client) takeTurn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	return c.limiter.Wait(ctx)
+	return c.o.Turn(ctx)
 }
 
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {

@@ -307,8 +307,13 @@ func TestRateIsHonoured(t *testing.T) {
 		calls.Add(1)
 		saying(200, sample(t, "payout_processing"))(w, r)
 	}), func(o *razorpayx.Options) {
-		o.Rate = 0.001
-		o.Timeout = 200 * time.Millisecond
+		turns := 1
+		o.Turn = func(context.Context) error {
+			if turns--; turns < 0 {
+				return errors.New("no turn is near")
+			}
+			return nil
+		}
 	})
 	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != payout.Accepted {
 		t.Fatalf("first: answer %d", got.Answer)
@@ -555,7 +560,6 @@ func TestNewRefusesHalfAClient(t *testing.T) {
 		"no account":        func(o *razorpayx.Options) { o.AccountNumber = "" },
 		"no currency":       func(o *razorpayx.Options) { o.Currency = money.Currency{} },
 		"no clock":          func(o *razorpayx.Options) { o.Now = nil },
-		"negative rate":     func(o *razorpayx.Options) { o.Rate = -1 },
 		"negative timeout":  func(o *razorpayx.Options) { o.Timeout = -1 },
 	} {
 		inr, _ := money.ParseCurrency("INR")
