@@ -12,10 +12,9 @@ import (
 
 // Config is what the settings mean, checked.
 type Config struct {
-	// Database is the path of the SQLite file.
-	Database string
+	Database Database
 	DataDir  string
-	// Keys is the key set itself, or empty where KeysFile holds it.
+	// Keys is the key set itself, or empty where KeysFile holds it. Both are empty where the database does.
 	Keys     string
 	KeysFile string
 
@@ -24,6 +23,8 @@ type Config struct {
 	BaseURL        string
 	TrustedProxies []netip.Prefix
 	Metrics        Listen
+	// DrainDelay is how long new requests are still taken after readiness fails.
+	DrainDelay time.Duration
 
 	Currency      money.Currency
 	MinimumPayout money.Amount

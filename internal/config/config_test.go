@@ -61,7 +61,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		Level                                                 slog.Level
 	}
 	got := promised{
-		c.Addr.Addr, c.Origin(), c.Database, c.KeysFile, c.Currency.Code(), c.Currency.Format(c.MinimumPayout), c.Zone.String(),
+		c.Addr.Addr, c.Origin(), c.Database.SQLite, c.KeysFile, c.Currency.Code(), c.Currency.Format(c.MinimumPayout), c.Zone.String(),
 		c.CancelWindow, c.EarningsHold, c.RefreshReuseGrace, c.SandboxSettleAfter,
 		c.LoginThrottle, c.PasswordBlocklist, c.Gateway, c.GatewayRate, c.LogLevel,
 	}
@@ -158,8 +158,11 @@ func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
 		{"BURSAR_ADDR=127.0.0.1:70000", "BURSAR_ADDR=127.0.0.1:70000 is not an address"},
 		{"BURSAR_BASE_URL=payouts.example.com", "BURSAR_BASE_URL is not an address"},
 		{"BURSAR_BASE_URL=https://example.com/pay", "BURSAR_BASE_URL has a path"},
-		{"BURSAR_DATABASE_URL=postgres://u:secret@db/x", "BURSAR_DATABASE_URL names a PostgreSQL database, and PostgreSQL support is not in this version"},
-		{"BURSAR_DATABASE_URL=mysql://x", "BURSAR_DATABASE_URL is not a database; write sqlite:PATH"},
+		{"BURSAR_DATABASE_URL=postgres://u:secret@db:port/x", "BURSAR_DATABASE_URL is not the address of a PostgreSQL database; write postgres://"},
+		{"BURSAR_DATABASE_URL=mysql://x", "BURSAR_DATABASE_URL is not a database; write sqlite:PATH or postgres://"},
+		{"BURSAR_DRAIN_DELAY=soon", "BURSAR_DRAIN_DELAY=soon is not a length of time"},
+		{"BURSAR_DRAIN_DELAY=-1s", "BURSAR_DRAIN_DELAY=-1s must not be negative"},
+		{"BURSAR_DRAIN_DELAY=301s", "BURSAR_DRAIN_DELAY=301s is too long to wait for a stop"},
 		{"BURSAR_CURRENCY=RUPEE", "BURSAR_CURRENCY=RUPEE is not an ISO 4217 currency code; write one such as INR"},
 		{"BURSAR_MINIMUM_PAYOUT=0", "BURSAR_MINIMUM_PAYOUT=0 is not an amount in INR above zero"},
 		{"BURSAR_MINIMUM_PAYOUT=1.005", "BURSAR_MINIMUM_PAYOUT=1.005 is not an amount"},
@@ -198,7 +201,7 @@ func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
 	_, _, err := load(t, []string{
 		"BURSAR_CONFIG=" + path, "BURSAR_GATEWAY=razorpayx", "BURSAR_CURRENCY=USD",
 		"BURSAR_RAZORPAYX_KEY_SECRET=hush-hush", "BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path,
-		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS=hush-hush,b,c", "BURSAR_DATABASE_URL=postgres://u:hush-hush@db/x",
+		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS=hush-hush,b,c", "BURSAR_DATABASE_URL=postgres://u:hush-hush@db/x?hush-hush",
 		"BURSAR_KEYS=hush-hush", "BURSAR_KEYS_FILE=k",
 	}, "--cancel-window", "soon")
 	if err == nil {
@@ -209,7 +212,7 @@ func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
 		"11 settings need correcting", path + ":1 sets BURSAR_CURENCY, which is no setting", path + ":2 is not a setting",
 		"BURSAR_RAZORPAYX_KEY_SECRET_FILE=" + path + " is set beside", "BURSAR_LOG_LEVEL=loud", "BURSAR_CANCEL_WINDOW=soon",
 		"BURSAR_CURRENCY=USD can't be paid by RazorpayX", "BURSAR_RAZORPAYX_KEY_ID is not set", "BURSAR_RAZORPAYX_ACCOUNT_NUMBER is not set",
-		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS holds 3 secrets", "BURSAR_DATABASE_URL names a PostgreSQL database", "BURSAR_KEYS_FILE=k is set beside",
+		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS holds 3 secrets", "BURSAR_DATABASE_URL is not the address of a PostgreSQL database", "BURSAR_KEYS_FILE=k is set beside",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)

@@ -24,12 +24,13 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		DataDir:  s.DataDir,
 		Database: p.database(s.DatabaseURL, s.DataDir),
 		Keys:     s.Keys,
-		KeysFile: or(s.KeysFile, filepath.Join(s.DataDir, "keys.json")),
+		KeysFile: s.KeysFile,
 
 		Addr:           p.listen("ADDR", s.Addr, "127.0.0.1:8080"),
 		BaseURL:        p.origin("BASE_URL", s.BaseURL),
 		TrustedProxies: p.prefixes("TRUSTED_PROXIES", s.TrustedProxies),
 		Metrics:        p.optionalListen("METRICS_ADDR", s.MetricsAddr, "127.0.0.1:9090"),
+		DrainDelay:     p.drainDelay(s.DrainDelay),
 
 		CancelWindow: p.duration("CANCEL_WINDOW", s.CancelWindow),
 		EarningsHold: p.duration("EARNINGS_HOLD", s.EarningsHold),
@@ -47,6 +48,9 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 	}
 	if s.LogFormat != "" {
 		c.LogFormat = p.choice("LOG_FORMAT", s.LogFormat, "text", "json")
+	}
+	if c.Database.SQLite != "" {
+		c.KeysFile = or(s.KeysFile, filepath.Join(s.DataDir, "keys.json"))
 	}
 	if s.Keys != "" && s.KeysFile != "" {
 		p.problem("KEYS_FILE", s.KeysFile, "is set beside BURSAR_KEYS; keep one of the two")
@@ -150,18 +154,31 @@ func (p *parser) required(name, value, what string) string {
 	return value
 }
 
-func (p *parser) database(text, dataDir string) string {
+// database reads an address, which is in no problem: it may hold a password.
+func (p *parser) database(text, dataDir string) Database {
 	path, isSQLite := strings.CutPrefix(text, "sqlite:")
 	switch {
 	case text == "":
-		return filepath.Join(dataDir, "bursar.db")
+		return Database{SQLite: filepath.Join(dataDir, "bursar.db")}
 	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
-		// The address is not shown: it holds a password.
-		p.problem("DATABASE_URL", "", "names a PostgreSQL database, and PostgreSQL support is not in this version; write sqlite:PATH, or leave it unset")
+		if _, err := postgresSettings(text); err != nil {
+			p.problem("DATABASE_URL", "", "is not the address of a PostgreSQL database; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or HOST1:5432,HOST2:5432 for several servers, with %40 for @ and %2F for / in a password")
+		}
+		return Database{Postgres: text}
 	case !isSQLite || path == "":
-		p.problem("DATABASE_URL", "", "is not a database; write sqlite:PATH, or leave it unset")
+		p.problem("DATABASE_URL", "", "is not a database; write sqlite:PATH or postgres://USER:PASSWORD@HOST:5432/DATABASE, or leave it unset")
 	}
-	return path
+	return Database{SQLite: path}
+}
+
+// drainDelay is bounded, because whoever stops the service waits for it, and ends it by force at last.
+func (p *parser) drainDelay(text string) time.Duration {
+	const most = 5 * time.Minute
+	d := p.duration("DRAIN_DELAY", text)
+	if d > most {
+		p.problem("DRAIN_DELAY", text, "is too long to wait for a stop; write a length of time up to 5m, such as 5s")
+	}
+	return d
 }
 
 // listen reads an address; without one it is the usual one, or a free port beside it.

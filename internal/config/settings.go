@@ -17,14 +17,15 @@ type Settings struct {
 	Config string `group:"data" placeholder:"FILE" help:"File of settings, one BURSAR_NAME=value on each line."`
 
 	DataDir     string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
-	DatabaseURL string `group:"data" name:"database-url" placeholder:"sqlite:PATH" help:"The database; bursar.db in the data directory unless set."`
+	DatabaseURL string `group:"data" name:"database-url" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
 	Keys        string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
-	KeysFile    string `group:"data" placeholder:"PATH" help:"File of the key set; keys.json in the data directory, made on first use, unless set."`
+	KeysFile    string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
 
 	Addr           string `group:"listen" placeholder:"127.0.0.1:8080" help:"Listen address. Where only PORT is set, all addresses on that port."`
 	BaseURL        string `group:"listen" name:"base-url" placeholder:"http://ADDRESS" help:"Public address, for links, redirects, cookies and the tokens' issuer."`
 	TrustedProxies string `group:"listen" placeholder:"CIDR,…" help:"Proxies whose X-Forwarded-For is believed."`
 	MetricsAddr    string `group:"listen" placeholder:"127.0.0.1:9090" help:"Where Prometheus metrics are served; a free port where this one is taken. \"off\" for nowhere."`
+	DrainDelay     string `group:"listen" default:"0s" help:"How long a stopping service still takes requests while /readyz fails; 5s behind a load balancer that asks there."`
 
 	Currency      string `group:"money" default:"INR" help:"ISO 4217 code. The ledger counts its minor unit, and it can't be changed later."`
 	MinimumPayout string `group:"money" default:"500" help:"Least that a seller may withdraw, in major units."`
@@ -41,7 +42,7 @@ type Settings struct {
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
-	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken."`
+	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens, for all instances; a free port where this one is taken."`
 	SandboxSettleAfter      string `group:"gateway" default:"5s" help:"How long the sandbox takes to finish a payout."`
 	RazorpayXKeyID          string `group:"gateway" name:"razorpayx-key-id" placeholder:"ID" help:"RazorpayX API key."`
 	RazorpayXKeySecret      string `group:"gateway" name:"razorpayx-key-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
