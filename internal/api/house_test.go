@@ -136,7 +136,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	db, err := store.OpenSQLite(t.Context(), filepath.Join(dir, "bursar.db"))
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
-	keys, err := keyset.Open(filepath.Join(dir, "keys.json"))
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 
 	gateway := h.openGateway(dir, logger)

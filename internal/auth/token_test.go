@@ -294,11 +294,11 @@ func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	in := w.register()
 	w.wantAlive(in)
-	if err := w.keys.Rotate(w.clock.Now()); err != nil {
+	if err := w.keys.Rotate(t.Context(), w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.wantAlive(in)
-	if err := w.keys.Rotate(w.clock.Now().Add(8 * 24 * time.Hour)); err != nil {
+	if err := w.keys.Rotate(t.Context(), w.clock.Now().Add(8 * 24 * time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Authenticate(t.Context(), in.Token)

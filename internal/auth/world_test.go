@@ -28,7 +28,7 @@ type world struct {
 func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
 	t.Helper()
 	dir := t.TempDir()
-	keys, err := keyset.Open(filepath.Join(dir, "keys.json"))
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

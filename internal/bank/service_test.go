@@ -95,7 +95,7 @@ func newHouse(t *testing.T, answers ...answer) *house {
 			t.Error(err)
 		}
 	})
-	keys, err := keyset.Open(filepath.Join(h.dir, "keys.json"))
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(h.dir, "keys.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ const (
 	sealingKIDSize = 8
 )
 
-// document is the file. Keys stand in the order in which they were added; the last one is used.
+// document is what a source keeps, as JSON. Keys stand in the order in which they were added; the last one is used.
 type document struct {
 	Version       int          `json:"version"`
 	Signing       []signingKey `json:"signing"`
@@ -75,6 +76,34 @@ func (d document) rotated(now time.Time) document {
 	return d
 }
 
+// rotated is data with a new signing key.
+func rotated(data []byte, now time.Time) ([]byte, error) {
+	d, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return encode(d.rotated(now))
+}
+
+// lacks names what of another document is neither in d nor out of use by now.
+func (d document) lacks(other document, now time.Time) error {
+	for _, key := range other.Signing {
+		inUse := key.RetiredAt.IsZero() || now.Sub(key.RetiredAt) < Retention
+		if inUse && !slices.ContainsFunc(d.Signing, func(own signingKey) bool { return bytes.Equal(own.Seed, key.Seed) }) {
+			return fmt.Errorf("it lacks the signing key %s", key.KID)
+		}
+	}
+	for _, key := range other.Sealing {
+		if !slices.ContainsFunc(d.Sealing, func(own sealingKey) bool { return own.KID == key.KID && bytes.Equal(own.Key, key.Key) }) {
+			return fmt.Errorf("it lacks the sealing key %s", key.KID)
+		}
+	}
+	if !bytes.Equal(d.RefreshSecret, other.RefreshSecret) {
+		return errors.New("it has another refresh secret")
+	}
+	return nil
+}
+
 // check finds what is wrong with a document. What it says tells nothing of a key.
 func (d document) check() error {
 	switch {
@@ -99,14 +128,6 @@ func (d document) check() error {
 		seen[key.KID] = true
 	}
 	return nil
-}
-
-func parse(data []byte) (*keys, error) {
-	d, err := decode(data)
-	if err != nil {
-		return nil, err
-	}
-	return prepare(d)
 }
 
 // decode reads a document. Errors of the JSON decoder quote what they found, so they stay here.

@@ -1,13 +1,15 @@
-// Package keyset keeps the keys of an installation in one file: those that sign access tokens, the one
-// behind refresh tokens, and those that seal bank account numbers.
+// Package keyset keeps the keys of an installation in one document: those that sign access tokens, the
+// one behind refresh tokens, and those that seal bank account numbers.
 //
-// The file is made on first use, can be read by its owner alone, and is only ever replaced whole, so
-// that a reader finds the old keys or the new ones. A running service notices when it changes. Whoever
-// loses it can't read the sealed numbers any more, and signs everybody out: it belongs in the backup,
-// apart from the database. No error of this package tells anything of a key.
+// The document is made on first use, and is only ever replaced whole, so that a reader finds the old
+// keys or the new ones. A running service notices when it changes. Whoever loses it can't read the
+// sealed numbers any more, and signs everybody out: it belongs in the backup, apart from the database.
+// No error of this package tells anything of a key.
 package keyset
 
 import (
+	"bytes"
+	"context"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -17,33 +19,52 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/time/rate"
 )
 
 // Retention is how long a key still verifies once it has stopped signing: an access token's life and
 // a day, so that nobody is signed out by a rotation.
 const Retention = 8 * 24 * time.Hour
 
-// readEvery bounds how often a changed file is read.
-const readEvery = time.Second
+// A document is read once a second at most, and beside that at once for keys that are not known: as
+// often again, because anybody may make such a key's id up, but for the first few.
+const (
+	readEvery  = time.Second
+	firstReads = 5
+)
+
+// Source is the place of a document, which any number of processes share.
+type Source interface {
+	// Read returns the document as it is now, or an error that is fs.ErrNotExist.
+	Read(ctx context.Context) ([]byte, error)
+	// Create stores a first document. That another process was faster is no error.
+	Create(ctx context.Context, document []byte) error
+	// Replace stores next in the place of last, and reports whether last was still there.
+	Replace(ctx context.Context, last, next []byte) (bool, error)
+	// String names the place.
+	fmt.Stringer
+}
 
 // Set is the keys in use. It is safe for concurrent use.
 type Set struct {
-	path string // empty for keys that came from elsewhere
-	now  func() time.Time
-	keys atomic.Pointer[keys]
+	source Source // nil for keys that came from elsewhere
+	now    func() time.Time
+	keys   atomic.Pointer[keys]
 
-	mu     sync.Mutex
-	seen   stamp // of the file that keys were read from, or that could not be read
-	readAt time.Time
+	mu      sync.Mutex
+	readAt  time.Time
+	unknown *rate.Limiter // of reads for keys that are not known
 }
 
 // keys is one state of a set. It never changes.
 type keys struct {
+	document    []byte
 	signing     ed25519.PrivateKey
 	kid         string
 	verifying   map[string]ed25519.PublicKey
@@ -54,36 +75,58 @@ type keys struct {
 	fingerprint string
 }
 
-// Open reads the keys in the file at path. If there is no such file, it makes one with new keys;
-// of any number of processes that start at once, all get the same. It refuses a file that others than
-// its owner may read, and one that is broken.
-func Open(path string) (*Set, error) {
-	s := &Set{path: path, now: time.Now}
-	k, seen, err := readFile(path)
-	if missing(err) {
-		if err := create(path, newDocument(s.now())); err != nil {
-			return nil, err
-		}
-		k, seen, err = readFile(path)
+// Open reads the keys at a source. If there is no document, it makes one with new keys; of any number
+// of processes that start at once, all get the same. It refuses a document that is broken.
+func Open(ctx context.Context, source Source) (*Set, error) {
+	s := newSet()
+	s.source = source
+	document, err := source.Read(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		document, err = s.create(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.keys.Store(k)
-	s.seen, s.readAt = seen, s.now()
-	return s, nil
+	return s, s.use(document)
 }
 
-// FromJSON takes keys in the format of the file from somewhere else, such as an environment variable.
-// They are rotated there.
-func FromJSON(data []byte) (*Set, error) {
-	k, err := parse(data)
+// FromJSON takes a document from somewhere else, such as an environment variable. Its keys are rotated
+// there.
+func FromJSON(document []byte) (*Set, error) {
+	s := newSet()
+	k, err := parse(document)
 	if err != nil {
 		return nil, fmt.Errorf("the key set given: %w", err)
 	}
-	s := &Set{now: time.Now}
 	s.keys.Store(k)
 	return s, nil
+}
+
+func newSet() *Set {
+	return &Set{now: time.Now, unknown: rate.NewLimiter(rate.Every(readEvery), firstReads)}
+}
+
+// create makes a first document, and reads the one that is there then.
+func (s *Set) create(ctx context.Context) ([]byte, error) {
+	document, err := encode(newDocument(s.now()))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.source.Create(ctx, document); err != nil {
+		return nil, err
+	}
+	return s.source.Read(ctx)
+}
+
+// use makes a document that was just read the keys in use.
+func (s *Set) use(document []byte) error {
+	k, err := parse(document)
+	if err != nil {
+		return fmt.Errorf("the key set %s can't be used: %w", s.source, err)
+	}
+	s.keys.Store(k)
+	s.readAt = s.now()
+	return nil
 }
 
 // SigningKey is the newest key, and its id.
@@ -92,13 +135,12 @@ func (s *Set) SigningKey() (kid string, key ed25519.PrivateKey) {
 	return k.kid, k.signing
 }
 
-// VerificationKey finds a key whose tokens may still be alive. An unknown id is looked for in the file
-// if that has changed.
+// VerificationKey finds a key whose tokens may still be alive. An unknown id is looked for at the source.
 func (s *Set) VerificationKey(kid string) (ed25519.PublicKey, bool) {
 	if key, ok := s.keys.Load().verifying[kid]; ok {
 		return key, true
 	}
-	key, ok := s.fresh().verifying[kid]
+	key, ok := s.search(func(k *keys) bool { return k.verifying[kid] != nil }).verifying[kid]
 	return key, ok
 }
 
@@ -116,49 +158,100 @@ func (s *Set) RefreshMAC(message []byte) []byte {
 // A database that was sealed under another fingerprint can't be read with these keys.
 func (s *Set) Fingerprint() string { return s.keys.Load().fingerprint }
 
-// Rotate adds a signing key, which is published and used from now on. The one before verifies for
-// [Retention]; older ones are dropped. Services that run on the same file notice by themselves.
-func (s *Set) Rotate(now time.Time) error {
-	if s.path == "" {
-		return errors.New("these keys were given in the configuration; rotate them where they are kept")
-	}
-	if err := replace(s.path, func(d document) document { return d.rotated(now) }); err != nil {
-		return err
-	}
-	k, seen, err := readFile(s.path)
+// Document is the whole set, as Open and FromJSON read it: a secret.
+func (s *Set) Document() []byte { return bytes.Clone(s.keys.Load().document) }
+
+// Covers reports what of another document is not in this set and still needed, as an error.
+func (s *Set) Covers(document []byte) error {
+	own, err := decode(s.keys.Load().document)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys.Store(k)
-	s.seen, s.readAt = seen, s.now()
-	return nil
+	other, err := decode(document)
+	if err != nil {
+		return err
+	}
+	return own.lacks(other, s.now())
 }
 
-// fresh returns the keys in the file as it is now. A file that is gone or broken changes nothing: a
-// running service keeps the keys that it has.
+// Source names the place where the keys are kept; it is nil for keys that came from elsewhere.
+func (s *Set) Source() Source { return s.source }
+
+// maxTries bounds how often a change is tried that others were faster than.
+const maxTries = 8
+
+// Rotate adds a signing key, which is published and used from now on. The one before verifies for
+// [Retention]; older ones are dropped. Services that run on the same source notice by themselves.
+func (s *Set) Rotate(ctx context.Context, now time.Time) error {
+	if s.source == nil {
+		return errors.New("these keys were given in the configuration; rotate them where they are kept")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range maxTries {
+		last, err := s.source.Read(ctx)
+		if err != nil {
+			return err
+		}
+		next, err := rotated(last, now)
+		if err != nil {
+			return fmt.Errorf("the key set %s can't be rotated: %w", s.source, err)
+		}
+		replaced, err := s.source.Replace(ctx, last, next)
+		if err != nil {
+			return err
+		}
+		if replaced {
+			return s.use(next)
+		}
+	}
+	return errors.New("others change the key set at the same time; try again")
+}
+
+// fresh returns the keys at the source as it is now.
 func (s *Set) fresh() *keys {
-	if s.path == "" {
+	if s.source == nil {
 		return s.keys.Load()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	if current, err := stampOf(s.path); err != nil || current == s.seen || now.Sub(s.readAt) < readEvery {
-		return s.keys.Load()
-	}
-	k, seen, err := readFile(s.path)
-	s.seen, s.readAt = seen, now
-	if err == nil {
-		s.keys.Store(k)
+	if s.now().Sub(s.readAt) >= readEvery {
+		s.read()
 	}
 	return s.keys.Load()
 }
 
-// prepare makes keys of a document that was checked.
-func prepare(d document) (*keys, error) {
+// search returns keys that hold the wanted one, unless there are none or there was too much to search.
+func (s *Set) search(holds func(*keys) bool) *keys {
+	if s.source == nil {
+		return s.keys.Load()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !holds(s.keys.Load()) && s.unknown.AllowN(s.now(), 1) { // else another has just found it
+		s.read()
+	}
+	return s.keys.Load()
+}
+
+// read takes up what is at the source now. A document that is gone or broken changes nothing: a running
+// service keeps the keys that it has.
+func (s *Set) read() {
+	document, err := s.source.Read(context.Background())
+	s.readAt = s.now() // the end of a read that may take its time, so that not everybody reads in turn
+	if err == nil && !bytes.Equal(document, s.keys.Load().document) {
+		_ = s.use(document)
+	}
+}
+
+// parse makes keys of a document.
+func parse(data []byte) (*keys, error) {
+	d, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
 	k := &keys{
+		document:  data,
 		verifying: map[string]ed25519.PublicKey{},
 		refresh:   d.RefreshSecret,
 		sealers:   map[string]sealer{},
@@ -179,7 +272,6 @@ func prepare(d document) (*keys, error) {
 		k.sealers[entry.KID] = sealer
 		k.sealing = entry.KID
 	}
-	var err error
 	k.jwks, err = json.Marshal(public)
 	if err != nil {
 		return nil, fmt.Errorf("encode the public keys: %w", err)

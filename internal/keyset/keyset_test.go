@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func pathIn(t *testing.T) string {
 
 func open(t *testing.T, path string) *Set {
 	t.Helper()
-	s, err := Open(path)
+	s, err := Open(t.Context(), File(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,79 +79,9 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, err := Open(t.Context(), File(path)); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("Open of a file with mode %v: %v, want an error that says what to do", mode, err)
 		}
-	}
-}
-
-func TestProcessesThatStartAtOnceGetTheSameKeys(t *testing.T) {
-	path := pathIn(t)
-	const processes = 16
-	sets := make([]*Set, processes)
-	errs := make([]error, processes)
-	var wg sync.WaitGroup
-	for i := range processes {
-		wg.Go(func() { sets[i], errs[i] = Open(path) })
-	}
-	wg.Wait()
-	for i, set := range sets {
-		if errs[i] != nil {
-			t.Fatal(errs[i])
-		}
-		if set.Fingerprint() != sets[0].Fingerprint() || !bytes.Equal(set.JWKS(), sets[0].JWKS()) {
-			t.Errorf("process %d has other keys", i)
-		}
-	}
-}
-
-func TestRotationSignsNobodyOut(t *testing.T) {
-	path := pathIn(t)
-	operator, running := open(t, path), open(t, path)
-	past := time.Now().Add(-time.Hour)
-	running.readAt = past // it was started long ago
-
-	now := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	first, _ := running.SigningKey()
-	fingerprint := running.Fingerprint()
-	if err := operator.Rotate(now); err != nil {
-		t.Fatal(err)
-	}
-	second, secondKey := operator.SigningKey()
-	if second == first {
-		t.Fatal("rotation did not change the signing key")
-	}
-	// The other process meets a token with the new key.
-	if got, ok := running.VerificationKey(second); !ok || !got.Equal(secondKey.Public()) {
-		t.Error("a running process does not know the new key")
-	}
-	if kid, _ := running.SigningKey(); kid != second {
-		t.Error("a running process still signs with the old key")
-	}
-	if _, ok := running.VerificationKey(first); !ok {
-		t.Error("the old key was dropped while its tokens live")
-	}
-	if running.Fingerprint() != fingerprint {
-		t.Error("rotation changed the fingerprint")
-	}
-
-	// One rotation later, at the end of the last token that the first key signed, it goes.
-	if err := operator.Rotate(now.Add(Retention - time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := operator.VerificationKey(first); !ok {
-		t.Error("a key was dropped before its last token expired")
-	}
-	if err := operator.Rotate(now.Add(Retention)); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := operator.VerificationKey(first); ok {
-		t.Error("a key was kept after its last token expired")
-	}
-	running.readAt = past
-	running.SigningKey()
-	if _, ok := running.VerificationKey(first); ok {
-		t.Error("a running process kept a key that was removed")
 	}
 }
 
@@ -178,7 +107,7 @@ func TestTwoRotationsAtOnce(t *testing.T) {
 	if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := s.Rotate(time.Now())
+	err := s.Rotate(t.Context(), time.Now())
 	if err == nil || !strings.Contains(err.Error(), path+".new") {
 		t.Errorf("Rotate beside another = %v, want an error that names the file", err)
 	}
@@ -247,7 +176,7 @@ func TestKeysFromElsewhere(t *testing.T) {
 	if given.Fingerprint() != file.Fingerprint() || !bytes.Equal(given.JWKS(), file.JWKS()) {
 		t.Error("the same keys differ")
 	}
-	if err := given.Rotate(time.Now()); err == nil {
+	if err := given.Rotate(t.Context(), time.Now()); err == nil {
 		t.Error("keys that are kept elsewhere were rotated here")
 	}
 }
@@ -346,7 +275,7 @@ func sealWith(t *testing.T, d document, plaintext string) string {
 func TestNoSecretIsPrinted(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
-	d, _, err := readDocument(path)
+	d, err := decode(s.Document())
 	if err != nil {
 		t.Fatal(err)
 	}

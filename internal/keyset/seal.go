@@ -43,7 +43,7 @@ func (s *Set) Open(sealed, context string) (string, error) {
 	kid, body, _ := strings.Cut(rest, ".")
 	sealer, ok := s.keys.Load().sealers[kid]
 	if !ok {
-		sealer, ok = s.fresh().sealers[kid]
+		sealer, ok = s.search(func(k *keys) bool { return k.sealers[kid].aead != nil }).sealers[kid]
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(body)
 	if format != sealFormat || !ok || err != nil {

@@ -5,9 +5,7 @@ import "context"
 // Pin keeps a fact about the whole database that must not change under it: the first value given
 // for a name stays. It returns the value that is kept, which the caller compares with its own.
 func (db *DB) Pin(ctx context.Context, name, value string) (string, error) {
-	const pinned = `SELECT value FROM settings WHERE name = $1`
-	kept := ""
-	isPinned, err := found(db.queryRow(ctx, pinned, name).Scan(&kept))
+	kept, isPinned, err := db.Pinned(ctx, name)
 	if err != nil || isPinned {
 		return kept, err
 	}
@@ -15,8 +13,16 @@ func (db *DB) Pin(ctx context.Context, name, value string) (string, error) {
 		if _, err := tx.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
 			return err
 		}
-		_, err := tx.one(ctx, pinned, []any{name}, &kept)
+		_, err := tx.one(ctx, selectSetting, []any{name}, &kept)
 		return err
 	})
 	return kept, err
 }
+
+// Pinned returns what is kept under a name, if anything is.
+func (db *DB) Pinned(ctx context.Context, name string) (value string, isPinned bool, err error) {
+	isPinned, err = found(db.queryRow(ctx, selectSetting, name).Scan(&value))
+	return value, isPinned, err
+}
+
+const selectSetting = `SELECT value FROM settings WHERE name = $1`

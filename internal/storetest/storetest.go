@@ -43,6 +43,8 @@ func Run(t *testing.T, e Engine) {
 		"Payout/KeysAreRemembered":                  testKeys,
 		"Payout/HistoryIsPagedNewestFirst":          testHistory,
 		"Payout/SummaryIsOneView":                   testSummary,
+		"Settings/TheFirstValueStays":               testPins,
+		"Settings/TheKeySetIsReplacedByOneOfMany":   testKeySet,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 	} {
