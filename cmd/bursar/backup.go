@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"bursar/internal/config"
+	"bursar/internal/store"
 )
 
 type backupCmd struct {
@@ -13,8 +16,11 @@ type backupCmd struct {
 }
 
 func (backupCmd) Help() string {
-	return "The copy is consistent, and is taken while the service runs. To go back to it, stop the service and put the file in the database's place.\n\n" +
-		examples("bursar backup /var/backups/bursar-$(date +%F).db")
+	return "The copy is consistent, and is taken while the service runs. To go back to it, stop the service first. " +
+		"A SQLite database: put the file in its place, and remove the files beside it that end in -wal and -shm. " +
+		"A PostgreSQL database, which is copied by pg_dump: restore the file into an empty database, and point BURSAR_DATABASE_URL at that.\n\n" +
+		examples("bursar backup /var/backups/bursar-$(date +%F).db",
+			"createdb restored && pg_restore --no-owner --exit-on-error --dbname=restored bursar.dump")
 }
 
 // Run copies the database to a new file that nobody else may read.
@@ -35,19 +41,48 @@ func (c backupCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return fmt.Errorf("make the backup: %w", err)
 	}
-	if err := file.Close(); err != nil {
-		return err
-	}
 	progress := progressOn(e.err)
 	progress("Copying the database")
-	err = db.Backup(ctx, c.File)
+	err = copyDatabase(ctx, cfg.Database, db, file)
 	progress("")
-	if err != nil {
+	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(fmt.Errorf("make the backup: %w", err), os.Remove(c.File))
 	}
-	fmt.Fprintf(e.err, "Keep a copy of the key set (%s) too, in another place: without it, the account numbers in the backup can't be read.\n", keysPlace(cfg))
+	advice, err := keysAdvice(ctx, cfg, db)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(e.err, advice)
 	_, err = fmt.Fprintln(e.out, c.File)
 	return err
+}
+
+// copyDatabase fills a file that was just made.
+func copyDatabase(ctx context.Context, where config.Database, db *store.DB, file *os.File) error {
+	if where.Postgres != "" {
+		return errors.Join(dumpPostgres(ctx, where, file), file.Sync())
+	}
+	return db.Backup(ctx, file.Name())
+}
+
+// keysAdvice tells what becomes of the key set, without which a backup is of little use.
+func keysAdvice(ctx context.Context, cfg config.Config, db *store.DB) (string, error) {
+	place := ownKeysFile(cfg)
+	switch {
+	case cfg.Keys != "":
+		place = "BURSAR_KEYS"
+	case cfg.KeysFile != "":
+		place = cfg.KeysFile
+	}
+	_, err := db.KeySet().Read(ctx)
+	switch {
+	case err == nil:
+		return "The backup holds the key set too: whoever reads it can read the bank account numbers in it. \"bursar keys export --help\" tells how to keep the two apart.", nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("Keep a copy of the key set (%s) too, in another place: without it, the account numbers in the backup can't be read.", place), nil
+	default:
+		return "", err
+	}
 }
 
 type migrateCmd struct{}

@@ -208,7 +208,7 @@ func newHall(b *testing.B, sellers int) *hall {
 		b.Fatal(err)
 	}
 	h := &hall{
-		database: cfg.Database, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
+		database: cfg.Database.SQLite, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
 		service: httptest.NewServer(handler),
 	}
 	h.floor = httptest.NewServer(h.bareHandlers())

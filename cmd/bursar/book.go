@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"bursar/internal/config"
 	"bursar/internal/keyset"
@@ -23,20 +24,53 @@ type book struct {
 
 // openBook opens the data, makes it where there is none yet, and refuses a currency or a key set
 // that is not the one it was made with.
-func openBook(ctx context.Context, cfg config.Config) (*book, error) {
-	keys, err := openKeys(cfg)
+func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
+	var undo cleanup
+	defer func() { err = undo.unless(err) }()
+
+	db, err := openStore(ctx, cfg.Database)
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.OpenSQLite(ctx, cfg.Database)
+	undo.add(db.Close)
+	keys, err := openKeys(ctx, cfg, db)
 	if err != nil {
 		return nil, err
 	}
-	b := &book{db: db, keys: keys}
+	b = &book{db: db, keys: keys}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, err
 	}
 	return b, nil
+}
+
+// openStore opens the database with the engine that it belongs to.
+func openStore(ctx context.Context, d config.Database) (*store.DB, error) {
+	if d.Postgres != "" {
+		return store.OpenPostgres(ctx, d.Postgres)
+	}
+	return store.OpenSQLite(ctx, d.SQLite)
+}
+
+// openExisting opens a database to look at, and makes none.
+func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
+	if path := cfg.Database.SQLite; path != "" {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no database at %s; set BURSAR_DATA_DIR (--data-dir) to where the service keeps its data, or BURSAR_DATABASE_URL", path)
+		}
+	}
+	db, err := openStore(ctx, cfg.Database)
+	if err != nil {
+		return nil, err
+	}
+	_, inUse, err := db.Pinned(ctx, pinnedCurrency)
+	if err == nil && !inUse {
+		err = fmt.Errorf("nothing was ever kept in %s; set BURSAR_DATABASE_URL to the database that the service uses", cfg.Database)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // nameIssuer takes the public address for the tokens' issuer, or, where none is set, the first
@@ -52,24 +86,11 @@ func (b *book) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
 // Close finishes the writes under way.
 func (b *book) Close() error { return b.db.Close() }
 
-func openKeys(cfg config.Config) (*keyset.Set, error) {
-	if cfg.Keys != "" {
-		return keyset.FromJSON([]byte(cfg.Keys))
-	}
-	return keyset.Open(cfg.KeysFile)
-}
-
-// keysPlace names where the key set is kept.
-func keysPlace(cfg config.Config) string {
-	if cfg.Keys != "" {
-		return "BURSAR_KEYS"
-	}
-	return cfg.KeysFile
-}
+const pinnedCurrency = "currency"
 
 // checkCurrency pins the currency: the ledger counts its minor units.
 func (b *book) checkCurrency(ctx context.Context, cfg config.Config) error {
-	pinned, err := b.db.Pin(ctx, "currency", cfg.Currency.Code())
+	pinned, err := b.db.Pin(ctx, pinnedCurrency, cfg.Currency.Code())
 	if err == nil && pinned != cfg.Currency.Code() {
 		err = fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s; set it to %[2]s, or begin a new database",
 			cfg.Database, pinned, cfg.Currency)
@@ -77,22 +98,62 @@ func (b *book) checkCurrency(ctx context.Context, cfg config.Config) error {
 	return err
 }
 
-// checkKeys pins the key set, so that one that was lost is noticed before anything needs it.
-func (b *book) checkKeys(ctx context.Context, cfg config.Config) error {
-	pinned, err := b.db.Pin(ctx, "key_set", b.keys.Fingerprint())
-	if err == nil && pinned != b.keys.Fingerprint() {
-		err = fmt.Errorf("the key set (%s) is not the one that the database %s was written with, so the bank account numbers in it can't be read; put the right key set back from where you keep a copy",
-			keysPlace(cfg), cfg.Database)
+// openKeys opens the key set where it is kept, and makes one for a new database.
+func openKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.Set, error) {
+	if cfg.Keys != "" {
+		return keyset.FromJSON([]byte(cfg.Keys))
 	}
-	return err
+	if cfg.KeysFile != "" {
+		return keyset.Open(ctx, keyset.File(cfg.KeysFile))
+	}
+	keys, err := keyset.Open(ctx, db.KeySet())
+	if errors.Is(err, fs.ErrNotExist) { // it was taken out of the database
+		return openOwnKeys(ctx, cfg, db)
+	}
+	return keys, err
 }
 
-// openExisting opens a database to look at, and makes none.
-func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
-	if _, err := os.Stat(cfg.Database); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no database at %s; set BURSAR_DATA_DIR (--data-dir) to where the service keeps its data", cfg.Database)
+// openOwnKeys opens the file in the data directory, if it holds the keys that the database was written with.
+func openOwnKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.Set, error) {
+	pinned, _, err := db.KeySet().PinnedFingerprint(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return store.OpenSQLite(ctx, cfg.Database)
+	path := ownKeysFile(cfg)
+	if _, err := os.Stat(path); err == nil {
+		keys, err := keyset.Open(ctx, keyset.File(path))
+		if err != nil || keys.Fingerprint() == pinned {
+			return keys, err
+		}
+	}
+	return nil, fmt.Errorf("the database %s was written with a key set that is kept elsewhere; set BURSAR_KEYS to it, or BURSAR_KEYS_FILE to its file", cfg.Database)
+}
+
+// ownKeysFile is where a data directory holds a key set.
+func ownKeysFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "keys.json") }
+
+// keysPlace names where the key set is kept.
+func (b *book) keysPlace() string {
+	if source := b.keys.Source(); source != nil {
+		return source.String()
+	}
+	return "BURSAR_KEYS"
+}
+
+// keepsKeys reports whether the database keeps the key set too.
+func (b *book) keepsKeys() bool {
+	_, inDatabase := b.keys.Source().(store.KeySet)
+	return inDatabase
+}
+
+// checkKeys pins the key set: bank account numbers are sealed with it.
+func (b *book) checkKeys(ctx context.Context, cfg config.Config) error {
+	pinned, err := b.db.KeySet().PinFingerprint(ctx, b.keys.Fingerprint())
+	if err == nil && pinned != b.keys.Fingerprint() {
+		err = fmt.Errorf("the key set (%s) is not the one that the database %s was written with, so the bank account numbers in it can't be read; put the right key set back from where you keep a copy",
+			b.keysPlace(), cfg.Database)
+	}
+	return err
 }
 
 // quiet is the log of commands that tell what they did themselves.

@@ -79,8 +79,8 @@ func unlessStopped(ctx context.Context, err error) error {
 // nobody.
 func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.DataDir = dir
-	cfg.Database = filepath.Join(dir, "bursar.db")
-	cfg.Keys, cfg.KeysFile = "", filepath.Join(dir, "keys.json")
+	cfg.Database = config.Database{SQLite: filepath.Join(dir, "bursar.db")}
+	cfg.Keys, cfg.KeysFile = "", ownKeysFile(cfg)
 	cfg.Gateway, cfg.GatewayRate = config.Sandbox, 0
 	cfg.BankVerifier = config.ByGateway
 	cfg.CancelWindow = max(cfg.CancelWindow, 2*time.Second) // something is to be cancelled

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 )
 
 type keysCmd struct {
-	Rotate keysRotateCmd `cmd:"" help:"Sign new tokens with a new key."`
+	Rotate       keysRotateCmd `cmd:"" help:"Sign new tokens with a new key."`
+	Export       keysExportCmd `cmd:"" help:"Print the key set, to keep it elsewhere."`
+	ForgetStored keysForgetCmd `cmd:"" help:"Delete the key set that the database keeps, once it is kept elsewhere."`
 }
 
 type keysRotateCmd struct{}
@@ -28,10 +32,77 @@ func (keysRotateCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer book.Close()
-	if err := book.keys.Rotate(time.Now()); err != nil {
+	if err := book.keys.Rotate(ctx, time.Now()); err != nil {
 		return err
 	}
 	kid, _ := book.keys.SigningKey()
 	_, err = fmt.Fprintf(e.out, "New tokens are signed with key %s.\n", kid)
+	return err
+}
+
+type keysExportCmd struct{}
+
+func (keysExportCmd) Help() string {
+	return "What is printed opens every bank account number and signs anybody in: it belongs in a secret store. Instances are given it as BURSAR_KEYS, or in a file that BURSAR_KEYS_FILE names.\n\n" +
+		examples("(umask 077; bursar keys export >/etc/bursar/keys.json)", "bursar keys export | vault kv put secret/bursar keys=-")
+}
+
+// Run prints the document and nothing else.
+func (keysExportCmd) Run(ctx context.Context, e *env) error {
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	book, err := openBook(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer book.Close()
+	_, err = e.out.Write(book.keys.Document())
+	return err
+}
+
+type keysForgetCmd struct{}
+
+func (keysForgetCmd) Help() string {
+	return "First give the set that \"bursar keys export\" prints to every instance, as BURSAR_KEYS or BURSAR_KEYS_FILE, and restart them. " +
+		"The set that is given here must hold every key of the one that is deleted. Backups made before still hold the keys.\n\n" +
+		examples("BURSAR_KEYS_FILE=/etc/bursar/keys.json bursar keys forget-stored")
+}
+
+// Run deletes the database's copy of the keys in use.
+func (keysForgetCmd) Run(ctx context.Context, e *env) error {
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	book, err := openBook(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer book.Close()
+	if book.keepsKeys() {
+		return errors.New("the key set is kept nowhere but in the database; keep what \"bursar keys export\" prints, and set BURSAR_KEYS or BURSAR_KEYS_FILE to it first")
+	}
+	stored := book.db.KeySet()
+	document, err := stored.Read(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = fmt.Fprintf(e.out, "The database %s keeps no key set.\n", cfg.Database)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if err := book.keys.Covers(document); err != nil {
+		return fmt.Errorf("the key set given (%s) can't take the place of the one in the database: %w; export that one again", book.keysPlace(), err)
+	}
+	forgotten, err := stored.Forget(ctx, document)
+	if err != nil {
+		return err
+	}
+	if !forgotten {
+		return errors.New("the key set in the database was changed just now; export it again")
+	}
+	_, err = fmt.Fprintf(e.out, "The key set is kept in %s alone.\n", book.keysPlace())
 	return err
 }

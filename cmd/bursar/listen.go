@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"bursar/internal/config"
@@ -54,15 +55,32 @@ const (
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
-	// drainTimeout is how long requests under way may take when the service stops.
-	drainTimeout = 20 * time.Second
+	// shutDownTimeout is how long requests under way may take when the service stops.
+	shutDownTimeout = 20 * time.Second
 )
 
-// serveHTTP is a stage that answers on a listener. When it is stopped it tells draining first, then
-// takes no new connections and waits for the requests under way.
-func serveHTTP(listener net.Listener, handler http.Handler, logger *slog.Logger, draining func()) stage {
+// drain is how a listener stops: from when it has begun, each answer asks its client to connect anew,
+// and for a while connections are still taken, so that whoever spreads the requests can notice.
+type drain struct {
+	delay time.Duration
+	begun atomic.Bool
+}
+
+// handler closes connections after their answer once d has begun.
+func (d *drain) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d.begun.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveHTTP is a stage that answers on a listener. When it is stopped it drains, then takes no new
+// connections and waits for the requests under way.
+func serveHTTP(listener net.Listener, handler http.Handler, logger *slog.Logger, d *drain) stage {
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           d.handler(handler),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -73,17 +91,28 @@ func serveHTTP(listener net.Listener, handler http.Handler, logger *slog.Logger,
 	return func(ctx context.Context) error {
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
-		select {
-		case err := <-served:
-			return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-		case <-ctx.Done():
+		stopping := ctx.Done()
+		var drained <-chan time.Time
+		for {
+			select {
+			case err := <-served:
+				return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+			case <-stopping:
+				d.begun.Store(true)
+				stopping, drained = nil, time.After(d.delay)
+			case <-drained:
+				return shutDown(context.WithoutCancel(ctx), server)
+			}
 		}
-		draining()
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		if err := server.Shutdown(patience); err != nil {
-			return errors.Join(fmt.Errorf("requests did not end within %s: %w", drainTimeout, err), server.Close())
-		}
-		return nil
 	}
+}
+
+// shutDown waits for the requests under way.
+func shutDown(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, shutDownTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("requests did not end within %s: %w", shutDownTimeout, err), server.Close())
+	}
+	return nil
 }

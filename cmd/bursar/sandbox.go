@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
+	"net"
 	"time"
 
 	"bursar/internal/config"
@@ -16,46 +16,75 @@ import (
 
 // builtInSandbox is the gateway that serve brings along. Its zero value is none.
 type builtInSandbox struct {
-	run   stage
-	close func() error
-	at    string
+	at      string
+	options sandbox.Options
+	logger  *slog.Logger
+	// listener and box are nil while another instance runs the sandbox.
+	listener net.Listener
+	box      *sandbox.Sandbox
 }
 
 // newBuiltInSandbox makes the sandbox, on a listener and a file of its own, and points cfg at it as if
-// it were RazorpayX. Its credentials are made of the key set: they must be the same after a restart,
-// and nobody needs to know them.
+// it were RazorpayX. Its credentials are made of the key set: they must be the same after a restart and
+// on every instance, and nobody needs to know them.
 func newBuiltInSandbox(ctx context.Context, cfg *config.Config, b *book, logger *slog.Logger) (*builtInSandbox, error) {
 	if cfg.Gateway != config.Sandbox {
-		wait := func(ctx context.Context) error {
-			<-ctx.Done()
-			return nil
-		}
-		return &builtInSandbox{run: wait, close: func() error { return nil }}, nil
+		return &builtInSandbox{}, nil
 	}
-	listener, err := listen(ctx, cfg.Sandbox, "BURSAR_SANDBOX_ADDR (--sandbox-addr)")
+	home, listener, err := findSandbox(ctx, *cfg, b, logger)
 	if err != nil {
 		return nil, err
 	}
 	secret := hex.EncodeToString(b.keys.RefreshMAC([]byte("built-in sandbox")))
+	s := &builtInSandbox{
+		at: "http://" + home.Address,
+		options: sandbox.Options{
+			Path:  home.File,
+			KeyID: sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
+			WebhookURL: "http://" + cfg.Addr.Addr + "/api/gateway/webhooks/razorpayx", WebhookSecret: secret,
+			SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
+		},
+		logger: logger,
+	}
 	cfg.RazorpayX = config.RazorpayX{
-		BaseURL: addressOf(listener) + "/v1",
+		BaseURL: s.at + "/v1",
 		KeyID:   sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
 		WebhookSecrets: []string{secret},
 	}
-	box, err := sandbox.New(sandbox.Options{
-		Path:  filepath.Join(cfg.DataDir, "sandbox.db"),
-		KeyID: sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
-		WebhookURL: "http://" + cfg.Addr.Addr + "/api/gateway/webhooks/razorpayx", WebhookSecret: secret,
-		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
-	})
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+	if listener == nil {
+		return s, s.join(ctx, home.Address)
 	}
-	return &builtInSandbox{
-		run:   beside(box.Run, serveHTTP(listener, box.Handler(), logger, func() {})),
-		close: func() error { return errors.Join(ignoreClosed(listener.Close()), box.Close()) },
-		at:    addressOf(listener),
-	}, nil
+	return s, s.open(listener)
+}
+
+// open runs the sandbox here, on a listener that was just taken: it is the lock that keeps any other
+// process from its file.
+func (s *builtInSandbox) open(listener net.Listener) error {
+	box, err := sandbox.New(s.options)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.listener, s.box = listener, box
+	return nil
+}
+
+// run is a stage: the sandbox, once it is here.
+func (s *builtInSandbox) run(ctx context.Context) error {
+	if s.at == "" {
+		<-ctx.Done()
+		return nil
+	}
+	if !s.await(ctx) {
+		return nil
+	}
+	return beside(s.box.Run, serveHTTP(s.listener, s.box.Handler(), s.logger, &drain{}))(ctx)
+}
+
+func (s *builtInSandbox) close() error {
+	if s.box == nil {
+		return nil
+	}
+	return errors.Join(ignoreClosed(s.listener.Close()), s.box.Close())
 }
 
 const (
@@ -118,5 +147,5 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 		fmt.Fprintf(e.out, "  BURSAR_RAZORPAYX_ACCOUNT_NUMBER=%s\n", account)
 	}
 	fmt.Fprintf(e.out, "All money that moved: %s/control/moves\n", addressOf(listener))
-	return errors.Join(runStages(ctx, box.Run, serveHTTP(listener, box.Handler(), logger, func() {})), box.Close())
+	return errors.Join(runStages(ctx, box.Run, serveHTTP(listener, box.Handler(), logger, &drain{})), box.Close())
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"bursar/internal/api"
@@ -103,6 +102,9 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	undo.add(book.Close)
+	if book.keepsKeys() {
+		logger.WarnContext(ctx, `the database keeps the key set beside the account numbers that it seals, so whoever reads the one reads the other; "bursar keys export --help" tells how to keep them apart`)
+	}
 	sandbox, err := newBuiltInSandbox(ctx, &cfg, book, logger)
 	if err != nil {
 		return nil, err
@@ -119,8 +121,8 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	if err != nil {
 		return nil, err
 	}
-	var draining atomic.Bool
-	handler, err := newAPI(cfg, services, book, metrics, logger, draining.Load)
+	draining := &drain{delay: cfg.DrainDelay}
+	handler, err := newAPI(cfg, services, book, metrics, logger, draining.begun.Load)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway,
 		work:      newWork(cfg, services, book, metrics, logger),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
-		api:       serveHTTP(listener, handler, logger, func() { draining.Store(true) }),
+		api:       serveHTTP(listener, handler, logger, draining),
 		apiAt:     cfg.Origin(),
 		metricsAt: addressOf(metricsListener),
 	}, nil
@@ -181,7 +183,7 @@ func serveMetrics(listener net.Listener, metrics *telemetry.Metrics, logger *slo
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler())
-	return serveHTTP(listener, mux, logger, func() {})
+	return serveHTTP(listener, mux, logger, &drain{})
 }
 
 func addressOf(listener net.Listener) string {

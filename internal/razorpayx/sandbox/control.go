@@ -16,7 +16,11 @@ type Health struct {
 	Status string `json:"status"`
 }
 
-func (s *Sandbox) health(*http.Request) (Health, error) {
+// health refuses other credentials than the sandbox's, so that a client can tell it from another one.
+func (s *Sandbox) health(r *http.Request) (Health, error) {
+	if _, _, given := r.BasicAuth(); given && !s.authentic(r) {
+		return Health{}, errUnauthorized
+	}
 	var one int
 	return Health{"ok"}, s.records.row(`SELECT 1`).Scan(&one)
 }

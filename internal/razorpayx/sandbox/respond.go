@@ -82,15 +82,20 @@ func writeJSON[T any](w http.ResponseWriter, status int, v T) {
 // authenticated lets in who has the API key.
 func (s *Sandbox) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, secret, _ := r.BasicAuth()
-		sameID := subtle.ConstantTimeCompare([]byte(id), []byte(s.o.KeyID))
-		sameSecret := subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.KeySecret))
-		if sameID&sameSecret != 1 {
+		if !s.authentic(r) {
 			writeJSON(w, errUnauthorized.status, razorpayx.ErrorBody{Error: errUnauthorized.problem})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// authentic reports whether a request has the sandbox's credentials.
+func (s *Sandbox) authentic(r *http.Request) bool {
+	id, secret, _ := r.BasicAuth()
+	sameID := subtle.ConstantTimeCompare([]byte(id), []byte(s.o.KeyID))
+	sameSecret := subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.KeySecret))
+	return sameID&sameSecret == 1
 }
 
 // readBody reads a JSON body, and also gives its bytes.

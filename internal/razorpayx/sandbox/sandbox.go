@@ -22,7 +22,7 @@
 // Everything under /control is the sandbox's own, plain JSON without authentication, so it belongs on
 // a loopback address. Amounts are in minor units.
 //
-//	GET    /control/health                  {"status":"ok"}
+//	GET    /control/health                  {"status":"ok"}; 401 where other credentials are given
 //	GET    /control/moves[?reference_id=]   all money that moved: an array of {reference_id, payout_id,
 //	                                        debit, credit, net, count, status, utr, account_last4},
 //	                                        one per reference, in the order of the references. Debit

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"bursar/internal/config"
+)
+
+// dumpPostgres writes a copy of the database in the format of pg_dump, which knows best how. Where to
+// connect to is told in its environment: everybody may read the arguments of a program.
+func dumpPostgres(ctx context.Context, where config.Database, w io.Writer) error {
+	program, err := exec.LookPath("pg_dump")
+	if err != nil {
+		return errors.New("pg_dump is not there; install PostgreSQL's client programs (often the package postgresql-client), of the server's version or newer")
+	}
+	var complaint bytes.Buffer
+	dump := exec.CommandContext(ctx, program, "--format=custom", "--no-password")
+	dump.Stdout, dump.Stderr = w, &complaint
+	// A standby may be behind; what an address says of its own wins over that.
+	dump.Env = append(os.Environ(), "LC_ALL=C", "PGTARGETSESSIONATTRS=read-write")
+	dump.Env = append(dump.Env, where.Environ()...)
+	if err := dump.Run(); err != nil {
+		text := strings.TrimSpace(complaint.String())
+		if strings.Contains(text, "server version mismatch") {
+			return fmt.Errorf("%s is older than the server; install PostgreSQL's client programs of the server's version (%s)", program, oneLine(text))
+		}
+		return fmt.Errorf("pg_dump failed: %s (%w)", oneLine(text), err)
+	}
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
