@@ -3,10 +3,9 @@ package main
 import (
 	"database/sql"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite" // for the command that breaks the books
+
+	"bursar/internal/pgtest"
 )
 
 // TestMain lets scripts, and the tests that start servers, run the program as "bursar".
@@ -29,36 +30,61 @@ func TestMain(m *testing.M) {
 //	                                 answer's body is on stdout, and a status from 400 on is a failure
 //	until METHOD PATH REGEXP [BODY]  the same again and again until the answer matches
 //	take VARIABLE REGEXP [FILE]      sets a variable to what the group matches in the last answer, or in a file
-//	breakbooks FILE                  adds 1 to a seller's available balance, past the ledger
+//	breakbooks [FILE]                adds 1 to a seller's available balance, past the ledger
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+	testscript.Run(t, scripts("script", func(*testscript.Env) {}, nil))
+}
+
+// TestScriptsOnPostgres runs the stories in testdata/postgres, each on a database of its own. They have two
+// more commands:
+//
+//	database      goes on with another empty database
+//	restore FILE  restores a backup into the database
+func TestScriptsOnPostgres(t *testing.T) {
+	pgtest.New(t) // skips where there is no PostgreSQL
+	const url = "BURSAR_DATABASE_URL"
+	testscript.Run(t, scripts("postgres", func(env *testscript.Env) { env.Setenv(url, pgtest.New(t)) },
+		map[string]func(*testscript.TestScript, bool, []string){
+			"database": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv(url, pgtest.New(t)) },
+			"restore":  restoreCommand,
+		}))
+}
+
+// scripts are the stories in a directory below testdata. Each has addresses that nothing else uses.
+func scripts(dir string, setup func(*testscript.Env), more map[string]func(*testscript.TestScript, bool, []string)) testscript.Params {
+	commands := map[string]func(*testscript.TestScript, bool, []string){
+		"call": callCommand, "until": untilCommand, "take": takeCommand, "breakbooks": breakBooksCommand,
+	}
+	maps.Copy(commands, more)
+	return testscript.Params{
+		Dir: filepath.Join("testdata", dir),
 		Setup: func(env *testscript.Env) error {
 			addr, err := freeAddress()
 			if err != nil {
 				return err
 			}
+			other, err := freeAddress()
+			if err != nil {
+				return err
+			}
+			program, err := exec.LookPath("bursar")
+			if err != nil {
+				return err
+			}
+			env.Setenv("BIN", filepath.Dir(program))
 			env.Setenv("ADDR", addr)
+			env.Setenv("OTHER", other)
 			env.Setenv("BURSAR_ADDR", addr)
 			env.Setenv("BURSAR_METRICS_ADDR", "127.0.0.1:0")
 			env.Setenv("BURSAR_SANDBOX_ADDR", "127.0.0.1:0")
 			env.Setenv("BURSAR_CANCEL_WINDOW", "100ms")
 			env.Setenv("BURSAR_SANDBOX_SETTLE_AFTER", "100ms")
+			setup(env)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"call": callCommand, "until": untilCommand, "take": takeCommand, "breakbooks": breakBooksCommand,
-		},
+		Cmds:                commands,
 		RequireExplicitExec: true,
-	})
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
 	}
-	return listener.Addr().String(), listener.Close()
 }
 
 const lastAnswer = "last-answer.json"
@@ -67,7 +93,7 @@ func callCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: call METHOD PATH [BODY]")
 	}
-	status, body, err := send(ts, args)
+	status, body, err := ask(ts, args)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%s", body)
 	ts.Check(os.WriteFile(ts.MkAbs(lastAnswer), body, 0o600))
@@ -85,7 +111,7 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	var body []byte
 	for range 300 {
 		var err error
-		if _, body, err = send(ts, args); err == nil && want.Match(body) {
+		if _, body, err = ask(ts, args); err == nil && want.Match(body) {
 			fmt.Fprintf(ts.Stdout(), "%s", body)
 			ts.Check(os.WriteFile(ts.MkAbs(lastAnswer), body, 0o600))
 			return
@@ -95,26 +121,13 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s never answered with %s; the last answer was: %s", args[1], want, body)
 }
 
-func send(ts *testscript.TestScript, args []string) (int, []byte, error) {
+// ask sends a request with the settings of the script.
+func ask(ts *testscript.TestScript, args []string) (int, []byte, error) {
 	body := ""
 	if len(args) == 3 {
 		body = args[2]
 	}
-	request, err := http.NewRequest(args[0], "http://"+ts.Getenv("ADDR")+args[1], strings.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if token := ts.Getenv("TOKEN"); token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+	return send(args[0], "http://"+ts.Getenv("ADDR")+args[1], ts.Getenv("TOKEN"), body, nil)
 }
 
 func takeCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -134,10 +147,14 @@ func takeCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func breakBooksCommand(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: breakbooks FILE")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: breakbooks [FILE]")
 	}
-	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	driver, source := "pgx", ts.Getenv("BURSAR_DATABASE_URL")
+	if len(args) == 1 {
+		driver, source = "sqlite", ts.MkAbs(args[0])
+	}
+	db, err := sql.Open(driver, source)
 	ts.Check(err)
 	defer db.Close()
 	result, err := db.Exec(`UPDATE seller_balances SET available = available + 1`)
@@ -145,4 +162,11 @@ func breakBooksCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if n, _ := result.RowsAffected(); n == 0 {
 		ts.Fatalf("there is no balance to break")
 	}
+}
+
+func restoreCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: restore FILE")
+	}
+	ts.Check(ts.Exec("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+ts.Getenv("BURSAR_DATABASE_URL"), args[0]))
 }

@@ -26,14 +26,15 @@ func dumpPostgres(ctx context.Context, where config.Database, w io.Writer) error
 	// A standby may be behind; what an address says of its own wins over that.
 	dump.Env = append(os.Environ(), "LC_ALL=C", "PGTARGETSESSIONATTRS=read-write")
 	dump.Env = append(dump.Env, where.Environ()...)
-	if err := dump.Run(); err != nil {
-		text := strings.TrimSpace(complaint.String())
-		if strings.Contains(text, "server version mismatch") {
-			return fmt.Errorf("%s is older than the server; install PostgreSQL's client programs of the server's version (%s)", program, oneLine(text))
-		}
-		return fmt.Errorf("pg_dump failed: %s (%w)", oneLine(text), err)
+	err = dump.Run()
+	if err == nil {
+		return nil
 	}
-	return nil
+	_, versions, isOlder := strings.Cut(oneLine(complaint.String()), "server version mismatch pg_dump: detail: ")
+	if isOlder {
+		return fmt.Errorf("%s is older than the server; install PostgreSQL's client programs of the server's version (%s)", program, versions)
+	}
+	return fmt.Errorf("%s (%w)", oneLine(complaint.String()), err)
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
