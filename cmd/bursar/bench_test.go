@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,26 +57,36 @@ func (s scale) beside(b *testing.B, floor, name string, run func(*testing.B)) {
 	})
 }
 
-// BenchmarkPayoutRequest asks for payouts on 64 connections. Its floor is a bare handler over the same
-// grouped transactions: the same statements, without asking who calls or what for.
+// BenchmarkPayoutRequest asks for payouts. Its floor is a bare handler over the same grouped
+// transactions: the same statements, without asking who calls or what for.
 func BenchmarkPayoutRequest(b *testing.B) {
-	for _, spread := range []struct {
-		name    string
-		sellers int
-	}{{"many sellers", 128}, {"one seller", 1}} {
-		b.Run(spread.name, func(b *testing.B) {
-			h, s := newHall(b, spread.sellers), scale{}
-			s.floor(b, "floor", func(b *testing.B) { h.load(b, 64, h.floor.URL+"/request", h.requestBody) })
-			s.beside(b, "floor", "service", h.requests)
-			s.floor(b, "floor with keys", func(b *testing.B) { h.load(b, 64, h.floor.URL+"/request?key=1", h.requestBody) })
-			s.beside(b, "floor with keys", "service with keys", func(b *testing.B) {
-				h.load(b, 64, h.service.URL+"/api/payouts/request", func(r *http.Request) {
-					h.requestBody(r)
-					r.Header.Set("Idempotency-Key", id.Random(20))
+	onEachEngine(b, func(b *testing.B, on engine) {
+		for _, spread := range []struct {
+			name                 string
+			sellers, connections int
+		}{
+			{"many sellers on 64 connections", 128, 64},
+			{"one seller on 64 connections", 1, 64},
+			{"many sellers on 16 connections", 128, 16},
+			{"one seller on 16 connections", 1, 16},
+		} {
+			b.Run(spread.name, func(b *testing.B) {
+				h, s, n := newHall(b, on, spread.sellers), scale{}, spread.connections
+				s.floor(b, "floor", func(b *testing.B) { h.load(b, n, h.floor.URL+"/request", h.requestBody) })
+				s.beside(b, "floor", "service", func(b *testing.B) { h.requests(b, n) })
+				s.floor(b, "floor with keys", func(b *testing.B) { h.load(b, n, h.floor.URL+"/request?key=1", h.requestBody) })
+				s.beside(b, "floor with keys", "service with keys", func(b *testing.B) {
+					h.load(b, n, h.service.URL+"/api/payouts/request", func(r *http.Request) {
+						h.requestBody(r)
+						r.Header.Set("Idempotency-Key", id.Random(20))
+					})
 				})
+				if h.database.Postgres != "" {
+					s.beside(b, "floor", "pgbench, a transaction each", func(b *testing.B) { h.pgbench(b, n) })
+				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // BenchmarkPayoutRequestOnALongHistory asks for payouts where there are none yet, and where 500,000
@@ -85,26 +94,31 @@ func BenchmarkPayoutRequest(b *testing.B) {
 func BenchmarkPayoutRequestOnALongHistory(b *testing.B) {
 	const sellers = 128
 	s := scale{}
-	empty := newHall(b, sellers)
-	s.floor(b, "after 0 payouts", empty.requests)
-	long := newHall(b, sellers)
+	empty := newHall(b, onSQLite, sellers)
+	s.floor(b, "after 0 payouts", func(b *testing.B) { empty.requests(b, 64) })
+	long := newHall(b, onSQLite, sellers)
 	long.fillHistory(b, 500_000)
-	s.beside(b, "after 0 payouts", "after 500000 payouts", long.requests)
+	s.beside(b, "after 0 payouts", "after 500000 payouts", func(b *testing.B) { long.requests(b, 64) })
 }
 
 // BenchmarkReads asks who one is and what one has on 16 connections. The floor answers as many bytes
 // after one indexed read.
 func BenchmarkReads(b *testing.B) {
-	h, s := newHall(b, 128), scale{}
-	s.floor(b, "floor", h.reads(h.floor.URL+"/read"))
-	s.beside(b, "floor", "me", h.reads(h.service.URL+"/api/auth/me"))
-	s.beside(b, "floor", "balance", h.reads(h.service.URL+"/api/payouts/balance"))
+	onEachEngine(b, func(b *testing.B, on engine) {
+		h, s := newHall(b, on, 128), scale{}
+		s.floor(b, "floor", h.reads(h.floor.URL+"/read"))
+		if h.database.Postgres != "" {
+			s.beside(b, "floor", "floor with a pool of the driver's", h.reads(h.pooled(b)))
+		}
+		s.beside(b, "floor", "me", h.reads(h.service.URL+"/api/auth/me"))
+		s.beside(b, "floor", "balance", h.reads(h.service.URL+"/api/payouts/balance"))
+	})
 }
 
 // BenchmarkReadsOnALongHistory reads the balance and the first page of history of a seller who has
 // ten payouts, the floor, and of one who has a million.
 func BenchmarkReadsOnALongHistory(b *testing.B) {
-	few, many, s := newHall(b, 1), newHall(b, 1), scale{}
+	few, many, s := newHall(b, onSQLite, 1), newHall(b, onSQLite, 1), scale{}
 	few.fillHistory(b, 10)
 	many.fillHistory(b, 1_000_000)
 	for name, path := range map[string]string{
@@ -121,7 +135,7 @@ func BenchmarkReadsOnALongHistory(b *testing.B) {
 // BenchmarkPasswords registers and signs in beside bare argon2id with the same parameters.
 func BenchmarkPasswords(b *testing.B) {
 	const connections = 16
-	h, s := newHall(b, 1), scale{}
+	h, s := newHall(b, onSQLite, 1), scale{}
 	s.floor(b, "floor", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			salt := make([]byte, 16)
@@ -147,7 +161,7 @@ func BenchmarkPasswords(b *testing.B) {
 // makes, and answers.
 func BenchmarkSessions(b *testing.B) {
 	const connections = 16
-	h, s := newHall(b, 1), scale{}
+	h, s := newHall(b, onSQLite, 1), scale{}
 	s.floor(b, "floor", func(b *testing.B) {
 		sessions := h.sessions(b, connections)
 		var next atomic.Int64
@@ -169,7 +183,7 @@ func BenchmarkSessions(b *testing.B) {
 
 // hall is the service and its floor, over one database, with sellers who can withdraw without end.
 type hall struct {
-	database string
+	database config.Database
 	book     *book
 	services services
 	// cheap signs in to the same sessions without the cost of password hashes.
@@ -182,9 +196,9 @@ type hall struct {
 	next     atomic.Int64
 }
 
-func newHall(b *testing.B, sellers int) *hall {
+func newHall(b *testing.B, on engine, sellers int) *hall {
 	b.Helper()
-	cfg := benchConfig(b)
+	cfg := benchConfig(b, on)
 	opened, err := openBook(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -208,7 +222,7 @@ func newHall(b *testing.B, sellers int) *hall {
 		b.Fatal(err)
 	}
 	h := &hall{
-		database: cfg.Database.SQLite, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
+		database: cfg.Database, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
 		service: httptest.NewServer(handler),
 	}
 	h.floor = httptest.NewServer(h.bareHandlers())
@@ -223,12 +237,12 @@ func newHall(b *testing.B, sellers int) *hall {
 	return h
 }
 
-func benchConfig(b *testing.B) config.Config {
+func benchConfig(b *testing.B, on engine) config.Config {
 	b.Helper()
 	dir := b.TempDir()
 	sources := config.NewSources([]string{
 		"BURSAR_DATA_DIR=" + dir, "BURSAR_LOGIN_THROTTLE=off", "BURSAR_CANCEL_WINDOW=10h",
-		"BURSAR_DATABASE_URL=sqlite:" + filepath.Join(dir, "bursar.db"),
+		"BURSAR_DATABASE_URL=" + on.database(b),
 		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_test_1", "BURSAR_RAZORPAYX_KEY_SECRET=secret",
 		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=secret-of-webhooks",
 	})
@@ -287,7 +301,7 @@ func (h *hall) addSellers(b *testing.B, n int) {
 func (h *hall) fillHistory(b *testing.B, payouts int) {
 	b.Helper()
 	per := payouts / len(h.sellers)
-	raw, err := sql.Open("sqlite", "file:"+h.database+"?_pragma=busy_timeout(5000)")
+	raw, err := sql.Open("sqlite", "file:"+h.database.SQLite+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -367,9 +381,9 @@ func (h *hall) do(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// requests asks the service for payouts on 64 connections.
-func (h *hall) requests(b *testing.B) {
-	h.load(b, 64, h.service.URL+"/api/payouts/request", h.requestBody)
+// requests asks the service for payouts.
+func (h *hall) requests(b *testing.B, connections int) {
+	h.load(b, connections, h.service.URL+"/api/payouts/request", h.requestBody)
 }
 
 // reads gets a URL on 16 connections.
@@ -498,9 +512,13 @@ func (h *hall) hold(ctx context.Context, seller string, amount money.Amount, wit
 		Balance:   ledger.Balance{Available: -amount, InTransit: amount, Counts: ledger.Counts{Processing: 1}},
 		Transfers: 1,
 	}
-	return h.book.db.Update(ctx, func(tx *store.Tx) error {
+	key := ""
+	if withKey {
+		key = id.Random(20)
+	}
+	return h.book.db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
 		if withKey {
-			if _, err := tx.Remember(ctx, seller, id.Random(20), payout.Remembered{Fingerprint: "f", Payout: p.ID}, now); err != nil {
+			if _, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: "f", Payout: p.ID}, now); err != nil {
 				return err
 			}
 		}

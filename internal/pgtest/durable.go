@@ -85,6 +85,12 @@ func (s *Server) URL(database string, others ...*Server) string {
 	return u.String()
 }
 
+// Database returns the URL of a fresh, empty database that is dropped when the test ends.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	return create(t, s.URL("postgres"), "template0")
+}
+
 // Kill ends the server without a word, as a power cut does.
 func (s *Server) Kill() { s.server.end(syscall.SIGKILL) }
 
