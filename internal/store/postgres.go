@@ -63,6 +63,10 @@ func OpenPostgres(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openPostgres(ctx, config, connections)
+}
+
+func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) (*DB, error) {
 	if err := migratePostgres(ctx, config); err != nil {
 		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
 	}

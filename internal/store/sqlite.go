@@ -40,6 +40,10 @@ var sqliteDialect = dialect{
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.
 func OpenSQLite(ctx context.Context, path string) (*DB, error) {
+	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
+}
+
+func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB, error)) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the database: %w", err)
 	}
@@ -47,11 +51,15 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 		return nil, fmt.Errorf("make the database: %w", err)
 	}
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
-	w, err := newGroupWriter(ctx, file+"?_txlock=immediate&"+pragmas)
+	writer, err := pool(file + "?_txlock=immediate&" + pragmas)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newGroupWriter(ctx, writer)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	reader, err := sql.Open("sqlite", file+"?_pragma=query_only(1)&"+pragmas)
+	reader, err := pool(file + "?_pragma=query_only(1)&" + pragmas)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -82,11 +90,7 @@ type groupWriter struct {
 	done  chan struct{}
 }
 
-func newGroupWriter(ctx context.Context, dsn string) (*groupWriter, error) {
-	pool, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		return nil, err
-	}
+func newGroupWriter(ctx context.Context, pool *sql.DB) (*groupWriter, error) {
 	pool.SetMaxOpenConns(1)
 	conn, err := pool.Conn(ctx)
 	if err != nil {

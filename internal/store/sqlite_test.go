@@ -106,25 +106,6 @@ func TestAFailedClosureLeavesNothingAndHarmsNobodyInItsGroup(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatAClosureSwallowsStillFailsIt(t *testing.T) {
-	db := openTemp(t)
-	ctx := t.Context()
-	err := db.Update(ctx, func(tx *Tx) error {
-		if err := put(ctx, "a", "1")(tx); err != nil {
-			return err
-		}
-		_ = put(ctx, "a", "2")(tx)
-		_ = put(ctx, "b", "1")(tx)
-		return nil
-	})
-	if err == nil {
-		t.Error("a closure succeeded though a statement of its failed")
-	}
-	if got := names(t, db); len(got) != 0 {
-		t.Errorf("stored %v, want nothing", got)
-	}
-}
-
 func TestWritesAreSerial(t *testing.T) {
 	db := openTemp(t)
 	ctx := t.Context()

@@ -1,9 +1,12 @@
 package store_test
 
 import (
+	"context"
 	"database/sql"
+	"flag"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"bursar/internal/pgtest"
@@ -13,9 +16,10 @@ import (
 
 func TestSQLite(t *testing.T) {
 	copies := 0
+	recorder := &store.Recorder{}
 	open := func(t *testing.T, path string) *store.DB {
 		t.Helper()
-		db, err := store.OpenSQLite(t.Context(), path)
+		db, err := recorder.OpenSQLite(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +42,15 @@ func TestSQLite(t *testing.T) {
 			return open(t, path)
 		},
 	})
+	checkStatements(t, recorder, "postgres")
 }
 
 func TestPostgres(t *testing.T) {
 	urls := map[*store.DB]string{}
+	recorder := &store.Recorder{}
 	open := func(t *testing.T, url string) *store.DB {
 		t.Helper()
-		db, err := store.OpenPostgres(t.Context(), url)
+		db, err := recorder.OpenPostgres(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +61,9 @@ func TestPostgres(t *testing.T) {
 	storetest.Run(t, storetest.Engine{
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
-			return open(t, pgtest.New(t))
+			url := pgtest.New(t)
+			t.Cleanup(func() { wantNoDeadlock(t, url) })
+			return open(t, url)
 		},
 		Tamper: func(t *testing.T, db *store.DB, statement string) *store.DB {
 			t.Helper()
@@ -64,6 +72,33 @@ func TestPostgres(t *testing.T) {
 			return open(t, url)
 		},
 	})
+	checkStatements(t, recorder, "sqlite")
+}
+
+// checkStatements holds the suite to running every statement of the package on this engine, unless the
+// command line chose a part of the suite.
+func checkStatements(t *testing.T, recorder *store.Recorder, otherEngine string) {
+	t.Helper()
+	if !t.Failed() && !strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		recorder.Check(t, otherEngine)
+	}
+}
+
+// wantNoDeadlock fails if transactions ever waited for each other in a circle: one of them was undone
+// then, and all of them waited for nothing. It has to be asked once the database is closed, because
+// connections tell of it when they end.
+func wantNoDeadlock(t *testing.T, url string) {
+	t.Helper()
+	raw, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	var n int
+	row := raw.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
+	if err := row.Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d deadlocks, %v; want none", n, err)
+	}
 }
 
 // tamper runs a statement that must change something.

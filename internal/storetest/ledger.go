@@ -30,6 +30,15 @@ func testPostings(_ *testing.T, b *bench) {
 	if stored != want {
 		b.Errorf("stored %+v, want %+v", stored, want)
 	}
+	b.update(func(tx *store.Tx) error {
+		for id, want := range map[string]money.Amount{seller: 970, "usr_nobody": 0} {
+			available, err := tx.Available(b.ctx(), id)
+			if err != nil || available != want {
+				b.Errorf("%s has %d available, %v; want %d", id, available, err, want)
+			}
+		}
+		return nil
+	})
 	none, err := b.db.Balance(b.ctx(), "usr_nobody")
 	b.must(err)
 	if none != (ledger.Balance{}) {

@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,24 @@ type Engine struct {
 func Run(t *testing.T, e Engine) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, *bench){
+		"Engine/AClosedDatabaseSaysSo":              testClosed,
+		"Auth/UsersAreReadAsTheyWereWritten":        testUsers,
+		"Auth/StatsComeFromTheBook":                 testStats,
+		"Auth/ATakenEmailSpoilsNobodysTransaction":  testTakenEmails,
+		"Auth/OfManyWithOneEmailOneIsMade":          testEmailsAtOnce,
+		"Auth/SessionsLiveUntilTheyEndOrExpire":     testSessions,
+		"Auth/AdvanceSessionLetsOneThrough":         testAdvanceOnce,
+		"Auth/AdvanceSessionExtendsUpToTheCap":      testAdvance,
+		"Auth/RefreshesStayOnRecordWhileQuick":      testRefreshes,
+		"Auth/UserUnchangedNoticesAChange":          testUserUnchanged,
+		"Auth/NoSessionOutlivesASuspension":         testSignInBesideSuspension,
+		"Auth/TheThrottleCountsLikeItsModel":        testThrottleModel,
+		"Auth/TheThrottleCountsManyAtOnce":          testThrottleAtOnce,
+		"Auth/SweepIsBoundedAndLeavesWhatMatters":   testSweep,
+		"Auth/ServiceKeysAreFoundByTheirHash":       testServiceKeys,
+		"Bank/TheNewestAccountIsTheCurrentOne":      testBankAccounts,
+		"Bank/VerificationsAreLeasedOnce":           testVerificationLeases,
+		"Bank/ProgressIsCompareAndSet":              testVerificationProgress,
 		"Ledger/PostingsMoveTheRowAndNumberTheBook": testPostings,
 		"Ledger/FloorsHold":                         testFloors,
 		"Ledger/ManyCallersSpendABalanceOnce":       testOverspending,
@@ -45,10 +64,29 @@ func Run(t *testing.T, e Engine) {
 		"Payout/SummaryIsOneView":                   testSummary,
 		"Settings/TheFirstValueStays":               testPins,
 		"Settings/TheKeySetIsReplacedByOneOfMany":   testKeySet,
+		"Payout/RequestsAreServedOnce":              testRequests,
+		"Payout/AFailingRequestHarmsNobody":         testFailingRequests,
+		"Payout/OfManyWithOneKeyOneGetsThrough":     testKeysAtOnce,
+		"Payout/HeldPayoutsAreCounted":              testHeld,
+		"Isolation/WhatIsReadUnderALockStays":       testLockedReads,
+		"Isolation/FirstRowsAreMadeOnce":            testFirstUse,
+		"Isolation/AFailedStatementEndsTheClosure":  testFailedStatement,
+		"Isolation/BalancesAreLockedInOneOrder":     testReleasesBesideEverything,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &bench{T: t, engine: e, db: e.Open(t), now: start}) })
+	}
+}
+
+func testClosed(_ *testing.T, b *bench) {
+	b.must(b.db.Ping(b.ctx()))
+	b.must(b.db.Close())
+	if err := b.db.Ping(b.ctx()); err == nil {
+		b.Error("a closed database answers")
+	}
+	if err := b.db.Update(b.ctx(), func(*store.Tx) error { return nil }); err == nil {
+		b.Error("a closed database is written to")
 	}
 }
 
@@ -75,6 +113,20 @@ func (b *bench) must(err error) {
 func (b *bench) update(fn func(*store.Tx) error) {
 	b.Helper()
 	b.must(b.db.Update(b.ctx(), fn))
+}
+
+// atOnce runs fn so many times at once; none may fail.
+func (b *bench) atOnce(times int, fn func(i int) error) {
+	b.Helper()
+	var callers sync.WaitGroup
+	for i := range times {
+		callers.Go(func() {
+			if err := fn(i); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	callers.Wait()
 }
 
 // seller adds a seller with an open book and a verified bank account.

@@ -1,0 +1,137 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/bank"
+	"bursar/internal/store"
+)
+
+// register makes an account with every field set the seller's current one, due for verification now.
+func (b *bench) register(id, seller string) bank.Account {
+	b.Helper()
+	a := bank.Account{
+		ID: bank.ID(id), Seller: seller, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "6789", SealedNumber: "sealed",
+		Status: bank.StatusUnverified, Reason: "waits", RegisteredName: "ASHA RAO", NameScore: 88, Beneficiary: "fa_1",
+		VerificationID: "fav_" + id, Tries: 2, DueAt: b.now, CreatedAt: b.now, VerifiedAt: b.now,
+	}
+	b.update(func(tx *store.Tx) error { return tx.ReplaceBankAccount(b.ctx(), a) })
+	return a
+}
+
+func testBankAccounts(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	second := b.register("bka_2", seller)
+	current, err := b.db.BankAccount(b.ctx(), seller)
+	b.must(err)
+	if diff := cmp.Diff(second, current); diff != "" {
+		b.Error(diff)
+	}
+	first, err := b.db.BankAccountByID(b.ctx(), "bka_usr_a")
+	if err != nil || first.Last4 != "1234" || !first.DueAt.IsZero() {
+		b.Errorf("the first account became %+v, %v", first, err)
+	}
+	b.update(func(tx *store.Tx) error {
+		got, err := tx.CurrentBankAccount(b.ctx(), seller)
+		if diff := cmp.Diff(second, got); diff != "" || err != nil {
+			b.Error(diff, err)
+		}
+		toPay, err := tx.AccountToPay(b.ctx(), seller)
+		want := bank.Account{ID: second.ID, Seller: seller, Holder: second.Holder, IFSC: second.IFSC, Last4: second.Last4, Status: second.Status}
+		if diff := cmp.Diff(want, toPay); diff != "" || err != nil {
+			b.Error(diff, err)
+		}
+		_, missing := tx.CurrentBankAccount(b.ctx(), "usr_b")
+		_, nothing := tx.AccountToPay(b.ctx(), "usr_b")
+		if !errors.Is(missing, bank.ErrNone) || !errors.Is(nothing, bank.ErrNone) {
+			b.Errorf("a seller without an account: %v, %v", missing, nothing)
+		}
+		return tx.SetBeneficiary(b.ctx(), "bka_usr_a", "fa_first")
+	})
+	first, err = b.db.BankAccountByID(b.ctx(), "bka_usr_a")
+	if err != nil || first.Beneficiary != "fa_first" {
+		b.Errorf("the beneficiary became %q, %v", first.Beneficiary, err)
+	}
+	for id, read := range map[string]func(string) (bank.Account, error){
+		"usr_b":    func(id string) (bank.Account, error) { return b.db.BankAccount(b.ctx(), id) },
+		"bka_none": func(id string) (bank.Account, error) { return b.db.BankAccountByID(b.ctx(), bank.ID(id)) },
+	} {
+		if _, err := read(id); !errors.Is(err, bank.ErrNone) {
+			b.Errorf("%s: error %v, want %v", id, err, bank.ErrNone)
+		}
+	}
+}
+
+func testVerificationLeases(_ *testing.T, b *bench) {
+	const accounts = 40
+	for i := range accounts {
+		seller := b.seller(fmt.Sprintf("usr_%02d", i))
+		b.register(fmt.Sprintf("bka_%02d", i), seller)
+	}
+	b.leasesOnce(accounts, func(tx *store.Tx, now, until time.Time, limit int) ([]string, error) {
+		ids, err := tx.TakeDueVerifications(b.ctx(), now, until, limit)
+		return texts(ids), err
+	})
+}
+
+func testVerificationProgress(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	a := b.register("bka_2", seller)
+	save := func(seen, a bank.Account, want bool) {
+		b.Helper()
+		b.update(func(tx *store.Tx) error {
+			saved, err := tx.SaveVerification(b.ctx(), seen, a)
+			if saved != want {
+				b.Errorf("save %s after %s: %t, want %t", a.Status, seen.Status, saved, want)
+			}
+			return err
+		})
+	}
+	hasten := func(verification string, at time.Time, want bool) {
+		b.Helper()
+		b.update(func(tx *store.Tx) error {
+			hastened, err := tx.HastenVerification(b.ctx(), verification, at)
+			if hastened != want {
+				b.Errorf("hasten %q: %t, want %t", verification, hastened, want)
+			}
+			return err
+		})
+	}
+	wantStored := func(want bank.Account) {
+		b.Helper()
+		got, err := b.db.BankAccountByID(b.ctx(), want.ID)
+		b.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			b.Error(diff)
+		}
+	}
+	hasten("", b.now, false)
+	hasten("fav_none", b.now, false)
+
+	seen := a
+	seen.DueAt = b.now.Add(time.Minute) // leased when it was read
+	save(a, seen, true)
+	hasten(a.VerificationID, b.now.Add(time.Second), true) // a hint meanwhile is kept, though the step says later
+	later := seen
+	later.Tries, later.DueAt = 3, b.now.Add(time.Hour)
+	save(seen, later, true)
+	later.DueAt = b.now.Add(time.Second)
+	wantStored(later)
+
+	verified := later
+	verified.Status, verified.VerifiedAt, verified.DueAt, verified.Reason = bank.StatusVerified, b.now.Add(time.Hour), time.Time{}, ""
+	verified.RegisteredName, verified.NameScore, verified.VerificationID = "ASHA R", 99, "fav_new"
+	save(later, verified, true)
+	wantStored(verified)
+	save(later, verified, false) // it is unverified no more
+	hasten("fav_new", b.now, false)
+
+	b.register("bka_3", seller)
+	save(verified, later, false) // it is current no more
+	wantStored(verified)
+}

@@ -1,0 +1,184 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+)
+
+// testLockedReads has many read a row under its lock, work out the next value and write it.
+func testLockedReads(_ *testing.T, b *bench) {
+	const callers, rounds = 8, 20
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	p := b.ask("pyt_1", seller, 100, 0)
+	b.atOnce(callers, func(int) error {
+		for range rounds {
+			err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+				p, err := tx.PayoutForUpdate(b.ctx(), p.ID)
+				if err != nil {
+					return err
+				}
+				p.Tries++
+				_, err = tx.MovePayout(b.ctx(), p.State, p, b.now)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	p, err := b.db.Payout(b.ctx(), p.ID)
+	if err != nil || p.Tries != callers*rounds {
+		b.Errorf("%d increments of %d are left, %v", p.Tries, callers*rounds, err)
+	}
+
+	for i := range rounds {
+		id := fmt.Sprintf("sale %d", i)
+		b.sell(id, seller, 500)
+		b.atOnce(callers, func(int) error {
+			return b.db.Update(b.ctx(), func(tx *store.Tx) error {
+				s, err := tx.SaleForUpdate(b.ctx(), id)
+				if err != nil || s.Left() == 0 {
+					return err
+				}
+				within, err := tx.AddRefunded(b.ctx(), id, s.Left())
+				if err == nil && !within {
+					err = errors.New("a sale changed under its lock")
+				}
+				return err
+			})
+		})
+	}
+}
+
+// testFirstUse has many make the rows that the first of them needs, and lock.
+func testFirstUse(_ *testing.T, b *bench) {
+	for round := range 5 {
+		u := newUser(fmt.Sprintf("usr_%d", round))
+		b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), u) })
+		b.atOnce(8, func(i int) error {
+			return b.db.Update(b.ctx(), func(tx *store.Tx) error {
+				if err := tx.OpenBook(b.ctx(), u.ID); err != nil {
+					return err
+				}
+				if err := ledger.Post(b.ctx(), tx, ledger.Posting{
+					Seller: u.ID, At: b.now, Transfers: ledger.Sale(fmt.Sprint(i), 100), Counts: ledger.Counts{Sales: 1},
+				}); err != nil {
+					return err
+				}
+				return tx.AddEarnings(b.ctx(), u.ID, "2026-11", 100)
+			})
+		})
+		balance, err := b.db.Balance(b.ctx(), u.ID)
+		b.must(err)
+		if balance.Pending != 800 || balance.Counts.Sales != 8 {
+			b.Errorf("eight first sales of 100 left %d pending and %d counted", balance.Pending, balance.Counts.Sales)
+		}
+		summary, err := b.db.Summary(b.ctx(), u.ID, "2026-11", "2026-10")
+		if err != nil || summary.ThisMonth != 800 {
+			b.Errorf("the month's first sales make %d, %v; want 800", summary.ThisMonth, err)
+		}
+	}
+}
+
+// testFailedStatement has a closure go on after a statement of its failed, as if nothing were.
+func testFailedStatement(_ *testing.T, b *bench) {
+	key := func(tx *store.Tx, id string) error {
+		return tx.InsertServiceKey(b.ctx(), id, "name", "hash of "+id, b.now)
+	}
+	err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+		if err := key(tx, "key_1"); err != nil {
+			return err
+		}
+		failed := key(tx, "key_1")
+		if failed == nil {
+			b.Error("one id was given to two keys")
+		}
+		if after := key(tx, "key_2"); !errors.Is(after, failed) {
+			b.Errorf("a statement after one that failed was run: %v", after)
+		}
+		if _, after := tx.KnownDevice(b.ctx(), "usr_a", "device"); !errors.Is(after, failed) {
+			b.Errorf("a query after a statement that failed was run: %v", after)
+		}
+		return nil
+	})
+	if err == nil {
+		b.Error("a closure succeeded though a statement of its failed")
+	}
+	for _, id := range []string{"key_1", "key_2"} {
+		if kept, err := b.db.ServiceKeyExists(b.ctx(), "hash of "+id); kept || err != nil {
+			b.Errorf("%s was kept: %t, %v", id, kept, err)
+		}
+	}
+	b.update(func(tx *store.Tx) error { return key(tx, "key_1") })
+}
+
+// testReleasesBesideEverything releases the sales of many sellers from several sides at once, while the
+// same sellers sell, refund and withdraw. Whoever locks their balances has to do so in one order.
+func testReleasesBesideEverything(_ *testing.T, b *bench) {
+	const sellers, sales = 8, 10
+	service, err := sale.New(sale.Options{
+		Store: b.db.Sales(), Now: func() time.Time { return b.now }, Hold: time.Hour, Zone: time.UTC,
+	})
+	b.must(err)
+	seller := func(i int) string { return fmt.Sprintf("usr_%d", i%sellers) }
+	record := func(id, seller string, due time.Time) error {
+		_, _, err := service.Record(b.ctx(), sale.NewSale{ID: id, Seller: seller, Amount: 100, OccurredAt: due.Add(-time.Hour), AvailableAt: due})
+		return err
+	}
+	for i := range sellers {
+		b.seller(seller(i))
+	}
+	for i := range sellers * sales { // due in an order that mixes the sellers
+		b.must(record(fmt.Sprintf("sale %d", i), seller(i*5), b.now.Add(-time.Duration(i)*time.Second)))
+	}
+	roles := []func(worker, round int) error{
+		func(int, int) error { _, err := service.ReleaseDue(b.ctx()); return err },
+		func(int, int) error { _, err := service.ReleaseDue(b.ctx()); return err },
+		func(worker, round int) error {
+			return record(fmt.Sprintf("late %d-%d", worker, round), seller(worker+round), b.now)
+		},
+		func(worker, round int) error {
+			_, _, _, err := service.Refund(b.ctx(), sale.NewRefund{
+				Sale: fmt.Sprintf("sale %d", (worker*7+round)%(sellers*sales)), ID: fmt.Sprintf("%d-%d", worker, round), Amount: 1,
+			})
+			return err
+		},
+		func(worker, round int) error {
+			_, err := b.request(seller(worker+round), fmt.Sprintf("%d-%d", worker, round), payout.ID(fmt.Sprintf("pyt_%d_%d", worker, round)), 50)
+			return err
+		},
+	}
+	b.atOnce(2*len(roles), func(worker int) error {
+		for round := range 12 {
+			if err := roles[worker%len(roles)](worker, round); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for range sellers * sales {
+		n, err := service.ReleaseDue(b.ctx())
+		b.must(err)
+		if n == 0 {
+			break
+		}
+	}
+	for i := range sellers {
+		balance, err := b.db.Balance(b.ctx(), seller(i))
+		b.must(err)
+		if balance.Pending != money.Amount(0) {
+			b.Errorf("%s still has %d pending", seller(i), balance.Pending)
+		}
+	}
+	b.wantCleanAudit()
+}
