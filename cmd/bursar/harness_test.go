@@ -141,6 +141,17 @@ func (i *instance) said(t *testing.T, where string) string {
 	return string(text)
 }
 
+// dataDir is the last that its settings name.
+func (i *instance) dataDir() string {
+	dir := ""
+	for _, setting := range i.environ {
+		if value, found := strings.CutPrefix(setting, "BURSAR_DATA_DIR="); found {
+			dir = value
+		}
+	}
+	return dir
+}
+
 func (i *instance) isReady() bool {
 	status, _, err := send("GET", i.api+"/readyz", "", "", nil)
 	return err == nil && status == http.StatusOK

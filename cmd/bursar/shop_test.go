@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,9 +32,12 @@ type shop struct {
 	// books are the database, behind the service's back.
 	books   *sql.DB
 	sellers []*shopSeller
+	admins  int
 
-	callers sync.WaitGroup
-	over    chan struct{} // closed when nothing more is asked for
+	callers    sync.WaitGroup
+	named      int           // of the callers
+	over       chan struct{} // closed when nothing more is asked for
+	unanswered atomic.Int64  // requests, which were repeated
 
 	mu       sync.Mutex
 	answered map[string]shopPayout // by id
@@ -149,8 +153,10 @@ func (s *shop) open(t *testing.T) {
 // ask lets so many callers ask for payouts, one after another, until close is called.
 func (s *shop) ask(t *testing.T, callers int, where func() string) {
 	t.Helper()
-	for i := range callers {
-		s.callers.Go(func() { s.askAll(t, s.sellers[i%len(s.sellers)], fmt.Sprintf("caller-%d", i), where) })
+	for range callers {
+		seller, name := s.sellers[s.named%len(s.sellers)], fmt.Sprintf("caller-%d", s.named)
+		s.named++
+		s.callers.Go(func() { s.askAll(t, seller, name, where) })
 	}
 }
 
@@ -199,6 +205,7 @@ func (s *shop) askOnce(t *testing.T, seller *shopSeller, key string, amount int6
 			t.Errorf("%s was answered with %d: %s", key, status, answer)
 			return "", false
 		}
+		s.unanswered.Add(1)
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Errorf("%s was never answered", key)

@@ -99,6 +99,7 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 	level := slog.LevelInfo
 	switch {
 	case errors.Is(r.Context().Err(), context.Canceled): // the client is gone, and read no answer
+	case status == http.StatusServiceUnavailable && a.o.Draining(): // as it should be
 	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	case status < http.StatusBadRequest && (r.Method == http.MethodGet || r.Method == http.MethodHead):
