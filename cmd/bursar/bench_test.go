@@ -93,12 +93,14 @@ func BenchmarkPayoutRequest(b *testing.B) {
 // are there already; the former is the floor.
 func BenchmarkPayoutRequestOnALongHistory(b *testing.B) {
 	const sellers = 128
-	s := scale{}
-	empty := newHall(b, onSQLite, sellers)
-	s.floor(b, "after 0 payouts", func(b *testing.B) { empty.requests(b, 64) })
-	long := newHall(b, onSQLite, sellers)
-	long.fillHistory(b, 500_000)
-	s.beside(b, "after 0 payouts", "after 500000 payouts", func(b *testing.B) { long.requests(b, 64) })
+	onEachEngine(b, func(b *testing.B, on engine) {
+		s := scale{}
+		empty := newHall(b, on, sellers)
+		s.floor(b, "after 0 payouts", func(b *testing.B) { empty.requests(b, 64) })
+		long := newHall(b, on, sellers)
+		long.fillHistory(b, 500_000)
+		s.beside(b, "after 0 payouts", "after 500000 payouts", func(b *testing.B) { long.requests(b, 64) })
+	})
 }
 
 // BenchmarkReads asks who one is and what one has on 16 connections. The floor answers as many bytes
@@ -118,18 +120,20 @@ func BenchmarkReads(b *testing.B) {
 // BenchmarkReadsOnALongHistory reads the balance and the first page of history of a seller who has
 // ten payouts, the floor, and of one who has a million.
 func BenchmarkReadsOnALongHistory(b *testing.B) {
-	few, many, s := newHall(b, onSQLite, 1), newHall(b, onSQLite, 1), scale{}
-	few.fillHistory(b, 10)
-	many.fillHistory(b, 1_000_000)
-	for name, path := range map[string]string{
-		"balance":                     "/api/payouts/balance",
-		"history page 1":              "/api/payouts/history",
-		"history page 1 of completed": "/api/payouts/history?status=completed",
-	} {
-		floor := name + " after 10 payouts"
-		s.floor(b, floor, few.reads(few.service.URL+path))
-		s.beside(b, floor, name+" after 1000000 payouts", many.reads(many.service.URL+path))
-	}
+	onEachEngine(b, func(b *testing.B, on engine) {
+		few, many, s := newHall(b, on, 1), newHall(b, on, 1), scale{}
+		few.fillHistory(b, 10)
+		many.fillHistory(b, 1_000_000)
+		for name, path := range map[string]string{
+			"balance":                     "/api/payouts/balance",
+			"history page 1":              "/api/payouts/history",
+			"history page 1 of completed": "/api/payouts/history?status=completed",
+		} {
+			floor := name + " after 10 payouts"
+			s.floor(b, floor, few.reads(few.service.URL+path))
+			s.beside(b, floor, name+" after 1000000 payouts", many.reads(many.service.URL+path))
+		}
+	})
 }
 
 // BenchmarkPasswords registers and signs in beside bare argon2id with the same parameters.
@@ -161,22 +165,24 @@ func BenchmarkPasswords(b *testing.B) {
 // makes, and answers.
 func BenchmarkSessions(b *testing.B) {
 	const connections = 16
-	h, s := newHall(b, onSQLite, 1), scale{}
-	s.floor(b, "floor", func(b *testing.B) {
-		sessions := h.sessions(b, connections)
-		var next atomic.Int64
-		h.load(b, connections, h.floor.URL+"/refresh", func(r *http.Request) {
-			session, _, _ := strings.Cut(strings.TrimPrefix(sessions[next.Add(1)%connections].RefreshToken, "brt_"), ".")
-			setBody(r, `{"session":"ses_`+session+`"}`)
+	onEachEngine(b, func(b *testing.B, on engine) {
+		h, s := newHall(b, on, 1), scale{}
+		s.floor(b, "floor", func(b *testing.B) {
+			sessions := h.sessions(b, connections)
+			var next atomic.Int64
+			h.load(b, connections, h.floor.URL+"/refresh", func(r *http.Request) {
+				session, _, _ := strings.Cut(strings.TrimPrefix(sessions[next.Add(1)%connections].RefreshToken, "brt_"), ".")
+				setBody(r, `{"session":"ses_`+session+`"}`)
+			})
 		})
-	})
-	s.beside(b, "floor", "refresh", func(b *testing.B) { h.refreshes(b, connections) })
-	s.beside(b, "floor", "logout", func(b *testing.B) {
-		signedIn := h.sessions(b, b.N)
-		var next atomic.Int64
-		h.load(b, connections, h.service.URL+"/api/auth/logout", func(r *http.Request) {
-			setBody(r, "")
-			r.Header.Set("Authorization", "Bearer "+signedIn[next.Add(1)-1].Token)
+		s.beside(b, "floor", "refresh", func(b *testing.B) { h.refreshes(b, connections) })
+		s.beside(b, "floor", "logout", func(b *testing.B) {
+			signedIn := h.sessions(b, b.N)
+			var next atomic.Int64
+			h.load(b, connections, h.service.URL+"/api/auth/logout", func(r *http.Request) {
+				setBody(r, "")
+				r.Header.Set("Authorization", "Bearer "+signedIn[next.Add(1)-1].Token)
+			})
 		})
 	})
 }
@@ -301,17 +307,19 @@ func (h *hall) addSellers(b *testing.B, n int) {
 func (h *hall) fillHistory(b *testing.B, payouts int) {
 	b.Helper()
 	per := payouts / len(h.sellers)
-	raw, err := sql.Open("sqlite", "file:"+h.database.SQLite+"?_pragma=busy_timeout(5000)")
+	driver, address := "pgx", h.database.Postgres
+	if address == "" {
+		driver, address = "sqlite", "file:"+h.database.SQLite+"?_pragma=busy_timeout(5000)"
+	}
+	raw, err := sql.Open(driver, address)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer raw.Close()
-	defer func() { // the next commit is not to write back what was filled in
-		if _, err := raw.ExecContext(b.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-			b.Fatal(err)
-		}
-	}()
-	const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
+	const (
+		numbers = `WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
+		anID    = `'pyt_0000' || substr(CAST(100000000 + i AS TEXT), 2) || substr(CAST($1 AS TEXT), length(CAST($1 AS TEXT)) - 11)`
+	)
 	for _, s := range h.sellers {
 		if per == 0 {
 			break
@@ -319,16 +327,23 @@ func (h *hall) fillHistory(b *testing.B, payouts int) {
 		for _, statement := range []string{
 			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, status,
 				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-				SELECT printf('pyt_0000%08d%.12s', i, substr($1, -12)), $1, $3, 50000, 0, 'rent', 'IMPS', state, i, state, i, i + 0, i,
-				0, '', 'pout_00000000000001', 'paid', 'HDFCN00000000001', '', '', '' FROM n, (SELECT 'completed' AS state)`,
-			numbers + `INSERT INTO transfers SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000,
-				printf('pyt_0000%08d%.12s', i, substr($1, -12)) FROM n WHERE $3 = $3`,
-			`UPDATE seller_balances SET completed = $2, transfers = $2 + 10 WHERE seller_id = $1 AND $3 = $3`,
+				SELECT ` + anID + `, $1, CAST($3 AS TEXT), 50000, 0, 'rent', 'IMPS', state, i, state, i, i + 0, i,
+				0, '', 'pout_00000000000001', 'paid', 'HDFCN00000000001', '', '', '' FROM n, (SELECT 'completed' AS state) AS s`,
+			numbers + `INSERT INTO transfers (seller_id, number, at, kind, debit, credit, amount, ref)
+				SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000, ` + anID + ` FROM n WHERE CAST($3 AS TEXT) <> ''`,
+			`UPDATE seller_balances SET completed = CAST($2 AS BIGINT), transfers = CAST($2 AS BIGINT) + 10 WHERE seller_id = $1 AND CAST($3 AS TEXT) <> ''`,
 		} {
 			if _, err := raw.ExecContext(b.Context(), statement, s.User.ID, per, string(h.accounts[s.User.ID])); err != nil {
 				b.Fatal(err)
 			}
 		}
+	}
+	tidy := `PRAGMA wal_checkpoint(TRUNCATE)` // the next commit is not to write back what was filled in
+	if h.database.Postgres != "" {
+		tidy = `ANALYZE`
+	}
+	if _, err := raw.ExecContext(b.Context(), tidy); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -188,6 +188,11 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 		return ledger.Report{}, fmt.Errorf("audit: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
+	for _, statement := range db.dialect.readAll {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return ledger.Report{}, fmt.Errorf("audit: %w", err)
+		}
+	}
 	a := auditor{ctx: ctx, tx: tx}
 	var r ledger.Report
 	for table, n := range map[string]*int64{"seller_balances": &r.Sellers, "transfers": &r.Transfers, "payouts": &r.Payouts, "sales": &r.Sales} {

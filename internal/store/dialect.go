@@ -15,8 +15,12 @@ type dialect struct {
 	forUpdate func(table string) string
 	// skipLocked ends a SELECT of rows to lease, passing over those that another instance is taking.
 	skipLocked string
+	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
+	historyOrder string
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
+	// readAll prepares a transaction for reading whole tables.
+	readAll []string
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
 	// unreadable marks the errors of a read that a later try may not meet.

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -294,7 +296,11 @@ func (w *requestWrites) queue(b *pgx.Batch) {
 // exactly fails unless a statement changed as many rows as the numbered parameter says.
 const exactly = ` SELECT 1 / (CASE COUNT(*) WHEN $%d THEN 1 ELSE 0 END) FROM changed`
 
+// queueKeys inserts keys in one order: those of a seller without a book are under no lock yet.
 func (w *requestWrites) queueKeys(b *pgx.Batch) {
+	slices.SortFunc(w.keys, func(a, b rememberedKey) int {
+		return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
+	})
 	rows := columns(w.keys,
 		func(k rememberedKey) string { return k.user },
 		func(k rememberedKey) string { return k.key },

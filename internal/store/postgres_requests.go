@@ -38,11 +38,7 @@ type requestJob struct {
 	caller payout.RequestCaller
 }
 
-// newRequestWriter makes the writer. Its connections must see indexes where they see few rows: a plan
-// made while tables were small would be kept while they grow.
 func newRequestWriter(config *pgx.ConnConfig, alone func(context.Context, func(*Tx) error) error) *requestWriter {
-	config = config.Copy()
-	config.RuntimeParams["enable_seqscan"] = "off"
 	w := &requestWriter{config: config, queue: newQueue[*requestJob](), alone: alone}
 	for range requestWriters {
 		w.writers.Go(w.run)

@@ -31,6 +31,8 @@ var sqliteDialect = dialect{
 	// One writer at a time: nothing that a transaction reads can change under it.
 	forUpdate:  func(string) string { return "" },
 	skipLocked: "",
+
+	historyOrder: "id",
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
