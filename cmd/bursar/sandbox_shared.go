@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,67 +30,71 @@ type sandboxHome struct {
 	Machine string `json:"machine"`
 }
 
-// findSandbox finds the sandbox's home, and the listener there unless another instance has it.
-func findSandbox(ctx context.Context, cfg config.Config, b *book, logger *slog.Logger) (sandboxHome, net.Listener, error) {
-	file, err := filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
-	if err != nil {
-		return sandboxHome{}, nil, err
-	}
-	machine, err := os.Hostname()
-	if err != nil {
-		return sandboxHome{}, nil, err
-	}
-	own := sandboxHome{File: file, Machine: machine}
-	if cfg.Database.Postgres == "" {
-		listener, err := listen(ctx, cfg.Sandbox, sandboxSetting)
-		if err != nil {
-			return own, nil, err
-		}
-		own.Address = listener.Addr().String()
-		return own, listener, nil
-	}
-	home, listener, err := agreeOnSandbox(ctx, cfg.Sandbox, b, own)
-	if err == nil && home.Machine != machine {
-		logger.WarnContext(ctx, `the built-in sandbox serves the instances of one machine, and its records were begun on another; run one "bursar sandbox" for all if instances still run there`,
-			slog.String("machine", home.Machine))
-	}
-	return home, listener, err
-}
-
 const (
 	sandboxSetting = "BURSAR_SANDBOX_ADDR (--sandbox-addr)"
 	pinnedSandbox  = "sandbox"
 )
 
-// agreeOnSandbox pins an own home for all instances, or takes the one that is pinned. An address that
-// the operator gives wins over the pinned one: all instances are given the same.
-func agreeOnSandbox(ctx context.Context, wanted config.Listen, b *book, own sandboxHome) (sandboxHome, net.Listener, error) {
-	_, isPinned, err := b.db.Pinned(ctx, pinnedSandbox)
+// findSandbox finds the sandbox's home, and on SQLite takes its listener: there is one instance.
+func findSandbox(ctx context.Context, cfg config.Config, b *book, logger *slog.Logger) (sandboxHome, net.Listener, error) {
+	file, err := filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
+	if err != nil {
+		return sandboxHome{}, nil, err
+	}
+	own := sandboxHome{File: file}
+	if cfg.Database.Postgres != "" {
+		home, err := agreeOnSandbox(ctx, cfg.Sandbox, b, own, logger)
+		return home, nil, err
+	}
+	listener, err := listen(ctx, cfg.Sandbox, sandboxSetting)
 	if err != nil {
 		return own, nil, err
 	}
-	_, port, _ := net.SplitHostPort(wanted.Addr) // it was checked
+	own.Address = listener.Addr().String()
+	return own, listener, nil
+}
+
+// agreeOnSandbox pins an own home for all instances, or takes the one that is pinned. An address that
+// the operator gives wins over the pinned one: all instances are given the same.
+func agreeOnSandbox(ctx context.Context, wanted config.Listen, b *book, own sandboxHome, logger *slog.Logger) (home sandboxHome, err error) {
+	host, port, _ := net.SplitHostPort(wanted.Addr) // it was checked
 	isGiven := !wanted.OrFree && port != "0"
 	own.Address = wanted.Addr
-	var listener net.Listener
-	if !isPinned && !isGiven {
-		if listener, err = listen(ctx, wanted, sandboxSetting); err != nil {
-			return own, nil, err
+	if !isGiven {
+		if own.Address, err = steadyAddress(ctx, host); err != nil {
+			return own, err
 		}
-		own.Address = listener.Addr().String()
 	}
-	home, err := pinSandbox(ctx, b, own)
-	if listener != nil && (err != nil || home.Address != own.Address) {
-		err = errors.Join(err, listener.Close()) // another instance was faster
-		listener = nil
+	if own.Machine, err = os.Hostname(); err != nil {
+		return own, err
+	}
+	if home, err = pinSandbox(ctx, b, own); err != nil {
+		return own, err
 	}
 	if isGiven {
 		home.Address = own.Address
 	}
-	if err == nil && listener == nil {
-		listener, _ = listen(ctx, config.Listen{Addr: home.Address}, sandboxSetting) // else it is another's
+	if home.Machine != own.Machine {
+		logger.WarnContext(ctx, `the built-in sandbox serves the instances of one machine, and its records were begun on another; run one "bursar sandbox" for all if instances still run there`,
+			slog.String("machine", home.Machine))
 	}
-	return home, listener, err
+	return home, nil
+}
+
+// steadyAddress finds a port that is likely to be free whenever it is taken again: none that somebody
+// would choose for a service, and none that systems give to outgoing connections.
+func steadyAddress(ctx context.Context, host string) (string, error) {
+	const first, ports, tries = 10_000, 20_000, 20
+	var last error
+	for range tries {
+		address := net.JoinHostPort(host, strconv.Itoa(first+rand.IntN(ports)))
+		listener, err := listen(ctx, config.Listen{Addr: address}, sandboxSetting)
+		if err == nil {
+			return address, listener.Close()
+		}
+		last = err
+	}
+	return "", last
 }
 
 func pinSandbox(ctx context.Context, b *book, own sandboxHome) (home sandboxHome, err error) {
@@ -115,19 +121,19 @@ const (
 	probePatience = time.Second
 )
 
-// join makes sure that whoever has the sandbox's address runs the sandbox of these books, or else runs it here.
+// join runs the sandbox here, or else makes sure that whoever has its address runs it.
 func (s *builtInSandbox) join(ctx context.Context, address string) error {
 	var err error
 	for range joinTries {
+		listener, listenErr := listen(ctx, config.Listen{Addr: address}, sandboxSetting)
+		if listenErr == nil {
+			return s.open(listener)
+		}
 		if err = s.probe(ctx); err == nil {
 			return nil
 		}
 		if errors.Is(err, errOtherServer) {
 			break
-		}
-		listener, listenErr := listen(ctx, config.Listen{Addr: address}, sandboxSetting)
-		if listenErr == nil {
-			return s.open(listener)
 		}
 		if !wait(ctx, takeOverEvery) {
 			return ctx.Err()

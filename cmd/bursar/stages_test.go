@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"bursar/internal/config"
 )
 
 // diary keeps the order in which things happen.
@@ -62,25 +60,5 @@ func TestAStageThatFailsStopsTheOthers(t *testing.T) {
 	}
 	if len(d.lines) != 3 {
 		t.Errorf("%d others stopped, want 3", len(d.lines))
-	}
-}
-
-func TestATakenPortIsReplacedOnlyWhereAFreeOneWillDo(t *testing.T) {
-	taken, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	addr := taken.Addr().String()
-	if _, err := listen(t.Context(), config.Listen{Addr: addr}, "BURSAR_ADDR"); err == nil {
-		t.Errorf("two listeners on %s", addr)
-	}
-	free, err := listen(t.Context(), config.Listen{Addr: addr, OrFree: true}, "BURSAR_ADDR")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	if free.Addr().String() == addr {
-		t.Errorf("the free port is the taken one, %s", addr)
 	}
 }

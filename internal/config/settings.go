@@ -42,7 +42,7 @@ type Settings struct {
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
-	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens, for all instances; a free port where this one is taken."`
+	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken, and with PostgreSQL a port that the first instance chooses for all."`
 	SandboxSettleAfter      string `group:"gateway" default:"5s" help:"How long the sandbox takes to finish a payout."`
 	RazorpayXKeyID          string `group:"gateway" name:"razorpayx-key-id" placeholder:"ID" help:"RazorpayX API key."`
 	RazorpayXKeySecret      string `group:"gateway" name:"razorpayx-key-secret" secret:"" placeholder:"SECRET" help:"Its secret."`

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"bursar/internal/config"
+)
+
+func TestATakenPortIsReplacedOnlyWhereAFreeOneWillDo(t *testing.T) {
+	taken, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	addr := taken.Addr().String()
+	if _, err := listen(t.Context(), config.Listen{Addr: addr}, "BURSAR_ADDR"); err == nil {
+		t.Errorf("two listeners on %s", addr)
+	}
+	free, err := listen(t.Context(), config.Listen{Addr: addr, OrFree: true}, "BURSAR_ADDR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	if free.Addr().String() == addr {
+		t.Errorf("the free port is the taken one, %s", addr)
+	}
+}
+
+// TestWhileItDrainsAListenerTakesConnections asks before and after the stop, which would go on for an hour.
+func TestWhileItDrainsAListenerTakesConnections(t *testing.T) {
+	listener, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &drain{delay: time.Hour}
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveHTTP(listener, handler, quiet(), d)(ctx) }()
+
+	client := &http.Client{Transport: &http.Transport{}}
+	ask := func() (connectAnew bool) {
+		t.Helper()
+		response, err := client.Get(addressOf(listener))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.Close
+	}
+	if ask() {
+		t.Error("a connection was not kept before the stop")
+	}
+	stop()
+	until(t, "the drain has begun", d.begun.Load)
+	if !ask() { // on the connection that was kept
+		t.Error("a connection was kept while the listener drained")
+	}
+	if !ask() { // on a new one
+		t.Error("a connection was kept while the listener drained")
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("it ended before the drain did: %v", err)
+	default:
+	}
+	_ = listener.Close()
+	if err := <-ended; err == nil {
+		t.Error("a listener that was taken away is no error")
+	}
+}
