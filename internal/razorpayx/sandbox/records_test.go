@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -211,6 +212,32 @@ func TestNothingMovedIsAnEmptyList(t *testing.T) {
 	w.control("GET", "/control/health", "", &health)
 	if health.Status != "ok" {
 		t.Errorf("%+v", health)
+	}
+}
+
+func TestASandboxIsToldFromAnotherByItsCredentials(t *testing.T) {
+	w := open(t, nil)
+	for _, tt := range []struct {
+		keyID, secret string
+		want          int
+	}{
+		{options().KeyID, options().KeySecret, http.StatusOK},
+		{options().KeyID, "another", http.StatusUnauthorized},
+		{"another", options().KeySecret, http.StatusUnauthorized},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/control/health", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.SetBasicAuth(tt.keyID, tt.secret)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != tt.want {
+			t.Errorf("%s:%s was answered with %d, want %d", tt.keyID, tt.secret, response.StatusCode, tt.want)
+		}
 	}
 }
 
