@@ -59,6 +59,14 @@ func TestPostgresAddresses(t *testing.T) {
 	}
 }
 
+func TestAnAddressWithAPasswordMayStandInAFile(t *testing.T) {
+	const url = "postgres://u:hush@h/books"
+	c := mustLoad(t, []string{"BURSAR_DATABASE_URL_FILE=" + file(t, url, "")})
+	if c.Database.Postgres != url {
+		t.Errorf("read %q, want %q", c.Database.Postgres, url)
+	}
+}
+
 func TestWhatIsNoPostgresAddressIsNotQuoted(t *testing.T) {
 	for _, url := range []string{
 		"postgres://u:hush@h:port/x", "postgres://u:hush@h:0/x", "postgres://u:hush@h:65536/x", "postgres://u:hush@h/x?hush",

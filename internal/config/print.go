@@ -19,7 +19,7 @@ func Print(w io.Writer, app *kong.Application) error {
 		switch {
 		case value == "":
 			line = "# " + line
-		case hidden(flag):
+		case flag.Tag.Has("secret"):
 			line = "# " + Variable(flag.Name) + " is set, and not shown"
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
@@ -28,6 +28,3 @@ func Print(w io.Writer, app *kong.Application) error {
 	}
 	return nil
 }
-
-// hidden reports whether the value may hold a secret: a database's address may hold a password.
-func hidden(flag *kong.Flag) bool { return flag.Tag.Has("secret") || flag.Name == "database-url" }

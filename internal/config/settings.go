@@ -17,7 +17,7 @@ type Settings struct {
 	Config string `group:"data" placeholder:"FILE" help:"File of settings, one BURSAR_NAME=value on each line."`
 
 	DataDir     string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
-	DatabaseURL string `group:"data" name:"database-url" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
+	DatabaseURL string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
 	Keys        string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
 	KeysFile    string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
 
