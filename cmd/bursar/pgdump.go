@@ -21,7 +21,7 @@ func dumpPostgres(ctx context.Context, where config.Database, w io.Writer) error
 		return errors.New("pg_dump is not there; install PostgreSQL's client programs (often the package postgresql-client), of the server's version or newer")
 	}
 	var complaint bytes.Buffer
-	dump := exec.CommandContext(ctx, program, "--format=custom", "--no-password")
+	dump := exec.CommandContext(ctx, program, "--format=custom", "--no-password") //nolint:gosec // it was found where programs are
 	dump.Stdout, dump.Stderr = w, &complaint
 	// A standby may be behind; what an address says of its own wins over that.
 	dump.Env = append(os.Environ(), "LC_ALL=C", "PGTARGETSESSIONATTRS=read-write")

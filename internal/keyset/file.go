@@ -71,7 +71,7 @@ func (f File) Create(_ context.Context, document []byte) error {
 // once, one is refused.
 func (f File) Replace(ctx context.Context, last, next []byte) (bool, error) {
 	path := string(f)
-	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, ownerOnly)
+	file, err := os.OpenFile(path+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, ownerOnly) //nolint:gosec // the path is the operator's own
 	if errors.Is(err, fs.ErrExist) {
 		return false, fmt.Errorf("the key set is being changed by another process; if there is none, remove %s.new and try again", path)
 	}

@@ -24,11 +24,15 @@ func onEverySource(t *testing.T, test func(t *testing.T, open func() (*Set, erro
 	})
 	t.Run("SQLite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bursar.db")
-		test(t, func() (*Set, error) { return openIn(t, func() (*store.DB, error) { return store.OpenSQLite(t.Context(), path) }) })
+		test(t, func() (*Set, error) {
+			return openIn(t, func() (*store.DB, error) { return store.OpenSQLite(t.Context(), path) })
+		})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := pgtest.New(t)
-		test(t, func() (*Set, error) { return openIn(t, func() (*store.DB, error) { return store.OpenPostgres(t.Context(), url) }) })
+		test(t, func() (*Set, error) {
+			return openIn(t, func() (*store.DB, error) { return store.OpenPostgres(t.Context(), url) })
+		})
 	})
 }
 
@@ -44,6 +48,7 @@ func openIn(t *testing.T, open func() (*store.DB, error)) (*Set, error) {
 
 func TestProcessesThatStartAtOnceGetTheSameKeys(t *testing.T) {
 	onEverySource(t, func(t *testing.T, open func() (*Set, error)) {
+		t.Helper()
 		const processes = 8
 		sets := make([]*Set, processes)
 		errs := make([]error, processes)
@@ -65,6 +70,7 @@ func TestProcessesThatStartAtOnceGetTheSameKeys(t *testing.T) {
 
 func TestRotationSignsNobodyOut(t *testing.T) {
 	onEverySource(t, func(t *testing.T, open func() (*Set, error)) {
+		t.Helper()
 		operator, running := mustOpen(t, open), mustOpen(t, open)
 		clock := time.Now()
 		running.now, running.readAt = func() time.Time { return clock }, clock

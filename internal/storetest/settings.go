@@ -9,9 +9,9 @@ import (
 )
 
 // testPins lets many callers pin a fact at once: the first value stays, and all are told it.
-func testPins(t *testing.T, b *bench) {
+func testPins(_ *testing.T, b *bench) {
 	if kept, isPinned, err := b.db.Pinned(b.ctx(), "currency"); err != nil || isPinned {
-		t.Errorf("an empty database has pinned %q (%v)", kept, err)
+		b.Errorf("an empty database has pinned %q (%v)", kept, err)
 	}
 	const callers = 8
 	kept := make([]string, callers)
@@ -20,7 +20,7 @@ func testPins(t *testing.T, b *bench) {
 		all.Go(func() {
 			var err error
 			if kept[i], err = b.db.Pin(b.ctx(), "currency", fmt.Sprintf("value %d", i)); err != nil {
-				t.Error(err)
+				b.Error(err)
 			}
 		})
 	}
@@ -29,21 +29,21 @@ func testPins(t *testing.T, b *bench) {
 	b.must(err)
 	for i, got := range kept {
 		if !isPinned || got != pinned {
-			t.Errorf("caller %d was told %q, and %q is pinned", i, got, pinned)
+			b.Errorf("caller %d was told %q, and %q is pinned", i, got, pinned)
 		}
 	}
 }
 
 // testKeySet takes the key set's document through its life in the database.
-func testKeySet(t *testing.T, b *bench) {
+func testKeySet(_ *testing.T, b *bench) {
 	keys := b.db.KeySet()
 	if _, err := keys.Read(b.ctx()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("read of none: %v, want that there is none", err)
+		b.Errorf("read of none: %v, want that there is none", err)
 	}
 	holds := func(want string) {
-		t.Helper()
+		b.Helper()
 		if got, err := keys.Read(b.ctx()); err != nil || string(got) != want {
-			t.Errorf("the document is %q (%v), want %q", got, err, want)
+			b.Errorf("the document is %q (%v), want %q", got, err, want)
 		}
 	}
 	b.must(keys.Create(b.ctx(), []byte("first")))
@@ -53,34 +53,34 @@ func testKeySet(t *testing.T, b *bench) {
 	replaced, err := keys.Replace(b.ctx(), []byte("another"), []byte("lost"))
 	b.must(err)
 	if replaced {
-		t.Error("what was not there was replaced")
+		b.Error("what was not there was replaced")
 	}
 	replaced, err = keys.Replace(b.ctx(), []byte("first"), []byte("second"))
 	b.must(err)
 	if !replaced {
-		t.Error("what was there was not replaced")
+		b.Error("what was there was not replaced")
 	}
 	holds("second")
 
 	if _, isPinned, err := keys.PinnedFingerprint(b.ctx()); err != nil || isPinned {
-		t.Errorf("a fingerprint is pinned (%v)", err)
+		b.Errorf("a fingerprint is pinned (%v)", err)
 	}
 	for _, fingerprint := range []string{"f", "g"} {
 		if kept, err := keys.PinFingerprint(b.ctx(), fingerprint); err != nil || kept != "f" {
-			t.Errorf("the fingerprint is %q (%v), want f", kept, err)
+			b.Errorf("the fingerprint is %q (%v), want f", kept, err)
 		}
 	}
 	for last, want := range map[string]bool{"first": false, "second": true} {
 		if forgotten, err := keys.Forget(b.ctx(), []byte(last)); err != nil || forgotten != want {
-			t.Errorf("forget %s: %t (%v), want %t", last, forgotten, err, want)
+			b.Errorf("forget %s: %t (%v), want %t", last, forgotten, err, want)
 		}
 	}
 	// Now its keys are kept elsewhere, and others in their place would open nothing.
 	b.must(keys.Create(b.ctx(), []byte("third")))
 	if _, err := keys.Read(b.ctx()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("read of a document that was forgotten: %v", err)
+		b.Errorf("read of a document that was forgotten: %v", err)
 	}
 	if kept, isPinned, err := keys.PinnedFingerprint(b.ctx()); err != nil || !isPinned || kept != "f" {
-		t.Errorf("the fingerprint is %q (%v), want f", kept, err)
+		b.Errorf("the fingerprint is %q (%v), want f", kept, err)
 	}
 }
