@@ -23,7 +23,8 @@ type serveCmd struct{}
 
 func (serveCmd) Help() string {
 	return "Without settings it keeps its data in ./bursar-data, and pays through a built-in sandbox that moves no money.\n\n" +
-		examples("bursar serve", "bursar serve --addr :8080 --base-url https://payouts.example.com", "BURSAR_CONFIG=/etc/bursar.env bursar serve")
+		examples("bursar serve", "bursar serve --addr :8080 --base-url https://payouts.example.com", "BURSAR_CONFIG=/etc/bursar.env bursar serve",
+			"BURSAR_DATABASE_URL_FILE=/run/secrets/database bursar serve --drain-delay 5s")
 }
 
 // Run serves until a signal comes.
