@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -79,7 +81,7 @@ func (h *hall) pgbench(b *testing.B, clients int) {
 		b.Fatal(err)
 	}
 	each := max(1, b.N/clients)
-	out, err := exec.CommandContext(b.Context(), pgbench, "--no-vacuum", "--protocol=prepared", "--client="+strconv.Itoa(clients), //nolint:gosec // PostgreSQL's own tool
+	out, err := exec.CommandContext(b.Context(), pgbench, "--no-vacuum", "--protocol=prepared", "--client="+strconv.Itoa(clients),
 		"--jobs=2", "--transactions="+strconv.Itoa(each), "--file="+script, h.database.Postgres).CombinedOutput()
 	if err != nil {
 		b.Fatalf("%v: %s", err, out)

@@ -298,7 +298,7 @@ func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantAlive(in)
-	if err := w.keys.Rotate(t.Context(), w.clock.Now().Add(8 * 24 * time.Hour)); err != nil {
+	if err := w.keys.Rotate(t.Context(), w.clock.Now().Add(8*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Authenticate(t.Context(), in.Token)

@@ -15,7 +15,10 @@ const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.p
 // userDest lists where userColumns are scanned to.
 func userDest(u *auth.User) []any {
 	return []any{
-		&u.ID, &u.Name, &u.Email, &u.Role, flagged{&u.Verified}, flagged{&u.Suspended}, &u.PasswordHash,
+		&u.ID, &u.Name, &u.Email, &u.Role,
+		flagged{&u.Verified},
+		flagged{&u.Suspended},
+		&u.PasswordHash,
 		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website,
 		instant{&u.CreatedAt},
 	}

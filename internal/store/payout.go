@@ -221,7 +221,7 @@ func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) 
 		COALESCE(SUM(cancelled), 0) FROM seller_balances`
 	var err error
 	if f.Seller == "" {
-		_, err = db.queryOne(ctx, columns, nil, counters...)
+		err = db.queryOne(ctx, columns, nil, counters...)
 	} else {
 		err = db.queryRow(ctx, columns+` WHERE seller_id = $1`, f.Seller).Scan(counters...)
 	}

@@ -309,7 +309,9 @@ func (w *requestWrites) queueKeys(b *pgx.Batch) {
 		func(k rememberedKey) string { return k.Refusal })
 	rows = append(rows, column(w.keys, func(k rememberedKey) int64 { return micros(k.at) }), len(w.keys))
 	b.Queue(`WITH changed AS (INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, refusal, created_at)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+		SELECT user_id, key, fingerprint, payout_id, refusal, created_at
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+			AS k (user_id, key, fingerprint, payout_id, refusal, created_at)
 		ON CONFLICT (user_id, key) DO NOTHING RETURNING 1)`+fmt.Sprintf(exactly, 7), rows...)
 }
 
@@ -350,7 +352,9 @@ func (w *requestWrites) queueTransfers(b *pgx.Batch) {
 		func(t transferRow) int64 { return micros(t.at) },
 		func(t transferRow) int64 { return int64(t.Amount) })...)
 	b.Queue(`INSERT INTO transfers (seller_id, kind, debit, credit, ref, number, at, amount)
-		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`, rows...)
+		SELECT seller_id, kind, debit, credit, ref, number, at, amount
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])
+			AS t (seller_id, kind, debit, credit, ref, number, at, amount)`, rows...)
 }
 
 func (w *requestWrites) queuePayouts(b *pgx.Batch) {
@@ -370,8 +374,11 @@ func (w *requestWrites) queuePayouts(b *pgx.Batch) {
 		func(p payout.Payout) int64 { return micros(p.DueAt) })...)
 	b.Queue(`INSERT INTO payouts (id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at,
 			tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-		SELECT *, 0, '', '', '', '', '', '', '' FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-			$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])`, rows...)
+		SELECT id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at,
+			0, '', '', '', '', '', '', ''
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+			$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+			AS p (id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at)`, rows...)
 }
 
 // column is one value of each row.

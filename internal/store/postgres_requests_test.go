@@ -399,7 +399,7 @@ func TestInstancesGroupTheSameSellersAndKeys(t *testing.T) {
 	}
 	c.wantCleanBooks()
 	var deadlocks int
-	if _, err := c.handles[0].queryOne(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`, nil, &deadlocks); err != nil {
+	if err := c.handles[0].queryOne(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`, nil, &deadlocks); err != nil {
 		t.Fatal(err)
 	}
 	if deadlocks != 0 {
@@ -434,7 +434,7 @@ func TestRequestsOutliveTheirConnections(t *testing.T) {
 			seller := []string{"asha", "bina"}[worker%2]
 			for i := range 10 {
 				key := fmt.Sprintf("%d of %d", i, worker)
-				for tries := 0; tries < 200; tries++ {
+				for range 200 {
 					_, err := c.ask(t.Context(), c.handles[worker%2], seller, key, 100)
 					if err == nil {
 						answered.Add(1)

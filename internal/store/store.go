@@ -87,13 +87,9 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
 	return stmt.QueryRowContext(context.WithoutCancel(ctx), args...)
 }
 
-// queryOne reads one row that may take longer to find, and reports whether there is one.
-func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
-	err = db.query(ctx, query, func(r row) error {
-		found = true
-		return r.Scan(dest...)
-	}, args...)
-	return found, err
+// queryOne reads one row that may take longer to find. Where there is none, dest stays as it is.
+func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) error {
+	return db.query(ctx, query, func(r row) error { return r.Scan(dest...) }, args...)
 }
 
 // query reads rows, handing each to scan.
