@@ -220,10 +220,24 @@ func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (commi
 		return false, err
 	}
 	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is told already
-	if err := (&Tx{dialect: postgresDialect, conn: t}).run(fn); err != nil {
+	if err := (&Tx{dialect: postgresDialect, conn: boundTx{t, ctx}}).run(fn); err != nil {
 		return false, err
 	}
 	return true, t.Commit()
+}
+
+// boundTx runs statements for as long as their transaction has, whatever becomes of its caller.
+type boundTx struct {
+	tx  *sql.Tx
+	ctx context.Context //nolint:containedctx // the transaction's
+}
+
+func (t boundTx) ExecContext(_ context.Context, query string, args ...any) (sql.Result, error) {
+	return t.tx.ExecContext(t.ctx, query, args...)
+}
+
+func (t boundTx) QueryContext(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+	return t.tx.QueryContext(t.ctx, query, args...)
 }
 
 // retried runs an attempt at a transaction again when it was undone for meeting others (serialization

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -120,6 +121,32 @@ func testFailedStatement(_ *testing.T, b *bench) {
 		}
 	}
 	b.update(func(tx *store.Tx) error { return key(tx, "key_1") })
+}
+
+// testCallerWhoLeaves has a caller who is gone before its transaction is over. What was begun is finished,
+// and its outcome is the answer.
+func testCallerWhoLeaves(_ *testing.T, b *bench) {
+	ctx, leave := context.WithCancel(b.ctx())
+	defer leave()
+	err := b.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.InsertServiceKey(ctx, "key_1", "name", "hash", b.now); err != nil {
+			return err
+		}
+		leave()
+		_, err := tx.KnownDevice(ctx, "usr_a", "device")
+		return errors.Join(err, tx.InsertServiceKey(ctx, "key_2", "name", "another hash", b.now))
+	})
+	if err != nil {
+		b.Errorf("a transaction ended with its caller: %v", err)
+	}
+	if err := b.db.Update(ctx, func(*store.Tx) error { return nil }); err == nil {
+		b.Error("a transaction was begun for a caller who had left")
+	}
+	for _, hash := range []string{"hash", "another hash"} {
+		if kept, err := b.db.ServiceKeyExists(b.ctx(), hash); !kept || err != nil {
+			b.Errorf("%s was kept: %t, %v", hash, kept, err)
+		}
+	}
 }
 
 // testReleasesBesideEverything releases the sales of many sellers from several sides at once, while the

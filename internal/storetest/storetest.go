@@ -71,6 +71,7 @@ func Run(t *testing.T, e Engine) {
 		"Isolation/WhatIsReadUnderALockStays":       testLockedReads,
 		"Isolation/FirstRowsAreMadeOnce":            testFirstUse,
 		"Isolation/AFailedStatementEndsTheClosure":  testFailedStatement,
+		"Isolation/ATransactionOutlivesItsCaller":   testCallerWhoLeaves,
 		"Isolation/BalancesAreLockedInOneOrder":     testReleasesBesideEverything,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
