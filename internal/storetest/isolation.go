@@ -152,7 +152,7 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 // testReleasesBesideEverything releases the sales of many sellers from several sides at once, while the
 // same sellers sell, refund and withdraw. Whoever locks their balances has to do so in one order.
 func testReleasesBesideEverything(_ *testing.T, b *bench) {
-	const sellers, sales = 8, 10
+	const sellers, sales = 16, 14
 	service, err := sale.New(sale.Options{
 		Store: b.db.Sales(), Now: func() time.Time { return b.now }, Hold: time.Hour, Zone: time.UTC,
 	})
@@ -165,27 +165,31 @@ func testReleasesBesideEverything(_ *testing.T, b *bench) {
 	for i := range sellers {
 		b.seller(seller(i))
 	}
-	for i := range sellers * sales { // due in an order that mixes the sellers
-		b.must(record(fmt.Sprintf("sale %d", i), seller(i*5), b.now.Add(-time.Duration(i)*time.Second)))
+	b.atOnce(sellers, func(from int) error { // due in an order that mixes the sellers
+		for i := from * sales; i < (from+1)*sales; i++ {
+			if err := record(fmt.Sprintf("sale %d", i), seller(i*5), b.now.Add(-time.Duration(i*37%100)*time.Second)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	release := func(int, int) error { _, err := service.ReleaseDue(b.ctx()); return err }
+	sell := func(worker, round int) error {
+		return record(fmt.Sprintf("late %d-%d", worker, round), seller(worker+round), b.now)
 	}
-	roles := []func(worker, round int) error{
-		func(int, int) error { _, err := service.ReleaseDue(b.ctx()); return err },
-		func(int, int) error { _, err := service.ReleaseDue(b.ctx()); return err },
-		func(worker, round int) error {
-			return record(fmt.Sprintf("late %d-%d", worker, round), seller(worker+round), b.now)
-		},
-		func(worker, round int) error {
-			_, _, _, err := service.Refund(b.ctx(), sale.NewRefund{
-				Sale: fmt.Sprintf("sale %d", (worker*7+round)%(sellers*sales)), ID: fmt.Sprintf("%d-%d", worker, round), Amount: 1,
-			})
-			return err
-		},
-		func(worker, round int) error {
-			_, err := b.request(seller(worker+round), fmt.Sprintf("%d-%d", worker, round), payout.ID(fmt.Sprintf("pyt_%d_%d", worker, round)), 50)
-			return err
-		},
+	refund := func(worker, round int) error {
+		_, _, _, err := service.Refund(b.ctx(), sale.NewRefund{
+			Sale: fmt.Sprintf("sale %d", (worker*7+round)%(sellers*sales)), ID: fmt.Sprintf("%d-%d", worker, round), Amount: 1,
+		})
+		return err
 	}
-	b.atOnce(2*len(roles), func(worker int) error {
+	withdraw := func(worker, round int) error {
+		id := fmt.Sprintf("pyt_%d_%d", worker, round)
+		_, err := b.request(seller(worker+round), id, payout.ID(id), 50)
+		return err
+	}
+	roles := []func(worker, round int) error{release, withdraw, sell, withdraw, refund, release, withdraw, withdraw}
+	b.atOnce(3*len(roles), func(worker int) error {
 		for round := range 12 {
 			if err := roles[worker%len(roles)](worker, round); err != nil {
 				return err
