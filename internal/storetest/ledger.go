@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/ledger"
 	"bursar/internal/money"
+	"bursar/internal/payout"
 	"bursar/internal/store"
 )
 
@@ -44,6 +45,20 @@ func testPostings(_ *testing.T, b *bench) {
 	if none != (ledger.Balance{}) {
 		b.Errorf("a seller without a book has %+v, want zeros", none)
 	}
+}
+
+func testLargeAmounts(_ *testing.T, b *bench) {
+	const large = money.Amount(1 << 52)
+	for _, seller := range []string{"usr_a", "usr_b", "usr_c"} {
+		b.fund(b.seller(seller), large)
+		b.complete(b.ask(payout.ID("pyt_"+seller), seller, large-1, large-2))
+		got, err := b.db.Balance(b.ctx(), seller)
+		b.must(err)
+		if got.Available != 1 || got.Earned != large || got.Withdrawn != large-1 {
+			b.Errorf("%s has %+v of %d", seller, got, large)
+		}
+	}
+	b.wantCleanAudit()
 }
 
 func testFloors(_ *testing.T, b *bench) {

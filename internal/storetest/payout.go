@@ -232,6 +232,22 @@ func testHistory(_ *testing.T, b *bench) {
 	}
 }
 
+// testOrder tells bytes from a language's order, which puts "a" before "B".
+func testOrder(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	for _, id := range []payout.ID{"pyt_a", "pyt_B", "pyt_C"} {
+		b.ask(id, seller, 100, 0)
+	}
+	for _, f := range []payout.Filter{{Limit: 3}, {Seller: seller, Limit: 3}, {Seller: seller, Status: payout.StatusProcessing, Limit: 3}} {
+		list, _, err := b.db.ListPayouts(b.ctx(), f)
+		b.must(err)
+		if len(list) != 3 || list[0].ID != "pyt_a" || list[1].ID != "pyt_C" || list[2].ID != "pyt_B" {
+			b.Errorf("%+v lists %+v, want pyt_a, pyt_C, pyt_B", f, list)
+		}
+	}
+}
+
 func testSummary(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
