@@ -118,9 +118,9 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		config.ConnectTimeout = connectPatience
 		config.DialFunc = (&net.Dialer{Timeout: connectPatience, KeepAlive: 15 * time.Second}).DialContext
 	}
+	config.AfterConnect = insistOnDurability
 	for name, value := range map[string]string{
 		"default_transaction_isolation":       "read committed",
-		"synchronous_commit":                  "on",
 		"statement_timeout":                   "0",
 		"lock_timeout":                        "8s",
 		"idle_in_transaction_session_timeout": "30s",
@@ -141,6 +141,12 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		config.RuntimeParams["application_name"] = "bursar"
 	}
 	return config, connections, nil
+}
+
+// insistOnDurability turns on what a server may have turned off: an answer is given only after its commit
+// is durable. What asks for more than that, such as remote_apply, stays.
+func insistOnDurability(ctx context.Context, conn *pgconn.PgConn) error {
+	return conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`).Close()
 }
 
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {

@@ -481,3 +481,25 @@ func (c *cutter) cut(t *testing.T) (n int) {
 	}
 	return n
 }
+
+// TestCommitsAreDurableWhateverTheServerSays asks connections of every kind on a server that answers early.
+func TestCommitsAreDurableWhateverTheServerSays(t *testing.T) {
+	for server, want := range map[string]string{"off": "on", "on": "on", "remote_apply": "remote_apply"} {
+		db, err := OpenPostgres(t.Context(), pgtest.New(t)+"&options=-csynchronous_commit%3D"+server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const question = `SELECT current_setting('synchronous_commit')`
+		var written, read string
+		err = errors.Join(
+			db.Update(t.Context(), func(tx *Tx) error {
+				_, err := tx.one(t.Context(), question, nil, &written)
+				return err
+			}),
+			db.queryRow(t.Context(), question).Scan(&read),
+			db.Close())
+		if err != nil || written != want || read != want {
+			t.Errorf("with %s on the server, writers have %q and readers %q, error %v; want %s", server, written, read, err, want)
+		}
+	}
+}
