@@ -263,7 +263,7 @@ func retried(ctx context.Context, attempt func(context.Context) (committing bool
 		case committing && isLost(err):
 			return errOutcomeUnknown.Because(err)
 		case try < maxTries && isMetOthers(err):
-		case try < 2 && isLost(err):
+		case try < 2 && isLost(err) && !isTimeout(err):
 		default:
 			return postgresUnavailable(err)
 		}
@@ -295,7 +295,12 @@ func isLost(err error) bool {
 	_, isNet := errors.AsType[net.Error](err)
 	_, isConnect := errors.AsType[*pgconn.ConnectError](err)
 	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
+		errors.Is(err, net.ErrClosed) || isTimeout(err)
+}
+
+// isTimeout says that time ran out: a server that hangs is waited for once.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
 
 // postgresUnreadable marks the errors of a read that a later try may not meet.

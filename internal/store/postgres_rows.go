@@ -74,7 +74,7 @@ type rowLine struct{ postgresLine }
 // more, and after a failed statement, which ends the others behind it too, each is read by itself.
 func (l *rowLine) serve(group []*rowRead) {
 	left, err := l.read(group)
-	if isLost(err) {
+	if isLost(err) && !isTimeout(err) {
 		left, err = l.read(left)
 	}
 	if len(left) > 1 && !isLost(err) {
