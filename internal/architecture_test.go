@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 
 	"pgtest":    {},
 	"store":     slices.Concat(leaves, domains),
-	"storetest": slices.Concat(leaves, domains, []string{"store"}),
+	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "store"}),
 
 	"api": slices.Concat(leaves, domains, []string{"telemetry"}),
 

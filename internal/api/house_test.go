@@ -25,7 +25,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
-	"bursar/internal/store"
+	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
 )
 
@@ -93,6 +93,8 @@ type house struct {
 // change alters a house's options before it opens.
 type change func(*api.Options)
 
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
+
 func openHouse(t *testing.T, changes ...change) *house {
 	t.Helper()
 	h := &house{
@@ -133,9 +135,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
-	db, err := store.OpenSQLite(t.Context(), filepath.Join(dir, "bursar.db"))
-	must(t, err)
-	t.Cleanup(func() { must(t, db.Close()) })
+	db := storetest.Open(t)
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 

@@ -36,7 +36,7 @@ func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	otherDB := openStore(t, w.path)
+	otherDB := w.place.Open(t)
 	other := w.again(func(o *auth.Options) { o.Store = otherDB.Auth() })
 	if _, err := other.Authenticate(t.Context(), in.Token); err != nil { // and now it remembers the signature
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
 	if err := w.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	restarted := w.again(func(o *auth.Options) { o.Store = openStore(t, w.path).Auth() })
+	restarted := w.again(func(o *auth.Options) { o.Store = w.place.Open(t).Auth() })
 	_, err = restarted.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, auth.ErrToken)
 	_, err = restarted.Refresh(t.Context(), in.RefreshToken)

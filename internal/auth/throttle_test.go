@@ -200,7 +200,7 @@ func TestARestartForgivesNothing(t *testing.T) {
 	if err := w.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	restarted := w.again(func(o *auth.Options) { o.Store = openStore(t, w.path).Auth() })
+	restarted := w.again(func(o *auth.Options) { o.Store = w.place.Open(t).Auth() })
 	_, err := restarted.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: cafe})
 	wantThrottled(t, err)
 	if _, err := restarted.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: home}); err != nil {

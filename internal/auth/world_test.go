@@ -12,6 +12,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/keyset"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // world is a service over a database of its own, with a clock that stands still.
@@ -22,7 +23,7 @@ type world struct {
 	db      *store.DB
 	keys    *keyset.Set
 	options auth.Options
-	path    string
+	place   storetest.Place
 }
 
 func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
@@ -32,8 +33,8 @@ func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, path: filepath.Join(dir, "bursar.db")}
-	w.db = openStore(t, w.path)
+	w := &world{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
+	w.db = w.place.Open(t)
 	w.options = auth.Options{
 		Store: w.db.Auth(), Keys: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		Issuer: "https://pay.example", RefreshGrace: 10 * time.Second, Throttle: true, CheapHashes: true,
@@ -64,15 +65,7 @@ func newService(t testing.TB, o auth.Options) *auth.Service {
 	return s
 }
 
-func openStore(t testing.TB, path string) *store.DB {
-	t.Helper()
-	db, err := store.OpenSQLite(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 type clock struct {
 	mu  sync.Mutex

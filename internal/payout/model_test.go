@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // reached counts how often payouts were seen in each state, over all checks.
@@ -57,6 +57,8 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 		}
 	}
 }
+
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 // failer is what a market needs of a test: testing.T and rapid.T both have it.
 type failer interface {
@@ -100,10 +102,7 @@ func newMarket(t *testing.T, rt failer) *market {
 		ctx: t.Context(), now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
 		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},
 	}
-	db, err := store.OpenSQLite(m.ctx, filepath.Join(t.TempDir(), "bursar.db"))
-	if err != nil {
-		rt.Fatal(err)
-	}
+	db := storetest.Open(t)
 	m.db = db
 	m.gateway = &paperGateway{transfers: map[string]*transfer{}}
 	clock := func() time.Time { return m.now }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package pgtest
 
@@ -43,7 +43,7 @@ func StartServer(t testing.TB, options Options) *Server {
 func ownData(t testing.TB) string {
 	t.Helper()
 	data := ""
-	err := locked(func(base string) error {
+	err := locked(tempDir(), func(base string) error {
 		owner, err := lookUp(os.Getpid())
 		if err != nil {
 			return err
@@ -64,6 +64,9 @@ func begin(t testing.TB, s *server) *Server {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the server on port %d said:\n%s", s.port, s.lastWords())
+		}
+		if !s.runs() {
+			_ = s.start() // a killed server left shared memory behind, which it takes away itself
 		}
 		s.end(syscall.SIGQUIT)
 		_ = os.RemoveAll(s.data) // what is left goes with the owner's home

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package pgtest
 
@@ -30,9 +30,9 @@ done
 for try in 1 2 3 4 5; do rm -rf "$2" && break; sleep 1; done
 `
 
-// locked runs fn with the directory of all homes, while no other process does.
-func locked(fn func(base string) error) error {
-	base := filepath.Join(tempDir(), fmt.Sprintf("bursar-pg-%d", os.Geteuid()))
+// locked runs fn with the directory of all homes below a directory, while no other process does.
+func locked(below string, fn func(base string) error) error {
+	base := filepath.Join(below, fmt.Sprintf("bursar-pg-%d", os.Geteuid()))
 	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -64,6 +64,17 @@ func tempDir() string {
 		if info, err := os.Stat(at); err != nil || info.Mode().Perm()&0o001 == 0 {
 			return "/tmp"
 		}
+	}
+	return dir
+}
+
+// memory is a directory in memory with room for a run's databases, or tempDir where there is none: to
+// make and drop hundreds of them is much work for a disk.
+func memory() string {
+	const dir, room = "/dev/shm", 2 << 30
+	var space syscall.Statfs_t
+	if syscall.Statfs(dir, &space) != nil || space.Bavail*uint64(space.Bsize) < room {
+		return tempDir()
 	}
 	return dir
 }

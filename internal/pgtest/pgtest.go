@@ -36,7 +36,7 @@ var errMissing = errors.New("this test needs PostgreSQL, and its programs initdb
 // PostgreSQL it skips the test; where the variable CI is set, it fails it.
 func New(t testing.TB) string {
 	t.Helper()
-	return create(t, serverURL(t), "template0") // nobody can be connected to template0, and so hold up a copy
+	return create(t, ServerURL(t), "template0") // nobody can be connected to template0, and so hold up a copy
 }
 
 // Copy returns the URL of a new database that holds what the one at the given URL holds, and is
@@ -48,7 +48,7 @@ func Copy(t testing.TB, original string) string {
 		t.Fatal("not the URL of a database")
 	}
 	name := strings.TrimPrefix(u.Path, "/")
-	server := serverURL(t)
+	server := ServerURL(t)
 	run(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
 	return create(t, server, name)
 }
@@ -66,8 +66,8 @@ func create(t testing.TB, server, template string) string {
 	return database
 }
 
-// serverURL is the server that databases are made on.
-func serverURL(t testing.TB) string {
+// ServerURL returns the URL of the server that databases are made on, or ends the test as [New] does.
+func ServerURL(t testing.TB) string {
 	t.Helper()
 	if server := os.Getenv(Variable); server != "" {
 		return server

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package pgtest
 
@@ -18,6 +18,7 @@ var throwAway = map[string]string{
 	"wal_level":          "minimal",
 	"max_wal_senders":    "0",
 	"autovacuum":         "off",
+	"max_wal_size":       "256MB",
 	"deadlock_timeout":   "150ms",
 }
 
@@ -28,7 +29,7 @@ func runServer() (string, error) {
 		return "", err
 	}
 	started := ""
-	err = locked(func(base string) error {
+	err = locked(memory(), func(base string) error {
 		dir, err := home(base, owner)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package pgtest
 
@@ -59,7 +59,7 @@ func TestServersEndWithTheirOwner(t *testing.T) {
 	}
 	var dir string
 	var s *server
-	err = locked(func(base string) (err error) {
+	err = locked(tempDir(), func(base string) (err error) {
 		if dir, err = home(base, owner); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func TestWhatTheDeadLeftIsSwept(t *testing.T) {
 	}
 	began := self
 	began.began += "0" // another process that had our number
-	err = locked(func(base string) error {
+	err = locked(tempDir(), func(base string) error {
 		left := filepath.Join(base, began.name(), "run")
 		if err := os.MkdirAll(left, 0o700); err != nil {
 			return err

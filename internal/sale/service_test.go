@@ -3,7 +3,6 @@ package sale_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/sale"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // shop is the service over a real database, on a clock of its own.
@@ -25,14 +25,13 @@ type shop struct {
 	now   time.Time
 }
 
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
+
 func openShop(t *testing.T) *shop {
 	t.Helper()
-	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "bursar.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := storetest.Open(t)
 	s := &shop{T: t, db: db, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
+	var err error
 	s.sales, err = sale.New(sale.Options{
 		Store: db.Sales(), Now: func() time.Time { return s.now }, Hold: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
 	})

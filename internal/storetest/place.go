@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"bursar/internal/pgtest"
+	"bursar/internal/store"
+)
+
+// Variable names the environment variable that chooses the engine of [NewPlace]: sqlite, which is the
+// default, or postgres.
+const Variable = "BURSAR_TEST_ENGINE"
+
+// template names the environment variable with the URL of a database on PostgreSQL to copy, which saves
+// each test the migrations.
+const template = "BURSAR_TEST_TEMPLATE"
+
+const postgres = "postgres"
+
+// Place is where a database is kept. It may be opened more than once, as several instances do.
+type Place struct {
+	// Path is SQLite's file; "" with another engine.
+	Path string
+	url  string
+}
+
+// NewPlace is an empty place that is gone when the test ends.
+func NewPlace(t testing.TB) Place {
+	t.Helper()
+	migrated := os.Getenv(template)
+	switch {
+	case os.Getenv(Variable) != postgres:
+		return Place{Path: filepath.Join(t.TempDir(), "bursar.db")}
+	case migrated != "":
+		return Place{url: pgtest.Copy(t, migrated)}
+	default:
+		return Place{url: pgtest.New(t)}
+	}
+}
+
+// Open opens the database there, until the test ends.
+func (p Place) Open(t testing.TB) *store.DB {
+	t.Helper()
+	open, at := store.OpenSQLite, p.Path
+	if p.url != "" {
+		open, at = store.OpenPostgres, p.url
+	}
+	db, err := open(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Open opens an empty database, until the test ends.
+func Open(t testing.TB) *store.DB {
+	t.Helper()
+	return NewPlace(t).Open(t)
+}
+
+// OnPostgres runs the other tests of its package once more, on PostgreSQL and with fewer cases of the
+// random ones. To run one of them alone: BURSAR_TEST_ENGINE=postgres go test -run …
+func OnPostgres(t *testing.T) {
+	t.Helper()
+	if os.Getenv(Variable) != "" {
+		t.Skip("the engine is chosen")
+	}
+	migrated := Place{url: pgtest.New(t)}
+	if err := migrated.Open(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	tests := exec.CommandContext(t.Context(), os.Args[0], "-test.short", "-test.skip=^"+t.Name()+"$")
+	tests.Env = append(os.Environ(), Variable+"="+postgres, template+"="+migrated.url, pgtest.Variable+"="+pgtest.ServerURL(t))
+	if output, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("on PostgreSQL: %v\n%s", err, output)
+	}
+}
