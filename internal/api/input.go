@@ -307,7 +307,8 @@ const maxReferenceRunes = 128
 
 // checkReference returns what is wrong with an id of the marketplace's own making, or "".
 func checkReference(id string) string {
-	if n := utf8.RuneCountInString(id); n < 1 || n > maxReferenceRunes || strings.ContainsFunc(id, unicode.IsControl) {
+	n := utf8.RuneCountInString(id)
+	if n < 1 || n > maxReferenceRunes || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return fmt.Sprintf("must be 1 to %d characters, none of them control characters", maxReferenceRunes)
 	}
 	return ""

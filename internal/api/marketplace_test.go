@@ -84,7 +84,7 @@ func TestMarketplaceRules(t *testing.T) {
 		})
 	}
 	buyer := h.signUp("Bo", auth.Buyer)
-	for _, unknown := range []string{"usr_000000000000000000000000", buyer.id, "x", "%00"} {
+	for _, unknown := range []string{"usr_000000000000000000000000", buyer.id, "x", "%00", "%ff"} {
 		h.do(call{method: "PUT", path: "/api/marketplace/sellers/" + unknown, token: h.serviceKey, body: `{"productsListed":1}`}).
 			wantFailure(t, 404, "seller_not_found")
 	}
@@ -94,6 +94,8 @@ func TestMarketplaceRules(t *testing.T) {
 				wantFailure(t, 422, "validation_failed", "amount")
 		})
 	}
-	h.do(call{method: "POST", path: "/api/marketplace/sales/%00/refund", token: h.serviceKey, body: `{"refundId":"r"}`}).
-		wantFailure(t, 404, "sale_not_found")
+	for _, unknown := range []string{"s2", "%00", "%ff"} {
+		h.do(call{method: "POST", path: "/api/marketplace/sales/" + unknown + "/refund", token: h.serviceKey, body: `{"refundId":"r"}`}).
+			wantFailure(t, 404, "sale_not_found")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"bursar/internal/fault"
 )
@@ -56,7 +57,8 @@ func (w *Webhooks) Read(h http.Header, body []byte) (Hint, error) {
 		return Hint{}, err
 	}
 	hint.EventID = h.Get(EventIDHeader)
-	if hint.EventID == "" || len(hint.EventID) > maxEventID {
+	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
+	if hint.EventID == "" || len(hint.EventID) > maxEventID || strings.ContainsFunc(hint.EventID, unprintable) {
 		sum := sha256.Sum256(body)
 		hint.EventID = "sha256_" + hex.EncodeToString(sum[:])
 	}

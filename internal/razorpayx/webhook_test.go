@@ -95,18 +95,23 @@ func TestWebhooksRefuseWhatIsNoEvent(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutAnIDIsKnownByItsBody(t *testing.T) {
+func TestAnEventWithoutAProperIDIsKnownByItsBody(t *testing.T) {
 	w := newWebhooks(t, "secret")
-	read := func(body string) string {
-		hint, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), ""), []byte(body))
+	read := func(body, id string) string {
+		hint, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), id), []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return hint.EventID
 	}
-	first, again, other := read(`{"event":"a"}`), read(`{"event":"a"}`), read(`{"event":"b"}`)
-	if first == "" || first != again || first == other {
-		t.Errorf("%q, %q, %q", first, again, other)
+	want, other := read(`{"event":"a"}`, ""), read(`{"event":"b"}`, "")
+	if want == "" || want == other {
+		t.Errorf("%q, %q", want, other)
+	}
+	for _, id := range []string{"", strings.Repeat("e", 129), "evt\x00", "evt\xff", "evt é"} {
+		if got := read(`{"event":"a"}`, id); got != want {
+			t.Errorf("with the id %q it is %q, want %q", id, got, want)
+		}
 	}
 }
 
