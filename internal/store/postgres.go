@@ -146,8 +146,10 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 // insistOnDurability turns on what a server may have turned off: an answer is given only after its commit
 // is durable. What asks for more than that, such as remote_apply, stays.
 func insistOnDurability(ctx context.Context, conn *pgconn.PgConn) error {
-	return conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`).Close()
+	return conn.Exec(ctx, durabilityOn).Close()
 }
+
+const durabilityOn = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	pool := stdlib.OpenDB(*config)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 )
 
@@ -47,6 +48,11 @@ func (r *Recorder) OpenPostgres(ctx context.Context, url string) (*DB, error) {
 		return nil, err
 	}
 	config.Tracer = pgxTracer{r}
+	connected := config.AfterConnect // runs below what a tracer sees
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		r.note(durabilityOn)
+		return connected(ctx, conn)
+	}
 	return openPostgres(ctx, config, connections)
 }
 
