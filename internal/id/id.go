@@ -7,6 +7,7 @@ package id
 
 import (
 	"crypto/rand"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,15 @@ func fillRandom(digits []byte) {
 			}
 		}
 	}
+}
+
+// Time is when a valid identifier was made, to the millisecond.
+func Time(prefix, s string) time.Time {
+	ms := int64(0)
+	for _, c := range []byte(s[len(prefix):][:timeDigits]) {
+		ms = ms*62 + int64(strings.IndexByte(alphabet, c))
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 // Valid reports whether s is prefix followed by nothing but base-62 digits, of the length New makes.

@@ -22,6 +22,16 @@ func TestIDsSortByTime(t *testing.T) {
 	}
 }
 
+func TestAnIDTellsWhenItWasMade(t *testing.T) {
+	for _, at := range []time.Time{
+		time.UnixMilli(0), time.UnixMilli(61), time.UnixMilli(62), time.Date(2026, 11, 20, 9, 30, 0, 123e6, time.UTC),
+	} {
+		if got := id.Time("pyt_", id.New("pyt_", at.Add(999*time.Microsecond))); !got.Equal(at) {
+			t.Errorf("made at %s, and tells %s", at, got)
+		}
+	}
+}
+
 func TestIDsAreUniqueAndValid(t *testing.T) {
 	seen := map[string]bool{}
 	now := time.Now()
