@@ -145,6 +145,18 @@ type Order struct {
 	Amount      money.Amount
 	Currency    string
 	Mode        Mode
+
+	// Seller, Account and Gross (the amount before the fee) are for us: the gateway keeps them with the
+	// transfer, so that a book that lost the payout can have it again.
+	Seller  string
+	Account bank.ID
+	Gross   money.Amount
+}
+
+// Transfer is a report with the order that it came of, as far as the gateway still tells.
+type Transfer struct {
+	Report
+	Order Order
 }
 
 // Beneficiaries tells what the gateway calls a bank account, making it known there if need be. A
@@ -187,7 +199,9 @@ type Report struct {
 	GatewayID string
 	Reference string
 	// Amount is what the bank is sent.
-	Amount   money.Amount
+	Amount money.Amount
+	// MadeAt is when the gateway took the order; zero where it does not say.
+	MadeAt   time.Time
 	Progress Progress
 	// RawStatus is the gateway's own word.
 	RawStatus  string

@@ -58,6 +58,9 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 		Amount:      p.Net(),
 		Currency:    s.o.Currency.Code(),
 		Mode:        p.Mode,
+		Seller:      p.Seller,
+		Account:     p.BankAccountID,
+		Gross:       p.Amount,
 	})
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"bursar/internal/bank"
@@ -42,6 +43,27 @@ func (c *Client) EnsureBeneficiary(ctx context.Context, a bank.Account, number b
 		return "", fmt.Errorf("make a fund account for bank account %s: %w", a.ID, err)
 	}
 	return account.ID, nil
+}
+
+// DescribeBeneficiary tells the bank account behind a fund account, its holder by the name of its
+// contact. It fails with [bank.ErrNone] when the gateway has none that we could have made.
+func (c *Client) DescribeBeneficiary(ctx context.Context, beneficiary string) (bank.Account, bank.Number, error) {
+	found, err := call[FundAccount](ctx, c, request{method: http.MethodGet, path: "/fund_accounts/" + url.PathEscape(beneficiary)})
+	if isUnknownID(err) {
+		return bank.Account{}, bank.Number{}, bank.ErrNone.Because(err)
+	}
+	if err == nil && found.ID != beneficiary {
+		err = errors.New("the gateway's answer holds no fund account")
+	}
+	if err != nil {
+		return bank.Account{}, bank.Number{}, err
+	}
+	number, numberErr := bank.ParseNumber(found.BankAccount.AccountNumber)
+	ifsc, ifscErr := bank.ParseIFSC(found.BankAccount.IFSC)
+	if err := errors.Join(numberErr, ifscErr); err != nil {
+		return bank.Account{}, bank.Number{}, bank.ErrNone.Because(err)
+	}
+	return bank.Account{Holder: found.BankAccount.Name, IFSC: ifsc}, number, nil
 }
 
 // ErrAccountRefused means that the gateway does not take these bank details, and never will.

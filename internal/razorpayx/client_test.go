@@ -28,6 +28,7 @@ const (
 	keySecret     = "a-secret-that-nobody-may-see"
 	ownAccount    = "7878780080316316"
 	reference     = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"
+	sellerID      = "usr_0Tz3aB9xQ2mK7LpW4sYd1eHc"
 	bankAccountID = "bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"
 	accountNumber = "50100012345678"
 )
@@ -80,10 +81,14 @@ func sample(t *testing.T, name string) string {
 
 func TestPrepareWritesTheSameBytes(t *testing.T) {
 	c := newClient(t, "https://gateway.example/v1", nil)
-	order := payout.Order{Reference: reference, Beneficiary: "fa_00000000000001", Amount: 60050, Currency: "INR", Mode: payout.IMPS}
+	order := payout.Order{
+		Reference: reference, Beneficiary: "fa_00000000000001", Amount: 60050, Currency: "INR", Mode: payout.IMPS,
+		Seller: sellerID, Account: bankAccountID, Gross: 60550,
+	}
 	want := `{"account_number":"7878780080316316","fund_account_id":"fa_00000000000001","amount":60050,"currency":"INR",` +
 		`"mode":"IMPS","purpose":"payout","queue_if_low_balance":true,"reference_id":"pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc",` +
-		`"narration":"pyt0Tz3aB9xQ2mK7LpW4sYd1eHc","notes":{"payout_id":"pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"}}`
+		`"narration":"pyt0Tz3aB9xQ2mK7LpW4sYd1eHc","notes":{"amount_with_fee":"60550",` +
+		`"bank_account_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc","payout_id":"pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc","seller_id":"usr_0Tz3aB9xQ2mK7LpW4sYd1eHc"}}`
 	for range 2 {
 		got, err := c.Prepare(order)
 		if err != nil {
@@ -97,18 +102,28 @@ func TestPrepareWritesTheSameBytes(t *testing.T) {
 
 func TestPrepareRefusesWhatTheGatewayWould(t *testing.T) {
 	c := newClient(t, "https://gateway.example/v1", nil)
-	good := payout.Order{Reference: reference, Beneficiary: "fa_00000000000001", Amount: 100, Currency: "INR", Mode: payout.NEFT}
+	good := payout.Order{
+		Reference: reference, Beneficiary: "fa_00000000000001", Amount: 100, Currency: "INR", Mode: payout.NEFT,
+		Seller: sellerID, Account: bankAccountID, Gross: 100,
+	}
 	if _, err := c.Prepare(good); err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]payout.Order{
-		"no reference":         {Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR", Mode: payout.NEFT},
-		"a reference too long": {Reference: strings.Repeat("a", 37), Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR", Mode: payout.NEFT},
-		"no beneficiary":       {Reference: reference, Amount: 100, Currency: "INR", Mode: payout.NEFT},
-		"less than a rupee":    {Reference: reference, Beneficiary: good.Beneficiary, Amount: 99, Currency: "INR", Mode: payout.NEFT},
-		"another currency":     {Reference: reference, Beneficiary: good.Beneficiary, Amount: 100, Currency: "USD", Mode: payout.NEFT},
-		"no mode":              {Reference: reference, Beneficiary: good.Beneficiary, Amount: 100, Currency: "INR"},
+	for name, spoil := range map[string]func(*payout.Order){
+		"no reference":             func(o *payout.Order) { o.Reference = "" },
+		"a reference too long":     func(o *payout.Order) { o.Reference = strings.Repeat("a", 37) },
+		"no beneficiary":           func(o *payout.Order) { o.Beneficiary = "" },
+		"less than a rupee":        func(o *payout.Order) { o.Amount = 99 },
+		"another currency":         func(o *payout.Order) { o.Currency = "USD" },
+		"no mode":                  func(o *payout.Order) { o.Mode = "" },
+		"nobody's":                 func(o *payout.Order) { o.Seller = "" },
+		"a seller too long":        func(o *payout.Order) { o.Seller = strings.Repeat("a", 257) },
+		"no account":               func(o *payout.Order) { o.Account = "" },
+		"less with the fee":        func(o *payout.Order) { o.Gross = 99 },
+		"nothing known of the fee": func(o *payout.Order) { o.Gross = 0 },
 	} {
+		o := good
+		spoil(&o)
 		if body, err := c.Prepare(o); err == nil {
 			t.Errorf("%s: prepared %s", name, body)
 		}
@@ -332,6 +347,7 @@ func TestReports(t *testing.T) {
 		"payout_reversed":   {Progress: payout.Reversed, RawStatus: "reversed", ReasonCode: "bank_account_closed", Reason: "The bank account is closed. Register another bank account."},
 	} {
 		want.GatewayID, want.Reference, want.Amount = "pout_00000000000001", reference, 1_000_000
+		want.MadeAt = time.Date(2018, 12, 21, 9, 1, 10, 0, time.UTC)
 		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
 		got, err := c.Fetch(t.Context(), "pout_00000000000001")
 		if err != nil {
@@ -400,6 +416,77 @@ func TestFindAsksForTheReference(t *testing.T) {
 	got, err := c.Find(t.Context(), reference)
 	if err != nil || got.Progress != payout.Paid || got.GatewayID != "pout_00000000000001" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
+	since := time.Date(2026, 11, 20, 10, 0, 0, 999, time.UTC)
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		want := "/v1/payouts?account_number=" + ownAccount + "&count=100&from=1795168800&skip=200"
+		if diff := cmp.Diff(want, r.URL.String()); r.Method != "GET" || diff != "" {
+			t.Errorf("request %s (-want +got):\n%s", r.Method, diff)
+		}
+		saying(200, sample(t, "payouts_all"))(w, r)
+	}), nil)
+	got, err := c.Transfers(t.Context(), since, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []payout.Transfer{
+		{
+			Report: payout.Report{
+				GatewayID: "pout_00000000000003", Reference: reference, Amount: 1_000_000, MadeAt: time.Date(2018, 12, 21, 9, 1, 10, 0, time.UTC),
+				Progress: payout.Paid, RawStatus: "processed", ReasonCode: "payout_processed", UTR: "523223155921",
+			},
+			Order: payout.Order{
+				Reference: reference, Beneficiary: "fa_00000000000001", Amount: 1_000_000, Currency: "INR", Mode: payout.IMPS,
+				Seller: sellerID, Account: bankAccountID, Gross: 1_000_500,
+			},
+		},
+		{ // by hand in the vendor's dashboard: without notes and a reference
+			Report: payout.Report{
+				GatewayID: "pout_00000000000002", Amount: 2_500_000, MadeAt: time.Date(2018, 12, 21, 9, 0, 0, 0, time.UTC),
+				Progress: payout.InProgress, RawStatus: "scheduled",
+			},
+			Order: payout.Order{Beneficiary: "fa_00000000000002", Amount: 2_500_000, Currency: "INR", Mode: payout.NEFT},
+		},
+		{ // with notes of other kinds
+			Report: payout.Report{
+				GatewayID: "pout_00000000000001", Reference: "salary 12", Amount: 100, MadeAt: time.Date(2018, 12, 21, 9, 0, 0, 0, time.UTC),
+				Progress: payout.Rejected, RawStatus: "rejected", Reason: "The payout was not approved. Ask the marketplace about it.",
+			},
+			Order: payout.Order{Reference: "salary 12", Beneficiary: "fa_00000000000003", Amount: 100, Currency: "INR", Mode: payout.RTGS, Seller: "12"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("transfers (-want +got):\n%s", diff)
+	}
+}
+
+func TestAListThatIsNotWholeIsNone(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+	}{
+		"a list of nothing":  {200, `{"entity":"collection","count":0}`},
+		"no list":            {200, `{"entity":"payout","items":[]}`},
+		"cut short":          {200, sample(t, "payouts_all")[:900]},
+		"what is no payout":  {200, `{"entity":"collection","items":[{"id":"fa_00000000000001","status":"processed"}]}`},
+		"without a status":   {200, `{"entity":"collection","items":[{"id":"pout_00000000000001"}]}`},
+		"HTML":               {200, "<html>"},
+		"server error":       {500, sample(t, "error_server")},
+		"throttled":          {429, sample(t, "error_throttled")},
+		"not our account":    {400, sample(t, "error_debit_account")},
+		"not our key at all": {401, sample(t, "error_authentication")},
+	} {
+		got, err := newClient(t, gateway(t, saying(test.status, test.body)), nil).Transfers(t.Context(), time.Time{}, 0)
+		if err == nil {
+			t.Errorf("%s: %d transfers", name, len(got))
+		}
+	}
+	none, err := newClient(t, gateway(t, saying(200, sample(t, "payouts_none"))), nil).Transfers(t.Context(), time.Time{}, 0)
+	if err != nil || len(none) != 0 {
+		t.Errorf("an empty list: %d transfers, %v", len(none), err)
 	}
 }
 
@@ -499,6 +586,41 @@ func TestEnsureBeneficiaryMakesAContactAndAFundAccount(t *testing.T) {
 	}
 }
 
+func TestDescribeBeneficiary(t *testing.T) {
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Method + " " + r.URL.Path; got != "GET /v1/fund_accounts/fa_00000000000001" {
+			t.Errorf("asked for %s", got)
+		}
+		saying(200, sample(t, "fund_account"))(w, r)
+	}), nil)
+	got, number, err := c.DescribeBeneficiary(t.Context(), "fa_00000000000001")
+	if err != nil || number.Reveal() != accountNumber {
+		t.Errorf("number %s, %v", number, err)
+	}
+	if diff := cmp.Diff(bank.Account{Holder: "Asha Rao", IFSC: "HDFC0000053"}, got); diff != "" {
+		t.Errorf("account (-want +got):\n%s", diff)
+	}
+	for name, test := range map[string]struct {
+		status   int
+		body     string
+		wantNone bool
+	}{
+		"unknown there":       {400, sample(t, "error_unknown_id"), true},
+		"not a bank account":  {200, `{"id":"fa_00000000000001","account_type":"vpa","vpa":{"address":"asha@upi"}}`, true},
+		"an IFSC like none":   {200, strings.ReplaceAll(sample(t, "fund_account"), "HDFC0000053", "HDFC53"), true},
+		"another one":         {200, strings.ReplaceAll(sample(t, "fund_account"), "fa_00000000000001", "fa_2"), false},
+		"a wrong path":        {400, sample(t, "error_unknown_url"), false},
+		"server error":        {500, sample(t, "error_server"), false},
+		"HTML in its place":   {200, "<html>", false},
+		"somebody else's key": {401, sample(t, "error_authentication"), false},
+	} {
+		_, _, err := newClient(t, gateway(t, saying(test.status, test.body)), nil).DescribeBeneficiary(t.Context(), "fa_00000000000001")
+		if err == nil || errors.Is(err, bank.ErrNone) != test.wantNone {
+			t.Errorf("%s: %v, want none %t", name, err, test.wantNone)
+		}
+	}
+}
+
 func TestEnsureBeneficiaryTellsABadAccountFromTrouble(t *testing.T) {
 	for file, wantRefused := range map[string]bool{
 		"error_ifsc": true, "error_authentication": false, "error_server": false, "error_unknown_id": false, "error_address": false,
@@ -539,7 +661,9 @@ func TestErrorsHoldNoAccountNumberAndNoSecret(t *testing.T) {
 			_, errFetch := c.Fetch(t.Context(), "pout_00000000000001")
 			_, errCancel := c.Cancel(t.Context(), "pout_00000000000001")
 			_, errStart := c.StartVerification(t.Context(), account)
-			for _, err := range []error{errEnsure, errFind, errFetch, errCancel, errStart, errors.New(submission.Reason)} {
+			_, errTransfers := c.Transfers(t.Context(), time.Time{}, 0)
+			_, _, errDescribe := c.DescribeBeneficiary(t.Context(), "fa_00000000000001")
+			for _, err := range []error{errEnsure, errFind, errFetch, errCancel, errStart, errTransfers, errDescribe, errors.New(submission.Reason)} {
 				for _, secret := range []string{accountNumber, ownAccount, keySecret, "rzp_test_key"} {
 					if err == nil || strings.Contains(err.Error(), secret) {
 						t.Errorf("%v", err)

@@ -10,7 +10,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -36,6 +38,8 @@ func (c *Client) Prepare(o payout.Order) (string, error) {
 		return "", fmt.Errorf("razorpayx: a payout of %d is below the least of %d", o.Amount, MinAmount)
 	case o.Mode != payout.IMPS && o.Mode != payout.NEFT && o.Mode != payout.RTGS:
 		return "", fmt.Errorf("razorpayx: no mode %q for bank accounts", o.Mode)
+	case o.Seller == "" || o.Account == "" || o.Gross < o.Amount || max(len(o.Seller), len(o.Account)) > MaxNote:
+		return "", errors.New("razorpayx: an order tells whose it is, from which account of theirs, and what it was with its fee")
 	}
 	body, err := json.Marshal(PayoutRequest{
 		AccountNumber:     c.o.AccountNumber,
@@ -47,10 +51,19 @@ func (c *Client) Prepare(o payout.Order) (string, error) {
 		QueueIfLowBalance: true,
 		ReferenceID:       o.Reference,
 		Narration:         narration(o.Reference),
-		Notes:             Notes{"payout_id": o.Reference},
+		Notes: Notes{
+			"payout_id": o.Reference, noteSeller: o.Seller, noteAccount: string(o.Account), noteGross: strconv.FormatInt(int64(o.Gross), 10),
+		},
 	})
 	return string(body), err
 }
+
+// Notes that tell which payout a transfer was, should our records be lost. They hold nothing personal.
+const (
+	noteSeller  = "seller_id"
+	noteAccount = "bank_account_id"
+	noteGross   = "amount_with_fee"
+)
 
 // narration is what the seller reads on the bank's statement: the payout's id as far as it may be written.
 func narration(reference string) string {
@@ -200,19 +213,12 @@ func isUnknownID(err error) bool {
 
 // Find looks a payout up by our reference.
 func (c *Client) Find(ctx context.Context, reference string) (payout.Report, error) {
-	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: url.Values{
-		"account_number": {c.o.AccountNumber},
-		"reference_id":   {reference},
-		"count":          {strconv.Itoa(MaxPage)},
-	}})
+	items, err := c.listPayouts(ctx, url.Values{"reference_id": {reference}})
 	if err != nil {
 		return payout.Report{}, err
 	}
-	if page.Entity != "collection" || page.Items == nil {
-		return payout.Report{}, errors.New("the gateway's answer holds no list")
-	}
 	var found []Payout
-	for _, p := range page.Items {
+	for _, p := range items {
 		if string(p.ReferenceID) == reference {
 			found = append(found, p)
 		}
@@ -222,11 +228,41 @@ func (c *Client) Find(ctx context.Context, reference string) (payout.Report, err
 		return report(found[0]), nil
 	case len(found) > 0:
 		return payout.Report{}, fmt.Errorf("the gateway lists %d payouts for reference %s; a person must look", len(found), reference)
-	case len(page.Items) >= MaxPage: // it did not filter, and there may be more
+	case len(items) >= MaxPage: // it did not filter, and there may be more
 		return payout.Report{}, errors.New("the gateway's list is not about the reference")
 	default:
 		return payout.Report{}, payout.ErrUnknownToGateway
 	}
+}
+
+// Transfers lists a page of the payouts made since a moment, whoever asked for them.
+func (c *Client) Transfers(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	items, err := c.listPayouts(ctx, url.Values{
+		"from": {strconv.FormatInt(max(since.Unix(), 0), 10)},
+		"skip": {strconv.Itoa(skip)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	transfers := make([]payout.Transfer, len(items))
+	for i, p := range items {
+		if !p.whole() {
+			return nil, errors.New("the gateway's list holds what is no payout")
+		}
+		transfers[i] = transfer(p)
+	}
+	return transfers, nil
+}
+
+// listPayouts asks for the first page that a filter selects.
+func (c *Client) listPayouts(ctx context.Context, filter url.Values) ([]Payout, error) {
+	filter.Set("account_number", c.o.AccountNumber)
+	filter.Set("count", strconv.Itoa(MaxPage))
+	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: filter})
+	if err == nil && (page.Entity != "collection" || page.Items == nil) {
+		err = errors.New("the gateway's answer holds no list")
+	}
+	return page.Items, err
 }
 
 // whole reports whether p has what a report can't do without.
@@ -255,6 +291,9 @@ func report(p Payout) payout.Report {
 		RawStatus: p.Status,
 		UTR:       string(p.UTR),
 	}
+	if p.CreatedAt > 0 {
+		r.MadeAt = time.Unix(p.CreatedAt, 0).UTC()
+	}
 	if known, ok := progress[p.Status]; ok {
 		r.Progress = known
 	}
@@ -263,4 +302,19 @@ func report(p Payout) payout.Report {
 	}
 	r.Reason = explain(p.Status, r.ReasonCode)
 	return r
+}
+
+// transfer is a report with the order that the payout's notes tell of.
+func transfer(p Payout) payout.Transfer {
+	gross, _ := strconv.ParseInt(p.Notes[noteGross], 10, 64) // zero where they don't
+	return payout.Transfer{Report: report(p), Order: payout.Order{
+		Reference:   string(p.ReferenceID),
+		Beneficiary: p.FundAccountID,
+		Amount:      money.Amount(p.Amount),
+		Currency:    p.Currency,
+		Mode:        payout.Mode(p.Mode),
+		Seller:      p.Notes[noteSeller],
+		Account:     bank.ID(p.Notes[noteAccount]),
+		Gross:       money.Amount(gross),
+	}}
 }

@@ -21,6 +21,9 @@ const (
 	MaxReference = 40
 	MaxNarration = 30
 	MaxPage      = 100
+	// MaxNote bounds a note, MaxNotes how many there are.
+	MaxNote  = 256
+	MaxNotes = 15
 	// MinAmount is the least payout, in paise.
 	MinAmount = 100
 )

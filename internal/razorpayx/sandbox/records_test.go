@@ -161,10 +161,7 @@ func (w *world) payFromMany(n int) []payout.Report {
 	for i := range n {
 		callers.Go(func() {
 			reference := fmt.Sprintf("one-of-many-%06d", i)
-			body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100, Currency: "INR", Mode: payout.IMPS})
-			if err != nil {
-				w.t.Error(err)
-			}
+			body := w.prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100})
 			s := w.client.Submit(w.t.Context(), reference, body)
 			mu.Lock()
 			defer mu.Unlock()
@@ -253,10 +250,7 @@ func BenchmarkPayouts(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			reference := fmt.Sprintf("benchmark-%012d", number.Add(1))
-			body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100, Currency: "INR", Mode: payout.IMPS})
-			if err != nil {
-				b.Error(err)
-			}
+			body := w.prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100})
 			if s := w.client.Submit(b.Context(), reference, body); s.Answer != payout.Accepted {
 				b.Errorf("answer %d, %s: %s", s.Answer, s.ReasonCode, s.Reason)
 			}

@@ -194,12 +194,11 @@ func orUnknown[T any](v T, err error) (T, error) {
 
 // notesText is how notes are stored.
 func notesText(n razorpayx.Notes) (string, error) {
-	const maxNotes, maxNote = 15, 256
-	if len(n) > maxNotes {
+	if len(n) > razorpayx.MaxNotes {
 		return "", invalid("notes", "Number of fields in notes should be less than or equal to 15")
 	}
 	for _, value := range n {
-		if len(value) > maxNote {
+		if len(value) > razorpayx.MaxNote {
 			return "", invalid("notes", "The notes value may not be greater than 256 characters.")
 		}
 	}

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -177,13 +178,22 @@ func (w *world) beneficiary(ending string) bank.Account {
 func (w *world) order(ending string, amount money.Amount) (reference, body string) {
 	w.t.Helper()
 	reference = id.New("pyt_", time.Now())
-	body, err := w.client.Prepare(payout.Order{
-		Reference: reference, Beneficiary: w.beneficiary(ending).Beneficiary, Amount: amount, Currency: "INR", Mode: payout.IMPS,
-	})
+	account := w.beneficiary(ending)
+	return reference, w.prepare(payout.Order{Reference: reference, Beneficiary: account.Beneficiary, Account: account.ID, Amount: amount})
+}
+
+// prepare prepares an order in rupees of some seller's, by IMPS and to some account unless it says
+// otherwise, with a fee of one rupee.
+func (w *world) prepare(o payout.Order) string {
+	w.t.Helper()
+	o.Currency, o.Seller, o.Gross = "INR", "usr_0Tz3aB9xQ2mK7LpW4sYd1eHc", o.Amount+100
+	o.Mode = cmp.Or(o.Mode, payout.IMPS)
+	o.Account = cmp.Or(o.Account, "bka_0Tz3aB9xQ2mK7LpW4sYd1eHc")
+	body, err := w.client.Prepare(o)
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Error(err)
 	}
-	return reference, body
+	return body
 }
 
 // pay submits an order that must be accepted.

@@ -195,10 +195,7 @@ func TestUTRsHaveTheFormOfTheirMode(t *testing.T) {
 	beneficiary := w.beneficiary("4321").Beneficiary
 	for mode, wantLength := range map[payout.Mode]int{payout.IMPS: 12, payout.NEFT: 16, payout.RTGS: 22} {
 		reference := "utr-of-" + string(mode)
-		body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 250_000_00, Currency: "INR", Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := w.prepare(payout.Order{Reference: reference, Beneficiary: beneficiary, Amount: 250_000_00, Mode: mode})
 		got := w.reaches(w.submit(reference, body).GatewayID, payout.Paid)
 		if len(got.UTR) != wantLength {
 			t.Errorf("%s: %q", mode, got.UTR)

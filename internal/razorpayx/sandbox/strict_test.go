@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
@@ -187,7 +189,10 @@ func TestPayoutsAreTheVendors(t *testing.T) {
 	const reference = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"
 	w := open(t, nil)
 	pay := func(account json.RawMessage, key string) json.RawMessage {
-		body, err := w.client.Prepare(payout.Order{Reference: reference, Beneficiary: idOf(t, account), Amount: 1000000, Currency: "INR", Mode: payout.IMPS})
+		body, err := w.client.Prepare(payout.Order{
+			Reference: reference, Beneficiary: idOf(t, account), Amount: 1000000, Currency: "INR", Mode: payout.IMPS,
+			Seller: "usr_0Tz3aB9xQ2mK7LpW4sYd1eHc", Account: "bka_0Tz3aB9xQ2mK7LpW4sYd1eHc", Gross: 1000500,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,6 +410,37 @@ func TestListsFilterAndTurnPages(t *testing.T) {
 		if status := w.call("GET", "/v1/payouts?account_number="+ownAccount+"&"+query, "", nil, nil); status != 400 {
 			t.Errorf("%s: %d", query, status)
 		}
+	}
+}
+
+func TestTransfersAreListedWithTheirOrders(t *testing.T) {
+	w := open(t, nil)
+	began := time.Now()
+	var want []string
+	for _, ending := range []string{"4321", "0004", "0002"} {
+		want = append(want, w.pay(ending, 60050).GatewayID)
+	}
+	slices.Reverse(want)
+	var got []string
+	for page := []payout.Transfer{{}}; len(page) > 0; {
+		var err error
+		if page, err = w.client.Transfers(t.Context(), began, len(got)); err != nil {
+			t.Fatal(err)
+		}
+		for _, transfer := range page {
+			got = append(got, transfer.GatewayID)
+			o := transfer.Order
+			if o.Seller == "" || !id.Valid("bka_", string(o.Account)) || o.Gross != 60150 || o.Amount != 60050 || o.Mode != payout.IMPS ||
+				transfer.MadeAt.Before(began.Truncate(time.Second)) {
+				t.Errorf("%+v", transfer)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("transfers (-want +got):\n%s", diff)
+	}
+	if later, err := w.client.Transfers(t.Context(), began.Add(time.Hour), 0); err != nil || len(later) > 0 {
+		t.Errorf("%d transfers of the next hour, %v", len(later), err)
 	}
 }
 
