@@ -110,6 +110,13 @@ func (c counted) Cancel(ctx context.Context, gatewayID string) (payout.Report, e
 	return r, err
 }
 
+func (c counted) DescribeBeneficiary(ctx context.Context, beneficiary string) (bank.Account, bank.Number, error) {
+	began := time.Now()
+	a, n, err := c.gateway.DescribeBeneficiary(ctx, beneficiary)
+	c.done("describe_beneficiary", began, err)
+	return a, n, err
+}
+
 func (c counted) EnsureBeneficiary(ctx context.Context, a bank.Account, n bank.Number) (string, error) {
 	began := time.Now()
 	name, err := c.gateway.EnsureBeneficiary(ctx, a, n)

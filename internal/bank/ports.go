@@ -19,6 +19,9 @@ type Tx interface {
 	// ReplaceBankAccount makes a the seller's current account; earlier ones stay for the payouts made
 	// with them.
 	ReplaceBankAccount(ctx context.Context, a Account) error
+	// AddFormerAccount adds an account that is not the seller's current one, unless there is one with
+	// its id.
+	AddFormerAccount(ctx context.Context, a Account) error
 	// CurrentBankAccount finds the seller's current account, or [ErrNone].
 	CurrentBankAccount(ctx context.Context, seller string) (Account, error)
 	// TakeDueVerifications leases up to limit accounts whose verification is due by now: their due
@@ -54,6 +57,8 @@ type Registrar interface {
 	// account gives the same name. It fails with a fault of kind Refused when the account can never be
 	// paid to.
 	EnsureBeneficiary(ctx context.Context, a Account, number Number) (string, error)
+	// DescribeBeneficiary tells the holder, IFSC and number of what the gateway calls so, or [ErrNone].
+	DescribeBeneficiary(ctx context.Context, beneficiary string) (Account, Number, error)
 }
 
 // Verifier finds out whether an account exists and whose it is. It need not be the payout gateway:

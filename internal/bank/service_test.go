@@ -57,6 +57,20 @@ func (g *gateway) EnsureBeneficiary(_ context.Context, a bank.Account, number ba
 	return "fa_" + string(a.ID), g.beneficiaryErr
 }
 
+// DescribeBeneficiary tells the number that was registered last.
+func (g *gateway) DescribeBeneficiary(_ context.Context, beneficiary string) (bank.Account, bank.Number, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.beneficiaryErr != nil {
+		return bank.Account{}, bank.Number{}, g.beneficiaryErr
+	}
+	if len(g.registered) == 0 || !strings.HasPrefix(beneficiary, "fa_") {
+		return bank.Account{}, bank.Number{}, bank.ErrNone
+	}
+	number, err := bank.ParseNumber(g.registered[len(g.registered)-1])
+	return bank.Account{Holder: "Asha D", IFSC: "HDFC0000053"}, number, err
+}
+
 func (g *gateway) StartVerification(_ context.Context, a bank.Account) (bank.Verification, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -56,11 +56,24 @@ func (tx *Tx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(ctx, `INSERT INTO bank_accounts
+	return tx.insertBankAccount(ctx, a, true)
+}
+
+// AddFormerAccount adds an account that is not the seller's current one, unless there is one with its id.
+func (tx *Tx) AddFormerAccount(ctx context.Context, a bank.Account) error {
+	return tx.insertBankAccount(ctx, a, false)
+}
+
+func (tx *Tx) insertBankAccount(ctx context.Context, a bank.Account, current bool) error {
+	insert := `INSERT INTO bank_accounts
 		(id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score,
 		beneficiary, verification_id, tries, due_at, created_at, verified_at)
-		VALUES ($1, $2, 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-		string(a.ID), a.Seller, a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+	if !current {
+		insert += ` ON CONFLICT (id) DO NOTHING`
+	}
+	_, err := tx.exec(ctx, insert,
+		string(a.ID), a.Seller, flag(current), a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
 		a.RegisteredName, a.NameScore, a.Beneficiary, a.VerificationID, a.Tries, nullMicros(a.DueAt),
 		micros(a.CreatedAt), nullMicros(a.VerifiedAt))
 	return err

@@ -135,3 +135,28 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 	save(verified, later, false) // it is current no more
 	wantStored(verified)
 }
+
+func testFormerAccounts(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	current, err := b.db.BankAccount(b.ctx(), seller)
+	b.must(err)
+	want := bank.Account{
+		ID: "bka_old", Seller: seller, Holder: "A Rao", IFSC: "SBIN0000300", Last4: "9876", SealedNumber: "sealed",
+		Status: bank.StatusUnverified, NameScore: -1, Beneficiary: "fa_1", CreatedAt: b.now,
+	}
+	for _, holder := range []string{want.Holder, "somebody else"} {
+		a := want
+		a.Holder = holder
+		b.update(func(tx *store.Tx) error { return tx.AddFormerAccount(b.ctx(), a) })
+	}
+	got, err := b.db.BankAccountByID(b.ctx(), want.ID)
+	b.must(err)
+	if got != want {
+		b.Errorf("read back\n%+v, want\n%+v", got, want)
+	}
+	still, err := b.db.BankAccount(b.ctx(), seller)
+	b.must(err)
+	if still != current {
+		b.Errorf("the current account is\n%+v, want\n%+v", still, current)
+	}
+}

@@ -50,6 +50,7 @@ func Run(t *testing.T, e Engine) {
 		"Bank/TheNewestAccountIsTheCurrentOne":      testBankAccounts,
 		"Bank/VerificationsAreLeasedOnce":           testVerificationLeases,
 		"Bank/ProgressIsCompareAndSet":              testVerificationProgress,
+		"Bank/AFormerAccountStaysFormer":            testFormerAccounts,
 		"Ledger/PostingsMoveTheRowAndNumberTheBook": testPostings,
 		"Ledger/AmountsHaveSixtyFourBits":           testLargeAmounts,
 		"Ledger/FloorsHold":                         testFloors,
