@@ -110,6 +110,13 @@ func (c counted) Cancel(ctx context.Context, gatewayID string) (payout.Report, e
 	return r, err
 }
 
+func (c counted) Transfers(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	began := time.Now()
+	page, err := c.gateway.Transfers(ctx, since, skip)
+	c.done("transfers", began, err)
+	return page, err
+}
+
 func (c counted) DescribeBeneficiary(ctx context.Context, beneficiary string) (bank.Account, bank.Number, error) {
 	began := time.Now()
 	a, n, err := c.gateway.DescribeBeneficiary(ctx, beneficiary)

@@ -47,10 +47,12 @@ func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics,
 		return l.Run
 	}
 	return beside(
+		reconcile(s.payouts, metrics, logger),
 		loop("payouts", lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop("bank_accounts", lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop("sales", releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
 		loop("held", countEvery, 1, countHeld(b, metrics)),
+		loop("strays", countEvery, 1, countStrays(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
 	)

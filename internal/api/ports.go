@@ -53,6 +53,8 @@ type Payouts interface {
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
 	Hint(ctx context.Context, eventID string, id payout.ID) error
+	// Reconciled reports whether payouts are sent: the gateway was asked for what the book does not know.
+	Reconciled() bool
 }
 
 // Hint is what a gateway's message is about. It says that something happened, never what: the truth

@@ -10,6 +10,9 @@ import (
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
+	if err := s.askAboutOld(ctx, c, id); err != nil {
+		return Payout{}, false, ErrCancelUnclear.Because(err)
+	}
 	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
 	p, replayed, err := once(ctx, s.o.Store.InTx, s.o.Now(), memo, func(tx Tx) (Payout, error) {
 		p, err := s.cancellable(ctx, tx, c, id)
@@ -28,6 +31,19 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		s.o.Moved(Waiting, Cancelled)
 	}
 	return p, replayed, err
+}
+
+// askAboutOld makes sure that a payout from before the start is waiting only if it was never sent.
+func (s *Service) askAboutOld(ctx context.Context, c Caller, id ID) error {
+	if !id.requestedAt().Before(s.started) {
+		return nil
+	}
+	p, err := s.Payout(ctx, c, id)
+	if err == nil { // else the caller is told in its turn
+		_, err = s.wasSent(ctx, p)
+		return err
+	}
+	return nil
 }
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 			"step":    m.step,
 			"bank":    m.bankMoves,
 			"weather": m.weather,
+			"backup":  m.backUp,
+			"restore": m.restore,
 			"":        m.check,
 		})
 		m.drain(rt)
@@ -70,6 +73,8 @@ type failer interface {
 // market is the system and, beside it, the model of what must be true.
 type market struct {
 	ctx     context.Context //nolint:containedctx // a test's
+	tb      testing.TB
+	place   storetest.Place
 	db      *store.DB
 	sales   *sale.Service
 	payouts *payout.Service
@@ -79,6 +84,11 @@ type market struct {
 	sellers []string
 	sold    map[string]*soldItem
 	asked   []*ask
+	// told and refunds are what the marketplace knows, and may tell again.
+	told    []sale.NewSale
+	refunds []sale.NewRefund
+	saved   *backup
+	started time.Time
 	count   int
 	seen    reached
 }
@@ -94,56 +104,89 @@ type ask struct {
 	request payout.Request
 	id      payout.ID
 	refusal string
+	// keyLost says that the payout was restored and its key was not.
+	keyLost bool
 }
 
 func newMarket(t *testing.T, rt failer) *market {
 	t.Helper()
 	m := &market{
-		ctx: t.Context(), now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
+		ctx: t.Context(), tb: t, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
 		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},
 	}
-	db := storetest.Open(t)
-	m.db = db
-	m.gateway = &paperGateway{transfers: map[string]*transfer{}}
-	clock := func() time.Time { return m.now }
-	inr, err := money.ParseCurrency("INR")
-	if err != nil {
-		rt.Fatal(err)
-	}
-	fee, err := payout.ParseFee("5+0.5%", inr)
-	if err != nil {
-		rt.Fatal(err)
-	}
-	m.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: clock, Hold: time.Hour, Zone: time.UTC})
-	if err != nil {
-		rt.Fatal(err)
-	}
-	m.payouts, err = payout.New(payout.Options{
-		Store: db.Payouts(), Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: time.Minute, Zone: time.UTC, Now: clock,
-		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
-	})
-	if err != nil {
-		rt.Fatal(err)
-	}
+	m.place = storetest.NewPlace(t)
+	m.gateway = &paperGateway{transfers: map[string]*transfer{}, now: func() time.Time { return m.now }}
+	m.open(rt)
 	for _, seller := range m.sellers {
-		if err := openSeller(m.ctx, db, seller, m.now); err != nil {
-			rt.Fatal(err)
-		}
-		// Enough to withdraw: random sales alone seldom make a payout.
-		opening := &soldItem{seller: seller, amount: 2_000_000, availableAt: m.now}
-		m.sold["opening of "+seller] = opening
-		_, _, err := m.sales.Record(m.ctx, sale.NewSale{
-			ID: "opening of " + seller, Seller: seller, Amount: opening.amount, OccurredAt: m.now.Add(-time.Hour), AvailableAt: m.now,
-		})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		m.join(rt, seller)
 	}
-	if _, err := m.sales.ReleaseDue(m.ctx); err != nil {
+	if err := m.payouts.Reconcile(m.ctx); err != nil {
 		rt.Fatal(err)
 	}
 	return m
+}
+
+// join adds a seller with enough to withdraw: random sales alone seldom make a payout.
+func (m *market) join(t failer, seller string) {
+	t.Helper()
+	if err := openSeller(m.ctx, m.db, seller, m.now); err != nil {
+		t.Fatal(err)
+	}
+	opening := &soldItem{seller: seller, amount: 2_000_000, availableAt: m.now}
+	m.sold["opening of "+seller] = opening
+	m.record(t, sale.NewSale{
+		ID: "opening of " + seller, Seller: seller, Amount: opening.amount, OccurredAt: m.now.Add(-time.Hour), AvailableAt: m.now,
+	})
+	m.release(t)
+}
+
+// record records a sale, and keeps what the marketplace knows of it.
+func (m *market) record(t failer, n sale.NewSale) bool {
+	t.Helper()
+	_, created, err := m.sales.Record(m.ctx, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created {
+		m.told = append(m.told, n)
+	}
+	return created
+}
+
+// open opens the database and starts the services.
+func (m *market) open(t failer) {
+	t.Helper()
+	db := m.place.Open(m.tb)
+	m.db = db
+	clock := func() time.Time { return m.now }
+	var err error
+	m.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: clock, Hold: time.Hour, Zone: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.payouts, m.started = m.newPayouts(t), m.now
+}
+
+// newPayouts starts a service for payouts, as on one of many instances.
+func (m *market) newPayouts(t failer) *payout.Service {
+	t.Helper()
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fee, err := payout.ParseFee("5+0.5%", inr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := payout.New(payout.Options{
+		Store: m.db.Payouts(), Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: time.Minute, Zone: time.UTC,
+		Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
 }
 
 // openSeller adds a seller with a verified bank account.
@@ -177,12 +220,11 @@ func (m *market) recordSale(t *rapid.T) {
 		}
 		item.availableAt = m.now.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "hold")) * time.Hour)
 	}
-	occurred := item.availableAt.Add(-48 * time.Hour)
-	_, created, err := m.sales.Record(m.ctx, sale.NewSale{
-		ID: id, Seller: item.seller, Amount: item.amount, OccurredAt: occurred, AvailableAt: item.availableAt,
+	created := m.record(t, sale.NewSale{
+		ID: id, Seller: item.seller, Amount: item.amount, OccurredAt: item.availableAt.Add(-48 * time.Hour), AvailableAt: item.availableAt,
 	})
-	if err != nil || created == again {
-		t.Fatalf("record %s: created %t, error %v; known before: %t", id, created, err, again)
+	if created == again {
+		t.Fatalf("record %s: created %t; known before: %t", id, created, again)
 	}
 	m.sold[id] = item
 }
@@ -208,6 +250,7 @@ func (m *market) refund(t *rapid.T) {
 		t.Fatalf("refund: created %t, error %v", created, err)
 	}
 	item.refunded += amount
+	m.refunds = append(m.refunds, n)
 	if _, _, created, err := m.sales.Refund(m.ctx, n); err != nil || created {
 		t.Fatalf("repeat of a refund: created %t, error %v", created, err)
 	}
@@ -244,6 +287,9 @@ func (m *market) requestAgain(t *rapid.T) {
 		t.Skip("nothing was asked for")
 	}
 	a := rapid.SampledFrom(m.asked).Draw(t, "request")
+	if a.keyLost {
+		t.Skip("it would be a new request")
+	}
 	p, replayed, err := m.payouts.Request(m.ctx, a.request)
 	if !replayed || p.ID != a.id {
 		t.Fatalf("repeat of %s gave %s, replayed %t", a.id, p.ID, replayed)
@@ -270,6 +316,12 @@ func (m *market) cancel(t *rapid.T) {
 	p, _, err := m.payouts.Cancel(m.ctx, payout.Caller{User: before.Seller}, id, "")
 	if before.State == payout.Submitted && err == nil && m.gateway.transfers[string(id)].progress != payout.CalledOff {
 		t.Fatal("cancelled a payout that the gateway has not let go of")
+	}
+	if before.State == payout.Waiting && before.RequestedAt.Before(m.started) && m.gateway.mood == silent {
+		if !errors.Is(err, payout.ErrCancelUnclear) {
+			t.Fatalf("cancel a payout that may have been sent before the restore: %v", err)
+		}
+		return
 	}
 	if before.State == payout.Waiting && (err != nil || p.State != payout.Cancelled) {
 		t.Fatalf("cancel a waiting payout: %s, %v", p.State, err)
@@ -471,6 +523,36 @@ func (m *market) drain(t *rapid.T) {
 			t.Fatalf("%s: the bank got %d, want %d", p.ID, tr.amount, p.Net())
 		}
 	}
+	m.checkNobodyGotTooMuch(t)
+}
+
+// checkNobodyGotTooMuch wants nobody overdrawn but by refunds, not counting what is held for a person.
+func (m *market) checkNobodyGotTooMuch(t *rapid.T) {
+	covered := map[string]money.Amount{}
+	for _, item := range m.sold {
+		covered[item.seller] += item.refunded
+	}
+	for _, a := range m.asked {
+		if a.id == "" {
+			continue
+		}
+		p, err := m.db.Payout(m.ctx, a.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.State == payout.Held {
+			covered[p.Seller] += p.Amount
+		}
+	}
+	for _, seller := range m.sellers {
+		b, err := m.db.Balance(m.ctx, seller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Available < -covered[seller] {
+			t.Fatalf("%s was paid too much: available %d, refunds and held payouts explain %d", seller, b.Available, covered[seller])
+		}
+	}
 }
 
 // mood is how the gateway answers.
@@ -496,7 +578,8 @@ var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, sile
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
-	calls     sync.Mutex // callers may cancel beside each other; everything else is alone
+	calls     sync.Mutex // callers may cancel and reconcile beside each other; everything else is alone
+	now       func() time.Time
 	transfers map[string]*transfer
 	mood      mood
 	ids       int
@@ -505,14 +588,22 @@ type paperGateway struct {
 	forgetful bool
 	deaf      bool
 	whenAsked func()
+	// whenSent runs before an order is answered.
+	whenSent func()
+	// unlisting hides all transfers from lists. torn makes a list fail after so many pages, and worn up to
+	// so many.
+	unlisting  bool
+	torn, worn int
 }
 
 type transfer struct {
 	id       string
 	body     string
+	order    payout.Order
 	amount   money.Amount
 	progress payout.Progress
 	paid     int
+	made     time.Time
 }
 
 // advance moves a transfer on: what was under way is paid or fails, what was paid may come back.
@@ -545,13 +636,24 @@ func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
 }
 
 func (g *paperGateway) Prepare(o payout.Order) (string, error) {
-	return fmt.Sprintf("%s %d", o.Reference, o.Amount), nil
+	return fmt.Sprintf("%d %s %s %s %d", o.Amount, o.Mode, o.Seller, o.Account, o.Gross), nil
+}
+
+// Recover knows the accounts that sellers joined with.
+func (g *paperGateway) Recover(_ context.Context, seller string, id bank.ID, _ string) error {
+	if id != bank.ID("bka_"+seller) {
+		return bank.ErrNone
+	}
+	return nil
 }
 
 func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submission {
 	g.calls.Lock()
 	defer g.calls.Unlock()
 	g.sent++
+	if g.whenSent != nil {
+		g.whenSent()
+	}
 	switch g.mood {
 	case lostRequests, silent:
 		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
@@ -565,11 +667,12 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	t, known := g.transfers[key]
 	if !known {
 		g.ids++
-		t = &transfer{id: fmt.Sprintf("pout_%d", g.ids), body: body, progress: payout.InProgress}
+		t = &transfer{id: fmt.Sprintf("pout_%06d", g.ids), body: body, progress: payout.InProgress, made: g.now().Truncate(time.Second)}
 		if g.mood == queueing {
 			t.progress = payout.Queued
 		}
-		if _, err := fmt.Sscanf(body, key+" %d", (*int64)(&t.amount)); err != nil {
+		o := &t.order
+		if _, err := fmt.Sscanf(body, "%d %s %s %s %d", &t.amount, &o.Mode, &o.Seller, &o.Account, &o.Gross); err != nil {
 			panic(err)
 		}
 		g.transfers[key] = t
@@ -587,7 +690,7 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 }
 
 func (t *transfer) report(ref string) payout.Report {
-	r := payout.Report{GatewayID: t.id, Reference: ref, Amount: t.amount, Progress: t.progress, RawStatus: string(t.progress)}
+	r := payout.Report{GatewayID: t.id, Reference: ref, Amount: t.amount, MadeAt: t.made, Progress: t.progress, RawStatus: string(t.progress)}
 	if t.paid > 0 {
 		r.UTR = "HDFCN00000000001"
 	}
@@ -629,4 +732,22 @@ func (g *paperGateway) Cancel(_ context.Context, id string) (payout.Report, erro
 		}
 	}
 	return g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
+}
+
+// Transfers lists them newest first, two to a page.
+func (g *paperGateway) Transfers(_ context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	g.calls.Lock()
+	defer g.calls.Unlock()
+	const page = 2
+	if g.mood == silent || (g.torn > 0 && skip >= g.torn*page) || skip < g.worn*page {
+		return nil, errors.New("silence")
+	}
+	var all []payout.Transfer
+	for ref, t := range g.transfers {
+		if !g.unlisting && !t.made.Before(since) {
+			all = append(all, payout.Transfer{Report: t.report(ref), Order: t.order})
+		}
+	}
+	slices.SortFunc(all, func(a, b payout.Transfer) int { return strings.Compare(b.GatewayID, a.GatewayID) })
+	return all[min(skip, len(all)):min(skip+page, len(all))], nil
 }

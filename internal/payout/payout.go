@@ -27,6 +27,9 @@ func ParseID(s string) (ID, error) {
 	return ID(s), nil
 }
 
+// requestedAt is when the payout was asked for, to the millisecond.
+func (i ID) requestedAt() time.Time { return id.Time(idPrefix, string(i)) }
+
 // Payout is one withdrawal.
 type Payout struct {
 	ID            ID

@@ -21,6 +21,13 @@ type Store interface {
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	// Events lists what happened to a payout, oldest first.
 	Events(ctx context.Context, id ID) ([]Event, error)
+	// LastSending is when a payout was sent last, or a moment before that; if none was, when the first
+	// user came. It is zero for a book without users. Restored with a book, it is that book's.
+	LastSending(ctx context.Context) (time.Time, error)
+	// PayoutsByID finds those of ids that there are.
+	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
+	// UserExists reports whether there is such a user, whatever their role.
+	UserExists(ctx context.Context, id string) (bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 	// InRequest is InTx for a request for a payout, which every seller makes at once: a store may serve
 	// many in one transaction. fn touches nothing but what belongs to its caller, and the payout that
@@ -91,6 +98,15 @@ type Tx interface {
 	// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being
 	// sent, and reports whether it did.
 	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
+	// OpenBook makes the seller's row of totals if it is not there yet.
+	OpenBook(ctx context.Context, seller string) error
+	// AdoptPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
+	AdoptPayout(ctx context.Context, p Payout) (bool, error)
+	// DoubtUnsent gives the seller's payouts that the gateway is not known to have a reason code if the
+	// seller is overdrawn.
+	DoubtUnsent(ctx context.Context, seller, code string) error
+	// RecordStray notes a stray transfer unless it is noted already, and reports whether it did.
+	RecordStray(ctx context.Context, s Stray) (bool, error)
 	// RememberEvent notes a gateway event's id and reports whether it is new.
 	RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
@@ -116,6 +132,14 @@ type Event struct {
 	Reason string
 }
 
+// Stray is a transfer that the gateway made under a reference of ours, and that no payout can be made of.
+type Stray struct {
+	Transfer Transfer
+	FoundAt  time.Time
+	// Why says what is in the way, for an operator.
+	Why string
+}
+
 // ErrUnknownToGateway means that the gateway answered that it knows no such transfer.
 var ErrUnknownToGateway = errors.New("the gateway knows no such transfer")
 
@@ -134,6 +158,10 @@ type Gateway interface {
 	// Cancel calls a transfer off where the gateway still can. It returns the transfer as it then is:
 	// cancelled, or not. An error says nothing about the transfer.
 	Cancel(ctx context.Context, gatewayID string) (Report, error)
+	// Transfers lists a page of the transfers made since a moment, whoever asked for them, passing over
+	// the first skip of them. An empty page is past the end. Those that are made meanwhile may push
+	// others on to the next page, and never off the list.
+	Transfers(ctx context.Context, since time.Time, skip int) ([]Transfer, error)
 }
 
 // Order is a transfer to be made.
@@ -159,10 +187,15 @@ type Transfer struct {
 	Order Order
 }
 
-// Beneficiaries tells what the gateway calls a bank account, making it known there if need be. A
-// fault of kind Refused means that the gateway will never pay to that account.
+// Beneficiaries knows the bank accounts that are paid.
 type Beneficiaries interface {
+	// Beneficiary tells what the gateway calls a bank account, making it known there if need be. A
+	// fault of kind Refused means that the gateway will never pay to that account.
 	Beneficiary(ctx context.Context, id bank.ID) (string, error)
+	// Recover makes sure that the seller's account with that id is in the book, and makes one that is
+	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
+	// when there is no such account anywhere, or it is somebody else's.
+	Recover(ctx context.Context, seller string, id bank.ID, beneficiary string) error
 }
 
 // Answer is what came of sending a transfer.

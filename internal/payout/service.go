@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"bursar/internal/ledger"
@@ -41,6 +42,10 @@ type Service struct {
 	// jitter spreads a wait by up to a fifth either way, so that what failed together does not come
 	// back together.
 	jitter func(time.Duration) time.Duration
+	// started is when the service began. What is older may come from a book that was put back.
+	started    time.Time
+	look       look
+	reconciled atomic.Bool
 }
 
 // New makes a service.
@@ -56,7 +61,7 @@ func New(o Options) (*Service, error) {
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
-	return &Service{o: o, jitter: jitter}, nil
+	return &Service{o: o, jitter: jitter, started: o.Now()}, nil
 }
 
 func jitter(d time.Duration) time.Duration {
@@ -160,6 +165,11 @@ func effect(from State, p Payout) ([]ledger.Transfer, ledger.Counts) {
 // whether it did. Decide may run more than once; it returns errRaced to leave things as they are, which
 // is no error of change.
 func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error) (bool, error) {
+	return s.changeIn(ctx, id, func(_ Tx, p *Payout) error { return decide(p) })
+}
+
+// changeIn is change for a decision that asks the store.
+func (s *Service) changeIn(ctx context.Context, id ID, decide func(Tx, *Payout) error) (bool, error) {
 	var from, to State
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		p, err := tx.PayoutForUpdate(ctx, id)
@@ -167,7 +177,7 @@ func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error)
 			return err
 		}
 		from = p.State
-		if err := decide(&p); err != nil {
+		if err := decide(tx, &p); err != nil {
 			return err
 		}
 		to = p.State

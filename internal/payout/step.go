@@ -11,8 +11,11 @@ import (
 )
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
-// run out, and the step is taken again.
+// run out, and the step is taken again. Nothing is due before [Service.Reconcile] has succeeded.
 func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
+	if !s.Reconciled() {
+		return nil, nil
+	}
 	var ids []ID
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
@@ -45,6 +48,16 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 
 // submit stores the exact request, then sends it.
 func (s *Service) submit(ctx context.Context, p Payout) error {
+	sent, err := s.wasSent(ctx, p)
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
+	}
+	if sent {
+		return nil
+	}
+	if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
+		return err
+	}
 	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
 	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
 		return s.fail(ctx, p.ID, Waiting, refusal.Code, refusal.Message)
@@ -196,6 +209,9 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 		return err
 	}
 	if errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime)) {
+		if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
+			return err
+		}
 		return s.resend(ctx, p)
 	}
 	return errors.Join(s.stillUnknown(ctx, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
@@ -235,8 +251,7 @@ func (s *Service) stillUnknown(ctx context.Context, seen Payout, tries int, atLe
 		}
 		now := s.o.Now()
 		if p.State == Held || !now.Before(p.SentAt.Add(keyLifetime)) {
-			p.State = Held
-			p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
+			p.hold()
 			p.putOff(seen, now.Add(s.jitter(lookAtHeld)))
 			return nil
 		}
@@ -245,6 +260,12 @@ func (s *Service) stillUnknown(ctx context.Context, seen Payout, tries int, atLe
 		return nil
 	})
 	return err
+}
+
+// hold leaves a payout whose outcome can't be learnt to a person.
+func (p *Payout) hold() {
+	p.State = Held
+	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
 }
 
 // lookAtHeld is the wait between looks at a payout that is held: news may still come.

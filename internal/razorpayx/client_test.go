@@ -423,7 +423,7 @@ func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
 	since := time.Date(2026, 11, 20, 10, 0, 0, 999, time.UTC)
 	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
 		want := "/v1/payouts?account_number=" + ownAccount + "&count=100&from=1795168800&skip=200"
-		if diff := cmp.Diff(want, r.URL.String()); r.Method != "GET" || diff != "" {
+		if diff := cmp.Diff(want, r.URL.String()); r.Method != http.MethodGet || diff != "" {
 			t.Errorf("request %s (-want +got):\n%s", r.Method, diff)
 		}
 		saying(200, sample(t, "payouts_all"))(w, r)

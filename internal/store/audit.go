@@ -174,6 +174,11 @@ var invariants = []invariant{
 		`SELECT 'payout ' || id || ' is ' || state || '; the gateway: ' || contradiction FROM payouts WHERE contradiction <> ''`,
 	},
 	{
+		"strays-are-settled", "Each transfer that the gateway made for us belongs to a payout in the book, or a person has settled it.",
+		`SELECT 'the gateway''s transfer ' || s.gateway_id || ' of ' || s.amount || ' for ' || s.reference || ': ' || s.why FROM strays s
+		WHERE s.settled = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
+	},
+	{
 		"paid-is-on-record", "Each completed payout names the gateway's transfer and when it was paid.",
 		`SELECT 'payout ' || id || ' is ' || state || ' without the gateway''s id or the time' FROM payouts
 		WHERE state IN ('completed', 'returned') AND (gateway_id = '' OR completed_at IS NULL)`,
@@ -183,7 +188,11 @@ var invariants = []invariant{
 // Audit recomputes the whole book and checks every invariant, from one consistent view and without
 // holding up anybody's writes.
 func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
-	tx, err := db.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot})
+	view := &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot}
+	tx, err := db.reader.BeginTx(ctx, view)
+	for try := 1; try < maxTries && db.dialect.lost(err); try++ {
+		tx, err = db.reader.BeginTx(ctx, view)
+	}
 	if err != nil {
 		return ledger.Report{}, fmt.Errorf("audit: %w", err)
 	}

@@ -23,6 +23,8 @@ type dialect struct {
 	readAll []string
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
+	// lost says that a statement failed because its connection was gone.
+	lost func(error) bool
 	// unreadable marks the errors of a read that a later try may not meet.
 	unreadable func(error) error
 }

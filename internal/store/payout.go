@@ -42,13 +42,20 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 
 // InsertPayout adds a payout that has just been asked for.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	_, err := tx.exec(ctx, `INSERT INTO payouts
-		(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
-		tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '', '')`,
-		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
-		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt))
+	_, err := tx.exec(ctx, insertPayout, insertPayoutArgs(p)...)
 	return err
+}
+
+const insertPayout = `INSERT INTO payouts
+	(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
+	tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '', '')`
+
+func insertPayoutArgs(p payout.Payout) []any {
+	return []any{
+		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
+		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt),
+	}
 }
 
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.

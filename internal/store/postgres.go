@@ -59,6 +59,7 @@ var postgresDialect = dialect{
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
 	},
+	lost:       func(err error) bool { return isLost(err) && !isTimeout(err) },
 	unreadable: postgresUnreadable,
 }
 
@@ -265,7 +266,7 @@ func retried(ctx context.Context, attempt func(context.Context) (committing bool
 		case committing && isLost(err):
 			return errOutcomeUnknown.Because(err)
 		case try < maxTries && isMetOthers(err):
-		case try < 2 && isLost(err) && !isTimeout(err):
+		case try < maxTries && isLost(err) && !isTimeout(err):
 		default:
 			return postgresUnavailable(err)
 		}

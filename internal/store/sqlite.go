@@ -37,6 +37,7 @@ var sqliteDialect = dialect{
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	},
+	lost:       func(error) bool { return false },
 	unreadable: sqliteUnavailable,
 }
 

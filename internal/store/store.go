@@ -97,6 +97,9 @@ func (db *DB) query(ctx context.Context, query string, scan func(row) error, arg
 	ctx, end := db.dialect.shortRead(ctx)
 	defer end()
 	rows, err := db.queryRows(ctx, query, args)
+	for try := 1; try < maxTries && db.dialect.lost(err); try++ { // every connection of a pool may be stale
+		rows, err = db.queryRows(ctx, query, args)
+	}
 	if err != nil {
 		return db.dialect.unreadable(err)
 	}

@@ -79,6 +79,8 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`, []string{"gateway-agrees"}},
 		{`UPDATE transfers SET number = 0 WHERE seller_id = 'usr_a' AND number = 1`, []string{"transfers-are-complete"}},
 		{`UPDATE payouts SET gateway_id = '' WHERE id = 'pyt_completed'`, []string{"paid-is-on-record"}},
+		{`INSERT INTO strays (gateway_id, reference, seller_id, amount, progress, found_at, why, settled)
+			VALUES ('pout_stray', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"strays-are-settled"}},
 		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
 		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there"}},
 		{`DELETE FROM users WHERE id = 'usr_a'`, []string{"owners-are-there"}},

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +58,20 @@ func (p Place) Open(t testing.TB) *store.DB {
 	return db
 }
 
+// Copy is another place, with what is kept here now. On PostgreSQL it ends the connections to this one.
+func (p Place) Copy(t testing.TB) Place {
+	t.Helper()
+	if p.url != "" {
+		return Place{url: pgtest.Copy(t, p.url)}
+	}
+	copied := Place{Path: filepath.Join(t.TempDir(), "bursar.db")}
+	db := p.Open(t)
+	if err := errors.Join(db.Backup(t.Context(), copied.Path), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
 // Open opens an empty database, until the test ends.
 func Open(t testing.TB) *store.DB {
 	t.Helper()
@@ -73,7 +89,11 @@ func OnPostgres(t *testing.T) {
 	if err := migrated.Open(t).Close(); err != nil {
 		t.Fatal(err)
 	}
-	tests := exec.CommandContext(t.Context(), os.Args[0], "-test.short", "-test.skip=^"+t.Name()+"$")
+	arguments := []string{"-test.short", "-test.skip=^" + t.Name() + "$"}
+	if flag.Lookup("rapid.checks") != nil {
+		arguments = append(arguments, "-rapid.checks=20") // a fifth of which are tried where tests are short
+	}
+	tests := exec.CommandContext(t.Context(), os.Args[0], arguments...)
 	tests.Env = append(os.Environ(), Variable+"="+postgres, template+"="+migrated.url, pgtest.Variable+"="+pgtest.ServerURL(t))
 	if output, err := tests.CombinedOutput(); err != nil {
 		t.Errorf("on PostgreSQL: %v\n%s", err, output)

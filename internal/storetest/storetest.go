@@ -76,6 +76,11 @@ func Run(t *testing.T, e Engine) {
 		"Isolation/AFailedStatementEndsTheClosure":  testFailedStatement,
 		"Isolation/ATransactionOutlivesItsCaller":   testCallerWhoLeaves,
 		"Isolation/BalancesAreLockedInOneOrder":     testReleasesBesideEverything,
+		"Reconcile/TheLastSendingIsTheNewest":       testLastSending,
+		"Reconcile/PayoutsAreFoundByIDs":            testPayoutsByID,
+		"Reconcile/APayoutIsAdoptedOnce":            testAdoption,
+		"Reconcile/OverdrawnSellersAreDoubted":      testDoubt,
+		"Reconcile/StraysAreNotedOnce":              testStrays,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 	} {

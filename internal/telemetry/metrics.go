@@ -21,6 +21,7 @@ type Metrics struct {
 
 	payoutMoves *prometheus.CounterVec
 	heldPayouts prometheus.Gauge
+	reconciled  reconciled
 
 	gatewayCalls   *prometheus.CounterVec
 	gatewaySeconds *prometheus.HistogramVec
@@ -35,6 +36,7 @@ func NewMetrics() *Metrics {
 	m.addRequests()
 	m.addPayouts()
 	m.addWork()
+	m.reconciled = newReconciled(m.registry)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -99,6 +99,8 @@ func TestMetrics(t *testing.T) {
 	m.PayoutMoved("", "waiting")
 	m.PayoutMoved("waiting", "submitting")
 	m.SetHeldPayouts(3)
+	m.SetReconciled()
+	m.SetStrays(2)
 	m.GatewayCalled("submit", "unclear", 2*time.Second)
 	m.WorkStepped("payouts", time.Second, nil)
 	m.WorkStepped("payouts", time.Second, errors.New("no"))
@@ -114,6 +116,8 @@ func TestMetrics(t *testing.T) {
 		`bursar_payout_moves_total{from="",to="waiting"} 1`,
 		`bursar_payout_moves_total{from="waiting",to="submitting"} 1`,
 		`bursar_payouts_held 3`,
+		`bursar_gateway_reconciled 1`,
+		`bursar_stray_transfers 2`,
 		`bursar_gateway_calls_total{operation="submit",outcome="unclear"} 1`,
 		`bursar_gateway_call_seconds_sum{operation="submit"} 2`,
 		`bursar_work_steps_total{loop="payouts",outcome="ok"} 1`,

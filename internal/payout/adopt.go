@@ -1,0 +1,132 @@
+package payout
+
+import (
+	"context"
+	"log/slog"
+
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+)
+
+// adopt makes a payout again that the book has lost and the gateway has made. The money has left, so
+// it is held even if that overdraws the seller; later sales make up for it. But then what the seller
+// still has to be sent may be the same money once more, and is doubted.
+func (s *Service) adopt(ctx context.Context, id ID, t Transfer) error {
+	waiting, why, err := s.remake(ctx, id, t)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return s.recordStray(ctx, t, why)
+	}
+	found, adopted := waiting, false
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if err = tx.OpenBook(ctx, waiting.Seller); err != nil {
+			return err
+		}
+		if adopted, err = tx.AdoptPayout(ctx, waiting); err != nil || !adopted {
+			return err
+		}
+		now := s.o.Now()
+		err = ledger.Post(ctx, tx, ledger.Posting{
+			Seller: waiting.Seller, At: now, MayOverdraw: true,
+			Transfers: ledger.HoldPayout(string(id), waiting.Amount),
+			Counts:    ledger.Counts{Processing: +1},
+		})
+		if err != nil {
+			return err
+		}
+		found.foundAtGateway(t.Report, now)
+		if err := move(ctx, tx, Waiting, found, now); err != nil {
+			return err
+		}
+		return tx.DoubtUnsent(ctx, waiting.Seller, codeOverdrawn)
+	})
+	if err != nil || !adopted {
+		return err
+	}
+	s.o.Moved("", Waiting)
+	s.o.Moved(Waiting, Submitted)
+	s.o.Logger.WarnContext(ctx, "the gateway has a payout that the book had lost; it is in the book again", slog.String("payout", string(id)))
+	s.follow(ctx, found, t.Report)
+	return nil
+}
+
+// remake is a lost payout as it was before it was sent, made of what the gateway kept with its
+// transfer. Where that can't be, it says why.
+func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why string, err error) {
+	o := t.Order
+	switch {
+	case o.Seller == "" || o.Account == "" || o.Gross == 0:
+		return p, "the gateway does not tell whose payout it was", nil
+	case t.Amount <= 0 || o.Gross < t.Amount:
+		return p, "its amount and what the gateway tells of the payout do not fit together", nil
+	}
+	exists, err := s.o.Store.UserExists(ctx, o.Seller)
+	if err != nil {
+		return p, "", err
+	}
+	if !exists {
+		return p, "its seller is not in the book", nil
+	}
+	err = s.o.Beneficiaries.Recover(ctx, o.Seller, o.Account, o.Beneficiary)
+	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
+		return p, "its bank account is not its seller's, or not to be had any more", nil
+	}
+	p = Payout{
+		ID: id, Seller: o.Seller, BankAccountID: o.Account, Amount: o.Gross, Fee: o.Gross - t.Amount,
+		State: Waiting, Mode: o.Mode, RequestedAt: id.requestedAt(),
+	}
+	_, p.ArriveAt = s.o.Arrival.Estimate(t.Amount, p.RequestedAt)
+	return p, "", err
+}
+
+// recordStray writes down a transfer that nobody in the book can be charged with, once.
+func (s *Service) recordStray(ctx context.Context, t Transfer, why string) error {
+	isNew := false
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		isNew, err = tx.RecordStray(ctx, Stray{Transfer: t, FoundAt: s.o.Now(), Why: why})
+		return err
+	})
+	if err == nil && isNew {
+		s.o.Logger.ErrorContext(ctx, "the gateway made a transfer of ours that can't be put into the book; a person must look",
+			slog.String("payout", t.Reference), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
+	}
+	return err
+}
+
+// codeOverdrawn marks a payout that was yet to be sent when a lost one overdrew its seller.
+const codeOverdrawn = "overdrawn"
+
+// stopIfOverdrawn keeps a doubted payout from being sent while its seller is overdrawn, because it
+// would pay the same money again, and reports whether it did. One that waits has failed. Of one that
+// may have been sent nobody can tell, so it is held for a person.
+func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codeOverdrawn {
+		return false, nil
+	}
+	stopped := false
+	_, err := s.changeIn(ctx, seen.ID, func(tx Tx, p *Payout) error {
+		stopped = false
+		if p.State != seen.State {
+			return errRaced
+		}
+		available, err := tx.Available(ctx, p.Seller)
+		if err != nil {
+			return err
+		}
+		stopped = available < 0
+		switch {
+		case !stopped:
+			p.ReasonCode = ""
+		case p.State == Waiting:
+			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
+			p.end(Failed, s.o.Now())
+		default:
+			p.hold()
+			p.putOff(seen, s.o.Now().Add(s.jitter(lookAtHeld)))
+		}
+		return nil
+	})
+	return stopped, err
+}

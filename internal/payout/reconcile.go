@@ -1,0 +1,176 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Reconcile asks the gateway for every transfer since the last sending that the book tells of, and
+// takes into the book what it does not know. A book that was put back to an older state calls payouts
+// waiting that were sent, and has lost others altogether. Until Reconcile has succeeded once, nothing
+// is due, so nothing is sent. One that failed is gone on with by the next. It is safe to repeat, to
+// break off, and to run on many instances at once.
+func (s *Service) Reconcile(ctx context.Context) error {
+	s.look.Lock()
+	defer s.look.Unlock()
+	if s.look.since.IsZero() {
+		last, err := s.o.Store.LastSending(ctx)
+		if err != nil {
+			return fmt.Errorf("find the last sending: %w", err)
+		}
+		if last.IsZero() { // a book without users has lost nobody's payout
+			s.reconciled.Store(true)
+			return nil
+		}
+		s.look.since = last.Add(-clocksApart)
+	}
+	if err := s.takeInRest(ctx); err != nil {
+		return err
+	}
+	s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know",
+		slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
+	s.look.since, s.look.listed = time.Time{}, 0
+	s.reconciled.Store(true)
+	return nil
+}
+
+// Reconciled reports whether Reconcile has succeeded.
+func (s *Service) Reconciled() bool { return s.reconciled.Load() }
+
+// look is how far a Reconcile has come.
+type look struct {
+	sync.Mutex
+	since  time.Time // zero before it has begun
+	listed int
+}
+
+// Whatever was sent after the book was saved was made after the last sending in it; only the clocks of
+// our machines and of the gateway can differ. Each start lists as much again.
+const clocksApart = 10 * time.Minute
+
+// mostTransfers bounds a list that a broken gateway never ends.
+const mostTransfers = 10_000_000
+
+// takeInRest takes in what has not been listed yet.
+func (s *Service) takeInRest(ctx context.Context) error {
+	for s.look.listed < mostTransfers {
+		page, err := s.o.Gateway.Transfers(ctx, s.look.since, s.look.listed)
+		if err != nil {
+			return fmt.Errorf("list the gateway's transfers: %w", err)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		if err := s.takeInPage(ctx, page); err != nil {
+			return err
+		}
+		s.look.listed += len(page)
+	}
+	return fmt.Errorf("the gateway lists more than %d transfers since %s", mostTransfers, s.look.since)
+}
+
+func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
+	var ids []ID
+	for _, t := range page {
+		if id, err := ParseID(t.Reference); err == nil { // others pay from the same account
+			ids = append(ids, id)
+		}
+	}
+	known, err := s.o.Store.PayoutsByID(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("find the payouts that the gateway lists: %w", err)
+	}
+	for _, t := range page {
+		id, err := ParseID(t.Reference)
+		if err != nil {
+			continue
+		}
+		if err := s.takeIn(ctx, id, known, t); err != nil {
+			return fmt.Errorf("take in payout %s from the gateway: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// takeIn takes a transfer of ours into the book, where that is behind.
+func (s *Service) takeIn(ctx context.Context, id ID, known map[ID]Payout, t Transfer) error {
+	p, isKnown := known[id]
+	switch {
+	case !isKnown:
+		return s.adopt(ctx, id, t)
+	case p.State == Waiting:
+		_, err := s.believe(ctx, id, t.Report)
+		return err
+	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
+		return s.recordStray(ctx, t, "the payout has another transfer at the gateway")
+	default:
+		return s.hastenIfNews(ctx, p, t.Report)
+	}
+}
+
+// believe moves a payout that waits to where the gateway has it, and reports whether it did.
+func (s *Service) believe(ctx context.Context, id ID, r Report) (bool, error) {
+	var found Payout
+	moved, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != Waiting {
+			return errRaced
+		}
+		p.foundAtGateway(r, s.o.Now())
+		found = *p
+		return nil
+	})
+	if moved {
+		s.o.Logger.WarnContext(ctx, "the gateway has a payout that the book called waiting", slog.String("payout", string(id)))
+		s.follow(ctx, found, r)
+	}
+	return moved, err
+}
+
+// foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
+func (p *Payout) foundAtGateway(r Report, now time.Time) {
+	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
+	p.ProcessedAt = r.MadeAt
+	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
+	p.Tries, p.DueAt = 0, now
+}
+
+// follow takes in what the gateway says of a payout just found there. What goes wrong is left to the
+// payout's next step, which asks again.
+func (s *Service) follow(ctx context.Context, p Payout, r Report) {
+	if _, err := s.merge(ctx, p, r); err != nil {
+		s.o.Logger.WarnContext(ctx, "a payout found at the gateway has yet to be looked at",
+			slog.String("payout", string(p.ID)), slog.Any("error", err))
+	}
+}
+
+// hastenIfNews makes the next step of a payout due now if the gateway tells news of it.
+func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) error {
+	if to, err := r.outcome(p); err == nil && to == p.State {
+		return nil
+	}
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, err := tx.HastenPayout(ctx, p.ID, s.o.Now())
+		return err
+	})
+}
+
+// wasSent asks the gateway about a payout that waits since before the start, before it is sent or its
+// money given back: it may have been sent by a service whose book was newer. It reports whether it was.
+func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
+	if p.State != Waiting || !p.RequestedAt.Before(s.started) {
+		return false, nil
+	}
+	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+	switch {
+	case errors.Is(err, ErrUnknownToGateway):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
+	default:
+		return s.believe(ctx, p.ID, report)
+	}
+}

@@ -1,0 +1,542 @@
+package payout_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/storetest"
+)
+
+// backup is a copy of the database, and how much had been asked for when it was made.
+type backup struct {
+	place storetest.Place
+	// asked is how many requests there had been.
+	asked int
+}
+
+// save makes a copy of the database.
+func (m *market) save() *backup {
+	return &backup{place: m.place.Copy(m.tb), asked: len(m.asked)}
+}
+
+// putBack ends the services, puts a copy in the database's place, and starts again.
+func (m *market) putBack(t failer, b *backup) {
+	t.Helper()
+	m.close()
+	m.place = b.place.Copy(m.tb)
+	m.now = m.now.Add(time.Minute) // it takes a while
+	m.open(t)
+}
+
+// tellAgain has the marketplace tell everything that it knows once more.
+func (m *market) tellAgain(t failer) {
+	t.Helper()
+	for _, n := range m.told {
+		if _, _, err := m.sales.Record(m.ctx, n); err != nil {
+			t.Fatalf("record %s again: %v", n.ID, err)
+		}
+	}
+	m.release(t)
+	for _, n := range m.refunds {
+		if _, _, _, err := m.sales.Refund(m.ctx, n); err != nil {
+			t.Fatalf("refund %s again: %v", n.ID, err)
+		}
+	}
+}
+
+// backUp and restore are moves of the model: what was asked for after the backup is gone, but for what
+// the gateway has.
+func (m *market) backUp(*rapid.T) { m.saved = m.save() }
+
+func (m *market) restore(t *rapid.T) {
+	if m.saved == nil {
+		t.Skip("there is no backup")
+	}
+	m.putBack(t, m.saved)
+	lost := m.asked[m.saved.asked:]
+	m.asked = slices.Clone(m.asked[:m.saved.asked])
+	early := rapid.Bool().Draw(t, "sales are told again first")
+	if early {
+		m.tellAgain(t)
+		m.request(t) // a hasty one
+	}
+	sent, mood := m.gateway.sent, m.gateway.mood
+	m.gateway.mood, m.gateway.torn = fair, rapid.IntRange(0, 2).Draw(t, "pages that can be read")
+	if err := m.payouts.Reconcile(m.ctx); err != nil {
+		if ids, err := m.payouts.TakeDue(m.ctx, 100); err != nil || len(ids) > 0 {
+			t.Fatalf("%d payouts are due before the gateway has answered, error %v", len(ids), err)
+		}
+		m.gateway.torn = 0
+		if err := m.payouts.Reconcile(m.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.gateway.mood, m.gateway.torn = mood, 0
+	if m.gateway.sent != sent {
+		t.Fatal("something was sent while the gateway was asked")
+	}
+	for _, a := range lost {
+		if m.gateway.transfers[string(a.id)] != nil {
+			a.keyLost = true
+			m.asked = append(m.asked, a)
+		}
+	}
+	if !early {
+		m.tellAgain(t)
+	}
+}
+
+func (s *story) request(seller string, amount money.Amount) payout.Payout {
+	s.Helper()
+	p, _, err := s.payouts.Request(s.Context(), payout.Request{Seller: seller, Amount: amount})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+func (s *story) reconcile() {
+	s.Helper()
+	if err := s.payouts.Reconcile(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *story) stateOf(id payout.ID) payout.State {
+	s.Helper()
+	p, err := s.db.Payout(s.Context(), id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p.State
+}
+
+func TestNothingIsDueBeforeTheGatewayWasAsked(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.putBack(t, saved)
+	s.gateway.mood = silent
+	if err := s.payouts.Reconcile(t.Context()); err == nil || s.payouts.Reconciled() {
+		t.Fatalf("reconciled (%t) with a gateway that is silent: %v", s.payouts.Reconciled(), err)
+	}
+	s.gateway.mood = fair
+	s.later(time.Hour)
+	if s.gateway.sent != 0 {
+		t.Fatal("something was sent before the gateway was asked what it knows")
+	}
+	s.reconcile()
+	s.later(time.Second)
+	s.wantState(payout.Submitted)
+	s.wantViolated()
+}
+
+func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		meanwhile     func(*story, *transfer)
+		want          payout.State
+		wantAvailable int64
+	}{
+		"under way":         {func(*story, *transfer) {}, payout.Submitted, held},
+		"paid":              {func(_ *story, tr *transfer) { tr.advance(1) }, payout.Completed, held},
+		"failed":            {func(_ *story, tr *transfer) { tr.advance(2) }, payout.Failed, opening},
+		"paid and returned": {func(_ *story, tr *transfer) { tr.advance(1); tr.advance(3) }, payout.Failed, opening},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			saved := s.save()
+			s.later(windowOver)
+			tt.meanwhile(s, s.gateway.transfers[string(s.id)])
+			s.putBack(t, saved)
+			s.wantState(payout.Waiting)
+			s.reconcile()
+			if p := s.wantState(tt.want); p.GatewayID == "" || p.ProcessedAt.IsZero() || !p.SentAt.IsZero() {
+				t.Errorf("gateway's id %q, processed %s, sent %s; it was processed, and not sent by this book", p.GatewayID, p.ProcessedAt, p.SentAt)
+			}
+			s.later(time.Hour)
+			if s.gateway.sent != 1 {
+				t.Errorf("it was sent %d times, want once", s.gateway.sent)
+			}
+			s.wantAvailable(tt.wantAvailable)
+			s.wantViolated()
+			events, err := s.db.Events(t.Context(), s.id)
+			if err != nil || len(events) == 0 || events[0].To != payout.Submitted || events[0].Reason == "" {
+				t.Errorf("events %+v, error %v; want the first to say that it was found", events, err)
+			}
+		})
+	}
+}
+
+// TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled has a gateway whose list has yet to show the transfer.
+func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
+	caller := payout.Caller{User: "usr_a"}
+	restored := func(t *testing.T, m mood) *story {
+		t.Helper()
+		s := newStory(t)
+		saved := s.save()
+		s.gateway.mood = m
+		s.later(windowOver)
+		s.gateway.mood = fair
+		s.putBack(t, saved)
+		s.gateway.unlisting = true
+		s.reconcile()
+		s.wantState(payout.Waiting)
+		return s
+	}
+	t.Run("sent", func(t *testing.T) {
+		s := restored(t, fair)
+		s.gateway.deaf = true
+		s.later(time.Second)
+		s.wantState(payout.Waiting)
+		s.gateway.deaf = false
+		s.later(time.Minute)
+		s.wantState(payout.Submitted)
+		if s.gateway.sent != 1 {
+			t.Errorf("it was sent %d times, want once", s.gateway.sent)
+		}
+	})
+	t.Run("never sent", func(t *testing.T) {
+		s := restored(t, lostRequests)
+		s.later(time.Second)
+		s.wantState(payout.Submitted)
+		if s.gateway.sent != 2 {
+			t.Errorf("it was sent %d times, want twice: the first was lost", s.gateway.sent)
+		}
+	})
+	t.Run("cancel what was sent", func(t *testing.T) {
+		s := restored(t, fair)
+		s.gateway.deaf = true
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+			t.Errorf("cancelled without the gateway's word: %v", err)
+		}
+		s.wantState(payout.Waiting)
+		s.gateway.deaf = false
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+			t.Errorf("cancelled what was sent: %v", err)
+		}
+		s.wantState(payout.Submitted)
+		s.wantAvailable(held)
+	})
+	t.Run("cancel what is queued", func(t *testing.T) {
+		s := restored(t, queueing)
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.wantState(payout.Cancelled)
+		s.wantAvailable(opening)
+	})
+	t.Run("cancel what was never sent", func(t *testing.T) {
+		s := restored(t, lostRequests)
+		if _, _, err := s.payouts.Cancel(t.Context(), caller, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.wantAvailable(opening)
+		s.later(time.Hour)
+		if s.gateway.sent != 1 {
+			t.Errorf("it was sent %d times, and only in a time that is no more", s.gateway.sent)
+		}
+	})
+}
+
+func TestALostPayoutIsAdopted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		luck          int
+		want          payout.State
+		wantAvailable int64
+	}{
+		"under way": {0, payout.Submitted, opening - 400_000},
+		"paid":      {1, payout.Completed, opening - 400_000},
+		"failed":    {2, payout.Failed, opening},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			saved := s.save()
+			s.now = s.now.Add(time.Second + 3*time.Millisecond)
+			lost := s.request("usr_b", 400_000)
+			s.later(windowOver)
+			s.gateway.transfers[string(lost.ID)].advance(tt.luck)
+			s.putBack(t, saved)
+			s.gateway.torn = 1
+			for range 2 { // the second time it breaks off behind what was taken in
+				s.gateway.transfers["a salary"] = &transfer{id: "pout_999999", amount: 100, progress: payout.Paid, made: s.now}
+				if err := s.payouts.Reconcile(t.Context()); err == nil {
+					t.Fatal("a torn list was taken for a whole one")
+				}
+				s.later(time.Hour)
+			}
+			s.gateway.torn = 0
+			s.reconcile()
+
+			p, err := s.db.Payout(t.Context(), lost.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.State != tt.want || p.Amount != lost.Amount || p.Fee != lost.Fee || p.Mode != lost.Mode || p.Seller != "usr_b" ||
+				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() {
+				t.Errorf("adopted was\n%+v of\n%+v, want it %s", p, lost, tt.want)
+			}
+			b, err := s.db.Balance(t.Context(), "usr_b")
+			if err != nil || int64(b.Available) != tt.wantAvailable {
+				t.Errorf("available %d, error %v; want %d", b.Available, err, tt.wantAvailable)
+			}
+			s.later(time.Minute)
+			if s.gateway.sent != 2 {
+				t.Errorf("%d orders were sent, want 2: each once, and before", s.gateway.sent)
+			}
+			s.wantViolated()
+		})
+	}
+}
+
+// TestALookThatFailedGoesOn: a long list is never read to its end if each failure sends it back.
+func TestALookThatFailedGoesOn(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	for range 7 {
+		s.request("usr_b", 60_000)
+	}
+	s.later(windowOver)
+	s.putBack(t, saved)
+	for page := 1; !s.payouts.Reconciled(); page++ {
+		if page > 5 {
+			t.Fatal("the list of four pages and an empty one was not read in five looks")
+		}
+		s.gateway.torn, s.gateway.worn = page, page-1
+		_ = s.payouts.Reconcile(t.Context())
+	}
+	b, err := s.db.Balance(t.Context(), "usr_b")
+	if err != nil || b.Counts.Processing != 7 {
+		t.Errorf("balance %+v, error %v; want seven payouts under way", b, err)
+	}
+	s.wantViolated()
+}
+
+// TestALookBrokenOffIsBegunAgainWhereItBegan: what was adopted first must not pass for a sending that
+// the book knew of, or the next look would begin behind what is still missing.
+func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	saved := s.save()
+	var lost []payout.Payout
+	for range 5 {
+		s.now = s.now.Add(3 * time.Hour)
+		lost = append(lost, s.request("usr_b", 60_000))
+		s.later(windowOver)
+	}
+	s.putBack(t, saved)
+	s.gateway.torn = 1
+	if err := s.payouts.Reconcile(t.Context()); err == nil {
+		t.Fatal("a torn list was taken for a whole one")
+	}
+	if _, err := s.db.Payout(t.Context(), lost[4].ID); err != nil {
+		t.Fatalf("the newest was on the page that could be read: %v", err)
+	}
+	s.gateway.torn = 0
+	s.payouts = s.newPayouts(t)
+	s.reconcile()
+	for i, p := range lost {
+		if _, err := s.db.Payout(t.Context(), p.ID); err != nil {
+			t.Errorf("lost payout %d: %v", i, err)
+		}
+	}
+	s.wantViolated()
+}
+
+func TestInstancesThatStartTogetherAdoptOnce(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	for range 6 {
+		s.request("usr_b", 60_000)
+	}
+	s.later(windowOver)
+	s.putBack(t, saved)
+	var starting sync.WaitGroup
+	for range 4 {
+		instance := s.newPayouts(t)
+		starting.Go(func() {
+			if err := instance.Reconcile(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	b, err := s.db.Balance(t.Context(), "usr_b")
+	if err != nil || b.Available != opening-6*60_000 || b.Counts.Processing != 6 {
+		t.Errorf("balance %+v, error %v", b, err)
+	}
+	s.wantViolated()
+}
+
+// TestTheSameMoneyIsNotPaidOutAgain: the first payout was cancelled and its money paid out by another
+// one, both after the backup. In the restored book the first still waits.
+func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
+	restored := func(t *testing.T) *story {
+		t.Helper()
+		s := newStory(t)
+		saved := s.save()
+		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.request("usr_a", opening)
+		s.later(windowOver)
+		s.putBack(t, saved)
+		return s
+	}
+	t.Run("what waits is not sent", func(t *testing.T) {
+		s := restored(t)
+		s.reconcile()
+		s.wantAvailable(-100_000)
+		s.later(time.Minute)
+		if p := s.wantState(payout.Failed); p.ReasonCode != "overdrawn" || p.Reason == "" {
+			t.Errorf("reason %q: %q", p.ReasonCode, p.Reason)
+		}
+		s.wantAvailable(0)
+		if s.gateway.sent != 1 {
+			t.Errorf("%d orders were sent, want the lost one alone", s.gateway.sent)
+		}
+		s.wantViolated()
+	})
+	t.Run("nor what was asked for before the gateway answered", func(t *testing.T) {
+		s := restored(t)
+		hasty := s.request("usr_a", opening-100_000)
+		s.reconcile()
+		s.later(windowOver)
+		if got := s.stateOf(hasty.ID); got != payout.Failed {
+			t.Errorf("the hasty payout is %s, want it failed", got)
+		}
+		s.wantAvailable(0)
+		if s.gateway.sent != 1 {
+			t.Errorf("%d orders were sent, want the lost one alone", s.gateway.sent)
+		}
+		if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 50_000}); !errors.Is(err, ledger.ErrInsufficient) {
+			t.Errorf("request of money that is gone: %v", err)
+		}
+		s.wantViolated()
+	})
+	t.Run("unless sales make up for it in time", func(t *testing.T) {
+		s := restored(t)
+		s.reconcile()
+		s.record(t, sale.NewSale{ID: "in time", Seller: "usr_a", Amount: 100_000, OccurredAt: s.now, AvailableAt: s.now})
+		s.release(t)
+		s.later(time.Minute)
+		s.wantState(payout.Submitted)
+		s.wantAvailable(0)
+		s.wantViolated()
+	})
+}
+
+// TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone: in the backup the first payout is being sent; it was
+// refused after that, and its money paid out by another one.
+func TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone(t *testing.T) {
+	s := newStory(t)
+	var saved *backup
+	s.gateway.mood, s.gateway.whenSent = refusing, func() { saved = s.save() }
+	s.later(windowOver)
+	s.wantState(payout.Failed)
+	s.gateway.mood, s.gateway.whenSent = fair, nil
+	s.request("usr_a", opening)
+	s.later(windowOver)
+	sent := s.gateway.sent
+	s.putBack(t, saved)
+	s.wantState(payout.Submitting)
+	s.reconcile()
+	for range 3 {
+		s.later(7 * time.Hour)
+	}
+	if p := s.wantState(payout.Held); p.DueAt.IsZero() || p.Reason == "" {
+		t.Errorf("nobody looks at the held payout again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
+	}
+	if s.gateway.sent != sent {
+		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
+	}
+	s.wantAvailable(-100_000)
+	s.wantViolated()
+}
+
+func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.join(t, "usr_new")
+	lost := s.request("usr_new", 70_000)
+	for i, order := range []payout.Order{
+		{},
+		{Seller: "usr_a", Account: "bka_usr_a", Gross: 1},
+		{Seller: "usr_a", Account: "bka_usr_b", Gross: 60_000},
+	} {
+		id := fmt.Sprintf("pyt_%024d", i)
+		s.gateway.transfers[id] = &transfer{id: "pout_x" + id, order: order, amount: 500, progress: payout.Paid, made: s.now}
+	}
+	s.gateway.transfers["no reference of ours"] = &transfer{id: "pout_y", amount: 500, progress: payout.Paid, made: s.now}
+	s.later(windowOver)
+	delete(s.gateway.transfers, string(s.id))
+	sent := s.gateway.sent
+	s.putBack(t, saved)
+	for range 2 {
+		s.reconcile()
+		if n, err := s.db.Strays(t.Context()); n != 4 || err != nil {
+			t.Errorf("%d strays, error %v; want 4", n, err)
+		}
+	}
+	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {
+		t.Errorf("a payout of nobody's is in the book: %v", err)
+	}
+	s.wantViolated("strays-are-settled")
+	s.later(time.Second)
+	s.wantState(payout.Submitted)
+	if s.gateway.sent != sent+1 {
+		t.Errorf("%d orders were sent, want one more than %d", s.gateway.sent, sent)
+	}
+}
+
+func TestATransferThatIsNotThePayoutsOwnIsAStray(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].id = "pout_other"
+	s.payouts = s.newPayouts(t)
+	s.reconcile()
+	s.wantViolated("strays-are-settled")
+}
+
+func TestAFoundTransferOfAnotherAmountMovesNoMoney(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].amount++
+	s.putBack(t, saved)
+	s.reconcile()
+	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, "ordered were") {
+		t.Errorf("contradiction %q", p.Contradiction)
+	}
+	s.wantAvailable(held)
+	s.later(time.Hour)
+	if s.gateway.sent != 1 {
+		t.Errorf("it was sent %d times, want once", s.gateway.sent)
+	}
+	s.wantViolated("gateway-agrees")
+}
+
+// TestReconcileHastensNews has payouts that had ended before the backup, and of which the gateway says
+// something else since.
+func TestReconcileHastensNews(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = refusing
+	s.later(windowOver)
+	s.wantState(payout.Failed)
+	s.gateway.mood = fair
+	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: payout.Paid, paid: 1, made: s.now}
+	s.payouts = s.newPayouts(t)
+	s.reconcile()
+	s.later(time.Second)
+	s.wantViolated("gateway-agrees")
+	s.wantAvailable(opening)
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// LastSending is when the newest of the payouts that were sent was sent, or else when the first user
+// came. Both are found at the end of a key, whatever the size of the tables.
+func (db *DB) LastSending(ctx context.Context) (time.Time, error) {
+	var at time.Time
+	err := db.queryRow(ctx, `SELECT COALESCE(
+		(SELECT sent_at FROM payouts WHERE sent_at IS NOT NULL ORDER BY id DESC LIMIT 1),
+		(SELECT created_at FROM users ORDER BY id LIMIT 1))`).Scan(instant{&at})
+	return at, err
+}
+
+// PayoutsByID finds those of ids that there are.
+func (db *DB) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
+	found := make(map[payout.ID]payout.Payout, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	places, args := make([]string, len(ids)), make([]any, len(ids))
+	for i, id := range ids {
+		places[i], args[i] = fmt.Sprintf("$%d", i+1), string(id)
+	}
+	err := db.query(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id IN (`+strings.Join(places, ", ")+`)`, func(r row) error {
+		var p payout.Payout
+		err := scanPayout(r, &p)
+		found[p.ID] = p
+		return err
+	}, args...)
+	return found, err
+}
+
+// UserExists reports whether there is such a user, whatever their role.
+func (db *DB) UserExists(ctx context.Context, id string) (bool, error) {
+	var one int
+	return found(db.queryRow(ctx, `SELECT 1 FROM users WHERE id = $1`, id).Scan(&one))
+}
+
+// AdoptPayout adds a payout that waits, unless there is one with its id.
+func (tx *Tx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
+	return tx.execOne(ctx, insertPayout+` ON CONFLICT (id) DO NOTHING`, insertPayoutArgs(p)...)
+}
+
+// DoubtUnsent gives the seller's payouts that the gateway is not known to have a reason code if the
+// seller is overdrawn. It changes payouts after a balance, against the usual order of locks: a deadlock
+// is undone and tried again.
+func (tx *Tx) DoubtUnsent(ctx context.Context, seller, code string) error {
+	_, err := tx.exec(ctx, `UPDATE payouts SET reason_code = $2 WHERE seller_id = $1 AND status = 'processing'
+		AND state IN ('waiting', 'submitting', 'unknown') AND EXISTS (SELECT 1 FROM seller_balances WHERE seller_id = $1 AND available < 0)`, seller, code)
+	return err
+}
+
+// RecordStray notes a transfer that belongs to no payout in the book, unless it is noted already.
+func (tx *Tx) RecordStray(ctx context.Context, s payout.Stray) (bool, error) {
+	t := s.Transfer
+	return tx.execOne(ctx, `INSERT INTO strays (gateway_id, reference, seller_id, amount, progress, made_at, found_at, why, settled)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (gateway_id) DO NOTHING`,
+		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), string(t.Progress), nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
+}
+
+// Strays counts the transfers that belong to no payout in the book and that nobody has settled.
+func (db *DB) Strays(ctx context.Context) (int64, error) {
+	var n int64
+	err := db.queryRow(ctx, `SELECT COUNT(*) FROM strays WHERE settled = 0`).Scan(&n)
+	return n, err
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/store"
+)
+
+func testLastSending(_ *testing.T, b *bench) {
+	want := func(why string, want time.Time) {
+		b.Helper()
+		got, err := b.db.LastSending(b.ctx())
+		b.must(err)
+		if !got.Equal(want) {
+			b.Errorf("%s the last sending is %s, want %s", why, got, want)
+		}
+	}
+	want("without anybody", time.Time{})
+	seller := b.seller("usr_b")
+	b.fund(seller, 10_000)
+	b.now = start.Add(time.Hour)
+	b.seller("usr_c")
+	want("with users alone", start)
+	for i, id := range []payout.ID{"pyt_1", "pyt_2", "pyt_3"} {
+		p := b.ask(id, seller, 100, 0)
+		if id != "pyt_3" { // which still waits
+			p.SentAt = start.Add(time.Duration(2-i) * time.Hour) // the older one was sent later
+			b.move(p, payout.Submitting)
+		}
+	}
+	want("with payouts", start.Add(time.Hour))
+}
+
+func testPayoutsByID(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	first, second := b.ask("pyt_1", seller, 100, 1), b.ask("pyt_2", seller, 200, 0)
+	b.ask("pyt_3", seller, 300, 0)
+	got, err := b.db.PayoutsByID(b.ctx(), []payout.ID{"pyt_2", "pyt_none", "pyt_1", "pyt_2"})
+	b.must(err)
+	if len(got) != 2 || got["pyt_1"] != first || got["pyt_2"] != second {
+		b.Errorf("found %+v", got)
+	}
+	none, err := b.db.PayoutsByID(b.ctx(), nil)
+	if err != nil || len(none) != 0 {
+		b.Errorf("of no ids %d were found, %v", len(none), err)
+	}
+	for user, want := range map[string]bool{seller: true, "usr_nobody": false} {
+		if got, err := b.db.UserExists(b.ctx(), user); err != nil || got != want {
+			b.Errorf("%s exists: %t, %v; want %t", user, got, err, want)
+		}
+	}
+}
+
+func testAdoption(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	p := payout.Payout{
+		ID: "pyt_1", Seller: seller, BankAccountID: "bka_usr_a", Amount: 600, Fee: 10, State: payout.Waiting, Mode: payout.IMPS,
+		RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
+	}
+	for i, want := range []bool{true, false} {
+		again := p
+		again.Amount += money.Amount(i)
+		b.update(func(tx *store.Tx) error {
+			adopted, err := tx.AdoptPayout(b.ctx(), again)
+			if adopted != want {
+				b.Errorf("time %d: adopted %t, want %t", i, adopted, want)
+			}
+			return err
+		})
+	}
+	stored, err := b.db.Payout(b.ctx(), p.ID)
+	b.must(err)
+	if stored != p {
+		b.Errorf("read back\n%+v, want\n%+v", stored, p)
+	}
+}
+
+func testDoubt(_ *testing.T, b *bench) {
+	seller, other := b.seller("usr_a"), b.seller("usr_b")
+	b.fund(seller, 1000)
+	b.fund(other, 1000)
+	b.ask("pyt_waiting", seller, 100, 0)
+	b.move(b.ask("pyt_submitting", seller, 100, 0), payout.Submitting)
+	b.move(b.move(b.ask("pyt_unknown", seller, 100, 0), payout.Submitting), payout.Unknown)
+	b.move(b.move(b.ask("pyt_submitted", seller, 100, 0), payout.Submitting), payout.Submitted)
+	b.complete(b.ask("pyt_completed", seller, 100, 0))
+	b.ask("pyt_other", other, 100, 0)
+	spend := func(amount money.Amount) {
+		b.update(func(tx *store.Tx) error {
+			return ledger.Post(b.ctx(), tx, ledger.Posting{
+				Seller: seller, At: b.now, MayOverdraw: true, Transfers: ledger.HoldPayout("pyt_more", amount),
+			})
+		})
+	}
+	doubted := func(why string, want ...payout.ID) {
+		b.Helper()
+		b.update(func(tx *store.Tx) error { return tx.DoubtUnsent(b.ctx(), seller, "doubted") })
+		all := []payout.ID{"pyt_waiting", "pyt_submitting", "pyt_unknown", "pyt_submitted", "pyt_completed", "pyt_other"}
+		found, err := b.db.PayoutsByID(b.ctx(), all)
+		b.must(err)
+		n := 0
+		for _, p := range found {
+			if p.ReasonCode == "doubted" {
+				n++
+			}
+		}
+		for _, id := range want {
+			if found[id].ReasonCode != "doubted" {
+				b.Errorf("%s %s is not doubted", why, id)
+			}
+		}
+		if n != len(want) {
+			b.Errorf("%s %d are doubted, want %d", why, n, len(want))
+		}
+	}
+	doubted("with money left")
+	spend(500)
+	doubted("with none left")
+	spend(1)
+	doubted("overdrawn", "pyt_waiting", "pyt_submitting", "pyt_unknown")
+}
+
+func testStrays(_ *testing.T, b *bench) {
+	t := payout.Transfer{
+		Report: payout.Report{GatewayID: "pout_1", Reference: "pyt_1", Amount: 500, MadeAt: b.now, Progress: payout.Paid},
+		Order:  payout.Order{Seller: "usr_gone"},
+	}
+	undated := t
+	undated.GatewayID, undated.MadeAt = "pout_2", time.Time{}
+	for i, tt := range []struct {
+		transfer payout.Transfer
+		want     bool
+	}{{t, true}, {t, false}, {undated, true}} {
+		b.update(func(tx *store.Tx) error {
+			isNew, err := tx.RecordStray(b.ctx(), payout.Stray{Transfer: tt.transfer, FoundAt: b.now, Why: "nobody knows"})
+			if isNew != tt.want {
+				b.Errorf("time %d: new %t, want %t", i, isNew, tt.want)
+			}
+			return err
+		})
+	}
+	if n, err := b.db.Strays(b.ctx()); n != 2 || err != nil {
+		b.Errorf("%d strays, %v; want 2", n, err)
+	}
+}
