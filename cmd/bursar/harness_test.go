@@ -141,15 +141,17 @@ func (i *instance) said(t *testing.T, where string) string {
 	return string(text)
 }
 
-// dataDir is the last that its settings name.
-func (i *instance) dataDir() string {
-	dir := ""
+func (i *instance) dataDir() string { return i.setting("BURSAR_DATA_DIR") }
+
+// setting is the last value that is set.
+func (i *instance) setting(name string) string {
+	last := ""
 	for _, setting := range i.environ {
-		if value, found := strings.CutPrefix(setting, "BURSAR_DATA_DIR="); found {
-			dir = value
+		if value, found := strings.CutPrefix(setting, name+"="); found {
+			last = value
 		}
 	}
-	return dir
+	return last
 }
 
 func (i *instance) isReady() bool {

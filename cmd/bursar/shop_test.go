@@ -32,7 +32,9 @@ type shop struct {
 	// books are the database, behind the service's back.
 	books   *sql.DB
 	sellers []*shopSeller
+	opened  int // of the sellers
 	admins  int
+	fee     int64 // of each payout, in major units
 
 	callers    sync.WaitGroup
 	named      int           // of the callers
@@ -49,6 +51,8 @@ type shopSeller struct {
 	paid  bool
 	id    string
 	token string
+	// earnedSince is what was earned after the opening.
+	earnedSince int64
 }
 
 type shopPayout struct {
@@ -59,7 +63,6 @@ type shopPayout struct {
 // newShop prepares instances on the same books. Settings are added to those of each.
 func newShop(t *testing.T, instances int, database string, books *sql.DB, settings ...string) *shop {
 	t.Helper()
-	t.Cleanup(func() { _ = books.Close() })
 	s := &shop{
 		books: books, over: make(chan struct{}), answered: map[string]shopPayout{},
 		sellers: []*shopSeller{
@@ -80,29 +83,41 @@ func newShop(t *testing.T, instances int, database string, books *sql.DB, settin
 }
 
 // shopOnSQLite has one instance, as SQLite has.
-func shopOnSQLite(t *testing.T) *shop {
+func shopOnSQLite(t *testing.T, settings ...string) *shop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bursar.db")
-	books, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
 	address, err := freeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newShop(t, 1, "sqlite:"+path, books, "BURSAR_SANDBOX_ADDR="+address)
+	return newShop(t, 1, "sqlite:"+path, openSQLiteBooks(t, path), append(settings, "BURSAR_SANDBOX_ADDR="+address)...)
+}
+
+func openSQLiteBooks(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	return openBooks(t, "sqlite", "file:"+filepath.ToSlash(path)+"?_pragma=busy_timeout(5000)")
+}
+
+func openPostgresBooks(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	return openBooks(t, "pgx", url)
+}
+
+func openBooks(t *testing.T, driver, where string) *sql.DB {
+	t.Helper()
+	books, err := sql.Open(driver, where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = books.Close() })
+	return books
 }
 
 // shopOnPostgres has several instances that know nothing of each other but the database.
 func shopOnPostgres(t *testing.T, instances int, settings ...string) *shop {
 	t.Helper()
 	url := pgtest.New(t)
-	books, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newShop(t, instances, withParameter(url, "pool_max_conns=8"), books, settings...)
+	return newShop(t, instances, withParameter(url, "pool_max_conns=8"), openPostgresBooks(t, url), settings...)
 }
 
 func withParameter(url, parameter string) string {
@@ -129,7 +144,8 @@ func (s *shop) open(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, seller := range s.sellers {
+	for n, seller := range s.sellers {
+		i := s.opened + n
 		var registered struct {
 			User  struct{ ID string }
 			Token string
@@ -271,9 +287,9 @@ func (s *shop) checkPayouts(t *testing.T) {
 			t.Errorf("account %s: %d payouts are there, %d were asked for", seller.account, all, asked[seller])
 		}
 		b := s.balance(t, seller)
-		if b.TotalWithdrawn != withdrawn[seller] || b.AvailableBalance != shopEarned-withdrawn[seller] {
+		if left := shopEarned + seller.earnedSince - withdrawn[seller]; b.TotalWithdrawn != withdrawn[seller] || b.AvailableBalance != left {
 			t.Errorf("account %s: %d withdrawn and %d available, want %d and %d",
-				seller.account, b.TotalWithdrawn, b.AvailableBalance, withdrawn[seller], shopEarned-withdrawn[seller])
+				seller.account, b.TotalWithdrawn, b.AvailableBalance, withdrawn[seller], left)
 		}
 	}
 }
@@ -281,18 +297,7 @@ func (s *shop) checkPayouts(t *testing.T) {
 // checkMoves compares the money that moved at the sandbox with what was asked for.
 func (s *shop) checkMoves(t *testing.T) {
 	t.Helper()
-	_, body, err := send("GET", s.instances[0].sandbox(t)+"/control/moves", "", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var moves []struct {
-		Reference string `json:"reference_id"`
-		Net       int64  `json:"net"`
-		Count     int    `json:"count"`
-	}
-	if err := json.Unmarshal(body, &moves); err != nil {
-		t.Fatal(err)
-	}
+	moves := s.moves(t)
 	if len(moves) != len(s.answered) {
 		t.Errorf("the sandbox moved money under %d references, want %d", len(moves), len(s.answered))
 	}
@@ -300,12 +305,32 @@ func (s *shop) checkMoves(t *testing.T) {
 		p, known := s.answered[m.Reference]
 		want := int64(0)
 		if known && p.seller.paid {
-			want = 100 * p.amount
+			want = 100 * (p.amount - s.fee)
 		}
 		if !known || m.Count != 1 || m.Net != want {
 			t.Errorf("the sandbox paid %s %d times, %d in all; want once, %d", m.Reference, m.Count, m.Net, want)
 		}
 	}
+}
+
+// shopMove is all money that moved under one of our references.
+type shopMove struct {
+	Reference string `json:"reference_id"`
+	Net       int64  `json:"net"`
+	Count     int    `json:"count"`
+}
+
+func (s *shop) moves(t *testing.T) []shopMove {
+	t.Helper()
+	_, body, err := send("GET", s.instances[0].sandbox(t)+"/control/moves", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var moves []shopMove
+	if err := json.Unmarshal(body, &moves); err != nil {
+		t.Fatal(err)
+	}
+	return moves
 }
 
 // sandbox is the address that the instance told.
