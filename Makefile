@@ -14,7 +14,7 @@ help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: ## Everything CI runs; needs no database
+check: ## Everything CI runs; needs PostgreSQL's programs, but no running database
 	@bash .ci/run
 
 .PHONY: test

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"bursar/internal/pgtest"
 	"bursar/internal/store"
@@ -92,6 +93,9 @@ func OnPostgres(t *testing.T) {
 	arguments := []string{"-test.short", "-test.skip=^" + t.Name() + "$"}
 	if flag.Lookup("rapid.checks") != nil {
 		arguments = append(arguments, "-rapid.checks=20") // a fifth of which are tried where tests are short
+	}
+	if deadline, ok := t.Deadline(); ok {
+		arguments = append(arguments, "-test.timeout="+time.Until(deadline).String())
 	}
 	tests := exec.CommandContext(t.Context(), os.Args[0], arguments...)
 	tests.Env = append(os.Environ(), Variable+"="+postgres, template+"="+migrated.url, pgtest.Variable+"="+pgtest.ServerURL(t))
