@@ -32,8 +32,9 @@ const Variable = "BURSAR_TEST_POSTGRES_URL"
 var errMissing = errors.New("this test needs PostgreSQL, and its programs initdb and postgres were not found: " +
 	"install the server (the package postgresql on Debian and in Homebrew), or name one in " + Variable)
 
-// New returns the URL of a fresh, empty database that is dropped when the test ends. Without
-// PostgreSQL it skips the test; where the variable CI is set, it fails it.
+// New returns the URL of a fresh, empty database that is dropped when the test ends. Settings may be
+// added to the URL as &name=value. Without PostgreSQL it skips the test; where the variable CI is set, it
+// fails it.
 func New(t testing.TB) string {
 	t.Helper()
 	return create(t, ServerURL(t), "template0") // nobody can be connected to template0, and so hold up a copy
@@ -124,5 +125,8 @@ func withDatabase(server, name string) (string, error) {
 		return "", fmt.Errorf("%s must be a URL: postgres://USER:PASSWORD@HOST:PORT/DATABASE", Variable)
 	}
 	u.Path = "/" + name
+	if u.RawQuery == "" {
+		u.RawQuery = "connect_timeout=10"
+	}
 	return u.String(), nil
 }

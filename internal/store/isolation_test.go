@@ -3,8 +3,8 @@ package store_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,16 +31,7 @@ var morning = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
 func newMeeting(t *testing.T, settings ...string) *meeting {
 	t.Helper()
-	at, err := url.Parse(pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := at.Query()
-	for i := 0; i < len(settings); i += 2 {
-		query.Set(settings[i], settings[i+1])
-	}
-	at.RawQuery = query.Encode()
-	db, err := store.OpenPostgres(t.Context(), at.String())
+	db, err := store.OpenPostgres(t.Context(), pgtest.New(t)+strings.Join(settings, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +132,7 @@ func TestADeadlockIsUndoneAndTriedAgain(t *testing.T) {
 }
 
 func TestASerializationFailureIsTriedAgain(t *testing.T) {
-	m := newMeeting(t, "default_transaction_isolation", "serializable")
+	m := newMeeting(t, "&default_transaction_isolation=serializable")
 	attempts := 0
 	m.update(func(tx *store.Tx) error {
 		attempts++
