@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bursar/internal/pgtest"
 	"bursar/internal/store"
@@ -94,10 +95,20 @@ func wantNoDeadlock(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	var n int
-	row := raw.QueryRowContext(context.WithoutCancel(t.Context()), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`)
-	if err := row.Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d deadlocks, %v; want none", n, err)
+	const question = `SELECT deadlocks, (SELECT COUNT(*) FROM pg_stat_activity a WHERE a.datid = d.datid AND pid <> pg_backend_pid())
+		FROM pg_stat_database d WHERE datname = current_database()`
+	deadlocks, connections := 0, 1
+	for range 500 {
+		if err := raw.QueryRowContext(context.WithoutCancel(t.Context()), question).Scan(&deadlocks, &connections); err != nil {
+			t.Fatal(err)
+		}
+		if connections == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if deadlocks != 0 || connections != 0 {
+		t.Errorf("%d deadlocks, want none; %d connections were left open", deadlocks, connections)
 	}
 }
 
