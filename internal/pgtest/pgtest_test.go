@@ -27,6 +27,7 @@ func ask[T any](t *testing.T, at, query string, args ...any) T {
 const tables = `SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'`
 
 func TestEachTestHasADatabaseThatGoesWithIt(t *testing.T) {
+	ServerURL(t) // or skip
 	var first, second string
 	t.Run("two databases", func(t *testing.T) {
 		first, second = New(t), New(t)
@@ -59,7 +60,7 @@ func TestACopyHoldsWhatTheOriginalHeld(t *testing.T) {
 }
 
 func TestManyMayAskForDatabasesAtOnce(t *testing.T) {
-	New(t) // or skip
+	ServerURL(t) // or skip
 	var askers sync.WaitGroup
 	for range 8 {
 		askers.Go(func() { New(t) })

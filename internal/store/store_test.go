@@ -47,6 +47,7 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestPostgres(t *testing.T) {
+	pgtest.ServerURL(t) // or skip
 	urls := map[*store.DB]string{}
 	recorder := &store.Recorder{}
 	open := func(t *testing.T, url string) *store.DB {
