@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"bursar/internal/bank"
@@ -33,6 +36,9 @@ func newGateway(cfg config.Config, db *store.DB) (*razorpayx.Client, error) {
 	})
 }
 
+// errNoTurn is that more is to be asked of the gateway than its rate lets through.
+var errNoTurn = errors.New("no turn at the gateway")
+
 // turns spaces requests to the gateway evenly, those of all instances together: the gateway counts them
 // so. What paces them is a row of the database, which one statement moves.
 func turns(cfg config.Config, db *store.DB) func(context.Context) error {
@@ -53,7 +59,7 @@ func turns(cfg config.Config, db *store.DB) func(context.Context) error {
 			return fmt.Errorf("wait for a turn at the gateway: %w", err)
 		}
 		if !mine {
-			return fmt.Errorf("no turn at the gateway within %s", patience)
+			return fmt.Errorf("%w within %s", errNoTurn, patience)
 		}
 		select {
 		case <-time.After(end.Add(-every).Sub(now)):
@@ -64,28 +70,49 @@ func turns(cfg config.Config, db *store.DB) func(context.Context) error {
 	}
 }
 
-// counted counts the calls of a gateway.
+// counted is a gateway whose calls are counted.
 type counted struct {
 	gateway
 	metrics *telemetry.Metrics
 }
 
-// done counts a call that began at the given time.
+// submitOutcomes are what may come of a submission, in the words of the metrics.
+var submitOutcomes = map[payout.Answer]string{
+	payout.Accepted: "ok", payout.Refused: "refused", payout.NotTaken: "not_taken", payout.Unclear: "unclear",
+}
+
+// newCounted counts the calls of a gateway.
+func newCounted(g gateway, metrics *telemetry.Metrics) counted {
+	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), razorpayx.NoTurn)...)
+	for _, operation := range []string{"fetch", "find", "cancel", "beneficiary", "start_verification", "verification"} {
+		metrics.ExpectGatewayCall(operation, "ok", "not_found", razorpayx.NoTurn, "error")
+	}
+	return counted{g, metrics}
+}
+
+// done counts a call that began at the given time. That the gateway knows no such transfer is an answer
+// like another, and no failure of it.
 func (c counted) done(operation string, began time.Time, err error) {
 	outcome := "ok"
-	if err != nil {
+	switch {
+	case errors.Is(err, payout.ErrUnknownToGateway):
+		outcome = "not_found"
+	case errors.Is(err, errNoTurn):
+		outcome = razorpayx.NoTurn
+	case err != nil:
 		outcome = "error"
 	}
 	c.metrics.GatewayCalled(operation, outcome, time.Since(began))
 }
 
 func (c counted) Submit(ctx context.Context, key, body string) payout.Submission {
-	answers := map[payout.Answer]string{
-		payout.Accepted: "ok", payout.Refused: "refused", payout.NotTaken: "not_taken", payout.Unclear: "unclear",
-	}
 	began := time.Now()
 	s := c.gateway.Submit(ctx, key, body)
-	c.metrics.GatewayCalled("submit", answers[s.Answer], time.Since(began))
+	outcome := submitOutcomes[s.Answer]
+	if s.ReasonCode == razorpayx.NoTurn {
+		outcome = razorpayx.NoTurn
+	}
+	c.metrics.GatewayCalled("submit", outcome, time.Since(began))
 	return s
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"bursar/internal/payout"
 	"bursar/internal/telemetry"
-	"bursar/internal/work"
 )
 
 // How often the gateway is asked again, after the start, for what the book does not know.
@@ -33,16 +32,5 @@ func reconcile(payouts *payout.Service, metrics *telemetry.Metrics, logger *slog
 				return nil
 			}
 		}
-	}
-}
-
-// countStrays tells operators how many stray transfers wait for a person.
-func countStrays(b *book, metrics *telemetry.Metrics) take {
-	return func(ctx context.Context, _ int) ([]work.Step, error) {
-		n, err := b.db.Strays(ctx)
-		if err == nil {
-			metrics.SetStrays(n)
-		}
-		return nil, err
 	}
 }

@@ -115,8 +115,8 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	if err != nil {
 		return nil, err
 	}
-	metrics := telemetry.NewMetrics()
-	gateway := counted{client, metrics}
+	metrics := newMetrics(book)
+	gateway := newCounted(client, metrics)
 	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
 	services, err := newServices(parts{cfg, book, gateway, time.Now, logger, moved})
 	if err != nil {

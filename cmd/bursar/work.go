@@ -14,7 +14,7 @@ import (
 const (
 	lookEvery    = 250 * time.Millisecond
 	releaseEvery = 500 * time.Millisecond
-	countEvery   = 15 * time.Second
+	watchEvery   = 15 * time.Second
 	sweepEvery   = time.Hour
 )
 
@@ -36,10 +36,18 @@ func paceOf(g config.Gateway) pace {
 
 const bankWorkers = 4
 
+// The loops that take what is due.
+const (
+	payoutsLoop  = "payouts"
+	accountsLoop = "bank_accounts"
+	salesLoop    = "sales"
+)
+
 // newWork is the stage of all that happens by itself.
 func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	p := paceOf(cfg.Gateway)
 	loop := func(name string, every time.Duration, workers int, take take) stage {
+		metrics.ExpectLoop(name)
 		l := work.Loop{
 			Name: name, Every: every, Workers: workers, StepTimeout: p.step, Take: take,
 			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
@@ -48,11 +56,10 @@ func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics,
 	}
 	return beside(
 		reconcile(s.payouts, metrics, logger),
-		loop("payouts", lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
-		loop("bank_accounts", lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
-		loop("sales", releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
-		loop("held", countEvery, 1, countHeld(b, metrics)),
-		loop("strays", countEvery, 1, countStrays(b, metrics)),
+		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
+		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
+		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
+		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
 	)
@@ -60,14 +67,3 @@ func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics,
 
 // take is how a loop finds what is due.
 type take = func(ctx context.Context, limit int) ([]work.Step, error)
-
-// countHeld tells operators how many payouts wait for a person.
-func countHeld(b *book, metrics *telemetry.Metrics) take {
-	return func(ctx context.Context, _ int) ([]work.Step, error) {
-		n, err := b.db.HeldPayouts(ctx)
-		if err == nil {
-			metrics.SetHeldPayouts(n)
-		}
-		return nil, err
-	}
-}

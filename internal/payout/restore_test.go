@@ -483,8 +483,8 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 	s.putBack(t, saved)
 	for range 2 {
 		s.reconcile()
-		if n, err := s.db.Strays(t.Context()); n != 4 || err != nil {
-			t.Errorf("%d strays, error %v; want 4", n, err)
+		if seen, err := s.db.Watch(t.Context()); seen.Strays != 4 || err != nil {
+			t.Errorf("%d strays, error %v; want 4", seen.Strays, err)
 		}
 	}
 	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {

@@ -147,7 +147,7 @@ func (e *lostError) Unwrap() error { return e.cause }
 // exchange sends a request and reads its answer. Its only errors are of type *lostError.
 func (c *Client) exchange(ctx context.Context, r request) (response, *lostError) {
 	if err := c.takeTurn(ctx); err != nil {
-		return response{}, &lostError{code: "no_turn", unsent: true, cause: err}
+		return response{}, &lostError{code: NoTurn, unsent: true, cause: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -176,6 +176,9 @@ func (c *Client) exchange(ctx context.Context, r request) (response, *lostError)
 	}
 	return response{res.StatusCode, res.Header, body}, nil
 }
+
+// NoTurn is the reason code of a request that was not sent because Turn failed.
+const NoTurn = "no_turn"
 
 // takeTurn waits until a request may be made.
 func (c *Client) takeTurn(ctx context.Context) error {

@@ -29,9 +29,12 @@ type queue[J any] struct {
 	jobs    chan J
 	closing sync.RWMutex
 	closed  bool
+	sizes   *groupSizes
 }
 
-func newQueue[J any]() queue[J] { return queue[J]{jobs: make(chan J, maxQueue)} }
+func newQueue[J any]() queue[J] {
+	return queue[J]{jobs: make(chan J, maxQueue), sizes: &groupSizes{}}
+}
 
 // put adds a job, waiting for a place no longer than ctx.
 func (q *queue[J]) put(ctx context.Context, j J) error {
@@ -57,6 +60,7 @@ func (q *queue[J]) take(group []J) []J {
 		return group
 	}
 	group = append(group, first)
+	defer func() { q.sizes.add(len(group)) }()
 	for len(group) < maxGroup {
 		select {
 		case j, open := <-q.jobs:

@@ -65,10 +65,3 @@ func (tx *Tx) RecordStray(ctx context.Context, s payout.Stray) (bool, error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (gateway_id) DO NOTHING`,
 		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), string(t.Progress), nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
-
-// Strays counts the transfers that belong to no payout in the book and that nobody has settled.
-func (db *DB) Strays(ctx context.Context) (int64, error) {
-	var n int64
-	err := db.queryRow(ctx, `SELECT COUNT(*) FROM strays WHERE settled = 0`).Scan(&n)
-	return n, err
-}

@@ -176,23 +176,6 @@ func testFailingRequests(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
-func testHeld(_ *testing.T, b *bench) {
-	seller := b.seller("usr_a")
-	b.fund(seller, 1000)
-	b.ask("pyt_waiting", seller, 100, 0)
-	held := b.ask("pyt_held", seller, 100, 0)
-	for i, to := range []payout.State{payout.Submitting, payout.Unknown, payout.Held} {
-		n, err := b.db.HeldPayouts(b.ctx())
-		if err != nil || n != 0 {
-			b.Errorf("before move %d: %d held, %v; want none", i, n, err)
-		}
-		held = b.move(held, to)
-	}
-	if n, err := b.db.HeldPayouts(b.ctx()); err != nil || n != 1 {
-		b.Errorf("%d held, %v; want 1", n, err)
-	}
-}
-
 // testKeysAtOnce lets eight remember one key. One does; the others wait for its transaction, and find
 // what it left. Where it fails, another gets through.
 func testKeysAtOnce(_ *testing.T, b *bench) {

@@ -70,7 +70,6 @@ func Run(t *testing.T, e Engine) {
 		"Payout/RequestsAreServedOnce":              testRequests,
 		"Payout/AFailingRequestHarmsNobody":         testFailingRequests,
 		"Payout/OfManyWithOneKeyOneGetsThrough":     testKeysAtOnce,
-		"Payout/HeldPayoutsAreCounted":              testHeld,
 		"Isolation/WhatIsReadUnderALockStays":       testLockedReads,
 		"Isolation/FirstRowsAreMadeOnce":            testFirstUse,
 		"Isolation/AFailedStatementEndsTheClosure":  testFailedStatement,
@@ -81,6 +80,8 @@ func Run(t *testing.T, e Engine) {
 		"Reconcile/APayoutIsAdoptedOnce":            testAdoption,
 		"Reconcile/OverdrawnSellersAreDoubted":      testDoubt,
 		"Reconcile/StraysAreNotedOnce":              testStrays,
+		"Watch/WhatNeedsLookingAfterIsSeen":         testWatch,
+		"Stats/GroupsAreCounted":                    testGroupSizes,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 	} {

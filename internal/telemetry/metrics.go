@@ -20,8 +20,8 @@ type Metrics struct {
 	requestsInFlight prometheus.Gauge
 
 	payoutMoves *prometheus.CounterVec
-	heldPayouts prometheus.Gauge
-	reconciled  reconciled
+	reconciled  prometheus.Gauge
+	watched     watched
 
 	gatewayCalls   *prometheus.CounterVec
 	gatewaySeconds *prometheus.HistogramVec
@@ -37,6 +37,7 @@ func NewMetrics() *Metrics {
 	m.addPayouts()
 	m.addWork()
 	m.reconciled = newReconciled(m.registry)
+	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -66,10 +67,6 @@ func (m *Metrics) addPayouts() {
 		Name: "bursar_payout_moves_total",
 		Help: "Changes of a payout's state; a new payout comes from \"\".",
 	}, []string{"from", "to"})
-	m.heldPayouts = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "bursar_payouts_held",
-		Help: "Payouts whose outcome is unknown and that wait for a person. Should be 0.",
-	})
 	m.gatewayCalls = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "bursar_gateway_calls_total",
 		Help: "Calls to the payment gateway, by operation and outcome.",
@@ -79,13 +76,13 @@ func (m *Metrics) addPayouts() {
 		Help:    "Time that calls to the payment gateway took.",
 		Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 	}, []string{"operation"})
-	m.registry.MustRegister(m.payoutMoves, m.heldPayouts, m.gatewayCalls, m.gatewaySeconds)
+	m.registry.MustRegister(m.payoutMoves, m.gatewayCalls, m.gatewaySeconds)
 }
 
 func (m *Metrics) addWork() {
 	m.workSteps = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "bursar_work_steps_total",
-		Help: "Steps that the work loops took, by loop and outcome (ok or error).",
+		Help: "Steps that the work loops took, by loop and outcome (ok or error); a failure to find what is due counts as one.",
 	}, []string{"loop", "outcome"})
 	m.workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "bursar_work_step_seconds",
@@ -130,8 +127,24 @@ func knownMethod(method string) string {
 // PayoutMoved counts a change of a payout's state; from is "" for a new payout.
 func (m *Metrics) PayoutMoved(from, to string) { m.payoutMoves.WithLabelValues(from, to).Inc() }
 
-// SetHeldPayouts says how many payouts wait for a person now.
-func (m *Metrics) SetHeldPayouts(n int64) { m.heldPayouts.Set(float64(n)) }
+// ExpectMove makes a change of state show as zero until it happens, so that its first time is seen as
+// an increase. So do the other methods that expect something.
+func (m *Metrics) ExpectMove(from, to string) { m.payoutMoves.WithLabelValues(from, to) }
+
+// ExpectGatewayCall expects calls of an operation with these outcomes.
+func (m *Metrics) ExpectGatewayCall(operation string, outcomes ...string) {
+	for _, outcome := range outcomes {
+		m.gatewayCalls.WithLabelValues(operation, outcome)
+	}
+	m.gatewaySeconds.WithLabelValues(operation)
+}
+
+// ExpectLoop expects steps of a work loop.
+func (m *Metrics) ExpectLoop(loop string) {
+	m.workSteps.WithLabelValues(loop, stepDone)
+	m.workSteps.WithLabelValues(loop, stepFailed)
+	m.workSeconds.WithLabelValues(loop)
+}
 
 // GatewayCalled counts one call to the payment gateway.
 func (m *Metrics) GatewayCalled(operation, outcome string, took time.Duration) {
@@ -139,11 +152,17 @@ func (m *Metrics) GatewayCalled(operation, outcome string, took time.Duration) {
 	m.gatewaySeconds.WithLabelValues(operation).Observe(took.Seconds())
 }
 
+// Outcomes of a step.
+const (
+	stepDone   = "ok"
+	stepFailed = "error"
+)
+
 // WorkStepped counts one step of a work loop, and how it ended.
 func (m *Metrics) WorkStepped(loop string, took time.Duration, err error) {
-	outcome := "ok"
+	outcome := stepDone
 	if err != nil {
-		outcome = "error"
+		outcome = stepFailed
 	}
 	m.workSteps.WithLabelValues(loop, outcome).Inc()
 	m.workSeconds.WithLabelValues(loop).Observe(took.Seconds())

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -98,9 +99,20 @@ func TestMetrics(t *testing.T) {
 	m.RequestDone("", "MADE-UP", 404, time.Millisecond)
 	m.PayoutMoved("", "waiting")
 	m.PayoutMoved("waiting", "submitting")
-	m.SetHeldPayouts(3)
 	m.SetReconciled()
-	m.SetStrays(2)
+	m.ExpectMove("completed", "returned")
+	m.ExpectGatewayCall("submit", "unclear", "refused")
+	m.ExpectLoop("sales")
+	m.SetWatched(telemetry.Watched{
+		Unknown: 2, Held: 3, Contradicted: 4, Strays: 5, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+	}, time.UnixMilli(1_700_000_000_500))
+	m.SetBuild("v1.2.3", "go1.26")
+	m.WatchDatabase(func() telemetry.DatabaseStats {
+		return telemetry.DatabaseStats{
+			Pools:  map[string]sql.DBStats{"read": {MaxOpenConnections: 8, InUse: 5, Idle: 1, WaitCount: 7, WaitDuration: 1500 * time.Millisecond}},
+			Queues: map[string]telemetry.QueueStats{"rows": {Waiting: 6, Groups: 3, Grouped: 12, UpTo: map[int]uint64{1: 1, 2: 2, 256: 3}}},
+		}
+	})
 	m.GatewayCalled("submit", "unclear", 2*time.Second)
 	m.WorkStepped("payouts", time.Second, nil)
 	m.WorkStepped("payouts", time.Second, errors.New("no"))
@@ -115,13 +127,30 @@ func TestMetrics(t *testing.T) {
 		`bursar_http_requests_total{method="other",route="none",status="4xx"} 1`,
 		`bursar_payout_moves_total{from="",to="waiting"} 1`,
 		`bursar_payout_moves_total{from="waiting",to="submitting"} 1`,
+		`bursar_payout_moves_total{from="completed",to="returned"} 0`,
+		`bursar_payouts_unknown 2`,
 		`bursar_payouts_held 3`,
 		`bursar_gateway_reconciled 1`,
-		`bursar_stray_transfers 2`,
+		`bursar_stray_transfers 5`,
+		`bursar_payouts_contradicted 4`,
+		`bursar_work_overdue_seconds{loop="payouts"} 90`,
+		`bursar_watch_timestamp_seconds 1.7000000005e+09`,
+		`bursar_build_info{goversion="go1.26",version="v1.2.3"} 1`,
+		`bursar_database_connections{pool="read",state="in_use"} 5`,
+		`bursar_database_connections{pool="read",state="idle"} 1`,
+		`bursar_database_connections_max{pool="read"} 8`,
+		`bursar_database_connection_waits_total{pool="read"} 7`,
+		`bursar_database_connection_wait_seconds_total{pool="read"} 1.5`,
+		`bursar_database_queue_length{queue="rows"} 6`,
+		`bursar_database_group_size_bucket{queue="rows",le="2"} 2`,
+		`bursar_database_group_size_bucket{queue="rows",le="+Inf"} 3`,
+		`bursar_database_group_size_sum{queue="rows"} 12`,
 		`bursar_gateway_calls_total{operation="submit",outcome="unclear"} 1`,
+		`bursar_gateway_calls_total{operation="submit",outcome="refused"} 0`,
 		`bursar_gateway_call_seconds_sum{operation="submit"} 2`,
 		`bursar_work_steps_total{loop="payouts",outcome="ok"} 1`,
 		`bursar_work_steps_total{loop="payouts",outcome="error"} 1`,
+		`bursar_work_steps_total{loop="sales",outcome="error"} 0`,
 		`bursar_work_step_seconds_count{loop="payouts"} 2`,
 		`go_goroutines`,
 		`process_start_time_seconds`,

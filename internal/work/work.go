@@ -29,7 +29,7 @@ type Loop struct {
 	StepTimeout time.Duration
 	// Take leases up to limit things that are due and returns a step for each.
 	Take func(ctx context.Context, limit int) ([]Step, error)
-	// Done is told of each step that ended, and how.
+	// Done is told of each step that ended, and how. A Take that failed counts as a step.
 	Done   func(loop string, took time.Duration, err error)
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -62,8 +62,10 @@ func (l *Loop) Run(ctx context.Context) error {
 // feed hands out what is due, as fast as the workers take it.
 func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 	for ctx.Err() == nil {
+		began := l.Now()
 		due, err := l.Take(ctx, l.Workers)
 		if err != nil && ctx.Err() == nil {
+			l.Done(l.Name, l.Now().Sub(began), err)
 			l.Logger.ErrorContext(ctx, "can't take what is due", slog.String("loop", l.Name), slog.Any("error", err))
 		}
 		for _, step := range due {

@@ -103,13 +103,19 @@ func TestALoopRestsWhenNothingIsDueAndGoesOnAfterAnError(t *testing.T) {
 			takes++
 			return nil, errors.New("database away")
 		})
+		failures := 0
+		l.Done = func(_ string, _ time.Duration, err error) {
+			if err != nil {
+				failures++
+			}
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
 		defer cancel()
 		if err := l.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if takes != 11 {
-			t.Errorf("took %d times in ten seconds, want 11", takes)
+		if takes != 11 || failures != 11 {
+			t.Errorf("took %d times in ten seconds and told of %d failures, want 11 each", takes, failures)
 		}
 	})
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"bursar/internal/payout"
+	"bursar/internal/telemetry"
+	"bursar/internal/work"
+)
+
+// newMetrics makes the metrics of a service on these books.
+func newMetrics(b *book) *telemetry.Metrics {
+	m := telemetry.NewMetrics()
+	m.SetBuild(versionName(), runtime.Version())
+	m.WatchDatabase(func() telemetry.DatabaseStats {
+		stats := b.db.Stats()
+		shown := telemetry.DatabaseStats{Pools: stats.Pools, Queues: map[string]telemetry.QueueStats{}}
+		for name, queue := range stats.Queues {
+			shown.Queues[name] = telemetry.QueueStats(queue)
+		}
+		return shown
+	})
+	m.ExpectMove("", string(payout.Waiting))
+	for _, from := range payout.States() {
+		for _, to := range from.Next() {
+			m.ExpectMove(string(from), string(to))
+		}
+	}
+	return m
+}
+
+// watch tells operators what may need them.
+func watch(b *book, metrics *telemetry.Metrics) take {
+	return func(ctx context.Context, _ int) ([]work.Step, error) {
+		seen, err := b.db.Watch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		overdue := func(due time.Time) time.Duration {
+			if due.IsZero() {
+				return 0
+			}
+			return max(0, now.Sub(due))
+		}
+		metrics.SetWatched(telemetry.Watched{
+			Unknown: seen.Unknown, Held: seen.Held, Contradicted: seen.Contradicted, Strays: seen.Strays,
+			Overdue: map[string]time.Duration{
+				payoutsLoop: overdue(seen.PayoutDue), accountsLoop: overdue(seen.AccountDue), salesLoop: overdue(seen.SaleDue),
+			},
+		}, now)
+		return nil, nil
+	}
+}

@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Watched is what operators keep an eye on, as it stands at one moment.
+type Watched struct {
+	// Unknown counts payouts whose outcome is being found out, Held those that wait for a person.
+	Unknown, Held int64
+	// Contradicted counts payouts about which the gateway said what can't be true.
+	Contradicted int64
+	// Strays counts transfers that belong to no payout in the book and that nobody has settled.
+	Strays int64
+	// These are since when the longest waiting payout, bank account and sale have been due. They are
+	// ahead where nothing is due yet, and zero where nothing will be.
+	PayoutDue, AccountDue, SaleDue time.Time
+}
+
+// Watch reads what operators keep an eye on. Each part is the end of an index that holds little, so it
+// may be asked often.
+func (db *DB) Watch(ctx context.Context) (Watched, error) {
+	var w Watched
+	err := db.queryOne(ctx, `SELECT
+		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'held') AND state = 'unknown'),
+		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'held') AND state = 'held'),
+		(SELECT COUNT(*) FROM payouts WHERE contradiction <> ''),
+		(SELECT COUNT(*) FROM strays WHERE settled = 0),
+		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
+		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
+		(SELECT CASE WHEN available_at > created_at THEN available_at ELSE created_at END
+			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1)`, nil,
+		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays,
+		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue})
+	return w, err
+}

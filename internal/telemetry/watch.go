@@ -1,0 +1,65 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Watched is what operators keep an eye on, as it stands at one moment.
+type Watched struct {
+	// Unknown, Held and Contradicted count payouts that need looking after, or a person.
+	Unknown, Held, Contradicted int64
+	// Strays counts transfers that are in nobody's book.
+	Strays int64
+	// Overdue is for how long the longest waiting of what each loop does has been due.
+	Overdue map[string]time.Duration
+}
+
+// watched shows the last look.
+type watched struct {
+	unknown, held, contradicted, strays prometheus.Gauge
+
+	overdue *prometheus.GaugeVec
+	at      prometheus.Gauge
+}
+
+func newWatched(registry *prometheus.Registry) watched {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	w := watched{
+		unknown:      gauge("bursar_payouts_unknown", "Payouts whose outcome is unknown and being found out."),
+		held:         gauge("bursar_payouts_held", "Payouts whose outcome is unknown and that wait for a person. Should be 0."),
+		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books. Should be 0."),
+		strays:       gauge("bursar_stray_transfers", "Transfers under references of ours that are in nobody's book; a person has to settle them. Should be 0."),
+		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "bursar_work_overdue_seconds",
+			Help: "For how long the longest waiting of what a work loop does has been due.",
+		}, []string{"loop"}),
+		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
+	}
+	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.overdue, w.at)
+	return w
+}
+
+// SetWatched shows what a look at the given time saw. It is the same on every instance.
+func (m *Metrics) SetWatched(w Watched, at time.Time) {
+	m.watched.unknown.Set(float64(w.Unknown))
+	m.watched.held.Set(float64(w.Held))
+	m.watched.contradicted.Set(float64(w.Contradicted))
+	m.watched.strays.Set(float64(w.Strays))
+	for loop, overdue := range w.Overdue {
+		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
+	}
+	m.watched.at.Set(float64(at.UnixMilli()) / 1000)
+}
+
+// SetBuild says which program this is.
+func (m *Metrics) SetBuild(version, goVersion string) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "bursar_build_info",
+		Help:        "Always 1; the labels say which version runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion},
+	}, func() float64 { return 1 }))
+}
