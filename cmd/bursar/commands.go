@@ -28,6 +28,7 @@ type commands struct {
 	Audit   auditCmd   `cmd:"" help:"Check every balance and every invariant of the books."`
 	Backup  backupCmd  `cmd:"" help:"Copy the database while the service runs."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database up to date; serve does so by itself."`
+	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is well."`
 
 	ConfigCmd configCmd  `cmd:"" name:"config" help:"Look at the settings."`
 	Version   versionCmd `cmd:"" help:"Print the version."`
