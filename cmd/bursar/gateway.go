@@ -84,7 +84,7 @@ var submitOutcomes = map[payout.Answer]string{
 // newCounted counts the calls of a gateway.
 func newCounted(g gateway, metrics *telemetry.Metrics) counted {
 	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), razorpayx.NoTurn)...)
-	for _, operation := range []string{"fetch", "find", "cancel", "beneficiary", "start_verification", "verification"} {
+	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
 		metrics.ExpectGatewayCall(operation, "ok", "not_found", razorpayx.NoTurn, "error")
 	}
 	return counted{g, metrics}
