@@ -264,15 +264,19 @@ func post[T, In any](ctx context.Context, c *Client, path string, in In) (T, err
 }
 
 // decode reads an answer. A field of another type than documented is passed over, because nearly all
-// of them decide nothing; whoever calls checks those that do.
+// of them decide nothing; whoever calls checks those that do. Zero characters are dropped: PostgreSQL
+// keeps no text that has one.
 func decode[T any](body []byte, out *T) error {
-	err := json.Unmarshal(body, out)
+	err := json.Unmarshal([]byte(withoutZeros.Replace(string(body))), out)
 	var mistyped *json.UnmarshalTypeError
 	if err != nil && !errors.As(err, &mistyped) {
 		return errors.New("the gateway's answer is not readable")
 	}
 	return nil
 }
+
+// withoutZeros knows an escaped backslash, which is none of the zero's.
+var withoutZeros = strings.NewReplacer(`\\`, `\\`, `\u0000`, "")
 
 // readProblem reads the body of a refusal and reports whether it is one.
 func readProblem(body []byte) (Problem, bool) {

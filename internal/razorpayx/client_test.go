@@ -339,6 +339,14 @@ func TestRateIsHonoured(t *testing.T) {
 	}
 }
 
+func TestTextsHaveNoZeroCharacters(t *testing.T) {
+	odd := strings.Replace(sample(t, "payout_processed"), `"523223155921"`, `"52\u000032\\u00003155921"`, 1)
+	got, err := newClient(t, gateway(t, saying(200, odd)), nil).Fetch(t.Context(), "pout_00000000000001")
+	if want := `5232\u00003155921`; err != nil || got.UTR != want {
+		t.Errorf("UTR %q, error %v; want %q", got.UTR, err, want)
+	}
+}
+
 func TestReports(t *testing.T) {
 	for file, want := range map[string]payout.Report{
 		"payout_processing": {Progress: payout.InProgress, RawStatus: "processing", ReasonCode: "payout_bank_processing", Reason: "The bank is working on the transfer."},

@@ -78,6 +78,7 @@ type Tx interface {
 	Refund(ctx context.Context, sale, id string) (Refund, bool, error)
 	// AddEarnings adds to what the seller earned in a month.
 	AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error
-	// DueSales lists up to limit pending sales whose hold is over by now, oldest first.
+	// DueSales lists up to limit pending sales whose hold is over by now, those longest due, in the order of
+	// their sellers.
 	DueSales(ctx context.Context, now time.Time, limit int) ([]string, error)
 }
