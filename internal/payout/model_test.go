@@ -179,7 +179,7 @@ func (m *market) newPayouts(t failer) *payout.Service {
 		t.Fatal(err)
 	}
 	service, err := payout.New(payout.Options{
-		Store: m.db.Payouts(), Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Store: undoing{m.db.Payouts()}, Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: time.Minute, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})

@@ -134,9 +134,11 @@ func move(ctx context.Context, tx Tx, from State, p Payout, now time.Time) error
 		return nil
 	}
 	err = ledger.Post(ctx, tx, ledger.Posting{Seller: p.Seller, At: now, Transfers: transfers, Counts: counts})
+	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal to be told: the money was held
+		err = errors.New(err.Error())
+	}
 	if err != nil {
-		// Even a balance that is too low is our bug here, and no refusal to be told: the money was held.
-		return fmt.Errorf("payout %s from %s to %s: %v", p.ID, from, p.State, err) //nolint:errorlint // see above
+		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
 	}
 	return nil
 }

@@ -221,25 +221,26 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 // recorded before, so that nothing that has ended meanwhile is ever sent. No refusal is believed: the
 // first order may have been taken.
 func (s *Service) resend(ctx context.Context, seen Payout) error {
+	var sent Payout
 	claimed, err := s.change(ctx, seen.ID, func(p *Payout) error {
 		if p.State != Unknown || p.Tries != seen.Tries {
 			return errRaced
 		}
 		p.Tries++
 		p.DueAt = s.o.Now().Add(s.o.Lease)
-		seen = *p
+		sent = *p
 		return nil
 	})
 	if err != nil || !claimed {
 		return err
 	}
-	answer := s.o.Gateway.Submit(ctx, string(seen.ID), seen.OrderBody)
+	answer := s.o.Gateway.Submit(ctx, string(sent.ID), sent.OrderBody)
 	if answer.Answer == Accepted {
-		_, err := s.merge(ctx, seen, answer.Report)
+		_, err := s.merge(ctx, sent, answer.Report)
 		return err
 	}
-	return errors.Join(s.stillUnknown(ctx, seen, seen.Tries, answer.RetryAfter),
-		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", seen.ID, answer.ReasonCode, answer.Reason))
+	return errors.Join(s.stillUnknown(ctx, sent, sent.Tries, answer.RetryAfter),
+		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
 }
 
 // stillUnknown sets the next attempt after so many tries, or holds the payout for a person when the

@@ -59,28 +59,31 @@ func stamp(t time.Time) string {
 // returns what is there; another sale under the same id is [ErrConflict].
 func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 	now := s.o.Now()
-	sale := Sale{
+	draft := Sale{
 		ID: n.ID, Seller: n.Seller, Amount: n.Amount,
 		OccurredAt: n.OccurredAt, AvailableAt: n.AvailableAt,
 		CreatedAt: now, Fingerprint: n.fingerprint(),
 	}
-	if sale.OccurredAt.IsZero() {
-		sale.OccurredAt = now
-		if !sale.AvailableAt.IsZero() && sale.AvailableAt.Before(now) {
-			sale.OccurredAt = sale.AvailableAt
+	if draft.OccurredAt.IsZero() {
+		draft.OccurredAt = now
+		if !draft.AvailableAt.IsZero() && draft.AvailableAt.Before(now) {
+			draft.OccurredAt = draft.AvailableAt
 		}
 	}
-	if sale.AvailableAt.IsZero() {
-		sale.AvailableAt = sale.OccurredAt.Add(s.o.Hold)
+	if draft.AvailableAt.IsZero() {
+		draft.AvailableAt = draft.OccurredAt.Add(s.o.Hold)
 	}
-	if sale.AvailableAt.Before(sale.OccurredAt) {
+	if draft.AvailableAt.Before(draft.OccurredAt) {
 		return Sale{}, false, fault.Field("availableAt", "must not be before occurredAt")
 	}
-	sale.Month = sale.OccurredAt.In(s.o.Zone).Format("2006-01")
+	draft.Month = draft.OccurredAt.In(s.o.Zone).Format("2006-01")
 
-	var created bool
+	var (
+		sale    Sale
+		created bool
+	)
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		sale, created, err = record(ctx, tx, sale, now)
+		sale, created, err = record(ctx, tx, draft, now)
 		return err
 	})
 	return sale, created, err

@@ -1,6 +1,7 @@
 package sale_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,7 +34,7 @@ func openShop(t *testing.T) *shop {
 	s := &shop{T: t, db: db, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
 	var err error
 	s.sales, err = sale.New(sale.Options{
-		Store: db.Sales(), Now: func() time.Time { return s.now }, Hold: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
+		Store: losing{db.Sales()}, Now: func() time.Time { return s.now }, Hold: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +52,24 @@ func openShop(t *testing.T) *shop {
 	}
 	return s
 }
+
+// losing is a store that begins every transaction twice, as one does that loses its connection: the
+// first breaks off near its end, is undone, and must have left no trace in the closure either.
+type losing struct{ sale.Store }
+
+var errLost = errors.New("lost, to be begun again")
+
+func (s losing) InTx(ctx context.Context, fn func(sale.Tx) error) error {
+	err := s.Store.InTx(ctx, func(tx sale.Tx) error { return errors.Join(fn(losingTx{tx}), errLost) })
+	if !errors.Is(err, errLost) {
+		return err
+	}
+	return s.Store.InTx(ctx, fn)
+}
+
+type losingTx struct{ sale.Tx }
+
+func (losingTx) AddEarnings(context.Context, string, string, money.Amount) error { return errLost }
 
 // record records a sale and wants it to be new or not.
 func (s *shop) record(n sale.NewSale, wantCreated bool) sale.Sale {
