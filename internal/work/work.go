@@ -61,12 +61,15 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // feed hands out what is due, as fast as the workers take it.
 func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
+	var failing outage
 	for ctx.Err() == nil {
 		began := l.Now()
 		due, err := l.Take(ctx, l.Workers)
-		if err != nil && ctx.Err() == nil {
-			l.Done(l.Name, l.Now().Sub(began), err)
-			l.Logger.ErrorContext(ctx, "can't take what is due", slog.String("loop", l.Name), slog.Any("error", err))
+		if ctx.Err() == nil {
+			l.tell(ctx, &failing, err)
+			if err != nil {
+				l.Done(l.Name, l.Now().Sub(began), err)
+			}
 		}
 		for _, step := range due {
 			select {
@@ -82,6 +85,36 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 		case <-time.After(l.Every):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// outage is a row of failures to take what is due.
+type outage struct {
+	failures    int
+	since, told time.Time
+}
+
+// tellEvery is how often an outage is logged while it lasts. A loop tries several times a second.
+const tellEvery = 10 * time.Second
+
+// tell logs when an outage begins, now and then while it lasts, and when it is over.
+func (l *Loop) tell(ctx context.Context, o *outage, err error) {
+	now := l.Now()
+	if err == nil {
+		if o.failures > 0 {
+			l.Logger.InfoContext(ctx, "what is due can be taken again", slog.String("loop", l.Name),
+				slog.Int("failures", o.failures), slog.String("after", now.Sub(o.since).Round(time.Millisecond).String()))
+		}
+		*o = outage{}
+		return
+	}
+	if o.failures == 0 {
+		o.since = now
+	}
+	o.failures++
+	if o.failures == 1 || now.Sub(o.told) >= tellEvery {
+		o.told = now
+		l.Logger.ErrorContext(ctx, "can't take what is due", slog.String("loop", l.Name), slog.Int("failures", o.failures), slog.Any("error", err))
 	}
 }
 

@@ -1,9 +1,11 @@
 package work_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,6 +118,42 @@ func TestALoopRestsWhenNothingIsDueAndGoesOnAfterAnError(t *testing.T) {
 		}
 		if takes != 11 || failures != 11 {
 			t.Errorf("took %d times in ten seconds and told of %d failures, want 11 each", takes, failures)
+		}
+	})
+}
+
+func TestAnOutageIsToldOfNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		l := loop(func(context.Context, int) ([]work.Step, error) {
+			if away := time.Since(began); away < 25*time.Second || away > 30*time.Second {
+				return nil, errors.New("database away")
+			}
+			return nil, nil
+		})
+		l.Every = 100 * time.Millisecond
+		var lines bytes.Buffer
+		l.Logger = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Duration("at", time.Since(began))
+				}
+				return a
+			},
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.TrimSpace(`
+at=0s level=ERROR msg="can't take what is due" loop=test failures=1 error="database away"
+at=10s level=ERROR msg="can't take what is due" loop=test failures=101 error="database away"
+at=20s level=ERROR msg="can't take what is due" loop=test failures=201 error="database away"
+at=25s level=INFO msg="what is due can be taken again" loop=test failures=250 after=25s
+at=30.1s level=ERROR msg="can't take what is due" loop=test failures=1 error="database away"`)
+		if got := strings.TrimSpace(lines.String()); got != want {
+			t.Errorf("the log is\n%s\nwant\n%s", got, want)
 		}
 	})
 }
