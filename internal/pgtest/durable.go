@@ -100,6 +100,13 @@ func (s *Server) Kill() { s.server.end(syscall.SIGKILL) }
 // Stop ends the server as an administrator does: it tells those who are connected, and tidies up.
 func (s *Server) Stop() { s.server.end(syscall.SIGINT) }
 
+// Hang stops the server in its tracks, as a failing disk or hypervisor does: the kernel still takes
+// connections for it, and nothing is answered.
+func (s *Server) Hang() { s.server.signalAll(syscall.SIGSTOP) }
+
+// Resume lets a server that hangs go on.
+func (s *Server) Resume() { s.server.signalAll(syscall.SIGCONT) }
+
 // Start starts a server that was ended, on the same port, and returns once it takes connections.
 func (s *Server) Start() {
 	s.t.Helper()
@@ -117,25 +124,49 @@ func (s *Server) Start() {
 // its disk too.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
-	primary := s.server
-	standby := &server{programs: primary.programs, data: ownData(s.t), password: primary.password}
-	name := filepath.Base(standby.data)
-	conninfo := "host=127.0.0.1 user=" + superuser + " application_name=" + name
-	err := primary.run("pg_basebackup", "--pgdata="+standby.data, "--dbname="+conninfo, "--port="+strconv.Itoa(primary.port),
+	standby := &server{programs: s.server.programs, data: ownData(s.t), password: s.server.password}
+	s.copyTo(standby)
+	started := begin(s.t, standby)
+	s.relyOn(standby)
+	return started
+}
+
+// Rejoin makes s, which was ended, a synchronous standby of another server: a fresh copy of that one,
+// on the port that s had.
+func (s *Server) Rejoin(primary *Server) {
+	s.t.Helper()
+	if err := os.RemoveAll(s.server.data); err != nil {
+		s.t.Fatal(err)
+	}
+	primary.copyTo(s.server)
+	s.Start()
+	primary.relyOn(s.server)
+}
+
+// copyTo copies s while it runs to the data of a server that is to follow it.
+func (s *Server) copyTo(standby *server) {
+	s.t.Helper()
+	conninfo := "host=127.0.0.1 user=" + superuser + " application_name=" + filepath.Base(standby.data)
+	err := standby.run("pg_basebackup", "--pgdata="+standby.data, "--dbname="+conninfo, "--port="+strconv.Itoa(s.Port),
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	started := begin(s.t, standby)
-	run(s.t, s.URL("postgres"), `ALTER SYSTEM SET synchronous_standby_names = '"`+name+`"'`)
-	run(s.t, s.URL("postgres"), `SELECT pg_reload_conf()`)
-	s.await(`SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')`)
-	return started
 }
 
-// Promote makes a standby take writes, and returns once it does.
+// relyOn makes s wait for the standby before it acknowledges anything.
+func (s *Server) relyOn(standby *server) {
+	s.t.Helper()
+	run(s.t, s.URL("postgres"), `ALTER SYSTEM SET synchronous_standby_names = '"`+filepath.Base(standby.data)+`"'`)
+	run(s.t, s.URL("postgres"), `SELECT pg_reload_conf()`)
+	s.await(`SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')`)
+}
+
+// Promote makes a standby take writes, and returns once it does. It waits for no standby of its own,
+// because it has none yet.
 func (s *Server) Promote() {
 	s.t.Helper()
+	run(s.t, s.URL("postgres"), `ALTER SYSTEM RESET synchronous_standby_names`)
 	s.await(`SELECT pg_promote()`)
 	s.await(`SELECT NOT pg_is_in_recovery()`)
 }

@@ -19,13 +19,16 @@ import (
 // after the owner's number and when the owner began, because numbers are used again.
 
 // watch waits for the end of the process $1, then stops the servers whose directories are in the home
-// $2 and removes it. A server is known by its command line. It would end by itself within a minute of
+// $2 and removes it. A server is known by its command line; one that hangs is
+// made to go on. It would end by itself within a minute of
 // its directory's end, so nothing is lost if this script is killed too.
 const watch = `
 while kill -0 "$1"; do sleep 1; done
 for file in "$2"/*/postmaster.pid; do
 	read -r pid <"$file" || continue
-	{ cat "/proc/$pid/cmdline" || ps -o command= -p "$pid"; } | grep -qF "${file%/postmaster.pid}" && kill -QUIT "$pid"
+	{ cat "/proc/$pid/cmdline" || ps -o command= -p "$pid"; } | grep -qF "${file%/postmaster.pid}" || continue
+	kill -QUIT "$pid"
+	kill -CONT "$pid" $(pgrep -P "$pid")
 done
 for try in 1 2 3 4 5; do rm -rf "$2" && break; sleep 1; done
 `

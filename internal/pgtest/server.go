@@ -177,16 +177,23 @@ func (s *server) end(signal syscall.Signal) {
 	if !s.runs() {
 		return
 	}
-	var children []int
 	if signal == syscall.SIGKILL {
-		_ = s.postmaster.Signal(syscall.SIGSTOP) // so that no child is born unseen; it may have ended by itself
-		children = childrenOf(s.postmaster.Pid)
-	}
-	_ = s.postmaster.Signal(signal)
-	for _, child := range children {
-		_ = syscall.Kill(child, signal)
+		s.signalAll(syscall.SIGKILL)
+	} else {
+		_ = s.postmaster.Signal(signal) // it may have ended by itself
+		s.signalAll(syscall.SIGCONT)    // one that hangs would not heed it
 	}
 	<-s.exited
+}
+
+// signalAll sends a signal to the server and all its processes.
+func (s *server) signalAll(signal syscall.Signal) {
+	_ = s.postmaster.Signal(syscall.SIGSTOP) // so that no child is born unseen
+	children := childrenOf(s.postmaster.Pid)
+	for _, child := range children {
+		_ = syscall.Kill(child, signal) // it may have ended by itself, as may the server
+	}
+	_ = s.postmaster.Signal(signal)
 }
 
 func (s *server) runs() bool {

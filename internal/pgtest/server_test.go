@@ -157,4 +157,16 @@ func TestAStandbyTakesOver(t *testing.T) {
 	if n := ask[int](t, standby.URL("postgres"), "SELECT COUNT(*) FROM a"); n != 1 {
 		t.Errorf("%d rows, want 1", n)
 	}
+	primary.Rejoin(standby)
+	run(t, both, "INSERT INTO a VALUES (2)")
+	standby.Hang()
+	primary.Promote()
+	if n := ask[int](t, primary.URL("postgres"), "SELECT COUNT(*) FROM a"); n != 2 {
+		t.Errorf("%d rows after the return, want 2", n)
+	}
+	run(t, primary.URL("postgres"), "INSERT INTO a VALUES (3)")
+	standby.Resume()
+	if n := ask[int](t, standby.URL("postgres"), "SELECT COUNT(*) FROM a"); n != 2 {
+		t.Errorf("%d rows where it hung, want 2", n)
+	}
 }
