@@ -24,7 +24,7 @@ import (
 // payout requests and reads by key.
 const defaultConnections = 20
 
-// Time limits towards PostgreSQL. A write that overruns its limit has an unknown outcome, so the limit
+// Time limits towards PostgreSQL. The hosts that are tried for a connection share its limit. A write that overruns its limit has an unknown outcome, so the limit
 // is the client's: were it the server's, a COMMIT that waits for a standby would be cut short and yet
 // answered with success.
 const (
@@ -59,7 +59,6 @@ var postgresDialect = dialect{
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
 	},
-	lost:       func(err error) bool { return isLost(err) && !isTimeout(err) },
 	unreadable: postgresUnreadable,
 }
 
@@ -81,22 +80,46 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 	if err := migratePostgres(ctx, config); err != nil {
 		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
 	}
-	pool := func(size int) *sql.DB {
-		p := stdlib.OpenDB(*config)
-		p.SetMaxOpenConns(size)
-		p.SetMaxIdleConns(size)
-		p.SetConnMaxIdleTime(5 * time.Minute)
-		return p
-	}
 	writers := max(1, connections/2)
-	writer := postgresWriter{pool(writers)}
+	writer := postgresWriter{newPostgresPool(config, writers)}
+	reader := newPostgresPool(config, max(1, connections-writers))
+	dialect := postgresDialect
+	dialect.lost = func(err error) bool { return reader.forgetAfter(err) && !isTimeout(err) }
 	return &DB{
-		dialect:  postgresDialect,
-		reader:   pool(max(1, connections-writers)),
+		dialect:  dialect,
+		reader:   reader.DB,
 		writer:   writer,
 		requests: newRequestWriter(config, writer.update),
-		rows:     newRowReader(config),
+		rows: newRowReader(config, func(err error) { // every request begins with such a read, so it is the first to know
+			reader.forgetAfter(err)
+			writer.pool.forgetAfter(err)
+		}),
 	}, nil
+}
+
+// postgresPool keeps up to size connections.
+type postgresPool struct {
+	*sql.DB
+	size int
+}
+
+func newPostgresPool(config *pgx.ConnConfig, size int) postgresPool {
+	p := stdlib.OpenDB(*config)
+	p.SetMaxOpenConns(size)
+	p.SetMaxIdleConns(size)
+	p.SetConnMaxIdleTime(5 * time.Minute)
+	return postgresPool{p, size}
+}
+
+// forgetAfter reports whether an error says that a connection was lost, and closes those that are kept
+// if so: after a failover all are lost, and where the old server hangs, each would cost a caller's patience.
+func (p postgresPool) forgetAfter(err error) bool {
+	if !isLost(err) {
+		return false
+	}
+	p.SetMaxIdleConns(0)
+	p.SetMaxIdleConns(p.size)
+	return true
 }
 
 // postgresConfig reads a URL, and sets what our transactions rely on whatever the server's defaults are.
@@ -115,10 +138,12 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 	if config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectPatience
-		config.DialFunc = (&net.Dialer{Timeout: connectPatience, KeepAlive: 15 * time.Second}).DialContext
+	// Of several hosts, the first may hang; there must be time left for the others.
+	most := connectPatience / time.Duration(countHosts(config))
+	if config.ConnectTimeout == 0 || config.ConnectTimeout > most {
+		config.ConnectTimeout = most
 	}
+	config.DialFunc = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	config.AfterConnect = insistOnDurability
 	for name, value := range map[string]string{
 		"default_transaction_isolation":       "read committed",
@@ -142,6 +167,14 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		config.RuntimeParams["application_name"] = "bursar"
 	}
 	return config, connections, nil
+}
+
+func countHosts(config *pgx.ConnConfig) int {
+	hosts := map[string]bool{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))): true}
+	for _, other := range config.Fallbacks { // the same host may be there twice, with TLS and without
+		hosts[net.JoinHostPort(other.Host, strconv.Itoa(int(other.Port)))] = true
+	}
+	return len(hosts)
 }
 
 // insistOnDurability turns on what a server may have turned off: an answer is given only after its commit
@@ -211,13 +244,17 @@ func (l *postgresLine) hangUp() {
 // postgresWriter runs each closure in a transaction of its own. READ COMMITTED is enough, because every
 // change is a conditional statement or follows a lock, and locks are taken in one order: what is keyed
 // by the caller, then payouts and sales, then balances by seller.
-type postgresWriter struct{ pool *sql.DB }
+type postgresWriter struct{ pool postgresPool }
 
 // maxTries bounds how often a transaction is begun again after it met others.
 const maxTries = 8
 
 func (w postgresWriter) update(ctx context.Context, fn func(*Tx) error) error {
-	return retried(ctx, func(ctx context.Context) (bool, error) { return w.transact(ctx, fn) })
+	return retried(ctx, func(ctx context.Context) (bool, error) {
+		committing, err := w.transact(ctx, fn)
+		w.pool.forgetAfter(err)
+		return committing, err
+	})
 }
 
 func (w postgresWriter) Close() error { return w.pool.Close() }
@@ -252,10 +289,10 @@ func (t boundTx) QueryContext(_ context.Context, query string, args ...any) (*sq
 // retried runs an attempt at a transaction again when it was undone for meeting others (serialization
 // failure, deadlock), or when its connection was lost before anything could be committed.
 func retried(ctx context.Context, attempt func(context.Context) (committing bool, err error)) error {
+	if ctx.Err() != nil {
+		return errNotBegun.Because(ctx.Err())
+	}
 	for try := 1; ; try++ {
-		if ctx.Err() != nil {
-			return errNotBegun.Because(ctx.Err())
-		}
 		// Not ended with ctx: a transaction under way has an outcome, and that is the answer.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
 		committing, err := attempt(bounded)
@@ -274,6 +311,7 @@ func retried(ctx context.Context, attempt func(context.Context) (committing bool
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
+			return postgresUnavailable(err)
 		}
 	}
 }
@@ -297,7 +335,7 @@ func isLost(err error) bool {
 	}
 	_, isNet := errors.AsType[net.Error](err)
 	_, isConnect := errors.AsType[*pgconn.ConnectError](err)
-	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, net.ErrClosed) || isTimeout(err)
 }
 

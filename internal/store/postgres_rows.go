@@ -15,6 +15,8 @@ type rowReader struct {
 	config  *pgx.ConnConfig
 	queue   queue[*rowRead]
 	readers sync.WaitGroup
+	// failed is told of errors that may be those of a lost connection.
+	failed func(error)
 }
 
 // rowReaders is how many round trips are under way at once.
@@ -30,8 +32,8 @@ type rowRead struct {
 	answer chan error
 }
 
-func newRowReader(config *pgx.ConnConfig) *rowReader {
-	r := &rowReader{config: config, queue: newQueue[*rowRead]()}
+func newRowReader(config *pgx.ConnConfig, failed func(error)) *rowReader {
+	r := &rowReader{config: config, queue: newQueue[*rowRead](), failed: failed}
 	for range rowReaders {
 		r.readers.Go(r.run)
 	}
@@ -59,7 +61,7 @@ func (r *rowReader) Close() error {
 }
 
 func (r *rowReader) run() {
-	line := &rowLine{postgresLine{config: r.config}}
+	line := &rowLine{postgresLine{config: r.config}, r.failed}
 	defer line.hangUp()
 	group := r.queue.take(make([]*rowRead, 0, maxGroup))
 	for ; len(group) > 0; group = r.queue.take(group) {
@@ -68,12 +70,16 @@ func (r *rowReader) run() {
 }
 
 // rowLine is one reader's connection.
-type rowLine struct{ postgresLine }
+type rowLine struct {
+	postgresLine
+	failed func(error)
+}
 
 // serve answers every read of a group. After a lost connection all that were not answered are read once
 // more, and after a failed statement, which ends the others behind it too, each is read by itself.
 func (l *rowLine) serve(group []*rowRead) {
 	left, err := l.read(group)
+	l.failed(err)
 	if isLost(err) && !isTimeout(err) {
 		left, err = l.read(left)
 	}

@@ -1,0 +1,28 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// TestEveryHostIsTriedInTime asks that a host that takes connections and answers none leaves time for
+// the next one, within the patience of the shortest read.
+func TestEveryHostIsTriedInTime(t *testing.T) {
+	for url, want := range map[string]time.Duration{
+		"postgres://a/db":                                        5 * time.Second,
+		"postgres://a/db?connect_timeout=2":                      2 * time.Second,
+		"postgres://a,b/db?target_session_attrs=read-write":      2500 * time.Millisecond,
+		"postgres://a,b/db?connect_timeout=1":                    time.Second,
+		"postgres://a,b/db?connect_timeout=10":                   2500 * time.Millisecond,
+		"postgres://a:1,a:2/db?sslmode=prefer":                   2500 * time.Millisecond,
+		"postgres://a,b,c,d/db?connect_timeout=10&sslmode=allow": 1250 * time.Millisecond,
+	} {
+		config, _, err := postgresConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.ConnectTimeout != want {
+			t.Errorf("%s: a host has %s to answer, want %s", url, config.ConnectTimeout, want)
+		}
+	}
+}
