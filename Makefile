@@ -6,6 +6,7 @@ SHELL := bash
 
 FUZZTIME ?= 10s
 COUNT ?= 1
+CALM ?= 5s
 
 .DEFAULT_GOAL := help
 
@@ -42,6 +43,10 @@ bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in 
 	@mkdir -p bin
 	go test -run='^$$' -bench=. -benchmem -benchtime=2s -count=$(COUNT) -timeout=60m ./cmd/bursar ./internal/payout ./internal/store | tee bin/bench.txt
 	@[ -z "$(BASE)" ] || go tool -modfile=tools/go.mod benchstat $(BASE) bin/bench.txt
+
+.PHONY: failover
+failover: ## PostgreSQL is killed, hung and failed over under load (needs its programs); all is calm for CALM (5s) in between
+	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|LostAnswer|Linearizable|Histories' ./cmd/bursar
 
 .PHONY: golden
 golden: ## Rewrite the golden files from what the code does now; read the diff before committing it
