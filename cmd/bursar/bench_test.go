@@ -84,7 +84,7 @@ func BenchmarkPayoutRequest(b *testing.B) {
 					})
 				})
 				if h.database.Postgres != "" {
-					s.beside(b, "floor", "pgbench, a transaction each", func(b *testing.B) { h.pgbench(b, n) })
+					b.Run("pgbench, a transaction each", func(b *testing.B) { h.pgbench(b, n) })
 				}
 			})
 		}
