@@ -46,7 +46,7 @@ bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in 
 
 .PHONY: failover
 failover: ## PostgreSQL is killed, hung and failed over under load (needs its programs); all is calm for CALM (5s) in between
-	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|LostAnswer|Linearizable|Histories' ./cmd/bursar
+	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|Standby|LostAnswer|Linearizable|Histories' ./cmd/bursar
 
 .PHONY: golden
 golden: ## Rewrite the golden files from what the code does now; read the diff before committing it

@@ -151,12 +151,13 @@ func (tx *Tx) AdvanceSession(
 	return p, advanced, err
 }
 
-// Session finds a session with its user, if it is there.
+// Session finds a session with its user, if it is there. The lock is for the same reason as that of
+// [Tx.Remembered].
 func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
 	s := auth.Session{ID: id}
 	p := auth.Principal{Session: id}
 	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.expires_at, s.cap_at, s.counter, s.refreshes, s.ended_at, s.end_reason,
-		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`, []any{id},
+		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`+tx.dialect.forUpdate("s"), []any{id},
 		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
 		instant{&s.EndedAt}, &s.EndReason, &p.UserID, &p.Email, &p.Role)
 	return s, p, ok, err

@@ -126,11 +126,12 @@ func (tx *Tx) RememberEvent(ctx context.Context, eventID string, now time.Time) 
 		eventID, micros(now))
 }
 
-// Remembered finds what an idempotency key stands for.
+// Remembered finds what an idempotency key stands for. The lock makes the COMMIT of a transaction that
+// repeats an answer wait for the standby, which the first may not have reached.
 func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remembered, error) {
 	var m payout.Remembered
-	_, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`,
-		[]any{user, key}, &m.Fingerprint, &m.Payout, &m.Refusal)
+	_, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`+
+		tx.dialect.forUpdate("idempotency_keys"), []any{user, key}, &m.Fingerprint, &m.Payout, &m.Refusal)
 	return m, err
 }
 

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/payout"
+	"bursar/internal/pgtest"
+)
+
+// TestARepeatIsAsDurableAsTheFirst asks that a transaction which tells what an earlier one did is one
+// that PostgreSQL waits for a standby with: one with a number, because it wrote to the log, if only a
+// lock. What the earlier one committed may not have reached the standby when its answer was lost.
+func TestARepeatIsAsDurableAsTheFirst(t *testing.T) {
+	db, err := OpenPostgres(t.Context(), pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	ctx, now := t.Context(), time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	update := func(fn func(*Tx) error) {
+		t.Helper()
+		if err := db.Update(ctx, fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(func(tx *Tx) error {
+		if _, err := tx.Remember(ctx, "usr_a", "key", payout.Remembered{Payout: "pyt_a"}, now); err != nil {
+			return err
+		}
+		if err := tx.InsertUser(ctx, auth.User{ID: "usr_a", Name: "Asha", Email: "asha@example.com", Role: auth.Seller, CreatedAt: now}); err != nil {
+			return err
+		}
+		return tx.InsertSession(ctx, auth.Session{ID: "ses_a", UserID: "usr_a", CreatedAt: now, ExpiresAt: now.Add(time.Hour), CapAt: now.Add(time.Hour)})
+	})
+	for name, repeat := range map[string]func(*Tx) error{
+		"a call under a key": func(tx *Tx) error {
+			if isNew, err := tx.Remember(ctx, "usr_a", "key", payout.Remembered{}, now); isNew || err != nil {
+				t.Errorf("the key is new: %t, %v", isNew, err)
+			}
+			m, err := tx.Remembered(ctx, "usr_a", "key")
+			if m.Payout != "pyt_a" {
+				t.Errorf("the key stands for %+v", m)
+			}
+			return err
+		},
+		"a refresh": func(tx *Tx) error {
+			_, _, found, err := tx.Session(ctx, "ses_a")
+			if !found {
+				t.Error("there is no session")
+			}
+			return err
+		},
+	} {
+		update(func(tx *Tx) error {
+			if err := repeat(tx); err != nil {
+				return err
+			}
+			if !hasNumber(ctx, t, tx) {
+				t.Errorf("%s: the transaction that repeats its answer is one that only reads", name)
+			}
+			return nil
+		})
+	}
+	update(func(tx *Tx) error {
+		var one int
+		if _, err := tx.one(ctx, `SELECT 1`, nil, &one); err != nil || hasNumber(ctx, t, tx) {
+			t.Errorf("a transaction that only reads has a number (%v): this test can't fail", err)
+		}
+		return nil
+	})
+}
+
+func hasNumber(ctx context.Context, t *testing.T, tx *Tx) (has bool) {
+	t.Helper()
+	if _, err := tx.one(ctx, `SELECT pg_current_xact_id_if_assigned() IS NOT NULL`, nil, &has); err != nil {
+		t.Fatal(err)
+	}
+	return has
+}
