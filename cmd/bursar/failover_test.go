@@ -34,8 +34,8 @@ func calmTime(t *testing.T) (calm time.Duration, long bool) {
 }
 
 // TestAFailoverLosesAndDoublesNothing lets a marketplace trade while its database server, and then one
-// instance of the service, is killed. At full length servers also come back, are failed back to, and
-// hang. In the end all that was acknowledged is in the books, and nothing else is; the gateway paid each
+// instance of the service, is killed. At full length servers also come back, are failed back to, are
+// missed, and hang. In the end all that was acknowledged is in the books, and nothing else is; the gateway paid each
 // payout once; and no instance had to be restarted for any of it.
 func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	f := newFailover(t)
@@ -52,6 +52,7 @@ func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 		f.incident("the old primary comes back as the standby", f.rejoin)
 		f.incident("the new primary is killed, the old one promoted", f.failOver)
 		f.incident("the other comes back as the standby", f.rejoin)
+		f.incident("the standby is lost for a while", f.loseStandby)
 		f.incident("the primary hangs for a while", f.hang)
 		f.incident("the primary hangs, the standby is promoted", f.failOverFromAHang)
 		f.standby.Kill()
@@ -166,11 +167,23 @@ func (f *failover) rejoin() {
 	f.standby.Rejoin(f.primary)
 }
 
-const hangs = 15 * time.Second
+// A server that is away for this long is longer away than a read is waited for, or a write.
+const (
+	readsGiveUp  = 6 * time.Second
+	writesGiveUp = 15 * time.Second
+)
+
+// loseStandby takes the standby away for a while: writes wait for it.
+func (f *failover) loseStandby() {
+	f.t.Helper()
+	f.standby.Kill()
+	time.Sleep(readsGiveUp)
+	f.standby.Start()
+}
 
 func (f *failover) hang() {
 	f.primary.Hang()
-	time.Sleep(hangs)
+	time.Sleep(writesGiveUp)
 	f.primary.Resume()
 }
 

@@ -19,9 +19,8 @@ import (
 // after the owner's number and when the owner began, because numbers are used again.
 
 // watch waits for the end of the process $1, then stops the servers whose directories are in the home
-// $2 and removes it. A server is known by its command line; one that hangs is
-// made to go on. It would end by itself within a minute of
-// its directory's end, so nothing is lost if this script is killed too.
+// $2 and removes it. A server is known by its command line, and made to go on if it hangs. It would end
+// by itself within a minute of its directory's end, so nothing is lost if this script is killed too.
 const watch = `
 while kill -0 "$1"; do sleep 1; done
 for file in "$2"/*/postmaster.pid; do
