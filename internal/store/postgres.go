@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -300,7 +301,7 @@ func retried(ctx context.Context, attempt func(context.Context) (committing bool
 		switch {
 		case err == nil:
 			return nil
-		case committing && isLost(err):
+		case committing && !isUndone(err):
 			return errOutcomeUnknown.Because(err)
 		case try < maxTries && isMetOthers(err):
 		case try < maxTries && isLost(err) && !isTimeout(err):
@@ -325,10 +326,17 @@ func isMetOthers(err error) bool {
 	return ok && (e.Code == "40001" || e.Code == "40P01")
 }
 
+// isLockTimeout says that a row was held by somebody for longer than we wait.
+func isLockTimeout(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "55P03"
+}
+
 // isLost says that the connection is gone, or will be, so that nothing is known of what was under way.
 func isLost(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Severity == "FATAL" || e.Severity == "PANIC" || strings.HasPrefix(e.Code, "08")
+		severity := cmp.Or(e.SeverityUnlocalized, e.Severity) // servers speak many languages
+		return severity != "ERROR" || strings.HasPrefix(e.Code, "08")
 	}
 	if _, isFault := errors.AsType[*fault.Error](err); isFault {
 		return false
@@ -337,6 +345,12 @@ func isLost(err error) bool {
 	_, isConnect := errors.AsType[*pgconn.ConnectError](err)
 	return isNet || isConnect || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, net.ErrClosed) || isTimeout(err)
+}
+
+// isUndone says that a COMMIT was answered, and with no.
+func isUndone(err error) bool {
+	_, answered := errors.AsType[*pgconn.PgError](err)
+	return answered && !isLost(err) || errors.Is(err, pgx.ErrTxCommitRollback)
 }
 
 // isTimeout says that time ran out: a server that hangs is waited for once.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"bursar/internal/payout"
 )
@@ -39,6 +38,8 @@ type requestJob struct {
 }
 
 func newRequestWriter(config *pgx.ConnConfig, alone func(context.Context, func(*Tx) error) error) *requestWriter {
+	config = config.Copy()
+	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a request by itself waits
 	w := &requestWriter{config: config, queue: newQueue[*requestJob](), alone: alone}
 	for range requestWriters {
 		w.writers.Go(w.run)
@@ -76,13 +77,17 @@ func (w *requestWriter) commit(line *requestLine, group []*requestJob) {
 	outcomes := make([]error, len(group))
 	err := retried(context.Background(), func(ctx context.Context) (bool, error) {
 		committing, err := line.transact(ctx, group, outcomes)
+		if isLockTimeout(err) { // one seller's balance is held up, and the others need not wait for it
+			err = fmt.Errorf("%w: %w", errSpoiled, err)
+		}
 		if err != nil {
 			line.reset(ctx)
 		}
 		return committing, err
 	})
 	if errors.Is(err, errSpoiled) {
-		w.commitEach(group)
+		apart := slices.Clone(group)
+		w.writers.Go(func() { w.commitEach(apart) }) // the next group does not wait for them
 		return
 	}
 	for i, j := range group {
@@ -164,8 +169,12 @@ func (l *requestLine) write(ctx context.Context, page *requestPage) (committing 
 	page.writes.queue(b)
 	b.Queue("COMMIT")
 	err = l.conn.SendBatch(ctx, b).Close()
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && !isMetOthers(e) && !isLost(e) {
-		return true, fmt.Errorf("%w: %w", errSpoiled, err)
+	if err == nil || l.conn.IsClosed() || l.conn.PgConn().TxStatus() != 'E' {
+		return true, err
 	}
-	return true, err
+	// The transaction is there still, and has failed, so the COMMIT was certainly not reached.
+	if isMetOthers(err) {
+		return false, err
+	}
+	return false, fmt.Errorf("%w: %w", errSpoiled, err)
 }

@@ -27,8 +27,12 @@ type crowd struct {
 
 func newCrowd(t *testing.T, handles int) *crowd {
 	t.Helper()
+	return newCrowdAt(t, pgtest.New(t), handles)
+}
+
+func newCrowdAt(t *testing.T, url string, handles int) *crowd {
+	t.Helper()
 	c := &crowd{T: t}
-	url := pgtest.New(t)
 	for range handles {
 		db, err := OpenPostgres(t.Context(), url)
 		if err != nil {
