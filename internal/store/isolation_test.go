@@ -125,8 +125,8 @@ func TestADeadlockIsUndoneAndTriedAgain(t *testing.T) {
 	both.Go(func() { inOrder(0, "pyt_0", "pyt_1", first, second) })
 	both.Go(func() { inOrder(1, "pyt_1", "pyt_0", second, first) })
 	both.Wait()
-	if attempts[0]+attempts[1] != 3 {
-		t.Errorf("they were attempted %v times, want one of them twice", attempts)
+	if attempts[0]+attempts[1] < 3 { // it may meet the other one again
+		t.Errorf("they were attempted %v times, want one of them again", attempts)
 	}
 	m.wantTries(2, "pyt_0", "pyt_1")
 }
