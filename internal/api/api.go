@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
 	"bursar/internal/money"
 	"bursar/internal/telemetry"
+	"bursar/internal/web"
 )
 
 // Options are what the API is made of.
@@ -32,7 +32,10 @@ type Options struct {
 	// BaseURL is the public address. Its scheme decides the cookie's name and attributes.
 	BaseURL *url.URL
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
-	TrustedProxies []netip.Prefix
+	TrustedProxies web.Proxies
+
+	// Pages serves every address that is not below /api and none of the API's own. It may be nil.
+	Pages http.Handler
 
 	// Ping reports whether the database answers.
 	Ping func(context.Context) error
@@ -64,6 +67,7 @@ type api struct {
 	o          Options
 	mux        *http.ServeMux
 	sameOrigin *http.CrossOriginProtection
+	cookies    web.Cookies
 	docs       func() (documents, error)
 }
 
@@ -72,7 +76,7 @@ func New(o Options) (http.Handler, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &api{o: o, sameOrigin: http.NewCrossOriginProtection(), docs: lazyDocuments()}
+	a := &api{o: o, sameOrigin: http.NewCrossOriginProtection(), cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments()}
 	// A proxy in front may change the Host that the browser saw.
 	if err := a.sameOrigin.AddTrustedOrigin(o.BaseURL.Scheme + "://" + o.BaseURL.Host); err != nil {
 		return nil, fmt.Errorf("api: base URL: %w", err)

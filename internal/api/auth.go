@@ -30,7 +30,7 @@ func (req *registerRequest) read(in *input) {
 	req.Device = in.device()
 }
 
-func (in *input) device() auth.Device { return auth.Device{Address: in.api.clientAddress(in.r)} }
+func (in *input) device() auth.Device { return auth.Device{Address: in.api.o.TrustedProxies.Client(in.r)} }
 
 // userJSON is a user as the interface shows it. Endpoints that leave something out leave it zero.
 type userJSON struct {

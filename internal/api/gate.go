@@ -3,7 +3,6 @@ package api
 import (
 	"mime"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"bursar/internal/auth"
@@ -89,8 +88,8 @@ func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err err
 		}
 		return token, false, nil
 	}
-	cookies := r.CookiesNamed(a.cookieName())
-	if len(cookies) != 1 || cookies[0].Value == "" {
+	token = a.cookies.Token(r)
+	if token == "" {
 		return "", false, auth.ErrToken
 	}
 	if err := a.sameOrigin.Check(r); err != nil {
@@ -99,7 +98,7 @@ func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err err
 	if !asOurPagesSend(r) {
 		return "", false, errNotJSON
 	}
-	return cookies[0].Value, true, nil
+	return token, true, nil
 }
 
 // asOurPagesSend reports whether a body that may change something is declared as JSON. A form of
@@ -124,52 +123,4 @@ func bearer(h http.Header) (token string, given bool) {
 		return "", true
 	}
 	return strings.TrimLeft(token, " "), true
-}
-
-// cookieName is the sign-in cookie's. The prefix makes browsers refuse one that a sibling domain set.
-func (a *api) cookieName() string {
-	if a.https() {
-		return "__Host-bursar"
-	}
-	return "bursar"
-}
-
-func (a *api) https() bool { return a.o.BaseURL.Scheme == "https" }
-
-// cookie is the sign-in cookie; a negative age in seconds takes it away.
-func (a *api) cookie(token string, maxAge int) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // plain http is for localhost, where browsers would drop a Secure cookie
-		Name: a.cookieName(), Value: token, Path: "/", MaxAge: maxAge,
-		Secure: a.https(), HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	}
-}
-
-// clientAddress is where a request comes from: the rightmost address of X-Forwarded-For that is not
-// a proxy of ours, and the connection's own when that is not one either. What stands further left is
-// whatever the client made up.
-func (a *api) clientAddress(r *http.Request) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	client := peer.Addr().Unmap()
-	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for len(forwarded) > 0 && a.trusts(client) {
-		last := len(forwarded) - 1
-		next, err := netip.ParseAddr(strings.TrimSpace(forwarded[last]))
-		if err != nil {
-			break
-		}
-		client, forwarded = next.Unmap(), forwarded[:last]
-	}
-	return client.WithZone("").String()
-}
-
-func (a *api) trusts(proxy netip.Addr) bool {
-	for _, prefix := range a.o.TrustedProxies {
-		if prefix.Contains(proxy) {
-			return true
-		}
-	}
-	return false
 }

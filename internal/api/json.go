@@ -76,7 +76,7 @@ func handle[Req, Data any, P request[Req]](
 			return
 		}
 		if answer.endCookie {
-			http.SetCookie(w, a.cookie("", -1))
+			http.SetCookie(w, a.cookies.SignIn("", -1))
 		}
 		if answer.status == 0 {
 			answer.status = http.StatusOK

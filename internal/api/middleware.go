@@ -115,7 +115,7 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 		slog.Int("status", status),
 		slog.Int("bytes", out.bytes),
 		telemetry.Took(took),
-		slog.String("client", a.clientAddress(r)),
+		slog.String("client", a.o.TrustedProxies.Client(r)),
 	)
 }
 

@@ -40,5 +40,9 @@ func (a *api) jwks(w http.ResponseWriter, _ *http.Request) {
 
 // home sends whoever comes to the bare address to what there is to read.
 func (a *api) home(w http.ResponseWriter, r *http.Request) {
+	if a.o.Pages != nil {
+		a.o.Pages.ServeHTTP(w, r)
+		return
+	}
 	http.Redirect(w, r, "/docs", http.StatusFound)
 }

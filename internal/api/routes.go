@@ -72,11 +72,18 @@ func newMux(a *api, routes []route) *http.ServeMux {
 	for path, handlers := range methods {
 		mux.HandleFunc(path, a.oneOf(handlers))
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		r.Pattern = "" // nothing matched, whatever the mux calls it
-		a.fail(w, r, errNoRoute)
-	})
+	mux.HandleFunc("/", a.elsewhere)
 	return mux
+}
+
+// elsewhere answers what is no route of ours: the pages, if there are any, or that there is nothing.
+func (a *api) elsewhere(w http.ResponseWriter, r *http.Request) {
+	r.Pattern = "" // nothing matched, whatever the mux calls it
+	if a.o.Pages == nil || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") {
+		a.fail(w, r, errNoRoute)
+		return
+	}
+	a.o.Pages.ServeHTTP(w, r)
 }
 
 func (a *api) oneOf(handlers map[string]http.HandlerFunc) http.HandlerFunc {

@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// Auth knows who is asking, and what they may change about themselves.
+type Auth interface {
+	Register(context.Context, auth.Registration) (auth.SignIn, error)
+	Login(context.Context, auth.Credentials) (auth.SignIn, error)
+	Logout(context.Context, auth.Principal) error
+	// Authenticate fails with [auth.ErrToken] unless the token and its session are alive.
+	Authenticate(ctx context.Context, token string) (auth.Principal, error)
+	// Renew makes a new access token for a session that is alive.
+	Renew(auth.Principal) (string, error)
+	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
+	// SignInButtons are the providers that are set up.
+	SignInButtons() []auth.SignInButton
+
+	// SetProfile changes a user's name and profile; a fault names the fields at fault.
+	SetProfile(ctx context.Context, p auth.Principal, name string, profile auth.Profile) error
+	// ChangePassword replaces the password and ends all other sessions. A user without one sets the
+	// first; current is then ignored.
+	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) error
+	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)
+	// EndSession ends one session of the user's own; one that is not is nothing to end.
+	EndSession(ctx context.Context, p auth.Principal, session string) error
+	// EndOtherSessions ends all of the user's sessions but the one that asks.
+	EndOtherSessions(context.Context, auth.Principal) error
+	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+
+	// For admins.
+	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
+	// FindUsers lists users whose id is the query, or whose e-mail or name begins with it, up to limit.
+	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)
+	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
+}
+
+// Bank keeps the accounts that sellers are paid to.
+type Bank interface {
+	Register(context.Context, bank.Registration) (bank.Account, error)
+	Account(ctx context.Context, seller string) (bank.Account, error)
+	Branch(bank.IFSC) (bank.Branch, bool)
+	// InReview lists current accounts that wait for a person, oldest first, up to limit.
+	InReview(ctx context.Context, limit int) ([]bank.Account, error)
+	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
+}
+
+// Sales tells what sellers earn.
+type Sales interface {
+	// List is a page of a seller's sales, newest first, and how many there are in all.
+	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
+	// Months is what a seller earned in each of the last n months, this one last; none is left out.
+	Months(ctx context.Context, seller string, n int) ([]sale.Month, error)
+	// Releases is what becomes withdrawable in the next days, up to limit days with releases.
+	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
+}
+
+// Payouts takes money to the bank.
+type Payouts interface {
+	Minimum() money.Amount
+	Summary(ctx context.Context, seller string) (payout.Summary, error)
+	Quote(amount money.Amount) payout.Quote
+	Request(context.Context, payout.Request) (payout.Payout, bool, error)
+	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
+	// Cancellable reports whether a cancellation may still succeed.
+	Cancellable(payout.Payout) bool
+	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
+	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
+	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
+	Reconciled() bool
+
+	// For admins.
+
+	// Search finds payouts by their id, the gateway's id or the bank's reference, up to limit.
+	Search(ctx context.Context, query string, limit int) ([]payout.Payout, error)
+	Attention(ctx context.Context) (payout.Attention, error)
+	// AskGateway looks a payout up at the gateway now, takes in what it says, and returns the payout as it then is.
+	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	// Hold stops sending an unclear payout again, and leaves it to a person.
+	Hold(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	// Identify takes a held payout for a transfer that the gateway has, once the gateway confirms it.
+	Identify(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
+	// GiveBackFrom is when a held payout may be given back: nothing of it can be on its way any more.
+	GiveBackFrom(ctx context.Context, id payout.ID) (time.Time, error)
+	// GiveBack ends a held payout that was never made, once the gateway says that it knows none.
+	GiveBack(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	ClearContradiction(ctx context.Context, by decision.By, id payout.ID) error
+	SettleStray(ctx context.Context, by decision.By, gatewayID string) error
+}
+
+// Books is the ledger as auditors see it.
+type Books interface {
+	Balance(ctx context.Context, seller string) (ledger.Balance, error)
+	// Entries lists a seller's transfers numbered below before, newest first, up to limit.
+	Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	Audit(context.Context) (ledger.Report, error)
+	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
+	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
+}
+
+// Health is how the service's work goes.
+type Health interface {
+	Loops() []Loop
+	Backlog(context.Context) (Backlog, error)
+}
+
+// Loop is one of the work loops of this instance.
+type Loop struct {
+	Name string
+	// Steps and Failures count since the start.
+	Steps, Failures int64
+	// LastStepAt and LastFailureAt are zero for never; LastError is the last failure's text.
+	LastStepAt    time.Time
+	LastFailureAt time.Time
+	LastError     string
+}
+
+// Backlog is what is due in the whole service, all instances together.
+type Backlog struct {
+	Unknown, Held, Contradicted, Strays, AccountsInReview int64
+	// Since when the longest waiting of each has been due; zero where nothing is.
+	PayoutDue, AccountDue, SaleDue time.Time
+}

@@ -1,0 +1,73 @@
+// Package decision is the record of what admins decided, and why: who, when, what, about what.
+//
+// A decision is stored in the transaction that carries it out, so that there is neither one without
+// the other. It is never changed.
+package decision
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+)
+
+// By is who decides, and why.
+type By struct {
+	Admin string // a user's id
+	Note  string
+}
+
+// Decision is one entry of the record.
+type Decision struct {
+	ID     string // prefix "dec_"
+	At     time.Time
+	Admin  string
+	Action Action
+	// Subject is the id of what it is about: a payout, a bank account, a user, a transfer of the gateway.
+	Subject string
+	Note    string
+}
+
+// Action names what was decided.
+type Action string
+
+// Actions.
+const (
+	HoldPayout         Action = "hold_payout"
+	AskGateway         Action = "ask_gateway"
+	IdentifyTransfer   Action = "identify_transfer"
+	GivePayoutBack     Action = "give_payout_back"
+	ClearContradiction Action = "clear_contradiction"
+	SettleStray        Action = "settle_stray"
+	AcceptBankAccount  Action = "accept_bank_account"
+	RejectBankAccount  Action = "reject_bank_account"
+	ChangeAccess       Action = "change_access"
+)
+
+// maxNoteRunes bounds a note; it is for a sentence or two and a reference.
+const maxNoteRunes = 1000
+
+// New makes a decision, to be stored with what it does.
+func New(by By, action Action, subject string, now time.Time) Decision {
+	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Action: action, Subject: subject, Note: by.Note}
+}
+
+// RequireNote fails with a fault that names the field unless there is a note that says something.
+func (by By) RequireNote() error {
+	if strings.TrimSpace(by.Note) == "" {
+		return fault.Field("note", "must say why, for whoever asks later: what you saw, and where")
+	}
+	return by.CheckNote()
+}
+
+// CheckNote fails with a fault that names the field if there is a note that can't be kept.
+func (by By) CheckNote() error {
+	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	if !utf8.ValidString(by.Note) || utf8.RuneCountInString(by.Note) > maxNoteRunes || strings.ContainsFunc(by.Note, control) {
+		return fault.Field("note", "must be at most 1000 characters, none of them control characters")
+	}
+	return nil
+}

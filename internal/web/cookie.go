@@ -1,0 +1,44 @@
+// Package web is what the API and the pages have in common: the sign-in cookie, and where a request
+// comes from.
+package web
+
+import "net/http"
+
+// Cookies makes and reads the sign-in cookie, which holds an access token.
+type Cookies struct {
+	// Secure says that the public address is https. Plain http is for localhost alone.
+	Secure bool
+}
+
+// Name is the cookie's. The prefix makes browsers refuse one that a sibling domain set.
+func (c Cookies) Name() string { return c.Named("bursar") }
+
+// Named is how a cookie of ours is called here, whose plain name is given.
+func (c Cookies) Named(plain string) string {
+	if c.Secure {
+		return "__Host-" + plain
+	}
+	return plain
+}
+
+// SignIn is the cookie that keeps a browser signed in for maxAge seconds; a negative age takes it away.
+func (c Cookies) SignIn(token string, maxAge int) *http.Cookie {
+	return c.Make(c.Name(), token, maxAge)
+}
+
+// Make is a cookie that scripts can't read and other sites can't use to change anything.
+func (c Cookies) Make(name, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{ //nolint:gosec // plain http is for localhost, where browsers would drop a Secure cookie
+		Name: name, Value: value, Path: "/", MaxAge: maxAge,
+		Secure: c.Secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// Token is the access token of a request's sign-in cookie, or "" where there is none, or more than one.
+func (c Cookies) Token(r *http.Request) string {
+	cookies := r.CookiesNamed(c.Name())
+	if len(cookies) != 1 {
+		return ""
+	}
+	return cookies[0].Value
+}
