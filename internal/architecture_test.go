@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	"oauth":         slices.Concat(leaves, []string{"auth"}),
 	"oauth/sandbox": leaves,
 
+	"npmtest":   {},
 	"pgtest":    {},
 	"store":     slices.Concat(leaves, domains),
 	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "store"}),
