@@ -224,7 +224,7 @@ func newHall(b *testing.B, on engine, sellers int) *hall {
 		b.Fatal(err)
 	}
 	cheap, err := auth.New(auth.Options{
-		Store: opened.db.Auth(), Keys: opened.keys, Now: time.Now, Logger: quiet(), Issuer: opened.issuer, CheapHashes: true,
+		Store: opened.db.Auth(), Keys: opened.keys, Sealer: opened.keys, Now: time.Now, Logger: quiet(), Issuer: opened.issuer, CheapHashes: true,
 	})
 	if err != nil {
 		b.Fatal(err)

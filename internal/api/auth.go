@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"bursar/internal/auth"
-	"bursar/internal/fault"
 )
 
 type registerRequest struct{ auth.Registration }
@@ -30,7 +29,9 @@ func (req *registerRequest) read(in *input) {
 	req.Device = in.device()
 }
 
-func (in *input) device() auth.Device { return auth.Device{Address: in.api.o.TrustedProxies.Client(in.r)} }
+func (in *input) device() auth.Device {
+	return auth.Device{Address: in.api.o.TrustedProxies.Client(in.r)}
+}
 
 // userJSON is a user as the interface shows it. Endpoints that leave something out leave it zero.
 type userJSON struct {
@@ -157,9 +158,6 @@ func (a *api) logout(ctx context.Context, who caller, _ none) (reply[none], erro
 	return reply[none]{message: "You are signed out.", endCookie: who.byCookie}, nil
 }
 
-var errNoProvider = fault.New(fault.NotFound, "provider_not_configured",
-	"Sign-in through this provider is not set up here. Sign in with e-mail and password.")
-
 func (a *api) provider(context.Context, caller, none) (reply[none], error) {
-	return reply[none]{}, errNoProvider
+	return reply[none]{}, auth.ErrProviderNotConfigured
 }

@@ -143,7 +143,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	gateway := h.openGateway(dir, logger)
 
 	h.auth, err = auth.New(auth.Options{
-		Store: db.Auth(), Keys: keys, Now: h.clock.Now, Logger: logger,
+		Store: db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true,
 	})
 	must(t, err)

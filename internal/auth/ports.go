@@ -18,6 +18,13 @@ type Keys interface {
 	JWKS() []byte
 }
 
+// Sealer encrypts and authenticates what is handed out and must come back as it was. The context binds
+// a sealed value to its purpose.
+type Sealer interface {
+	Seal(plaintext, context string) (string, error)
+	Open(sealed, context string) (string, error)
+}
+
 // Store keeps users, sessions, service keys and throttle counters.
 type Store interface {
 	// UserByEmail finds a user by [EmailKey], if there is one.

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"net/url"
+
+	"bursar/internal/fault"
 )
 
 // ProviderID names one of the identity providers, as it stands in the addresses of the API.
@@ -49,4 +51,42 @@ type Identity struct {
 	// Name and Avatar, an https address, are what the provider shows; either may be empty.
 	Name   string
 	Avatar string
+}
+
+// Why a sign-in through a provider fails. The sentences are shown on the sign-in page, where people have
+// e-mail and password and the other provider to go on with, so none of them holds anything that came from
+// outside; the log has the cause.
+var (
+	ErrProviderNotConfigured = fault.New(fault.NotFound, "provider_not_configured",
+		"Sign-in through this provider is not set up here. Sign in with e-mail and password.")
+	ErrProviderDenied = fault.New(fault.Refused, "provider_denied",
+		"You did not finish signing in at the provider, or it did not let you. Start again, or sign in with e-mail and password.")
+	ErrProviderUnavailable = fault.New(fault.Unavailable, "provider_unavailable",
+		"The provider can't be reached at the moment. Try again shortly, or sign in with e-mail and password.")
+	ErrProviderAnswer = fault.New(fault.Refused, "provider_answer",
+		"The provider's answer does not prove who you are. Start again; if it happens again, sign in with e-mail and password and tell the operator.")
+	ErrSignInExpired = fault.New(fault.Refused, "sign_in_expired",
+		"This sign-in was begun in another browser, took too long, or was used already. Start again.")
+	ErrEmailMissing = fault.New(fault.Refused, "email_missing",
+		"The provider did not tell an e-mail address that can be used here. Allow it to share yours and start again, or register with e-mail and password.")
+	ErrEmailUnverified = fault.New(fault.Refused, "email_unverified",
+		"There is an account with your e-mail address, and the provider has not verified that the address is yours. Verify it there and start again, or sign in with the account's password.")
+	ErrAdminByPassword = fault.New(fault.Refused, "admin_by_password",
+		"The account with your e-mail address is an administrator's, which a provider can't be linked to. Sign in with its password.")
+	ErrSuspended = fault.New(fault.Forbidden, "suspended",
+		"Your account is suspended. Ask the marketplace's support why.")
+)
+
+// providerIDs lists the providers in the order of their buttons.
+var providerIDs = []ProviderID{ProviderA, ProviderB}
+
+// SignInButtons are the providers that are set up.
+func (s *Service) SignInButtons() []SignInButton {
+	var buttons []SignInButton
+	for _, id := range providerIDs {
+		if p, ok := s.o.Providers[id]; ok {
+			buttons = append(buttons, SignInButton{ID: id, Label: p.Label()})
+		}
+	}
+	return buttons
 }

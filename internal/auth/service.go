@@ -2,16 +2,21 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
 
 // Options are what a service is made of.
 type Options struct {
-	Store  Store
-	Keys   Keys
-	Now    func() time.Time
-	Logger *slog.Logger
+	Store Store
+	Keys  Keys
+	// Sealer keeps what a browser carries from the start of a sign-in to its end.
+	Sealer Sealer
+	// Providers are those that are set up, if any.
+	Providers map[ProviderID]Provider
+	Now       func() time.Time
+	Logger    *slog.Logger
 	// Issuer is the service's public address. Tokens are made by it and for it: one of another issuer
 	// is refused.
 	Issuer string
@@ -37,12 +42,17 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Keys == nil:
-		return nil, errors.New("auth: a service needs a store and keys")
+	case o.Store == nil || o.Keys == nil || o.Sealer == nil:
+		return nil, errors.New("auth: a service needs a store, keys and a sealer")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("auth: a service needs a clock and a logger")
 	case o.Issuer == "" || o.RefreshGrace < 0:
 		return nil, errors.New("auth: a service needs an issuer, and a grace that is not negative")
+	}
+	for id, p := range o.Providers {
+		if p == nil || (id != ProviderA && id != ProviderB) {
+			return nil, fmt.Errorf("auth: %q is no identity provider", id)
+		}
 	}
 	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer)}
 	if o.CheapHashes {

@@ -36,7 +36,7 @@ func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
 	w := &world{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
 	w.db = w.place.Open(t)
 	w.options = auth.Options{
-		Store: w.db.Auth(), Keys: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Store: w.db.Auth(), Keys: keys, Sealer: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		Issuer: "https://pay.example", RefreshGrace: 10 * time.Second, Throttle: true, CheapHashes: true,
 	}
 	for _, c := range change {

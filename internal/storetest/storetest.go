@@ -47,6 +47,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/TheThrottleCountsManyAtOnce":          testThrottleAtOnce,
 		"Auth/SweepIsBoundedAndLeavesWhatMatters":   testSweep,
 		"Auth/ServiceKeysAreFoundByTheirHash":       testServiceKeys,
+		"Auth/DecisionsAreListedNewestFirst":        testDecisions,
 		"Bank/TheNewestAccountIsTheCurrentOne":      testBankAccounts,
 		"Bank/VerificationsAreLeasedOnce":           testVerificationLeases,
 		"Bank/ProgressIsCompareAndSet":              testVerificationProgress,
