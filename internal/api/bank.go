@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/id"
 )
 
@@ -91,8 +92,8 @@ func (req *resolveRequest) read(in *input) {
 // errNoBankAccount is for an admin, who registers none.
 var errNoBankAccount = bank.ErrNone.WithMessage("No bank account has this id.")
 
-func (a *api) resolveBankAccount(ctx context.Context, _ caller, req resolveRequest) (reply[bankAccountJSON], error) {
-	account, err := a.o.Bank.Resolve(ctx, req.account, req.verified, req.reason)
+func (a *api) resolveBankAccount(ctx context.Context, who caller, req resolveRequest) (reply[bankAccountJSON], error) {
+	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verified, req.reason)
 	if err != nil {
 		return reply[bankAccountJSON]{}, err
 	}

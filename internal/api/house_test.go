@@ -20,6 +20,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
+	"bursar/internal/decision"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -331,7 +332,7 @@ func (h *house) withBank(seller user, last4 string) string {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"accountHolder":"Asha Rao","accountNumber":"5010012345%s","ifsc":"HDFC0000053"}`, last4)
 	id := h.do(call{method: "PUT", path: "/api/bank-account", token: seller.token, body: body}).want(h.t, 200).text(h.t, "data.id")
-	_, err := h.bank.Resolve(h.t.Context(), bank.ID(id), true, "")
+	_, err := h.bank.Resolve(h.t.Context(), decision.By{Admin: seller.id}, bank.ID(id), true, "")
 	must(h.t, err)
 	return id
 }

@@ -6,6 +6,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -33,7 +34,7 @@ type Bank interface {
 	Register(context.Context, bank.Registration) (bank.Account, error)
 	Account(ctx context.Context, seller string) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
-	Resolve(ctx context.Context, id bank.ID, verified bool, reason string) (bank.Account, error)
+	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
 	Hint(ctx context.Context, verificationID string) error
 }
 

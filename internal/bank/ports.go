@@ -3,6 +3,8 @@ package bank
 import (
 	"context"
 	"time"
+
+	"bursar/internal/decision"
 )
 
 // Store keeps bank accounts.
@@ -11,6 +13,8 @@ type Store interface {
 	BankAccount(ctx context.Context, seller string) (Account, error)
 	// BankAccountByID finds any account ever registered, or [ErrNone].
 	BankAccountByID(ctx context.Context, id ID) (Account, error)
+	// AccountsInReview lists current accounts that wait for a person, oldest first.
+	AccountsInReview(ctx context.Context, limit int) ([]Account, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
@@ -33,6 +37,8 @@ type Tx interface {
 	// HastenVerification makes the next step of the verification with the verifier's id due now, if it
 	// is under way, and reports whether it is.
 	HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
+	// RecordDecision adds to the record of what admins decided.
+	RecordDecision(ctx context.Context, d decision.Decision) error
 	// SetBeneficiary records what the gateway calls the account.
 	SetBeneficiary(ctx context.Context, id ID, beneficiary string) error
 

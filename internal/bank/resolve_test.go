@@ -12,8 +12,12 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 )
+
+// ada decides.
+var ada = decision.By{Admin: "usr_ada", Note: "seen on a cancelled cheque"}
 
 func TestResolve(t *testing.T) {
 	tests := []struct {
@@ -37,7 +41,7 @@ func TestResolve(t *testing.T) {
 			h := newHouse(t, tt.found)
 			a := h.register(h.ashas())
 			h.mustStep()
-			if _, err := h.service.Resolve(t.Context(), a.ID, tt.verified, tt.reason); !errors.Is(err, tt.wantErr) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, tt.verified, tt.reason); !errors.Is(err, tt.wantErr) {
 				t.Errorf("err = %v, want %v", err, tt.wantErr)
 			}
 			got := h.account()
@@ -47,7 +51,33 @@ func TestResolve(t *testing.T) {
 			if tt.wantErr == nil && got.Reason != tt.reason {
 				t.Errorf("the reason is %q, want %q", got.Reason, tt.reason)
 			}
+			h.wantDecision(a.ID, tt.verified, tt.wantErr == nil)
 		})
+	}
+}
+
+// wantDecision wants what ada decided about an account on record, or nothing.
+func (h *house) wantDecision(id bank.ID, verified, made bool) {
+	h.t.Helper()
+	got, err := h.db.Decisions(h.t.Context(), string(id), 10)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if !made {
+		if len(got) != 0 {
+			h.t.Errorf("on record is %+v, want nothing", got)
+		}
+		return
+	}
+	want := decision.New(ada, decision.RejectBankAccount, string(id), h.now)
+	if verified {
+		want.Action = decision.AcceptBankAccount
+	}
+	if len(got) == 1 {
+		want.ID = got[0].ID
+	}
+	if diff := cmp.Diff([]decision.Decision{want}, got); diff != "" {
+		h.t.Errorf("on record (-want +got):\n%s", diff)
 	}
 }
 
@@ -55,22 +85,27 @@ func TestResolveRefuses(t *testing.T) {
 	h := newHouse(t, pending())
 	a := h.register(h.ashas())
 	for _, reason := range []string{"", "  ", strings.Repeat("x", 501)} {
-		if _, err := h.service.Resolve(t.Context(), a.ID, false, reason); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, false, reason); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
 			t.Errorf("rejected for %q: err = %v, want one about the reason", reason, err)
 		}
 	}
-	if _, err := h.service.Resolve(t.Context(), "bka_nobody", true, ""); !errors.Is(err, bank.ErrNone) {
+	long := decision.By{Admin: ada.Admin, Note: strings.Repeat("x", 1001)}
+	if _, err := h.service.Resolve(t.Context(), long, a.ID, true, ""); fault.From(err) == nil || fault.From(err).Details["note"] == "" {
+		t.Errorf("with a note too long: err = %v, want one about the note", err)
+	}
+	if _, err := h.service.Resolve(t.Context(), ada, "bka_nobody", true, ""); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
 	other := h.ashas()
 	other.IFSC = "SBIN0000001"
 	h.register(other)
-	if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
 		t.Errorf("of a replaced account: err = %v, want ErrDecided", err)
 	}
 	if got, err := h.store.BankAccountByID(t.Context(), a.ID); err != nil || got.Status != bank.StatusUnverified {
 		t.Errorf("the replaced account: %+v, %v", got, err)
 	}
+	h.wantDecision(a.ID, true, false)
 }
 
 // A person's decision holds against the verifier's that was on its way, whichever comes first.
@@ -78,7 +113,7 @@ func TestADecisionDuringAStep(t *testing.T) {
 	h := newHouse(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	h.gateway.meanwhile = func() {
-		if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); err != nil {
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -104,12 +139,51 @@ func TestADecisionThatIsOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := person.Resolve(t.Context(), a.ID, true, "")
+	got, err := person.Resolve(t.Context(), ada, a.ID, true, "")
 	if err != nil || got.Status != bank.StatusVerified {
 		t.Errorf("Resolve = %+v, %v; want it verified", got, err)
 	}
 	if diff := cmp.Diff(h.account(), got); diff != "" {
 		t.Errorf("what is stored and what was answered differ (-stored +answered):\n%s", diff)
+	}
+	h.wantDecision(a.ID, true, true)
+}
+
+// Those that wait for a person are listed: neither one that was replaced nor one that was decided on.
+func TestInReview(t *testing.T) {
+	h := newHouse(t, valid("A DESAI", 70), valid("A DESAI", 70), valid("R KUMAR", 70))
+	replaced := h.register(h.ashas())
+	h.mustStep()
+	other := h.ashas()
+	other.IFSC = "SBIN0000001"
+	asha := h.register(other)
+	h.mustStep()
+	h.now = h.now.Add(time.Minute)
+	ravi := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "123456789"), IFSC: "HDFC0000053"})
+	if err := h.service.Step(t.Context(), ravi.ID); err != nil {
+		t.Fatal(err)
+	}
+	list := func(limit int) (ids []bank.ID) {
+		accounts, err := h.service.InReview(t.Context(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range accounts {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	if diff := cmp.Diff([]bank.ID{asha.ID, ravi.ID}, list(10)); diff != "" {
+		t.Errorf("in review, of which %s was replaced (-want +got):\n%s", replaced.ID, diff)
+	}
+	if got := list(1); len(got) != 1 {
+		t.Errorf("%d of at most 1", len(got))
+	}
+	if _, err := h.service.Resolve(t.Context(), ada, asha.ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]bank.ID{ravi.ID}, list(10)); diff != "" {
+		t.Errorf("after one was verified (-want +got):\n%s", diff)
 	}
 }
 

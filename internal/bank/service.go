@@ -48,6 +48,11 @@ func (s *Service) Account(ctx context.Context, seller string) (Account, error) {
 	return s.o.Store.BankAccount(ctx, seller)
 }
 
+// InReview lists current accounts that wait for a person, oldest first, up to limit.
+func (s *Service) InReview(ctx context.Context, limit int) ([]Account, error) {
+	return s.o.Store.AccountsInReview(ctx, limit)
+}
+
 // Branch names the bank behind an IFSC, if the directory knows it.
 func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch(ifsc) }
 

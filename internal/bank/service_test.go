@@ -18,6 +18,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/fault"
 	"bursar/internal/keyset"
+	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
 
@@ -26,6 +27,7 @@ type house struct {
 	t       *testing.T
 	now     time.Time
 	place   storetest.Place
+	db      *store.DB
 	store   bank.Store
 	service *bank.Service
 	gateway *gateway
@@ -107,7 +109,7 @@ func newHouse(t *testing.T, answers ...answer) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.store = db.Bank()
+	h.db, h.store = db, db.Bank()
 	h.service, err = bank.New(bank.Options{
 		Store: h.store, Sealer: keys, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
@@ -115,9 +117,9 @@ func newHouse(t *testing.T, answers ...answer) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, seller := range []string{"usr_asha", "usr_ravi"} {
+	for _, user := range []string{"usr_asha", "usr_ravi", ada.Admin} {
 		err := db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-			return tx.InsertUser(t.Context(), auth.User{ID: seller, Name: "Seller", Email: seller + "@example.com", Role: auth.Seller, CreatedAt: h.now})
+			return tx.InsertUser(t.Context(), auth.User{ID: user, Name: "Somebody", Email: user + "@example.com", Role: auth.Seller, CreatedAt: h.now})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -318,7 +320,7 @@ func TestManualVerification(t *testing.T) {
 	if got := h.account(); got.Status != bank.StatusReview || !strings.Contains(got.Reason, "by hand") || !got.DueAt.IsZero() {
 		t.Errorf("after the step: %+v", got)
 	}
-	if _, err := h.service.Resolve(t.Context(), a.ID, true, ""); err != nil {
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.account(); got.Status != bank.StatusVerified || !got.VerifiedAt.Equal(h.now) {

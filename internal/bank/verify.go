@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 )
 
@@ -81,7 +82,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 		v = Verification{ID: seen.VerificationID, Outcome: OutcomeFault, NameScore: noScore}
 		err = fmt.Errorf("verify bank account %s: %w", id, err)
 	}
-	_, saveErr := s.save(context.WithoutCancel(ctx), seen, s.after(seen, v))
+	_, saveErr := s.save(context.WithoutCancel(ctx), seen, s.after(seen, v), nil)
 	return errors.Join(err, saveErr)
 }
 
@@ -176,12 +177,16 @@ func sentence(given, otherwise string) string {
 	return given
 }
 
-// save records a change, unless somebody else's came first, and reports whether it did.
-func (s *Service) save(ctx context.Context, seen, a Account) (bool, error) {
+// save records a change and the decision that it comes of, if any, unless somebody else's change came
+// first, and reports whether it did.
+func (s *Service) save(ctx context.Context, seen, a Account, by *decision.Decision) (bool, error) {
 	saved := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		saved, err = tx.SaveVerification(ctx, seen, a)
-		return err
+		if err != nil || !saved || by == nil {
+			return err
+		}
+		return tx.RecordDecision(ctx, *by)
 	})
 	if err == nil && saved && a.Status != seen.Status {
 		s.o.Logger.InfoContext(ctx, "a bank account's verification ended",
@@ -191,9 +196,12 @@ func (s *Service) save(ctx context.Context, seen, a Account) (bool, error) {
 }
 
 // Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
-// to 500 characters, which the seller sees. It fails with [ErrNone], or with [ErrDecided] when the
-// account is verified or was replaced.
-func (s *Service) Resolve(ctx context.Context, id ID, verified bool, reason string) (Account, error) {
+// to 500 characters, which the seller sees; a note is for the record alone. It fails with [ErrNone], or
+// with [ErrDecided] when the account is verified or was replaced.
+func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified bool, reason string) (Account, error) {
+	if err := by.CheckNote(); err != nil {
+		return Account{}, err
+	}
 	reason = strings.TrimSpace(reason)
 	if n := utf8.RuneCountInString(reason); !verified && (n == 0 || n > 500) {
 		return Account{}, fault.Field("reason", "must say to the seller what is wrong, in up to 500 characters")
@@ -207,7 +215,12 @@ func (s *Service) Resolve(ctx context.Context, id ID, verified bool, reason stri
 			break
 		}
 		a := s.resolved(seen, verified, reason)
-		saved, err := s.save(ctx, seen, a)
+		action := decision.AcceptBankAccount
+		if !verified {
+			action = decision.RejectBankAccount
+		}
+		made := decision.New(by, action, string(id), s.o.Now())
+		saved, err := s.save(ctx, seen, a, &made)
 		if err != nil {
 			return Account{}, err
 		}

@@ -61,7 +61,8 @@ type Sales interface {
 	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
 	// Months is what a seller earned in each of the last n months, this one last; none is left out.
 	Months(ctx context.Context, seller string, n int) ([]sale.Month, error)
-	// Releases is what becomes withdrawable in the next days, up to limit days with releases.
+	// Releases is what becomes withdrawable on each of the next thirty-one days that has a release, today
+	// first, up to limit of them. What else is pending comes later.
 	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
 }
 

@@ -15,7 +15,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	}
 	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
 	p, replayed, err := once(ctx, s.o.Store.InTx, s.o.Now(), memo, func(tx Tx) (Payout, error) {
-		p, err := s.cancellable(ctx, tx, c, id)
+		p, err := s.toCancel(ctx, tx, c, id)
 		if err != nil {
 			return Payout{}, err
 		}
@@ -49,8 +49,14 @@ func (s *Service) askAboutOld(ctx context.Context, c Caller, id ID) error {
 // errAskGateway means that the gateway has the payout, and may still let go of it.
 var errAskGateway = errors.New("payout: the gateway must be asked")
 
-// cancellable finds a payout that may yet be cancelled.
-func (s *Service) cancellable(ctx context.Context, tx Tx, c Caller, id ID) (Payout, error) {
+// Cancellable reports whether a cancellation may still succeed: the payout is ours alone, or the gateway
+// said that it can let go of it. A list does not tell the second.
+func (*Service) Cancellable(p Payout) bool {
+	return p.State == Waiting || (p.State == Submitted && p.Progress == Queued)
+}
+
+// toCancel finds a payout that may yet be cancelled.
+func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout, error) {
 	p, err := tx.PayoutForUpdate(ctx, id)
 	if err != nil {
 		return Payout{}, err
@@ -58,7 +64,7 @@ func (s *Service) cancellable(ctx context.Context, tx Tx, c Caller, id ID) (Payo
 	if !c.sees(p) {
 		return Payout{}, ErrNotFound
 	}
-	if p.State == Waiting || (p.State == Submitted && p.Progress == Queued) {
+	if s.Cancellable(p) {
 		return p, nil
 	}
 	if p.Status() == StatusProcessing {

@@ -21,6 +21,14 @@ type Store interface {
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	// Events lists what happened to a payout, oldest first.
 	Events(ctx context.Context, id ID) ([]Event, error)
+	// SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.
+	SearchPayouts(ctx context.Context, query string, limit int) ([]Payout, error)
+	// UnclearPayouts lists those that are unknown or held, oldest first.
+	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
+	// ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
+	ContradictedPayouts(ctx context.Context, limit int) ([]Payout, error)
+	// OpenStrays lists stray transfers that nobody has settled, the first found first.
+	OpenStrays(ctx context.Context, limit int) ([]Stray, error)
 	// LastSending is when a payout was sent last, or a moment before that; if none was, when the first
 	// user came. It is zero for a book without users. Restored with a book, it is that book's.
 	LastSending(ctx context.Context) (time.Time, error)

@@ -43,6 +43,12 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	return p, replayed, err
 }
 
+// Quote is what a payout of amount would be like if it were asked for now.
+func (s *Service) Quote(amount money.Amount) Quote {
+	p := s.draft(Request{Amount: amount})
+	return Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Mode: p.Mode, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
+}
+
 // draft is a payout as it begins.
 func (s *Service) draft(r Request) Payout {
 	// Stored instants are microseconds, so the answer to a repeat is the first one to the letter.

@@ -1,6 +1,8 @@
 package payout
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"bursar/internal/money"
@@ -25,4 +27,45 @@ type Attention struct {
 	Contradicted []Payout
 	// Strays are the gateway's transfers that belong to no payout in the book and that nobody has settled.
 	Strays []Stray
+}
+
+const (
+	// attentionShown bounds each list of what waits for a person. Whoever has more of it has one trouble
+	// that caused them all.
+	attentionShown = 100
+	// longestReference is longer than any payout's id, gateway's id or bank's reference.
+	longestReference = 64
+)
+
+// Attention is what waits for a person now.
+func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
+	if a.Unclear, err = s.o.Store.UnclearPayouts(ctx, attentionShown); err != nil {
+		return Attention{}, err
+	}
+	if a.Contradicted, err = s.o.Store.ContradictedPayouts(ctx, attentionShown); err != nil {
+		return Attention{}, err
+	}
+	a.Strays, err = s.o.Store.OpenStrays(ctx, attentionShown)
+	return a, err
+}
+
+// Search finds payouts by what an operator has in hand: the payout's id, the gateway's, or the bank's
+// reference (UTR), each in full. The newest come first, up to limit.
+func (s *Service) Search(ctx context.Context, query string, limit int) ([]Payout, error) {
+	query = strings.TrimSpace(query)
+	if query == "" || len(query) > longestReference || !isReference(query) {
+		return nil, nil
+	}
+	return s.o.Store.SearchPayouts(ctx, query, limit)
+}
+
+// isReference keeps what is no reference of anybody's from the database, which takes no such text as
+// "\x00" or broken UTF-8.
+func isReference(s string) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }

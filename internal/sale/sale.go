@@ -54,6 +54,16 @@ var (
 
 // Store keeps sales.
 type Store interface {
+	// ListSales lists a page of a seller's sales by when they occurred, newest first, and tells how many
+	// there are in all.
+	ListSales(ctx context.Context, seller string, offset, limit int) ([]Sale, int64, error)
+	// Earnings lists what a seller earned in each month that is on record, from one to another, both
+	// such as "2026-11" and included.
+	Earnings(ctx context.Context, seller, from, to string) ([]Month, error)
+	// PendingByDay sums what is left of a seller's pending sales by the day on which they become
+	// available. Days are given by the instants at which they begin, and the last by that of the next one.
+	// What should have been released before belongs to the first. Days without any are left out.
+	PendingByDay(ctx context.Context, seller string, days []time.Time) ([]Release, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 

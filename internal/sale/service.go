@@ -76,7 +76,7 @@ func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 	if draft.AvailableAt.Before(draft.OccurredAt) {
 		return Sale{}, false, fault.Field("availableAt", "must not be before occurredAt")
 	}
-	draft.Month = draft.OccurredAt.In(s.o.Zone).Format("2006-01")
+	draft.Month = draft.OccurredAt.In(s.o.Zone).Format(monthLayout)
 
 	var (
 		sale    Sale

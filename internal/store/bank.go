@@ -39,6 +39,18 @@ func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account,
 	return a, err
 }
 
+// AccountsInReview lists current accounts that wait for a person, oldest first.
+func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
+	var list []bank.Account
+	err := db.query(ctx, bankAccountColumns+`WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1`, func(r row) error {
+		var a bank.Account
+		err := r.Scan(bankAccountDest(&a)...)
+		list = append(list, a)
+		return err
+	}, limit)
+	return list, err
+}
+
 // CurrentBankAccount finds the seller's current account.
 func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Account, error) {
 	var a bank.Account

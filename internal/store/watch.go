@@ -13,6 +13,8 @@ type Watched struct {
 	Contradicted int64
 	// Strays counts transfers that belong to no payout in the book and that nobody has settled.
 	Strays int64
+	// AccountsInReview counts bank accounts that wait for a person.
+	AccountsInReview int64
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
 	// ahead where nothing is due yet, and zero where nothing will be.
 	PayoutDue, AccountDue, SaleDue time.Time
@@ -27,11 +29,12 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'held') AND state = 'held'),
 		(SELECT COUNT(*) FROM payouts WHERE contradiction <> ''),
 		(SELECT COUNT(*) FROM strays WHERE settled = 0),
+		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
 		(SELECT CASE WHEN available_at > created_at THEN available_at ELSE created_at END
 			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1)`, nil,
-		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays,
+		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue})
 	return w, err
 }

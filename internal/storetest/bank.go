@@ -160,3 +160,37 @@ func testFormerAccounts(_ *testing.T, b *bench) {
 		b.Errorf("the current account is\n%+v, want\n%+v", still, current)
 	}
 }
+
+// review leaves an account's verification to a person.
+func (b *bench) review(id bank.ID) bank.Account {
+	b.Helper()
+	seen, err := b.db.BankAccountByID(b.ctx(), id)
+	b.must(err)
+	a := seen
+	a.Status, a.DueAt = bank.StatusReview, time.Time{}
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.SaveVerification(b.ctx(), seen, a)
+		return err
+	})
+	return a
+}
+
+func testAccountsInReview(_ *testing.T, b *bench) {
+	var want []bank.Account
+	for _, seller := range []string{"usr_c", "usr_a", "usr_b", "usr_d"} {
+		b.register("bka_"+seller+"_2", b.seller(seller))
+		if seller != "usr_b" { // whose verification is under way
+			want = append(want, b.review(bank.ID("bka_"+seller+"_2")))
+		}
+	}
+	b.register("bka_usr_d_3", "usr_d") // and the one before is not paid to any more
+	want = []bank.Account{want[1], want[0]}
+	got, err := b.db.AccountsInReview(b.ctx(), 10)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		b.Error(diff, err)
+	}
+	got, err = b.db.AccountsInReview(b.ctx(), 1)
+	if diff := cmp.Diff(want[:1], got); diff != "" || err != nil {
+		b.Error(diff, err)
+	}
+}

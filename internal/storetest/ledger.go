@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -131,5 +133,35 @@ func testOverspending(_ *testing.T, b *bench) {
 	b.must(err)
 	if held.Load() != 7 || got.Available != 0 || got.InTransit != money.Amount(700) {
 		b.Errorf("of a balance for 7, %d were held, leaving %d available and %d in transit", held.Load(), got.Available, got.InTransit)
+	}
+}
+
+func testEntries(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	first := b.now
+	b.now = b.now.Add(time.Hour)
+	b.ask("pyt_1", seller, 600, 10)
+	b.fund(b.seller("usr_b"), 70)
+	newest := ledger.Entry{Number: 3, At: b.now, Transfer: ledger.HoldPayout("pyt_1", 600)[0]}
+	released := ledger.Entry{Number: 2, At: first, Transfer: ledger.ReleaseSale("sale for usr_a", 1000)[0]}
+	sold := ledger.Entry{Number: 1, At: first, Transfer: ledger.Sale("sale for usr_a", 1000)[0]}
+	for _, tt := range []struct {
+		seller string
+		before int64
+		limit  int
+		want   []ledger.Entry
+	}{
+		{seller, 0, 10, []ledger.Entry{newest, released, sold}},
+		{seller, 0, 2, []ledger.Entry{newest, released}},
+		{seller, 2, 2, []ledger.Entry{sold}},
+		{seller, 1, 2, nil},
+		{"usr_nobody", 0, 2, nil},
+	} {
+		got, err := b.db.Entries(b.ctx(), tt.seller, tt.before, tt.limit)
+		b.must(err)
+		if !slices.Equal(got, tt.want) {
+			b.Errorf("%d of %s before %d:\n%+v, want\n%+v", tt.limit, tt.seller, tt.before, got, tt.want)
+		}
 	}
 }

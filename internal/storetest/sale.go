@@ -2,9 +2,12 @@ package storetest
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 	"bursar/internal/store"
@@ -102,4 +105,100 @@ func testDueSales(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+}
+
+// sellAt records a sale that occurred and becomes available at the given times from now.
+func (b *bench) sellAt(id, seller string, amount money.Amount, occurred, available time.Duration) sale.Sale {
+	b.Helper()
+	s := sale.Sale{
+		ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: b.now.Add(occurred), AvailableAt: b.now.Add(available),
+		CreatedAt: b.now, Fingerprint: "f",
+	}
+	b.update(func(tx *store.Tx) error {
+		if _, err := tx.InsertSale(b.ctx(), s); err != nil {
+			return err
+		}
+		return ledger.Post(b.ctx(), tx, ledger.Posting{
+			Seller: seller, At: b.now, Transfers: ledger.Sale(id, amount), Counts: ledger.Counts{Sales: 1},
+		})
+	})
+	return s
+}
+
+func testSalePages(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	var want []sale.Sale
+	for id, occurred := range map[string]time.Duration{"d": -time.Hour, "c": 0, "b": 0, "a": time.Hour} {
+		want = append(want, b.sellAt(id, seller, 500, occurred, time.Hour))
+	}
+	slices.SortFunc(want, func(a, b sale.Sale) int { return strings.Compare(a.ID, b.ID) })
+	want[1], want[2] = want[2], want[1] // of those at one time the later id comes first
+	b.update(func(tx *store.Tx) error {
+		if _, err := tx.AddRefunded(b.ctx(), "a", 20); err != nil {
+			return err
+		}
+		_, err := tx.MarkReleased(b.ctx(), "a", b.now)
+		return err
+	})
+	want[0].Refunded, want[0].ReleasedAt = 20, b.now
+	b.sellAt("other", b.seller("usr_b"), 500, 0, 0)
+	for _, tt := range []struct {
+		seller        string
+		offset, limit int
+		want          []sale.Sale
+		total         int64
+	}{
+		{seller, 0, 10, want, 4}, {seller, 0, 3, want[:3], 4}, {seller, 3, 3, want[3:], 4}, {seller, 4, 3, nil, 4}, {"usr_nobody", 0, 3, nil, 0},
+	} {
+		got, total, err := b.db.ListSales(b.ctx(), tt.seller, tt.offset, tt.limit)
+		b.must(err)
+		if !slices.Equal(got, tt.want) || total != tt.total {
+			b.Errorf("%d of %s from %d: %+v of %d, want %+v of %d", tt.limit, tt.seller, tt.offset, got, total, tt.want, tt.total)
+		}
+	}
+}
+
+func testMonths(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.update(func(tx *store.Tx) error {
+		for month, amount := range map[string]money.Amount{"2026-09": 9, "2026-10": 10, "2026-12": 12, "2027-01": 1} {
+			if err := tx.AddEarnings(b.ctx(), seller, month, amount); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	got, err := b.db.Earnings(b.ctx(), seller, "2026-10", "2026-12")
+	b.must(err)
+	if want := []sale.Month{{Month: "2026-10", Earned: 10}, {Month: "2026-12", Earned: 12}}; !slices.Equal(got, want) {
+		b.Errorf("earnings %+v, want %+v", got, want)
+	}
+}
+
+func testPendingByDay(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	const day = 24 * time.Hour
+	b.sellAt("overdue", seller, 1, -day, -time.Hour)
+	b.sellAt("last of the day", seller, 20, 0, day-time.Microsecond)
+	b.sellAt("first of the next", seller, 300, 0, day)
+	b.sellAt("given back", seller, 4000, 0, day)
+	b.sellAt("beyond", seller, 50_000, 0, 3*day)
+	b.sellAt("released", seller, 600_000, 0, 0)
+	b.sellAt("another's", b.seller("usr_b"), 7_000_000, 0, 0)
+	b.update(func(tx *store.Tx) error {
+		for id, refunded := range map[string]money.Amount{"first of the next": 100, "given back": 4000} {
+			if _, err := tx.AddRefunded(b.ctx(), id, refunded); err != nil {
+				return err
+			}
+		}
+		_, err := tx.MarkReleased(b.ctx(), "released", b.now)
+		return err
+	})
+	days := []time.Time{b.now, b.now.Add(day), b.now.Add(2 * day), b.now.Add(3 * day)}
+	got, err := b.db.PendingByDay(b.ctx(), seller, days)
+	b.must(err)
+	want := []sale.Release{{Day: days[0], Amount: 21, Sales: 2}, {Day: days[1], Amount: 200, Sales: 1}}
+	if !slices.Equal(got, want) {
+		b.Errorf("pending by day %+v, want %+v", got, want)
+	}
 }

@@ -53,8 +53,13 @@ func testWatch(t *testing.T, b *bench) {
 		})
 		return err
 	})
+	reviewed := b.seller("usr_b")
+	b.register("bka_replaced", reviewed)
+	b.review("bka_replaced")
+	b.register("bka_review", reviewed)
+	b.review("bka_review")
 	want := store.Watched{
-		Unknown: 2, Held: 1, Contradicted: 1,
+		Unknown: 2, Held: 1, Contradicted: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}
 	if w := b.watch(); w != want {

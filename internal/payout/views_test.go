@@ -1,0 +1,81 @@
+package payout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// TestAQuoteIsWhatARequestMakes compares the two at one moment.
+func TestAQuoteIsWhatARequestMakes(t *testing.T) {
+	s := newStory(t)
+	q := s.payouts.Quote(60_000)
+	p := s.request("usr_b", 60_000)
+	want := payout.Quote{Amount: p.Amount, Fee: p.Fee, Net: p.Net(), Mode: p.Mode, ArriveAt: p.ArriveAt, CancelUntil: p.DueAt}
+	if q != want || q.Fee == 0 || !q.CancelUntil.Equal(s.now.Add(time.Minute)) {
+		t.Errorf("quoted %+v, made %+v", q, want)
+	}
+}
+
+func TestCancellable(t *testing.T) {
+	s := newStory(t)
+	if !s.payouts.Cancellable(s.payout()) {
+		t.Error("one that waits can't be cancelled")
+	}
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	if p := s.wantState(payout.Submitted); !s.payouts.Cancellable(p) {
+		t.Error("one that the gateway queues can't be cancelled")
+	}
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); s.payouts.Cancellable(p) {
+		t.Error("one that the bank works on can be cancelled")
+	}
+}
+
+func TestSearchTakesReferencesAlone(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	p := s.wantState(payout.Completed)
+	for query, found := range map[string]bool{
+		string(p.ID): true, "  " + p.GatewayID + "\n": true, p.UTR: true,
+		"": false, " ": false, "pyt_": false, "HDFC": false, "\x00": false, "\xff": false, "%": false, strings.Repeat("x", 100): false,
+	} {
+		got, err := s.payouts.Search(t.Context(), query, 10)
+		if err != nil || (len(got) == 1 && got[0] == p) != found || len(got) > 1 {
+			t.Errorf("search for %q: %+v, %v; want it found: %t", query, got, err, found)
+		}
+	}
+}
+
+func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
+	s := newStory(t)
+	attention := func() payout.Attention {
+		a, err := s.payouts.Attention(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := attention(); len(a.Unclear)+len(a.Contradicted)+len(a.Strays) > 0 {
+		t.Errorf("of a quiet market: %+v", a)
+	}
+	s.gateway.mood = lostAnswers
+	s.later(windowOver)
+	s.gateway.mood = fair
+	s.gateway.transfers[string(s.id)].amount++
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
+	s.later(time.Minute)
+	s.payouts = s.newPayouts(t)
+	s.reconcile()
+	a := attention()
+	if len(a.Unclear) != 1 || a.Unclear[0].ID != s.id || len(a.Contradicted) != 1 || a.Contradicted[0].ID != s.id ||
+		len(a.Strays) != 1 || a.Strays[0].Transfer.GatewayID != "pout_9" {
+		t.Errorf("unclear, contradicted and astray are %+v", a)
+	}
+}

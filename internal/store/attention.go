@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+
+	"bursar/internal/payout"
+)
+
+// What is rare is found by the small index that holds nothing else. MATERIALIZED keeps a planner from
+// walking through the whole table in the order of the ids instead.
+const (
+	unclearIDs      = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'held')) `
+	contradictedIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE contradiction <> '') `
+	// referredIDs are found one reference at a time, each by its index.
+	referredIDs = `WITH wanted AS MATERIALIZED (
+		SELECT id FROM payouts WHERE id = $2
+		UNION SELECT id FROM payouts WHERE gateway_id = $2 AND gateway_id <> ''
+		UNION SELECT id FROM payouts WHERE utr = $2 AND utr <> '') `
+
+	wantedPayouts = `SELECT ` + payoutColumns + payoutFrom + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
+	oldestWanted  = wantedPayouts + `LIMIT $1) ORDER BY p.id`
+	newestWanted  = wantedPayouts + `DESC LIMIT $1) ORDER BY p.id DESC`
+)
+
+// UnclearPayouts lists those that are unknown or held, oldest first.
+func (db *DB) UnclearPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, unclearIDs+oldestWanted, limit)
+}
+
+// ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
+func (db *DB) ContradictedPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, contradictedIDs+oldestWanted, limit)
+}
+
+// SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.
+func (db *DB) SearchPayouts(ctx context.Context, query string, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, referredIDs+newestWanted, limit, query)
+}
+
+func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.Payout, error) {
+	var list []payout.Payout
+	err := db.query(ctx, query, func(r row) error {
+		var p payout.Payout
+		err := scanPayout(r, &p)
+		list = append(list, p)
+		return err
+	}, args...)
+	return list, err
+}
+
+// OpenStrays lists stray transfers that nobody has settled, the first found first.
+func (db *DB) OpenStrays(ctx context.Context, limit int) ([]payout.Stray, error) {
+	var list []payout.Stray
+	err := db.query(ctx, `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
+		FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1`, func(r row) error {
+		var s payout.Stray
+		t := &s.Transfer
+		err := r.Scan(&t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Progress, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
+		list = append(list, s)
+		return err
+	}, limit)
+	return list, err
+}

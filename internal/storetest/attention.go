@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"bursar/internal/payout"
+	"bursar/internal/store"
+)
+
+func idsOf(list []payout.Payout) (ids []payout.ID) {
+	for _, p := range list {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+func testSearch(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 10_000)
+	b.ask("pyt_1", seller, 100, 0) // which has neither a gateway's id nor a UTR
+	refer := func(id payout.ID, gatewayID, utr string) payout.Payout {
+		p := b.move(b.ask(id, seller, 100, 0), payout.Submitting)
+		p.GatewayID, p.UTR = gatewayID, utr
+		return b.move(p, payout.Submitted)
+	}
+	whole := refer("pyt_2", "pout_2", "UTR2")
+	refer("pyt_3", "pout_3", "UTR2")
+	refer("pyt_4", "pyt_2", "")
+	for _, tt := range []struct {
+		query string
+		limit int
+		want  []payout.ID
+	}{
+		{"pyt_1", 10, []payout.ID{"pyt_1"}},
+		{"pout_3", 10, []payout.ID{"pyt_3"}},
+		{"UTR2", 10, []payout.ID{"pyt_3", "pyt_2"}},
+		{"UTR2", 1, []payout.ID{"pyt_3"}},
+		{"pyt_2", 10, []payout.ID{"pyt_4", "pyt_2"}},
+		{"", 10, nil},
+		{"pyt_", 10, nil},
+	} {
+		got, err := b.db.SearchPayouts(b.ctx(), tt.query, tt.limit)
+		b.must(err)
+		if ids := idsOf(got); !slices.Equal(ids, tt.want) {
+			b.Errorf("%q finds %v, want %v", tt.query, ids, tt.want)
+		}
+	}
+	if got, err := b.db.SearchPayouts(b.ctx(), "pout_2", 1); err != nil || len(got) != 1 || got[0] != whole {
+		b.Errorf("found\n%+v, %v; want\n%+v", got, err, whole)
+	}
+}
+
+func testAttention(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 10_000)
+	for id, state := range map[payout.ID]payout.State{
+		"pyt_1": payout.Waiting, "pyt_2": payout.Unknown, "pyt_3": payout.Held, "pyt_4": payout.Submitted, "pyt_5": payout.Unknown,
+	} {
+		p := b.ask(id, seller, 100, 0)
+		if id == "pyt_4" || id == "pyt_5" {
+			p.Contradiction = "can't be"
+		}
+		b.move(p, state)
+	}
+	for limit, want := range map[int][]payout.ID{10: {"pyt_2", "pyt_3", "pyt_5"}, 2: {"pyt_2", "pyt_3"}} {
+		got, err := b.db.UnclearPayouts(b.ctx(), limit)
+		if ids := idsOf(got); err != nil || !slices.Equal(ids, want) {
+			b.Errorf("%d unclear: %v, %v; want %v", limit, ids, err, want)
+		}
+	}
+	for limit, want := range map[int][]payout.ID{10: {"pyt_4", "pyt_5"}, 1: {"pyt_4"}} {
+		got, err := b.db.ContradictedPayouts(b.ctx(), limit)
+		if ids := idsOf(got); err != nil || !slices.Equal(ids, want) {
+			b.Errorf("%d contradicted: %v, %v; want %v", limit, ids, err, want)
+		}
+	}
+	later, sooner := stray("pout_1", b.now.Add(time.Hour)), stray("pout_2", b.now)
+	later.Transfer.MadeAt = time.Time{}
+	b.update(func(tx *store.Tx) error {
+		for _, s := range []payout.Stray{later, sooner} {
+			if _, err := tx.RecordStray(b.ctx(), s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for limit, want := range map[int][]payout.Stray{10: {sooner, later}, 1: {sooner}} {
+		got, err := b.db.OpenStrays(b.ctx(), limit)
+		if err != nil || !slices.Equal(got, want) {
+			b.Errorf("%d strays:\n%+v, %v; want\n%+v", limit, got, err, want)
+		}
+	}
+}
+
+func stray(gatewayID string, found time.Time) payout.Stray {
+	s := payout.Stray{FoundAt: found, Why: "its seller is not in the book"}
+	s.Transfer.Report = payout.Report{
+		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, MadeAt: found.Add(-time.Hour), Progress: payout.Paid,
+	}
+	s.Transfer.Order.Seller = "usr_gone"
+	return s
+}
