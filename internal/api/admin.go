@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/id"
 )
 
@@ -11,6 +12,7 @@ type accessRequest struct {
 	user      string
 	role      auth.Role
 	suspended bool
+	note      string
 }
 
 func (req *accessRequest) read(in *input) {
@@ -20,7 +22,11 @@ func (req *accessRequest) read(in *input) {
 	}
 	req.role = auth.Role(in.text("role", checkAnyRole))
 	req.suspended = in.flag("suspended")
+	req.note = in.optionalText("note", checkProse(maxNoteRunes))
 }
+
+// maxNoteRunes bounds why an admin decided.
+const maxNoteRunes = 1000
 
 func checkAnyRole(s string) string {
 	switch auth.Role(s) {
@@ -37,8 +43,9 @@ type accessJSON struct {
 	Suspended bool      `json:"suspended"`
 }
 
-func (a *api) setAccess(ctx context.Context, _ caller, req accessRequest) (reply[accessJSON], error) {
-	if err := a.o.Auth.SetAccess(ctx, req.user, req.role, req.suspended); err != nil {
+func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (reply[accessJSON], error) {
+	by := decision.By{Admin: who.UserID, Note: req.note}
+	if err := a.o.Auth.SetAccess(ctx, by, req.user, req.role, req.suspended); err != nil {
 		return reply[accessJSON]{}, err
 	}
 	return reply[accessJSON]{

@@ -24,7 +24,7 @@ type Auth interface {
 	AuthenticateService(ctx context.Context, key string) error
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
 	SetProductsListed(ctx context.Context, seller string, n int64) error
-	SetAccess(ctx context.Context, userID string, role auth.Role, suspended bool) error
+	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
 	// JWKS is the public keys as a JSON document.
 	JWKS() []byte
 }

@@ -54,7 +54,7 @@ func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
 // admit starts a session for a user whose password was right, unless the user changed meanwhile.
 func (s *Service) admit(ctx context.Context, user User, rehashed string, a attempt, device Device) (SignIn, error) {
 	now := s.o.Now()
-	session := newSession(user.ID, now)
+	session := newSession(user.ID, now, device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
 	if err != nil {
 		return SignIn{}, err
@@ -68,7 +68,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed string, a attem
 			return ErrCredentials
 		}
 		if rehashed != "" {
-			if err := tx.SetPasswordHash(ctx, user.ID, user.PasswordHash, rehashed); err != nil {
+			if _, err := tx.SetPasswordHash(ctx, user.ID, user.PasswordHash, rehashed); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,7 @@ func TestLoginRefusalsLookAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.SetAccess(t.Context(), suspended.User.ID, auth.Buyer, true); err != nil {
+	if err := w.SetAccess(t.Context(), w.admin("Ada"), suspended.User.ID, auth.Buyer, true); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]struct{ email, password string }{
@@ -122,11 +122,12 @@ func (m meanwhile) InTx(ctx context.Context, fn func(auth.Tx) error) error {
 func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
 	changes := map[string]func(*world, auth.User) error{
 		"suspended": func(w *world, u auth.User) error {
-			return w.SetAccess(w.t.Context(), u.ID, u.Role, true)
+			return w.SetAccess(w.t.Context(), w.admin("Ada"), u.ID, u.Role, true)
 		},
 		"another password": func(w *world, u auth.User) error {
 			return w.db.Auth().InTx(w.t.Context(), func(tx auth.Tx) error {
-				return tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, "another")
+				_, err := tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, "another")
+				return err
 			})
 		},
 	}

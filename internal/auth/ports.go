@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/ed25519"
 	"time"
+
+	"bursar/internal/decision"
 )
 
 // Keys are what tokens are signed and checked with. They may change while the service runs.
@@ -34,6 +36,12 @@ type Store interface {
 	LiveSession(ctx context.Context, session string, now time.Time) (Principal, bool, error)
 	// UserWithStats finds a user and the figures to show with it, in one read.
 	UserWithStats(ctx context.Context, id string) (User, Stats, bool, error)
+	// LiveSessions lists a user's sessions that have not ended or expired by now, newest first, up to limit.
+	LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]SessionInfo, error)
+	// Identities lists a user's ways to sign in through a provider, the oldest first.
+	Identities(ctx context.Context, userID string) ([]LinkedIdentity, error)
+	// FindUsers lists users whose [EmailKey] begins so, in its order, up to limit.
+	FindUsers(ctx context.Context, emailPrefix string, limit int) ([]User, error)
 	// ServiceKeyExists reports whether a key with that hash was made and not revoked.
 	ServiceKeyExists(ctx context.Context, hash string) (bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
@@ -43,10 +51,16 @@ type Store interface {
 type Tx interface {
 	// InsertUser adds u, or fails with [ErrEmailTaken].
 	InsertUser(ctx context.Context, u User) error
-	// SetPasswordHash replaces a user's hash if it is still old.
-	SetPasswordHash(ctx context.Context, userID, old, hash string) error
+	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
+	SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error)
+	// SetProfile replaces what a user tells of themselves.
+	SetProfile(ctx context.Context, userID, name string, p Profile) error
 	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
 	SetUserAccess(ctx context.Context, userID string, role Role, suspended bool) (bool, error)
+	// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
+	Admins(ctx context.Context) ([]string, error)
+	// RecordDecision adds d to the record of what admins decided.
+	RecordDecision(ctx context.Context, d decision.Decision) error
 	// UserUnchanged reports whether a user still has that password hash and is not suspended, and
 	// keeps it so until the transaction ends.
 	UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error)
@@ -59,8 +73,30 @@ type Tx interface {
 	Session(ctx context.Context, id string) (Session, Principal, bool, error)
 	// EndSession ends a session that has not ended.
 	EndSession(ctx context.Context, id, reason string, now time.Time) error
-	// EndUserSessions ends all sessions of a user that have not ended.
-	EndUserSessions(ctx context.Context, userID, reason string, now time.Time) error
+	// EndSessionOf ends a session that has not ended if it is the user's.
+	EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) error
+	// EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.
+	EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error
+
+	// UseSignIn notes that a sign-in through a provider came back, and reports whether it is the first
+	// time. The note is kept until expiresAt.
+	UseSignIn(ctx context.Context, state string, expiresAt time.Time) (bool, error)
+	// UserByIdentity finds the user that an identity is linked to, if it is linked, and keeps both so
+	// until the transaction ends.
+	UserByIdentity(ctx context.Context, issuer, subject string) (User, bool, error)
+	// UserByEmail finds a user by [EmailKey], if there is one, and keeps it as it is until the
+	// transaction ends.
+	UserByEmail(ctx context.Context, emailKey string) (User, bool, error)
+	// AddIdentity links an identity to a user, and reports whether it was linked to nobody before.
+	AddIdentity(ctx context.Context, userID string, i Identity, now time.Time) (bool, error)
+	// RemoveIdentities unlinks all identities of a user, who was locked before.
+	RemoveIdentities(ctx context.Context, userID string) error
+	// TakeUserOver makes a user verified and without a password.
+	TakeUserOver(ctx context.Context, userID string) error
+	// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to; a
+	// verification under way does not undo that.
+	RejectBankAccount(ctx context.Context, userID, reason string) error
+
 	InsertServiceKey(ctx context.Context, id, name, hash string, now time.Time) error
 	// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.
 	SetProductsListed(ctx context.Context, seller string, n int64) (bool, error)
@@ -76,8 +112,11 @@ type Tx interface {
 	// KnownDevice reports whether the user signed in from there before; AddKnownDevice records it.
 	KnownDevice(ctx context.Context, userID, device string) (bool, error)
 	AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error
+	// ForgetDevices makes every device a stranger to the user.
+	ForgetDevices(ctx context.Context, userID string) error
 	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
-	// now, and devices not seen since devicesBefore: up to limit rows of each. It returns how many.
+	// now, devices not seen since devicesBefore, and notes of sign-ins kept until now: up to limit rows
+	// of each. It returns how many.
 	Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error)
 }
 
@@ -95,4 +134,6 @@ type Session struct {
 	Refreshes []time.Time
 	EndedAt   time.Time
 	EndReason string
+	// Agent and Address are for the user to tell sessions apart by, and are only written here.
+	Agent, Address string
 }

@@ -261,15 +261,16 @@ func TestSessionsEndByThemselves(t *testing.T) {
 
 func TestRefreshAfterAccessChanged(t *testing.T) {
 	w := newWorld(t)
+	by := w.admin("Ada")
 	in := w.register()
-	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, false); err != nil {
+	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, false); err != nil {
 		t.Fatal(err)
 	}
 	in = w.refresh(in.RefreshToken)
 	if in.User.Role != auth.Buyer {
 		t.Errorf("role = %s, want the new one", in.User.Role)
 	}
-	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, true); err != nil {
+	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, true); err != nil {
 		t.Fatal(err)
 	}
 	w.wantDead(in)

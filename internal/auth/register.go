@@ -37,7 +37,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	if err != nil {
 		return SignIn{}, err
 	}
-	session := newSession(user.ID, user.CreatedAt)
+	session := newSession(user.ID, user.CreatedAt, r.Device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, user.CreatedAt)
 	if err != nil {
 		return SignIn{}, err
@@ -111,7 +111,7 @@ func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond) // as it will be read back
 	return User{
-		ID: id.New("usr_", now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
+		ID: id.New(userPrefix, now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
 	}, nil
 }
 

@@ -19,13 +19,18 @@ const (
 	endedByLogout     = "logout"
 	endedByReplay     = "refresh_token_replayed"
 	endedBySuspension = "suspended"
+	endedByUser       = "ended_by_user" // from another session
+	endedByPassword   = "password_changed"
+	endedByTakeOver   = "taken_over"
+	endedByNewSignIn  = "signed_in_anew" // in the same browser
 )
 
 // newSession makes a session for a user who signs in now.
-func newSession(userID string, now time.Time) Session {
+func newSession(userID string, now time.Time, from Device) Session {
 	return Session{
 		ID: id.New(sessionPrefix, now), UserID: userID,
 		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap),
+		Agent: printable(from.Agent, maxAgentBytes), Address: printable(from.Address, maxAddressBytes),
 	}
 }
 
@@ -82,8 +87,9 @@ const (
 	sweepBatch       = 500
 )
 
-// Sweep deletes sessions long past their cap, empty throttle buckets and devices long unseen, a batch at
-// most, and returns how many rows that was.
+// Sweep deletes sessions long past their cap, empty throttle buckets, devices long unseen and sign-ins
+// through a provider that are too old to come back, a batch of each at most, and returns how many rows
+// that was.
 func (s *Service) Sweep(ctx context.Context) (int64, error) {
 	var deleted int64
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {

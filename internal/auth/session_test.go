@@ -59,6 +59,7 @@ func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
 
 func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
 	w := newWorld(t)
+	by := w.admin("Ada")
 	in := w.register()
 	role := func() auth.Role {
 		p, err := w.Authenticate(t.Context(), in.Token)
@@ -70,18 +71,18 @@ func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
 	if got := role(); got != auth.Seller {
 		t.Fatalf("role = %s", got)
 	}
-	if err := w.SetAccess(t.Context(), in.User.ID, auth.Buyer, false); err != nil {
+	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, false); err != nil {
 		t.Fatal(err)
 	}
 	if got := role(); got != auth.Buyer {
 		t.Errorf("role = %s, want buyer with the token of a seller", got)
 	}
-	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, true); err != nil {
+	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Seller, true); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, auth.ErrToken)
-	if err := w.SetAccess(t.Context(), in.User.ID, auth.Seller, false); err != nil {
+	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Seller, false); err != nil {
 		t.Fatal(err)
 	}
 	w.wantDead(in) // what a suspension ended stays ended
@@ -91,8 +92,8 @@ func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
 	}
 	w.wantAlive(again)
 
-	wantErr(t, w.SetAccess(t.Context(), "usr_nobody", auth.Seller, false), auth.ErrUserNotFound)
-	if err := w.SetAccess(t.Context(), in.User.ID, "owner", false); err == nil {
+	wantErr(t, w.SetAccess(t.Context(), by, "usr_nobody", auth.Seller, false), auth.ErrUserNotFound)
+	if err := w.SetAccess(t.Context(), by, in.User.ID, "owner", false); err == nil {
 		t.Error("a role that is none was given")
 	}
 }

@@ -67,6 +67,7 @@ type Principal struct {
 
 // Limits of the interface, §8, and ours.
 const (
+	userPrefix       = "usr_"
 	minNameRunes     = 2
 	maxNameRunes     = 50
 	maxEmailBytes    = 254 // RFC 5321 §4.5.3.1.3, less the angle brackets
@@ -171,10 +172,12 @@ var (
 	ErrCredentials    = fault.New(fault.Unauthenticated, "invalid_credentials", "The e-mail address or the password is wrong.")
 	ErrToken          = fault.New(fault.Unauthenticated, "invalid_token", "The access token is missing, invalid or expired. Sign in again.")
 	ErrRefresh        = fault.New(fault.Unauthenticated, "invalid_refresh_token", "The refresh token is invalid, expired or already used. Sign in again.")
+	ErrStaleSignIn    = fault.New(fault.Refused, "sign_in_again", "Your sign-in is more than 15 minutes old. Sign out, sign in again through the provider, and then set the password.")
 	ErrRole           = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. Payouts are for sellers and admins.")
 	ErrThrottled      = fault.New(fault.TooMany, "too_many_attempts", "Too many attempts. Wait and try again.")
 	ErrBusy           = fault.New(fault.Unavailable, "busy", "Too many sign-ins at once. Try again in a moment.")
 	ErrUserNotFound   = fault.New(fault.NotFound, "user_not_found", "No user has this id.")
+	ErrLastAdmin      = fault.New(fault.Refused, "last_admin", "This is the last admin who is not suspended. Make another user an admin first.")
 	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")
 	ErrServiceKey     = fault.New(fault.Unauthenticated, "invalid_service_key", "The service key is missing or unknown. Make one with: bursar apikey create --name NAME")
 )

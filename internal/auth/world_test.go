@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/keyset"
 	"bursar/internal/store"
@@ -99,6 +100,26 @@ func (w *world) register() auth.SignIn {
 		w.t.Fatal(err)
 	}
 	return in
+}
+
+// admin makes an admin, who decides.
+func (w *world) admin(name string) decision.By {
+	w.t.Helper()
+	u, err := w.CreateUser(w.t.Context(), auth.Registration{Name: name, Email: name + "@bursar.example", Password: password, Role: auth.Admin})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return decision.By{Admin: u.ID, Note: "Ticket 812."}
+}
+
+// principal is who a sign-in makes of its holder.
+func (w *world) principal(in auth.SignIn) auth.Principal {
+	w.t.Helper()
+	p, err := w.Authenticate(w.t.Context(), in.Token)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
 }
 
 func (w *world) login(email, password string, from auth.Device) (auth.SignIn, error) {

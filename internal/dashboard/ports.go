@@ -40,7 +40,7 @@ type Auth interface {
 
 	// For admins.
 	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
-	// FindUsers lists users whose id is the query, or whose e-mail or name begins with it, up to limit.
+	// FindUsers lists the user whose id is the query, or those whose e-mail begins with it, up to limit.
 	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)
 	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
 }

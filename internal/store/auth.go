@@ -41,6 +41,22 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 	return u, s, ok, err
 }
 
+// FindUsers lists users whose e-mail address begins so, by the keys of addresses, up to limit.
+func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]auth.User, error) {
+	var all []auth.User
+	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3`,
+		func(r row) error {
+			var u auth.User
+			err := r.Scan(userDest(&u)...)
+			all = append(all, u)
+			return err
+		}, emailPrefix, emailPrefix+afterASCII, limit)
+	return all, err
+}
+
+// afterASCII sorts behind all that an e-mail address is made of.
+const afterASCII = "\x7f"
+
 // LiveSession finds the user behind a session that is alive, in one read by key.
 func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
 	p := auth.Principal{Session: session}
@@ -69,10 +85,29 @@ func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 	return err
 }
 
-// SetPasswordHash replaces a user's hash if it is still old.
-func (tx *Tx) SetPasswordHash(ctx context.Context, userID, old, hash string) error {
-	_, err := tx.exec(ctx, `UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, userID, old, hash)
+// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
+func (tx *Tx) SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error) {
+	return tx.execOne(ctx, `UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, userID, old, hash)
+}
+
+// SetProfile replaces what a user tells of themselves.
+func (tx *Tx) SetProfile(ctx context.Context, userID, name string, p auth.Profile) error {
+	_, err := tx.exec(ctx, `UPDATE users SET name = $2, avatar = $3, bio = $4, website = $5 WHERE id = $1`,
+		userID, name, p.Avatar, p.Bio, p.Website)
 	return err
+}
+
+// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
+func (tx *Tx) Admins(ctx context.Context) ([]string, error) {
+	var ids []string
+	err := tx.each(ctx, `SELECT id FROM users WHERE role = 'admin' AND suspended = 0 ORDER BY id`+tx.dialect.forUpdate("users"), nil,
+		func(r row) error {
+			var id string
+			err := r.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	return ids, err
 }
 
 // SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
@@ -96,10 +131,28 @@ func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (b
 // InsertSession adds s.
 func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 	_, err := tx.exec(ctx, `INSERT INTO sessions
-		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason)
-		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '')`,
-		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt))
+		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address)
+		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7)`,
+		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Agent, s.Address)
 	return err
+}
+
+// LiveSessions lists a user's sessions that have not ended or expired by now, newest first, up to limit.
+func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]auth.SessionInfo, error) {
+	var all []auth.SessionInfo
+	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address FROM sessions
+		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3`, func(r row) error {
+		var s auth.SessionInfo
+		var refreshes []time.Time
+		err := r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address)
+		s.LastUsedAt = s.CreatedAt
+		if len(refreshes) > 0 {
+			s.LastUsedAt = refreshes[0]
+		}
+		all = append(all, s)
+		return err
+	}, userID, micros(now), limit)
+	return all, err
 }
 
 // Digits of an instant among a session's refreshes, and how many refreshes are kept.
@@ -169,10 +222,17 @@ func (tx *Tx) EndSession(ctx context.Context, id, reason string, now time.Time) 
 	return err
 }
 
-// EndUserSessions ends all sessions of a user that have not ended.
-func (tx *Tx) EndUserSessions(ctx context.Context, userID, reason string, now time.Time) error {
-	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $2 WHERE user_id = $1 AND ended_at IS NULL`,
-		userID, reason, micros(now))
+// EndSessionOf ends a session that has not ended if it is the user's.
+func (tx *Tx) EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $4, end_reason = $3 WHERE id = $2 AND user_id = $1 AND ended_at IS NULL`,
+		userID, id, reason, micros(now))
+	return err
+}
+
+// EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.
+func (tx *Tx) EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $4, end_reason = $3 WHERE user_id = $1 AND id <> $2 AND ended_at IS NULL`,
+		userID, keep, reason, micros(now))
 	return err
 }
 
@@ -225,6 +285,12 @@ func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now tim
 	return err
 }
 
+// ForgetDevices makes every device a stranger to the user.
+func (tx *Tx) ForgetDevices(ctx context.Context, userID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM known_devices WHERE user_id = $1`, userID)
+	return err
+}
+
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
 func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
 	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
@@ -239,5 +305,10 @@ func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time
 	}
 	devices, err := tx.exec(ctx, `DELETE FROM known_devices WHERE seen_at < $1 AND (user_id, device) IN
 		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(devicesBefore), limit)
-	return sessions + buckets + devices, err
+	if err != nil {
+		return 0, err
+	}
+	used, err := tx.exec(ctx, `DELETE FROM used_sign_ins WHERE state IN
+		(SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(now), limit)
+	return sessions + buckets + devices + used, err
 }

@@ -128,7 +128,7 @@ func testSessions(_ *testing.T, b *bench) {
 		if err := tx.EndSession(b.ctx(), "ses_2", "logout", signedInAt); err != nil {
 			return err
 		}
-		if err := tx.EndUserSessions(b.ctx(), "usr_3", "suspended", signedInAt); err != nil {
+		if err := tx.EndUserSessions(b.ctx(), "usr_3", "", "suspended", signedInAt); err != nil {
 			return err
 		}
 		_, err := tx.SetUserAccess(b.ctx(), "usr_4", auth.Seller, true)
@@ -281,9 +281,19 @@ func testUserUnchanged(_ *testing.T, b *bench) {
 		})
 	}
 	want("hash", true)
-	b.update(func(tx *store.Tx) error { return tx.SetPasswordHash(b.ctx(), "usr_1", "another", "newer") })
+	replace := func(old string, want bool) {
+		b.Helper()
+		b.update(func(tx *store.Tx) error {
+			replaced, err := tx.SetPasswordHash(b.ctx(), "usr_1", old, "newer")
+			if replaced != want {
+				b.Errorf("%q was replaced: %v, want %v", old, replaced, want)
+			}
+			return err
+		})
+	}
+	replace("another", false)
 	want("hash", true)
-	b.update(func(tx *store.Tx) error { return tx.SetPasswordHash(b.ctx(), "usr_1", "hash", "newer") })
+	replace("hash", true)
 	want("hash", false)
 	want("newer", true)
 	b.update(func(tx *store.Tx) error {
@@ -305,7 +315,7 @@ func testSignInBesideSuspension(_ *testing.T, b *bench) {
 					if _, err := tx.SetUserAccess(b.ctx(), id, auth.Seller, true); err != nil {
 						return err
 					}
-					return tx.EndUserSessions(b.ctx(), id, "suspended", signedInAt)
+					return tx.EndUserSessions(b.ctx(), id, "", "suspended", signedInAt)
 				}
 				unchanged, err := tx.UserUnchanged(b.ctx(), id, "hash")
 				if err != nil || !unchanged {

@@ -22,6 +22,9 @@ CREATE INDEX used_sign_ins_old ON used_sign_ins (expires_at);
 ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN address TEXT NOT NULL DEFAULT '';
 
+-- Admins are few, and counted before one is taken away.
+CREATE INDEX users_admins ON users (id) WHERE role = 'admin';
+
 -- What admins decided, and why. Rows are only ever inserted, each in the transaction that did it.
 CREATE TABLE decisions (
   id       TEXT PRIMARY KEY,

@@ -1,0 +1,113 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"bursar/internal/fault"
+)
+
+// The fields that a fault of [Service.ChangePassword] names.
+const (
+	fieldCurrent = "currentPassword"
+	fieldNext    = "newPassword"
+)
+
+// freshSignIn is how long after signing in a user without a password may set one: a token that was
+// stolen must not become a way in that stays.
+const freshSignIn = 15 * time.Minute
+
+// ChangePassword replaces the user's password, ends all their other sessions and makes every device but
+// this one a stranger. A user without a password sets the first, soon after signing in; current is then
+// ignored. It fails with a fault that names the fields at fault, with [ErrThrottled], [ErrBusy],
+// [ErrStaleSignIn], or with [ErrToken] if the session ended meanwhile.
+func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next string, from Device) error {
+	leave, err := s.passwords.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+
+	user, _, err := s.Me(ctx, p)
+	if err != nil {
+		return err
+	}
+	if problem := s.newPasswordProblem(next, user); problem != "" {
+		return fault.Field(fieldNext, problem)
+	}
+	a, err := s.countAttempt(ctx, user.ID, Credentials{Email: user.Email, Device: from})
+	if err != nil {
+		return err
+	}
+	if a.refused() {
+		return a.wrong()
+	}
+	if user.PasswordHash != "" {
+		if err := s.checkCurrent(ctx, user, current, a); err != nil {
+			return err
+		}
+	}
+	hash, err := s.passwords.hash(ctx, next)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, user.PasswordHash, hash, a, from) })
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "password changed", slog.String("user", user.ID), slog.String("address", from.Address))
+	}
+	return err
+}
+
+// newPasswordProblem returns what is wrong with a user's new password, or "".
+func (s *Service) newPasswordProblem(next string, user User) string {
+	if problem := CheckPassword(next); problem != "" {
+		return problem
+	}
+	return s.common.check(next, user.Name, user.Email)
+}
+
+// checkCurrent fails unless current is the user's password.
+func (s *Service) checkCurrent(ctx context.Context, user User, current string, a attempt) error {
+	right, _, err := s.passwords.verify(ctx, user.PasswordHash, current)
+	switch {
+	case err != nil || right:
+		return err
+	case a.wait > 0:
+		return throttled(a.wait)
+	default:
+		return fault.Field(fieldCurrent, "is not your password")
+	}
+}
+
+// setPassword replaces the hash if it is still old and the session that asks is still alive. The user is
+// locked before the session is looked at: whoever ends all sessions of a user has them locked too.
+func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash string, a attempt, from Device) error {
+	now := s.o.Now()
+	unchanged, err := tx.UserUnchanged(ctx, p.UserID, old)
+	if err != nil {
+		return err
+	}
+	session, _, found, err := tx.Session(ctx, p.Session)
+	switch {
+	case err != nil:
+		return err
+	case !unchanged || !found || !session.live(now) || session.UserID != p.UserID:
+		return ErrToken
+	case old == "" && now.Sub(session.CreatedAt) >= freshSignIn:
+		return ErrStaleSignIn
+	}
+	if _, err := tx.SetPasswordHash(ctx, p.UserID, old, hash); err != nil {
+		return err
+	}
+	if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByPassword, now); err != nil {
+		return err
+	}
+	if err := tx.ForgetDevices(ctx, p.UserID); err != nil {
+		return err
+	}
+	if err := tx.AddKnownDevice(ctx, p.UserID, from.key(), now); err != nil {
+		return err
+	}
+	return a.forgive(ctx, tx)
+}

@@ -1,0 +1,122 @@
+package auth_test
+
+import (
+	"testing"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+)
+
+const nextPassword = "monsoon-17-terrace"
+
+func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
+	w := newWorld(t)
+	elsewhere := w.register()
+	in, err := w.login(email, password, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, home); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAlive(in)
+	w.wantDead(elsewhere)
+	_, err = w.login(email, password, home)
+	wantErr(t, err, auth.ErrCredentials)
+	if _, err := w.login(email, nextPassword, home); err != nil {
+		t.Errorf("the new password: %v", err)
+	}
+}
+
+func TestChangingThePasswordMakesStrangersOfDevices(t *testing.T) {
+	w := newWorld(t)
+	in := w.register()
+	cafe := auth.Device{Address: "198.51.100.9"}
+	if _, err := w.login(email, password, cafe); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, home); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		_, err := w.login(email, password, cafe)
+		wantErr(t, err, auth.ErrCredentials)
+	}
+	_, err := w.login(email, nextPassword, cafe)
+	wantThrottled(t, err) // the café is a stranger again
+	if _, err := w.login(email, nextPassword, home); err != nil {
+		t.Errorf("the device that changed it: %v", err)
+	}
+}
+
+func TestChangePasswordRefusals(t *testing.T) {
+	w := newWorld(t, func(o *auth.Options) { o.PasswordBlocklist = true })
+	in := w.register()
+	p := w.principal(in)
+	tests := map[string]struct{ current, next, field string }{
+		"a wrong one":         {"not-my-password", nextPassword, "currentPassword"},
+		"none":                {"", nextPassword, "currentPassword"},
+		"a short one":         {password, "1234567", "newPassword"},
+		"a common one":        {password, "password123", "newPassword"},
+		"the e-mail address":  {password, email, "newPassword"},
+		"a short one, wrong":  {"not-my-password", "1234567", "newPassword"},
+		"of 1025 bytes":       {password, string(make([]byte, 1025)), "newPassword"},
+		"the hash of no user": {"$argon2id$v=19$m=8,t=1,p=1$AAAA$AAAA", nextPassword, "currentPassword"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := fault.From(w.ChangePassword(t.Context(), p, test.current, test.next, home))
+			if f == nil || len(f.Details) != 1 || f.Details[test.field] == "" {
+				t.Errorf("error %v, want one about %s", f, test.field)
+			}
+		})
+	}
+	w.wantAlive(in)
+	if _, err := w.login(email, password, home); err != nil {
+		t.Errorf("the old password: %v", err)
+	}
+}
+
+func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
+	w := newWorld(t)
+	p := w.principal(w.register())
+	thief := auth.Device{Address: "198.51.100.66"} // with a stolen cookie
+	for range 10 {
+		if f := fault.From(w.ChangePassword(t.Context(), p, "a-guess-at-it", nextPassword, thief)); f == nil || f.Details["currentPassword"] == "" {
+			t.Fatalf("error %v", f)
+		}
+	}
+	wantThrottled(t, w.ChangePassword(t.Context(), p, password, nextPassword, thief))
+	if err := w.ChangePassword(t.Context(), p, password, nextPassword, home); err != nil {
+		t.Errorf("from home: %v", err)
+	}
+}
+
+func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
+	for name, change := range map[string]func(*world, auth.Principal) error{
+		"another password": func(w *world, p auth.Principal) error {
+			return w.ChangePassword(w.t.Context(), p, password, "another-new-password", home)
+		},
+		"signed out": func(w *world, p auth.Principal) error { return w.Logout(w.t.Context(), p) },
+		"suspended": func(w *world, p auth.Principal) error {
+			return w.SetAccess(w.t.Context(), w.admin("Ada"), p.UserID, p.Role, true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.principal(w.register())
+			late := w.again(func(o *auth.Options) {
+				o.Throttle = false
+				o.Store = meanwhile{o.Store, func() {
+					if err := change(w, p); err != nil {
+						t.Error(err)
+					}
+				}}
+			})
+			wantErr(t, late.ChangePassword(t.Context(), p, password, nextPassword, home), auth.ErrToken)
+			if _, err := w.login(email, nextPassword, home); err == nil {
+				t.Error("the password was changed all the same")
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+// Identities lists a user's ways to sign in through a provider, the oldest first.
+func (db *DB) Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error) {
+	var all []auth.LinkedIdentity
+	err := db.query(ctx, `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`,
+		func(r row) error {
+			var i auth.LinkedIdentity
+			err := r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
+			all = append(all, i)
+			return err
+		}, userID)
+	return all, err
+}
+
+// UseSignIn notes that a sign-in came back, and reports whether it is the first time.
+func (tx *Tx) UseSignIn(ctx context.Context, state string, expiresAt time.Time) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO used_sign_ins (state, expires_at) VALUES ($1, $2) ON CONFLICT (state) DO NOTHING`,
+		state, micros(expiresAt))
+}
+
+// UserByIdentity finds the user that an identity is linked to, if it is linked, and keeps both so until
+// the transaction ends. Who unlinks an identity locks its user first. PostgreSQL waits for them here and
+// then still has the identity as it was, so the link is looked at once more.
+func (tx *Tx) UserByIdentity(ctx context.Context, issuer, subject string) (auth.User, bool, error) {
+	var u auth.User
+	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u
+		WHERE u.id = (SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2)`+tx.dialect.forUpdate("u"),
+		[]any{issuer, subject}, userDest(&u)...)
+	if err != nil || !found {
+		return u, false, err
+	}
+	var one int
+	found, err = tx.one(ctx, `SELECT 1 FROM identities WHERE issuer = $1 AND subject = $2 AND user_id = $3`,
+		[]any{issuer, subject, u.ID}, &one)
+	return u, found, err
+}
+
+// UserByEmail finds a user by the key of an e-mail address, if there is one, and keeps it as it is
+// until the transaction ends.
+func (tx *Tx) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool, error) {
+	var u auth.User
+	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key = $1`+tx.dialect.forUpdate("u"),
+		[]any{emailKey}, userDest(&u)...)
+	return u, found, err
+}
+
+// AddIdentity links an identity to a user, and reports whether it was linked to nobody before.
+func (tx *Tx) AddIdentity(ctx context.Context, userID string, i auth.Identity, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO identities (issuer, subject, user_id, email, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, userID, i.Email, micros(now))
+}
+
+// RemoveIdentities unlinks all identities of a user.
+func (tx *Tx) RemoveIdentities(ctx context.Context, userID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM identities WHERE user_id = $1`, userID)
+	return err
+}
+
+// TakeUserOver makes a user verified and without a password.
+func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
+	_, err := tx.exec(ctx, `UPDATE users SET verified = 1, password_hash = '' WHERE id = $1`, userID)
+	return err
+}
+
+// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to. A
+// verification under way finds another status than it saw, and so changes nothing.
+func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string) error {
+	_, err := tx.exec(ctx, `UPDATE bank_accounts SET status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL
+		WHERE seller_id = $1 AND is_current = 1`, userID, reason)
+	return err
+}
