@@ -29,8 +29,11 @@ func (req *registerRequest) read(in *input) {
 	req.Device = in.device()
 }
 
-func (in *input) device() auth.Device {
-	return auth.Device{Address: in.api.o.TrustedProxies.Client(in.r)}
+func (in *input) device() auth.Device { return in.api.device(in.r) }
+
+// device is where a request comes from.
+func (a *api) device(r *http.Request) auth.Device {
+	return auth.Device{Address: a.o.TrustedProxies.Client(r), Agent: r.UserAgent()}
 }
 
 // userJSON is a user as the interface shows it. Endpoints that leave something out leave it zero.
@@ -156,8 +159,4 @@ func (a *api) logout(ctx context.Context, who caller, _ none) (reply[none], erro
 		return reply[none]{}, err
 	}
 	return reply[none]{message: "You are signed out.", endCookie: who.byCookie}, nil
-}
-
-func (a *api) provider(context.Context, caller, none) (reply[none], error) {
-	return reply[none]{}, auth.ErrProviderNotConfigured
 }

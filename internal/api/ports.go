@@ -23,6 +23,11 @@ type Auth interface {
 	// AuthenticateService fails with [auth.ErrServiceKey] unless the key is known.
 	AuthenticateService(ctx context.Context, key string) error
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
+	// HasProvider reports whether an identity provider is set up.
+	HasProvider(auth.ProviderID) bool
+	BeginSignIn(context.Context, auth.ProviderStart) (auth.BegunSignIn, error)
+	// FinishSignIn also returns the redirect of the start, as far as it is known, even when it fails.
+	FinishSignIn(context.Context, auth.ProviderReturn) (auth.SignIn, string, error)
 	SetProductsListed(ctx context.Context, seller string, n int64) error
 	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
 	// JWKS is the public keys as a JSON document.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"bursar/internal/auth"
 )
 
 // route is one method of one path. GET answers HEAD too.
@@ -21,10 +23,10 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
 		{"GET", "/api/auth/me", handle(a, a.signedIn, a.me)},
 		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},
-		{"GET", "/api/auth/provider-a", handle(a, a.anyone, a.provider)},
-		{"GET", "/api/auth/provider-a/callback", handle(a, a.anyone, a.provider)},
-		{"GET", "/api/auth/provider-b", handle(a, a.anyone, a.provider)},
-		{"GET", "/api/auth/provider-b/callback", handle(a, a.anyone, a.provider)},
+		{"GET", "/api/auth/provider-a", a.beginSignIn(auth.ProviderA)},
+		{"GET", "/api/auth/provider-a/callback", a.finishSignIn(auth.ProviderA)},
+		{"GET", "/api/auth/provider-b", a.beginSignIn(auth.ProviderB)},
+		{"GET", "/api/auth/provider-b/callback", a.finishSignIn(auth.ProviderB)},
 
 		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
 		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},

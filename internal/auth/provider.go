@@ -75,6 +75,8 @@ var (
 		"The account with your e-mail address is an administrator's, which a provider can't be linked to. Sign in with its password.")
 	ErrSuspended = fault.New(fault.Forbidden, "suspended",
 		"Your account is suspended. Ask the marketplace's support why.")
+	ErrSignInFailed = fault.New(fault.Unavailable, "sign_in_failed",
+		"Something went wrong on our side, and you are not signed in. Try again in a moment; if it stays, tell the operator when it happened.")
 )
 
 // providerIDs lists the providers in the order of their buttons.

@@ -37,6 +37,7 @@ type Service struct {
 	passwords *hasher
 	tokens    *tokens
 	common    blocklist
+	callbacks chan struct{} // places of those who wait for a provider
 }
 
 // New makes a service.
@@ -54,7 +55,7 @@ func New(o Options) (*Service, error) {
 			return nil, fmt.Errorf("auth: %q is no identity provider", id)
 		}
 	}
-	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer)}
+	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer), callbacks: make(chan struct{}, maxCallbacks)}
 	if o.CheapHashes {
 		s.passwords = newHasher(cheapCost)
 	}

@@ -257,7 +257,9 @@ func testListedSessions(_ *testing.T, b *bench) {
 	list(signedInAt, 10, want)
 	list(signedInAt, 2, want[:2])
 	list(hour, 10, nil)
-	b.update(func(tx *store.Tx) error { return tx.EndUserSessions(b.ctx(), "usr_1", "ses_1", "ended_by_user", signedInAt) })
+	b.update(func(tx *store.Tx) error {
+		return tx.EndUserSessions(b.ctx(), "usr_1", "ses_1", "ended_by_user", signedInAt)
+	})
 	list(signedInAt, 10, want[1:2])
 }
 

@@ -10,8 +10,10 @@ type Cookies struct {
 	Secure bool
 }
 
+const signInCookie = "bursar"
+
 // Name is the cookie's. The prefix makes browsers refuse one that a sibling domain set.
-func (c Cookies) Name() string { return c.Named("bursar") }
+func (c Cookies) Name() string { return c.Named(signInCookie) }
 
 // Named is how a cookie of ours is called here, whose plain name is given.
 func (c Cookies) Named(plain string) string {
@@ -34,11 +36,15 @@ func (c Cookies) Make(name, value string, maxAge int) *http.Cookie {
 	}
 }
 
-// Token is the access token of a request's sign-in cookie, or "" where there is none, or more than one.
-func (c Cookies) Token(r *http.Request) string {
-	cookies := r.CookiesNamed(c.Name())
+// Value is the value of a request's cookie whose plain name is given, or "" where there is none, or more
+// than one: then one of them is not ours.
+func (c Cookies) Value(r *http.Request, plain string) string {
+	cookies := r.CookiesNamed(c.Named(plain))
 	if len(cookies) != 1 {
 		return ""
 	}
 	return cookies[0].Value
 }
+
+// Token is the access token of a request's sign-in cookie, or "" where there is none, or more than one.
+func (c Cookies) Token(r *http.Request) string { return c.Value(r, signInCookie) }

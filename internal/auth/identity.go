@@ -1,0 +1,194 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bursar/internal/id"
+)
+
+// deed is what a sign-in through a provider did to find the account.
+type deed string
+
+const (
+	accountFound      deed = "found"      // by the identity
+	accountRegistered deed = "registered" // a new one
+	accountLinked     deed = "linked"     // the verified one with the e-mail address
+	accountTakenOver  deed = "taken_over" // the unverified one with the e-mail address
+)
+
+// reasonRegisterAgain is for the seller whose account was somebody else's before.
+const reasonRegisterAgain = "This bank account was registered before your e-mail address was verified. If it is yours, register it again."
+
+// errMeanwhile says that somebody else made the same user or link just now, and that looking again will
+// find it.
+var errMeanwhile = errors.New("the same identity or e-mail address was signed in with at the same moment")
+
+// maxLooks bounds how often the account is looked for. The second look finds what made the first fail.
+const maxLooks = 3
+
+// admitIdentity finds or makes the user who is who, and starts a session.
+func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r ProviderReturn) (SignIn, error) {
+	if !usable(who.Issuer) || !usable(who.Subject) {
+		return SignIn{}, ErrProviderAnswer.Because(errors.New("its issuer or subject is empty, too long, or not plain text"))
+	}
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	fresh := newcomer(who, f.Role, now)
+	session := newSession("", now, r.Device)
+	presented, err := s.Authenticate(ctx, r.Presented)
+	if err != nil && !errors.Is(err, ErrToken) {
+		return SignIn{}, err
+	}
+	var user User
+	var did deed
+	err = errMeanwhile
+	for look := 0; look < maxLooks && errors.Is(err, errMeanwhile); look++ {
+		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+			user, did, err = s.findOrCreate(ctx, tx, who, fresh, r.Device)
+			if err != nil {
+				return err
+			}
+			if presented.Session != "" {
+				if err := tx.EndSession(ctx, presented.Session, endedByNewSignIn, now); err != nil {
+					return err
+				}
+			}
+			started := session
+			started.UserID = user.ID
+			return startSession(ctx, tx, started, r.Device)
+		})
+	}
+	if err != nil {
+		return SignIn{}, err
+	}
+	s.logSignIn(ctx, f.Provider, user, did, r.Device)
+	return s.signInto(user, session.ID, session.Counter, now)
+}
+
+// findOrCreate finds the user of an identity, or else gives the identity to the user of its e-mail
+// address, or to a new one. Only an address that the provider vouches for counts for more than a name.
+func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh User, from Device) (User, deed, error) {
+	user, ok, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
+	if err != nil {
+		return User{}, "", err
+	}
+	if ok {
+		if user.Suspended {
+			return User{}, "", ErrSuspended
+		}
+		return user, accountFound, nil
+	}
+	if problem := CheckEmail(who.Email); problem != "" {
+		return User{}, "", ErrEmailMissing.Because(errors.New("the address " + problem))
+	}
+	user, ok, err = tx.UserByEmail(ctx, EmailKey(who.Email))
+	switch {
+	case err != nil:
+		return User{}, "", err
+	case !ok:
+		user, err = fresh, s.registerIdentity(ctx, tx, who, fresh, from)
+		return user, accountRegistered, err
+	case !who.EmailVerified:
+		return User{}, "", ErrEmailUnverified
+	case user.Suspended:
+		return User{}, "", ErrSuspended
+	case user.Role == Admin:
+		return User{}, "", ErrAdminByPassword
+	case user.Verified:
+		return user, accountLinked, link(ctx, tx, user, who, fresh.CreatedAt)
+	default:
+		user, err = takeOver(ctx, tx, user, who, fresh.CreatedAt)
+		return user, accountTakenOver, err
+	}
+}
+
+// registerIdentity makes a user of an identity.
+func (s *Service) registerIdentity(ctx context.Context, tx Tx, who Identity, fresh User, from Device) error {
+	if s.o.Throttle {
+		wait, err := take(ctx, tx, s.o.Now(), registrationBucket(from))
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			return throttled(wait)
+		}
+	}
+	if err := tx.InsertUser(ctx, fresh); err != nil {
+		if errors.Is(err, ErrEmailTaken) {
+			err = errMeanwhile
+		}
+		return err
+	}
+	return link(ctx, tx, fresh, who, fresh.CreatedAt)
+}
+
+// link lets an identity sign in to a user's account from now on.
+func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) error {
+	added, err := tx.AddIdentity(ctx, user.ID, who, now)
+	if err == nil && !added {
+		err = errMeanwhile
+	}
+	return err
+}
+
+// takeOver gives an account to the owner of its e-mail address. Whoever registered it never proved that
+// the address is theirs, and may wait for its owner to come: their password, sessions, identities and
+// devices end, and so does the trust in their bank account.
+func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time) (User, error) {
+	for _, end := range []func() error{
+		func() error { return tx.TakeUserOver(ctx, user.ID) },
+		func() error { return tx.EndUserSessions(ctx, user.ID, "", endedByTakeOver, now) },
+		func() error { return tx.RemoveIdentities(ctx, user.ID) },
+		func() error { return tx.ForgetDevices(ctx, user.ID) },
+		func() error { return tx.RejectBankAccount(ctx, user.ID, reasonRegisterAgain) },
+		func() error { return link(ctx, tx, user, who, now) },
+	} {
+		if err := end(); err != nil {
+			return User{}, err
+		}
+	}
+	user.Verified, user.PasswordHash = true, ""
+	return user, nil
+}
+
+// usable reports whether a part of an identity can be told apart and kept.
+func usable(part string) bool {
+	const most = 512 // OpenID Connect bounds a subject to 255
+	return part != "" && len(part) <= most && utf8.ValidString(part) && !strings.ContainsFunc(part, isControl)
+}
+
+// newcomer is the user who is made of an identity that nobody has.
+func newcomer(who Identity, role Role, now time.Time) User {
+	user := User{
+		ID: id.New(userPrefix, now), Name: nameOf(who), Email: who.Email, Role: role, Verified: who.EmailVerified, CreatedAt: now,
+	}
+	if checkAddress(who.Avatar, "https") == "" {
+		user.Profile.Avatar = who.Avatar
+	}
+	return user
+}
+
+// nameOf makes a name that may be shown of what a provider tells.
+func nameOf(who Identity) string {
+	local, _, _ := strings.Cut(who.Email, "@")
+	for _, name := range []string{who.Name, local} {
+		if name = fitName(name); CheckName(name) == "" {
+			return name
+		}
+	}
+	return "New user"
+}
+
+func fitName(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if isControl(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(name, ""))
+	runes := []rune(strings.Join(strings.Fields(name), " "))
+	return strings.TrimSpace(string(runes[:min(len(runes), maxNameRunes)]))
+}
