@@ -48,11 +48,13 @@ func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.
 	return list, err
 }
 
+const openStrays = `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
+	FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1`
+
 // OpenStrays lists stray transfers that nobody has settled, the first found first.
 func (db *DB) OpenStrays(ctx context.Context, limit int) ([]payout.Stray, error) {
 	var list []payout.Stray
-	err := db.query(ctx, `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
-		FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1`, func(r row) error {
+	err := db.query(ctx, openStrays, func(r row) error {
 		var s payout.Stray
 		t := &s.Transfer
 		err := r.Scan(&t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Progress, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)

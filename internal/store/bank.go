@@ -39,10 +39,12 @@ func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account,
 	return a, err
 }
 
+const accountsInReview = bankAccountColumns + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1`
+
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, bankAccountColumns+`WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1`, func(r row) error {
+	err := db.query(ctx, accountsInReview, func(r row) error {
 		var a bank.Account
 		err := r.Scan(bankAccountDest(&a)...)
 		list = append(list, a)

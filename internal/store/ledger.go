@@ -71,14 +71,16 @@ func (tx *Tx) Available(ctx context.Context, seller string) (money.Amount, error
 	return available, err
 }
 
+const entriesPage = `SELECT number, at, kind, debit, credit, amount, ref FROM transfers
+	WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`
+
 // Entries lists a seller's transfers numbered below before, newest first; before 0 begins at the newest.
 func (db *DB) Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
 	var list []ledger.Entry
-	err := db.query(ctx, `SELECT number, at, kind, debit, credit, amount, ref FROM transfers
-		WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`, func(r row) error {
+	err := db.query(ctx, entriesPage, func(r row) error {
 		var e ledger.Entry
 		err := r.Scan(&e.Number, instant{&e.At}, &e.Kind, &e.Debit, &e.Credit, &e.Amount, &e.Ref)
 		list = append(list, e)

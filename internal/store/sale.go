@@ -37,6 +37,9 @@ func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 	return s, err
 }
 
+const salesPage = `SELECT id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
+	FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 OFFSET $3`
+
 // ListSales lists a page of a seller's sales, newest first. The total comes from the seller's counters,
 // so that it costs the same however many there are.
 func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error) {
@@ -46,8 +49,7 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 		return nil, total, err
 	}
 	list := make([]sale.Sale, 0, limit)
-	err = db.query(ctx, `SELECT id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
-		FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 OFFSET $3`, func(r row) error {
+	err = db.query(ctx, salesPage, func(r row) error {
 		s := sale.Sale{Seller: seller}
 		err := r.Scan(&s.ID, &s.Amount, &s.Refunded, &s.Month, instant{&s.OccurredAt}, instant{&s.AvailableAt},
 			instant{&s.ReleasedAt}, instant{&s.CreatedAt}, &s.Fingerprint)
@@ -73,16 +75,12 @@ func (db *DB) Earnings(ctx context.Context, seller, from, to string) ([]sale.Mon
 // PendingByDay sums what is left of a seller's pending sales by the day on which they become available.
 // Where days begin is worked out by the caller, because engines do not agree on zones.
 func (db *DB) PendingByDay(ctx context.Context, seller string, days []time.Time) ([]sale.Release, error) {
-	ranges, args := make([]string, len(days)-1), []any{seller, int64(0)}
-	for i := range ranges { // each range ends where the next begins; the first has no beginning
-		ranges[i] = fmt.Sprintf(`(%d, CAST($%d AS BIGINT), CAST($%d AS BIGINT))`, i, i+2, i+3)
-		args = append(args, micros(days[i+1]))
+	args := []any{seller, int64(0)} // the first day has no beginning
+	for _, next := range days[1:] {
+		args = append(args, micros(next))
 	}
 	var list []sale.Release
-	err := db.query(ctx, `WITH days (number, since, until) AS (VALUES `+strings.Join(ranges, ", ")+`)
-		SELECT d.number, CAST(SUM(s.amount - s.refunded) AS BIGINT), COUNT(*) FROM days d JOIN sales s
-		ON s.seller_id = $1 AND s.released_at IS NULL AND s.available_at >= d.since AND s.available_at < d.until
-		WHERE s.refunded < s.amount GROUP BY d.number ORDER BY d.number`, func(r row) error {
+	err := db.query(ctx, pendingByDay(len(days)-1), func(r row) error {
 		var day int
 		var release sale.Release
 		err := r.Scan(&day, &release.Amount, &release.Sales)
@@ -91,6 +89,18 @@ func (db *DB) PendingByDay(ctx context.Context, seller string, days []time.Time)
 		return err
 	}, args...)
 	return list, err
+}
+
+// pendingByDay is the statement for so many days, each of which ends where the next begins.
+func pendingByDay(days int) string {
+	ranges := make([]string, days)
+	for i := range ranges {
+		ranges[i] = fmt.Sprintf(`(%d, CAST($%d AS BIGINT), CAST($%d AS BIGINT))`, i, i+2, i+3)
+	}
+	return `WITH days (number, since, until) AS (VALUES ` + strings.Join(ranges, ", ") + `)
+		SELECT d.number, CAST(SUM(s.amount - s.refunded) AS BIGINT), COUNT(*) FROM days d JOIN sales s
+		ON s.seller_id = $1 AND s.released_at IS NULL AND s.available_at >= d.since AND s.available_at < d.until
+		WHERE s.refunded < s.amount GROUP BY d.number ORDER BY d.number`
 }
 
 // MarkReleased records the release of a pending sale, and reports whether it was pending.

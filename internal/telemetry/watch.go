@@ -12,13 +12,15 @@ type Watched struct {
 	Unknown, Held, Contradicted int64
 	// Strays counts transfers that are in nobody's book.
 	Strays int64
+	// AccountsInReview counts bank accounts that wait for a person.
+	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
 	Overdue map[string]time.Duration
 }
 
 // watched shows the last look.
 type watched struct {
-	unknown, held, contradicted, strays prometheus.Gauge
+	unknown, held, contradicted, strays, inReview prometheus.Gauge
 
 	overdue *prometheus.GaugeVec
 	at      prometheus.Gauge
@@ -33,13 +35,14 @@ func newWatched(registry *prometheus.Registry) watched {
 		held:         gauge("bursar_payouts_held", "Payouts whose outcome is unknown and that wait for a person. Should be 0."),
 		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books. Should be 0."),
 		strays:       gauge("bursar_stray_transfers", "Transfers under references of ours that are in nobody's book; a person has to settle them. Should be 0."),
+		inReview:     gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
 		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_work_overdue_seconds",
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.overdue, w.at)
+	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.at)
 	return w
 }
 
@@ -49,6 +52,7 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.held.Set(float64(w.Held))
 	m.watched.contradicted.Set(float64(w.Contradicted))
 	m.watched.strays.Set(float64(w.Strays))
+	m.watched.inReview.Set(float64(w.AccountsInReview))
 	for loop, overdue := range w.Overdue {
 		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
 	}

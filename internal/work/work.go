@@ -33,6 +33,8 @@ type Loop struct {
 	Done   func(loop string, took time.Duration, err error)
 	Logger *slog.Logger
 	Now    func() time.Time
+
+	tally tally
 }
 
 // Step does what is next for one thing that is due.
@@ -67,6 +69,7 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 		due, err := l.Take(ctx, l.Workers)
 		if ctx.Err() == nil {
 			l.tell(ctx, &failing, err)
+			l.tally.looked(l.Now(), err)
 			if err != nil {
 				l.Done(l.Name, l.Now().Sub(began), err)
 			}
@@ -125,6 +128,7 @@ func (l *Loop) do(ctx context.Context, step Step) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.StepTimeout)
 	defer cancel()
 	err := safely(bounded, step)
+	l.tally.stepped(l.Now(), err)
 	l.Done(l.Name, l.Now().Sub(start), err)
 	if err != nil && ctx.Err() == nil {
 		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"bursar/internal/work"
 )
@@ -176,4 +177,65 @@ func TestALoopWithoutAllItsPartsDoesNotRun(t *testing.T) {
 	if err := (&work.Loop{Name: "half"}).Run(t.Context()); err == nil {
 		t.Error("a half-built loop ran")
 	}
+}
+
+func TestStatusTellsHowTheLoopDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		errs := []error{nil, errors.New("the bank is closed\nstack of it"), nil, nil}
+		l := loop(nil)
+		l.Workers = 1
+		l.Take = func(context.Context, int) ([]work.Step, error) {
+			switch n := len(errs); n {
+			case 0:
+				return nil, errors.New("the database is gone")
+			default:
+				err := errs[0]
+				errs = errs[1:]
+				return []work.Step{func(context.Context) error { time.Sleep(time.Millisecond); return err }}, nil
+			}
+		}
+		if got := l.Status(); got != (work.Status{}) {
+			t.Errorf("before the start: %+v", got)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { _ = l.Run(ctx) })
+		time.Sleep(2500 * time.Microsecond)
+		synctest.Wait()
+		want := work.Status{
+			Steps: 2, Failures: 1, LastLookAt: began.Add(2 * time.Millisecond), LastStepAt: began.Add(2 * time.Millisecond),
+			LastFailureAt: began.Add(2 * time.Millisecond), LastError: "the bank is closed",
+		}
+		got := l.Status()
+		got.LastLookAt = want.LastLookAt // which runs ahead of the one worker
+		if got != want {
+			t.Errorf("after two steps %+v, want %+v", got, want)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		got = l.Status()
+		if got.Steps != 4 || got.LastError != "the database is gone" || !got.LastFailureAt.After(got.LastStepAt) {
+			t.Errorf("after all steps and looks that failed: %+v", got)
+		}
+		cancel()
+		done.Wait()
+	})
+}
+
+func TestStatusKeepsLittleOfAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := loop(func(context.Context, int) ([]work.Step, error) {
+			return nil, errors.New("x" + strings.Repeat("ü", 1000))
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { _ = l.Run(ctx) })
+		synctest.Wait()
+		if got := l.Status().LastError; len(got) > 310 || !utf8.ValidString(got) || !strings.HasSuffix(got, "ü…") {
+			t.Errorf("of a long error %d bytes are kept: %s", len(got), got)
+		}
+		cancel()
+		done.Wait()
+	})
 }

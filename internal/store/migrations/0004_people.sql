@@ -38,8 +38,8 @@ CREATE TABLE decisions (
 CREATE INDEX decisions_about ON decisions (subject, id);
 
 CREATE INDEX sales_of_seller ON sales (seller_id, occurred_at, id);
--- With the amounts, so that a seller's releases are summed without a look at each sale.
-CREATE INDEX sales_pending ON sales (seller_id, available_at, amount, refunded) WHERE released_at IS NULL;
+-- With all that is asked about pending sales, so that they are summed without a look at each.
+CREATE INDEX sales_pending ON sales (seller_id, available_at, released_at, amount, refunded) WHERE released_at IS NULL;
 
 -- What an operator has in hand when somebody asks about a payout.
 CREATE INDEX payouts_by_gateway_id ON payouts (gateway_id) WHERE gateway_id <> '';

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bursar/internal/bank"
+)
+
+// plan is a statement, the arguments that PostgreSQL is to explain it with, and the indexes that it must
+// be read from: on SQLite by the names given here, on PostgreSQL those of primary keys have other names.
+type plan struct {
+	name, statement, arguments string
+	sqlite, postgres           []string
+}
+
+// deskPlans are the statements whose cost must not grow with the book.
+var deskPlans = []plan{
+	{"unclear payouts", unclearIDs + oldestWanted, `100`, []string{"payouts_unclear"}, []string{"payouts_unclear"}},
+	{"contradicted payouts", contradictedIDs + oldestWanted, `100`, []string{"payouts_contradicted"}, []string{"payouts_contradicted"}},
+	{
+		"payouts by reference", referredIDs + newestWanted, `10, 'x'`,
+		[]string{"PRIMARY KEY (id=?)", "payouts_by_gateway_id (gateway_id=?)", "payouts_by_utr (utr=?)"},
+		[]string{"payouts_pkey", "payouts_by_gateway_id", "payouts_by_utr"},
+	},
+	{"strays", openStrays, `100`, []string{"strays_open"}, []string{"strays_open"}},
+	{"accounts in review", accountsInReview, `100`, []string{"bank_accounts_in_review"}, []string{"bank_accounts_in_review"}},
+	{"a seller's sales", salesPage, `'asha', 20, 0`, []string{"sales_of_seller (seller_id=?)"}, []string{"Index Scan Backward using sales_of_seller"}},
+	{
+		"a seller's pending sales", pendingByDay(3), `'asha', 0, 1, 2, 3`,
+		[]string{"COVERING INDEX sales_pending (seller_id=? AND available_at>? AND available_at<?)"},
+		[]string{"sales_pending"},
+	},
+	{"a seller's entries", entriesPage, `'asha', 100, 20`, []string{"PRIMARY KEY (seller_id=? AND number<?)"}, []string{"Index Scan Backward using transfers_pkey"}},
+}
+
+// fillBook adds much of what is looked through, nearly nothing of which is looked for. A statement makes
+// so many numbers i.
+func fillBook(numbers string) []string {
+	return []string{
+		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1 FROM ` + numbers,
+		`INSERT INTO payouts SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
+			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '' FROM ` + numbers,
+		`INSERT INTO seller_balances SELECT 'usr_' || i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
+		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '' FROM ` + numbers,
+		`INSERT INTO strays SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
+		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', 0, NULL, 1, 1 FROM ` + numbers,
+		`ANALYZE`,
+	}
+}
+
+// check wants a plan to name the indexes, and to walk through nothing else.
+func (p plan) check(t *testing.T, plan string, indexes []string, walks ...string) {
+	t.Helper()
+	for _, index := range indexes {
+		if !strings.Contains(plan, index) {
+			t.Errorf("%s are not read from %s:\n%s", p.name, index, plan)
+		}
+	}
+	for _, walk := range walks {
+		if strings.Contains(plan, walk) {
+			t.Errorf("%s are looked for in a whole table:\n%s", p.name, plan)
+		}
+	}
+}
+
+func TestTheDeskReadsFromIndexesOnSQLite(t *testing.T) {
+	db := openTemp(t)
+	err := db.Update(t.Context(), func(tx *Tx) error {
+		statements := append([]string{
+			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1)`,
+			`INSERT INTO seller_balances VALUES ('asha', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
+			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', 0, NULL, 1, 1)`,
+		}, fillBook(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
+		for _, statement := range statements {
+			if _, err := tx.exec(t.Context(), statement); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range deskPlans {
+		var steps strings.Builder
+		rows, err := db.reader.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+p.statement, make([]any, 1+strings.Count(p.arguments, ","))...)
+		if err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		err = eachRow(rows, func(r row) error {
+			var id, parent, unused int
+			var step string
+			err := r.Scan(&id, &parent, &unused, &step)
+			steps.WriteString(step + "\n")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.check(t, steps.String(), p.sqlite, "SCAN p\n", "SCAN payouts\n", "SCAN sales\n", "SCAN s\n", "SCAN strays\n", "SCAN bank_accounts\n", "SCAN b\n")
+	}
+}
+
+func TestTheDeskReadsFromIndexesOnPostgres(t *testing.T) {
+	c := newCrowd(t, 1)
+	c.seller("asha", 1000, bank.StatusVerified)
+	line := &postgresLine{config: c.handles[0].requests.config}
+	if err := line.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(line.hangUp)
+	do := func(statement string) {
+		t.Helper()
+		if _, err := line.conn.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for _, statement := range fillBook(`generate_series(1, 20000) AS i`) {
+		do(statement)
+	}
+	for _, p := range deskPlans {
+		do(`PREPARE page AS ` + p.statement)
+		rows, err := line.conn.Query(t.Context(), `EXPLAIN EXECUTE page (`+p.arguments+`)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var steps strings.Builder
+		for rows.Next() {
+			var step string
+			if err := rows.Scan(&step); err != nil {
+				t.Fatal(err)
+			}
+			steps.WriteString(step + "\n")
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		p.check(t, steps.String(), p.postgres, "Seq Scan", "Backward using payouts_pkey", "Scan using payouts_history")
+		do(`DEALLOCATE page`)
+	}
+}

@@ -1,0 +1,67 @@
+package work
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// Status is how a loop has done since its start.
+type Status struct {
+	// Steps counts steps that ended, Failures those of them that failed and looks that failed.
+	Steps, Failures int64
+	// LastLookAt is when the loop last learnt what is due, LastStepAt when a step last ended, LastFailureAt
+	// when anything last failed; each is zero for never. A [Batch] is done while looking.
+	LastLookAt, LastStepAt, LastFailureAt time.Time
+	// LastError is the first line of the last failure's text.
+	LastError string
+}
+
+// Status is how the loop has done so far. It may be asked at any time.
+func (l *Loop) Status() Status {
+	l.tally.Lock()
+	defer l.tally.Unlock()
+	return l.tally.status
+}
+
+// tally keeps a loop's status.
+type tally struct {
+	sync.Mutex
+	status Status
+}
+
+// looked counts a look at what is due.
+func (t *tally) looked(now time.Time, err error) {
+	t.Lock()
+	defer t.Unlock()
+	if err != nil {
+		t.failed(now, err)
+		return
+	}
+	t.status.LastLookAt = now
+}
+
+// stepped counts a step.
+func (t *tally) stepped(now time.Time, err error) {
+	t.Lock()
+	defer t.Unlock()
+	t.status.Steps++
+	t.status.LastStepAt = now
+	if err != nil {
+		t.failed(now, err)
+	}
+}
+
+// failed wants the tally locked.
+func (t *tally) failed(now time.Time, err error) {
+	t.status.Failures++
+	t.status.LastFailureAt = now
+	text, _, _ := strings.Cut(err.Error(), "\n") // behind it may be a stack
+	if len(text) > mostErrorText {
+		text = strings.ToValidUTF8(text[:mostErrorText], "") + "…"
+	}
+	t.status.LastError = text
+}
+
+// mostErrorText bounds the text that is kept of a failure; the log has all of it.
+const mostErrorText = 300
