@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 
 	"web":       {},
 	"api":       slices.Concat(leaves, domains, []string{"telemetry", "web"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"web"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"telemetry", "web"}),
 
 	"cmd/bursar": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "razorpayx", "razorpayx/sandbox",

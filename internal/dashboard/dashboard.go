@@ -1,2 +1,84 @@
 // Package dashboard is the pages: what people see of the services that the API offers to programs.
+//
+// Every route is in routes.go, with who may see it. A handler answers a visit with a page or an
+// error, and writes nothing itself: session.go finds out who is asking before it is called, render.go
+// puts its page into the layout, and fail.go makes a page of what went wrong. Pages work without
+// scripts; the one script only saves a wait or a click.
 package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/web"
+)
+
+// Options are what the pages are made of.
+type Options struct {
+	Auth    Auth
+	Bank    Bank
+	Sales   Sales
+	Payouts Payouts
+	Books   Books
+	Health  Health
+
+	Currency money.Currency
+	// BaseURL is the public address. Its scheme decides the cookies' names and attributes.
+	BaseURL *url.URL
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies web.Proxies
+	// Zone is shown where the viewer's own is not known.
+	Zone *time.Location
+
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Health == nil:
+		return errors.New("dashboard: all services are needed")
+	case o.Currency == money.Currency{}:
+		return errors.New("dashboard: a currency is needed")
+	case o.BaseURL == nil || o.BaseURL.Host == "" || (o.BaseURL.Scheme != "http" && o.BaseURL.Scheme != "https"):
+		return errors.New("dashboard: the base URL must be http:// or https:// and a host")
+	case o.Zone == nil || o.Now == nil || o.Logger == nil:
+		return errors.New("dashboard: a zone, a clock and a logger are needed")
+	default:
+		return nil
+	}
+}
+
+// dashboard serves the pages.
+type dashboard struct {
+	o          Options
+	sameOrigin *http.CrossOriginProtection
+	cookies    web.Cookies
+	assets     assets
+	templates  templates
+}
+
+// New makes the handler of all pages. It is for the root of a server.
+func New(o Options) (http.Handler, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	d := &dashboard{o: o, sameOrigin: http.NewCrossOriginProtection(), cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}}
+	// A proxy in front may change the Host that the browser saw.
+	if err := d.sameOrigin.AddTrustedOrigin(o.BaseURL.Scheme + "://" + o.BaseURL.Host); err != nil {
+		return nil, fmt.Errorf("dashboard: base URL: %w", err)
+	}
+	var err error
+	if d.assets, err = readAssets(); err != nil {
+		return nil, err
+	}
+	if d.templates, err = d.parseTemplates(); err != nil {
+		return nil, err
+	}
+	return d.mux(), nil
+}

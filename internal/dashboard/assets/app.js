@@ -1,0 +1,115 @@
+// What a script adds: times in the viewer's own zone, pages that follow what is under way, and answers
+// while one types. Every page works without it.
+(() => {
+  "use strict";
+  const $ = (selector, within = document) => within.querySelector(selector);
+  const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+  // The server writes times in the zone that the cookie names. On the first view there is none yet.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const localise = () => {
+    const shown = $("[data-zone]");
+    if (!zone || !shown || (shown.dataset.zone && shown.textContent === zone)) return;
+    document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax` +
+      (location.protocol === "https:" ? "; secure" : "");
+    const words = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+    const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+    for (const time of $$("time")) {
+      if (!time.dateTime.includes("T")) continue; // a day is the same day everywhere
+      const at = new Date(time.dateTime);
+      time.textContent = words.format(at);
+      time.title = exact.format(at);
+    }
+    shown.textContent = zone;
+  };
+
+  const fragment = async (address, live) => {
+    const answer = await fetch(address, { headers: live ? { "X-Fragment": "live" } : {}, redirect: "error" });
+    if (!answer.ok) throw new Error(answer.status);
+    return { text: await answer.text(), live: answer.headers.has("X-Fragment") };
+  };
+  const put = (text, into) => {
+    const parsed = new DOMParser().parseFromString(text, "text/html");
+    into.replaceChildren(...parsed.body.childNodes);
+  };
+
+  // A region that is under way is fetched again, less and less often, until it is done.
+  const follow = (region) => {
+    let wait = 1500, last = "";
+    const say = () => {
+      const status = $("[data-status]", region);
+      if (status && status.textContent !== region.dataset.said) {
+        region.dataset.said = status.textContent;
+        $("#said").textContent = status.textContent;
+      }
+    };
+    const status = $("[data-status]", region);
+    region.dataset.said = status ? status.textContent : "";
+    const replace = (text) => {
+      const focused = region.contains(document.activeElement) && document.activeElement;
+      const key = focused && (focused.id || focused.getAttribute("href"));
+      const open = $$("details[open]", region).map((d) => d.id);
+      put(text, region);
+      for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
+      if (key) { const again = $$("[id],[href]", region).find((e) => e.id === key || e.getAttribute("href") === key); if (again) again.focus(); }
+      say();
+    };
+    const look = async () => {
+      let going = true;
+      try {
+        if (!document.hidden) {
+          const answer = await fragment(location.href, true);
+          if (answer.text !== last && last !== "") replace(answer.text);
+          else if (last === "" ) replace(answer.text);
+          last = answer.text;
+          going = answer.live;
+        }
+      } catch { /* the network is gone for a moment, or we are signed out: a reload tells */ }
+      wait = Math.min(wait * 1.4, 30000);
+      if (going) setTimeout(look, wait);
+    };
+    setTimeout(look, wait);
+  };
+
+  // An input that names an address gets its answer into the element that it names, a moment after typing.
+  const ask = (input) => {
+    const into = document.getElementById(input.dataset.into);
+    let timer, asked = 0;
+    const go = async () => {
+      const number = ++asked;
+      try {
+        const { text } = await fragment(`${input.dataset.ask}${encodeURIComponent(input.value)}`);
+        if (number === asked) put(text, into);
+      } catch { if (number === asked) into.replaceChildren(); }
+    };
+    input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(go, 250); });
+    if (input.value) go();
+  };
+
+  localise();
+  $$("[data-live]").forEach(follow);
+  $$("[data-ask]").forEach(ask);
+  $$("[data-fill]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const input = document.getElementById(button.dataset.into);
+      input.value = button.dataset.fill;
+      input.dispatchEvent(new Event("input"));
+      input.focus();
+    });
+  });
+  $$("[data-copy]").forEach((button) => {
+    if (!navigator.clipboard) return;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      $("#said").textContent = "Copied";
+      button.classList.add("done");
+    });
+  });
+  document.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (button && event.target.method === "post") setTimeout(() => { button.disabled = true; }, 0);
+  });
+  addEventListener("pageshow", () => $$("button[disabled]").forEach((button) => { button.disabled = false; }));
+})();

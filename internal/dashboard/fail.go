@@ -1,0 +1,137 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+)
+
+// statusOf is the one place where a kind of failure becomes the status of a page.
+func statusOf(k fault.Kind) int {
+	switch k {
+	case fault.Malformed, fault.Refused:
+		return http.StatusBadRequest
+	case fault.Invalid:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.TooSlow:
+		return http.StatusRequestTimeout
+	case fault.TooMany:
+		return http.StatusTooManyRequests
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+var (
+	errNoPage     = fault.New(fault.NotFound, "not_found", "There is nothing at this address. It may have been mistyped, or what was here is gone.")
+	errNotAllowed = fault.New(fault.Malformed, "method_not_allowed", "This address can't be used in this way.")
+	errInternal   = fault.New(0, "internal_error", "Something went wrong on our side. Try again; if it stays, tell the operator the number below.")
+	errTimeout    = fault.New(fault.Unavailable, "timeout",
+		"This took too long and was given up. It may have been done all the same: look before you try again.")
+)
+
+// headings say in a few words what the page of a status is about.
+var headings = map[int]string{
+	http.StatusForbidden:           "Not allowed",
+	http.StatusNotFound:            "Nothing here",
+	http.StatusMethodNotAllowed:    "That can't be done here",
+	http.StatusTooManyRequests:     "Too many attempts",
+	http.StatusServiceUnavailable:  "Not available just now",
+	http.StatusInternalServerError: "Something went wrong",
+}
+
+// problem is what the page about a failure shows.
+type problem struct {
+	Heading   string
+	Sentence  string
+	RequestID string
+	// OnTo is where the visitor can go from here.
+	OnTo, OnToLabel string
+}
+
+// failed makes a page of what went wrong, and logs what a visitor may not be told.
+func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
+	if errors.Is(err, errSignIn) {
+		return goTo(signInAddress(v.r))
+	}
+	f := fault.From(err)
+	switch {
+	case f != nil && errors.Unwrap(f) != nil:
+		d.o.Logger.WarnContext(ctx, "page refused", "code", f.Code, "cause", errors.Unwrap(f))
+	case f == nil && ctx.Err() != nil: // the deadline ran out, or the visitor is gone and reads no answer
+		d.o.Logger.WarnContext(ctx, "page given up", "error", err, "cause", context.Cause(ctx))
+		f = errTimeout
+	case f == nil:
+		d.o.Logger.ErrorContext(ctx, "page failed", "error", err)
+		f = errInternal
+	}
+	status := statusOf(f.Kind)
+	if f.Code == errNotAllowed.Code {
+		status = http.StatusMethodNotAllowed
+	}
+	about := problem{Heading: headings[status], Sentence: say(f), OnTo: home, OnToLabel: "Go to your overview"}
+	if about.Heading == "" {
+		about.Heading = "That did not work"
+	}
+	if !v.signedIn() {
+		about.OnTo, about.OnToLabel = "/login", "Sign in"
+	}
+	p := show("problem", about.Heading, &about)
+	p.status, p.retryAfter = status, f.RetryAfter
+	return p
+}
+
+// sentences say in the words of the pages what the services say in the words of the API.
+var sentences = map[string]string{
+	auth.ErrToken.Code: "You are not signed in any more. Sign in again.",
+	auth.ErrRole.Code:  "This page is not for your account. Payouts are for sellers.",
+}
+
+// say is a failure as the pages say it, with how long to wait where that is known.
+func say(f *fault.Error) string {
+	sentence, ours := sentences[f.Code]
+	if !ours {
+		sentence = f.Message
+	}
+	if f.RetryAfter > 0 {
+		sentence += " " + waitOf(f.RetryAfter)
+	}
+	return sentence
+}
+
+// waitOf tells how long to wait, never too short.
+func waitOf(wait time.Duration) string {
+	switch seconds := int(math.Ceil(wait.Seconds())); {
+	case seconds <= 1:
+		return "Try again in a second."
+	case seconds <= 90:
+		return fmt.Sprintf("Try again in %d seconds.", seconds)
+	case seconds <= 90*60:
+		return fmt.Sprintf("Try again in %d minutes.", (seconds+59)/60)
+	default:
+		return fmt.Sprintf("Try again in %d hours.", (seconds+3599)/3600)
+	}
+}
+
+func retryAfter(wait time.Duration) string {
+	return strconv.Itoa(int(max(math.Ceil(wait.Seconds()), 1)))
+}

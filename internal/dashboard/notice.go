@@ -1,0 +1,27 @@
+package dashboard
+
+// noticeCookie carries what is to be said on the next page: a code of ours, never a text, so that
+// nobody can make a page say something else.
+const noticeCookie = "bursar-notice"
+
+// noticeAge is how long a notice waits for its page, in seconds.
+const noticeAge = 60
+
+// notice names a sentence.
+type notice string
+
+// notices are said once, on the page after something was done.
+var notices = map[notice]string{
+	"registered": "Welcome. Your account is ready.",
+	"signed-out": "You are signed out.",
+}
+
+// takeNotice is what is to be said now, or "". It is said once.
+func (d *dashboard) takeNotice(v *visit) string {
+	cookie, err := v.r.Cookie(d.cookies.Named(noticeCookie))
+	if err != nil {
+		return ""
+	}
+	v.cookies = append(v.cookies, d.cookies.Make(d.cookies.Named(noticeCookie), "", -1))
+	return notices[notice(cookie.Value)]
+}

@@ -1,0 +1,121 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"bursar/internal/auth"
+)
+
+// route is one method of one path. GET answers HEAD too.
+type route struct {
+	method  string
+	path    string
+	who     audience
+	handler handler
+}
+
+// routes is all there is: what, for whom, and who answers.
+func (d *dashboard) routes() []route {
+	return append([]route{
+		{"GET", "/{$}", everyone, d.home},
+		{"GET", "/login", everyone, d.loginPage},
+		{"POST", "/login", everyone, d.login},
+		{"GET", "/register", everyone, d.registerPage},
+		{"POST", "/register", everyone, d.register},
+		{"POST", "/logout", everyone, d.logout},
+
+		{"GET", "/dashboard", signedIn, d.overview},
+	}, d.adminRoutes()...)
+}
+
+// audience is who may see a page.
+type audience string
+
+// Audiences.
+const (
+	everyone audience = "everyone"
+	signedIn audience = "whoever is signed in"
+	sellers  audience = "sellers"
+	admins   audience = "admins"
+)
+
+// admits reports whether a role belongs to the audience.
+func (a audience) admits(r auth.Role) bool {
+	switch a {
+	case sellers:
+		return r == auth.Seller
+	case admins:
+		return r == auth.Admin
+	default:
+		return true
+	}
+}
+
+// navEntry is one of the places that a role goes to.
+type navEntry struct {
+	Path, Label, Icon string
+}
+
+// navOf lists the places of a role, most used first.
+func navOf(r auth.Role) []navEntry {
+	profile := navEntry{"/dashboard/profile", "Profile", "person"}
+	switch r {
+	case auth.Seller:
+		return []navEntry{
+			{"/dashboard", "Overview", "home"},
+			{"/dashboard/payouts", "Payouts", "payout"},
+			{"/dashboard/sales", "Sales", "sale"},
+			{"/dashboard/bank-account", "Bank", "bank"},
+			profile,
+		}
+	case auth.Admin:
+		return append(adminNav(), profile)
+	default:
+		return []navEntry{{"/dashboard", "Overview", "home"}, profile}
+	}
+}
+
+// mux gives each path one handler that knows all its methods, so that a method that it does not have is
+// 405 and never falls through to a path that is less specific.
+func (d *dashboard) mux() *http.ServeMux {
+	methods := map[string]map[string]http.HandlerFunc{}
+	for _, rt := range d.routes() {
+		if methods[rt.path] == nil {
+			methods[rt.path] = map[string]http.HandlerFunc{}
+		}
+		methods[rt.path][rt.method] = d.serve(rt)
+		if rt.method == http.MethodGet {
+			methods[rt.path][http.MethodHead] = methods[rt.path][rt.method]
+		}
+	}
+	mux := http.NewServeMux()
+	for path, handlers := range methods {
+		mux.HandleFunc(path, d.oneOf(handlers))
+	}
+	mux.HandleFunc("GET /assets/{file}", d.assets.serve)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		r.Pattern = "" // nothing matched, whatever the mux calls it
+		d.refuse(w, r, errNoPage)
+	})
+	return mux
+}
+
+func (d *dashboard) oneOf(handlers map[string]http.HandlerFunc) http.HandlerFunc {
+	names := make([]string, 0, len(handlers))
+	for method := range handlers {
+		names = append(names, method)
+	}
+	slices.Sort(names)
+	allow := strings.Join(names, ", ")
+	return func(w http.ResponseWriter, r *http.Request) {
+		handler, ok := handlers[r.Method]
+		if !ok {
+			w.Header().Set("Allow", allow)
+			d.refuse(w, r, errNotAllowed)
+			return
+		}
+		handler(w, r)
+	}
+}

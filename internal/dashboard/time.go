@@ -1,0 +1,61 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// zoneCookie is where the script notes the viewer's zone, by its name in the zone database.
+const zoneCookie = "zone"
+
+// maxZoneBytes bounds a zone's name; the longest that there is has 32.
+const maxZoneBytes = 64
+
+// zoneOf is the viewer's zone if the browser has told it, and the service's otherwise.
+func (d *dashboard) zoneOf(r *http.Request) (zone *time.Location, known bool) {
+	cookie, err := r.Cookie(zoneCookie)
+	if err != nil || len(cookie.Value) > 2*maxZoneBytes {
+		return d.o.Zone, false
+	}
+	name, err := url.PathUnescape(cookie.Value)
+	if err != nil || name == "" || name == "Local" || len(name) > maxZoneBytes || strings.ContainsFunc(name, notInZoneName) {
+		return d.o.Zone, false
+	}
+	zone, err = time.LoadLocation(name)
+	if err != nil {
+		return d.o.Zone, false
+	}
+	return zone, true
+}
+
+func notInZoneName(c rune) bool {
+	return !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '/' || c == '_' || c == '-' || c == '+')
+}
+
+// instant is a moment as a page shows it: in words, and exactly.
+type instant struct {
+	// Machine is RFC 3339 in UTC, or a date alone.
+	Machine string
+	Text    string
+	// Exact is to the second, with the zone.
+	Exact string
+}
+
+const (
+	dayLayout    = "2 Jan"
+	minuteLayout = "2 Jan 2006, 15:04"
+	exactLayout  = "Mon 2 Jan 2006, 15:04:05 MST"
+)
+
+// At is a moment in the viewer's zone.
+func (v view) At(t time.Time) instant {
+	local := t.In(v.zone)
+	return instant{t.UTC().Format(time.RFC3339), local.Format(minuteLayout), local.Format(exactLayout)}
+}
+
+// Day is a day as the service counts them, which is the same for every viewer.
+func (view) Day(t time.Time) instant {
+	return instant{t.Format(time.DateOnly), t.Format(dayLayout), t.Format("Monday, 2 January 2006")}
+}

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"strings"
+
+	"bursar/internal/bank"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// short is an amount without decimals that are zero, for where many stand in a small place.
+func (d *dashboard) short(a money.Amount) string {
+	text := d.o.Currency.Display(a)
+	if digits := d.o.Currency.Exponent(); digits > 0 {
+		text = strings.TrimSuffix(text, "."+strings.Repeat("0", digits))
+	}
+	return text
+}
+
+// label is a state as people are told it: in a word, and by a sign and a colour beside it.
+type label struct{ Word, Kind string }
+
+// The kinds of labels, which have a sign and a colour each.
+const (
+	good    = "good"
+	bad     = "bad"
+	busy    = "busy"
+	neutral = "neutral"
+)
+
+// statusLabel is a payout's status.
+func statusLabel(s payout.Status) label {
+	switch s {
+	case payout.StatusCompleted:
+		return label{"Completed", good}
+	case payout.StatusFailed:
+		return label{"Failed", bad}
+	case payout.StatusCancelled:
+		return label{"Cancelled", neutral}
+	default:
+		return label{"Processing", busy}
+	}
+}
+
+// accountLabel is how far a bank account's verification is.
+func accountLabel(s bank.Status) label {
+	switch s {
+	case bank.StatusVerified:
+		return label{"Verified", good}
+	case bank.StatusRejected:
+		return label{"Not accepted", bad}
+	case bank.StatusReview:
+		return label{"In review", busy}
+	default:
+		return label{"Being verified", busy}
+	}
+}
+
+// masked shows the last digits of an account number as those who read bank letters know it.
+func masked(last4 string) string {
+	if last4 == "" {
+		return ""
+	}
+	return "•••• " + last4
+}
