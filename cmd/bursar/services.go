@@ -61,7 +61,7 @@ func newServices(p parts) (services, error) {
 func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: b.db.Auth(), Keys: b.keys, Sealer: b.keys, Now: now, Logger: logger,
-		Providers:         map[auth.ProviderID]auth.Provider{},
+		Providers:         nil,
 		Issuer:            b.issuer,
 		RefreshGrace:      cfg.RefreshReuseGrace,
 		Throttle:          cfg.LoginThrottle,

@@ -86,6 +86,9 @@ type house struct {
 	sales   *sale.Service
 	payouts *payout.Service
 
+	// providers are empty; a test adds its own before it asks.
+	providers map[auth.ProviderID]auth.Provider
+
 	serviceKey string
 	draining   bool
 	pingError  error
@@ -99,7 +102,7 @@ func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 func openHouse(t *testing.T, changes ...change) *house {
 	t.Helper()
 	h := &house{
-		t: t, log: &logBuffer{}, metrics: telemetry.NewMetrics(), spec: loadSpec(t),
+		t: t, providers: map[auth.ProviderID]auth.Provider{}, log: &logBuffer{}, metrics: telemetry.NewMetrics(), spec: loadSpec(t),
 		clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)},
 	}
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
@@ -144,7 +147,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	gateway := h.openGateway(dir, logger)
 
 	h.auth, err = auth.New(auth.Options{
-		Store: db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
+		Store: db.Auth(), Keys: keys, Sealer: keys, Providers: h.providers, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true,
 	})
 	must(t, err)

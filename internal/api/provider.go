@@ -54,7 +54,7 @@ func (a *api) beginSignIn(p auth.ProviderID) http.HandlerFunc {
 			return
 		}
 		a.dropOldFlows(w, r)
-		http.SetCookie(w, a.cookies.Make(flowCookie+begun.Flow, begun.Sealed, int(auth.FlowLife/time.Second)))
+		http.SetCookie(w, a.cookies.Make(a.cookies.Named(flowCookie+begun.Flow), begun.Sealed, int(auth.FlowLife/time.Second)))
 		sendTo(w, http.StatusFound, begun.URL)
 	})
 }
@@ -65,8 +65,8 @@ func (a *api) finishSignIn(p auth.ProviderID) http.HandlerFunc {
 	return a.byLink(p, callbackTimeout, func(w http.ResponseWriter, r *http.Request) {
 		answer := r.URL.Query()
 		cookie := flowCookie + auth.FlowOf(answer.Get("state"))
-		if len(r.CookiesNamed(a.cookies.Named(cookie))) > 0 {
-			http.SetCookie(w, a.cookies.Make(cookie, "", -1))
+		if name := a.cookies.Named(cookie); len(r.CookiesNamed(name)) > 0 {
+			http.SetCookie(w, a.cookies.Make(name, "", -1))
 		}
 		signIn, redirect, err := a.o.Auth.FinishSignIn(r.Context(), auth.ProviderReturn{
 			Provider: p, Answer: answer, Sealed: a.cookies.Value(r, cookie),
@@ -147,7 +147,7 @@ func (a *api) dropOldFlows(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(flows)
 	for _, name := range flows[:min(max(len(flows)-flowsKept, 0), flowsDropped)] {
-		http.SetCookie(w, a.cookies.Make(flowCookie+strings.TrimPrefix(name, a.cookies.Named(flowCookie)), "", -1))
+		http.SetCookie(w, a.cookies.Make(name, "", -1))
 	}
 }
 

@@ -70,6 +70,7 @@ type street struct {
 }
 
 func newStreet(t testing.TB, change ...func(*auth.Options)) *street {
+	t.Helper()
 	s := &street{a: &scripted{}, b: &scripted{}}
 	providers := func(o *auth.Options) {
 		o.Providers = map[auth.ProviderID]auth.Provider{auth.ProviderA: s.a, auth.ProviderB: s.b}
@@ -492,7 +493,9 @@ func TestCallbacksThatAreNobodys(t *testing.T) {
 		"another tab's state": func(s *street, r *auth.ProviderReturn) {
 			r.Answer = s.begin(auth.ProviderA, "").Answer
 		},
-		"a changed cookie": func(_ *street, r *auth.ProviderReturn) { r.Sealed = r.Sealed[:len(r.Sealed)/2] + "A" + r.Sealed[len(r.Sealed)/2+1:] },
+		"a changed cookie": func(_ *street, r *auth.ProviderReturn) {
+			r.Sealed = r.Sealed[:len(r.Sealed)/2] + "A" + r.Sealed[len(r.Sealed)/2+1:]
+		},
 		"another provider": func(_ *street, r *auth.ProviderReturn) { r.Provider = auth.ProviderB },
 		"a cookie of other making": func(s *street, r *auth.ProviderReturn) {
 			sealed, err := s.keys.Seal(`{"Provider":"provider-a","State":"`+state(*r)+`","ExpiresAt":"2099-01-01T00:00:00Z"}`, "bank account number")
