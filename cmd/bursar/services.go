@@ -47,11 +47,12 @@ func newServices(p parts) (services, error) {
 	if err != nil {
 		return services{}, err
 	}
+	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
 		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
-		CancelWindow: p.cfg.CancelWindow, Lease: paceOf(p.cfg.Gateway).lease, Zone: p.cfg.Zone,
+		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
 	})
 	return services{users, accounts, sales, payouts}, err

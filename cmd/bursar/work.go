@@ -23,15 +23,17 @@ const (
 type pace struct {
 	workers           int
 	call, step, lease time.Duration
+	// patience is how long after its last sending an order may still turn up at the gateway.
+	patience time.Duration
 }
 
 // paceOf fits the work to who pays. The real gateway bounds its clients' rate, not their number, so a
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
 	if g == config.Sandbox {
-		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second}
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, patience: 5 * time.Second}
 	}
-	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, patience: 10 * time.Minute}
 }
 
 const bankWorkers = 4

@@ -95,7 +95,8 @@ type Payouts interface {
 	GiveBackFrom(ctx context.Context, id payout.ID) (time.Time, error)
 	// GiveBack ends a held payout that was never made, once the gateway says that it knows none.
 	GiveBack(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	ClearContradiction(ctx context.Context, by decision.By, id payout.ID) error
+	// ClearContradiction takes off what the gateway said, if it is still what was seen.
+	ClearContradiction(ctx context.Context, by decision.By, id payout.ID, seen string) error
 	SettleStray(ctx context.Context, by decision.By, gatewayID string) error
 }
 

@@ -29,8 +29,8 @@ import (
 type reached map[payout.State]int
 
 // TestBooksHoldWhateverHappens drives the real services and the real store through random sales,
-// refunds, requests, cancellations and gateway answers on a clock of its own, and holds the books
-// against a model after every step. In the end each payout must have reached an end, and the gateway
+// refunds, requests, cancellations, gateway answers and decisions of an admin on a clock of its own, and holds
+// the books against a model after every step. In the end each payout must have reached an end, and the gateway
 // must have paid exactly those that say so, exactly once.
 func TestBooksHoldWhateverHappens(t *testing.T) {
 	seen := reached{}
@@ -49,6 +49,7 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 				"step":    m.step,
 				"work on": m.workOn,
 				"bank":    m.bankMoves,
+				"admin":   m.decide,
 				"weather": m.weather,
 				"backup":  m.backUp,
 				"restore": m.restore,
@@ -70,11 +71,10 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 	t.Errorf("no payout was ever %s: the model no longer leads there", seen.missing())
 }
 
-// missing lists the states that were never seen. It leaves out Held, which takes a week of silence, and has a
-// story of its own.
+// missing lists the states that were never seen.
 func (r reached) missing() (states []payout.State) {
 	for _, s := range payout.States() {
-		if r[s] == 0 && s != payout.Held {
+		if r[s] == 0 {
 			states = append(states, s)
 		}
 	}
@@ -135,8 +135,11 @@ func newMarket(t *testing.T, rt failer) *market {
 		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},
 	}
 	m.place = storetest.NewPlace(t)
-	m.gateway = &paperGateway{transfers: map[string]*transfer{}, now: func() time.Time { return m.now }}
+	m.gateway = &paperGateway{transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: func() time.Time { return m.now }}
 	m.open(rt)
+	if err := insertUser(m.ctx, m.db, ada.Admin, auth.Admin, m.now); err != nil {
+		rt.Fatal(err)
+	}
 	for _, seller := range m.sellers {
 		m.join(rt, seller)
 	}
@@ -187,6 +190,11 @@ func (m *market) open(t failer) {
 	m.payouts, m.started = m.newPayouts(t), m.now
 }
 
+const (
+	lease    = time.Minute
+	patience = 10 * time.Minute
+)
+
 // newPayouts starts a service for payouts, as on one of many instances.
 func (m *market) newPayouts(t failer) *payout.Service {
 	t.Helper()
@@ -200,7 +208,7 @@ func (m *market) newPayouts(t failer) *payout.Service {
 	}
 	service, err := payout.New(payout.Options{
 		Store: undoing{m.db.Payouts()}, Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: time.Minute, Zone: time.UTC,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, Patience: patience, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})
 	if err != nil {
@@ -211,12 +219,7 @@ func (m *market) newPayouts(t failer) *payout.Service {
 
 // openSeller adds a seller with a verified bank account.
 func openSeller(ctx context.Context, db *store.DB, seller string, now time.Time) error {
-	err := db.Auth().InTx(ctx, func(tx auth.Tx) error {
-		return tx.InsertUser(ctx, auth.User{
-			ID: seller, Name: "Asha", Email: seller + "@example.com", Role: auth.Seller, CreatedAt: now,
-		})
-	})
-	if err != nil {
+	if err := insertUser(ctx, db, seller, auth.Seller, now); err != nil {
 		return err
 	}
 	return db.Bank().InTx(ctx, func(tx bank.Tx) error {
@@ -224,6 +227,12 @@ func openSeller(ctx context.Context, db *store.DB, seller string, now time.Time)
 			ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234",
 			Status: bank.StatusVerified, NameScore: -1, CreatedAt: now, VerifiedAt: now,
 		})
+	})
+}
+
+func insertUser(ctx context.Context, db *store.DB, id string, role auth.Role, now time.Time) error {
+	return db.Auth().InTx(ctx, func(tx auth.Tx) error {
+		return tx.InsertUser(ctx, auth.User{ID: id, Name: "Asha", Email: id + "@example.com", Role: role, CreatedAt: now})
 	})
 }
 
@@ -396,6 +405,7 @@ func (m *market) tryStep(id payout.ID) {
 }
 
 func (m *market) bankMoves(t *rapid.T) {
+	m.gateway.arrive(m.now)
 	for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
 		m.gateway.transfers[ref].advance(rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "luck"))
 		if rapid.Bool().Draw(t, "webhook") {
@@ -415,6 +425,86 @@ func (m *market) workOn(t *rapid.T) {
 
 func (m *market) weather(t *rapid.T) {
 	m.gateway.mood = rapid.SampledFrom(moods).Draw(t, "mood")
+	m.gateway.lateness = time.Duration(rapid.Int64Range(0, int64(lease+patience)-1).Draw(t, "lateness"))
+}
+
+// decide is an admin at work, who asks about any payout and tries to get the unclear ones settled.
+func (m *market) decide(t *rapid.T) {
+	id, ok := m.anyPayout(t)
+	if !ok {
+		t.Skip("no payout")
+	}
+	sent := m.gateway.sent
+	switch rapid.SampledFrom([]string{"ask", "hold", "identify", "give back", "give back"}).Draw(t, "decision") {
+	case "ask":
+		_, err := m.payouts.AskGateway(m.ctx, ada, id)
+		if err != nil && !errors.Is(err, payout.ErrNoTransfer) && !errors.Is(err, payout.ErrGatewayUnclear) {
+			t.Fatalf("ask about %s: %v", id, err)
+		}
+	case "hold":
+		m.hold(t, id)
+	case "identify":
+		m.identify(t, id)
+	case "give back":
+		m.hold(t, id)
+		m.now = m.now.Add(rapid.SampledFrom([]time.Duration{0, patience / 2, lease + patience}).Draw(t, "patience"))
+		m.giveBack(t, id)
+	}
+	if m.gateway.sent != sent {
+		t.Fatal("a decision sent something")
+	}
+}
+
+func (m *market) stored(t failer, id payout.ID) payout.Payout {
+	t.Helper()
+	p, err := m.db.Payout(m.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (m *market) hold(t failer, id payout.ID) {
+	before := m.stored(t, id)
+	p, err := m.payouts.Hold(m.ctx, ada, id)
+	switch {
+	case before.State != payout.Unknown:
+		if !errors.Is(err, payout.ErrMovedOn) {
+			t.Fatalf("hold a payout that is %s: %v", before.State, err)
+		}
+	case err != nil || p.State != payout.Held:
+		t.Fatalf("hold an unknown payout: %s, %v", p.State, err)
+	}
+}
+
+func (m *market) identify(t *rapid.T, id payout.ID) {
+	m.gateway.arrive(m.now)
+	if len(m.gateway.transfers) == 0 {
+		t.Skip("there is no transfer")
+	}
+	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(m.gateway.transfers))).Draw(t, "transfer")
+	p, err := m.payouts.Identify(m.ctx, ada, id, m.gateway.transfers[ref].id)
+	if err == nil && (ref != string(id) || p.GatewayID != m.gateway.transfers[ref].id) {
+		t.Fatalf("%s was taken for the transfer of %s", id, ref)
+	}
+}
+
+// giveBack wants money given back where it may be, and nowhere else: neither where the gateway has the
+// transfer, nor where it may still get it.
+func (m *market) giveBack(t failer, id payout.ID) {
+	before := m.stored(t, id)
+	from, held := m.payouts.GiveBackFrom(m.ctx, id)
+	_, known := m.gateway.transfers[string(id)]
+	_, underway := m.gateway.underway[string(id)]
+	_, err := m.payouts.GiveBack(m.ctx, ada, id)
+	switch {
+	case err == nil && (known || underway):
+		t.Fatalf("%s was given back, and the gateway has it (%t) or will (%t)", id, known, underway)
+	case (held == nil) != (before.State == payout.Held):
+		t.Fatalf("of a payout that is %s it is said when it may be given back: %v", before.State, held)
+	case before.State == payout.Held && !m.now.Before(from) && m.gateway.mood != silent && !known && !underway && err != nil:
+		t.Fatalf("nothing is against giving %s back, but %v", id, err)
+	}
 }
 
 func (m *market) anyPayout(t *rapid.T) (payout.ID, bool) {
@@ -506,6 +596,7 @@ func (m *market) drain(t *rapid.T) {
 	for quarter := range 80 {
 		m.now = m.now.Add(6 * time.Hour)
 		m.release(t)
+		m.gateway.arrive(m.now)
 		for _, ref := range slices.Sorted(maps.Keys(m.gateway.transfers)) {
 			if _, known := fate[ref]; !known {
 				fate[ref] = rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "fate")
@@ -595,12 +686,13 @@ const (
 	diesBefore   mood = "its caller dies before the order is sent"
 	diesAfter    mood = "its caller dies after the order was taken"
 	queueing     mood = "queues orders"
+	slow         mood = "gets orders late"
 )
 
 // workerDied is what a worker panics with that ends in the middle of a step.
 const workerDied = "the worker died"
 
-var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning, diesBefore, diesBefore, diesAfter, diesAfter, queueing}
+var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning, diesBefore, diesBefore, diesAfter, diesAfter, queueing, slow, slow}
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
@@ -610,6 +702,12 @@ type paperGateway struct {
 	mood      mood
 	ids       int
 	sent      int
+	// underway are orders that were sent and have yet to arrive, as late as lateness.
+	underway map[string]lateOrder
+	lateness time.Duration
+	// misplaced makes look-ups by reference find nothing. whenFound runs before such a look-up is answered.
+	misplaced bool
+	whenFound func()
 	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
 	forgetful bool
 	deaf      bool
@@ -677,10 +775,16 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	g.calls.Lock()
 	defer g.calls.Unlock()
 	g.sent++
+	g.arrive(g.now())
 	if g.whenSent != nil {
 		g.whenSent()
 	}
 	switch g.mood {
+	case slow:
+		if _, known := g.underway[key]; !known {
+			g.underway[key] = lateOrder{body: body, arrives: g.now().Add(g.lateness)}
+		}
+		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
 	case lostRequests, silent:
 		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
 	case refusing:
@@ -690,6 +794,34 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	case closed:
 		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "rate_limited"}
 	}
+	t := g.take(key, body)
+	switch g.mood {
+	case diesAfter:
+		panic(workerDied)
+	case lostAnswers:
+		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
+	}
+	return payout.Submission{Answer: payout.Accepted, Report: t.report(key)}
+}
+
+// lateOrder is an order on its way.
+type lateOrder struct {
+	body    string
+	arrives time.Time
+}
+
+// arrive takes the orders that have arrived by now. It wants calls locked, or nobody to call.
+func (g *paperGateway) arrive(now time.Time) {
+	for _, key := range slices.Sorted(maps.Keys(g.underway)) {
+		if order := g.underway[key]; !order.arrives.After(now) {
+			delete(g.underway, key)
+			g.take(key, order.body)
+		}
+	}
+}
+
+// take makes the transfer of an order, or finds it made. It wants calls locked.
+func (g *paperGateway) take(key, body string) *transfer {
 	t, known := g.transfers[key]
 	if !known {
 		g.ids++
@@ -706,13 +838,7 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 	if t.body != body {
 		panic("a key was sent with another body")
 	}
-	switch g.mood {
-	case diesAfter:
-		panic(workerDied)
-	case lostAnswers:
-		return payout.Submission{Answer: payout.Unclear, ReasonCode: "timeout"}
-	}
-	return payout.Submission{Answer: payout.Accepted, Report: t.report(key)}
+	return t
 }
 
 func (t *transfer) report(ref string) payout.Report {
@@ -725,8 +851,13 @@ func (t *transfer) report(ref string) payout.Report {
 
 func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error) {
 	g.calls.Lock()
-	defer g.calls.Unlock()
-	return g.lookUp(func(r string, _ *transfer) bool { return r == ref })
+	report, err := g.lookUp(func(r string, _ *transfer) bool { return r == ref && !g.misplaced })
+	whenFound := g.whenFound
+	g.calls.Unlock()
+	if whenFound != nil {
+		whenFound()
+	}
+	return report, err
 }
 
 func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error) {
@@ -737,6 +868,7 @@ func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error
 
 // lookUp wants calls locked.
 func (g *paperGateway) lookUp(wanted func(ref string, t *transfer) bool) (payout.Report, error) {
+	g.arrive(g.now())
 	if g.mood == silent || g.deaf {
 		return payout.Report{}, errors.New("silence")
 	}
@@ -764,6 +896,7 @@ func (g *paperGateway) Cancel(_ context.Context, id string) (payout.Report, erro
 func (g *paperGateway) Transfers(_ context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
 	g.calls.Lock()
 	defer g.calls.Unlock()
+	g.arrive(g.now())
 	const page = 2
 	if g.mood == silent || (g.torn > 0 && skip >= g.torn*page) || skip < g.worn*page {
 		return nil, errors.New("silence")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
@@ -115,6 +116,11 @@ type Tx interface {
 	DoubtUnsent(ctx context.Context, seller, code string) error
 	// RecordStray notes a stray transfer unless it is noted already, and reports whether it did.
 	RecordStray(ctx context.Context, s Stray) (bool, error)
+	// SettleStray notes that a person has settled a stray transfer, unless that is noted already or there
+	// is none, and reports whether it did.
+	SettleStray(ctx context.Context, gatewayID string) (bool, error)
+	// RecordDecision adds to the record of what admins decided.
+	RecordDecision(ctx context.Context, d decision.Decision) error
 	// RememberEvent notes a gateway event's id and reports whether it is new.
 	RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and

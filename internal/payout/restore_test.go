@@ -63,6 +63,11 @@ func (m *market) restore(t *rapid.T) {
 	if m.saved == nil {
 		t.Skip("there is no backup")
 	}
+	for key, order := range m.gateway.underway { // no order is under way for as long as a restore takes
+		order.arrives = m.now
+		m.gateway.underway[key] = order
+	}
+	m.gateway.arrive(m.now)
 	m.putBack(t, m.saved)
 	lost := m.asked[m.saved.asked:]
 	m.asked = slices.Clone(m.asked[:m.saved.asked])

@@ -28,6 +28,9 @@ type Options struct {
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash
 	// holds a payout up. It must be longer than a step can last.
 	Lease time.Duration
+	// Patience is how long after its last sending an order may still turn up at the gateway. A held payout
+	// is given back to its seller only after it. Zero is ten minutes.
+	Patience time.Duration
 	// Zone decides which month it is.
 	Zone   *time.Location
 	Now    func() time.Time
@@ -55,14 +58,20 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a store, a gateway and its beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
-	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0:
-		return nil, errors.New("payout: the minimum and the lease must be above zero and the cancel window not below it")
+	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0:
+		return nil, errors.New("payout: the minimum and the lease must be above zero, and the cancel window and the patience not below it")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
 	return &Service{o: o, jitter: jitter, started: o.Now()}, nil
 }
+
+// defaultPatience leaves room for clocks that differ, besides the gateway's own delays.
+const defaultPatience = 10 * time.Minute
 
 func jitter(d time.Duration) time.Duration {
 	return d - d/5 + rand.N(2*d/5+1)

@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -13,15 +12,23 @@ import (
 // tells nothing new changes nothing but the time of the next look. One that contradicts the books is
 // written down for a person, and moves no money. seen is the payout as it was when the gateway was asked.
 func (s *Service) merge(ctx context.Context, seen Payout, r Report) (bool, error) {
+	return s.mergeIf(ctx, seen, r, func(Tx, Payout) error { return nil })
+}
+
+// mergeIf is merge where may, which sees the payout as it is, has nothing against it.
+func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(Tx, Payout) error) (bool, error) {
 	var from, to State
-	var contradiction error
-	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+	var disagreement error
+	_, err := s.changeIn(context.WithoutCancel(ctx), seen.ID, func(tx Tx, p *Payout) error {
+		if err := may(tx, *p); err != nil {
+			return err
+		}
 		now := s.o.Now()
 		from = p.State
-		to, contradiction = r.outcome(*p)
-		if contradiction != nil {
+		to, disagreement = r.outcome(*p)
+		if disagreement != nil {
 			to = from
-			p.Contradiction = contradiction.Error()
+			p.Contradiction = disagreement.Error()
 			p.Tries++
 			p.putOff(seen, s.nextLook(*p, now))
 			return nil //nolint:nilerr // the contradiction is to be committed
@@ -39,12 +46,16 @@ func (s *Service) merge(ctx context.Context, seen Payout, r Report) (bool, error
 		}
 		return nil
 	})
-	if err == nil && contradiction != nil {
+	if err == nil && disagreement != nil {
 		s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
-			slog.String("payout", string(seen.ID)), slog.String("contradiction", contradiction.Error()))
+			slog.String("payout", string(seen.ID)), slog.String("contradiction", disagreement.Error()))
+		err = contradiction{disagreement}
 	}
-	return err == nil && to != from, errors.Join(err, contradiction)
+	return err == nil && to != from, err
 }
+
+// contradiction is what the gateway said that can't be true beside the books, once it is written down.
+type contradiction struct{ error }
 
 // outcome is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
@@ -128,7 +139,8 @@ func (p *Payout) end(to State, now time.Time) {
 }
 
 // nextLook is when to ask the gateway again: soon while it is at work or its bank reference is
-// missing, now and then while the bank may still return the money, and never after that.
+// missing, and now and then while the bank may still return the money, or the gateway come to know a
+// transfer whose amount was given back. After that, and once a person has to look, it is never.
 func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	switch {
 	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
@@ -137,6 +149,8 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 		return now.Add(s.jitter(lookAgainWaits[min(p.Tries, len(lookAgainWaits)-1)]))
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
+	case p.ReasonCode == codeGivenBack && p.State == Failed && p.Contradiction == "" && now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
+		return now.Add(s.jitter(lookAgainWaits[min(p.Tries, len(lookAgainWaits)-1)]))
 	default:
 		return time.Time{}
 	}

@@ -272,23 +272,25 @@ func (p *Payout) hold() {
 // lookAtHeld is the wait between looks at a payout that is held: news may still come.
 const lookAtHeld = 6 * time.Hour
 
-// lookBack follows a hint about a payout that has ended. Whatever the gateway says can change nothing
+// lookBack follows a hint about a payout that has ended, or looks again at one that was given back. Whatever the gateway says can change nothing
 // any more, but if it says that the money went out, a person has to know.
-func (s *Service) lookBack(ctx context.Context, p Payout) error {
-	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+func (s *Service) lookBack(ctx context.Context, seen Payout) error {
+	report, err := s.o.Gateway.Find(ctx, string(seen.ID))
 	if err == nil {
-		_, err := s.merge(ctx, p, report)
+		_, err := s.merge(ctx, seen, report)
 		return err
 	}
-	_, again := s.change(context.WithoutCancel(ctx), p.ID, func(p *Payout) error {
+	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.Status() == StatusProcessing || p.State == Completed {
 			return errRaced
 		}
-		p.DueAt = time.Time{}
+		now := s.o.Now()
+		p.Tries++
+		due := s.nextLook(*p, now)
 		if !errors.Is(err, ErrUnknownToGateway) {
-			p.Tries++
-			p.DueAt = s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
+			due = now.Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
 		}
+		p.putOff(seen, due)
 		return nil
 	})
 	if errors.Is(err, ErrUnknownToGateway) {

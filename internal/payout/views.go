@@ -53,7 +53,7 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 // reference (UTR), each in full. The newest come first, up to limit.
 func (s *Service) Search(ctx context.Context, query string, limit int) ([]Payout, error) {
 	query = strings.TrimSpace(query)
-	if query == "" || len(query) > longestReference || !isReference(query) {
+	if !isReference(query) {
 		return nil, nil
 	}
 	return s.o.Store.SearchPayouts(ctx, query, limit)
@@ -62,6 +62,9 @@ func (s *Service) Search(ctx context.Context, query string, limit int) ([]Payout
 // isReference keeps what is no reference of anybody's from the database, which takes no such text as
 // "\x00" or broken UTF-8.
 func isReference(s string) bool {
+	if s == "" || len(s) > longestReference {
+		return false
+	}
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' {
 			return false

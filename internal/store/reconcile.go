@@ -65,3 +65,8 @@ func (tx *Tx) RecordStray(ctx context.Context, s payout.Stray) (bool, error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (gateway_id) DO NOTHING`,
 		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), string(t.Progress), nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
+
+// SettleStray notes that a person has settled a stray transfer.
+func (tx *Tx) SettleStray(ctx context.Context, gatewayID string) (bool, error) {
+	return tx.execOne(ctx, `UPDATE strays SET settled = 1 WHERE gateway_id = $1 AND settled = 0`, gatewayID)
+}

@@ -148,4 +148,20 @@ func testStrays(_ *testing.T, b *bench) {
 	if n := b.watch().Strays; n != 2 {
 		b.Errorf("%d strays, want 2", n)
 	}
+	for _, tt := range []struct {
+		gatewayID string
+		want      bool
+	}{{"pout_1", true}, {"pout_1", false}, {"pout_none", false}} {
+		b.update(func(tx *store.Tx) error {
+			settled, err := tx.SettleStray(b.ctx(), tt.gatewayID)
+			if settled != tt.want {
+				b.Errorf("settle %s: %t, want %t", tt.gatewayID, settled, tt.want)
+			}
+			return err
+		})
+	}
+	open, err := b.db.OpenStrays(b.ctx(), 10)
+	if n := b.watch().Strays; err != nil || n != 1 || len(open) != 1 || open[0].Transfer.GatewayID != "pout_2" {
+		b.Errorf("after one was settled %d are open: %+v, %v", n, open, err)
+	}
 }

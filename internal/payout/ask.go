@@ -1,0 +1,144 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+)
+
+// What an admin may be told of the gateway.
+var (
+	// ErrNoTransfer is the gateway's answer, and no proof: it may come to know an order later.
+	ErrNoTransfer = fault.New(fault.Refused, "unknown_to_gateway",
+		"The gateway answered that it knows no such transfer. Nothing was changed.")
+	ErrGatewayUnclear = fault.New(fault.Unavailable, "gateway_unclear",
+		"The gateway gave no clear answer. Nothing was changed; try again in a moment.")
+	ErrOtherTransfer = fault.New(fault.Refused, "other_transfer", "This transfer is not this payout's. Nothing was changed.")
+)
+
+// AskGateway looks a payout up at the gateway now, for an admin, takes in what it says, and returns the
+// payout as it then is. It sends nothing, and moves the payout as its own next step would; what contradicts
+// the books is written down on it. It fails with [ErrNotFound], [ErrNoTransfer] or [ErrGatewayUnclear].
+func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout, error) {
+	if err := by.CheckNote(); err != nil {
+		return Payout{}, err
+	}
+	seen, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	asked := decision.New(by, decision.AskGateway, string(id), s.o.Now())
+	if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err != nil {
+		return Payout{}, err
+	}
+	s.logDecision(ctx, asked)
+	report, err := s.lookUp(ctx, seen)
+	if err != nil {
+		return seen, toldOf(err)
+	}
+	if err := s.takeNews(ctx, seen, report); err != nil {
+		return Payout{}, err
+	}
+	return s.o.Store.Payout(ctx, id)
+}
+
+// lookUp asks for the transfer that a payout is known to have, or else for one under its reference.
+func (s *Service) lookUp(ctx context.Context, p Payout) (Report, error) {
+	if p.State == Submitted || p.State == Completed {
+		return s.o.Gateway.Fetch(ctx, p.GatewayID)
+	}
+	return s.o.Gateway.Find(ctx, string(p.ID))
+}
+
+// takeNews takes in what the gateway says of a payout. That it contradicts the books is no error here: it
+// is on the payout, to be seen.
+func (s *Service) takeNews(ctx context.Context, seen Payout, r Report) error {
+	if seen.State == Waiting {
+		_, err := s.believe(ctx, seen.ID, r)
+		return err
+	}
+	_, err := s.merge(ctx, seen, r)
+	if _, contradicted := errors.AsType[contradiction](err); contradicted {
+		return nil
+	}
+	return err
+}
+
+// toldOf is what an admin is told of an answer without a transfer.
+func toldOf(err error) error {
+	if errors.Is(err, ErrUnknownToGateway) {
+		return ErrNoTransfer
+	}
+	return ErrGatewayUnclear.Because(err)
+}
+
+// Identify takes an unclear payout for a transfer that the gateway has under an id that an admin knows,
+// where it is not found by our reference. The gateway is asked for that transfer, and only its own word
+// counts: that the transfer has this payout's reference and amount. Then the payout goes on from there. It
+// fails with [ErrMovedOn], [ErrNoTransfer], [ErrOtherTransfer] or [ErrGatewayUnclear].
+func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID string) (Payout, error) {
+	if err := by.RequireNote(); err != nil {
+		return Payout{}, err
+	}
+	if !isGatewayID(gatewayID) {
+		return Payout{}, fault.Field("gatewayId", "must be the gateway's id of the transfer, such as pout_00000000000001")
+	}
+	seen, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	if !seen.isUnclear() {
+		return Payout{}, movedOn(seen)
+	}
+	report, err := s.o.Gateway.Fetch(ctx, gatewayID)
+	if err != nil {
+		return seen, toldOf(err)
+	}
+	if err := s.isTransferOf(seen, gatewayID, report); err != nil {
+		return seen, err
+	}
+	made := decision.New(by, decision.IdentifyTransfer, string(id), s.o.Now())
+	_, err = s.mergeIf(ctx, seen, report, func(tx Tx, p Payout) error {
+		if !p.isUnclear() {
+			return movedOn(p)
+		}
+		return tx.RecordDecision(ctx, made)
+	})
+	if err != nil {
+		return Payout{}, err
+	}
+	s.logDecision(ctx, made, slog.String("gateway_id", gatewayID))
+	return s.o.Store.Payout(ctx, id)
+}
+
+// isUnclear reports whether nobody knows yet what became of the payout's order.
+func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == Held }
+
+// isTransferOf fails unless the gateway's word is that the transfer is the payout's.
+func (s *Service) isTransferOf(p Payout, gatewayID string, r Report) error {
+	switch {
+	case r.GatewayID != gatewayID:
+		return ErrGatewayUnclear.WithMessage("The gateway was asked for %s and told of %s. Nothing was changed.", gatewayID, r.GatewayID)
+	case r.Reference != string(p.ID):
+		return ErrOtherTransfer.WithMessage("This transfer is not this payout's: the gateway has it under the reference %q. Nothing was changed.", r.Reference)
+	case r.Amount != p.Net():
+		c := s.o.Currency
+		return ErrOtherTransfer.WithMessage("This transfer is of %s %s, and the payout sends %s. Nothing was changed.",
+			c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
+	default:
+		return nil
+	}
+}
+
+// isGatewayID refuses what would make another address of the gateway's of it.
+func isGatewayID(s string) bool {
+	for _, c := range []byte(s) {
+		if !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= longestReference
+}

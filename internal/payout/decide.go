@@ -1,0 +1,193 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+)
+
+// What a decision may be refused for.
+var (
+	// ErrMovedOn means that the decision does not fit the payout as it is now.
+	ErrMovedOn        = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
+	ErrTooEarly       = fault.New(fault.Refused, "give_back_too_early", "What was sent last may still arrive. Try again later.")
+	ErrKnownToGateway = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was given back.")
+	ErrContradiction  = fault.New(fault.Refused, "contradiction_changed",
+		"What the gateway said is not what you saw: it says something else by now, or somebody cleared it. Look at the payout again.")
+	ErrStraySettled = fault.New(fault.NotFound, "stray_not_found", "No stray transfer has this id, or somebody settled it already.")
+)
+
+func movedOn(p Payout) error {
+	return ErrMovedOn.WithMessage("This can't be done with a payout that is %s. Look at it again.", p.State)
+}
+
+// Hold leaves an unknown payout to a person: from now on nothing of it is sent again. What is being sent
+// at this moment may still arrive, and an answer that the gateway has it moves the payout on by itself. It
+// fails with [ErrNotFound] or [ErrMovedOn].
+func (s *Service) Hold(ctx context.Context, by decision.By, id ID) (Payout, error) {
+	return s.decide(ctx, by, decision.HoldPayout, id, func(p *Payout) (string, error) {
+		if p.State != Unknown {
+			return "", movedOn(*p)
+		}
+		p.hold()
+		return "", nil
+	})
+}
+
+// GiveBackFrom is when a held payout may be given back: whoever was sending it when it was held has given
+// up by then, and the gateway would know of it. It fails with [ErrNotFound] or [ErrMovedOn].
+func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
+	p, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if p.State != Held {
+		return time.Time{}, movedOn(p)
+	}
+	events, err := s.o.Store.Events(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, e := range events {
+		if e.To == Held { // there is one: nothing leads back to where payouts are held from
+			return e.At.Add(s.o.Lease + s.o.Patience), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("payout %s is held, and its history does not say since when", id)
+}
+
+// codeGivenBack marks a payout that was never made, by the gateway's word and an admin's.
+const codeGivenBack = "given_back"
+
+// GiveBack ends a held payout and gives its amount back to the seller. It does so only where nothing of
+// it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
+// knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
+// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway] or [ErrGatewayUnclear].
+func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, error) {
+	if err := by.RequireNote(); err != nil {
+		return Payout{}, err
+	}
+	from, err := s.GiveBackFrom(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	if wait := from.Sub(s.o.Now()); wait > 0 {
+		return Payout{}, ErrTooEarly.WithMessage("What was sent last may still arrive. This payout can be given back from %s on.",
+			from.In(s.o.Zone).Format("15:04:05 on 2 January")).After(wait)
+	}
+	switch report, err := s.o.Gateway.Find(ctx, string(id)); {
+	case err == nil:
+		return s.keep(ctx, id, report)
+	case !errors.Is(err, ErrUnknownToGateway):
+		return Payout{}, ErrGatewayUnclear.Because(err)
+	}
+	return s.decide(ctx, by, decision.GivePayoutBack, id, func(p *Payout) (string, error) {
+		if p.State != Held {
+			return "", movedOn(*p)
+		}
+		now := s.o.Now()
+		p.ReasonCode, p.Reason = codeGivenBack, "This payout was not made, and its amount is back in your balance. You can request it again."
+		p.end(Failed, now)
+		p.DueAt = s.nextLook(*p, now)
+		return "", nil
+	})
+}
+
+// keep takes in the transfer of a payout that was to be given back.
+func (s *Service) keep(ctx context.Context, id ID, r Report) (Payout, error) {
+	if err := s.takeNews(ctx, Payout{ID: id, State: Held}, r); err != nil {
+		return Payout{}, err
+	}
+	p, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	return p, ErrKnownToGateway.WithMessage("The gateway has this payout's transfer after all. Nothing was given back; the payout is %s now.", p.State)
+}
+
+// mostSaid bounds what is kept with a decision of what the gateway said.
+const mostSaid = 500
+
+// ClearContradiction takes note that a person has settled what the gateway said, which is seen, and keeps
+// it with the decision. It fails with [ErrNotFound], or with [ErrContradiction] if that is not what is
+// written down now.
+func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID, seen string) error {
+	_, err := s.decide(ctx, by, decision.ClearContradiction, id, func(p *Payout) (string, error) {
+		if p.Contradiction == "" || p.Contradiction != seen {
+			return "", ErrContradiction
+		}
+		p.Contradiction = ""
+		said := []rune(seen)
+		return "The gateway: " + string(said[:min(len(said), mostSaid)]), nil
+	})
+	return err
+}
+
+// SettleStray takes note that a person has settled a transfer that belongs to no payout in the book. It
+// fails with [ErrStraySettled].
+func (s *Service) SettleStray(ctx context.Context, by decision.By, gatewayID string) error {
+	if err := by.RequireNote(); err != nil {
+		return err
+	}
+	if !isReference(gatewayID) {
+		return ErrStraySettled
+	}
+	made := decision.New(by, decision.SettleStray, gatewayID, s.o.Now())
+	err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		settled, err := tx.SettleStray(ctx, gatewayID)
+		if err != nil {
+			return err
+		}
+		if !settled {
+			return ErrStraySettled
+		}
+		return tx.RecordDecision(ctx, made)
+	})
+	if err == nil {
+		s.logDecision(ctx, made)
+	}
+	return err
+}
+
+// decide changes a payout by an admin's word, and puts the decision on record in the same transaction, with
+// what alter adds to the note.
+func (s *Service) decide(
+	ctx context.Context, by decision.By, action decision.Action, id ID, alter func(*Payout) (string, error),
+) (Payout, error) {
+	if err := by.RequireNote(); err != nil {
+		return Payout{}, err
+	}
+	made := decision.New(by, action, string(id), s.o.Now())
+	var decided Payout
+	changed, err := s.changeIn(ctx, id, func(tx Tx, p *Payout) error {
+		added, err := alter(p)
+		if err != nil {
+			return err
+		}
+		decided = *p
+		record := made
+		if added != "" {
+			record.Note += "\n\n" + added
+		}
+		return tx.RecordDecision(ctx, record)
+	})
+	switch {
+	case err != nil:
+		return Payout{}, err
+	case !changed:
+		return Payout{}, ErrMovedOn
+	}
+	s.logDecision(ctx, made)
+	return decided, nil
+}
+
+// logDecision leaves the note out: it may name people.
+func (s *Service) logDecision(ctx context.Context, d decision.Decision, more ...any) {
+	s.o.Logger.With(more...).WarnContext(ctx, "an admin decided", slog.String("decision", d.ID), slog.String("action", string(d.Action)),
+		slog.String("admin", d.Admin), slog.String("subject", d.Subject))
+}

@@ -1,0 +1,509 @@
+package payout_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+)
+
+// ada decides.
+var ada = decision.By{Admin: "usr_ada", Note: "their support says that it was never made, case 4711"}
+
+// newUnclearStory is a story whose order was lost on its way, so that nobody knows.
+func newUnclearStory(t *testing.T) *story {
+	t.Helper()
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	s.gateway.mood = fair
+	return s
+}
+
+// newHeldStory is one that an admin has held since a second ago.
+func newHeldStory(t *testing.T) *story {
+	t.Helper()
+	s := newUnclearStory(t)
+	s.hold(t, s.id)
+	s.now = s.now.Add(time.Second)
+	return s
+}
+
+// wantDecisions checks what is on record about a subject, oldest first.
+func (s *story) wantDecisions(subject string, want ...decision.Action) []decision.Decision {
+	s.Helper()
+	list, err := s.db.Decisions(s.Context(), subject, 20)
+	if err != nil {
+		s.Fatal(err)
+	}
+	slices.Reverse(list)
+	var got []decision.Action
+	for _, d := range list {
+		got = append(got, d.Action)
+		if d.Admin != ada.Admin || d.At.IsZero() || d.Subject != subject || !strings.HasPrefix(d.Note, ada.Note) {
+			s.Errorf("on record is %+v", d)
+		}
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("on record about %s are %v, want %v", subject, got, want)
+	}
+	return list
+}
+
+// wantEnd checks the last entry of the payout's history.
+func (s *story) wantEnd(to payout.State) {
+	s.Helper()
+	events, err := s.db.Events(s.Context(), s.id)
+	if err != nil || len(events) == 0 {
+		s.Fatal(events, err)
+	}
+	if last := events[len(events)-1]; last.To != to || last.Reason == "" || strings.Contains(last.Reason, "4711") {
+		s.Errorf("the history ends with %+v; want %s, with a reason for the seller", last, to)
+	}
+}
+
+func (s *story) put(t *transfer) { s.gateway.transfers[string(s.id)] = t }
+
+// made is the transfer that the payout should have.
+func (s *story) made(progress payout.Progress) *transfer {
+	return &transfer{id: "pout_9", amount: s.payout().Net(), progress: progress, made: s.now}
+}
+
+func TestDecisionsSayWhy(t *testing.T) {
+	s := newHeldStory(t)
+	s.wantDecisions(string(s.id), decision.HoldPayout)
+	for name, decide := range map[string]func(decision.By) error{
+		"hold":      func(by decision.By) error { _, err := s.payouts.Hold(t.Context(), by, s.id); return err },
+		"identify":  func(by decision.By) error { _, err := s.payouts.Identify(t.Context(), by, s.id, "pout_1"); return err },
+		"give back": func(by decision.By) error { _, err := s.payouts.GiveBack(t.Context(), by, s.id); return err },
+		"clear":     func(by decision.By) error { return s.payouts.ClearContradiction(t.Context(), by, s.id, "") },
+		"settle":    func(by decision.By) error { return s.payouts.SettleStray(t.Context(), by, "pout_1") },
+	} {
+		for _, note := range []string{"", " \n", strings.Repeat("x", 1001)} {
+			err := decide(decision.By{Admin: ada.Admin, Note: note})
+			if f := fault.From(err); f == nil || f.Details["note"] == "" {
+				t.Errorf("%s with the note %.10q: %v, want a fault about the note", name, note, err)
+			}
+		}
+	}
+	if _, err := s.payouts.AskGateway(t.Context(), decision.By{Admin: ada.Admin, Note: strings.Repeat("x", 1001)}, s.id); fault.From(err) == nil {
+		t.Errorf("ask with a note too long: %v", err)
+	}
+	for name, decide := range map[string]func() error{
+		"hold":           func() error { _, err := s.payouts.Hold(t.Context(), ada, "pyt_none"); return err },
+		"ask":            func() error { _, err := s.payouts.AskGateway(t.Context(), ada, "pyt_none"); return err },
+		"identify":       func() error { _, err := s.payouts.Identify(t.Context(), ada, "pyt_none", "pout_1"); return err },
+		"give back":      func() error { _, err := s.payouts.GiveBack(t.Context(), ada, "pyt_none"); return err },
+		"give back from": func() error { _, err := s.payouts.GiveBackFrom(t.Context(), "pyt_none"); return err },
+		"clear":          func() error { return s.payouts.ClearContradiction(t.Context(), ada, "pyt_none", "x") },
+	} {
+		if err := decide(); !errors.Is(err, payout.ErrNotFound) {
+			t.Errorf("%s of no payout: %v", name, err)
+		}
+	}
+	s.wantDecisions(string(s.id), decision.HoldPayout)
+}
+
+func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
+	s := newHeldStory(t)
+	p := s.wantState(payout.Held)
+	if p.Reason == "" || p.DueAt.IsZero() {
+		t.Errorf("the seller is told %q, and the next look is %s", p.Reason, p.DueAt)
+	}
+	sent := s.gateway.sent
+	for range 20 {
+		s.later(7 * time.Hour)
+	}
+	if s.wantState(payout.Held); s.gateway.sent != sent {
+		t.Error("a held payout was sent again")
+	}
+	s.wantEnd(payout.Held)
+	s.wantAvailable(held)
+	s.wantViolated()
+	if _, err := s.payouts.Hold(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("held twice: %v", err)
+	}
+	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s.put(s.made(payout.Paid)) // news are still taken in
+	s.later(7 * time.Hour)
+	s.wantState(payout.Completed)
+}
+
+// TestAResendUnderWayWhenItIsHeld has an admin hold a payout while its order is being sent again.
+func TestAResendUnderWayWhenItIsHeld(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mood mood
+		want payout.State
+	}{
+		"arrives":                     {fair, payout.Submitted},
+		"is lost":                     {lostRequests, payout.Held},
+		"arrives, its answer is lost": {lostAnswers, payout.Held},
+		"is refused":                  {refusing, payout.Held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newUnclearStory(t)
+			s.later(3 * time.Second) // the look that comes before a resend
+			s.gateway.mood = tt.mood
+			s.gateway.whenSent = func() { s.hold(t, s.id) }
+			s.later(20 * time.Second)
+			s.gateway.mood, s.gateway.whenSent = fair, nil
+			if p := s.wantState(tt.want); p.DueAt.IsZero() {
+				t.Error("nobody looks at it again")
+			}
+			sent := s.gateway.sent
+			s.later(7 * time.Hour)
+			if s.gateway.sent != sent {
+				t.Error("it was sent again")
+			}
+			s.wantAvailable(held)
+			s.wantViolated()
+		})
+	}
+}
+
+func TestGiveBack(t *testing.T) {
+	s := newHeldStory(t)
+	from, err := s.payouts.GiveBackFrom(t.Context(), s.id)
+	if want := s.now.Add(lease + patience - time.Second); err != nil || !from.Equal(want) {
+		t.Fatalf("may be given back from %s, %v; want %s", from, err, want)
+	}
+	s.now = from.Add(-time.Second)
+	_, err = s.payouts.GiveBack(t.Context(), ada, s.id)
+	if f := fault.From(err); !errors.Is(err, payout.ErrTooEarly) || f.RetryAfter != time.Second || !strings.Contains(f.Message, "09:13:00") {
+		t.Errorf("a second too early: %v", err)
+	}
+	s.wantState(payout.Held)
+	s.now = from
+	p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+	if err != nil || p.State != payout.Failed {
+		t.Fatalf("given back: %+v, %v", p, err)
+	}
+	if p := s.wantState(payout.Failed); p.ReasonCode != "given_back" || p.EndedAt.IsZero() || p.DueAt.IsZero() || p.OrderBody != "" {
+		t.Errorf("given back was %+v", p)
+	}
+	s.wantEnd(payout.Failed)
+	s.wantAvailable(opening)
+	s.wantViolated()
+	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("given back twice: %v", err)
+	}
+	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+
+	sent, looks := s.gateway.sent, 0
+	for !s.payout().DueAt.IsZero() {
+		looks++
+		s.later(s.payout().DueAt.Sub(s.now))
+	}
+	if days := s.now.Sub(from); looks < 10 || days < 60*time.Hour || days > 100*time.Hour || s.gateway.sent != sent {
+		t.Errorf("it was looked at %d times in %s, and sent %d times", looks, days, s.gateway.sent-sent)
+	}
+	s.wantState(payout.Failed)
+	s.wantViolated()
+}
+
+func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
+	waited := func(t *testing.T) *story {
+		t.Helper()
+		s := newHeldStory(t)
+		s.now = s.now.Add(lease + patience)
+		return s
+	}
+	stays := func(s *story, want payout.State) {
+		s.Helper()
+		s.wantState(want)
+		s.wantAvailable(held)
+		s.wantDecisions(string(s.id), decision.HoldPayout)
+	}
+	t.Run("it does not answer", func(t *testing.T) {
+		s := waited(t)
+		s.gateway.mood = silent
+		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrGatewayUnclear) {
+			t.Error(err)
+		}
+		stays(s, payout.Held)
+	})
+	for progress, want := range map[payout.Progress]payout.State{
+		payout.InProgress: payout.Submitted, payout.Paid: payout.Completed, payout.Unrecognised: payout.Submitted,
+	} {
+		t.Run("it is "+string(progress), func(t *testing.T) {
+			s := waited(t)
+			s.put(s.made(progress))
+			p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+			if !errors.Is(err, payout.ErrKnownToGateway) || !strings.Contains(err.Error(), string(want)) || p.State != want {
+				t.Errorf("%s, %v", p.State, err)
+			}
+			stays(s, want)
+			s.wantViolated()
+		})
+	}
+	t.Run("it has another amount", func(t *testing.T) {
+		s := waited(t)
+		s.put(s.made(payout.Paid))
+		s.gateway.transfers[string(s.id)].amount++
+		p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+		if !errors.Is(err, payout.ErrKnownToGateway) || p.Contradiction == "" {
+			t.Errorf("%+v, %v", p, err)
+		}
+		stays(s, payout.Held)
+	})
+	t.Run("its answer comes meanwhile", func(t *testing.T) {
+		s := waited(t)
+		s.gateway.whenFound = func() {
+			s.gateway.whenFound = nil
+			s.put(s.made(payout.InProgress))
+			s.tryStep(s.id)
+		}
+		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+			t.Error(err)
+		}
+		stays(s, payout.Submitted)
+	})
+	t.Run("nobody knows yet", func(t *testing.T) {
+		s := newUnclearStory(t)
+		s.now = s.now.Add(time.Hour)
+		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+			t.Error(err)
+		}
+		s.wantState(payout.Unknown)
+	})
+}
+
+func TestManyAdminsGiveBackOnce(t *testing.T) {
+	s := newHeldStory(t)
+	s.now = s.now.Add(lease + patience)
+	var given atomic.Int64
+	var admins sync.WaitGroup
+	for range 6 {
+		instance := s.newPayouts(t)
+		admins.Go(func() {
+			_, err := instance.GiveBack(t.Context(), ada, s.id)
+			switch {
+			case err == nil:
+				given.Add(1)
+			case !errors.Is(err, payout.ErrMovedOn):
+				t.Error(err)
+			}
+		})
+	}
+	admins.Wait()
+	if given.Load() != 1 {
+		t.Errorf("%d gave it back", given.Load())
+	}
+	s.wantAvailable(opening)
+	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+	s.wantViolated()
+}
+
+// TestMoneyGivenBackMayTurnUpAsPaid: the gateway made the transfer against its word. Nobody told us; the
+// looks after the giving back find it.
+func TestMoneyGivenBackMayTurnUpAsPaid(t *testing.T) {
+	for _, progress := range []payout.Progress{payout.InProgress, payout.Paid} {
+		s := newHeldStory(t)
+		s.now = s.now.Add(lease + patience)
+		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+			t.Fatal(err)
+		}
+		s.later(time.Hour)
+		s.put(s.made(progress))
+		s.gateway.deaf = true
+		s.later(8 * time.Hour)
+		s.gateway.deaf = false
+		s.later(8 * time.Hour)
+		p := s.wantState(payout.Failed)
+		if !strings.Contains(p.Contradiction, string(progress)) || !p.DueAt.IsZero() {
+			t.Errorf("%s: contradiction %q, next look %s; want a person to look", progress, p.Contradiction, p.DueAt)
+		}
+		s.wantAvailable(opening)
+		s.wantViolated("gateway-agrees")
+	}
+}
+
+func TestAContradictionIsClearedAsItWasSeen(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = refusing
+	s.later(windowOver)
+	s.gateway.mood = fair
+	s.put(s.made(payout.InProgress))
+	s.hint("event-1")
+	s.later(time.Second)
+	first := s.wantState(payout.Failed).Contradiction
+	s.gateway.transfers[string(s.id)].progress = payout.Paid
+	s.hint("event-2")
+	s.later(time.Second)
+	second := s.wantState(payout.Failed).Contradiction
+	for _, seen := range []string{first, "", second + "."} {
+		if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, seen); !errors.Is(err, payout.ErrContradiction) {
+			t.Errorf("having seen %q: %v", seen, err)
+		}
+	}
+	s.wantViolated("gateway-agrees")
+	s.wantDecisions(string(s.id))
+	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, second); err != nil {
+		t.Fatal(err)
+	}
+	s.wantViolated()
+	s.wantAvailable(opening)
+	if d := s.wantDecisions(string(s.id), decision.ClearContradiction); !strings.HasSuffix(d[0].Note, second) {
+		t.Errorf("the note %q does not tell what was cleared", d[0].Note)
+	}
+	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, second); !errors.Is(err, payout.ErrContradiction) {
+		t.Errorf("cleared twice: %v", err)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gatewayID string
+		prepare   func(*story)
+		wantErr   error
+		want      payout.State
+	}{
+		"paid":                   {"pout_9", func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
+		"under way":              {"pout_9", func(s *story) { s.put(s.made(payout.InProgress)) }, nil, payout.Submitted},
+		"failed":                 {"pout_9", func(s *story) { s.put(s.made(payout.Rejected)) }, nil, payout.Failed},
+		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.Held},
+		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Held},
+		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.Held},
+		"of another amount":      {"pout_9", func(s *story) { s.put(s.made(payout.Paid)); s.gateway.transfers[string(s.id)].amount-- }, payout.ErrOtherTransfer, payout.Held},
+		"no id of the gateway's": {"../contacts", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
+		"no id":                  {"", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newHeldStory(t)
+			s.gateway.misplaced = true
+			tt.prepare(s)
+			_, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID)
+			if !errors.Is(err, tt.wantErr) {
+				t.Errorf("error %v, want %v", err, tt.wantErr)
+			}
+			p := s.wantState(tt.want)
+			if tt.wantErr != nil {
+				s.wantDecisions(string(s.id), decision.HoldPayout)
+				s.wantAvailable(held)
+				s.wantViolated()
+				return
+			}
+			if p.GatewayID != tt.gatewayID {
+				t.Errorf("its transfer is %s", p.GatewayID)
+			}
+			s.wantDecisions(string(s.id), decision.HoldPayout, decision.IdentifyTransfer)
+			s.wantViolated()
+			if _, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {
+				t.Errorf("identified twice: %v", err)
+			}
+		})
+	}
+}
+
+// TestAskGateway asks in each state, and wants what the gateway has to be taken in, and nothing sent.
+func TestAskGateway(t *testing.T) {
+	silently := decision.By{Admin: ada.Admin}
+	for name, tt := range map[string]struct {
+		begin   func(*testing.T) *story
+		prepare func(*story)
+		wantErr error
+		want    payout.State
+	}{
+		"waits":                {newStory, func(*story) {}, payout.ErrNoTransfer, payout.Waiting},
+		"waits, but was sent":  {newStory, func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
+		"unknown, never made":  {newUnclearStory, func(*story) {}, payout.ErrNoTransfer, payout.Unknown},
+		"unknown, no answer":   {newUnclearStory, func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Unknown},
+		"unknown, paid":        {newUnclearStory, func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
+		"held, never made":     {newHeldStory, func(*story) {}, payout.ErrNoTransfer, payout.Held},
+		"held, failed":         {newHeldStory, func(s *story) { s.put(s.made(payout.Rejected)) }, nil, payout.Failed},
+		"submitted, no news":   {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
+		"submitted, paid":      {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
+		"submitted, forgotten": {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},
+		"completed, returned": {newSubmittedStory, func(s *story) {
+			s.gateway.transfers[string(s.id)].advance(1)
+			s.later(time.Hour)
+			s.wantState(payout.Completed)
+			s.gateway.transfers[string(s.id)].advance(3)
+		}, nil, payout.Returned},
+		"its sender died": {newStory, func(s *story) {
+			s.gateway.mood = diesAfter
+			s.later(windowOver)
+			s.wantState(payout.Submitting)
+			s.gateway.mood = fair
+		}, nil, payout.Submitted},
+		"its sender died before": {newStory, func(s *story) {
+			s.gateway.mood = diesBefore
+			s.later(windowOver)
+			s.gateway.mood = fair
+		}, payout.ErrNoTransfer, payout.Submitting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tt.begin(t)
+			tt.prepare(s)
+			sent, before := s.gateway.sent, s.payout()
+			p, err := s.payouts.AskGateway(t.Context(), silently, s.id)
+			if !errors.Is(err, tt.wantErr) || p != s.payout() {
+				t.Errorf("answer %+v, %v; want %v, and the payout as it is", p, err, tt.wantErr)
+			}
+			if p := s.wantState(tt.want); tt.wantErr != nil && p != before {
+				t.Errorf("nothing was learnt, and it changed to %+v", p)
+			}
+			if s.gateway.sent != sent {
+				t.Error("something was sent")
+			}
+			s.wantViolated()
+			list, err := s.db.Decisions(t.Context(), string(s.id), 1)
+			if err != nil || len(list) != 1 || list[0].Action != decision.AskGateway || list[0].Note != "" {
+				t.Errorf("on record is %+v, %v", list, err)
+			}
+		})
+	}
+	t.Run("failed, but paid", func(t *testing.T) {
+		s := newStory(t)
+		s.gateway.mood = refusing
+		s.later(windowOver)
+		s.gateway.mood = fair
+		s.put(s.made(payout.Paid))
+		p, err := s.payouts.AskGateway(t.Context(), silently, s.id)
+		if err != nil || p.State != payout.Failed || p.Contradiction == "" {
+			t.Errorf("%+v, %v; want the contradiction to be seen", p, err)
+		}
+		s.wantAvailable(opening)
+		s.wantViolated("gateway-agrees")
+	})
+}
+
+func newSubmittedStory(t *testing.T) *story {
+	t.Helper()
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	return s
+}
+
+func TestStraysAreSettledOnce(t *testing.T) {
+	s := newStory(t)
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
+	s.payouts = s.newPayouts(t)
+	s.reconcile()
+	s.wantViolated("strays-are-settled")
+	for _, unknown := range []string{"pout_8", "", "\x00"} {
+		if err := s.payouts.SettleStray(t.Context(), ada, unknown); !errors.Is(err, payout.ErrStraySettled) {
+			t.Errorf("settle %q: %v", unknown, err)
+		}
+	}
+	if err := s.payouts.SettleStray(t.Context(), ada, "pout_9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.payouts.SettleStray(t.Context(), ada, "pout_9"); !errors.Is(err, payout.ErrStraySettled) {
+		t.Errorf("settled twice: %v", err)
+	}
+	s.wantViolated()
+	s.wantDecisions("pout_9", decision.SettleStray)
+	s.payouts = s.newPayouts(t)
+	s.reconcile() // what is settled stays so
+	s.wantViolated()
+}
