@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/payout"
 )
 
 // statusOf is the one place where a kind of failure becomes the status of a page.
@@ -102,8 +103,11 @@ func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
 
 // sentences say in the words of the pages what the services say in the words of the API.
 var sentences = map[string]string{
-	auth.ErrToken.Code: "You are not signed in any more. Sign in again.",
-	auth.ErrRole.Code:  "This page is not for your account. Payouts are for sellers.",
+	auth.ErrToken.Code:            "You are not signed in any more. Sign in again.",
+	auth.ErrRole.Code:             "This page is not for your account.",
+	payout.ErrNotFound.Code:       "You have no such payout. Its address may have been mistyped.",
+	payout.ErrBankUnverified.Code: "Your bank account is not verified yet. Look at your bank account to see how far it is, and why.",
+	payout.ErrKeyReused.Code:      "From this form a payout of another amount was requested already. Look at your payouts before you request another.",
 }
 
 // say is a failure as the pages say it, with how long to wait where that is known.

@@ -19,6 +19,8 @@ type form struct {
 	Submit string
 	Fields []field
 	Hidden []hidden
+	// Username is whose password the form is about, where it does not ask.
+	Username string
 	// Problem is about the form as a whole.
 	Problem string
 }
@@ -38,7 +40,9 @@ type field struct {
 	Optional bool
 	Max      int
 	Choices  []choice
-	Error    string
+	// Ask is an address that answers with a fragment about what is typed, appended to it.
+	Ask   string
+	Error string
 }
 
 // choice is one of the answers to a field of type "choice".
@@ -59,8 +63,14 @@ func (f field) Describes() string {
 	if f.Hint != "" {
 		ids = append(ids, f.ID()+"-hint")
 	}
+	if f.Ask != "" {
+		ids = append(ids, f.AnswerID())
+	}
 	return strings.Join(ids, " ")
 }
+
+// AnswerID is the id of the element that the answer to Ask is put into.
+func (f field) AnswerID() string { return f.ID() + "-answer" }
 
 // Problem is what is wrong, as a sentence of its own.
 func (f field) Problem() string { return f.Label + " " + strings.TrimSuffix(f.Error, ".") + "." }

@@ -14,6 +14,18 @@ type notice string
 var notices = map[notice]string{
 	"registered": "Welcome. Your account is ready.",
 	"signed-out": "You are signed out.",
+
+	"requested":      "Your payout is on its way.",
+	"cancelled":      "The payout is cancelled. Its amount is back in your balance.",
+	"not-cancelled":  "This payout can no longer be cancelled: the bank is working on it, or it has ended.",
+	"cancel-unclear": "The payment gateway gave no clear answer. Look here again in a moment, and try again if it is still processing.",
+
+	"bank-account-registered": "The bank account is registered. It can be paid to as soon as it is verified.",
+
+	"profile-saved":    "Your profile is saved.",
+	"password-changed": "Your password is set. All other sessions are signed out.",
+	"session-ended":    "That session is signed out.",
+	"sessions-ended":   "All other sessions are signed out.",
 }
 
 // takeNotice is what is to be said now, or "". It is said once.

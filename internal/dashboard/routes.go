@@ -27,6 +27,25 @@ func (d *dashboard) routes() []route {
 		{"POST", "/logout", everyone, d.logout},
 
 		{"GET", "/dashboard", signedIn, d.overview},
+		{"GET", "/dashboard/profile", signedIn, d.profile},
+		{"POST", "/dashboard/profile", signedIn, d.saveProfile},
+		{"POST", "/dashboard/profile/password", signedIn, d.changePassword},
+		{"POST", "/dashboard/profile/sessions/end", signedIn, d.endSession},
+		{"POST", "/dashboard/profile/sessions/end-others", signedIn, d.endOtherSessions},
+
+		{"GET", "/dashboard/payouts", sellers, d.payouts},
+		{"POST", "/dashboard/payouts", sellers, d.requestPayout},
+		{"GET", "/dashboard/payouts/new", sellers, d.newPayout},
+		{"POST", "/dashboard/payouts/new", sellers, d.reviewPayout},
+		{"GET", "/dashboard/payouts/quote", sellers, d.quote},
+		{"GET", "/dashboard/payouts/{id}", sellers, d.payout},
+		{"GET", "/dashboard/payouts/{id}/cancel", sellers, d.cancelPage},
+		{"POST", "/dashboard/payouts/{id}/cancel", sellers, d.cancel},
+		{"GET", "/dashboard/bank-account", sellers, d.bankAccount},
+		{"POST", "/dashboard/bank-account", sellers, d.registerBankAccount},
+		{"GET", "/dashboard/bank-account/new", sellers, d.bankAccountForm},
+		{"GET", "/dashboard/bank-account/branch", sellers, d.branch},
+		{"GET", "/dashboard/sales", sellers, d.sales},
 	}, d.adminRoutes()...)
 }
 

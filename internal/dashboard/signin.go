@@ -175,5 +175,5 @@ func (d *dashboard) logout(ctx context.Context, v *visit) (page, error) {
 
 // device is where the visitor comes from.
 func (d *dashboard) device(v *visit) auth.Device {
-	return auth.Device{Address: d.o.TrustedProxies.Client(v.r)}
+	return auth.Device{Address: d.o.TrustedProxies.Client(v.r), Agent: v.r.UserAgent()}
 }

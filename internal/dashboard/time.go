@@ -45,6 +45,7 @@ type instant struct {
 
 const (
 	dayLayout    = "2 Jan"
+	secondLayout = "2 Jan 2006, 15:04:05"
 	minuteLayout = "2 Jan 2006, 15:04"
 	exactLayout  = "Mon 2 Jan 2006, 15:04:05 MST"
 )
@@ -53,6 +54,13 @@ const (
 func (v view) At(t time.Time) instant {
 	local := t.In(v.zone)
 	return instant{t.UTC().Format(time.RFC3339), local.Format(minuteLayout), local.Format(exactLayout)}
+}
+
+// Second is a moment to the second, for what is a matter of seconds.
+func (v view) Second(t time.Time) instant {
+	at := v.At(t)
+	at.Text = t.In(v.zone).Format(secondLayout)
+	return at
 }
 
 // Day is a day as the service counts them, which is the same for every viewer.

@@ -89,15 +89,6 @@
   localise();
   $$("[data-live]").forEach(follow);
   $$("[data-ask]").forEach(ask);
-  $$("[data-fill]").forEach((button) => {
-    button.hidden = false;
-    button.addEventListener("click", () => {
-      const input = document.getElementById(button.dataset.into);
-      input.value = button.dataset.fill;
-      input.dispatchEvent(new Event("input"));
-      input.focus();
-    });
-  });
   $$("[data-copy]").forEach((button) => {
     if (!navigator.clipboard) return;
     button.hidden = false;

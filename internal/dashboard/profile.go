@@ -1,0 +1,178 @@
+package dashboard
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"bursar/internal/auth"
+)
+
+// profileView is what a user can see and change about themselves.
+type profileView struct {
+	User       auth.User
+	Profile    *form
+	Password   *form
+	Sessions   []sessionRow
+	Identities []identityRow
+	Buttons    []providerButton
+}
+
+// Initials stand where a picture would be: one of another site would tell that site who looks at it.
+func (p profileView) Initials() string {
+	var initials []rune
+	for word := range strings.FieldsSeq(p.User.Name) {
+		if c, _ := utf8.DecodeRuneInString(word); unicode.IsLetter(c) || unicode.IsDigit(c) {
+			initials = append(initials, unicode.ToUpper(c))
+		}
+	}
+	if len(initials) > 2 {
+		initials = []rune{initials[0], initials[len(initials)-1]}
+	}
+	return string(initials)
+}
+
+// sessionRow is a sign-in as its user tells it from others.
+type sessionRow struct {
+	auth.SessionInfo
+	Where   string
+	Current bool
+}
+
+// identityRow is a way to sign in through a provider.
+type identityRow struct{ auth.LinkedIdentity }
+
+func profileForm(u auth.User) *form {
+	return &form{Action: "/dashboard/profile", Submit: "Save profile", Fields: []field{
+		{Name: "name", Label: "Name", Type: "text", Autocomplete: "name", Max: 50, Value: u.Name},
+		{Name: "bio", Label: "About you", Type: "textarea", Optional: true, Max: 500, Value: u.Profile.Bio},
+		{Name: "website", Label: "Website", Type: "url", Autocomplete: "url", Optional: true, Max: 2048, Value: u.Profile.Website},
+		{
+			Name: "avatar", Label: "Picture's address", Type: "url", Autocomplete: "photo", Optional: true, Max: 2048, Value: u.Profile.Avatar,
+			Hint: "Marketplaces may show it. These pages show your initials.",
+		},
+	}}
+}
+
+func passwordForm(u auth.User) *form {
+	f := &form{
+		Action: "/dashboard/profile/password", Submit: "Set password",
+		Username: u.Email, // tells a password manager whose password it is
+	}
+	if u.PasswordHash != "" {
+		f.Submit = "Change password"
+		f.Fields = []field{{Name: "currentPassword", Label: "Current password", Type: "password", Autocomplete: "current-password", Secret: true}}
+	}
+	f.Fields = append(f.Fields, field{
+		Name: "newPassword", Label: "New password", Type: "password", Autocomplete: "new-password", Secret: true,
+		Hint: "At least 8 characters. All your other sessions are signed out.",
+	})
+	return f
+}
+
+func (d *dashboard) profilePage(ctx context.Context, v *visit) (page, *profileView, error) {
+	user, _, err := d.o.Auth.Me(ctx, v.who)
+	if err != nil {
+		return page{}, nil, err
+	}
+	sessions, err := d.o.Auth.Sessions(ctx, v.who)
+	if err != nil {
+		return page{}, nil, err
+	}
+	identities, err := d.o.Auth.Identities(ctx, v.who.UserID)
+	if err != nil {
+		return page{}, nil, err
+	}
+	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user)}
+	for _, s := range sessions {
+		shown.Sessions = append(shown.Sessions, sessionRow{s, deviceName(s.Agent), s.ID == v.who.Session})
+	}
+	for _, i := range identities {
+		shown.Identities = append(shown.Identities, identityRow{i})
+	}
+	return show("profile", "Profile", shown), shown, nil
+}
+
+// profile shows who the visitor is here.
+func (d *dashboard) profile(ctx context.Context, v *visit) (page, error) {
+	p, _, err := d.profilePage(ctx, v)
+	return p, err
+}
+
+// saveProfile changes what others may see of the visitor.
+func (d *dashboard) saveProfile(ctx context.Context, v *visit) (page, error) {
+	err := d.o.Auth.SetProfile(ctx, v.who, trimSpace(v.form.Get("name")), auth.Profile{
+		Bio:     strings.ReplaceAll(v.form.Get("bio"), "\r\n", "\n"),
+		Website: trimSpace(v.form.Get("website")), Avatar: trimSpace(v.form.Get("avatar")),
+	})
+	if err == nil {
+		return goTo("/dashboard/profile").saying("profile-saved"), nil
+	}
+	p, shown, showErr := d.profilePage(ctx, v)
+	if showErr != nil {
+		return page{}, showErr
+	}
+	return d.again(ctx, p, shown.Profile.fill(v.form), err)
+}
+
+// changePassword replaces the visitor's password.
+func (d *dashboard) changePassword(ctx context.Context, v *visit) (page, error) {
+	err := d.o.Auth.ChangePassword(ctx, v.who, v.form.Get("currentPassword"), v.form.Get("newPassword"), d.device(v))
+	if err == nil {
+		return goTo("/dashboard/profile").saying("password-changed"), nil
+	}
+	p, shown, showErr := d.profilePage(ctx, v)
+	if showErr != nil {
+		return page{}, showErr
+	}
+	return d.again(ctx, p, shown.Password, err)
+}
+
+// endSession signs the visitor out somewhere else.
+func (d *dashboard) endSession(ctx context.Context, v *visit) (page, error) {
+	if err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session")); err != nil {
+		return page{}, err
+	}
+	return goTo("/dashboard/profile").saying("session-ended"), nil
+}
+
+// endOtherSessions signs the visitor out everywhere else.
+func (d *dashboard) endOtherSessions(ctx context.Context, v *visit) (page, error) {
+	if err := d.o.Auth.EndOtherSessions(ctx, v.who); err != nil {
+		return page{}, err
+	}
+	return goTo("/dashboard/profile").saying("sessions-ended"), nil
+}
+
+// What browsers and systems call themselves, those first that others' names are a part of.
+var (
+	browsers = []sign{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
+	systems  = []sign{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}}
+)
+
+// sign is a part of an agent, and what it tells.
+type sign struct{ part, name string }
+
+// deviceName names a browser from what it calls itself, which may be anything.
+func deviceName(agent string) string {
+	named := func(signs []sign) string {
+		for _, s := range signs {
+			if strings.Contains(agent, s.part) {
+				return s.name
+			}
+		}
+		return ""
+	}
+	browser, system := named(browsers), named(systems)
+	switch {
+	case browser != "" && system != "":
+		return browser + " on " + system
+	case browser+system != "":
+		return browser + system
+	case agent != "":
+		return agent
+	default:
+		return "Unknown device"
+	}
+}

@@ -1,0 +1,45 @@
+package dashboard
+
+import (
+	"context"
+
+	"bursar/internal/sale"
+)
+
+// salesView is a page of what the seller earned.
+type salesView struct {
+	Sales []saleRow
+	pager
+}
+
+// saleRow is a sale as the list shows it.
+type saleRow struct{ sale.Sale }
+
+// Label says what became of the earning.
+func (s saleRow) Label() label {
+	switch {
+	case s.Left() == 0:
+		return label{"Refunded", neutral}
+	case s.Released():
+		return label{"Available", good}
+	default:
+		return label{"Pending", busy}
+	}
+}
+
+// Pending reports whether there is something yet to be released.
+func (s saleRow) Pending() bool { return !s.Released() && s.Left() > 0 }
+
+// sales lists what the seller earned.
+func (d *dashboard) sales(ctx context.Context, v *visit) (page, error) {
+	number := v.pageNumber()
+	list, total, err := d.o.Sales.List(ctx, v.who.UserID, (number-1)*pageSize, pageSize)
+	if err != nil {
+		return page{}, err
+	}
+	rows := make([]saleRow, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, saleRow{s})
+	}
+	return show("sales", "Sales", salesView{Sales: rows, pager: newPager(v, number, total)}), nil
+}

@@ -1,0 +1,122 @@
+package dashboard
+
+import (
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// step is one thing that happened to a payout, or is expected to.
+type step struct {
+	At     time.Time
+	Title  string
+	Detail string
+	Kind   string
+	// Expected says that it is yet to come.
+	Expected bool
+}
+
+// timelineOf tells a payout's story in the seller's words. What happened again and again, such as a
+// gateway that was busy, is told once.
+func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
+	steps := []step{{At: p.RequestedAt, Title: "You requested it", Kind: neutral}}
+	told := map[string]bool{}
+	for _, e := range events {
+		title, kind := wordsFor(e)
+		if title == "" || told[title] {
+			continue
+		}
+		told[title] = true
+		steps = append(steps, step{At: e.At, Title: title, Kind: kind})
+	}
+	last := &steps[len(steps)-1]
+	switch {
+	case p.Status() != payout.StatusProcessing:
+		last.Detail = endingOf(p)
+	case p.ArriveAt.After(now):
+		steps = append(steps, step{At: p.ArriveAt, Title: "In your account", Kind: neutral, Expected: true})
+	default:
+		steps = append(steps, step{
+			At: p.ArriveAt, Title: "It takes longer than expected", Kind: busy, Expected: true,
+			Detail: "We go on asking the bank until it is done; there is nothing for you to do.",
+		})
+	}
+	return steps
+}
+
+// wordsFor is what a seller is told about a change of state; nothing where it is no news to them.
+func wordsFor(e payout.Event) (title, kind string) {
+	switch e.To {
+	case payout.Waiting:
+		if e.From == "" {
+			return "", ""
+		}
+		return "The payment gateway was busy, so it is sent again", busy
+	case payout.Submitting:
+		return "Handed to the payment gateway", neutral
+	case payout.Unknown:
+		return "The payment gateway has not answered clearly yet", busy
+	case payout.Held:
+		return "Our team is looking into it", busy
+	case payout.Submitted:
+		return "The bank is working on it", neutral
+	case payout.Completed:
+		return "Paid to your bank account", good
+	case payout.Failed:
+		return "It failed", bad
+	case payout.Returned:
+		return "The bank returned it", bad
+	case payout.Cancelled:
+		return "Cancelled", neutral
+	default:
+		return "", ""
+	}
+}
+
+// endingOf is what came of the money.
+func endingOf(p payout.Payout) string {
+	switch p.State {
+	case payout.Failed, payout.Returned:
+		return "The whole amount is back in your balance."
+	case payout.Cancelled:
+		return "The whole amount is back in your balance."
+	default:
+		return ""
+	}
+}
+
+// headlineOf says in a sentence where a payout stands.
+func headlineOf(p payout.Payout, now time.Time) string {
+	switch p.State {
+	case payout.Completed:
+		return "The money was sent to your bank account."
+	case payout.Failed:
+		return "The bank did not take it, and the amount is back in your balance."
+	case payout.Returned:
+		return "The bank sent it back, and the amount is back in your balance."
+	case payout.Cancelled:
+		return "It was cancelled, and the amount is back in your balance."
+	case payout.Waiting:
+		if p.Tries == 0 && p.DueAt.After(now) {
+			return "It is about to be sent. Until then you can change your mind."
+		}
+		return "It is about to be sent to the bank."
+	case payout.Unknown:
+		return "It was sent, and we are waiting for a clear answer. Your money is safe: it is either on its way or still yours."
+	case payout.Held:
+		return "Our team is finding out whether the bank has it. There is nothing for you to do."
+	default:
+		return "It is on its way to your bank account."
+	}
+}
+
+// adviceOn is why a payout failed and what to do, or "".
+func adviceOn(p payout.Payout) string {
+	if p.Status() != payout.StatusFailed {
+		return ""
+	}
+	if p.Reason == "" {
+		return "The bank gave no reason. Check your bank account's details, then request the payout again."
+	}
+	return p.Reason
+}
