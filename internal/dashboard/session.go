@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
 	"bursar/internal/telemetry"
+	"bursar/internal/web"
 )
 
 // renewAfter is the age from which an access token is replaced by a fresh one, so that whoever comes by
@@ -111,10 +111,10 @@ func signInAddress(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		back = r.URL.RequestURI()
 	}
-	if back == home {
-		return "/login"
+	if !web.LocalPath(back) {
+		back = home
 	}
-	return "/login?" + url.Values{"redirect": {back}}.Encode()
+	return withBack("/login", back)
 }
 
 // home is where people are taken once they are signed in.

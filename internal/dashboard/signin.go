@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"bursar/internal/auth"
+	"bursar/internal/web"
 )
 
 // home sends whoever comes to the bare address to where they belong.
@@ -57,7 +58,7 @@ func withBack(path, back string) string {
 
 // backOf is where the visitor wanted to go: a path of ours, whatever the address says.
 func backOf(v *visit) string {
-	if back := v.query("redirect"); localPath(back) {
+	if back := v.query("redirect"); web.LocalPath(back) {
 		return back
 	}
 	return home
@@ -93,7 +94,7 @@ func (d *dashboard) loginPage(_ context.Context, v *visit) (page, error) {
 // signInProblem is a sentence of the address where it is one of ours: else anybody could make the page
 // say what they like.
 func signInProblem(given string) string {
-	if isSignInProblem(given) {
+	if auth.IsSignInProblem(given) {
 		return given
 	}
 	return "The sign-in did not succeed. Try again, or sign in with e-mail and password."

@@ -1,0 +1,388 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/api"
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
+	"bursar/internal/dashboard"
+	"bursar/internal/decision"
+	"bursar/internal/keyset"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+	"bursar/internal/storetest"
+	"bursar/internal/telemetry"
+)
+
+const password = "correct horse battery"
+
+// clock is the house's time, which a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logBuffer is a log that a test can read while the service writes it.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// house is the pages over real services, real SQLite, the sandbox gateway and the API's middleware.
+type house struct {
+	t      *testing.T
+	clock  *clock
+	log    *logBuffer
+	server *httptest.Server
+
+	db      *store.DB
+	auth    *auth.Service
+	bank    *bank.Service
+	sales   *sale.Service
+	payouts *payout.Service
+}
+
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
+
+func openHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{t: t, log: &logBuffer{}, clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)}}
+	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
+	must(t, err)
+	h.openServices(logger)
+	must(t, h.payouts.Reconcile(t.Context()))
+
+	// The public address is the server's own, which is known before the handler is made.
+	var handler http.Handler
+	h.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	t.Cleanup(h.server.Close)
+	at, err := url.Parse(h.server.URL)
+	must(t, err)
+	pages, err := dashboard.New(dashboard.Options{
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: admin{Service: h.payouts}, Books: h.db, Health: nothingRuns{},
+		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	handler, err = api.New(api.Options{
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Pages: pages,
+		ReadWebhook: func(http.Header, []byte) (api.Hint, error) { return api.Hint{}, nil },
+		Currency:    rupees(t), BaseURL: at,
+		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
+		Now: h.clock.Now, Logger: logger, Metrics: telemetry.NewMetrics(),
+	})
+	must(t, err)
+	return h
+}
+
+// admin fills what the service of payouts does not offer yet.
+type admin struct {
+	*payout.Service
+	rest
+}
+
+type rest struct{ dashboard.Payouts }
+
+type nothingRuns struct{}
+
+func (nothingRuns) Loops() []dashboard.Loop { return nil }
+
+func (nothingRuns) Backlog(context.Context) (dashboard.Backlog, error) {
+	return dashboard.Backlog{}, nil
+}
+
+func (h *house) openServices(logger *slog.Logger) {
+	t := h.t
+	t.Helper()
+	dir := t.TempDir()
+	h.db = storetest.Open(t)
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
+	must(t, err)
+	gateway := h.openGateway(dir, logger)
+	h.auth, err = auth.New(auth.Options{
+		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
+		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
+	})
+	must(t, err)
+	h.bank, err = bank.New(bank.Options{
+		Store: h.db.Bank(), Sealer: keys, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	h.sales, err = sale.New(sale.Options{Store: h.db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
+	must(t, err)
+	fee, err := payout.ParseFee("5+0.5%", rupees(t))
+	must(t, err)
+	h.payouts, err = payout.New(payout.Options{
+		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
+		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
+		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+}
+
+// openGateway starts the sandbox gateway, which settles as fast as it can, and makes a client of it.
+func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
+	t := h.t
+	t.Helper()
+	gateway, err := sandbox.New(sandbox.Options{
+		Path: filepath.Join(dir, "sandbox.db"), KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",
+		AccountNumber: "7878780080316316", Currency: rupees(t), Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	server := httptest.NewServer(gateway.Handler())
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-ended)
+		server.Close()
+		must(t, gateway.Close())
+	})
+	client, err := razorpayx.New(razorpayx.Options{
+		BaseURL: server.URL + "/v1", KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",
+		AccountNumber: "7878780080316316", Currency: rupees(t), Now: h.clock.Now,
+	})
+	must(t, err)
+	return client
+}
+
+func rupees(t testing.TB) money.Currency {
+	t.Helper()
+	c, err := money.ParseCurrency("INR")
+	must(t, err)
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// browser is somebody who looks at pages: it keeps cookies, and follows no redirect by itself.
+type browser struct {
+	t      *testing.T
+	house  *house
+	client *http.Client
+	header http.Header // sent with each request
+}
+
+func (h *house) browse() *browser {
+	h.t.Helper()
+	jar, err := cookiejar.New(nil)
+	must(h.t, err)
+	return &browser{h.t, h, &http.Client{
+		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, http.Header{}}
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (b *browser) do(r *http.Request) answer {
+	b.t.Helper()
+	maps.Copy(r.Header, b.header)
+	response, err := b.client.Do(r)
+	must(b.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(b.t, err)
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+func (b *browser) get(path string) answer {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.house.server.URL+path, nil)
+	must(b.t, err)
+	return b.do(r)
+}
+
+// post sends a form as the page of ours would: with the origin that a browser adds.
+func (b *browser) post(path string, fields ...string) answer {
+	b.t.Helper()
+	return b.postFrom(b.house.server.URL, path, fields...)
+}
+
+func (b *browser) postFrom(origin, path string, fields ...string) answer {
+	b.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.house.server.URL+path, strings.NewReader(form.Encode()))
+	must(b.t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", origin)
+	return b.do(r)
+}
+
+// want fails the test unless the status is so.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	return a
+}
+
+// leadsTo fails the test unless the answer sends the browser to that path.
+func (a answer) leadsTo(t *testing.T, path string) answer {
+	t.Helper()
+	a.want(t, http.StatusSeeOther)
+	if got := a.header.Get("Location"); got != path {
+		t.Fatalf("leads to %s, want %s", got, path)
+	}
+	return a
+}
+
+// says fails the test unless all the texts are in the page, however its white space falls.
+func (a answer) says(t *testing.T, texts ...string) answer {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(a.body, text) {
+			t.Errorf("the page does not say %q: %s", text, a.body)
+		}
+	}
+	return a
+}
+
+func (a answer) saysNot(t *testing.T, texts ...string) answer {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(a.body, text) {
+			t.Errorf("the page says %q", text)
+		}
+	}
+	return a
+}
+
+// hiddenValue is what a form of the page carries along.
+func (a answer) hiddenValue(t *testing.T, name string) string {
+	t.Helper()
+	match := regexp.MustCompile(`<input type="hidden" name="` + name + `" value="([^"]*)"`).FindStringSubmatch(a.body)
+	if match == nil {
+		t.Fatalf("the page has no hidden %s: %s", name, a.body)
+	}
+	return match[1]
+}
+
+// person is a browser whose user is signed in.
+type person struct {
+	*browser
+	id, email string
+}
+
+// signUp makes a user the operator's way, and signs them in on the page.
+func (h *house) signUp(name string, role auth.Role) person {
+	h.t.Helper()
+	email := strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"
+	user, err := h.auth.CreateUser(h.t.Context(), auth.Registration{Name: name, Email: email, Password: password, Role: role})
+	must(h.t, err)
+	p := person{h.browse(), user.ID, email}
+	p.post("/login", "email", email, "password", password).leadsTo(h.t, "/dashboard")
+	return p
+}
+
+// earn records a sale, available at once.
+func (h *house) earn(p person, saleID string, amount money.Amount) {
+	h.t.Helper()
+	now := h.clock.Now()
+	_, _, err := h.sales.Record(h.t.Context(), sale.NewSale{ID: saleID, Seller: p.id, Amount: amount, OccurredAt: now, AvailableAt: now})
+	must(h.t, err)
+	_, err = h.sales.ReleaseDue(h.t.Context())
+	must(h.t, err)
+}
+
+const accountDigits = "5010012345"
+
+// withBank registers a bank account that ends in the digits, and has it verified.
+func (h *house) withBank(p person, last4 string) {
+	h.t.Helper()
+	number, err := bank.ParseNumber(accountDigits + last4)
+	must(h.t, err)
+	account, err := h.bank.Register(h.t.Context(), bank.Registration{Seller: p.id, Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"})
+	must(h.t, err)
+	_, err = h.bank.Resolve(h.t.Context(), decision.By{Admin: p.id}, account.ID, true, "")
+	must(h.t, err)
+}
+
+// ask requests a payout.
+func (h *house) ask(p person, amount money.Amount, notes string) payout.Payout {
+	h.t.Helper()
+	made, _, err := h.payouts.Request(h.t.Context(), payout.Request{Seller: p.id, Amount: amount, Notes: notes})
+	must(h.t, err)
+	return made
+}
+
+// follow takes a payout's steps until it has come to a state.
+func (h *house) follow(id payout.ID, to payout.State) {
+	h.t.Helper()
+	for range 200 {
+		h.clock.advance(40 * time.Second)
+		must(h.t, h.payouts.Step(h.t.Context(), id))
+		p, err := h.payouts.Payout(h.t.Context(), payout.Caller{Admin: true}, id)
+		must(h.t, err)
+		if p.State == to {
+			return
+		}
+		time.Sleep(5 * time.Millisecond) // the sandbox settles in a goroutine of its own
+	}
+	h.t.Fatalf("payout %s did not come to %s", id, to)
+}
+
+func mustURL(t *testing.T, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	must(t, err)
+	return u
+}

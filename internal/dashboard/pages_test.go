@@ -1,0 +1,308 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// look is what a page answers to each who asks: a status, or a path that it leads to.
+type look struct {
+	path                         string
+	stranger, buyer, seller, adm string
+}
+
+func TestEveryPageForEverybody(t *testing.T) {
+	h := openHouse(t)
+	seller, buyer, admin := h.signUp("Asha Rao", auth.Seller), h.signUp("Kabir Gupta", auth.Buyer), h.signUp("Priya Menon", auth.Admin)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	waiting := h.ask(seller, 600_00, "Rent")
+	page := "/dashboard/payouts/" + string(waiting.ID)
+
+	to := func(path string) string { return "/login?redirect=" + strings.ReplaceAll(path, "/", "%2F") }
+	forSellers := func(path string) look { return look{path, to(path), "403", "200", "403"} }
+	looks := []look{
+		{"/", "/login", "/dashboard", "/dashboard", "/dashboard"},
+		{"/login", "200", "/dashboard", "/dashboard", "/dashboard"},
+		{"/register", "200", "/dashboard", "/dashboard", "/dashboard"},
+		{"/dashboard", "/login", "200", "200", "/dashboard/admin"},
+		{"/dashboard/profile", to("/dashboard/profile"), "200", "200", "200"},
+		forSellers("/dashboard/payouts"),
+		forSellers("/dashboard/payouts/new"),
+		forSellers("/dashboard/payouts/quote"),
+		forSellers(page),
+		forSellers(page + "/cancel"),
+		forSellers("/dashboard/bank-account"),
+		forSellers("/dashboard/bank-account/new"),
+		forSellers("/dashboard/bank-account/branch"),
+		forSellers("/dashboard/sales"),
+		{"/dashboard/nowhere", "404", "404", "404", "404"},
+		{"/favicon.ico", "404", "404", "404", "404"},
+		{"/logout", "405", "405", "405", "405"},
+	}
+	for _, l := range looks {
+		for who, want := range map[*browser]string{h.browse(): l.stranger, buyer.browser: l.buyer, seller.browser: l.seller, admin.browser: l.adm} {
+			a := who.get(l.path)
+			got := fmt.Sprint(a.status)
+			if a.status == http.StatusSeeOther {
+				got = a.header.Get("Location")
+			}
+			if got != want {
+				t.Errorf("GET %s: %s, want %s: %s", l.path, got, want, a.body)
+			}
+			checkPage(t, l.path, a)
+		}
+	}
+	if strings.Contains(h.log.String(), `"level":"ERROR"`) {
+		t.Errorf("the log has errors: %s", h.log)
+	}
+}
+
+var (
+	inlineText  = regexp.MustCompile(`(?i)<style|<script(?:\s[^>]*)?>[^<]|"\s*javascript:`)
+	inlineInTag = regexp.MustCompile(`(?i)\s(?:style|on[a-z]+)=`)
+	quoted      = regexp.MustCompile(`"[^"]*"`)
+	heading     = regexp.MustCompile(`<h1[\s>]`)
+	elementID   = regexp.MustCompile(`\sid="([^"]*)"`)
+)
+
+// checkPage holds what is so for every page: headers, one heading, nothing inline, and tags that match.
+func checkPage(t *testing.T, path string, a answer) {
+	t.Helper()
+	if got := a.header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("%s: Cache-Control %q", path, got)
+	}
+	csp := a.header.Get("Content-Security-Policy")
+	for _, part := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+		if !strings.Contains(csp, part) {
+			t.Errorf("%s: the policy %q lacks %s", path, csp, part)
+		}
+	}
+	if a.header.Get("X-Request-Id") == "" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%s: headers that every answer has are missing: %v", path, a.header)
+	}
+	if found := inlineText.FindString(a.body); found != "" {
+		t.Errorf("%s: inline %q, which the policy forbids", path, found)
+	}
+	for _, m := range tag.FindAllString(a.body, -1) {
+		if inlineInTag.MatchString(quoted.ReplaceAllString(m, `""`)) {
+			t.Errorf("%s: inline in %q, which the policy forbids", path, m)
+		}
+	}
+	if problem := mismatched(a.body); problem != "" {
+		t.Errorf("%s: %s: %s", path, problem, a.body)
+	}
+	if a.status == http.StatusSeeOther || !strings.Contains(a.body, "<!doctype html>") { // a part of a page
+		return
+	}
+	if n := len(heading.FindAllString(a.body, -1)); n != 1 {
+		t.Errorf("%s: %d headings of the first level, want one", path, n)
+	}
+	for _, landmark := range []string{`<html lang="en">`, "<main id=\"main\"", `href="#main"`, "<title>", "<footer>"} {
+		if !strings.Contains(a.body, landmark) {
+			t.Errorf("%s: has no %s", path, landmark)
+		}
+	}
+	var ids []string
+	for _, id := range elementID.FindAllStringSubmatch(a.body, -1) {
+		ids = append(ids, id[1])
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Errorf("%s: an id is there twice: %v", path, ids)
+	}
+	if len(a.body) > 60_000 {
+		t.Errorf("%s: %d bytes, which with style and script is more than a page may have", path, len(a.body))
+	}
+}
+
+var (
+	tag  = regexp.MustCompile(`<(/?)([a-zA-Z][a-zA-Z0-9]*)(?:"[^"]*"|[^">])*?(/?)>`)
+	void = []string{"meta", "link", "input", "br", "img", "hr"}
+)
+
+// mismatched tells of the first tag that is not closed as it was opened. A parser of browsers would mend
+// it silently, and not always as it was meant.
+func mismatched(page string) string {
+	var open []string
+	for _, m := range tag.FindAllStringSubmatch(page, -1) {
+		closing, name, empty := m[1] != "", m[2], m[3] != ""
+		switch {
+		case slices.Contains(void, name) || empty:
+		case !closing:
+			open = append(open, name)
+		case len(open) == 0 || open[len(open)-1] != name:
+			return fmt.Sprintf("</%s> closes %v", name, open)
+		default:
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Sprintf("%v are not closed", open)
+	}
+	return ""
+}
+
+func TestAssetsAreSmallAndKept(t *testing.T) {
+	h := openHouse(t)
+	b := h.browse()
+	page := b.get("/login").want(t, 200)
+	total := len(page.body)
+	for _, m := range regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(page.body, -1) {
+		a := b.get(m[1]).want(t, 200)
+		total += len(a.body)
+		if !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("ETag") == "" {
+			t.Errorf("%s may not be kept: %v", m[1], a.header)
+		}
+		if strings.HasSuffix(m[1], ".js") && len(a.body) > 6<<10 {
+			t.Errorf("the script has %d bytes", len(a.body))
+		}
+		kept := h.browse()
+		kept.header.Set("If-None-Match", a.header.Get("ETag"))
+		kept.get(m[1]).want(t, 304)
+	}
+	if total > 40_000 {
+		t.Errorf("the smallest page and its assets have %d bytes", total)
+	}
+	b.get("/assets/style.000000000000.css").want(t, 404)
+	b.get("/assets/").want(t, 404)
+}
+
+func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
+	h := openHouse(t)
+	const evil = `<script>alert(1)</script>"><img src=x onerror=alert(2)>`
+	seller := h.signUp("Eve", auth.Seller)
+	must(t, h.auth.SetProfile(t.Context(), auth.Principal{UserID: seller.id}, `<b>Eve</b>"'><script>`, auth.Profile{Bio: evil}))
+	h.withBank(seller, "6789")
+	h.earn(seller, evil, 20_000_00)
+	made := h.ask(seller, 600_00, evil)
+	for _, path := range []string{
+		"/dashboard", "/dashboard/profile", "/dashboard/sales", "/dashboard/payouts/" + string(made.ID),
+		"/dashboard/payouts/new?again=" + string(made.ID), "/dashboard/payouts/new?amount=%22%3E%3Cscript%3E",
+		"/login?error=%3Cscript%3Ealert(1)%3C/script%3E", "/dashboard/payouts?status=%3Cscript%3E",
+	} {
+		a := seller.get(path)
+		a.saysNot(t, "<script>alert", "<img src=x", "<b>Eve</b>")
+		checkPage(t, path, a)
+	}
+	review := seller.post("/dashboard/payouts/new", "amount", "600", "notes", evil).want(t, 200)
+	review.saysNot(t, "<script>alert", "<img src=x")
+	checkPage(t, "review", review)
+}
+
+func TestANewSellerIsToldTheNextStep(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Lakshmi Iyer", auth.Seller)
+	seller.get("/dashboard").want(t, 200).says(t, "How you get paid", "Register a bank account")
+	seller.get("/dashboard/payouts").want(t, 200).says(t, "No payouts yet")
+	seller.get("/dashboard/sales").want(t, 200).says(t, "No sales yet")
+	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "none is registered yet").saysNot(t, `name="amount"`)
+	seller.get("/dashboard/bank-account").want(t, 200).says(t, `name="accountNumber"`)
+	h.signUp("Kabir Gupta", auth.Buyer).get("/dashboard").want(t, 200).says(t, "signed in as a buyer")
+}
+
+func TestTheOverviewAddsUp(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 1_23_456_50)
+	later := h.clock.Now().Add(48 * time.Hour)
+	_, _, err := h.sales.Record(t.Context(), sale.NewSale{ID: "order-2", Seller: seller.id, Amount: 999_00, OccurredAt: h.clock.Now(), AvailableAt: later})
+	must(t, err)
+	h.ask(seller, 3_456_50, "")
+	seller.get("/dashboard").want(t, 200).says(t,
+		"₹1,20,000.00", // available
+		"₹999.00", "22 Nov",
+		"₹3,456.50", // in transit
+		"November 2026: ₹1,24,455.50",
+		"•••• 6789", "Verified",
+	).saysNot(t, "How you get paid", accountDigits)
+
+	_, _, _, err = h.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1"})
+	must(t, err)
+	seller.get("/dashboard").want(t, 200).says(t, "−₹3,456.50", "Your next sales make up for it").saysNot(t, "/dashboard/payouts/new")
+}
+
+func TestListsHavePages(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	for i := range 45 {
+		h.earn(seller, fmt.Sprintf("order-%d", i), 1_000_00)
+		h.clock.advance(time.Minute)
+	}
+	for range 25 {
+		h.ask(seller, 500_00, "")
+	}
+	seller.get("/dashboard/sales").want(t, 200).says(t, "45 sales", "Page 1 of 3", "order-44", `href="/dashboard/sales?page=2"`).saysNot(t, ">order-24<")
+	seller.get("/dashboard/sales?page=3").want(t, 200).says(t, "order-4<", `href="/dashboard/sales?page=2"`)
+	seller.get("/dashboard/sales?page=9").want(t, 200).says(t, "past the end")
+	seller.get("/dashboard/sales?page=-1").want(t, 200).says(t, "Page 1 of 3")
+	seller.get("/dashboard/payouts?status=processing&page=2").want(t, 200).says(t, "Page 2 of 2", `href="/dashboard/payouts?status=processing"`)
+	seller.get("/dashboard/payouts?status=failed").want(t, 200).says(t, "No payout of yours is failed")
+	seller.get("/dashboard/payouts?status=nonsense").want(t, 200).says(t, "25 payouts")
+}
+
+func TestTimesAreTheViewersOwn(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "") // at 09:30 UTC
+	page := "/dashboard/payouts/" + string(made.ID)
+	for cookie, want := range map[string]string{
+		"":                                  "20 Nov 2026, 09:30<",
+		"zone=Asia%2FKolkata":               "20 Nov 2026, 15:00<",
+		"zone=America/New_York":             "20 Nov 2026, 04:30<",
+		"zone=Mars/Phobos":                  "20 Nov 2026, 09:30<",
+		"zone=..%2F..%2Fetc%2Fpasswd":       "20 Nov 2026, 09:30<",
+		"zone=Local":                        "20 Nov 2026, 09:30<",
+		"zone=" + strings.Repeat("A", 1000): "20 Nov 2026, 09:30<",
+		`zone=<script>alert(1)</script>`:    "20 Nov 2026, 09:30<",
+	} {
+		seller.header.Del("Cookie")
+		if cookie != "" {
+			seller.header.Set("Cookie", cookie)
+		}
+		token := seller.client.Jar.Cookies(mustURL(t, h.server.URL))
+		for _, c := range token {
+			seller.header.Set("Cookie", strings.TrimPrefix(seller.header.Get("Cookie")+"; "+c.Name+"="+c.Value, "; "))
+		}
+		jar := seller.client.Jar
+		seller.client.Jar = nil
+		seller.get(page).want(t, 200).says(t, want, `datetime="2026-11-20T09:30:00Z"`).saysNot(t, "<script>alert")
+		seller.client.Jar = jar
+	}
+}
+
+func TestALivePageIsFetchedInPart(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "")
+	page := "/dashboard/payouts/" + string(made.ID)
+	seller.get(page).want(t, 200).says(t, "data-live", `<noscript><meta http-equiv="refresh"`)
+
+	seller.header.Set("X-Fragment", "live")
+	part := seller.get(page).want(t, 200).saysNot(t, "<html", "<title>")
+	if part.header.Get("X-Fragment") == "" {
+		t.Error("a part that is under way does not say so")
+	}
+	checkPage(t, "part", part)
+	h.follow(made.ID, payout.Completed)
+	if ended := seller.get(page).want(t, 200).says(t, "Paid to your bank account"); ended.header.Get("X-Fragment") != "" {
+		t.Error("a part that is done says that it is under way")
+	}
+	seller.header.Del("X-Fragment")
+	seller.get(page).want(t, 200).saysNot(t, "data-live", "<noscript>")
+}

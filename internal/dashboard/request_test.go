@@ -1,0 +1,275 @@
+package dashboard_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/payout"
+)
+
+// payoutsOf is what a seller asked for so far.
+func (h *house) payoutsOf(p person) []payout.Payout {
+	h.t.Helper()
+	list, _, err := h.payouts.History(h.t.Context(), payout.Caller{User: p.id}, payout.Filter{Limit: 50})
+	must(h.t, err)
+	return list
+}
+
+func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 1_50_000_00)
+
+	form := seller.get("/dashboard/payouts/new").want(t, 200).says(t, "From ₹500.00 to ₹1,50,000.00", "/dashboard/payouts/new?amount=150000.00")
+	key := form.hiddenValue(t, "key")
+	review := seller.post("/dashboard/payouts/new", "amount", "₹ 1,23,456.50", "notes", "Rent\r\nof May", "key", key).want(t, 200)
+	review.says(t, "₹1,23,456.50", "−₹622.28", "₹1,22,834.22", "•••• 6789", "Asha Rao", "HDFC Bank", "20 Nov 2026, 09:30:30", "20 Nov 2026, 09:35<")
+	checkPage(t, "review", review)
+	if len(h.payoutsOf(seller)) != 0 {
+		t.Fatal("a review makes a payout")
+	}
+	if again := review.hiddenValue(t, "key"); again != key {
+		t.Errorf("the review has another key %s than its form %s", again, key)
+	}
+	edit := seller.post("/dashboard/payouts/new", "amount", review.hiddenValue(t, "amount"), "notes", "Rent\nof May", "key", key, "step", "edit").want(t, 200)
+	edit.says(t, `value="123456.50"`, "Rent\nof May</textarea>")
+
+	confirm := []string{"amount", review.hiddenValue(t, "amount"), "notes", "Rent\r\nof May", "key", key}
+	made := seller.post("/dashboard/payouts", confirm...).want(t, 303)
+	page := made.header.Get("Location")
+	seller.get(page).want(t, 200).says(t, "Your payout is on its way.", "Payout of", "You requested it", "Rent\nof May", "Cancel payout")
+	for range 3 { // a double click, a reload, the way back
+		seller.post("/dashboard/payouts", confirm...).leadsTo(t, page)
+	}
+	if list := h.payoutsOf(seller); len(list) != 1 || list[0].Amount != 1_23_456_50 {
+		t.Errorf("payouts %v", list)
+	}
+	other := seller.post("/dashboard/payouts", "amount", "700", "key", key).want(t, 422)
+	other.says(t, "another amount was requested already")
+	if again := other.hiddenValue(t, "key"); again == key {
+		t.Error("a form that can't succeed with its key has the same key again")
+	}
+}
+
+func TestTwoClicksAtOnceMakeOnePayout(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	var group sync.WaitGroup
+	answers := make([]answer, 8)
+	for i := range answers {
+		group.Go(func() {
+			answers[i] = seller.post("/dashboard/payouts", "amount", "600", "key", strings.Repeat("k", 22))
+		})
+	}
+	group.Wait()
+	for _, a := range answers {
+		a.leadsTo(t, answers[0].header.Get("Location"))
+	}
+	if n := len(h.payoutsOf(seller)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+}
+
+func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	seller.post("/dashboard/payouts/new", "amount", "600").want(t, 422).says(t, "none is registered yet")
+	seller.post("/dashboard/payouts", "amount", "600").want(t, 400).says(t, "not verified yet")
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 1_000_00)
+	for path, problems := range map[string]map[string]string{
+		"/dashboard/payouts/new": {
+			"1,5": "must be an amount such as 1,250.00", "499.99": "must be at least ₹500.00", "600.005": "at most 2 decimal places",
+			"1000.01": "must be at most what is available: ₹1,000.00", "": "must be an amount", "-600": "must be an amount",
+		},
+		"/dashboard/payouts": {"1,5": "must be an amount", "499": "must be at least ₹500.00", "1000.01": "exceeds the available balance"},
+	} {
+		for typed, problem := range problems {
+			a := seller.post(path, "amount", typed, "notes", "Rent").says(t, problem, `id="field-amount-error"`, "Rent</textarea>")
+			if a.status != 422 && a.status != 400 {
+				t.Errorf("%s with %q: status %d", path, typed, a.status)
+			}
+			checkPage(t, path, a)
+		}
+	}
+	seller.post("/dashboard/payouts/new", "amount", "600", "notes", strings.Repeat("é", 1001)).want(t, 422).says(t, "at most 1000 characters")
+	if n := len(h.payoutsOf(seller)); n != 0 {
+		t.Errorf("%d payouts", n)
+	}
+	// What was refused for want of money goes through once there is some, from the same page.
+	refused := seller.post("/dashboard/payouts", "amount", "1500", "key", strings.Repeat("k", 22)).want(t, 400)
+	h.earn(seller, "order-2", 1_000_00)
+	seller.post("/dashboard/payouts", "amount", "1500", "key", refused.hiddenValue(t, "key")).want(t, 303)
+}
+
+func TestTheQuoteWhileTyping(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	quote := seller.get("/dashboard/payouts/quote?amount=1,000").want(t, 200).says(t, "₹990.00", "₹10.00").saysNot(t, "<html")
+	checkPage(t, "quote", quote)
+	for _, typed := range []string{"", "1,5", "499", "9999999999999999999999"} {
+		if a := seller.get("/dashboard/payouts/quote?amount="+typed).want(t, 200); strings.TrimSpace(a.body) != "" {
+			t.Errorf("a quote of %q: %s", typed, a.body)
+		}
+	}
+}
+
+func TestAPayoutIsCancelled(t *testing.T) {
+	h := openHouse(t)
+	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "")
+	page := "/dashboard/payouts/" + string(made.ID)
+
+	for _, path := range []string{page, page + "/cancel"} {
+		other.get(path).want(t, 404).says(t, "You have no such payout")
+	}
+	other.post(page+"/cancel").want(t, 404)
+	other.get("/dashboard/payouts/new?again="+string(made.ID)).want(t, 404)
+	seller.get("/dashboard/payouts/nonsense").want(t, 404)
+
+	seller.get(page+"/cancel").want(t, 200).says(t, "₹600.00", "Keep it")
+	seller.post(page+"/cancel").leadsTo(t, page)
+	seller.get(page).want(t, 200).says(t, "The payout is cancelled", "It was cancelled").saysNot(t, page+"/cancel")
+	seller.post(page+"/cancel").leadsTo(t, page) // twice is once
+	seller.get(page).want(t, 200).says(t, "The payout is cancelled")
+	seller.get("/dashboard").want(t, 200).says(t, "₹20,000.00")
+
+	sent := h.ask(seller, 600_00, "")
+	h.follow(sent.ID, payout.Completed)
+	page = "/dashboard/payouts/" + string(sent.ID)
+	seller.get(page+"/cancel").leadsTo(t, page)
+	seller.post(page+"/cancel").leadsTo(t, page)
+	seller.get(page).want(t, 200).says(t, "can no longer be cancelled", "Paid to your bank account", "Bank reference", "data-copy")
+}
+
+func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Vikram Singh", auth.Seller)
+	h.withBank(seller, "0002")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "Rent")
+	h.follow(made.ID, payout.Failed)
+	page := seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200)
+	page.says(t, "The bank account is closed. Register another bank account.", "It failed", "The whole amount is back in your balance",
+		`class="button primary" href="/dashboard/bank-account"`, "/dashboard/payouts/new?again="+string(made.ID))
+	checkPage(t, "failed", page)
+	seller.get("/dashboard/payouts/new?again="+string(made.ID)).want(t, 200).says(t, `value="600.00"`, "Rent</textarea>")
+	seller.get("/dashboard/payouts?status=failed").want(t, 200).says(t, "1 payout,", "₹600.00")
+}
+
+func TestAPayoutThatIsLateSaysSo(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Farhan Khan", auth.Seller)
+	h.withBank(seller, "0004")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "")
+	h.follow(made.ID, payout.Submitted)
+	h.clock.advance(time.Hour)
+	seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200).says(t, "The bank is working on it", "It takes longer than expected", "data-live")
+}
+
+func TestABankAccountIsRegistered(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	const number = "50100234567812"
+	fields := func(change ...string) []string {
+		all := []string{"accountHolder", "Asha Rao", "accountNumber", number, "accountNumberAgain", number, "ifsc", "HDFC0000053"}
+		return append(all, change...)
+	}
+	for _, c := range []struct {
+		change []string
+		says   string
+	}{
+		{[]string{"accountNumberAgain", "50100234567813"}, "Account number again must be the same as the account number"},
+		{[]string{"accountNumber", "1234"}, "Account number must be the account&#39;s 9 to 18 digits"},
+		{[]string{"ifsc", "HDFC9000053"}, "IFSC must be an IFSC such as"},
+		{[]string{"accountHolder", "?"}, "Account holder must be the holder&#39;s name"},
+	} {
+		a := seller.post("/dashboard/bank-account", fields(c.change...)...).want(t, 422).says(t, c.says).saysNot(t, number, "50100234567813")
+		checkPage(t, "bank account", a)
+	}
+	seller.post("/dashboard/bank-account", fields("accountNumber", "5010 0234 5678 12", "ifsc", " hdfc0000053 ")...).leadsTo(t, "/dashboard/bank-account")
+	seller.get("/dashboard/bank-account").want(t, 200).
+		says(t, "•••• 7812", "Being verified", "HDFC Bank", "data-live", "The bank account is registered").saysNot(t, number, "50100")
+
+	account, err := h.bank.Account(t.Context(), seller.id)
+	must(t, err)
+	_, err = h.bank.Resolve(t.Context(), decision.By{Admin: seller.id}, account.ID, false, "The bank has it under <another> name.")
+	must(t, err)
+	rejected := seller.get("/dashboard/bank-account").want(t, 200).says(t, "Not accepted", "under &lt;another&gt; name", "/dashboard/bank-account/new").saysNot(t, "data-live")
+	checkPage(t, "rejected", rejected)
+	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "was not accepted")
+	seller.get("/dashboard").want(t, 200).says(t, "not accepted").saysNot(t, number)
+	seller.get("/dashboard/bank-account/new").want(t, 200).says(t, "It takes the place of", `value="Asha Rao"`).saysNot(t, "50100")
+	if strings.Contains(h.log.String(), number) {
+		t.Error("the log has the account number")
+	}
+}
+
+func TestTheBranchWhileTyping(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	seller.get("/dashboard/bank-account/branch?ifsc=hdfc0000053").want(t, 200).says(t, "HDFC Bank").saysNot(t, "<html")
+	seller.get("/dashboard/bank-account/branch?ifsc=ZZZZ0000053").want(t, 200).says(t, "No bank with this code")
+	for _, typed := range []string{"", "HDFC", "<script>"} {
+		if a := seller.get("/dashboard/bank-account/branch?ifsc="+typed).want(t, 200); strings.TrimSpace(a.body) != "" {
+			t.Errorf("a branch for %q: %s", typed, a.body)
+		}
+	}
+}
+
+func TestTheProfileIsChanged(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	phone := person{h.browse(), seller.id, seller.email}
+	phone.header.Set("User-Agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Mobile Safari/604.1")
+	phone.post("/login", "email", seller.email, "password", password).leadsTo(t, "/dashboard")
+
+	seller.post("/dashboard/profile", "name", "A", "website", "javascript:alert(1)").want(t, 422).
+		says(t, "Name must be 2 to 50 characters", "Website must be empty, or an address", `value="javascript:alert(1)"`)
+	seller.post("/dashboard/profile", "name", "Asha Rao-Menon", "bio", "Pots\r\nand pans", "avatar", "https://pictures.example/a.png").leadsTo(t, "/dashboard/profile")
+	page := seller.get("/dashboard/profile").want(t, 200).
+		says(t, "Your profile is saved", "Asha Rao-Menon", "Pots\nand pans</textarea>", ">AR</span>", "Safari on iPhone", "This one").
+		saysNot(t, `src="https://pictures.example`)
+	checkPage(t, "profile", page)
+
+	session := page.hiddenValue(t, "session")
+	seller.post("/dashboard/profile/sessions/end", "session", session).leadsTo(t, "/dashboard/profile")
+	phone.get("/dashboard").leadsTo(t, "/login")
+	phone.post("/login", "email", seller.email, "password", password).leadsTo(t, "/dashboard")
+	seller.post("/dashboard/profile/sessions/end-others").leadsTo(t, "/dashboard/profile")
+	phone.get("/dashboard").leadsTo(t, "/login")
+
+	wrong := seller.post("/dashboard/profile/password", "currentPassword", "not mine at all", "newPassword", "another horse battery").want(t, 422)
+	wrong.says(t, "Current password is not your password").saysNot(t, "not mine at all", "another horse battery")
+	checkPage(t, "password", wrong)
+	seller.post("/dashboard/profile/password", "currentPassword", password, "newPassword", "another horse battery").leadsTo(t, "/dashboard/profile")
+	seller.get("/dashboard/profile").want(t, 200).says(t, "Your password is set")
+	phone.post("/login", "email", seller.email, "password", password).want(t, 401)
+	phone.post("/login", "email", seller.email, "password", "another horse battery").leadsTo(t, "/dashboard")
+}
+
+func TestTooManyBankAccountsAreToldToWait(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	for i := range 12 {
+		number := "5010023456" + string(rune('0'+i/10)) + string(rune('0'+i%10)) + "12"
+		a := seller.post("/dashboard/bank-account", "accountHolder", "Asha Rao", "accountNumber", number, "accountNumberAgain", number, "ifsc", "HDFC0000053")
+		if a.status == 429 {
+			a.says(t, "Too many bank accounts", "Try again in 3 hours.").saysNot(t, number)
+			checkPage(t, "too many", a)
+			return
+		}
+		a.want(t, 303)
+	}
+	t.Error("twelve accounts in a row are taken")
+}
