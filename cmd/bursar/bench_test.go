@@ -219,7 +219,7 @@ func newHall(b *testing.B, on engine, sellers int) *hall {
 	if err != nil {
 		b.Fatal(err)
 	}
-	handler, err := newAPI(cfg, made, opened, telemetry.NewMetrics(), quiet(), func() bool { return false })
+	handler, err := newAPI(cfg, made, nil, opened, telemetry.NewMetrics(), quiet(), func() bool { return false })
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func anchors(page string) (all []string) {
 	return all
 }
 
-type dashboard struct {
+type grafanaDashboard struct {
 	Panels []struct {
 		ID      int    `json:"id"`
 		Title   string `json:"title"`
@@ -243,9 +243,9 @@ type dashboard struct {
 	} `json:"templating"`
 }
 
-func readDashboard(t *testing.T) dashboard {
+func readDashboard(t *testing.T) grafanaDashboard {
 	t.Helper()
-	var d dashboard
+	var d grafanaDashboard
 	if err := json.Unmarshal([]byte(readText(t, deployDir+"/grafana/bursar.json")), &d); err != nil {
 		t.Fatal(err)
 	}

@@ -123,14 +123,19 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
-	handler, err := newAPI(cfg, services, book, metrics, logger, draining.begun.Load)
+	health := &health{db: book.db}
+	pages, err := newPages(cfg, services, book, health, logger)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := newAPI(cfg, services, pages, book, metrics, logger, draining.begun.Load)
 	if err != nil {
 		return nil, err
 	}
 
 	return &service{
 		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway,
-		work:      newWork(cfg, services, book, metrics, logger),
+		work:      newWork(cfg, services, book, health, metrics, logger),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
 		apiAt:     cfg.Origin(),
@@ -141,7 +146,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 // close ends what the stages relied on, once they have stopped.
 func (s *service) close() error { return errors.Join(s.sandbox.close(), s.book.Close()) }
 
-func newAPI(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
+func newAPI(cfg config.Config, s services, pages http.Handler, b *book, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
 	baseURL, err := url.Parse(cfg.Origin())
 	if err != nil {
 		return nil, err
@@ -151,7 +156,8 @@ func newAPI(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, 
 		return nil, err
 	}
 	return api.New(api.Options{
-		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts,
+		Pages: pages,
+		Auth:  s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts,
 		ReadWebhook: readWebhook(webhooks),
 		Currency:    cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,
@@ -197,15 +203,16 @@ func addressOf(listener net.Listener) string {
 // announce tells people where to look.
 func announce(w io.Writer, s *service) {
 	fmt.Fprintf(w, "Bursar %s is ready.\n", versionName())
-	fmt.Fprintf(w, "  API      %s/api\n", s.apiAt)
-	fmt.Fprintf(w, "  Docs     %s/docs\n", s.apiAt)
+	fmt.Fprintf(w, "  Dashboard  %s/dashboard\n", s.apiAt)
+	fmt.Fprintf(w, "  API        %s/api\n", s.apiAt)
+	fmt.Fprintf(w, "  Docs       %s/docs\n", s.apiAt)
 	if s.metricsAt != "" {
-		fmt.Fprintf(w, "  Metrics  %s/metrics\n", s.metricsAt)
+		fmt.Fprintf(w, "  Metrics    %s/metrics\n", s.metricsAt)
 	}
 	if s.sandbox.at != "" {
-		fmt.Fprintf(w, "  Sandbox  %s/control/moves (a pretended gateway: no money moves)\n", s.sandbox.at)
+		fmt.Fprintf(w, "  Sandbox    %s/control/moves (a pretended gateway: no money moves)\n", s.sandbox.at)
 	}
-	fmt.Fprintf(w, "  Data     %s\n", s.cfg.Database)
+	fmt.Fprintf(w, "  Data       %s\n", s.cfg.Database)
 }
 
 // cleanup undoes what was begun when the whole is not finished.

@@ -45,15 +45,16 @@ const (
 	salesLoop    = "sales"
 )
 
-// newWork is the stage of all that happens by itself.
-func newWork(cfg config.Config, s services, b *book, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+// newWork is the stage of all that happens by itself. Its loops tell how they do to h.
+func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	p := paceOf(cfg.Gateway)
 	loop := func(name string, every time.Duration, workers int, take take) stage {
 		metrics.ExpectLoop(name)
-		l := work.Loop{
+		l := &work.Loop{
 			Name: name, Every: every, Workers: workers, StepTimeout: p.step, Take: take,
 			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
 		}
+		h.loops = append(h.loops, l)
 		return l.Run
 	}
 	return beside(

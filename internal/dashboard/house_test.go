@@ -103,7 +103,7 @@ func openHouse(t *testing.T) *house {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	pages, err := dashboard.New(dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: admin{Service: h.payouts}, Books: h.db, Health: nothingRuns{},
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.db, Health: nothingRuns{},
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -117,14 +117,6 @@ func openHouse(t *testing.T) *house {
 	must(t, err)
 	return h
 }
-
-// admin fills what the service of payouts does not offer yet.
-type admin struct {
-	*payout.Service
-	rest
-}
-
-type rest struct{ dashboard.Payouts }
 
 type nothingRuns struct{}
 

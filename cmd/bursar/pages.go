@@ -1,0 +1,24 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"bursar/internal/config"
+	"bursar/internal/dashboard"
+)
+
+// newPages makes the pages over the services.
+func newPages(cfg config.Config, s services, b *book, h *health, logger *slog.Logger) (http.Handler, error) {
+	baseURL, err := url.Parse(cfg.Origin())
+	if err != nil {
+		return nil, err
+	}
+	return dashboard.New(dashboard.Options{
+		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Books: b.db, Health: h,
+		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
+		Now: time.Now, Logger: logger,
+	})
+}
