@@ -195,11 +195,14 @@ func TestForgedIDTokensAreRefused(t *testing.T) {
 				return fmt.Sprintf(`{"payload":%q,"protected":%q,"signature":%q,"x":".."}`, parts[1], parts[0], parts[2])
 			}
 		}, "no ID token"},
-		"one bit flipped": {func(p *provider) {
+		"one letter changed": {func(p *provider) {
 			p.sign = func(payload []byte) string {
-				token := []byte(p.properly(payload))
-				token[len(token)-10] ^= 1
-				return string(token)
+				token := p.properly(payload)
+				at, other := len(token)-10, "A"
+				if token[at] == 'A' {
+					other = "B"
+				}
+				return token[:at] + other + token[at+1:]
 			}
 		}, "failed to verify"},
 	}
