@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"bank/ifsc":     {"bank"},
 	"bank/ifsc/gen": {},
 
-	"config":    slices.Concat(leaves, domains),
+	"config":    slices.Concat(leaves, domains, []string{"web"}),
 	"keyset":    leaves,
 	"telemetry": leaves,
 	"work":      leaves,
@@ -45,8 +45,8 @@ var mayImport = map[string][]string{
 	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout"}),
 	"razorpayx/sandbox": slices.Concat(leaves, []string{"razorpayx"}),
 
-	"oauth":         slices.Concat(leaves, []string{"auth"}),
-	"oauth/sandbox": leaves,
+	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
+	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
 	"npmtest":   {},
 	"pgtest":    {},

@@ -38,6 +38,9 @@ type Config struct {
 	LoginThrottle     bool
 	PasswordBlocklist bool
 
+	// ProviderA and ProviderB are nil where they are not set up.
+	ProviderA, ProviderB *Provider
+
 	Gateway Gateway
 	// GatewayRate is requests per second; zero is no limit.
 	GatewayRate        float64
@@ -64,6 +67,9 @@ func (c Config) Origin() string {
 	}
 	return "http://" + net.JoinHostPort(host, port)
 }
+
+// HasProviders reports whether an identity provider is set up.
+func (c Config) HasProviders() bool { return c.ProviderA != nil || c.ProviderB != nil }
 
 // Listen is an address to listen on.
 type Listen struct {
@@ -99,4 +105,14 @@ type RazorpayX struct {
 	// WebhookSecrets are one, or two while it is being changed.
 	WebhookSecrets []string
 	BaseURL        string
+}
+
+// Provider is an identity provider: one with an issuer speaks OpenID Connect, one with addresses OAuth 2.0
+// alone.
+type Provider struct {
+	Label                          string
+	Issuer                         string
+	AuthURL, TokenURL, UserinfoURL string
+	ClientID, ClientSecret         string
+	Scopes                         []string
 }

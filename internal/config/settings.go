@@ -39,6 +39,9 @@ type Settings struct {
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
 	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`
 
+	ProviderA ProviderSettings `embed:"" prefix:"provider-a-" set:"provider=a" set:"name=Provider A"`
+	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b" set:"name=Provider B"`
+
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
@@ -54,15 +57,28 @@ type Settings struct {
 	LogFormat string `group:"log" placeholder:"FORMAT" help:"\"text\" or \"json\"; text on a terminal and json elsewhere, unless set."`
 }
 
+// ProviderSettings are those of one identity provider.
+type ProviderSettings struct {
+	Issuer       string `group:"providers" placeholder:"URL" help:"Issuer of ${name}, if it speaks OpenID Connect. Register BURSAR_BASE_URL/api/auth/provider-${provider}/callback there."`
+	AuthURL      string `group:"providers" name:"auth-url" placeholder:"URL" help:"Or, if it speaks OAuth 2.0 alone, where it asks people."`
+	TokenURL     string `group:"providers" name:"token-url" placeholder:"URL" help:"Where it exchanges codes."`
+	UserinfoURL  string `group:"providers" name:"userinfo-url" placeholder:"URL" help:"Where it tells who somebody is."`
+	ClientID     string `group:"providers" name:"client-id" placeholder:"ID" help:"The id that it gave us."`
+	ClientSecret string `group:"providers" name:"client-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
+	Scopes       string `group:"providers" placeholder:"SCOPES" help:"What to ask for; \"openid email profile\", or without OpenID Connect \"read:user user:email\", unless set."`
+	Label        string `group:"providers" default:"${name}" help:"What people call it."`
+}
+
 // Groups titles the groups of settings, for help.
 func Groups() map[string]string {
 	return map[string]string{
-		"data":    "Where things are kept:",
-		"listen":  "Listening:",
-		"money":   "Money:",
-		"signin":  "Sign-in:",
-		"gateway": "Payment gateway:",
-		"log":     "Log:",
+		"data":      "Where things are kept:",
+		"listen":    "Listening:",
+		"money":     "Money:",
+		"signin":    "Sign-in:",
+		"providers": "Identity providers:",
+		"gateway":   "Payment gateway:",
+		"log":       "Log:",
 	}
 }
 

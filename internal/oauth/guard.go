@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"bursar/internal/web"
 )
 
 // CheckAddress says what is wrong with the address of a provider. Codes and secrets travel there, so it is
@@ -22,16 +24,11 @@ func CheckAddress(address string) error {
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return errors.New("oauth: not an address")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && web.IsLoopback(u.Hostname()):
 		return nil
 	default:
 		return errors.New("oauth: not an https address")
 	}
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // guard keeps a provider from sending us into networks that are none of its business: its own description
@@ -59,7 +56,7 @@ func (g *guard) checkURL(u *url.URL) error {
 	if err := CheckAddress(u.String()); err != nil {
 		return err
 	}
-	if isLoopback(u.Hostname()) && !g.isNamed(u.Hostname()) {
+	if web.IsLoopback(u.Hostname()) && !g.isNamed(u.Hostname()) {
 		return fmt.Errorf("the provider points to %s, which nobody set it up to", u.Hostname())
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {

@@ -15,14 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"bursar/internal/web"
 )
 
 // Options are what a provider is made of. It has one client.
@@ -120,8 +119,7 @@ var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Ho
 // IsLocal reports whether a request was made on this machine, to this machine, and by nobody in between as
 // far as can be told. All others must be answered as if there were no provider.
 func IsLocal(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() || !IsLoopback(r.Host) {
+	if !web.IsLoopback(r.RemoteAddr) || !web.IsLoopback(r.Host) {
 		return false
 	}
 	for _, name := range forwarding {
@@ -130,13 +128,4 @@ func IsLocal(r *http.Request) bool {
 		}
 	}
 	return true
-}
-
-// IsLoopback reports whether a host, with or without a port, is this machine and no other.
-func IsLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
