@@ -30,7 +30,7 @@ func (c apikeyCreateCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer book.Close()
-	users, err := newAuth(cfg, book, time.Now, quiet())
+	users, err := newAuth(cfg, book, time.Now, quiet(), nil)
 	if err != nil {
 		return err
 	}

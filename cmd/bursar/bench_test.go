@@ -215,7 +215,7 @@ func newHall(b *testing.B, on engine, sellers int) *hall {
 	if err != nil {
 		b.Fatal(err)
 	}
-	made, err := newServices(parts{cfg, opened, gateway, time.Now, quiet(), func(payout.State, payout.State) {}})
+	made, err := newServices(parts{cfg, opened, gateway, time.Now, quiet(), func(payout.State, payout.State) {}, nil})
 	if err != nil {
 		b.Fatal(err)
 	}

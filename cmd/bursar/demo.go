@@ -83,6 +83,7 @@ func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.Keys, cfg.KeysFile = "", ownKeysFile(cfg)
 	cfg.Gateway, cfg.GatewayRate = config.Sandbox, 0
 	cfg.BankVerifier = config.ByGateway
+	cfg.ProviderA, cfg.ProviderB = nil, nil
 	cfg.CancelWindow = max(cfg.CancelWindow, 2*time.Second) // something is to be cancelled
 	cfg.SandboxSettleAfter = min(cfg.SandboxSettleAfter, time.Second/2)
 	if cfg.LogLevel == slog.LevelInfo { // the usual comings and goings would bury the table

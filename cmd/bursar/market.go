@@ -93,7 +93,7 @@ func fillMarket(ctx context.Context, s *service, logger *slog.Logger, progress f
 	m := &market{round: round, sellers: map[string]string{}, sent: map[payout.ID]payout.State{}}
 	cfg := s.cfg
 	cfg.CancelWindow = 0 // nobody changes their mind about the past
-	m.services, err = newServices(parts{cfg, s.book, s.gateway, m.now, logger, func(payout.State, payout.State) {}})
+	m.services, err = newServices(parts{cfg, s.book, s.gateway, m.now, logger, func(payout.State, payout.State) {}, nil})
 	if err != nil {
 		return err
 	}

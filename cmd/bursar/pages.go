@@ -10,15 +10,19 @@ import (
 	"bursar/internal/dashboard"
 )
 
-// newPages makes the pages over the services.
-func newPages(cfg config.Config, s services, b *book, h *health, logger *slog.Logger) (http.Handler, error) {
+// newPages makes the pages over the services, and beside them the places to sign in at that are built in.
+func newPages(cfg config.Config, s services, places signInPlaces, b *book, h *health, logger *slog.Logger) (http.Handler, error) {
 	baseURL, err := url.Parse(cfg.Origin())
 	if err != nil {
 		return nil, err
 	}
-	return dashboard.New(dashboard.Options{
+	pages, err := dashboard.New(dashboard.Options{
 		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Books: b.db, Health: h,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
 		Now: time.Now, Logger: logger,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return places.before(pages), nil
 }

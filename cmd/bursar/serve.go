@@ -118,13 +118,17 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	metrics := newMetrics(book)
 	gateway := newCounted(client, metrics)
 	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
-	services, err := newServices(parts{cfg, book, gateway, time.Now, logger, moved})
+	places, err := newSignInPlaces(ctx, cfg, logger)
+	if err != nil {
+		return nil, err
+	}
+	services, err := newServices(parts{cfg, book, gateway, time.Now, logger, moved, places.providers})
 	if err != nil {
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
 	health := &health{db: book.db}
-	pages, err := newPages(cfg, services, book, health, logger)
+	pages, err := newPages(cfg, services, places, book, health, logger)
 	if err != nil {
 		return nil, err
 	}

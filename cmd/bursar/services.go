@@ -20,6 +20,8 @@ type parts struct {
 	now     func() time.Time
 	logger  *slog.Logger
 	moved   func(from, to payout.State)
+	// providers are those that people can sign in through.
+	providers map[auth.ProviderID]auth.Provider
 }
 
 // services are the domains at work.
@@ -31,7 +33,7 @@ type services struct {
 }
 
 func newServices(p parts) (services, error) {
-	users, err := newAuth(p.cfg, p.book, p.now, p.logger)
+	users, err := newAuth(p.cfg, p.book, p.now, p.logger, p.providers)
 	if err != nil {
 		return services{}, err
 	}
@@ -59,10 +61,10 @@ func newServices(p parts) (services, error) {
 }
 
 // newAuth makes the service that knows users.
-func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*auth.Service, error) {
+func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger, providers map[auth.ProviderID]auth.Provider) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: b.db.Auth(), Keys: b.keys, Sealer: b.keys, Now: now, Logger: logger,
-		Providers:         nil,
+		Providers:         providers,
 		Issuer:            b.issuer,
 		RefreshGrace:      cfg.RefreshReuseGrace,
 		Throttle:          cfg.LoginThrottle,
