@@ -224,7 +224,7 @@ func TestTheOverviewAddsUp(t *testing.T) {
 		"₹999.00", "22 Nov",
 		"₹3,456.50", // in transit
 		"November 2026: ₹1,24,455.50",
-		"•••• 6789", "Verified",
+		"••••\u00a06789", "Verified",
 	).saysNot(t, "How you get paid", accountDigits)
 
 	_, _, _, err = h.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1"})

@@ -61,5 +61,5 @@ func masked(last4 string) string {
 	if last4 == "" {
 		return ""
 	}
-	return "•••• " + last4
+	return "••••\u00a0" + last4
 }

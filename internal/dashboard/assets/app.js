@@ -51,7 +51,11 @@
       const open = $$("details[open]", region).map((d) => d.id);
       put(text, region);
       for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
-      if (key) { const again = $$("[id],[href]", region).find((e) => e.id === key || e.getAttribute("href") === key); if (again) again.focus(); }
+      if (focused) { // whoever was in the region stays in it
+        region.tabIndex = -1;
+        const same = (e) => e.id === key || e.getAttribute("href") === key;
+        (($$("[id],[href]", region).find(same)) || region).focus({ preventScroll: true });
+      }
       say();
     };
     const look = async () => {
@@ -59,8 +63,7 @@
       try {
         if (!document.hidden) {
           const answer = await fragment(location.href, true);
-          if (answer.text !== last && last !== "") replace(answer.text);
-          else if (last === "" ) replace(answer.text);
+          if (answer.text !== last) replace(answer.text);
           last = answer.text;
           going = answer.live;
         }
