@@ -118,6 +118,11 @@ func openHouse(t *testing.T) *house {
 	return h
 }
 
+// nobodyAsked is a provider that has no more than its button.
+type nobodyAsked struct{ auth.Provider }
+
+func (nobodyAsked) Label() string { return "Example <ID>" }
+
 type nothingRuns struct{}
 
 func (nothingRuns) Loops() []dashboard.Loop { return nil }
@@ -136,7 +141,8 @@ func (h *house) openServices(logger *slog.Logger) {
 	gateway := h.openGateway(dir, logger)
 	h.auth, err = auth.New(auth.Options{
 		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
-		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
+		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: nobodyAsked{}},
+		Issuer:    "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{

@@ -43,6 +43,11 @@ type sessionRow struct {
 // identityRow is a way to sign in through a provider.
 type identityRow struct{ auth.LinkedIdentity }
 
+// Place is where the provider is, without what every address begins with.
+func (i identityRow) Place() string {
+	return strings.TrimPrefix(strings.TrimPrefix(i.Issuer, "https://"), "http://")
+}
+
 func profileForm(u auth.User) *form {
 	return &form{Action: "/dashboard/profile", Submit: "Save profile", Fields: []field{
 		{Name: "name", Label: "Name", Type: "text", Autocomplete: "name", Max: 50, Value: u.Name},

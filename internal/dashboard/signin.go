@@ -26,8 +26,12 @@ type signInView struct {
 	Other string
 }
 
-// providerButton is a link that begins a sign-in through a provider.
-type providerButton struct{ Label, Path string }
+// providerButton is a link that begins a sign-in through a provider. Role is what a new user becomes, where
+// the page asks for it.
+type providerButton struct {
+	Label, Path string
+	Role        auth.Role
+}
 
 func (d *dashboard) providerButtons(back string, role auth.Role) []providerButton {
 	var buttons []providerButton
@@ -43,7 +47,7 @@ func (d *dashboard) providerButtons(back string, role auth.Role) []providerButto
 		if len(query) > 0 {
 			path += "?" + query.Encode()
 		}
-		buttons = append(buttons, providerButton{b.Label, path})
+		buttons = append(buttons, providerButton{b.Label, path, role})
 	}
 	return buttons
 }

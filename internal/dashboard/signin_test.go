@@ -96,6 +96,17 @@ func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
 	b.get("/login?error=Sign+in+was+cancelled").want(t, 200).says(t, `role="alert"`)
 }
 
+func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
+	h := openHouse(t)
+	b := h.browse()
+	b.get("/login").want(t, 200).says(t, `href="/api/auth/provider-a"`, "Continue with Example &lt;ID&gt;").saysNot(t, "provider-b", "as a seller")
+	b.get("/login?redirect=%2Fdashboard%2Fsales").want(t, 200).
+		says(t, `href="/api/auth/provider-a?redirect=%2Fdashboard%2Fsales"`, `href="/register?redirect=%2Fdashboard%2Fsales"`)
+	b.get("/register").want(t, 200).says(t, `href="/api/auth/provider-a?role=seller"`, "as a seller")
+	b.get("/register?role=buyer").want(t, 200).says(t, `href="/api/auth/provider-a?role=buyer"`, `value="buyer" checked`)
+	b.get("/register?role=admin").want(t, 200).saysNot(t, "role=admin")
+}
+
 func TestSigningInMakesAFreshSession(t *testing.T) {
 	h := openHouse(t)
 	attacker, victim := h.signUp("Eve", auth.Seller), h.signUp("Asha Rao", auth.Seller)

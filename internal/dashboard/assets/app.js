@@ -92,6 +92,12 @@
   localise();
   $$("[data-live]").forEach(follow);
   $$("[data-ask]").forEach(ask);
+  $$("input[name=role]").forEach((choice) => choice.addEventListener("change", () => $$("[data-role]").forEach((link) => {
+    const to = new URL(link.href);
+    to.searchParams.set("role", choice.value);
+    link.href = to;
+    $("[data-as]", link).textContent = `as a ${choice.value}`;
+  })));
   $$("[data-copy]").forEach((button) => {
     if (!navigator.clipboard) return;
     button.hidden = false;
