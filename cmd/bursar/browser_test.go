@@ -3,6 +3,7 @@ package main
 import (
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -112,8 +113,6 @@ func (b *browser) submit(p page, typed url.Values) page {
 		}
 		values.Set(is["name"], is["value"])
 	}
-	for name, value := range typed {
-		values[name] = value
-	}
+	maps.Copy(values, typed)
 	return b.do(http.MethodPost, action.String(), values.Encode())
 }

@@ -27,7 +27,7 @@ type signInPlaces struct {
 // newSignInPlaces makes the providers that are set up. Where none is, and nothing is at stake, it makes two
 // built-in ones. Call it when the service's address is known.
 func newSignInPlaces(ctx context.Context, cfg config.Config, logger *slog.Logger) (signInPlaces, error) {
-	s := signInPlaces{map[auth.ProviderID]auth.Provider{}, map[string]http.Handler{}}
+	s := signInPlaces{make(map[auth.ProviderID]auth.Provider), make(map[string]http.Handler)}
 	if sandboxAllowed(cfg) {
 		logger.InfoContext(ctx, "no identity provider is set up, so two built-in ones stand in, where people are who they say; only this machine can reach them")
 		return s, s.addSandboxes(cfg)

@@ -17,8 +17,8 @@ const (
 
 // providers reads the identity providers, which send people back to the public address.
 func (p *parser) providers(s Settings, c *Config) {
-	c.ProviderA = p.provider("PROVIDER_A_", s.ProviderA)
-	c.ProviderB = p.provider("PROVIDER_B_", s.ProviderB)
+	c.ProviderA = p.provider("PROVIDER_A_", "Provider A", s.ProviderA)
+	c.ProviderB = p.provider("PROVIDER_B_", "Provider B", s.ProviderB)
 	origin, err := url.Parse(c.BaseURL)
 	if c.HasProviders() && err == nil && origin.Scheme == "http" && !web.IsLoopback(origin.Host) {
 		p.problem("BASE_URL", c.BaseURL, "is not encrypted, and identity providers send people back there; write an https address")
@@ -27,7 +27,7 @@ func (p *parser) providers(s Settings, c *Config) {
 
 // provider reads an identity provider. One of which anything but its label is set is meant, so all that it
 // needs must be.
-func (p *parser) provider(prefix string, s ProviderSettings) *Provider {
+func (p *parser) provider(prefix, usualLabel string, s ProviderSettings) *Provider {
 	addresses := s.AuthURL + s.TokenURL + s.UserinfoURL
 	switch {
 	case s.Issuer+addresses+s.ClientID+s.ClientSecret+s.Scopes == "":
@@ -59,7 +59,7 @@ func (p *parser) provider(prefix string, s ProviderSettings) *Provider {
 		p.problem(prefix+"SCOPES", s.Scopes, "lacks openid, without which OpenID Connect names nobody; write scopes such as \"openid email profile\"")
 	}
 	return &Provider{
-		Label: s.Label, Issuer: s.Issuer, AuthURL: s.AuthURL, TokenURL: s.TokenURL, UserinfoURL: s.UserinfoURL,
+		Label: cmp.Or(s.Label, usualLabel), Issuer: s.Issuer, AuthURL: s.AuthURL, TokenURL: s.TokenURL, UserinfoURL: s.UserinfoURL,
 		ClientID: s.ClientID, ClientSecret: s.ClientSecret, Scopes: scopes,
 	}
 }

@@ -39,8 +39,8 @@ type Settings struct {
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
 	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`
 
-	ProviderA ProviderSettings `embed:"" prefix:"provider-a-" set:"provider=a" set:"name=Provider A"`
-	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b" set:"name=Provider B"`
+	ProviderA ProviderSettings `embed:"" prefix:"provider-a-" set:"provider=a"`
+	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b"`
 
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
@@ -59,14 +59,14 @@ type Settings struct {
 
 // ProviderSettings are those of one identity provider.
 type ProviderSettings struct {
-	Issuer       string `group:"providers" placeholder:"URL" help:"Issuer of ${name}, if it speaks OpenID Connect. Register BURSAR_BASE_URL/api/auth/provider-${provider}/callback there."`
+	Issuer       string `group:"providers" placeholder:"URL" help:"Issuer of provider-${provider}, if it speaks OpenID Connect. Register BURSAR_BASE_URL/api/auth/provider-${provider}/callback there."`
 	AuthURL      string `group:"providers" name:"auth-url" placeholder:"URL" help:"Or, if it speaks OAuth 2.0 alone, where it asks people."`
 	TokenURL     string `group:"providers" name:"token-url" placeholder:"URL" help:"Where it exchanges codes."`
 	UserinfoURL  string `group:"providers" name:"userinfo-url" placeholder:"URL" help:"Where it tells who somebody is."`
 	ClientID     string `group:"providers" name:"client-id" placeholder:"ID" help:"The id that it gave us."`
 	ClientSecret string `group:"providers" name:"client-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
 	Scopes       string `group:"providers" placeholder:"SCOPES" help:"What to ask for; \"openid email profile\", or without OpenID Connect \"read:user user:email\", unless set."`
-	Label        string `group:"providers" default:"${name}" help:"What people call it."`
+	Label        string `group:"providers" placeholder:"NAME" help:"What people call it; \"Provider A\" or \"Provider B\" unless set."`
 }
 
 // Groups titles the groups of settings, for help.

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -112,9 +113,7 @@ func (p *place) do(method, path, body string, header ...string) (int, http.Heade
 func (p *place) decide(typed url.Values, change ...func(url.Values)) url.Values {
 	p.t.Helper()
 	form := p.asked(change...)
-	for name, value := range typed {
-		form[name] = value
-	}
+	maps.Copy(form, typed)
 	status, header, body := p.do(http.MethodPost, "/authorize", form.Encode())
 	to, err := url.Parse(header.Get("Location"))
 	if err != nil || status != http.StatusSeeOther || !strings.HasPrefix(to.String(), p.config.RedirectURL+"?") {
