@@ -115,10 +115,6 @@ func (s signInPlaces) before(pages http.Handler) http.Handler {
 				return
 			}
 		}
-		if pages == nil {
-			http.NotFound(w, r)
-			return
-		}
 		pages.ServeHTTP(w, r)
 	})
 }

@@ -78,7 +78,6 @@ type listedEmail struct {
 // findEmail looks for the address of a person in their list of addresses, if the provider has one. Of
 // several, the primary one is theirs to the provider, and counts as verified if it is.
 func (p *plain) findEmail(ctx context.Context, token *oauth2.Token, c *claims) error {
-	c.EmailVerified = false
 	var all []listedEmail
 	err := get(ctx, p.http, p.userinfo+"/emails", token, &all)
 	if answer, ok := errors.AsType[statusError](err); ok && (answer.status == http.StatusNotFound || answer.status == http.StatusForbidden) {
