@@ -30,7 +30,7 @@ type member struct {
 }
 
 // me is who the browser is signed in as, or nobody.
-func (i *instance) me(b *browser) member {
+func (i *instance) me(b *visitor) member {
 	b.t.Helper()
 	p := b.get(i.api + "/api/auth/me")
 	var data struct{ User member }
@@ -40,15 +40,15 @@ func (i *instance) me(b *browser) member {
 	return data.User
 }
 
-// begun is the way to a provider that the browser was sent on, and consent its page.
-func (i *instance) consent(b *browser, start string) page {
+// consent is the page where a provider asks whoever starts a sign-in there.
+func (i *instance) consent(b *visitor, start string) reply {
 	b.t.Helper()
 	return b.follow(b.get(i.api+"/api/auth/"+start), "")
 }
 
 // mustEnd checks where a sign-in ended: at a path of ours, or on the sign-in page with a sentence that has
 // some words in it.
-func (i *instance) mustEnd(t *testing.T, p page, path, words string) {
+func (i *instance) mustEnd(t *testing.T, p reply, path, words string) {
 	t.Helper()
 	to, err := url.Parse(p.leadsTo())
 	if err != nil {
@@ -65,7 +65,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 	i := newSignInHost(t)
 	i.start(t)
 
-	seller := newBrowser(t)
+	seller := newVisitor(t)
 	consent := i.consent(seller, "provider-a?redirect=/dashboard/payouts&role=seller")
 	if !strings.Contains(consent.body, "pretended provider") || !strings.Contains(consent.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("the consent page is %v %s", consent.header, consent.body)
@@ -84,7 +84,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 	}
 
 	t.Run("the same person again", func(t *testing.T) {
-		b := newBrowser(t)
+		b := newVisitor(t)
 		end := b.get(b.submit(i.consent(b, "provider-a?role=buyer"), as("asha")).leadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
 		if again := i.me(b); again != asha {
@@ -92,7 +92,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 		}
 	})
 	t.Run("the same address at the other provider", func(t *testing.T) {
-		b := newBrowser(t)
+		b := newVisitor(t)
 		end := b.get(b.submit(i.consent(b, "provider-b"), as("asha")).leadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
 		if linked := i.me(b); linked != asha {
@@ -100,7 +100,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 		}
 	})
 	t.Run("somebody who types who they are", func(t *testing.T) {
-		b := newBrowser(t)
+		b := newVisitor(t)
 		consent := i.consent(b, "provider-b")
 		_, other, _ := strings.Cut(consent.body, "</form>")
 		consent.body = other
@@ -115,7 +115,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {
-		b := newBrowser(t)
+		b := newVisitor(t)
 		end := b.get(b.submit(i.consent(b, "provider-a?redirect=/dashboard/sales"), url.Values{"cancel": {"yes"}}).leadsTo())
 		i.mustEnd(t, end, "/login", "You did not finish signing in")
 		if !strings.Contains(end.leadsTo(), "redirect=") || i.me(b).ID != "" {
@@ -123,7 +123,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 		}
 	})
 	t.Run("two tabs", func(t *testing.T) {
-		b := newBrowser(t)
+		b := newVisitor(t)
 		first, second := i.consent(b, "provider-a?redirect=/one"), i.consent(b, "provider-b?redirect=/two")
 		i.mustEnd(t, b.get(b.submit(second, as("ravi")).leadsTo()), "/two", "")
 		i.mustEnd(t, b.get(b.submit(first, as("ravi")).leadsTo()), "/one", "")
@@ -138,7 +138,7 @@ func TestSignInsCannotBeStolenOrForcedUponSomebody(t *testing.T) {
 	i.start(t)
 	const refused = "begun in another browser"
 
-	attacker, victim := newBrowser(t), newBrowser(t)
+	attacker, victim := newVisitor(t), newVisitor(t)
 	// The victim opens a callback that the attacker did not.
 	stolen := attacker.submit(i.consent(attacker, "provider-a"), as("ravi")).leadsTo()
 	i.mustEnd(t, victim.get(stolen), "/login", refused)
@@ -167,7 +167,7 @@ func TestSignInsCannotBeStolenOrForcedUponSomebody(t *testing.T) {
 		"no issuer":      func(to string) string { return with(t, to, "iss") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBrowser(t)
+			b := newVisitor(t)
 			to := b.submit(i.consent(b, "provider-b"), as("asha")).leadsTo()
 			i.mustEnd(t, b.get(change(to)), "/login", "does not prove who you are")
 			i.mustEnd(t, b.get(to), "/login", refused) // it had its chance
@@ -261,7 +261,7 @@ func TestTheSandboxIsThereForNobodyElse(t *testing.T) {
 				i.environ = append(i.environ, strings.ReplaceAll(setting, "%s", port))
 			}
 			i.start(t)
-			b := newBrowser(t)
+			b := newVisitor(t)
 			for path, want := range map[string]string{
 				"/api/auth/provider-a": "provider_not_configured", "/api/auth/provider-a/callback": "provider_not_configured",
 				discovery: "", "/sandbox/identity/a/authorize": "", "/sandbox/identity/b/jwks": "",
@@ -358,31 +358,31 @@ func TestSignInThroughAProviderOfNpm(t *testing.T) {
 				"BURSAR_PROVIDER_A_CLIENT_SECRET=a secret: %2B/+&", "BURSAR_PROVIDER_A_LABEL=npm")
 			i.start(t)
 
-			b := newBrowser(t)
+			b := newVisitor(t)
 			end := i.atNpm(b, "provider-a?role=seller&redirect=/dashboard/sales", "ravi")
 			i.mustEnd(t, end, "/dashboard/sales", "")
 			ravi := i.me(b)
 			if want := (member{ravi.ID, "ravi of npm", "ravi@example.com", "seller", true}); ravi != want || ravi.ID == "" {
 				t.Errorf("signed in as %+v, want %+v", ravi, want)
 			}
-			again := newBrowser(t)
+			again := newVisitor(t)
 			i.mustEnd(t, i.atNpm(again, "provider-a", "ravi"), "/dashboard", "")
 			if i.me(again) != ravi {
 				t.Errorf("signed in again as %+v", i.me(again))
 			}
 
-			stranger := newBrowser(t)
+			stranger := newVisitor(t)
 			i.mustEnd(t, i.atNpm(stranger, "provider-a", "unverified"), "/dashboard", "")
 			if who := i.me(stranger); who.IsVerified || who.ID == ravi.ID {
 				t.Errorf("an address that nobody vouches for is verified: %+v", who)
 			}
 
-			no := newBrowser(t)
+			no := newVisitor(t)
 			login := i.consent(no, "provider-a")
 			end = no.get(no.follow(no.get(login.url.String()+"/abort"), i.api).leadsTo())
 			i.mustEnd(t, end, "/login", "You did not finish signing in")
 
-			bare := newBrowser(t)
+			bare := newVisitor(t)
 			way := with(t, with(t, bare.get(i.api+"/api/auth/provider-a").leadsTo(), "code_challenge"), "code_challenge_method")
 			end = bare.get(bare.follow(bare.get(way), i.api).leadsTo())
 			i.mustEnd(t, end, "/login", "does not prove who you are")
@@ -395,7 +395,7 @@ func TestSignInThroughAProviderOfNpm(t *testing.T) {
 }
 
 // atNpm signs in at npm's provider, and returns what its callback is answered with.
-func (i *instance) atNpm(b *browser, start, login string) page {
+func (i *instance) atNpm(b *visitor, start, login string) reply {
 	b.t.Helper()
 	asked := b.submit(i.consent(b, start), url.Values{"login": {login}, "password": {"any"}})
 	agreed := b.submit(b.follow(asked, ""), nil)
@@ -435,7 +435,7 @@ func TestSignInThroughAProviderWithoutOpenIDConnect(t *testing.T) {
 		"BURSAR_PROVIDER_B_AUTH_URL="+hub.URL+"/login/oauth/authorize", "BURSAR_PROVIDER_B_TOKEN_URL="+hub.URL+"/login/oauth/access_token",
 		"BURSAR_PROVIDER_B_USERINFO_URL="+hub.URL+"/user")
 	i.start(t)
-	b := newBrowser(t)
+	b := newVisitor(t)
 	callback := b.follow(b.get(i.api+"/api/auth/provider-b?role=seller"), i.api)
 	i.mustEnd(t, b.get(callback.leadsTo()), "/dashboard", "")
 	meera := i.me(b)

@@ -12,26 +12,26 @@ import (
 	"testing"
 )
 
-// browser keeps cookies and reads forms, and goes where it is sent one step at a time.
-type browser struct {
+// visitor keeps cookies and reads forms as a browser does, and goes where it is sent one step at a time.
+type visitor struct {
 	t      *testing.T
 	client *http.Client
 }
 
-func newBrowser(t *testing.T) *browser {
+func newVisitor(t *testing.T) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &browser{t, &http.Client{
+	return &visitor{t, &http.Client{
 		Jar: jar, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// page is an answer.
-type page struct {
+// reply is what a visitor is answered with.
+type reply struct {
 	url    *url.URL
 	status int
 	header http.Header
@@ -39,7 +39,7 @@ type page struct {
 }
 
 // leadsTo is the address that an answer sends the browser to, or "".
-func (p page) leadsTo() string {
+func (p reply) leadsTo() string {
 	to, err := p.url.Parse(p.header.Get("Location"))
 	if p.header.Get("Location") == "" || err != nil {
 		return ""
@@ -47,12 +47,12 @@ func (p page) leadsTo() string {
 	return to.String()
 }
 
-func (b *browser) get(address string) page {
+func (b *visitor) get(address string) reply {
 	b.t.Helper()
 	return b.do(http.MethodGet, address, "")
 }
 
-func (b *browser) do(method, address, body string) page {
+func (b *visitor) do(method, address, body string) reply {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -70,11 +70,11 @@ func (b *browser) do(method, address, body string) page {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return page{response.Request.URL, response.StatusCode, response.Header, string(text)}
+	return reply{response.Request.URL, response.StatusCode, response.Header, string(text)}
 }
 
 // follow goes on from an answer until one leads nowhere, or to an address that begins with end.
-func (b *browser) follow(p page, end string) page {
+func (b *visitor) follow(p reply, end string) reply {
 	b.t.Helper()
 	for range 10 {
 		to := p.leadsTo()
@@ -94,7 +94,7 @@ var (
 )
 
 // submit sends the first form of a page, with what is typed into it.
-func (b *browser) submit(p page, typed url.Values) page {
+func (b *visitor) submit(p reply, typed url.Values) reply {
 	b.t.Helper()
 	form := formAction.FindStringSubmatchIndex(p.body)
 	if p.status != http.StatusOK || form == nil {
