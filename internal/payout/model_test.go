@@ -49,6 +49,7 @@ func TestBooksHoldWhateverHappens(t *testing.T) {
 				"step":    m.step,
 				"work on": m.workOn,
 				"bank":    m.bankMoves,
+				"trouble": m.trouble,
 				"admin":   m.decide,
 				"weather": m.weather,
 				"backup":  m.backUp,
@@ -425,22 +426,36 @@ func (m *market) workOn(t *rapid.T) {
 
 func (m *market) weather(t *rapid.T) {
 	m.gateway.mood = rapid.SampledFrom(moods).Draw(t, "mood")
-	m.gateway.lateness = time.Duration(rapid.Int64Range(0, int64(lease+patience)-1).Draw(t, "lateness"))
+	m.gateway.lateness = m.lateness(t)
 }
 
-// decide is an admin at work, who asks about any payout and tries to get the unclear ones settled.
+// lateness is short of the patience that the service has.
+func (m *market) lateness(t *rapid.T) time.Duration {
+	return time.Duration(rapid.Int64Range(0, int64(lease+patience)-1).Draw(t, "lateness"))
+}
+
+// trouble makes it likely that something is unclear.
+func (m *market) trouble(t *rapid.T) {
+	m.gateway.mood, m.gateway.lateness = rapid.SampledFrom([]mood{slow, lostAnswers, lostRequests, silent}).Draw(t, "mood"), m.lateness(t)
+	m.request(t)
+	m.now = m.now.Add(windowOver)
+	m.step(t)
+}
+
+// decide is an admin at work, who tries to get unclear payouts settled.
 func (m *market) decide(t *rapid.T) {
-	id, ok := m.anyPayout(t)
-	if !ok {
-		t.Skip("no payout")
+	a, err := m.payouts.Attention(m.ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if len(a.Unclear) == 0 {
+		t.Skip("nothing is unclear")
+	}
+	id := rapid.SampledFrom(a.Unclear).Draw(t, "payout").ID
 	sent := m.gateway.sent
 	switch rapid.SampledFrom([]string{"ask", "hold", "identify", "give back", "give back"}).Draw(t, "decision") {
 	case "ask":
-		_, err := m.payouts.AskGateway(m.ctx, ada, id)
-		if err != nil && !errors.Is(err, payout.ErrNoTransfer) && !errors.Is(err, payout.ErrGatewayUnclear) {
-			t.Fatalf("ask about %s: %v", id, err)
-		}
+		m.ask(t)
 	case "hold":
 		m.hold(t, id)
 	case "identify":
@@ -448,6 +463,7 @@ func (m *market) decide(t *rapid.T) {
 	case "give back":
 		m.hold(t, id)
 		m.now = m.now.Add(rapid.SampledFrom([]time.Duration{0, patience / 2, lease + patience}).Draw(t, "patience"))
+		m.gateway.mood = rapid.SampledFrom([]mood{m.gateway.mood, fair, silent}).Draw(t, "mood")
 		m.giveBack(t, id)
 	}
 	if m.gateway.sent != sent {
@@ -462,6 +478,15 @@ func (m *market) stored(t failer, id payout.ID) payout.Payout {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// ask asks about any payout.
+func (m *market) ask(t *rapid.T) {
+	id, _ := m.anyPayout(t)
+	_, err := m.payouts.AskGateway(m.ctx, ada, id)
+	if err != nil && !errors.Is(err, payout.ErrNoTransfer) && !errors.Is(err, payout.ErrGatewayUnclear) {
+		t.Fatalf("ask about %s: %v", id, err)
+	}
 }
 
 func (m *market) hold(t failer, id payout.ID) {
