@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"bursar/internal/dashboard"
 	"bursar/internal/store"
@@ -10,8 +14,22 @@ import (
 
 // health tells the pages how the work goes. Its loops are all there before anything is served.
 type health struct {
-	db    *store.DB
-	loops []*work.Loop
+	db      *store.DB
+	loops   []*work.Loop
+	started time.Time
+}
+
+// Instance tells of this process.
+func (h *health) Instance() dashboard.Instance {
+	i := dashboard.Instance{Version: versionName(), StartedAt: h.started}
+	pools := h.db.Stats().Pools
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		p := pools[name]
+		i.Pools = append(i.Pools, dashboard.Pool{
+			Name: name, InUse: p.InUse, Max: p.MaxOpenConnections, Waits: p.WaitCount, Waited: p.WaitDuration.Round(time.Millisecond),
+		})
+	}
+	return i
 }
 
 // Loops are the work loops of this instance.
@@ -20,8 +38,8 @@ func (h *health) Loops() []dashboard.Loop {
 	for _, l := range h.loops {
 		s := l.Status()
 		loops = append(loops, dashboard.Loop{
-			Name: l.Name, Steps: s.Steps, Failures: s.Failures,
-			LastStepAt: s.LastStepAt, LastFailureAt: s.LastFailureAt, LastError: s.LastError,
+			Name: l.Name, Every: l.Every, Steps: s.Steps, Failures: s.Failures,
+			LastLookAt: s.LastLookAt, LastStepAt: s.LastStepAt, LastFailureAt: s.LastFailureAt, LastError: s.LastError,
 		})
 	}
 	return loops
@@ -31,4 +49,19 @@ func (h *health) Loops() []dashboard.Loop {
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 	w, err := h.db.Watch(ctx)
 	return dashboard.Backlog(w), err
+}
+
+// newBackground makes a way to run what a request begins and does not wait for, and the stage that ends it.
+// It is to be stopped after whoever begins something.
+func newBackground() (begin func(func(context.Context)), run stage) {
+	running, stop := context.WithCancel(context.Background())
+	var jobs sync.WaitGroup
+	begin = func(job func(context.Context)) { jobs.Go(func() { job(running) }) }
+	run = func(ctx context.Context) error {
+		<-ctx.Done()
+		stop()
+		jobs.Wait()
+		return nil
+	}
+	return begin, run
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -11,7 +12,9 @@ import (
 )
 
 // newPages makes the pages over the services, and beside them the places to sign in at that are built in.
-func newPages(cfg config.Config, s services, places signInPlaces, b *book, h *health, logger *slog.Logger) (http.Handler, error) {
+func newPages(
+	cfg config.Config, s services, places signInPlaces, b *book, h *health, background func(func(context.Context)), logger *slog.Logger,
+) (http.Handler, error) {
 	baseURL, err := url.Parse(cfg.Origin())
 	if err != nil {
 		return nil, err
@@ -19,7 +22,7 @@ func newPages(cfg config.Config, s services, places signInPlaces, b *book, h *he
 	pages, err := dashboard.New(dashboard.Options{
 		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Books: b.db, Health: h,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
-		Now: time.Now, Logger: logger,
+		Background: background, Now: time.Now, Logger: logger,
 	})
 	if err != nil {
 		return nil, err

@@ -127,8 +127,9 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
-	health := &health{db: book.db}
-	pages, err := newPages(cfg, services, places, book, health, logger)
+	health := &health{db: book.db, started: time.Now()}
+	background, runBackground := newBackground()
+	pages, err := newPages(cfg, services, places, book, health, background, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 
 	return &service{
 		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway,
-		work:      newWork(cfg, services, book, health, metrics, logger),
+		work:      beside(runBackground, newWork(cfg, services, book, health, metrics, logger)),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
 		apiAt:     cfg.Origin(),

@@ -48,6 +48,11 @@ func (s *Service) Account(ctx context.Context, seller string) (Account, error) {
 	return s.o.Store.BankAccount(ctx, seller)
 }
 
+// AccountByID finds any account ever registered, or [ErrNone].
+func (s *Service) AccountByID(ctx context.Context, id ID) (Account, error) {
+	return s.o.Store.BankAccountByID(ctx, id)
+}
+
 // InReview lists current accounts that wait for a person, oldest first, up to limit.
 func (s *Service) InReview(ctx context.Context, limit int) ([]Account, error) {
 	return s.o.Store.AccountsInReview(ctx, limit)

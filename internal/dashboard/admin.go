@@ -1,7 +1,181 @@
 package dashboard
 
-// adminRoutes are the pages for admins.
-func (*dashboard) adminRoutes() []route { return nil }
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"bursar/internal/auth"
+	"bursar/internal/payout"
+)
+
+// adminHome is where admins arrive. All their pages are below it.
+const adminHome = "/dashboard/admin"
+
+// adminRoutes are the pages for admins. Whatever changes something is asked for on a page of its own,
+// which shows the evidence first.
+func (d *dashboard) adminRoutes() []route {
+	return []route{
+		{"GET", adminHome, admins, d.adminDesk},
+		{"GET", adminHome + "/inbox", admins, d.adminInbox},
+		{"GET", adminHome + "/payouts", admins, d.adminPayouts},
+		{"GET", adminHome + "/payouts/{id}", admins, d.adminPayout},
+		{"GET", adminHome + "/payouts/{id}/{decision}", admins, d.adminDecision},
+		{"POST", adminHome + "/payouts/{id}/{decision}", admins, d.adminDecide},
+		{"GET", adminHome + "/bank-accounts/{id}", admins, d.adminAccount},
+		{"POST", adminHome + "/bank-accounts/{id}", admins, d.adminResolve},
+		{"GET", adminHome + "/strays/{id}", admins, d.adminStray},
+		{"POST", adminHome + "/strays/{id}", admins, d.adminSettle},
+		{"GET", adminHome + "/sellers", admins, d.adminPeople},
+		{"GET", adminHome + "/sellers/{id}", admins, d.adminPerson},
+		{"GET", adminHome + "/sellers/{id}/access", admins, d.adminAccess},
+		{"POST", adminHome + "/sellers/{id}/access", admins, d.adminSetAccess},
+		{"GET", adminHome + "/books", admins, d.adminBooks},
+		{"POST", adminHome + "/books", admins, d.adminAudit},
+		{"GET", adminHome + "/health", admins, d.adminHealth},
+		{"GET", adminHome + "/decisions", admins, d.adminDecisions},
+	}
+}
 
 // adminNav lists where admins go.
-func adminNav() []navEntry { return nil }
+func adminNav() []navEntry {
+	return []navEntry{
+		{adminHome, "Desk", "home"},
+		{adminHome + "/inbox", "Inbox", "inbox"},
+		{adminHome + "/payouts", "Payouts", "payout"},
+		{adminHome + "/sellers", "People", "search"},
+		{adminHome + "/books", "Books", "book"},
+		{adminHome + "/health", "Health", "pulse"},
+	}
+}
+
+// deskPayouts is how many of the newest payouts the desk shows.
+const deskPayouts = 8
+
+// deskView is what an operator sees first.
+type deskView struct {
+	// Waiting are the kinds of things that wait for a person, with how many there are of each.
+	Waiting    []waiting
+	Unknown    int64
+	Reconciled bool
+	Payouts    []payoutRow
+	Loops      []loopRow
+	Books      booksView
+}
+
+// Nothing reports whether nothing waits for a person.
+func (v deskView) Nothing() bool { return len(v.Waiting) == 0 }
+
+// Trouble reports whether a loop needs a look.
+func (v deskView) Trouble() bool {
+	for _, l := range v.Loops {
+		if l.Label().Kind == bad {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting is how many of one kind wait for a person.
+type waiting struct {
+	Count int64
+	What  string
+	Path  string
+}
+
+// adminDesk is the first page: what needs a person, and whether all else goes by itself.
+func (d *dashboard) adminDesk(ctx context.Context, v *visit) (page, error) {
+	backlog, err := d.o.Health.Backlog(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Limit: deskPayouts})
+	if err != nil {
+		return page{}, err
+	}
+	rows, err := d.payoutRows(ctx, list)
+	if err != nil {
+		return page{}, err
+	}
+	return show("admin", "Desk", deskView{
+		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, Reconciled: d.o.Payouts.Reconciled(),
+		Payouts: rows, Loops: d.loopRows(), Books: d.audits.view(),
+	}), nil
+}
+
+// waitingOf lists what waits for a person, the most pressing first. Payouts that are unknown are still
+// looked for by themselves.
+func waitingOf(b Backlog) []waiting {
+	var all []waiting
+	for _, w := range []waiting{
+		{b.Contradicted, "about which the gateway contradicts the books", inboxAddress(kindContradicted)},
+		{b.Strays, "stray transfers at the gateway", inboxAddress(kindStray)},
+		{b.Held, "held payouts, whose outcome nobody knows", inboxAddress(kindHeld)},
+		{b.AccountsInReview, "bank accounts to compare", inboxAddress(kindAccount)},
+	} {
+		if w.Count > 0 {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// people finds users' names by their ids. Who is not in the book has none.
+func (d *dashboard) people(ctx context.Context, ids ...string) (map[string]string, error) {
+	names := map[string]string{}
+	for _, id := range ids {
+		if _, known := names[id]; known || id == "" {
+			continue
+		}
+		user, _, err := d.o.Auth.User(ctx, id)
+		if errors.Is(err, auth.ErrUserNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		names[id] = user.Name
+	}
+	return names, nil
+}
+
+// payoutRow is a payout as the admin's lists show it.
+type payoutRow struct {
+	payout.Payout
+	SellerName string
+}
+
+// Label says where it stands.
+func (p payoutRow) Label() label { return stateLabel(p.Payout) }
+
+// Path is its page.
+func (p payoutRow) Path() string { return adminPayoutAddress(p.ID) }
+
+// SellerPath is its seller's page.
+func (p payoutRow) SellerPath() string { return personAddress(p.Seller) }
+
+// payoutRows names the sellers of payouts.
+func (d *dashboard) payoutRows(ctx context.Context, list []payout.Payout) ([]payoutRow, error) {
+	sellers := make([]string, 0, len(list))
+	for _, p := range list {
+		sellers = append(sellers, p.Seller)
+	}
+	names, err := d.people(ctx, sellers...)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]payoutRow, 0, len(list))
+	for _, p := range list {
+		rows = append(rows, payoutRow{p, names[p.Seller]})
+	}
+	return rows, nil
+}
+
+// The addresses of what admins look at. What comes from outside is escaped.
+func adminPayoutAddress(id payout.ID) string {
+	return adminHome + "/payouts/" + url.PathEscape(string(id))
+}
+func personAddress(id string) string { return adminHome + "/sellers/" + url.PathEscape(id) }
+func strayAddress(gatewayID string) string {
+	return adminHome + "/strays/" + url.PathEscape(gatewayID)
+}

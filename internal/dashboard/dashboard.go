@@ -7,6 +7,7 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,9 @@ type Options struct {
 	// Zone is shown where the viewer's own is not known.
 	Zone *time.Location
 
+	// Background runs what a request begins and does not wait for. Its context ends with the service.
+	Background func(func(context.Context))
+
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -47,8 +51,8 @@ func (o Options) check() error {
 		return errors.New("dashboard: a currency is needed")
 	case o.BaseURL == nil || o.BaseURL.Host == "" || (o.BaseURL.Scheme != "http" && o.BaseURL.Scheme != "https"):
 		return errors.New("dashboard: the base URL must be http:// or https:// and a host")
-	case o.Zone == nil || o.Now == nil || o.Logger == nil:
-		return errors.New("dashboard: a zone, a clock and a logger are needed")
+	case o.Zone == nil || o.Background == nil || o.Now == nil || o.Logger == nil:
+		return errors.New("dashboard: a zone, a background, a clock and a logger are needed")
 	default:
 		return nil
 	}
@@ -61,6 +65,7 @@ type dashboard struct {
 	cookies    web.Cookies
 	assets     assets
 	templates  templates
+	audits     audits
 }
 
 // New makes the handler of all pages. It is for the root of a server.

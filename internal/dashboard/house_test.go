@@ -84,13 +84,21 @@ type house struct {
 	bank    *bank.Service
 	sales   *sale.Service
 	payouts *payout.Service
+	books   *books
+	health  *health
+	gateway string // the sandbox's address
+	// jobs are what requests began in the background, for a test to run.
+	jobs chan func(context.Context)
 }
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 func openHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{t: t, log: &logBuffer{}, clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)}}
+	h := &house{
+		t: t, log: &logBuffer{}, clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
+		jobs: make(chan func(context.Context), 10),
+	}
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	h.openServices(logger)
@@ -103,8 +111,9 @@ func openHouse(t *testing.T) *house {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	pages, err := dashboard.New(dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.db, Health: nothingRuns{},
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Health: h.health,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Background: func(job func(context.Context)) { h.jobs <- job },
 	})
 	must(t, err)
 	handler, err = api.New(api.Options{
@@ -123,19 +132,12 @@ type nobodyAsked struct{ auth.Provider }
 
 func (nobodyAsked) Label() string { return "Example <ID>" }
 
-type nothingRuns struct{}
-
-func (nothingRuns) Loops() []dashboard.Loop { return nil }
-
-func (nothingRuns) Backlog(context.Context) (dashboard.Backlog, error) {
-	return dashboard.Backlog{}, nil
-}
-
 func (h *house) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
 	h.db = storetest.Open(t)
+	h.books, h.health = &books{DB: h.db}, &health{house: h}
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 	gateway := h.openGateway(dir, logger)
@@ -172,6 +174,7 @@ func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
 	})
 	must(t, err)
 	server := httptest.NewServer(gateway.Handler())
+	h.gateway = server.URL
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- gateway.Run(ctx) }()

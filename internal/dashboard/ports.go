@@ -49,6 +49,8 @@ type Auth interface {
 type Bank interface {
 	Register(context.Context, bank.Registration) (bank.Account, error)
 	Account(ctx context.Context, seller string) (bank.Account, error)
+	// AccountByID finds any account ever registered, for admins.
+	AccountByID(context.Context, bank.ID) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
 	// InReview lists current accounts that wait for a person, oldest first, up to limit.
 	InReview(ctx context.Context, limit int) ([]bank.Account, error)
@@ -112,16 +114,37 @@ type Books interface {
 
 // Health is how the service's work goes.
 type Health interface {
+	Instance() Instance
 	Loops() []Loop
 	Backlog(context.Context) (Backlog, error)
+}
+
+// Instance is the process that answers.
+type Instance struct {
+	Version   string
+	StartedAt time.Time
+	Pools     []Pool
+}
+
+// Pool is the database connections of one kind.
+type Pool struct {
+	Name       string
+	InUse, Max int
+	// Waits and Waited are how often and how long somebody had to wait for one, since the start.
+	Waits  int64
+	Waited time.Duration
 }
 
 // Loop is one of the work loops of this instance.
 type Loop struct {
 	Name string
+	// Every is how long it rests when nothing is due.
+	Every time.Duration
 	// Steps and Failures count since the start.
 	Steps, Failures int64
-	// LastStepAt and LastFailureAt are zero for never; LastError is the last failure's text.
+	// LastLookAt is when it last learnt what is due. It and the others are zero for never; LastError is
+	// the last failure's text.
+	LastLookAt    time.Time
 	LastStepAt    time.Time
 	LastFailureAt time.Time
 	LastError     string

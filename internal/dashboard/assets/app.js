@@ -17,7 +17,7 @@
     for (const time of $$("time")) {
       if (!time.dateTime.includes("T")) continue; // a day is the same day everywhere
       const at = new Date(time.dateTime);
-      time.textContent = words.format(at);
+      time.textContent = ("exact" in time.dataset ? exact : words).format(at);
       time.title = exact.format(at);
     }
     shown.textContent = zone;

@@ -1,0 +1,252 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+)
+
+// act is something that an admin may decide about a payout.
+type act struct {
+	Slug string
+	// Title is what the button says. Does and DoesNot are what pressing it means.
+	Title, Does, DoesNot string
+	Danger               bool
+	done                 notice
+	// noteOptional says that it may be done without saying why.
+	noteOptional bool
+	// unrecorded says that it leaves no decision, only the change in the payout's own story.
+	unrecorded bool
+	fits       func(*dashboard, payout.Payout) bool
+	// fields are what is asked beside the note, and hidden what the form carries along.
+	fields func(payout.Payout) []field
+	hidden func(payout.Payout) []hidden
+	do     func(context.Context, *dashboard, *visit, decision.By, payout.Payout) error
+}
+
+// acts lists what may be decided, the most harmless first.
+var acts = []act{
+	{
+		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true,
+		Does:    "Looks the transfer up at the gateway at once and takes in what it says, as happens by itself anyway.",
+		DoesNot: "It sends nothing and never makes a second transfer.",
+		fits:    func(*dashboard, payout.Payout) bool { return true },
+		do: func(ctx context.Context, d *dashboard, _ *visit, by decision.By, p payout.Payout) error {
+			_, err := d.o.Payouts.AskGateway(ctx, by, p.ID)
+			return err
+		},
+	},
+	{
+		Slug: "hold", Title: "Hold it", done: "held",
+		Does:    "Stops sending the order again, and leaves the payout to a person.",
+		DoesNot: "It calls nothing back: if the gateway has the transfer, the seller may still be paid. The amount stays in transit.",
+		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Unknown },
+		do: func(ctx context.Context, d *dashboard, _ *visit, by decision.By, p payout.Payout) error {
+			_, err := d.o.Payouts.Hold(ctx, by, p.ID)
+			return err
+		},
+	},
+	{
+		Slug: "identify", Title: "It is this transfer", done: "identified",
+		Does:    "Takes a transfer that you found at the gateway for this payout. The gateway is asked for it and must confirm the amount and our reference.",
+		DoesNot: "It moves no money by itself: what the gateway says of the transfer decides.",
+		fits:    isUnclear,
+		fields: func(payout.Payout) []field {
+			return []field{{
+				Name: "gatewayId", Label: "The gateway's id of the transfer", Type: "text", Autocomplete: "off", Max: 64,
+				Hint: "As the gateway's own dashboard shows it; RazorpayX's begin with pout_.",
+			}}
+		},
+		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+			gatewayID := strings.TrimSpace(v.form.Get("gatewayId"))
+			if gatewayID == "" {
+				return fault.Field("gatewayId", "must be given: search the gateway's dashboard for "+string(p.ID))
+			}
+			_, err := d.o.Payouts.Identify(ctx, by, p.ID, gatewayID)
+			return err
+		},
+	},
+	{
+		Slug: "clear", Title: "Clear the contradiction", done: "cleared",
+		Does:    "Takes the gateway's contradicting word off this payout, once you have settled it with the seller and the gateway.",
+		DoesNot: "It moves no money and changes no state. If the gateway says it again, it is written down again.",
+		fits:    func(_ *dashboard, p payout.Payout) bool { return p.Contradiction != "" },
+		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Contradiction}} },
+		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+			return d.o.Payouts.ClearContradiction(ctx, by, p.ID, plainLines(v.form.Get("seen")))
+		},
+	},
+	{
+		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true, unrecorded: true,
+		Does:    "Calls the payout off and gives the seller the whole amount back.",
+		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
+		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },
+		do: func(ctx context.Context, d *dashboard, v *visit, _ decision.By, p payout.Payout) error {
+			_, _, err := d.o.Payouts.Cancel(ctx, v.caller(), p.ID, "")
+			return err
+		},
+	},
+	{
+		Slug: giveBackSlug, Title: "It was never made: give the money back", done: "given-back", Danger: true,
+		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and gives the seller the whole amount back.",
+		DoesNot: "It can't be undone. If the transfer was made after all, the seller has the money twice, and the loss is yours.",
+		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Held },
+		fields: func(p payout.Payout) []field {
+			return []field{{
+				Name: "looked", Label: "What you have seen", Type: "choice",
+				Choices: []choice{{"yes", "The gateway has no such transfer", "I searched the gateway's own dashboard for " + string(p.ID) + " and for the amount, and there is none."}},
+			}}
+		},
+		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+			if v.form.Get("looked") != "yes" {
+				return fault.Field("looked", "must be that there is none: look at the gateway's own dashboard first")
+			}
+			_, err := d.o.Payouts.GiveBack(ctx, by, p.ID)
+			return err
+		},
+	},
+}
+
+// giveBackSlug names the one decision that has to wait until nothing can be on its way any more.
+const giveBackSlug = "give-back"
+
+// isUnclear reports whether nobody knows what became of a payout.
+func isUnclear(_ *dashboard, p payout.Payout) bool {
+	return p.State == payout.Unknown || p.State == payout.Held
+}
+
+// actsFor lists what may be decided about a payout as it is now.
+func (d *dashboard) actsFor(ctx context.Context, p payout.Payout) ([]actRow, error) {
+	var rows []actRow
+	for _, a := range acts {
+		if !a.fits(d, p) {
+			continue
+		}
+		row := actRow{act: a, Path: adminPayoutAddress(p.ID) + "/" + a.Slug}
+		if a.Slug == giveBackSlug {
+			from, err := d.o.Payouts.GiveBackFrom(ctx, p.ID)
+			if errors.Is(err, payout.ErrMovedOn) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if from.After(d.o.Now()) {
+				row.From = from
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// AtOnce says that a press of the button is enough: nothing is asked and nothing can go wrong.
+func (a actRow) AtOnce() bool { return a.noteOptional && !a.Danger }
+
+// form asks for what a decision needs.
+func (a actRow) form(p payout.Payout) *form {
+	f := &form{Action: a.Path, Submit: a.Title}
+	if a.act.fields != nil {
+		f.Fields = a.act.fields(p)
+	}
+	if a.hidden != nil {
+		f.Hidden = a.hidden(p)
+	}
+	if !a.unrecorded {
+		f.Fields = append(f.Fields, noteField(a.noteOptional))
+	}
+	return f
+}
+
+// noteField asks why.
+func noteField(optional bool) field {
+	return field{
+		Name: "note", Label: "Note", Type: "textarea", Optional: optional, Max: 1000,
+		Hint: "What you saw, and where, for whoever asks later. It is kept for ever with your name; the seller does not see it.",
+	}
+}
+
+// byOf is who decides, and why.
+func byOf(v *visit) decision.By {
+	return decision.By{Admin: v.who.UserID, Note: strings.TrimSpace(plainLines(v.form.Get("note")))}
+}
+
+// plainLines is a text as it was typed; browsers send lines with a carriage return.
+func plainLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+
+// decideView is the page on which a decision is made.
+type decideView struct {
+	Payout payoutRow
+	Act    actRow
+	Form   *form
+}
+
+// Meaning says what the payout's state means.
+func (d decideView) Meaning() string { return meaningOf(d.Payout.Payout) }
+
+// actOf finds the payout and the decision that the address names. Where the decision does not fit the
+// payout any more, the answer leads back to it.
+func (d *dashboard) actOf(ctx context.Context, v *visit) (p payout.Payout, a actRow, back page, err error) {
+	if p, err = d.payoutOf(ctx, v); err != nil {
+		return p, a, back, err
+	}
+	slug := v.r.PathValue("decision")
+	if !slices.ContainsFunc(acts, func(a act) bool { return a.Slug == slug }) {
+		return p, a, back, errNoPage
+	}
+	fitting, err := d.actsFor(ctx, p)
+	if err != nil {
+		return p, a, back, err
+	}
+	i := slices.IndexFunc(fitting, func(a actRow) bool { return a.Slug == slug })
+	if i < 0 {
+		return p, a, goTo(adminPayoutAddress(p.ID)).saying("no-longer-fits"), nil
+	}
+	return p, fitting[i], back, nil
+}
+
+func (d *dashboard) decisionPage(ctx context.Context, p payout.Payout, a actRow, f *form) (page, error) {
+	rows, err := d.payoutRows(ctx, []payout.Payout{p})
+	if err != nil {
+		return page{}, err
+	}
+	return show("admin-decide", a.Title, &decideView{Payout: rows[0], Act: a, Form: f}), nil
+}
+
+// adminDecision shows the evidence, and asks for what a decision needs.
+func (d *dashboard) adminDecision(ctx context.Context, v *visit) (page, error) {
+	p, a, back, err := d.actOf(ctx, v)
+	if err != nil || back.to != "" {
+		return back, err
+	}
+	return d.decisionPage(ctx, p, a, a.form(p))
+}
+
+// adminDecide carries a decision out.
+func (d *dashboard) adminDecide(ctx context.Context, v *visit) (page, error) {
+	p, a, back, err := d.actOf(ctx, v)
+	if err != nil || back.to != "" {
+		return back, err
+	}
+	by := byOf(v)
+	if !a.noteOptional {
+		err = by.RequireNote()
+	}
+	if err == nil {
+		err = a.do(ctx, d, v, by, p)
+	}
+	if err == nil {
+		return goTo(adminPayoutAddress(p.ID)).saying(a.done), nil
+	}
+	f := a.form(p).fill(v.form)
+	again, showErr := d.decisionPage(ctx, p, a, f)
+	if showErr != nil {
+		return page{}, showErr
+	}
+	return d.again(ctx, again, f, err)
+}

@@ -1,0 +1,38 @@
+package dashboard
+
+import (
+	"context"
+	"strings"
+
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+)
+
+// allDecisionsShown is how many decisions are listed at once.
+const allDecisionsShown = 100
+
+// decisionsView is what was decided last.
+type decisionsView struct {
+	Decisions []decisionRow
+	Cut       bool
+}
+
+// SubjectPath is the page of what a decision is about.
+func (r decisionRow) SubjectPath() string {
+	switch {
+	case strings.HasPrefix(r.Subject, "pyt_"):
+		return adminPayoutAddress(payout.ID(r.Subject))
+	case strings.HasPrefix(r.Subject, "bka_"):
+		return accountAddress(bank.ID(r.Subject))
+	case strings.HasPrefix(r.Subject, "usr_"):
+		return personAddress(r.Subject)
+	default:
+		return strayAddress(r.Subject)
+	}
+}
+
+// adminDecisions lists what admins decided, newest first.
+func (d *dashboard) adminDecisions(ctx context.Context, _ *visit) (page, error) {
+	rows, err := d.decisionRows(ctx, "", allDecisionsShown)
+	return show("admin-decisions", "Decisions", decisionsView{rows, len(rows) == allDecisionsShown}), err
+}

@@ -1,0 +1,72 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+)
+
+// healthView is how the work goes.
+type healthView struct {
+	Instance
+	Loops      []loopRow
+	Backlog    Backlog
+	Due        []dueRow
+	Waiting    []waiting
+	Reconciled bool
+}
+
+// loopRow is a work loop as operators see it.
+type loopRow struct {
+	Loop
+	now time.Time
+}
+
+const (
+	// loopSlack is how much longer than thrice its rest a loop may be silent: its steps take their time.
+	loopSlack = time.Minute
+	// loopRecent is how long a failure is news.
+	loopRecent = 5 * time.Minute
+)
+
+// Label says how a loop does. Steps that fail are taken again, and some are bound to: a payout that is
+// unknown fails at each look.
+func (l loopRow) Label() label {
+	failedNow := !l.LastFailureAt.IsZero() && l.now.Sub(l.LastFailureAt) < loopRecent
+	switch {
+	case l.LastLookAt.IsZero() && l.LastFailureAt.IsZero():
+		return label{"Not begun", neutral}
+	case l.LastLookAt.IsZero() || l.now.Sub(l.LastLookAt) > 3*l.Every+loopSlack:
+		return label{"Stalled", bad}
+	case failedNow:
+		return label{"Some steps fail", busy}
+	default:
+		return label{"Working", good}
+	}
+}
+
+// dueRow is since when something has been due.
+type dueRow struct {
+	What string
+	Due  time.Time
+}
+
+func (d *dashboard) loopRows() []loopRow {
+	var rows []loopRow
+	for _, l := range d.o.Health.Loops() {
+		rows = append(rows, loopRow{l, d.o.Now()})
+	}
+	return rows
+}
+
+// adminHealth shows the loops of this instance, and what is due in the whole service.
+func (d *dashboard) adminHealth(ctx context.Context, _ *visit) (page, error) {
+	backlog, err := d.o.Health.Backlog(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	return show("admin-health", "Health", healthView{
+		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog),
+		Due:        []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
+		Reconciled: d.o.Payouts.Reconciled(),
+	}), nil
+}

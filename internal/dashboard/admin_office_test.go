@@ -1,0 +1,223 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/dashboard"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/store"
+)
+
+// health is what the instance tells of itself; its backlog is the database's.
+type health struct {
+	house *house
+	loops []dashboard.Loop
+}
+
+func (h *health) Loops() []dashboard.Loop { return h.loops }
+
+func (h *health) Instance() dashboard.Instance {
+	return dashboard.Instance{
+		Version: "1.2.3-test", StartedAt: h.house.clock.Now().Add(-time.Hour),
+		Pools: []dashboard.Pool{{Name: "read", InUse: 3, Max: 7, Waits: 2, Waited: time.Second}},
+	}
+}
+
+func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
+	w, err := h.house.db.Watch(ctx)
+	return dashboard.Backlog(w), err
+}
+
+// books are the database's, but for an audit that a test may hold up or change.
+type books struct {
+	*store.DB
+	audit func(context.Context) (ledger.Report, error)
+}
+
+func (b *books) Audit(ctx context.Context) (ledger.Report, error) {
+	if b.audit != nil {
+		return b.audit(ctx)
+	}
+	return b.DB.Audit(ctx)
+}
+
+// office is a house with an admin at work, and a seller who has money and a bank account.
+type office struct {
+	*house
+	*testing.T
+	admin, seller person
+}
+
+const adminHome = "/dashboard/admin"
+
+func openOffice(t *testing.T) *office {
+	t.Helper()
+	h := openHouse(t)
+	o := &office{house: h, T: t, admin: h.signUp("Priya Menon", auth.Admin), seller: h.signUp("Asha Rao", auth.Seller)}
+	h.withBank(o.seller, "0008") // whose webhooks never come
+	h.earn(o.seller, "order-1", 20_000_00)
+	return o
+}
+
+func (o *office) by(note string) decision.By { return decision.By{Admin: o.admin.id, Note: note} }
+
+// inReview gives a seller another account, of which the bank tells another name.
+func (o *office) inReview(seller person, registered string) bank.ID {
+	o.Helper()
+	number, err := bank.ParseNumber(accountDigits + "7777")
+	must(o, err)
+	seen, err := o.bank.Register(o.Context(), bank.Registration{Seller: seller.id, Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"})
+	must(o, err)
+	a := seen
+	a.Status, a.RegisteredName, a.NameScore, a.DueAt = bank.StatusReview, registered, 72, time.Time{}
+	must(o, o.db.Bank().InTx(o.Context(), func(tx bank.Tx) error {
+		_, err := tx.SaveVerification(o.Context(), seen, a)
+		return err
+	}))
+	return a.ID
+}
+
+// step takes a payout's next step once the cancel window is over. What fails is seen in its state.
+func (o *office) step(id payout.ID) payout.Payout {
+	o.Helper()
+	o.clock.advance(31 * time.Second)
+	_ = o.payouts.Step(o.Context(), id)
+	return o.payout(id)
+}
+
+func (o *office) payout(id payout.ID) payout.Payout {
+	o.Helper()
+	p, err := o.payouts.Payout(o.Context(), payout.Caller{Admin: true}, id)
+	must(o, err)
+	return p
+}
+
+func (o *office) wantState(id payout.ID, want payout.State) {
+	o.Helper()
+	if got := o.payout(id).State; got != want {
+		o.Errorf("the payout is %s, want %s", got, want)
+	}
+}
+
+// unknown makes a payout whose order never arrived, and whose answer is missing.
+func (o *office) unknown(amount money.Amount) payout.ID {
+	o.Helper()
+	o.control("POST", "/control/faults", `{"method":"POST","path":"/v1/payouts","cut":true}`)
+	return o.unclear(amount)
+}
+
+// made makes an unknown payout that the gateway has.
+func (o *office) made(amount money.Amount) payout.ID {
+	o.Helper()
+	o.control("POST", "/control/faults", `{"method":"POST","path":"/v1/payouts","cut":true,"when":"after"}`)
+	return o.unclear(amount)
+}
+
+func (o *office) unclear(amount money.Amount) payout.ID {
+	o.Helper()
+	id := o.ask(o.seller, amount, "Rent").ID
+	if p := o.step(id); p.State != payout.Unknown {
+		o.Fatalf("the payout is %s, want unknown", p.State)
+	}
+	return id
+}
+
+// hold has the admin hold a payout.
+func (o *office) hold(id payout.ID) payout.ID {
+	o.Helper()
+	_, err := o.payouts.Hold(o.Context(), o.by("to be asked in writing"), id)
+	must(o, err)
+	return id
+}
+
+// contradicted makes a payout that the gateway contradicts.
+func (o *office) contradicted(says string) payout.ID {
+	o.Helper()
+	p := o.ask(o.seller, 600_00, "")
+	p.Contradiction = says
+	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
+		_, err := tx.MovePayout(o.Context(), p.State, p, o.clock.Now())
+		return err
+	}))
+	return p.ID
+}
+
+// stray records a transfer that belongs to nobody.
+func (o *office) stray(gatewayID, why string) {
+	o.Helper()
+	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
+		_, err := tx.RecordStray(o.Context(), payout.Stray{FoundAt: o.clock.Now(), Why: why, Transfer: payout.Transfer{
+			Report: payout.Report{GatewayID: gatewayID, Reference: "pyt_lost", Amount: 700_00, MadeAt: o.clock.Now(), Progress: payout.Paid},
+			Order:  payout.Order{Seller: "usr_gone"},
+		}})
+		return err
+	}))
+}
+
+// control tells the sandbox what to do.
+func (o *office) control(method, path, body string) {
+	o.Helper()
+	request, err := http.NewRequestWithContext(o.Context(), method, o.gateway+path, strings.NewReader(body))
+	must(o, err)
+	response, err := http.DefaultClient.Do(request)
+	must(o, err)
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(response.Body)
+		o.Fatalf("%s %s: %d %s", method, path, response.StatusCode, text)
+	}
+}
+
+// wantDecisions fails the test unless that is what was decided about something, oldest first.
+func (o *office) wantDecisions(subject string, want ...decision.Action) {
+	o.Helper()
+	list, err := o.db.Decisions(o.Context(), subject, 50)
+	must(o, err)
+	var got []decision.Action
+	for _, d := range list {
+		got = append([]decision.Action{d.Action}, got...)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		o.Errorf("decided was %v, want %v", got, want)
+	}
+}
+
+var (
+	notRead = regexp.MustCompile(`(?s)<(script|style|title|noscript)\b.*?</(script|style|title|noscript)>|<[^>]*>`)
+	spaces  = regexp.MustCompile(`\s+`)
+)
+
+// words is what a reader sees.
+func (a answer) words() string {
+	return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(notRead.ReplaceAllString(a.body, " ")), " "))
+}
+
+// reads fails the test unless a reader sees all of the texts.
+func (a answer) reads(t *testing.T, texts ...string) answer {
+	t.Helper()
+	for _, text := range texts {
+		if words := a.words(); !strings.Contains(words, text) {
+			t.Errorf("a reader does not see %q: %s", text, words)
+		}
+	}
+	return a
+}
+
+// then follows to the page that the answer leads to.
+func (b *browser) then(a answer) answer {
+	b.t.Helper()
+	return b.get(a.want(b.t, http.StatusSeeOther).header.Get("Location"))
+}

@@ -1,0 +1,232 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// peopleShown is how many users are listed at once.
+const peopleShown = 25
+
+// peopleView is who was found.
+type peopleView struct {
+	Query  string
+	People []personRow
+	// Cut says that there are more than are shown.
+	Cut bool
+}
+
+// Search asks for a user.
+func (p peopleView) Search() searchBox {
+	return searchBox{adminHome + "/sellers", "Id, or the beginning of an e-mail address", p.Query}
+}
+
+// personRow is a user as a list shows them.
+type personRow struct{ auth.User }
+
+// Path is their page.
+func (p personRow) Path() string { return personAddress(p.ID) }
+
+// RoleWord is what they may do, in a word.
+func (p personRow) RoleWord() string { return roleWord(p.Role) }
+
+// Label says whether they can sign in.
+func (p personRow) Label() label {
+	if p.Suspended {
+		return label{"Suspended", bad}
+	}
+	return label{"Active", good}
+}
+
+func roleWord(r auth.Role) string {
+	switch r {
+	case auth.Admin:
+		return "Admin"
+	case auth.Seller:
+		return "Seller"
+	default:
+		return "Buyer"
+	}
+}
+
+// adminPeople finds users.
+func (d *dashboard) adminPeople(ctx context.Context, v *visit) (page, error) {
+	shown := peopleView{Query: strings.TrimSpace(v.query("q"))}
+	users, err := d.o.Auth.FindUsers(ctx, shown.Query, peopleShown+1)
+	if err != nil {
+		return page{}, err
+	}
+	if shown.Cut = len(users) > peopleShown; shown.Cut {
+		users = users[:peopleShown]
+	}
+	for _, u := range users {
+		shown.People = append(shown.People, personRow{u})
+	}
+	return show("admin-people", "People", shown), nil
+}
+
+// personView is all about one user.
+type personView struct {
+	personRow
+	Stats      auth.Stats
+	Identities []auth.LinkedIdentity
+	Balance    ledger.Balance
+	Account    *bank.Account
+	Branch     bank.Branch
+	Payouts    []payoutRow
+	Book       book
+	Decisions  []decisionRow
+	// Self says that it is the admin who looks.
+	Self bool
+}
+
+// AccessPath is where their access is changed.
+func (p personView) AccessPath() string { return p.Path() + "/access" }
+
+// PayoutsPath lists their payouts.
+func (p personView) PayoutsPath() string { return adminPayoutsAddress(p.ID, "") }
+
+// AccountPath is their bank account's page.
+func (p personView) AccountPath() string { return accountAddress(p.Account.ID) }
+
+// AccountLabel is how far its verification is.
+func (p personView) AccountLabel() label { return accountLabel(p.Account.Status) }
+
+// HasBook reports whether they ever sold anything or were paid.
+func (p personView) HasBook() bool { return len(p.Book.Rows) > 0 || p.Role == auth.Seller }
+
+// user finds the user that the address names.
+func (d *dashboard) user(ctx context.Context, v *visit) (auth.User, auth.Stats, error) {
+	user, stats, err := d.o.Auth.User(ctx, v.r.PathValue("id"))
+	if errors.Is(err, auth.ErrUserNotFound) {
+		err = auth.ErrUserNotFound.WithMessage("There is nobody with this id.")
+	}
+	return user, stats, err
+}
+
+// adminPerson shows one user with their money.
+func (d *dashboard) adminPerson(ctx context.Context, v *visit) (page, error) {
+	user, stats, err := d.user(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	shown := &personView{personRow: personRow{user}, Stats: stats, Self: user.ID == v.who.UserID}
+	if shown.Identities, err = d.o.Auth.Identities(ctx, user.ID); err != nil {
+		return page{}, err
+	}
+	if err := d.moneyOf(ctx, v, shown); err != nil {
+		return page{}, err
+	}
+	shown.Decisions, err = d.decisionsAbout(ctx, user.ID)
+	return show("admin-person", user.Name, shown), err
+}
+
+// moneyOf reads what a seller has, where it goes and where it came from.
+func (d *dashboard) moneyOf(ctx context.Context, v *visit, shown *personView) error {
+	before, err := strconv.ParseInt(v.query("before"), 10, 64)
+	if err != nil || before < 1 {
+		before = 0 // the newest
+	}
+	if shown.Book, shown.Balance, err = d.readBook(ctx, shown.ID, before); err != nil {
+		return err
+	}
+	account, err := d.o.Bank.Account(ctx, shown.ID)
+	switch {
+	case err == nil:
+		shown.Account = &account
+		shown.Branch, _ = d.o.Bank.Branch(account.IFSC) // an unlisted branch has no name
+	case !errors.Is(err, bank.ErrNone):
+		return err
+	}
+	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Seller: shown.ID, Limit: deskPayouts})
+	for _, p := range list {
+		shown.Payouts = append(shown.Payouts, payoutRow{p, shown.Name})
+	}
+	return err
+}
+
+// accessView is the page on which somebody's access is changed.
+type accessView struct {
+	personRow
+	Self bool
+	Form *form
+}
+
+func accessForm(u auth.User) *form {
+	state := "active"
+	if u.Suspended {
+		state = "suspended"
+	}
+	return &form{Action: personAddress(u.ID) + "/access", Submit: "Change access", Fields: []field{
+		{Name: "role", Label: "Role", Type: "choice", Value: string(u.Role), Choices: []choice{
+			{string(auth.Buyer), "Buyer", "Signs in, and has no payouts."},
+			{string(auth.Seller), "Seller", "Is paid what they earn."},
+			{string(auth.Admin), "Admin", "Sees everybody's money, and decides as you do."},
+		}},
+		{Name: "state", Label: "Sign-in", Type: "choice", Value: state, Choices: []choice{
+			{"active", "Active", "May sign in."},
+			{"suspended", "Suspended", "Is signed out everywhere and can't sign in. Payouts under way go on."},
+		}},
+		noteField(false),
+	}}
+}
+
+func (d *dashboard) accessPage(v *visit, u auth.User, f *form) page {
+	return show("admin-access", "Change access", &accessView{personRow{u}, u.ID == v.who.UserID, f})
+}
+
+// adminAccess asks what somebody's access is to be.
+func (d *dashboard) adminAccess(ctx context.Context, v *visit) (page, error) {
+	user, _, err := d.user(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	return d.accessPage(v, user, accessForm(user)), nil
+}
+
+// adminSetAccess changes somebody's access.
+func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) {
+	user, _, err := d.user(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	role, state, by := auth.Role(v.form.Get("role")), v.form.Get("state"), byOf(v)
+	switch {
+	case state != "active" && state != "suspended":
+		err = fault.Field("state", "must be active or suspended")
+	case role == user.Role && (state == "suspended") == user.Suspended:
+		err = errNoChange
+	default:
+		err = by.RequireNote()
+	}
+	if err == nil {
+		err = d.o.Auth.SetAccess(ctx, by, user.ID, role, state == "suspended")
+	}
+	switch {
+	case err != nil:
+		f := accessForm(user).fill(v.form)
+		return d.again(ctx, d.accessPage(v, user, f), f, err)
+	case user.ID == v.who.UserID:
+		return goTo(home).saying("access-changed"), nil
+	default:
+		return goTo(personAddress(user.ID)).saying("access-changed"), nil
+	}
+}
+
+var errNoChange = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
+
+func bookAddress(seller string, before int64) string {
+	if before == 0 {
+		return personAddress(seller) + "#book"
+	}
+	return personAddress(seller) + "?" + url.Values{"before": {strconv.FormatInt(before, 10)}}.Encode() + "#book"
+}

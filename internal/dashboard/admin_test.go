@@ -1,0 +1,42 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"bursar/internal/auth"
+)
+
+// adminPages are the addresses of all pages for admins, in an office with something to show on each.
+func (o *office) adminPages() []string {
+	o.Helper()
+	unknown, held := o.unknown(500_00), o.hold(o.unknown(501_00))
+	o.contradicted("it has a transfer of 1 minor units, ordered were 2")
+	o.stray("pout_stray", "its seller is not in the book")
+	account := o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM SINHA")
+	seller, payouts := adminHome+"/sellers/"+o.seller.id, adminHome+"/payouts/"
+	return []string{
+		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/payouts", adminHome + "/payouts?status=processing",
+		payouts + string(unknown), payouts + string(unknown) + "/hold", payouts + string(unknown) + "/ask",
+		payouts + string(held) + "/identify", payouts + string(held) + "/give-back",
+		adminHome + "/bank-accounts/" + string(account), adminHome + "/strays/pout_stray", adminHome + "/sellers", seller, seller + "/access",
+		adminHome + "/books", adminHome + "/health", adminHome + "/decisions",
+	}
+}
+
+func TestOnlyAdminsSeeTheirPages(t *testing.T) {
+	o := openOffice(t)
+	buyer, stranger := o.signUp("Kabir Gupta", auth.Buyer), o.browse()
+	for _, path := range o.adminPages() {
+		page := o.admin.get(path).want(t, http.StatusOK).saysNot(t, accountDigits, "ZgotmplZ", "&lt;no value", "%!")
+		checkPage(t, path, page)
+		stranger.get(path).leadsTo(t, "/login?redirect="+strings.NewReplacer("/", "%2F", "?", "%3F", "=", "%3D").Replace(path))
+		for _, other := range []*browser{buyer.browser, o.seller.browser} {
+			other.get(path).want(t, http.StatusForbidden).reads(t, "This page is not for your account.")
+		}
+	}
+	if strings.Contains(o.log.String(), `"level":"ERROR"`) {
+		t.Errorf("the log has errors: %s", o.log)
+	}
+}

@@ -1,0 +1,227 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// stateLabel is where a payout stands, in the words of those who look after it.
+func stateLabel(p payout.Payout) label {
+	switch p.State {
+	case payout.Waiting:
+		return label{"Waiting", busy}
+	case payout.Submitting:
+		return label{"Being sent", busy}
+	case payout.Unknown:
+		return label{"Unknown", busy}
+	case payout.Held:
+		return label{"Held", bad}
+	case payout.Submitted:
+		return label{"At the gateway", busy}
+	case payout.Completed:
+		return label{"Completed", good}
+	case payout.Failed:
+		return label{"Failed", neutral}
+	case payout.Returned:
+		return label{"Returned", neutral}
+	case payout.Cancelled:
+		return label{"Cancelled", neutral}
+	default:
+		return label{string(p.State), neutral}
+	}
+}
+
+// meaningOf says what a state means for the money, and what happens by itself.
+func meaningOf(p payout.Payout) string {
+	switch p.State {
+	case payout.Waiting:
+		if p.Tries > 0 {
+			return "Not sent. The gateway turned it away, or could not be asked first. It is tried again by itself."
+		}
+		return "Not sent yet. It goes to the gateway when its cancel window is over."
+	case payout.Submitting:
+		return "It is being sent, so it may have been paid. If its sender is gone, it is looked up by itself."
+	case payout.Unknown:
+		return "It was sent and the answer is missing, so it may have been paid. Bursar goes on looking it up, and sends the same order " +
+			"again under the same key while the gateway honours the key. There is nothing to do unless you know more than the gateway says."
+	case payout.Held:
+		return "Nobody knows whether it was paid, and it is never sent again. It is looked up now and then. A person has to find out."
+	case payout.Submitted:
+		return "The gateway has it. Bursar goes on asking until it ends."
+	case payout.Completed:
+		if p.DueAt.IsZero() {
+			return "The bank was paid."
+		}
+		return "The bank was paid. It is looked at again for some days, because banks return money."
+	case payout.Failed:
+		return "It was not paid, and the seller has the money back."
+	case payout.Returned:
+		return "The bank sent the money back, and the seller has it."
+	case payout.Cancelled:
+		return "It was called off before it was paid, and the seller has the money back."
+	default:
+		return ""
+	}
+}
+
+// progressWords is the gateway's last word about a transfer.
+func progressWords(p payout.Progress) string {
+	switch p {
+	case payout.InProgress:
+		return "in progress"
+	case payout.Queued:
+		return "queued; it can still be called off"
+	case payout.Paid:
+		return "paid"
+	case payout.Reversed:
+		return "reversed: the money came back"
+	case payout.Rejected:
+		return "failed"
+	case payout.CalledOff:
+		return "cancelled"
+	case payout.Unrecognised:
+		return "a status that Bursar does not know"
+	default:
+		return string(p)
+	}
+}
+
+// kindWords says what a transfer of the ledger is for.
+func kindWords(k ledger.Kind) string {
+	switch k {
+	case ledger.KindSale:
+		return "Sale"
+	case ledger.KindSaleRelease:
+		return "Sale released"
+	case ledger.KindSaleRefund:
+		return "Refund"
+	case ledger.KindPayoutHold:
+		return "Payout: set aside"
+	case ledger.KindPayoutRelease:
+		return "Payout: given back"
+	case ledger.KindPayoutPaid:
+		return "Payout: paid to the bank"
+	case ledger.KindPayoutFee:
+		return "Payout: fee"
+	case ledger.KindPayoutReturn:
+		return "Payout: returned by the bank"
+	case ledger.KindFeeReturn:
+		return "Payout: fee given back"
+	default:
+		return string(k)
+	}
+}
+
+// accountWords names an account of the ledger.
+func accountWords(a ledger.Account) string {
+	switch a {
+	case ledger.Pending:
+		return "pending"
+	case ledger.Available:
+		return "available"
+	case ledger.InTransit:
+		return "in transit"
+	case ledger.Sales:
+		return "the platform's sales"
+	case ledger.Gateway:
+		return "the gateway"
+	case ledger.Fees:
+		return "the platform's fees"
+	default:
+		return string(a)
+	}
+}
+
+// actionWords says what was decided.
+func actionWords(a decision.Action) string {
+	switch a {
+	case decision.HoldPayout:
+		return "Held a payout"
+	case decision.AskGateway:
+		return "Asked the gateway"
+	case decision.IdentifyTransfer:
+		return "Identified a transfer"
+	case decision.GivePayoutBack:
+		return "Gave a payout back"
+	case decision.ClearContradiction:
+		return "Cleared a contradiction"
+	case decision.SettleStray:
+		return "Settled a stray transfer"
+	case decision.AcceptBankAccount:
+		return "Accepted a bank account"
+	case decision.RejectBankAccount:
+		return "Rejected a bank account"
+	case decision.ChangeAccess:
+		return "Changed access"
+	default:
+		return string(a)
+	}
+}
+
+// likenessWords puts a score of two names, 0 to 100, into words.
+func likenessWords(score int) string {
+	switch {
+	case score < 0:
+		return "not compared"
+	case score >= 85:
+		return fmt.Sprintf("nearly the same (%d of 100)", score)
+	case score >= 60:
+		return fmt.Sprintf("similar, and may be two people's (%d of 100)", score)
+	default:
+		return fmt.Sprintf("different (%d of 100)", score)
+	}
+}
+
+// span is a length of time in at most two units.
+func span(d time.Duration) string {
+	d = d.Abs()
+	hours, minutes := int(d.Hours()), int(d.Minutes())
+	two := func(most int, unit string, rest int, small string) string {
+		if rest == 0 {
+			return fmt.Sprintf("%d %s", most, unit)
+		}
+		return fmt.Sprintf("%d %s %d %s", most, unit, rest, small)
+	}
+	switch {
+	case minutes < 1:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case hours < 1:
+		return fmt.Sprintf("%d min", minutes)
+	case hours < 48:
+		return two(hours, "h", minutes%60, "min")
+	default:
+		return two(hours/24, "days", hours%24, "h")
+	}
+}
+
+// with is a part of a page's data beside the view that it is drawn in.
+type with struct {
+	View view
+	Of   any
+}
+
+// With hands the view on to a template for a part of the data.
+func (v view) With(of any) with { return with{v, of} }
+
+// record is a list of decisions; About says that each tells what it is about.
+type record struct {
+	View  view
+	Rows  []decisionRow
+	About bool
+}
+
+// Record hands the view on to the template for decisions.
+func (v view) Record(rows []decisionRow, about bool) record { return record{v, rows, about} }
+
+// searchBox asks for something to search for.
+type searchBox struct{ Action, Label, Query string }
+
+// Ago is how long ago a moment was, or how far ahead it is.
+func (v view) Ago(t time.Time) string { return span(v.now.Sub(t)) }
+
+// Past reports whether a moment is over.
+func (v view) Past(t time.Time) bool { return !t.After(v.now) }
