@@ -107,16 +107,18 @@ func (d *dashboard) adminDesk(ctx context.Context, v *visit) (page, error) {
 // looked for by themselves.
 func waitingOf(b Backlog) []waiting {
 	var all []waiting
-	for _, w := range []waiting{
-		{b.Contradicted, "about which the gateway contradicts the books", inboxAddress(kindContradicted)},
-		{b.Strays, "stray transfers at the gateway", inboxAddress(kindStray)},
-		{b.Held, "held payouts, whose outcome nobody knows", inboxAddress(kindHeld)},
-		{b.AccountsInReview, "bank accounts to compare", inboxAddress(kindAccount)},
-	} {
-		if w.Count > 0 {
-			all = append(all, w)
+	add := func(count int64, one, many string, kind taskKind) {
+		switch {
+		case count == 1:
+			all = append(all, waiting{count, one, inboxAddress(kind)})
+		case count > 1:
+			all = append(all, waiting{count, many, inboxAddress(kind)})
 		}
 	}
+	add(b.Contradicted, "payout that the gateway contradicts", "payouts that the gateway contradicts", kindContradicted)
+	add(b.Strays, "stray transfer at the gateway", "stray transfers at the gateway", kindStray)
+	add(b.Held, "held payout, whose outcome nobody knows", "held payouts, whose outcome nobody knows", kindHeld)
+	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
 	return all
 }
 

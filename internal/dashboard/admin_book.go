@@ -9,7 +9,7 @@ import (
 
 const (
 	// bookPage is how many transfers a page of a seller's book has.
-	bookPage = 50
+	bookPage = 30
 	// bookReach is how many transfers may lie between the newest and a page for which what the accounts
 	// held is still worked out.
 	bookReach = 5000

@@ -68,7 +68,7 @@ func (b booksView) Label() label {
 	case b.Last.Failed:
 		return label{"Audit failed", bad}
 	case !b.Last.Clean():
-		return b.Broken()
+		return label{"Not right", bad}
 	default:
 		return label{"Right", good}
 	}

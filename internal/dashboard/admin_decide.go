@@ -215,6 +215,9 @@ func (d *dashboard) decisionPage(ctx context.Context, p payout.Payout, a actRow,
 	if err != nil {
 		return page{}, err
 	}
+	if a.Slug == giveBackSlug {
+		f.Submit = "Give " + d.o.Currency.Display(p.Amount) + " back"
+	}
 	return show("admin-decide", a.Title, &decideView{Payout: rows[0], Act: a, Form: f}), nil
 }
 

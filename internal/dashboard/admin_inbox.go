@@ -190,7 +190,7 @@ func (d *dashboard) payoutTask(p payout.Payout) task {
 	case p.Contradiction != "":
 		t.Kind = kindContradicted
 		t.Since = p.RequestedAt
-		t.Evidence = []string{"The gateway says: " + p.Contradiction + ".", "Here it is " + strings.ToLower(stateLabel(p).Word) + "."}
+		t.Evidence = []string{"The gateway says: " + sentenceOf(p.Contradiction)}
 	case p.State == payout.Held:
 		t.Kind = kindHeld
 		t.Evidence = []string{"It was sent, and the gateway could not say what became of it."}
@@ -206,8 +206,8 @@ func (d *dashboard) strayTask(s payout.Stray) task {
 		Kind: kindStray, Path: strayAddress(s.Transfer.GatewayID), Since: s.FoundAt,
 		Amount: s.Transfer.Amount, Seller: s.Transfer.Order.Seller,
 		Evidence: []string{
-			fmt.Sprintf("The gateway has transfer %s, which is %s, and the book has no payout for it.", s.Transfer.GatewayID, progressWords(s.Transfer.Progress)),
-			sentenceOf(s.Why),
+			fmt.Sprintf("The gateway has transfer %s, which is %s, and the book has no payout for it: %s",
+				s.Transfer.GatewayID, progressWords(s.Transfer.Progress), sentenceOf(s.Why)),
 		},
 	}
 }

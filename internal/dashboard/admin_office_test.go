@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -140,6 +141,7 @@ func (o *office) hold(id payout.ID) payout.ID {
 	o.Helper()
 	_, err := o.payouts.Hold(o.Context(), o.by("to be asked in writing"), id)
 	must(o, err)
+	o.clock.advance(time.Second) // ids of decisions sort by their time
 	return id
 }
 
@@ -220,4 +222,24 @@ func (a answer) reads(t *testing.T, texts ...string) answer {
 func (b *browser) then(a answer) answer {
 	b.t.Helper()
 	return b.get(a.want(b.t, http.StatusSeeOther).header.Get("Location"))
+}
+
+// sandboxID asks the sandbox what it calls a payout's transfer.
+func (o *office) sandboxID(id payout.ID) (string, error) {
+	request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, o.gateway+"/control/moves?reference_id="+string(id), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var moves []struct {
+		PayoutID string `json:"payout_id"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&moves); err != nil || len(moves) != 1 {
+		return "", fmt.Errorf("%d moves: %w", len(moves), err)
+	}
+	return moves[0].PayoutID, nil
 }

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -106,12 +107,18 @@ func (p personView) HasBook() bool { return len(p.Book.Rows) > 0 || p.Role == au
 
 // user finds the user that the address names.
 func (d *dashboard) user(ctx context.Context, v *visit) (auth.User, auth.Stats, error) {
-	user, stats, err := d.o.Auth.User(ctx, v.r.PathValue("id"))
+	given := v.r.PathValue("id")
+	if !id.Valid("usr_", given) {
+		return auth.User{}, auth.Stats{}, errNobody
+	}
+	user, stats, err := d.o.Auth.User(ctx, given)
 	if errors.Is(err, auth.ErrUserNotFound) {
-		err = auth.ErrUserNotFound.WithMessage("There is nobody with this id.")
+		err = errNobody
 	}
 	return user, stats, err
 }
+
+var errNobody = auth.ErrUserNotFound.WithMessage("There is nobody with this id. It may have been mistyped.")
 
 // adminPerson shows one user with their money.
 func (d *dashboard) adminPerson(ctx context.Context, v *visit) (page, error) {

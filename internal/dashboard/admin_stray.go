@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"bursar/internal/payout"
 )
@@ -34,6 +35,10 @@ var errNoStray = payout.ErrStraySettled.WithMessage("There is no open stray tran
 // stray finds the transfer that the address names among the open ones, or what was decided about it.
 func (d *dashboard) stray(ctx context.Context, v *visit) (*strayView, error) {
 	shown := &strayView{GatewayID: v.r.PathValue("id")}
+	odd := func(c rune) bool { return c <= ' ' || c > '~' } // which no reference holds, and not every database takes
+	if strings.ContainsFunc(shown.GatewayID, odd) {
+		return nil, errNoStray
+	}
 	attention, err := d.o.Payouts.Attention(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,98 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/dashboard"
+	"bursar/internal/ledger"
+)
+
+func TestTheBooksAreAuditedInTheBackground(t *testing.T) {
+	o := openOffice(t)
+	const page = adminHome + "/books"
+	o.admin.get(page).want(t, 200).reads(t, "There was no audit since this instance started", "Audit the books").saysNot(t, "data-live")
+	o.admin.get(adminHome).reads(t, "Not audited since this instance started.")
+
+	o.admin.post(page).leadsTo(t, page)
+	o.admin.post(page).leadsTo(t, page) // joins the first
+	if len(o.jobs) != 1 {
+		t.Fatalf("%d audits were begun, want one", len(o.jobs))
+	}
+	o.clock.advance(90 * time.Second)
+	o.admin.get(page).want(t, 200).reads(t, "Being audited", "It has run for 1 min").
+		says(t, "data-live", `<noscript><meta http-equiv="refresh"`).saysNot(t, "<form method=\"post\" action=\""+page)
+	(<-o.jobs)(t.Context())
+	o.admin.get(page).want(t, 200).reads(t, "The books are right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "balances-match-transfers").
+		saysNot(t, "data-live", "Broken")
+	o.admin.get(adminHome).reads(t, "Audited 0 s ago.")
+
+	// Again: what is broken, which the real audit finds.
+	o.contradicted("its <i>transfer</i> is processed")
+	o.admin.post(page).leadsTo(t, page)
+	(<-o.jobs)(t.Context())
+	o.admin.get(page).want(t, 200).reads(t, "The books are not right", "promises is broken", "Not right", "the gateway: its <i>transfer</i> is processed").
+		saysNot(t, "<i>transfer")
+	o.admin.get(adminHome).reads(t, "Not right")
+}
+
+func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
+	o := openOffice(t)
+	const page = adminHome + "/books"
+	for name, audit := range map[string]func(context.Context) (ledger.Report, error){
+		"fails":  func(context.Context) (ledger.Report, error) { return ledger.Report{}, errors.New("the disk is gone") },
+		"panics": func(context.Context) (ledger.Report, error) { panic("the disk is gone") },
+		"is stopped": func(ctx context.Context) (ledger.Report, error) {
+			<-ctx.Done()
+			return ledger.Report{}, ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.books.audit = audit
+			o.admin.post(page).leadsTo(t, page)
+			ctx, stop := context.WithCancel(t.Context())
+			stop() // as the service does when it ends
+			(<-o.jobs)(ctx)
+			o.admin.get(page).want(t, 200).reads(t, "The last audit came to no end", "Nothing is known of the books").
+				saysNot(t, "the disk is gone", "The books are right")
+		})
+	}
+	if !strings.Contains(o.log.String(), "the disk is gone") {
+		t.Error("the log says nothing")
+	}
+}
+
+func TestManyViolationsAreCut(t *testing.T) {
+	o := openOffice(t)
+	o.books.audit = func(context.Context) (ledger.Report, error) {
+		f := ledger.Finding{Name: "floors-hold", Promise: "No balance is below zero."}
+		for range ledger.MaxViolations {
+			f.Violations = append(f.Violations, "usr_1 has -1 pending")
+		}
+		return ledger.Report{Findings: []ledger.Finding{f}}, nil
+	}
+	o.admin.post(adminHome + "/books")
+	(<-o.jobs)(t.Context())
+	o.admin.get(adminHome+"/books").reads(t, "1 of 1 promises is broken", "At most 20 are listed; there may be more.")
+}
+
+func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
+	o := openOffice(t)
+	now := o.clock.Now()
+	o.health.loops = []dashboard.Loop{
+		{Name: "payouts", Every: time.Second, Steps: 41, Failures: 3, LastLookAt: now, LastStepAt: now.Add(-time.Minute), LastFailureAt: now.Add(-2 * time.Minute), LastError: "the <b>gateway</b> is down"},
+		{Name: "sales", Every: time.Second, LastLookAt: now},
+		{Name: "sweep", Every: time.Hour, LastLookAt: now.Add(-50 * time.Minute)},
+		{Name: "watch", Every: time.Second, LastLookAt: now.Add(-5 * time.Minute), LastFailureAt: now.Add(-time.Second), LastError: "no connection"},
+		{Name: "late", Every: time.Second},
+	}
+	o.unknown(640_00)
+	o.admin.get(adminHome+"/health").want(t, 200).reads(t,
+		"payouts Some steps fail 41 3", "sales Working", "sweep Working", "watch Stalled", "late Not begun",
+		"payouts failed last 2 min ago: the <b>gateway</b> is down", "1.2.3-test", "Connections, read 3 of 7 in use waited 2 times, 1s in all",
+		"Unknown 1", "yes; payouts are sent", "Sales to release nothing to come").saysNot(t, "<b>gateway")
+	o.admin.get(adminHome).want(t, 200).reads(t, "watch Stalled", "payouts are sent", "1 unknown")
+}

@@ -1,0 +1,209 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/payout"
+)
+
+func adminPayout(id payout.ID) string { return adminHome + "/payouts/" + string(id) }
+
+func TestAnUnknownPayoutIsResolvedByAsking(t *testing.T) {
+	o := openOffice(t)
+	id := o.made(640_00)
+	page := adminPayout(id)
+	o.admin.get(adminHome+"/inbox").want(t, 200).says(t, `href="`+page+`"`).
+		reads(t, "Nothing needs you", "Being found out by itself", "₹640.00 · Asha Rao", "First sent 0 s ago")
+	o.admin.get(page).want(t, 200).
+		reads(t, "Unknown", "it may have been paid", "Ask the gateway now", "Hold it", "It is this transfer", "not known").
+		says(t, `href="`+page+`/hold"`, `action="`+page+`/ask"`).saysNot(t, "give the money back", "/cancel")
+
+	o.admin.then(o.admin.post(page+"/ask").leadsTo(t, page)).want(t, 200).
+		reads(t, "The gateway was asked", "Asked the gateway", "Priya Menon").saysNot(t, "Hold it")
+	if s := o.payout(id).State; s != payout.Submitted && s != payout.Completed {
+		t.Errorf("the payout is %s", s)
+	}
+	o.wantDecisions(string(id), decision.AskGateway)
+	o.admin.get(adminHome+"/inbox").want(t, 200).saysNot(t, page)
+}
+
+func TestAHeldPayoutIsGivenBackWhenNothingCanBeOnItsWay(t *testing.T) {
+	o := openOffice(t)
+	id := o.unknown(640_00)
+	page := adminPayout(id)
+	o.admin.get(page+"/hold").want(t, 200).reads(t, "It calls nothing back", "₹640.00", "Asha Rao", string(id))
+
+	// A decision needs a note, and what was typed stays.
+	o.admin.post(page+"/hold", "note", " \n ").want(t, 422).reads(t, "Note must say why")
+	o.wantState(id, payout.Unknown)
+	long := strings.Repeat("x", 1001)
+	o.admin.post(page+"/hold", "note", long).want(t, 422).says(t, long).reads(t, "Note must be at most 1000 characters")
+	o.wantDecisions(string(id))
+
+	o.admin.then(o.admin.post(page+"/hold", "note", "Case 4711.\r\nThey have no trace of it.").leadsTo(t, page)).want(t, 200).
+		reads(t, "The payout is held.", "Case 4711. They have no trace of it.", "Possible from", "until then something may still be on its way").
+		saysNot(t, `href="`+page+`/give-back"`, `href="`+page+`/hold"`)
+	o.wantState(id, payout.Held)
+	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Possible from").saysNot(t, "<textarea")
+	o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).reads(t, "can be given back from", "Try again in")
+	o.wantState(id, payout.Held)
+
+	o.clock.advance(time.Hour)
+	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Give ₹640.00 back", "It can't be undone", "I searched the gateway's own dashboard for "+string(id))
+	o.admin.post(page+"/give-back", "note", "Not there.").want(t, 422).reads(t, "look at the gateway's own dashboard first").says(t, "Not there.</textarea>")
+	o.admin.post(page+"/give-back", "looked", "yes").want(t, 422).reads(t, "Note must say why").says(t, `value="yes" id="field-looked" checked`)
+	o.wantState(id, payout.Held)
+
+	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
+		reads(t, "the seller has the money back", "Payout: given back", "in transit → available", "Gave a payout back").
+		saysNot(t, `href="`+page+`/give-back"`)
+	o.wantState(id, payout.Failed)
+	o.wantDecisions(string(id), decision.HoldPayout, decision.GivePayoutBack)
+
+	// Whoever had the page open is told that it is over.
+	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done: it has moved on.")
+	o.wantDecisions(string(id), decision.HoldPayout, decision.GivePayoutBack)
+}
+
+func TestWhatTheGatewayHasAfterAllIsNotGivenBack(t *testing.T) {
+	o := openOffice(t)
+	id := o.hold(o.made(640_00))
+	o.clock.advance(time.Hour)
+	o.admin.post(adminPayout(id)+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).
+		reads(t, "The gateway has this payout's transfer after all. Nothing was given back")
+	if s := o.payout(id).State; s != payout.Submitted && s != payout.Completed {
+		t.Errorf("the payout is %s", s)
+	}
+	o.wantDecisions(string(id), decision.HoldPayout)
+}
+
+func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
+	o := openOffice(t)
+	other := o.ask(o.seller, 700_00, "")
+	o.step(other.ID)
+	theirs := o.payout(other.ID).GatewayID
+	id := o.hold(o.unknown(640_00))
+	page := adminPayout(id) + "/identify"
+	for given, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"":                       {422, "The gateway's id of the transfer must be given"},
+		"../contacts":            {422, "must be the gateway's id of the transfer"},
+		"<b>":                    {422, "must be the gateway's id of the transfer"},
+		"pout_00000000000zzz":    {400, "knows no such transfer"},
+		theirs:                   {400, "This transfer is not this payout's"},
+		strings.Repeat("p", 500): {422, "must be the gateway's id of the transfer"},
+	} {
+		o.admin.post(page, "gatewayId", given, "note", "Found it.").want(t, want.status).reads(t, want.says).says(t, "Found it.</textarea>")
+	}
+	o.admin.post(page, "gatewayId", theirs).want(t, 422).reads(t, "Note must say why")
+	o.control("POST", "/control/faults", `{"path":"/v1/payouts/*","status":503,"times":5}`)
+	o.admin.post(page, "gatewayId", theirs, "note", "Found it.").want(t, 503).reads(t, "The gateway gave no clear answer.")
+	o.control("DELETE", "/control/faults", "")
+	o.wantState(id, payout.Held)
+	o.wantDecisions(string(id), decision.HoldPayout)
+
+	made := o.hold(o.made(650_00))
+	found, err := o.sandboxID(made)
+	must(t, err)
+	o.admin.then(o.admin.post(adminPayout(made)+"/identify", "gatewayId", " "+found+" ", "note", "It is in their list.").leadsTo(t, adminPayout(made))).
+		reads(t, "The gateway confirmed the transfer", found)
+	o.wantDecisions(string(made), decision.HoldPayout, decision.IdentifyTransfer)
+}
+
+func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
+	o := openOffice(t)
+	const says = `its transfer is <b>processed</b>, the payout is failed`
+	id := o.contradicted(says)
+	page := adminPayout(id)
+	o.admin.get(page).want(t, 200).reads(t, "The gateway contradicts the books: "+says).saysNot(t, "<b>processed")
+	form := o.admin.get(page+"/clear").want(t, 200).reads(t, "It moves no money").saysNot(t, "<b>processed")
+	if form.hiddenValue(t, "seen") == "" {
+		t.Error("the form does not carry what was seen")
+	}
+	o.admin.post(page+"/clear", "seen", says).want(t, 422).reads(t, "Note must say why")
+	o.admin.post(page+"/clear", "seen", "something else", "note", "Settled.").want(t, 400).reads(t, "Look at the payout again.").says(t, "Settled.</textarea>")
+	o.wantDecisions(string(id))
+	o.admin.then(o.admin.post(page+"/clear", "seen", says, "note", "Settled.").leadsTo(t, page)).
+		reads(t, "The contradiction is cleared.", "Settled.", "The gateway: "+says).saysNot(t, "The gateway contradicts the books", "<b>processed")
+	o.wantDecisions(string(id), decision.ClearContradiction)
+}
+
+func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
+	o := openOffice(t)
+	id := o.ask(o.seller, 640_00, "").ID
+	page := adminPayout(id)
+	o.admin.get(page).want(t, 200).reads(t, "Not sent yet", "Cancel it")
+	o.admin.get(page+"/cancel").want(t, 200).reads(t, "gives the seller the whole amount back").saysNot(t, "<textarea")
+	o.wantState(id, payout.Waiting) // nothing changes by looking
+	o.admin.then(o.admin.post(page+"/cancel").leadsTo(t, page)).reads(t, "The payout is cancelled")
+	o.wantState(id, payout.Cancelled)
+	o.admin.post(page+"/cancel").leadsTo(t, page)
+
+	gone := o.ask(o.seller, 640_00, "").ID
+	o.step(gone)
+	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was done")
+}
+
+func TestAskingMayBringNothing(t *testing.T) {
+	o := openOffice(t)
+	id := o.unknown(640_00)
+	page := adminPayout(id)
+	o.admin.post(page+"/ask").want(t, 400).reads(t, "knows no such transfer", "Ask the gateway now")
+	o.control("POST", "/control/faults", `{"path":"/v1/payouts","status":503,"times":5}`)
+	o.admin.post(page+"/ask", "note", "Once more").want(t, 503).reads(t, "The gateway gave no clear answer.").says(t, "Once more</textarea>")
+	o.wantState(id, payout.Unknown)
+	o.wantDecisions(string(id), decision.AskGateway, decision.AskGateway)
+}
+
+func TestNothingIsDecidedFromElsewhere(t *testing.T) {
+	o := openOffice(t)
+	id := o.unknown(640_00)
+	paths := []string{
+		adminPayout(id) + "/hold", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/books",
+		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/strays/pout_1",
+	}
+	for _, path := range paths {
+		o.admin.postFrom("https://evil.example", path, "note", "x").want(t, http.StatusForbidden).reads(t, "sent from another site")
+		o.seller.post(path, "note", "x").want(t, http.StatusForbidden)
+		o.browse().post(path, "note", "x").want(t, http.StatusSeeOther)
+	}
+	o.wantState(id, payout.Unknown)
+	o.wantDecisions("", decision.AcceptBankAccount) // the one that the seller began with
+	if len(o.jobs) > 0 {
+		t.Error("an audit was begun")
+	}
+}
+
+func TestAddressesOfNothing(t *testing.T) {
+	o := openOffice(t)
+	id := o.unknown(640_00)
+	for _, path := range []string{
+		"/payouts/nonsense", "/payouts/pyt_000000000000000000000000", "/payouts/%00", adminPayout(id)[len(adminHome):] + "/explode",
+		"/payouts/pyt_000000000000000000000000/hold", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
+		"/strays/pout_none", "/strays/%2e%2e", "/strays/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
+		"/sellers/usr_000000000000000000000000/access", "/nowhere",
+	} {
+		a := o.admin.get(adminHome+path).want(t, http.StatusNotFound)
+		checkPage(t, path, a)
+		if posted := o.admin.post(adminHome+path, "note", "x", "decision", "accept", "role", "buyer", "state", "active"); posted.status != 404 && posted.status != 405 {
+			t.Errorf("POST %s: %d", path, posted.status)
+		}
+	}
+	o.admin.get(adminHome+"/payouts/nonsense").reads(t, "There is no payout with this id.")
+	for _, path := range []string{
+		"/payouts?page=-3", "/payouts?page=99999&status=x", "/payouts?q=%00", "/payouts?q=%ff%fe", "/inbox?kind=%3Cscript%3E",
+		"/sellers?q=%00", "/sellers?q=" + strings.Repeat("a", 400), "/sellers/" + o.seller.id + "?before=-4", "/sellers/" + o.seller.id + "?before=99999999999999999999",
+	} {
+		a := o.admin.get(adminHome+path).want(t, http.StatusOK).saysNot(t, "<script>")
+		checkPage(t, path, a)
+	}
+	if strings.Contains(o.log.String(), `"level":"ERROR"`) {
+		t.Errorf("the log has errors: %s", o.log)
+	}
+}
