@@ -143,6 +143,7 @@ func TestForgedIDTokensAreRefused(t *testing.T) {
 		"nobody":                   {claim("sub", nil), "names nobody"},
 		"a subject without end":    {claim("sub", strings.Repeat("x", 256)), "names nobody"},
 		"a subject that hides":     {claim("sub", "248289761001\x00"), "names nobody"},
+		"a subject of no letters":  {claim("sub", "2482\ufffd"), "names nobody"},
 		"a subject that is a list": {claim("sub", []string{"248289761001"}), "unmarshal"},
 		"another access token":     {claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), "hash"},
 		"no token at all":          {func(p *provider) { p.sign = func([]byte) string { return "" } }, "no ID token"},
