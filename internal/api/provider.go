@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -122,16 +121,11 @@ func (in *input) newcomersRole() auth.Role {
 // that it got under another name would be missing.
 func (a *api) startAtOrigin(r *http.Request) string {
 	origin, asked := a.o.BaseURL, &url.URL{Scheme: "http", Host: r.Host}
-	if origin.Scheme != "http" || !isLoopback(origin) || !isLoopback(asked) || port(origin) != port(asked) ||
+	if origin.Scheme != "http" || !web.IsLoopback(origin.Host) || !web.IsLoopback(asked.Host) || port(origin) != port(asked) ||
 		strings.EqualFold(origin.Hostname(), asked.Hostname()) {
 		return ""
 	}
 	return origin.Scheme + "://" + origin.Host + r.URL.RequestURI()
-}
-
-func isLoopback(u *url.URL) bool {
-	ip, err := netip.ParseAddr(u.Hostname())
-	return strings.EqualFold(u.Hostname(), "localhost") || err == nil && ip.IsLoopback()
 }
 
 func port(u *url.URL) string { return cmp.Or(u.Port(), "80") }
