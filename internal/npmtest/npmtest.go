@@ -26,9 +26,12 @@ var pinned embed.FS
 // patience is how long an installation may take.
 const patience = 5 * time.Minute
 
-// errMissing says that there is no npm on this machine, and what to do about it.
-var errMissing = errors.New("this test needs Node.js 20 or newer, and its programs node and npm were not found: " +
-	"install them (the packages nodejs and npm on Debian, node in Homebrew)")
+// What to do where there is no npm on this machine, or an old one. Debian 12 has Node.js 18.
+var (
+	errMissing = errors.New("this test needs Node.js 20.12 or newer, and its programs node and npm were not found: " +
+		"install them (the packages nodejs and npm on Debian, node in Homebrew)")
+	errOld = errors.New("this test needs Node.js 20.12 or newer: install a newer one, from nodejs.org if your system has none")
+)
 
 // Packages returns the directory node_modules that holds what package.json names. It is installed once
 // and kept in the user's cache, under the hash of the lock file. Where that can't be done, the test is
@@ -58,11 +61,25 @@ func packages(ctx context.Context) (string, error) {
 			return "", errMissing
 		}
 	}
+	said, err := exec.CommandContext(ctx, "node", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask node for its version: %w", err)
+	}
+	if !isNew(string(said)) {
+		return "", fmt.Errorf("%w; here is %s", errOld, bytes.TrimSpace(said))
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	return installed(ctx, filepath.Join(cache, "bursar-tests"))
+}
+
+// isNew reports whether a version such as v20.12.0 will do.
+func isNew(version string) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(version, "v%d.%d", &major, &minor)
+	return err == nil && (major > 20 || major == 20 && minor >= 12)
 }
 
 // installed is the directory node_modules below base, which is made if it is not there. Several tests

@@ -80,6 +80,16 @@ func TestWithoutNodeATestIsSkippedButFailsUnderCI(t *testing.T) {
 	}
 }
 
+func TestAnOldNodeWillNotDo(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v20.12.0\n": true, "v20.20.2\n": true, "v22.0.0\n": true, "v100.1.0": true, "v18.20.4\n": false, "v20.11.1\n": false, "": false, "nonsense": false,
+	} {
+		if isNew(version) != want {
+			t.Errorf("%q: %t, want %t", version, !want, want)
+		}
+	}
+}
+
 // verdict notes how a test would have ended, in place of ending it.
 type verdict struct {
 	testing.TB
