@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -58,8 +59,10 @@ func (p pager) at(page int) string {
 // payoutsView is a page of a seller's payouts.
 type payoutsView struct {
 	Payouts []payout.Payout
-	Status  payout.Status // "" for all
-	Filters []filter
+	// InTransit and PaidOut are all of it, whatever the page shows.
+	InTransit, PaidOut money.Amount
+	Status             payout.Status // "" for all
+	Filters            []filter
 	pager
 }
 
@@ -89,7 +92,12 @@ func (d *dashboard) payouts(ctx context.Context, v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	sums, err := d.o.Payouts.Summary(ctx, v.who.UserID)
+	if err != nil {
+		return page{}, err
+	}
 	p := show("payouts", "Payouts", payoutsView{
+		InTransit: sums.InTransit, PaidOut: sums.Withdrawn,
 		Payouts: list, Status: f.Status, Filters: payoutFilters(f.Status), pager: newPager(v, number, total, "status"),
 	})
 	p.live = slices.ContainsFunc(list, func(p payout.Payout) bool { return p.Status() == payout.StatusProcessing })
