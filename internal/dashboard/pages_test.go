@@ -62,6 +62,9 @@ func TestEveryPageForEverybody(t *testing.T) {
 			checkPage(t, l.path, a)
 		}
 	}
+	if allow := seller.get("/logout").header.Get("Allow"); allow != "POST" {
+		t.Errorf("a page that is posted to allows %q", allow)
+	}
 	if strings.Contains(h.log.String(), `"level":"ERROR"`) {
 		t.Errorf("the log has errors: %s", h.log)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +95,8 @@ func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
 	b := h.browse()
 	b.get("/login?error=Call+555-0100+to+unlock+your+account").want(t, 200).
 		says(t, "The sign-in did not succeed").saysNot(t, "555-0100")
-	b.get("/login?error=Sign+in+was+cancelled").want(t, 200).says(t, `role="alert"`)
+	b.get("/login?error="+url.QueryEscape(auth.ErrProviderDenied.Message)).want(t, 200).says(t, auth.ErrProviderDenied.Message, `role="alert"`)
+	b.get("/login?error="+url.QueryEscape(auth.ErrProviderDenied.Message+" Call us.")).want(t, 200).saysNot(t, "Call us")
 }
 
 func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
