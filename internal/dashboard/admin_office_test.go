@@ -199,7 +199,7 @@ func (o *office) wantDecisions(subject string, want ...decision.Action) {
 
 var (
 	notRead = regexp.MustCompile(`(?s)<(script|style|title|noscript)\b.*?</(script|style|title|noscript)>|<[^>]*>`)
-	spaces  = regexp.MustCompile(`\s+`)
+	spaces  = regexp.MustCompile(`[\s\x{a0}]+`)
 )
 
 // words is what a reader sees.
