@@ -183,6 +183,10 @@ func accessForm(u auth.User) *form {
 			{"active", "Active", "May sign in."},
 			{"suspended", "Suspended", "Is signed out everywhere and can't sign in. Payouts under way go on."},
 		}},
+		{
+			Name: "confirm", Label: "Their e-mail address", Type: "text", Autocomplete: "off", Max: 254,
+			Hint: "Type it, to be sure whom this is about.",
+		},
 		noteField(false),
 	}}
 }
@@ -212,6 +216,8 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) 
 		err = fault.Field("state", "must be active or suspended")
 	case role == user.Role && (state == "suspended") == user.Suspended:
 		err = errNoChange
+	case auth.EmailKey(strings.TrimSpace(v.form.Get("confirm"))) != auth.EmailKey(user.Email):
+		err = fault.Field("confirm", "must be "+user.Email)
 	default:
 		err = by.RequireNote()
 	}
