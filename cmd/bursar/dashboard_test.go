@@ -21,10 +21,11 @@ func TestWhatRunsInTheBackgroundEndsWithTheService(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-ended:
-	default:
-		t.Error("the stage stopped before what it runs")
+	if len(ended) != 1 {
+		t.Fatal("the stage stopped before what it runs")
+	}
+	if err := <-ended; err == nil {
+		t.Error("what runs was not told to stop")
 	}
 	begin(func(ctx context.Context) { ended <- ctx.Err() }) // too late, and told so
 	if err := <-ended; err == nil {

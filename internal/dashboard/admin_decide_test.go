@@ -145,8 +145,10 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 	o.wantState(id, payout.Cancelled)
 	o.admin.post(page+"/cancel").leadsTo(t, page)
 
-	gone := o.ask(o.seller, 640_00, "").ID
+	gone := o.ask(o.seller, 650_00, "").ID
 	o.step(gone)
+	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "available → in transit ₹650.00").saysNot(t, "₹640.00")
+	o.admin.get(page).want(t, 200).reads(t, "available → in transit ₹640.00", "in transit → available ₹640.00").saysNot(t, "₹650.00")
 	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was done")
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // allDecisionsShown is how many decisions are listed at once.
-const allDecisionsShown = 100
+const allDecisionsShown = 40
 
 // decisionsView is what was decided last.
 type decisionsView struct {

@@ -51,7 +51,7 @@ func inboxAddress(k taskKind) string {
 
 // The inbox shows so many of each part, and looks at so many bank accounts.
 const (
-	tasksShown      = 50
+	tasksShown      = 30
 	accountsToShow  = 100
 	tasksPerKindMax = 100
 )

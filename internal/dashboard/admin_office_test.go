@@ -46,6 +46,16 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 type books struct {
 	*store.DB
 	audit func(context.Context) (ledger.Report, error)
+	// meanwhile happens each time that a balance was read.
+	meanwhile func()
+}
+
+func (b *books) Balance(ctx context.Context, seller string) (ledger.Balance, error) {
+	balance, err := b.DB.Balance(ctx, seller)
+	if b.meanwhile != nil {
+		b.meanwhile()
+	}
+	return balance, err
 }
 
 func (b *books) Audit(ctx context.Context) (ledger.Report, error) {
