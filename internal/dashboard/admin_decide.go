@@ -20,9 +20,9 @@ type act struct {
 	done                 notice
 	// noteOptional says that it may be done without saying why.
 	noteOptional bool
-	// unrecorded says that it leaves no decision, only the change in the payout's own story.
-	unrecorded bool
-	fits       func(*dashboard, payout.Payout) bool
+	// told are refusals that answer what was asked.
+	told map[*fault.Error]notice
+	fits func(*dashboard, payout.Payout) bool
 	// fields are what is asked beside the note, and hidden what the form carries along.
 	fields func(payout.Payout) []field
 	hidden func(payout.Payout) []hidden
@@ -33,6 +33,7 @@ type act struct {
 var acts = []act{
 	{
 		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true,
+		told:    map[*fault.Error]notice{payout.ErrNoTransfer: "asked-none"},
 		Does:    "Looks the transfer up at the gateway at once and takes in what it says, as happens by itself anyway.",
 		DoesNot: "It sends nothing and never makes a second transfer.",
 		fits:    func(*dashboard, payout.Payout) bool { return true },
@@ -82,12 +83,17 @@ var acts = []act{
 		},
 	},
 	{
-		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true, unrecorded: true,
+		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true,
 		Does:    "Calls the payout off and gives the seller the whole amount back.",
 		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
 		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },
-		do: func(ctx context.Context, d *dashboard, v *visit, _ decision.By, p payout.Payout) error {
-			_, _, err := d.o.Payouts.Cancel(ctx, v.caller(), p.ID, "")
+		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+			if err := by.CheckNote(); err != nil {
+				return err
+			}
+			caller := v.caller()
+			caller.Note = by.Note
+			_, _, err := d.o.Payouts.Cancel(ctx, caller, p.ID, "")
 			return err
 		},
 	},
@@ -157,9 +163,7 @@ func (a actRow) form(p payout.Payout) *form {
 	if a.hidden != nil {
 		f.Hidden = a.hidden(p)
 	}
-	if !a.unrecorded {
-		f.Fields = append(f.Fields, noteField(a.noteOptional))
-	}
+	f.Fields = append(f.Fields, noteField(a.noteOptional))
 	return f
 }
 
@@ -245,6 +249,11 @@ func (d *dashboard) adminDecide(ctx context.Context, v *visit) (page, error) {
 	}
 	if err == nil {
 		return goTo(adminPayoutAddress(p.ID)).saying(a.done), nil
+	}
+	for refusal, answer := range a.told {
+		if errors.Is(err, refusal) {
+			return goTo(adminPayoutAddress(p.ID)).saying(answer), nil
+		}
 	}
 	f := a.form(p).fill(v.form)
 	again, showErr := d.decisionPage(ctx, p, a, f)

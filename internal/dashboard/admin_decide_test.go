@@ -139,11 +139,13 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 	id := o.ask(o.seller, 640_00, "").ID
 	page := adminPayout(id)
 	o.admin.get(page).want(t, 200).reads(t, "Not sent yet", "Cancel it")
-	o.admin.get(page+"/cancel").want(t, 200).reads(t, "gives the seller the whole amount back").saysNot(t, "<textarea")
+	o.admin.get(page+"/cancel").want(t, 200).reads(t, "gives the seller the whole amount back").says(t, "<textarea")
 	o.wantState(id, payout.Waiting) // nothing changes by looking
-	o.admin.then(o.admin.post(page+"/cancel").leadsTo(t, page)).reads(t, "The payout is cancelled")
+	o.admin.then(o.admin.post(page+"/cancel", "note", "Asked for by phone").leadsTo(t, page)).
+		reads(t, "The payout is cancelled", "Cancelled a payout", "Asked for by phone")
 	o.wantState(id, payout.Cancelled)
 	o.admin.post(page+"/cancel").leadsTo(t, page)
+	o.wantDecisions(string(id), decision.CancelPayout)
 
 	gone := o.ask(o.seller, 650_00, "").ID
 	o.step(gone)
@@ -156,7 +158,7 @@ func TestAskingMayBringNothing(t *testing.T) {
 	o := openOffice(t)
 	id := o.unknown(640_00)
 	page := adminPayout(id)
-	o.admin.post(page+"/ask").want(t, 400).reads(t, "knows no such transfer", "Ask the gateway now")
+	o.admin.then(o.admin.post(page+"/ask").leadsTo(t, page)).reads(t, "knows no transfer of this payout")
 	o.control("POST", "/control/faults", `{"path":"/v1/payouts","status":503,"times":5}`)
 	o.admin.post(page+"/ask", "note", "Once more").want(t, 503).reads(t, "The gateway gave no clear answer.").says(t, "Once more</textarea>")
 	o.wantState(id, payout.Unknown)

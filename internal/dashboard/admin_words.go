@@ -139,6 +139,8 @@ func accountWords(a ledger.Account) string {
 // actionWords says what was decided.
 func actionWords(a decision.Action) string {
 	switch a {
+	case decision.CancelPayout:
+		return "Cancelled a payout"
 	case decision.HoldPayout:
 		return "Held a payout"
 	case decision.AskGateway:

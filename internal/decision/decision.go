@@ -36,6 +36,7 @@ type Action string
 
 // Actions.
 const (
+	CancelPayout       Action = "cancel_payout"
 	HoldPayout         Action = "hold_payout"
 	AskGateway         Action = "ask_gateway"
 	IdentifyTransfer   Action = "identify_transfer"

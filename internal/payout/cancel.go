@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"bursar/internal/decision"
 )
 
-// Cancel calls a payout off and gives its amount back. It can while the payout waits, which is ours
+// Cancel calls a payout off and gives its amount back. That an admin did so is put on record with it. It can while the payout waits, which is ours
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
@@ -22,7 +25,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if p.State == Submitted {
 			return Payout{}, errAskGateway
 		}
-		return s.cancelIn(ctx, tx, p)
+		return s.cancelIn(ctx, tx, c, p)
 	})
 	if errors.Is(err, errAskGateway) {
 		return s.cancelAtGateway(ctx, c, id, memo)
@@ -73,10 +76,21 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 	return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: it is %s.", p.Status())
 }
 
-func (s *Service) cancelIn(ctx context.Context, tx Tx, p Payout) (Payout, error) {
+func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payout, error) {
 	from, now := p.State, s.o.Now()
 	p.end(Cancelled, now)
-	return p, move(ctx, tx, from, p, now)
+	if err := move(ctx, tx, from, p, now); err != nil {
+		return Payout{}, err
+	}
+	return p, c.recordCancel(ctx, tx, p, now)
+}
+
+// recordCancel puts on record that an admin cancelled somebody else's payout.
+func (c Caller) recordCancel(ctx context.Context, tx Tx, p Payout, now time.Time) error {
+	if !c.Admin || c.User == p.Seller {
+		return nil
+	}
+	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, string(p.ID), now))
 }
 
 // cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it. Of several
@@ -90,7 +104,12 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	moved, err := s.merge(ctx, p, report)
+	moved, err := s.mergeIf(ctx, p, report, func(tx Tx, p Payout) error {
+		if p.State != Submitted || report.Progress != CalledOff {
+			return nil
+		}
+		return c.recordCancel(ctx, tx, p, s.o.Now())
+	})
 	if err != nil {
 		return Payout{}, false, err
 	}

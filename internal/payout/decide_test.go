@@ -507,3 +507,40 @@ func TestStraysAreSettledOnce(t *testing.T) {
 	s.reconcile() // what is settled stays so
 	s.wantViolated()
 }
+
+// TestWhoCancelledIsOnRecord: an admin's cancellation of somebody else's payout is a decision, whoever holds
+// the payout at the time; a seller's own is none.
+func TestWhoCancelledIsOnRecord(t *testing.T) {
+	admin := payout.Caller{User: ada.Admin, Admin: true, Note: ada.Note}
+	waits := func(*story) {}
+	queued := func(s *story) {
+		s.gateway.mood = queueing
+		s.later(windowOver)
+		s.gateway.mood = fair
+	}
+	for name, tt := range map[string]struct {
+		caller payout.Caller
+		until  func(*story)
+		want   []decision.Action
+	}{
+		"an admin, while it waits":      {admin, waits, []decision.Action{decision.CancelPayout}},
+		"an admin, at the gateway":      {admin, queued, []decision.Action{decision.CancelPayout}},
+		"the seller, while it waits":    {payout.Caller{User: "usr_a"}, waits, nil},
+		"the seller, at the gateway":    {payout.Caller{User: "usr_a"}, queued, nil},
+		"an admin's own, as a seller's": {payout.Caller{User: "usr_a", Admin: true}, waits, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			tt.until(s)
+			for range 2 { // the second gets the first answer
+				if _, _, err := s.payouts.Cancel(t.Context(), tt.caller, s.id, "key"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.wantState(payout.Cancelled)
+			s.wantAvailable(opening)
+			s.wantDecisions(string(s.id), tt.want...)
+			s.wantViolated()
+		})
+	}
+}

@@ -81,6 +81,8 @@ func jitter(d time.Duration) time.Duration {
 type Caller struct {
 	User  string
 	Admin bool
+	// Note is why an admin acts, for the record; it may be empty.
+	Note string
 }
 
 func (c Caller) sees(p Payout) bool { return c.Admin || c.User == p.Seller }
