@@ -54,6 +54,11 @@ golden: ## Rewrite the golden files from what the code does now; read the diff b
 	if [ -z "$$dirs" ]; then echo "no golden tests found" >&2; exit 1; fi; \
 	go test -count=1 $$dirs -update
 
+.PHONY: screenshots
+screenshots: ## Pictures of the demo's pages for the README, in docs/images (needs Chromium, Node.js and npm)
+	@mkdir -p docs/images
+	BURSAR_TEST_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run='^TestPictures$$' ./cmd/bursar
+
 .PHONY: run
 run: ## The service, on http://127.0.0.1:8080
 	go run ./cmd/bursar serve

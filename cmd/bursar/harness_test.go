@@ -112,7 +112,13 @@ func (i *instance) command(args ...string) *exec.Cmd {
 // begin starts the instance, and does not wait for it.
 func (i *instance) begin(t *testing.T) {
 	t.Helper()
-	i.process = i.command("serve")
+	i.beginWith(t, "serve")
+}
+
+// beginWith starts the instance by another command than serve.
+func (i *instance) beginWith(t *testing.T, command string) {
+	t.Helper()
+	i.process = i.command(command)
 	i.process.Stdout, i.process.Stderr = i.file(t, "stdout"), i.file(t, "stderr")
 	if err := i.process.Start(); err != nil {
 		t.Fatal(err)

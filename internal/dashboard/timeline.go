@@ -91,7 +91,7 @@ func headlineOf(p payout.Payout, now time.Time) string {
 	case payout.Completed:
 		return "The money was sent to your bank account."
 	case payout.Failed:
-		return "The bank did not take it, and the amount is back in your balance."
+		return "It did not reach your bank, and the amount is back in your balance."
 	case payout.Returned:
 		return "The bank sent it back, and the amount is back in your balance."
 	case payout.Cancelled:

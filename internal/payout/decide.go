@@ -64,6 +64,9 @@ func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 // codeGivenBack marks a payout that was never made, by the gateway's word and an admin's.
 const codeGivenBack = "given_back"
 
+// GivenBack reports whether an admin gave the payout back: nothing was wrong with the seller's account.
+func (p Payout) GivenBack() bool { return p.State == Failed && p.ReasonCode == codeGivenBack }
+
 // GiveBack ends a held payout and gives its amount back to the seller. It does so only where nothing of
 // it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
 // knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
