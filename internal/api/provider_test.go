@@ -453,7 +453,10 @@ func TestACallbackThatIsGivenUp(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	h.handler.ServeHTTP(w, r)
-	answer{w.Code, w.Header(), w.Body.String()}.wantProblem(t, auth.ErrSignInFailed, "")
+	a := answer{w.Code, w.Header(), w.Body.String()}.want(t, http.StatusSeeOther)
+	if to := a.header.Get("Location"); !strings.HasPrefix(to, "/login?error=") || len(w.Result().Cookies()) != 1 { // the flow's end
+		t.Errorf("sent to %s with the cookies %v", to, w.Result().Cookies())
+	}
 	if strings.Contains(h.log.String(), `"level":"ERROR"`) {
 		t.Errorf("log %s", h.log.String())
 	}
