@@ -61,19 +61,10 @@ func (s signInPlaces) add(cfg config.Config, id auth.ProviderID, set config.Prov
 
 // sandboxAllowed reports whether the built-in identity providers may be there. They let anybody be anybody,
 // so it takes all of this: nobody set up a real one, nobody can reach the service from elsewhere or is
-// meant to, and no money that is real can move.
+// meant to, by a proxy either, and no money that is real can move.
 func sandboxAllowed(cfg config.Config) bool {
 	origin, err := url.Parse(cfg.Origin())
-	return err == nil && !cfg.HasProviders() && web.IsLoopback(cfg.Addr.Addr) && web.IsLoopback(origin.Host) && movesNoMoney(cfg)
-}
-
-// movesNoMoney reports whether the gateway is a sandbox, the built-in one or one that runs beside us.
-func movesNoMoney(cfg config.Config) bool {
-	if cfg.Gateway == config.Sandbox {
-		return true
-	}
-	gateway, err := url.Parse(cfg.RazorpayX.BaseURL)
-	return err == nil && web.IsLoopback(gateway.Host)
+	return err == nil && !cfg.HasProviders() && len(cfg.TrustedProxies) == 0 && web.IsLoopback(cfg.Addr.Addr) && web.IsLoopback(origin.Host) && cfg.Gateway == config.Sandbox
 }
 
 const sandboxesPath = "/sandbox/identity/"

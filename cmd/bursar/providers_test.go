@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -178,6 +179,54 @@ func TestSignInsCannotBeStolenOrForcedUponSomebody(t *testing.T) {
 	}
 }
 
+// TestATakeOverKeepsTheMoneyFromWhoeverWaitedInTheAccount: somebody registered the victim's e-mail address
+// and a bank account, and asked for a payout, when the victim comes.
+func TestATakeOverKeepsTheMoneyFromWhoeverWaitedInTheAccount(t *testing.T) {
+	i := newSignInHost(t, "BURSAR_CANCEL_WINDOW=5s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
+	i.start(t)
+	var squatter struct {
+		Token string
+		User  struct{ ID string }
+	}
+	i.call(t, "POST", "/api/auth/register", "", `{"name": "Asha Rao", "email": "asha@example.com", "password": "squatters horse", "role": "seller"}`, &squatter)
+	i.call(t, "PUT", "/api/bank-account", squatter.Token, `{"accountHolder": "Some Body", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`, new(struct{}))
+	i.earn(t, squatter.User.ID, "order-1", 5000)
+	until(t, "there is money to take", func() bool {
+		var b struct {
+			AvailableBalance float64
+			BankAccount      struct{ IsVerified bool }
+		}
+		i.call(t, "GET", "/api/payouts/balance", squatter.Token, "", &b)
+		return b.AvailableBalance == 5000 && b.BankAccount.IsVerified
+	})
+	var asked struct{ PayoutID string }
+	i.call(t, "POST", "/api/payouts/request", squatter.Token, `{"amount": 4000}`, &asked)
+
+	victim := newVisitor(t)
+	i.mustEnd(t, victim.get(victim.submit(i.consent(victim, "provider-a"), as("asha")).leadsTo()), "/dashboard", "")
+	if i.me(victim).ID != squatter.User.ID {
+		t.Fatal("the account was not taken over")
+	}
+	see := func(path string, data any) {
+		t.Helper()
+		if err := readData([]byte(victim.get(i.api+"/api/payouts/"+path).body), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p struct{ Status, FailureReason string }
+	until(t, "the payout has ended", func() bool {
+		see(asked.PayoutID, &p)
+		return p.Status != "processing"
+	})
+	if p.Status != "failed" || !strings.Contains(p.FailureReason, "not accepted any more") {
+		t.Errorf("the squatter's payout ended as %+v", p)
+	}
+	var b struct{ AvailableBalance float64 }
+	if see("balance", &b); b.AvailableBalance != 5000 {
+		t.Errorf("the victim has %v", b)
+	}
+}
+
 // with is an address with other values of a parameter.
 func with(t *testing.T, address, name string, values ...string) string {
 	t.Helper()
@@ -210,9 +259,9 @@ func TestTheSandboxIsAllowedWhereNothingIsAtStake(t *testing.T) {
 		"on the other loopback":  {func(c *config.Config) { c.Addr.Addr = "[::1]:8080" }, true},
 		"on localhost":           {func(c *config.Config) { c.Addr.Addr = "localhost:8080" }, true},
 		"a local public address": {func(c *config.Config) { c.BaseURL = "http://localhost:3000" }, true},
-		"paid through a sandbox beside us": {func(c *config.Config) {
+		"paid through who knows what beside us": {func(c *config.Config) {
 			c.Gateway, c.RazorpayX.BaseURL = config.RazorpayXPayments, "http://127.0.0.1:8081/v1"
-		}, true},
+		}, false},
 		"provider A is set up":              {func(c *config.Config) { c.ProviderA = &config.Provider{} }, false},
 		"provider B is set up":              {func(c *config.Config) { c.ProviderB = &config.Provider{} }, false},
 		"on all addresses":                  {func(c *config.Config) { c.Addr.Addr = "0.0.0.0:8080" }, false},
@@ -231,6 +280,7 @@ func TestTheSandboxIsAllowedWhereNothingIsAtStake(t *testing.T) {
 		}, false},
 		"paid through nobody knows whom":     {func(c *config.Config) { c.Gateway, c.RazorpayX.BaseURL = config.RazorpayXPayments, "" }, false},
 		"paid by a gateway of another name":  {func(c *config.Config) { c.Gateway = "other" }, false},
+		"there are proxies in front":         {func(c *config.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }, false},
 		"a public address that is no origin": {func(c *config.Config) { c.BaseURL = "http://[::1" }, false},
 	}
 	for name, tt := range tests {

@@ -1,8 +1,12 @@
 package api_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"bursar/internal/auth"
 )
@@ -98,4 +102,36 @@ func TestAdminDecisions(t *testing.T) {
 	h.do(me).wantFailure(t, 401, "invalid_token")
 	h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`}).
 		wantFailure(t, 401, "invalid_credentials")
+}
+
+// heldBack is a body whose sender waits before they send it.
+type heldBack struct {
+	until func()
+	body  io.Reader
+}
+
+func (b *heldBack) Read(p []byte) (int, error) {
+	if b.until != nil {
+		b.until()
+		b.until = nil
+	}
+	return b.body.Read(p)
+}
+
+// TestABodyHeldBackUntilItsSenderIsSignedOut begins a request that was let in, and ends it when its sender
+// would not be any more: whoever waits in a stranger's account would say where the money goes.
+func TestABodyHeldBackUntilItsSenderIsSignedOut(t *testing.T) {
+	h := openHouse(t)
+	token := h.signUp("Mallory", auth.Seller).token
+	body := &heldBack{body: strings.NewReader(`{"accountHolder": "Mallory", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`)}
+	body.until = func() {
+		h.do(call{method: "POST", path: "/api/auth/logout", token: token}).want(t, 200)
+		h.clock.advance(time.Second)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/api/bank-account", body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	answer{w.Code, w.Header(), w.Body.String()}.want(t, http.StatusUnauthorized)
 }

@@ -23,7 +23,7 @@ const (
 	usedKept = time.Hour
 	// providerPatience is how long a provider may take to say who somebody is.
 	providerPatience = 15 * time.Second
-	// maxCallbacks is how many wait for a provider at once. A slow one must not hold up everything.
+	// maxCallbacks is how many wait for one provider at once. A slow one must not hold up the other.
 	maxCallbacks = 16
 	// secretDigits of base 62 are 256 bits, and a verifier as RFC 7636 §4.1 wants it.
 	secretDigits = 43
@@ -135,14 +135,14 @@ func (s *Service) FinishSignIn(ctx context.Context, r ProviderReturn) (SignIn, s
 	if err != nil {
 		return SignIn{}, f.Redirect, err
 	}
-	select {
-	case s.callbacks <- struct{}{}:
-		defer func() { <-s.callbacks }()
-	default:
-		return SignIn{}, f.Redirect, ErrBusy.After(busyRetry)
-	}
 	if err := s.useFlow(ctx, f); err != nil {
 		return SignIn{}, f.Redirect, err
+	}
+	select {
+	case s.callbacks[r.Provider] <- struct{}{}:
+		defer func() { <-s.callbacks[r.Provider] }()
+	default:
+		return SignIn{}, f.Redirect, ErrBusy.After(busyRetry)
 	}
 	who, err := askProvider(ctx, provider, f.ProviderRequest, r.Answer)
 	if err != nil {

@@ -616,10 +616,17 @@ func TestFewCallbacksWaitAtOnce(t *testing.T) {
 	for s.a.timesAsked() < places {
 		time.Sleep(time.Millisecond)
 	}
-	_, err := s.finish(s.begin(auth.ProviderB, auth.Seller))
+	turnedAway := s.begin(auth.ProviderA, auth.Seller)
+	_, err := s.finish(turnedAway)
 	wantErr(t, err, auth.ErrBusy)
+	s.b.answer(auth.Identity{Issuer: "https://b.example", Subject: "1", Email: "meera@example.com"}, nil)
+	if _, err := s.finish(s.begin(auth.ProviderB, auth.Seller)); err != nil { // has places of its own
+		t.Error(err)
+	}
 	close(s.a.hold)
 	waiting.Wait()
+	_, err = s.finish(turnedAway) // used up, so that nobody can hammer with one
+	wantErr(t, err, auth.ErrSignInExpired)
 	s.mustArrive(asha())
 }
 

@@ -37,7 +37,7 @@ type Service struct {
 	passwords *hasher
 	tokens    *tokens
 	common    blocklist
-	callbacks chan struct{} // places of those who wait for a provider
+	callbacks map[ProviderID]chan struct{} // places of those who wait for each provider
 }
 
 // New makes a service.
@@ -55,7 +55,10 @@ func New(o Options) (*Service, error) {
 			return nil, fmt.Errorf("auth: %q is no identity provider", id)
 		}
 	}
-	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer), callbacks: make(chan struct{}, maxCallbacks)}
+	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer), callbacks: map[ProviderID]chan struct{}{}}
+	for _, id := range []ProviderID{ProviderA, ProviderB} {
+		s.callbacks[id] = make(chan struct{}, maxCallbacks)
+	}
 	if o.CheapHashes {
 		s.passwords = newHasher(cheapCost)
 	}

@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -115,7 +116,10 @@ func TestTheOwnersComingEndsTheTrustInTheBankAccount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.db.BankAccount(t.Context(), squatter.User.ID)
+			if a, err := s.db.BankAccount(t.Context(), squatter.User.ID); !errors.Is(err, bank.ErrNone) {
+				t.Errorf("the current account is %+v, %v", a, err)
+			}
+			got, err := s.db.BankAccountByID(t.Context(), account.ID)
 			if err != nil || got.Status != bank.StatusRejected || got.Reason == "" || !got.DueAt.IsZero() {
 				t.Errorf("account %+v, %v", got, err)
 			}

@@ -20,6 +20,8 @@ type Store interface {
 
 // Tx is what bank asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
+	// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.
+	SessionLives(ctx context.Context, session, user string) (bool, error)
 	// ReplaceBankAccount makes a the seller's current account; earlier ones stay for the payouts made
 	// with them.
 	ReplaceBankAccount(ctx context.Context, a Account) error

@@ -18,9 +18,12 @@ const idPrefix = "bka_"
 // Registration asks for an account to become the seller's current one.
 type Registration struct {
 	Seller string
-	Holder string
-	Number Number
-	IFSC   IFSC
+	// Session is the seller's that asks: if it has ended meanwhile, nothing is registered. It is empty where
+	// nobody signed in to ask.
+	Session string
+	Holder  string
+	Number  Number
+	IFSC    IFSC
 }
 
 // Each verification costs money, so a seller may register so many accounts at once, and then one
@@ -36,7 +39,7 @@ var ErrTooMany = fault.New(fault.TooMany, "too_many_bank_accounts",
 
 // Register makes an account the seller's current one, unverified, with its verification due at once.
 // The current account again is returned as it is, unless it was rejected. It fails with a fault of
-// kind Invalid that names the fields at fault, or with [ErrTooMany].
+// kind Invalid that names the fields at fault, with [ErrSessionEnded] or with [ErrTooMany].
 func (s *Service) Register(ctx context.Context, r Registration) (Account, error) {
 	r.Holder = strings.Join(strings.Fields(r.Holder), " ")
 	if err := r.check(); err != nil {
@@ -48,10 +51,28 @@ func (s *Service) Register(ctx context.Context, r Registration) (Account, error)
 	}
 	var account Account
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if err := r.mayStill(ctx, tx); err != nil {
+			return err
+		}
 		account, err = s.replace(ctx, tx, r, draft)
 		return err
 	})
 	return account, err
+}
+
+// ErrSessionEnded keeps whoever is signed out at this moment from saying where the money goes.
+var ErrSessionEnded = fault.New(fault.Unauthenticated, "invalid_token", "Your session has ended. Sign in again.")
+
+// mayStill fails if the session that asks has ended: the account may be somebody else's by now.
+func (r Registration) mayStill(ctx context.Context, tx Tx) error {
+	if r.Session == "" {
+		return nil
+	}
+	lives, err := tx.SessionLives(ctx, r.Session, r.Seller)
+	if err == nil && !lives {
+		err = ErrSessionEnded
+	}
+	return err
 }
 
 // check names every field that breaks a rule.

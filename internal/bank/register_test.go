@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 )
@@ -194,5 +195,32 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	h.register(numbered(limit))
 	if _, err := h.service.Register(t.Context(), numbered(limit+1)); !errors.Is(err, bank.ErrTooMany) {
 		t.Errorf("one more at once: err = %v, want ErrTooMany", err)
+	}
+}
+
+// TestASessionThatEndsRegistersNothing has a session end after its owner was let in, and before they write.
+func TestASessionThatEndsRegistersNothing(t *testing.T) {
+	h := newHouse(t)
+	session := auth.Session{ID: "ses_asha", UserID: "usr_asha", CreatedAt: h.now, ExpiresAt: h.now.Add(time.Hour), CapAt: h.now.Add(time.Hour)}
+	inTx := func(fn func(auth.Tx) error) {
+		t.Helper()
+		if err := h.db.Auth().InTx(t.Context(), fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inTx(func(tx auth.Tx) error { return tx.InsertSession(t.Context(), session) })
+	r := h.ashas()
+	r.Session = session.ID
+	first, err := h.service.Register(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTx(func(tx auth.Tx) error { return tx.EndSession(t.Context(), session.ID, "logout", h.now) })
+	r.Number = mustNumber(t, "50100234566666")
+	if _, err := h.service.Register(t.Context(), r); !errors.Is(err, bank.ErrSessionEnded) {
+		t.Errorf("registered by an ended session: %v", err)
+	}
+	if a := h.account(); a.ID != first.ID {
+		t.Errorf("the account is %+v", a)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"bursar/internal/fault"
 )
 
 // Options are what a service is made of.
@@ -61,10 +63,17 @@ func (s *Service) InReview(ctx context.Context, limit int) ([]Account, error) {
 // Branch names the bank behind an IFSC, if the directory knows it.
 func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch(ifsc) }
 
+// ErrNotAccepted keeps a payout from an account that was accepted when it was asked for, and is not any more.
+var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
+	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
+
 // Beneficiary is what the gateway calls an account; it is told of the account when it first matters.
-// Safe to repeat.
+// It fails with [ErrNotAccepted] for an account that was rejected. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
 	a, err := s.o.Store.BankAccountByID(ctx, id)
+	if err == nil && a.Status == StatusRejected {
+		err = ErrNotAccepted
+	}
 	if err != nil || a.Beneficiary != "" {
 		return a.Beneficiary, err
 	}

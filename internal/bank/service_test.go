@@ -495,6 +495,12 @@ func TestBeneficiary(t *testing.T) {
 	if _, err := h.service.Beneficiary(t.Context(), "bka_nobody"); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, false, "It is somebody else's."); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
+		t.Errorf("of a rejected account: err = %v, want ErrNotAccepted", err)
+	}
 }
 
 func TestNumbersAreSealedInTheDatabasesFiles(t *testing.T) {

@@ -85,7 +85,7 @@ func (d *dashboard) registerBankAccount(ctx context.Context, v *visit) (page, er
 
 // readAccount reads the form, or fails with a fault that names the fields at fault.
 func readAccount(v *visit) (bank.Registration, error) {
-	r := bank.Registration{Seller: v.who.UserID, Holder: strings.Join(strings.Fields(v.form.Get("accountHolder")), " ")}
+	r := bank.Registration{Seller: v.who.UserID, Session: v.who.Session, Holder: strings.Join(strings.Fields(v.form.Get("accountHolder")), " ")}
 	problems := map[string]string{}
 	if problem := bank.CheckHolder(r.Holder); problem != "" {
 		problems["accountHolder"] = problem

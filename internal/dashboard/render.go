@@ -63,8 +63,9 @@ func (d *dashboard) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// answer asks the handler once the visitor is let in and the form is read. A handler that panics has
-// written nothing, so there is still a page to be made of it.
+// answer asks the handler once the form is read and the visitor is let in, in this order: a form can be held
+// back until its sender is signed out. A handler that panics has written nothing, so there is still a page to
+// be made of it.
 func (d *dashboard) answer(w http.ResponseWriter, v *visit, rt route) (p page, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -72,13 +73,15 @@ func (d *dashboard) answer(w http.ResponseWriter, v *visit, rt route) (p page, e
 		}
 	}()
 	ctx := v.r.Context()
+	var unread error
+	if v.r.Method == http.MethodPost {
+		v.form, unread = readForm(w, v.r)
+	}
 	if err := d.admit(ctx, v, rt.who); err != nil {
 		return page{}, err
 	}
-	if v.r.Method == http.MethodPost {
-		if v.form, err = readForm(w, v.r); err != nil {
-			return page{}, err
-		}
+	if unread != nil {
+		return page{}, unread
 	}
 	return rt.handler(ctx, v)
 }

@@ -60,10 +60,8 @@ func (p *plain) identify(ctx context.Context, _ auth.ProviderRequest, token *oau
 	if err := get(ctx, p.http, p.userinfo, token, &c); err != nil {
 		return auth.Identity{}, err
 	}
-	if c.Email == "" || !c.EmailVerified {
-		if err := p.findEmail(ctx, token, &c); err != nil {
-			return auth.Identity{}, err
-		}
+	if err := p.findEmail(ctx, token, &c); err != nil {
+		return auth.Identity{}, err
 	}
 	return c.identity(p.userinfo, cmp.Or(c.Subject, c.ID))
 }
@@ -75,17 +73,23 @@ type listedEmail struct {
 	Verified yes  `json:"verified"`
 }
 
-// findEmail looks for the address of a person in their list of addresses, if the provider has one. Of
-// several, the primary one is theirs to the provider, and counts as verified if it is.
+// findEmail looks for the address of a person in their list of addresses, if the provider has one. A list
+// has the last word: the primary address on it is theirs to the provider, and counts as verified if it is
+// there. Without a list, what userinfo said stands.
 func (p *plain) findEmail(ctx context.Context, token *oauth2.Token, c *claims) error {
 	var all []listedEmail
 	err := get(ctx, p.http, p.userinfo+"/emails", token, &all)
-	if answer, ok := errors.AsType[statusError](err); ok && (answer.status == http.StatusNotFound || answer.status == http.StatusForbidden) {
-		return nil // it has none, or has not let us see it
-	}
-	if err != nil {
+	answer, answered := errors.AsType[statusError](err)
+	switch {
+	case err == nil:
+	case answered && answer.status < http.StatusInternalServerError: // it has none, or has not let us see it
+		return nil
+	case bool(c.EmailVerified) && c.Email != "" && !isOnTheWay(err): // what is there is no list
+		return nil
+	default:
 		return fmt.Errorf("list of e-mail addresses: %w", err)
 	}
+	c.EmailVerified = false
 	for _, one := range all {
 		if one.Primary && one.Email != "" {
 			c.Email, c.EmailVerified = one.Email, one.Verified

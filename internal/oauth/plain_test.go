@@ -137,7 +137,34 @@ func TestSignInWithoutAnIDToken(t *testing.T) {
 		},
 		"userinfo vouches for the address": {
 			with: func(h *hub) {
-				h.user, h.emails = `{"sub": "a-1", "id": 1, "name": "Asha Rao", "email": "asha@example.com", "email_verified": true}`, `not asked for`
+				h.user, h.emails = `{"sub": "a-1", "id": 1, "name": "Asha Rao", "email": "asha@example.com", "email_verified": true}`, `{"no": "list"}`
+			},
+			want: func(i *auth.Identity) { i.Subject, i.Avatar = "a-1", "" },
+		},
+		"userinfo vouches, and there is no list": {
+			with: func(h *hub) {
+				h.user, h.status = `{"sub": "a-1", "name": "Asha Rao", "email": "asha@example.com", "email_verified": true}`, http.StatusUnauthorized
+			},
+			want: func(i *auth.Identity) { i.Subject, i.Avatar = "a-1", "" },
+		},
+		"the list denies what userinfo vouches for": {
+			with: func(h *hub) {
+				h.user = `{"sub": "a-1", "name": "Asha Rao", "email": "asha@example.com", "email_verified": true}`
+				h.emails = `[{"email": "asha@example.com", "primary": true, "verified": false}]`
+			},
+			want: func(i *auth.Identity) { i.Subject, i.Avatar, i.EmailVerified = "a-1", "", false },
+		},
+		"an empty list denies what userinfo vouches for": {
+			with: func(h *hub) {
+				h.user = `{"sub": "a-1", "name": "Asha Rao", "email": "asha@example.com", "email_verified": true}`
+				h.emails = `[]`
+			},
+			want: func(i *auth.Identity) { i.Subject, i.Avatar, i.EmailVerified = "a-1", "", false },
+		},
+		"the list has another address than userinfo": {
+			with: func(h *hub) {
+				h.user = `{"sub": "a-1", "name": "Asha Rao", "email": "victim@example.com", "email_verified": true}`
+				h.emails = `[{"email": "asha@example.com", "primary": true, "verified": true}]`
 			},
 			want: func(i *auth.Identity) { i.Subject, i.Avatar = "a-1", "" },
 		},

@@ -77,6 +77,14 @@ func (s *story) made(progress payout.Progress) *transfer {
 	return &transfer{id: "pout_9", amount: s.payout().Net(), progress: progress, made: s.now}
 }
 
+func TestNothingToClearIsNotCleared(t *testing.T) {
+	s := newHeldStory(t)
+	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrContradiction) {
+		t.Errorf("cleared what was never said: %v", err)
+	}
+	s.wantDecisions(string(s.id), decision.HoldPayout)
+}
+
 func TestDecisionsSayWhy(t *testing.T) {
 	s := newHeldStory(t)
 	s.wantDecisions(string(s.id), decision.HoldPayout)
@@ -120,7 +128,7 @@ func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
 	}
 	sent := s.gateway.sent
 	for range 20 {
-		s.later(7 * time.Hour)
+		s.later(8 * time.Hour)
 	}
 	if s.wantState(payout.Held); s.gateway.sent != sent {
 		t.Error("a held payout was sent again")
@@ -133,7 +141,7 @@ func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
 	}
 	s.wantDecisions(string(s.id), decision.HoldPayout)
 	s.put(s.made(payout.Paid)) // news are still taken in
-	s.later(7 * time.Hour)
+	s.later(8 * time.Hour)
 	s.wantState(payout.Completed)
 }
 
@@ -159,7 +167,7 @@ func TestAResendUnderWayWhenItIsHeld(t *testing.T) {
 				t.Error("nobody looks at it again")
 			}
 			sent := s.gateway.sent
-			s.later(7 * time.Hour)
+			s.later(8 * time.Hour)
 			if s.gateway.sent != sent {
 				t.Error("it was sent again")
 			}

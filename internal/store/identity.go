@@ -70,10 +70,17 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
 	return err
 }
 
-// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to. A
-// verification under way finds another status than it saw, and so changes nothing.
+// RejectBankAccount makes the user's current bank account, if there is one, a former one that is not paid to.
+// Nobody can decide about it any more, and a verification under way changes nothing.
 func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string) error {
-	_, err := tx.exec(ctx, `UPDATE bank_accounts SET status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL
+	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL
 		WHERE seller_id = $1 AND is_current = 1`, userID, reason)
 	return err
+}
+
+// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.
+func (tx *Tx) SessionLives(ctx context.Context, session, user string) (bool, error) {
+	var one int
+	return tx.one(ctx, `SELECT 1 FROM sessions WHERE id = $1 AND user_id = $2 AND ended_at IS NULL`+tx.dialect.forUpdate("sessions"),
+		[]any{session, user}, &one)
 }

@@ -134,6 +134,17 @@ func testSessions(_ *testing.T, b *bench) {
 		_, err := tx.SetUserAccess(b.ctx(), "usr_4", auth.Seller, true)
 		return err
 	})
+	b.update(func(tx *store.Tx) error {
+		for _, tt := range []struct {
+			session, user string
+			want          bool
+		}{{"ses_1", "usr_1", true}, {"ses_1", "usr_2", false}, {"ses_2", "usr_2", false}, {"ses_3", "usr_3", false}, {"ses_5", "usr_1", false}} {
+			if lives, err := tx.SessionLives(b.ctx(), tt.session, tt.user); err != nil || lives != tt.want {
+				b.Errorf("%s of %s lives: %t, %v", tt.session, tt.user, lives, err)
+			}
+		}
+		return nil
+	})
 	hour := signedInAt.Add(time.Hour)
 	tests := map[string]struct {
 		session string

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -170,7 +171,10 @@ func testRejectedBankAccount(_ *testing.T, b *bench) {
 		}
 		return err
 	})
-	got, err := b.db.BankAccount(b.ctx(), seller)
+	if a, err := b.db.BankAccount(b.ctx(), seller); !errors.Is(err, bank.ErrNone) {
+		b.Errorf("the current account is %+v, %v", a, err)
+	}
+	got, err := b.db.BankAccountByID(b.ctx(), fresh.ID)
 	if err != nil || got.Status != bank.StatusRejected || got.Reason != "Register it again." || !got.VerifiedAt.IsZero() {
 		b.Errorf("account %+v, %v", got, err)
 	}

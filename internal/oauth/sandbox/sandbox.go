@@ -17,6 +17,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -113,18 +114,21 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// forwarding are the headers by which a proxy tells of whom it speaks for.
-var forwarding = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+// forwarding are parts of the names of headers by which proxies tell for whom they speak, or who they are.
+var forwarding = []string{"Forwarded", "Via", "Real-Ip", "Client-Ip", "Connecting-Ip", "X-Original-", "X-Envoy-", "Cf-"}
 
 // IsLocal reports whether a request was made on this machine, to this machine, and by nobody in between as
-// far as can be told. All others must be answered as if there were no provider.
+// far as can be told. All others must be answered as if there were no provider. Browsers have not spoken
+// HTTP/1.0 for long, and proxies that are not told otherwise do.
 func IsLocal(r *http.Request) bool {
-	if !web.IsLoopback(r.RemoteAddr) || !web.IsLoopback(r.Host) {
+	if !r.ProtoAtLeast(1, 1) || !web.IsLoopback(r.RemoteAddr) || !web.IsLoopback(r.Host) {
 		return false
 	}
-	for _, name := range forwarding {
-		if len(r.Header.Values(name)) > 0 {
-			return false
+	for name := range r.Header {
+		for _, part := range forwarding {
+			if strings.Contains(name, part) {
+				return false
+			}
 		}
 	}
 	return true

@@ -342,6 +342,14 @@ func TestIsLocal(t *testing.T) {
 		{"127.0.0.1:5000", "localhost", "X-Forwarded-For", false},
 		{"127.0.0.1:5000", "localhost", "X-Real-Ip", false},
 		{"127.0.0.1:5000", "localhost", "Forwarded", false},
+		{"127.0.0.1:5000", "localhost", "X-Forwarded-Port", false},
+		{"127.0.0.1:5000", "localhost", "Via", false},
+		{"127.0.0.1:5000", "localhost", "CF-Connecting-IP", false},
+		{"127.0.0.1:5000", "localhost", "True-Client-IP", false},
+		{"127.0.0.1:5000", "localhost", "X-Envoy-External-Address", false},
+		{"127.0.0.1:5000", "localhost", "Fly-Client-IP", false},
+		{"127.0.0.1:5000", "localhost", "X-Original-Host", false},
+		{"127.0.0.1:5000", "localhost", "Sec-Fetch-Site", true},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr, r.Host = tt.peer, tt.host
@@ -351,5 +359,10 @@ func TestIsLocal(t *testing.T) {
 		if sandbox.IsLocal(r) != tt.want {
 			t.Errorf("%+v", tt)
 		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://localhost:8080/", nil)
+	r.RemoteAddr, r.Proto, r.ProtoMajor, r.ProtoMinor = "127.0.0.1:5000", "HTTP/1.0", 1, 0
+	if sandbox.IsLocal(r) {
+		t.Error("a proxy that speaks HTTP/1.0 is taken for a browser")
 	}
 }
