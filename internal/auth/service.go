@@ -55,9 +55,9 @@ func New(o Options) (*Service, error) {
 			return nil, fmt.Errorf("auth: %q is no identity provider", id)
 		}
 	}
-	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer), callbacks: map[ProviderID]chan struct{}{}}
-	for _, id := range []ProviderID{ProviderA, ProviderB} {
-		s.callbacks[id] = make(chan struct{}, maxCallbacks)
+	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer)}
+	s.callbacks = map[ProviderID]chan struct{}{
+		ProviderA: make(chan struct{}, maxCallbacks), ProviderB: make(chan struct{}, maxCallbacks),
 	}
 	if o.CheapHashes {
 		s.passwords = newHasher(cheapCost)

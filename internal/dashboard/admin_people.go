@@ -168,18 +168,26 @@ type accessView struct {
 	Form *form
 }
 
-func accessForm(u auth.User) *form {
-	state := "active"
+// stateOf is whether a user may sign in, as the form has it.
+func stateOf(u auth.User) string {
 	if u.Suspended {
-		state = "suspended"
+		return "suspended"
 	}
-	return &form{Action: personAddress(u.ID) + "/access", Submit: "Change access", Fields: []field{
+	return "active"
+}
+
+// accessOf is what a user's access is. The form carries it along, so that nobody undoes unseen what
+// somebody else did meanwhile.
+func accessOf(u auth.User) string { return string(u.Role) + " " + stateOf(u) }
+
+func accessForm(u auth.User) *form {
+	return &form{Action: personAddress(u.ID) + "/access", Submit: "Change access", Hidden: []hidden{{"seen", accessOf(u)}}, Fields: []field{
 		{Name: "role", Label: "Role", Type: "choice", Value: string(u.Role), Choices: []choice{
 			{string(auth.Buyer), "Buyer", "Signs in, and has no payouts."},
 			{string(auth.Seller), "Seller", "Is paid what they earn."},
 			{string(auth.Admin), "Admin", "Sees everybody's money, and decides as you do."},
 		}},
-		{Name: "state", Label: "Sign-in", Type: "choice", Value: state, Choices: []choice{
+		{Name: "state", Label: "Sign-in", Type: "choice", Value: stateOf(u), Choices: []choice{
 			{"active", "Active", "May sign in."},
 			{"suspended", "Suspended", "Is signed out everywhere and can't sign in. Payouts under way go on."},
 		}},
@@ -214,6 +222,8 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) 
 	switch {
 	case state != "active" && state != "suspended":
 		err = fault.Field("state", "must be active or suspended")
+	case v.form.Get("seen") != accessOf(user):
+		err = errAccessMoved
 	case role == user.Role && (state == "suspended") == user.Suspended:
 		err = errNoChange
 	case auth.EmailKey(strings.TrimSpace(v.form.Get("confirm"))) != auth.EmailKey(user.Email):
@@ -226,6 +236,10 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) 
 	}
 	switch {
 	case err != nil:
+		if errors.Is(err, errAccessMoved) { // what was chosen was chosen for something else
+			v.form.Del("role")
+			v.form.Del("state")
+		}
 		f := accessForm(user).fill(v.form)
 		return d.again(ctx, d.accessPage(v, user, f), f, err)
 	case user.ID == v.who.UserID:
@@ -235,7 +249,10 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) 
 	}
 }
 
-var errNoChange = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
+var (
+	errNoChange    = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
+	errAccessMoved = fault.New(fault.Refused, "access_moved", "Somebody changed their access since you opened this page. It is as shown now: choose again.")
+)
 
 func bookAddress(seller string, before int64) string {
 	if before == 0 {

@@ -182,27 +182,30 @@ func TestAccessIsChangedWithANote(t *testing.T) {
 	person := adminHome + "/sellers/" + o.seller.id
 	page := person + "/access"
 	o.admin.get(page).want(t, 200).reads(t, "Asha Rao, asha.rao@example.com , is now a seller.").says(t, `value="seller" checked`, `value="active" id="field-state" checked`)
-	o.admin.post(page, "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "active", "note", "x").want(t, 400).reads(t, "That is their access already.")
-	o.admin.post(page, "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended").want(t, 422).reads(t, "Note must say why").says(t, `value="suspended" checked`)
-	o.admin.post(page, "confirm", "Asha.Rao@example.com ", "role", "owner", "state", "active", "note", "x").want(t, 422).reads(t, "Role must be buyer, seller or admin")
-	o.admin.post(page, "confirm", "Asha.Rao@example.com ", "role", "seller", "note", "x").want(t, 422).reads(t, "must be active or suspended")
-	o.admin.post(page, "confirm", "vikram@example.com", "role", "buyer", "state", "active", "note", "Ticket 812").want(t, 422).
+	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "active", "note", "x").want(t, 400).reads(t, "That is their access already.")
+	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended").want(t, 422).reads(t, "Note must say why").says(t, `value="suspended" checked`)
+	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "owner", "state", "active", "note", "x").want(t, 422).reads(t, "Role must be buyer, seller or admin")
+	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "note", "x").want(t, 422).reads(t, "must be active or suspended")
+	o.admin.post(page, "seen", "seller active", "confirm", "vikram@example.com", "role", "buyer", "state", "active", "note", "Ticket 812").want(t, 422).
 		reads(t, "Their e-mail address must be asha.rao@example.com.").says(t, "Ticket 812</textarea>", `value="vikram@example.com"`)
 	o.wantDecisions(o.seller.id)
 	o.seller.get("/dashboard").want(t, 200)
 
-	o.admin.then(o.admin.post(page, "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended", "note", "Ticket <b>812</b>").leadsTo(t, person)).
+	o.admin.then(o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended", "note", "Ticket <b>812</b>").leadsTo(t, person)).
 		reads(t, "The change holds from their next request on.", "Suspended", "Now seller, suspended. Ticket <b>812</b>").saysNot(t, "<b>812")
 	o.seller.get("/dashboard").leadsTo(t, "/login")
+	o.wantDecisions(o.seller.id, decision.ChangeAccess)
+	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "buyer", "state", "active", "note", "an older page").want(t, 400).
+		reads(t, "Somebody changed their access").says(t, `value="seller suspended"`, `value="suspended" checked`)
 	o.wantDecisions(o.seller.id, decision.ChangeAccess)
 
 	// The last admin stays one.
 	own := adminHome + "/sellers/" + o.admin.id + "/access"
 	o.admin.get(own).want(t, 200).reads(t, "This is you.")
-	o.admin.post(own, "confirm", o.admin.email, "role", "buyer", "state", "active", "note", "I leave").want(t, 400).reads(t, "admin").says(t, "I leave</textarea>", `value="buyer" id="field-role" checked`)
+	o.admin.post(own, "seen", "admin active", "confirm", o.admin.email, "role", "buyer", "state", "active", "note", "I leave").want(t, 400).reads(t, "admin").says(t, "I leave</textarea>", `value="buyer" id="field-role" checked`)
 	o.admin.get(adminHome).want(t, 200)
 	o.signUp("Ada", auth.Admin)
-	o.admin.post(own, "confirm", o.admin.email, "role", "buyer", "state", "active", "note", "I leave").leadsTo(t, "/dashboard")
+	o.admin.post(own, "seen", "admin active", "confirm", o.admin.email, "role", "buyer", "state", "active", "note", "I leave").leadsTo(t, "/dashboard")
 	o.admin.get(adminHome).want(t, 403)
 }
 
