@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -321,8 +322,18 @@ func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {
 func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	s := newStory(t)
 	first := payout.Request{Seller: "usr_a", Amount: 60_000, Notes: "one", Key: "k"}
-	if _, _, err := s.payouts.Request(t.Context(), first); err != nil {
+	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); found || err != nil {
+		t.Errorf("before the request there is one: %t, %v", found, err)
+	}
+	made, _, err := s.payouts.Request(t.Context(), first)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if p, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); p != made || !found || err != nil {
+		t.Errorf("the key stands for %+v, %t, %v; want %+v", p, found, err, made)
+	}
+	if _, found, err := s.payouts.Requested(t.Context(), "usr_b", "k"); found || err != nil {
+		t.Errorf("another seller finds it: %t, %v", found, err)
 	}
 	for name, other := range map[string]payout.Request{
 		"notes":  {Seller: "usr_a", Amount: 60_000, Notes: "two", Key: "k"},
@@ -337,5 +348,12 @@ func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	}
 	if _, replayed, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, Key: "k"}); replayed || err != nil {
 		t.Errorf("another seller's key: replayed %t, %v", replayed, err)
+	}
+	refused := payout.Request{Seller: "usr_a", Amount: 99_999_999, Key: "refused"}
+	if _, _, err := s.payouts.Request(t.Context(), refused); !errors.Is(err, ledger.ErrInsufficient) {
+		t.Fatal(err)
+	}
+	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "refused"); found || err != nil {
+		t.Errorf("a refusal is a payout: %t, %v", found, err)
 	}
 }
