@@ -182,6 +182,29 @@ func TestOnlyFormsAreRead(t *testing.T) {
 	seller.get("/dashboard/profile").want(t, 200).says(t, `value="Asha Rao"`)
 }
 
+// TestAFormWithoutFieldsMayHaveNoBody sends what a program sends that has nothing to say.
+func TestAFormWithoutFieldsMayHaveNoBody(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	page := "/dashboard/payouts/" + string(h.ask(seller, 600_00, "").ID)
+	send := func(origin, path string) answer {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+path, http.NoBody)
+		must(t, err)
+		r.Header.Set("Origin", origin)
+		return seller.do(r)
+	}
+	send("https://evil.example", page+"/cancel").want(t, 403)
+	send(h.server.URL, page+"/cancel").leadsTo(t, page)
+	send(h.server.URL, "/dashboard/profile/sessions/end-others").leadsTo(t, "/dashboard/profile")
+	send(h.server.URL, "/dashboard/profile").want(t, 422)
+	send(h.server.URL, "/dashboard/payouts").want(t, 422)
+	seller.get("/dashboard/profile").want(t, 200).says(t, `value="Asha Rao"`)
+	send(h.server.URL, "/logout").leadsTo(t, "/login")
+}
+
 func TestDeviceNames(t *testing.T) {
 	for agent, want := range map[string]string{
 		"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36":                            "Chrome on Linux",

@@ -70,8 +70,11 @@ var (
 	errNoForm   = fault.New(fault.Malformed, "invalid_form", "What was sent is not a form of these pages. Go back, reload the page and try again.")
 )
 
-// readForm reads what was posted, and nothing but a form.
+// readForm reads what was posted, and nothing but a form. A form without fields may come without a body.
 func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	if r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
+		return url.Values{}, nil
+	}
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "application/x-www-form-urlencoded" {
 		return nil, errNoForm
