@@ -55,7 +55,7 @@ func marketPeople() []marketPerson {
 		people = append(people, marketPerson{s.name, s.email, s.sight, auth.Seller})
 	}
 	return append(people,
-		marketPerson{"Priya Menon", "admin@example.com", "everybody's payouts, in the history", auth.Admin},
+		marketPerson{"Priya Menon", "admin@example.com", "the desk, the inbox of what needs a person, everybody's payouts, and the audit of the books", auth.Admin},
 		marketPerson{"Kabir Gupta", "kabir@example.com", "a buyer, to whom payouts are closed", auth.Buyer})
 }
 

@@ -85,14 +85,14 @@ func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
 	o.health.loops = []dashboard.Loop{
 		{Name: "payouts", Every: time.Second, Steps: 41, Failures: 3, LastLookAt: now, LastStepAt: now.Add(-time.Minute), LastFailureAt: now.Add(-2 * time.Minute), LastError: "the <b>gateway</b> is down"},
 		{Name: "sales", Every: time.Second, LastLookAt: now},
-		{Name: "sweep", Every: time.Hour, LastLookAt: now.Add(-50 * time.Minute)},
+		{Name: "sweep_sign_in", Every: time.Hour, LastLookAt: now.Add(-50 * time.Minute)},
 		{Name: "watch", Every: time.Second, LastLookAt: now.Add(-5 * time.Minute), LastFailureAt: now.Add(-time.Second), LastError: "no connection"},
 		{Name: "late", Every: time.Second},
 	}
 	o.unknown(640_00)
 	o.admin.get(adminHome+"/health").want(t, 200).reads(t,
-		"payouts Some steps fail 41 3", "sales Working", "sweep Working", "watch Stalled", "late Not begun",
-		"payouts failed last 2 min ago: the <b>gateway</b> is down", "1.2.3-test", "Connections, read 3 of 7 in use waited 2 times, 1s in all",
+		"Payouts Some steps fail 41 3", "Release of sales Working", "Clean-up of sign-ins Working", "Measurements Stalled", "late Not begun",
+		"Payouts failed last 2 min ago: the <b>gateway</b> is down", "1.2.3-test", "Connections, read 3 of 7 in use waited 2 times, 1s in all",
 		"Unknown 1", "yes; payouts are sent", "Sales to release nothing to come").saysNot(t, "<b>gateway")
-	o.admin.get(adminHome).want(t, 200).reads(t, "watch Stalled", "payouts are sent", "1 unknown")
+	o.admin.get(adminHome).want(t, 200).reads(t, "Measurements Stalled", "payouts are sent", "1 unknown")
 }

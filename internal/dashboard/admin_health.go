@@ -28,6 +28,18 @@ const (
 	loopRecent = 5 * time.Minute
 )
 
+// Does says what a loop does, in words. A name without any is shown as it is.
+func (l loopRow) Does() string {
+	words, known := map[string]string{
+		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "watch": "Measurements",
+		"sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
+	}[l.Name]
+	if !known {
+		return l.Name
+	}
+	return words
+}
+
 // Label says how a loop does. Steps that fail are taken again, and some are bound to: a payout that is
 // unknown fails at each look.
 func (l loopRow) Label() label {

@@ -25,9 +25,9 @@ func stateLabel(p payout.Payout) label {
 	case payout.Completed:
 		return label{"Completed", good}
 	case payout.Failed:
-		return label{"Failed", neutral}
+		return label{"Failed", bad}
 	case payout.Returned:
-		return label{"Returned", neutral}
+		return label{"Returned", bad}
 	case payout.Cancelled:
 		return label{"Cancelled", neutral}
 	default:

@@ -84,7 +84,7 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 		return Payout{}, err
 	}
 	if !isGatewayID(gatewayID) {
-		return Payout{}, fault.Field("gatewayId", "must be the gateway's id of the transfer, such as pout_00000000000001")
+		return Payout{}, fault.Field("gatewayId", "must be as the gateway shows it, such as pout_00000000000001")
 	}
 	seen, err := s.o.Store.Payout(ctx, id)
 	if err != nil {
