@@ -10,16 +10,20 @@ import (
 	"bursar/internal/money"
 )
 
-// readAmount reads an amount above zero as people type it: with the currency's sign or code beside it,
-// and its thousands or lakhs parted by commas or spaces. What could mean two amounts is refused: "1,5"
-// is no number here, and "1.234,50" is none either. It returns what is wrong, or "".
-func readAmount(c money.Currency, typed string) (money.Amount, string) {
-	example := "must be an amount such as " + strings.TrimPrefix(c.Display(1250*unitOf(c)), c.Symbol())
+// readAmount reads an amount above zero, and of no more than most, as people type it: with the currency's
+// sign or code beside it, with "/-" or a point behind it, in the digits of one script, and its thousands
+// or lakhs parted by commas or spaces. What could mean two amounts is refused: "1,5" is no number here,
+// and "1.234,50" is none either. It returns what is wrong, or "".
+func readAmount(c money.Currency, typed string, most money.Amount) (money.Amount, string) {
+	example := "such as " + strings.TrimPrefix(c.Display(1250*unitOf(c)), c.Symbol())
 	text := withoutSign(c, trimSpace(typed))
-	whole, fraction, hasFraction := strings.Cut(text, ".")
+	if text == "" {
+		return 0, "must be given, " + example
+	}
+	whole, fraction, hasFraction := strings.Cut(inWesternDigits(withoutEnd(text)), ".")
 	digits, ok := ungroup(whole)
 	if !ok || hasFraction && !allDigits(fraction) {
-		return 0, example
+		return 0, "must be an amount " + example
 	}
 	if hasFraction {
 		digits += "." + fraction
@@ -28,15 +32,47 @@ func readAmount(c money.Currency, typed string) (money.Amount, string) {
 	switch {
 	case errors.Is(err, money.ErrPrecision):
 		return 0, fmt.Sprintf("must have at most %d decimal places, as %s has", c.Exponent(), c)
-	case errors.Is(err, money.ErrRange):
-		return 0, "must be at most " + c.Display(money.Max)
+	case errors.Is(err, money.ErrRange) || err == nil && amount > most:
+		return 0, atMost(c, most)
 	case err != nil:
-		return 0, example
+		return 0, "must be an amount " + example
 	case amount <= 0:
 		return 0, "must be above zero"
 	default:
 		return amount, ""
 	}
+}
+
+// atMost says how much it may be. What is less than all that there can be is what is available.
+func atMost(c money.Currency, most money.Amount) string {
+	if most == money.Max {
+		return "must be at most " + c.Display(most)
+	}
+	return "must be at most what is available, " + c.Display(most)
+}
+
+// withoutEnd takes away what people put behind a whole amount: "600/-" on a bill, and a full stop.
+func withoutEnd(s string) string {
+	s = trimSpace(strings.TrimSuffix(s, "/-"))
+	return strings.TrimSuffix(s, ".")
+}
+
+// inWesternDigits writes a number with other digits in ours, if all of them are of one script.
+func inWesternDigits(s string) string {
+	const western = '0'
+	for _, zero := range []rune{'०', '０'} { // Devanagari, full width
+		inScript := func(c rune) bool { return c >= zero && c <= zero+9 }
+		if !strings.ContainsFunc(s, inScript) || strings.ContainsAny(s, "0123456789") {
+			continue
+		}
+		return strings.Map(func(c rune) rune {
+			if inScript(c) {
+				return c - zero + western
+			}
+			return c
+		}, s)
+	}
+	return s
 }
 
 func trimSpace(s string) string { return strings.TrimFunc(s, unicode.IsSpace) }

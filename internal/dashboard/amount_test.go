@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode"
 
 	"bursar/internal/dashboard"
 	"bursar/internal/money"
@@ -35,6 +36,16 @@ func TestAmountsAsPeopleTypeThem(t *testing.T) {
 		{rupees(t), "rs600", 600_00},
 		{rupees(t), "INR 600", 600_00},
 		{rupees(t), "600 inr", 600_00},
+		{rupees(t), "600/-", 600_00},
+		{rupees(t), "Rs. 1,23,456/-", 1_23_456_00},
+		{rupees(t), "₹600.50 /-", 600_50},
+		{rupees(t), "600./-", 600_00},
+		{rupees(t), "600.", 600_00},
+		{rupees(t), "1,234.", 1_234_00},
+		{rupees(t), "६००", 600_00},
+		{rupees(t), "₹ १,२३,४५६.५०", 1_23_456_50},
+		{rupees(t), "６００", 600_00},
+		{yen, "600.", 600},
 		{yen, "1,234", 1234},
 		{yen, "¥600", 600},
 		{dinar, "1.234", 1234},
@@ -52,7 +63,6 @@ func TestAmountsAsPeopleTypeThem(t *testing.T) {
 		{rupees(t), "1,50", 0},
 		{rupees(t), "1.234,50", 0},
 		{rupees(t), "1.234.567", 0},
-		{rupees(t), "600.", 0},
 		{rupees(t), ".50", 0},
 		{rupees(t), "1,,234", 0},
 		{rupees(t), ",234", 0},
@@ -65,13 +75,25 @@ func TestAmountsAsPeopleTypeThem(t *testing.T) {
 		{rupees(t), "0600", 0},
 		{rupees(t), "1e3", 0},
 		{rupees(t), "0x600", 0},
-		{rupees(t), "६००", 0},
-		{rupees(t), "６００", 0},
 		{rupees(t), "600 600", 600_600_00},
 		{rupees(t), "$600", 0},
 		{rupees(t), "₹₹600", 0},
 		{rupees(t), "600₹", 0},
 		{rupees(t), "6 hundred", 0},
+		{rupees(t), ".", 0},
+		{rupees(t), "/-", 0},
+		{rupees(t), "600..", 0},
+		{rupees(t), "600/-/-", 0},
+		{rupees(t), "600/", 0},
+		{rupees(t), "600-", 0},
+		{rupees(t), "-600/-", 0},
+		{rupees(t), "1.234.", 0},
+		{rupees(t), "1,5.", 0},
+		{rupees(t), "६00", 0},
+		{rupees(t), "६０００.०0", 0},
+		{rupees(t), "६０", 0},
+		{rupees(t), "٦٠٠", 0},
+		{rupees(t), "১০০", 0},
 		{rupees(t), "99999999999999999999", 0},
 		{rupees(t), "1,000.5,0", 0},
 		{yen, "600.5", 0},
@@ -86,14 +108,16 @@ func TestAmountsAsPeopleTypeThem(t *testing.T) {
 
 // FuzzReadAmount holds that whatever is read is what was typed: its digits, and nothing else.
 func FuzzReadAmount(f *testing.F) {
-	for _, typed := range []string{"600", "₹ 1,23,456.50", "1,5", "1e3", "Rs. 12 345", "INR", "0.1", "600 inr", "\u00a0"} {
+	for _, typed := range []string{"600", "₹ 1,23,456.50", "1,5", "1e3", "Rs. 12 345", "INR", "0.1", "600 inr", "\u00a0", "600/-", "600.", "६००.५", "６００"} {
 		f.Add(typed)
 	}
 	c := rupees(f)
 	digitsOf := func(s string) string {
 		return strings.Map(func(r rune) rune {
-			if r >= '0' && r <= '9' {
-				return r
+			for _, zero := range "0०０" {
+				if r >= zero && r <= zero+9 {
+					return r - zero + '0'
+				}
 			}
 			return -1
 		}, s)
@@ -121,7 +145,7 @@ func FuzzReadAmount(f *testing.F) {
 
 // digitsWithPoint drops the abbreviation whose point is none of the number.
 func digitsWithPoint(s string) string {
-	if i := strings.IndexAny(s, "0123456789"); i >= 0 {
+	if i := strings.IndexFunc(s, unicode.IsDigit); i >= 0 {
 		return s[i:]
 	}
 	return s

@@ -8,7 +8,9 @@ import (
 )
 
 // ReadAmount is what a table and fuzzing are for.
-var ReadAmount = readAmount
+func ReadAmount(c money.Currency, typed string) (money.Amount, string) {
+	return readAmount(c, typed, money.Max)
+}
 
 // DeviceName is what a table is for.
 var DeviceName = deviceName

@@ -267,6 +267,16 @@ func (b *browser) postFrom(origin, path string, fields ...string) answer {
 	return b.do(r)
 }
 
+// review fills in the form for a payout, whose answer is an address of its own.
+func (b *browser) review(fields ...string) answer {
+	b.t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	return b.get("/dashboard/payouts/review?" + form.Encode())
+}
+
 // want fails the test unless the status is so.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()

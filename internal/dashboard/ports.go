@@ -74,6 +74,8 @@ type Payouts interface {
 	Summary(ctx context.Context, seller string) (payout.Summary, error)
 	Quote(amount money.Amount) payout.Quote
 	Request(context.Context, payout.Request) (payout.Payout, bool, error)
+	// Requested finds the payout that a seller requested under a key, if there is one.
+	Requested(ctx context.Context, seller, key string) (payout.Payout, bool, error)
 	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
 	// Cancellable reports whether a cancellation may still succeed.
 	Cancellable(payout.Payout) bool

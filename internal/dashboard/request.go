@@ -1,9 +1,11 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,15 +38,32 @@ type reviewView struct {
 	Notes   string
 	Plain   string // the amount, for the form
 	Key     string
+	// Made is the payout that this review was confirmed for already, or "".
+	Made payout.ID
 }
 
-const maxNotesRunes = 1000
+// MadeAddress is the page of the payout that was made already.
+func (r reviewView) MadeAddress() string { return payoutAddress(r.Made) }
+
+// EditAddress is the form with what is reviewed.
+func (r reviewView) EditAddress() string {
+	return "/dashboard/payouts/new?" + url.Values{"amount": {r.Plain}, "notes": {r.Notes}, "key": {r.Key}}.Encode()
+}
+
+const (
+	reviewPath    = "/dashboard/payouts/review"
+	maxNotesRunes = 1000
+)
+
+// errNoKey refuses a form that might make a second payout if it were sent twice.
+var errNoKey = fault.New(fault.Invalid, "invalid_form",
+	"What was sent is not complete, so nothing was requested. Review the payout, and confirm it on the page that follows.")
 
 // payoutForm asks for an amount. Its key is made once and carried along: whatever is clicked twice,
 // reloaded or gone back to, one form makes one payout.
 func (d *dashboard) payoutForm(available money.Amount, key string) *form {
 	return &form{
-		Action: "/dashboard/payouts/new", Submit: "Review",
+		Action: reviewPath, Submit: "Review",
 		Fields: []field{
 			{
 				Name: "amount", Label: "Amount", Type: "text", InputMode: "decimal", Autocomplete: "off", Prefix: d.o.Currency.Symbol(), Max: 40,
@@ -59,16 +78,25 @@ func (d *dashboard) payoutForm(available money.Amount, key string) *form {
 
 func newKey() string { return id.Random(22) }
 
-// keyOf is the key that a form carries, or a new one where it carries none of ours.
-func keyOf(v *visit) string {
-	key := v.form.Get("key")
+// keyOf is the key among what was sent, or "" where there is none that we made.
+func keyOf(sent url.Values) string {
+	key := sent.Get("key")
 	odd := func(c rune) bool {
 		return !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z')
 	}
 	if len(key) != 22 || strings.ContainsFunc(key, odd) {
-		return newKey()
+		return ""
 	}
 	return key
+}
+
+// fromAddress is what a form of payouts has put into the address.
+func fromAddress(v *visit) url.Values {
+	sent := url.Values{}
+	for _, name := range []string{"amount", "notes", "key"} {
+		sent.Set(name, v.query(name))
+	}
+	return sent
 }
 
 // showNewPayout is the page with the form, on the seller's balance of the moment.
@@ -86,11 +114,12 @@ func (d *dashboard) showNewPayout(ctx context.Context, v *visit, key string) (pa
 
 // newPayout asks how much.
 func (d *dashboard) newPayout(ctx context.Context, v *visit) (page, error) {
-	p, shown, err := d.showNewPayout(ctx, v, newKey())
+	sent := fromAddress(v)
+	p, shown, err := d.showNewPayout(ctx, v, cmp.Or(keyOf(sent), newKey()))
 	if err != nil {
 		return page{}, err
 	}
-	shown.Form.Field("amount").Value = v.query("amount")
+	shown.Form.fill(sent)
 	if again, err := payout.ParseID(v.query("again")); err == nil {
 		before, err := d.o.Payouts.Payout(ctx, v.caller(), again)
 		if err != nil {
@@ -115,49 +144,61 @@ func checkNotes(notes string) string {
 	}
 }
 
-// notesOf are the notes as they were typed; browsers send lines with a carriage return.
-func notesOf(v *visit) string { return strings.ReplaceAll(v.form.Get("notes"), "\r\n", "\n") }
-
 // readPayout reads what is asked for, or fails with a fault that names the fields at fault.
-func (d *dashboard) readPayout(v *visit) (payout.Request, error) {
+func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount) (payout.Request, error) {
+	key := keyOf(sent)
+	if key == "" {
+		return payout.Request{}, errNoKey
+	}
 	problems := map[string]string{}
-	amount, problem := readAmount(d.o.Currency, v.form.Get("amount"))
+	amount, problem := readAmount(d.o.Currency, sent.Get("amount"), most)
 	if least := d.o.Payouts.Minimum(); problem == "" && amount < least {
 		problem = "must be at least " + d.o.Currency.Display(least)
 	}
 	if problem != "" {
 		problems["amount"] = problem
 	}
-	notes := notesOf(v)
+	notes := plainLines(sent.Get("notes"))
 	if problem := checkNotes(notes); problem != "" {
 		problems["notes"] = problem
 	}
 	if len(problems) > 0 {
 		return payout.Request{}, fault.Fields(fault.Invalid, problems)
 	}
-	return payout.Request{Seller: v.who.UserID, Amount: amount, Notes: notes, Key: "page-" + keyOf(v)}, nil
+	return payout.Request{Seller: seller, Amount: amount, Notes: notes, Key: "page-" + key}, nil
 }
 
-// reviewPayout shows what the payout would be, and changes nothing.
+// reviewPayout shows what the payout would be, and changes nothing. Its address says all of it, so that
+// the way back from the payout leads here again. Without a key it is given one, and keeps it.
 func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
-	key := keyOf(v)
-	p, shown, err := d.showNewPayout(ctx, v, key)
+	sent := fromAddress(v)
+	if keyOf(sent) == "" {
+		sent.Set("key", newKey())
+		return goTo(reviewPath + "?" + sent.Encode()), nil
+	}
+	p, shown, err := d.showNewPayout(ctx, v, keyOf(sent))
 	if err != nil {
 		return page{}, err
 	}
-	shown.Form.fill(v.form)
-	if v.form.Get("step") == "edit" {
-		return p, nil
+	made, done, err := d.o.Payouts.Requested(ctx, v.who.UserID, "page-"+keyOf(sent))
+	if err != nil {
+		return page{}, err
 	}
-	r, err := d.readPayout(v)
-	if err == nil && r.Amount > shown.Available {
-		err = fault.Field("amount", "must be at most what is available: "+d.o.Currency.Display(shown.Available))
+	most := max(shown.Available, 0)
+	if done { // its amount is no longer available
+		most = money.Max
 	}
-	if err == nil && !shown.Account.Verified() {
+	r, err := d.readPayout(v.who.UserID, sent, most)
+	switch {
+	case err != nil:
+	case done && (made.Amount != r.Amount || made.Notes != r.Notes):
+		shown.Form.Hidden[0].Value = newKey()
+		err = payout.ErrKeyReused
+	case !done && !shown.Account.Verified():
 		err = payout.ErrBankUnverified
 	}
 	if err != nil {
-		return d.again(ctx, p, shown.Form, err)
+		return d.again(ctx, p, shown.Form.fill(sent), err)
 	}
 	account, err := d.o.Bank.Account(ctx, v.who.UserID)
 	if err != nil {
@@ -165,7 +206,7 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
 	}
 	review := reviewView{
 		Quote: d.o.Payouts.Quote(r.Amount), Account: account, Notes: r.Notes,
-		Plain: d.o.Currency.FormatFixed(r.Amount), Key: key,
+		Plain: d.o.Currency.FormatFixed(r.Amount), Key: keyOf(sent), Made: made.ID,
 	}
 	review.Branch, _ = d.o.Bank.Branch(account.IFSC)
 	return show("review", "Review your payout", review), nil
@@ -173,7 +214,7 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
 
 // requestPayout makes the payout that was reviewed.
 func (d *dashboard) requestPayout(ctx context.Context, v *visit) (page, error) {
-	r, err := d.readPayout(v)
+	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
 	if err == nil {
 		var made payout.Payout
 		if made, _, err = d.o.Payouts.Request(ctx, r); err == nil {
@@ -199,7 +240,7 @@ type quoteView struct {
 // quote answers while the amount is being typed.
 func (d *dashboard) quote(_ context.Context, v *visit) (page, error) {
 	var q quoteView
-	amount, problem := readAmount(d.o.Currency, v.query("amount"))
+	amount, problem := readAmount(d.o.Currency, v.query("amount"), money.Max)
 	if problem == "" && amount < d.o.Payouts.Minimum() {
 		problem = "must be at least " + d.o.Currency.Display(d.o.Payouts.Minimum())
 	}

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"html"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
 
 	form := seller.get("/dashboard/payouts/new").want(t, 200).says(t, "From ₹500.00 to ₹1,50,000.00", "/dashboard/payouts/new?amount=150000.00")
 	key := form.hiddenValue(t, "key")
-	review := seller.post("/dashboard/payouts/new", "amount", "₹ 1,23,456.50", "notes", "Rent\r\nof May", "key", key).want(t, 200)
+	review := seller.review("amount", "₹ 1,23,456.50", "notes", "Rent\r\nof May", "key", key).want(t, 200)
 	review.says(t, "₹1,23,456.50", "−₹622.28", "₹1,22,834.22", "••••\u00a06789", "Asha Rao", "HDFC Bank", "20 Nov 2026, 09:30:30", "20 Nov 2026, 09:35<")
 	checkPage(t, "review", review)
 	if len(h.payoutsOf(seller)) != 0 {
@@ -36,8 +37,12 @@ func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
 	if again := review.hiddenValue(t, "key"); again != key {
 		t.Errorf("the review has another key %s than its form %s", again, key)
 	}
-	edit := seller.post("/dashboard/payouts/new", "amount", review.hiddenValue(t, "amount"), "notes", "Rent\nof May", "key", key, "step", "edit").want(t, 200)
+	review.says(t, "Confirming takes ₹1,23,456.50 from your balance")
+	edit := seller.get(linkTo(t, review, "/dashboard/payouts/new?")).want(t, 200)
 	edit.says(t, `value="123456.50"`, "Rent\nof May</textarea>")
+	if again := edit.hiddenValue(t, "key"); again != key {
+		t.Errorf("the form has another key %s than the review %s", again, key)
+	}
 
 	confirm := []string{"amount", review.hiddenValue(t, "amount"), "notes", "Rent\r\nof May", "key", key}
 	made := seller.post("/dashboard/payouts", confirm...).want(t, 303)
@@ -49,10 +54,91 @@ func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
 	if list := h.payoutsOf(seller); len(list) != 1 || list[0].Amount != 1_23_456_50 {
 		t.Errorf("payouts %v", list)
 	}
-	other := seller.post("/dashboard/payouts", "amount", "700", "key", key).want(t, 422)
-	other.says(t, "another amount was requested already")
-	if again := other.hiddenValue(t, "key"); again == key {
-		t.Error("a form that can't succeed with its key has the same key again")
+	for _, other := range []answer{
+		seller.post("/dashboard/payouts", "amount", "700", "key", key),
+		seller.review("amount", "700", "key", key),
+	} {
+		other.want(t, 422).says(t, "another amount was requested already")
+		if again := other.hiddenValue(t, "key"); again == key {
+			t.Error("a form that can't succeed with its key has the same key again")
+		}
+	}
+}
+
+// linkTo is the first link of a page whose address begins so.
+func linkTo(t *testing.T, a answer, start string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(a.body, `href="`+start)
+	if !found {
+		t.Fatalf("the page has no link to %s: %s", start, a.body)
+	}
+	rest, _, _ = strings.Cut(rest, `"`)
+	return html.UnescapeString(start + rest)
+}
+
+// TestTheWayBackLeadsToTheSamePayout goes back to the review after confirming it, when nothing is available
+// any more: it is there, it says so, and confirming it once more makes no other payout.
+func TestTheWayBackLeadsToTheSamePayout(t *testing.T) {
+	h := openHouse(t)
+	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 1_000_00)
+	sent := []string{"amount", "1000", "notes", "Rent\r\nof May", "key", seller.get("/dashboard/payouts/new").hiddenValue(t, "key")}
+	for range 2 {
+		seller.review(sent...).want(t, 200).saysNot(t, "confirmed this already")
+	}
+	page := seller.post("/dashboard/payouts", sent...).want(t, 303).header.Get("Location")
+	for range 2 {
+		back := seller.review(sent...).want(t, 200).says(t, "You have confirmed this already", page, "Confirm payout", "Rent\nof May")
+		checkPage(t, "back", back)
+		seller.post("/dashboard/payouts", "amount", back.hiddenValue(t, "amount"), "notes", "Rent\r\nof May", "key", back.hiddenValue(t, "key")).leadsTo(t, page)
+	}
+	if n := len(h.payoutsOf(seller)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+	other.review(sent...).want(t, 422).saysNot(t, "confirmed this already", page)
+}
+
+// TestALinkToAReviewChangesNothing follows links that somebody else made up.
+func TestALinkToAReviewChangesNothing(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	for _, key := range []string{"", "short", strings.Repeat("k", 23), strings.Repeat("<", 22), strings.Repeat("é", 11)} {
+		to := seller.review("amount", "600", "notes", "Rent", "key", key).want(t, 303).header.Get("Location")
+		review := seller.get(to).want(t, 200).says(t, "₹600.00", "Rent")
+		if made := review.hiddenValue(t, "key"); len(made) != 22 || !strings.Contains(to, "key="+made) {
+			t.Errorf("the review at %s has the key %q", to, made)
+		}
+	}
+	seller.get("/dashboard/payouts/review").want(t, 303)
+	seller.get("/dashboard/payouts/review?amount=%ff&notes=%zz&key="+strings.Repeat("k", 22)).want(t, 422)
+	seller.header.Set("Sec-Fetch-Site", "cross-site")
+	seller.review("amount", "600", "key", strings.Repeat("k", 22)).want(t, 200)
+	seller.header.Del("Sec-Fetch-Site")
+	seller.post("/dashboard/payouts/review", "amount", "600").want(t, 405)
+	if n := len(h.payoutsOf(seller)); n != 0 {
+		t.Errorf("%d payouts", n)
+	}
+}
+
+func TestAPayoutIsRequestedUnderAKeyAlone(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	for _, key := range []string{"", "short", strings.Repeat("k", 23), strings.Repeat("<", 22)} {
+		a := seller.post("/dashboard/payouts", "amount", "600", "notes", "Rent", "key", key).want(t, 422)
+		a.says(t, "nothing was requested", `value="600"`, "Rent</textarea>")
+		if again := a.hiddenValue(t, "key"); len(again) != 22 || again == key {
+			t.Errorf("the form that leads on has the key %q", again)
+		}
+		checkPage(t, "no key", a)
+	}
+	seller.post("/dashboard/payouts", "amount", "600").want(t, 422).says(t, "nothing was requested")
+	if n := len(h.payoutsOf(seller)); n != 0 {
+		t.Errorf("%d payouts", n)
 	}
 }
 
@@ -80,26 +166,36 @@ func TestTwoClicksAtOnceMakeOnePayout(t *testing.T) {
 func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
 	h := openHouse(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
-	seller.post("/dashboard/payouts/new", "amount", "600").want(t, 422).says(t, "none is registered yet")
-	seller.post("/dashboard/payouts", "amount", "600").want(t, 400).says(t, "not verified yet")
+	key := func() string {
+		return seller.get("/dashboard/payouts/review").want(t, 303).header.Get("Location")[len("/dashboard/payouts/review?amount=&key="):][:22]
+	}
+	seller.review("amount", "600", "key", key()).want(t, 422).says(t, "none is registered yet")
+	seller.post("/dashboard/payouts", "amount", "600", "key", key()).want(t, 400).says(t, "not verified yet")
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 1_000_00)
+	const huge = "99999999999999999999"
 	for path, problems := range map[string]map[string]string{
-		"/dashboard/payouts/new": {
+		"review": {
 			"1,5": "must be an amount such as 1,250.00", "499.99": "must be at least ₹500.00", "600.005": "at most 2 decimal places",
-			"1000.01": "must be at most what is available: ₹1,000.00", "": "must be an amount", "-600": "must be an amount",
+			"1000.01": "must be at most what is available, ₹1,000.00", huge: "must be at most what is available, ₹1,000.00",
+			"": "must be given, such as 1,250.00", "-600": "must be an amount",
 		},
-		"/dashboard/payouts": {"1,5": "must be an amount", "499": "must be at least ₹500.00", "1000.01": "exceeds the available balance"},
+		"confirm": {"1,5": "must be an amount", "499": "must be at least ₹500.00", "1000.01": "exceeds the available balance", huge: "must be at most"},
 	} {
 		for typed, problem := range problems {
-			a := seller.post(path, "amount", typed, "notes", "Rent").says(t, problem, `id="field-amount-error"`, "Rent</textarea>")
+			fields := []string{"amount", typed, "notes", "Rent", "key", key()}
+			a := seller.review(fields...)
+			if path == "confirm" {
+				a = seller.post("/dashboard/payouts", fields...)
+			}
+			a.says(t, problem, `id="field-amount-error"`, "Rent</textarea>")
 			if a.status != 422 && a.status != 400 {
 				t.Errorf("%s with %q: status %d", path, typed, a.status)
 			}
 			checkPage(t, path, a)
 		}
 	}
-	seller.post("/dashboard/payouts/new", "amount", "600", "notes", strings.Repeat("é", 1001)).want(t, 422).says(t, "at most 1000 characters")
+	seller.review("amount", "600", "notes", strings.Repeat("é", 1001), "key", key()).want(t, 422).says(t, "at most 1000 characters")
 	if n := len(h.payoutsOf(seller)); n != 0 {
 		t.Errorf("%d payouts", n)
 	}

@@ -36,7 +36,7 @@ func (d *dashboard) routes() []route {
 		{"GET", "/dashboard/payouts", sellers, d.payouts},
 		{"POST", "/dashboard/payouts", sellers, d.requestPayout},
 		{"GET", "/dashboard/payouts/new", sellers, d.newPayout},
-		{"POST", "/dashboard/payouts/new", sellers, d.reviewPayout},
+		{"GET", reviewPath, sellers, d.reviewPayout},
 		{"GET", "/dashboard/payouts/quote", sellers, d.quote},
 		{"GET", "/dashboard/payouts/{id}", sellers, d.payout},
 		{"GET", "/dashboard/payouts/{id}/cancel", sellers, d.cancelPage},

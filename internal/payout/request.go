@@ -43,6 +43,22 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	return p, replayed, err
 }
 
+// Requested finds the payout that a seller's key stands for, and changes nothing. It reports false for a
+// key that is new, forgotten or was refused.
+func (s *Service) Requested(ctx context.Context, seller, key string) (p Payout, found bool, err error) {
+	err = s.o.Store.InRequest(ctx, RequestCaller{Seller: seller, Key: key}, func(tx RequestTx) error {
+		p, found = Payout{}, false
+		first, err := tx.Remembered(ctx, seller, key)
+		if err != nil || first.Payout == "" || first.Refusal != "" {
+			return err
+		}
+		p, err = tx.Payout(ctx, first.Payout)
+		found = err == nil
+		return err
+	})
+	return p, found, err
+}
+
 // Quote is what a payout of amount would be like if it were asked for now.
 func (s *Service) Quote(amount money.Amount) Quote {
 	p := s.draft(Request{Amount: amount})
