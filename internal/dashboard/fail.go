@@ -101,12 +101,16 @@ func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
 	return p
 }
 
+// outcomeUnknown is the code of a change that may have been made or not.
+const outcomeUnknown = "outcome_unknown"
+
 // sentences say in the words of the pages what the services say in the words of the API.
 var sentences = map[string]string{
 	auth.ErrToken.Code:            "You are not signed in any more. Sign in again.",
 	auth.ErrRole.Code:             "This page is not for your account.",
 	payout.ErrNotFound.Code:       "You have no such payout. Its address may have been mistyped.",
 	payout.ErrBankUnverified.Code: "Your bank account is not verified yet. Look at your bank account to see how far it is, and why.",
+	outcomeUnknown:                "The database's answer was lost, so it is not known whether this was done. Look before you try again.",
 	payout.ErrKeyReused.Code:      "From this form a payout of another amount was requested already. Look at your payouts before you request another.",
 }
 

@@ -93,7 +93,7 @@ type house struct {
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
-func openHouse(t *testing.T) *house {
+func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	t.Helper()
 	h := &house{
 		t: t, log: &logBuffer{}, clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
@@ -110,11 +110,15 @@ func openHouse(t *testing.T) *house {
 	t.Cleanup(h.server.Close)
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
-	pages, err := dashboard.New(dashboard.Options{
+	options := dashboard.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Health: h.health,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	pages, err := dashboard.New(options)
 	must(t, err)
 	handler, err = api.New(api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Pages: pages,

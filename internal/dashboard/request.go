@@ -215,18 +215,28 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
 // requestPayout makes the payout that was reviewed.
 func (d *dashboard) requestPayout(ctx context.Context, v *visit) (page, error) {
 	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
+	r.Account = bank.ID(v.form.Get("account"))
 	if err == nil {
 		var made payout.Payout
 		if made, _, err = d.o.Payouts.Request(ctx, r); err == nil {
 			return goTo(payoutAddress(made.ID)).saying("requested"), nil
 		}
 	}
-	// The refusal is kept under the key, so another try needs another one.
-	p, shown, showErr := d.showNewPayout(ctx, v, newKey())
+	p, shown, showErr := d.showNewPayout(ctx, v, keyAfter(err, v.form))
 	if showErr != nil {
 		return page{}, errors.Join(err, showErr)
 	}
 	return d.again(ctx, p, shown.Form.fill(v.form), err)
+}
+
+// keyAfter is the key of another try. A refusal is kept under its key, so that needs a new one; whatever else
+// went wrong, the payout may have been made, and the same key finds it.
+func keyAfter(err error, sent url.Values) string {
+	f := fault.From(err)
+	if f != nil && (f.Kind == fault.Refused || errors.Is(err, payout.ErrKeyReused)) {
+		return newKey()
+	}
+	return cmp.Or(keyOf(sent), newKey())
 }
 
 func payoutAddress(p payout.ID) string { return "/dashboard/payouts/" + string(p) }

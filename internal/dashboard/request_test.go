@@ -1,14 +1,18 @@
 package dashboard_test
 
 import (
+	"context"
 	"html"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/dashboard"
 	"bursar/internal/decision"
+	"bursar/internal/fault"
 	"bursar/internal/payout"
 )
 
@@ -159,6 +163,54 @@ func TestTwoClicksAtOnceMakeOnePayout(t *testing.T) {
 		a.leadsTo(t, answers[0].header.Get("Location"))
 	}
 	if n := len(h.payoutsOf(seller)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+}
+
+// lostAnswer does what is asked, and says once that nobody knows whether it did.
+type lostAnswer struct {
+	dashboard.Payouts
+	lost *atomic.Bool
+}
+
+func (l lostAnswer) Request(ctx context.Context, r payout.Request) (payout.Payout, bool, error) {
+	p, replayed, err := l.Payouts.Request(ctx, r)
+	if l.lost.CompareAndSwap(false, true) {
+		return payout.Payout{}, false, fault.New(fault.Unavailable, "outcome_unknown", "Nobody knows.")
+	}
+	return p, replayed, err
+}
+
+// TestAnAnswerThatWasLostMakesNoSecondPayout: the payout may have been made, and the form that comes back
+// must find it.
+func TestAnAnswerThatWasLostMakesNoSecondPayout(t *testing.T) {
+	h := openHouse(t, func(o *dashboard.Options) { o.Payouts = lostAnswer{o.Payouts, &atomic.Bool{}} })
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	key := strings.Repeat("k", 22)
+	lost := seller.post("/dashboard/payouts", "amount", "600", "key", key).want(t, 503)
+	lost.says(t, "not known whether")
+	if again := lost.hiddenValue(t, "key"); again != key {
+		t.Errorf("the form comes back with another key %s", again)
+	}
+	seller.review("amount", "600", "key", key).want(t, 200).says(t, "You have confirmed this already.")
+	seller.post("/dashboard/payouts", "amount", "600", "key", key).want(t, 303)
+	if n := len(h.payoutsOf(seller)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+}
+
+func TestThePayoutGoesToTheAccountThatWasShown(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	review := seller.review("amount", "600", "key", strings.Repeat("k", 22)).want(t, 200).says(t, "6789")
+	confirm := []string{"amount", "600", "key", strings.Repeat("k", 22), "account", review.hiddenValue(t, "account")}
+	h.withBank(seller, "4321")
+	seller.post("/dashboard/payouts", confirm...).want(t, 400).says(t, "Another bank account was registered")
+	if n := len(h.payoutsOf(seller)); n != 0 {
 		t.Errorf("%d payouts", n)
 	}
 }

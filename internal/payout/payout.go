@@ -102,6 +102,8 @@ var (
 	ErrCancelUnclear  = fault.New(fault.Unavailable, "cancel_unclear", "The payment gateway gave no clear answer. Look at the payout in a moment, and try again if it is still processing.")
 	ErrBankUnverified = fault.New(fault.Refused, "bank_account_not_verified",
 		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was not accepted.")
+	ErrAccountChanged = fault.New(fault.Refused, "bank_account_changed",
+		"Another bank account was registered since you were shown where the money goes. Look at it, and confirm again.")
 	ErrKeyReused = fault.New(fault.Invalid, "idempotency_key_reused",
 		"This Idempotency-Key was used for a different request. Use a new key for a new request.")
 )

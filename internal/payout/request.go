@@ -19,11 +19,13 @@ type Request struct {
 	Amount money.Amount
 	Notes  string
 	Key    string
+	// Account is the bank account that the seller was shown, or "" for whichever is current.
+	Account bank.ID
 }
 
 // Request holds the amount and records the payout, durably, before it returns. It reports whether
 // the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then
-// [ErrBankUnverified], then [ledger.ErrInsufficient] with the available amount in its message.
+// [ErrBankUnverified] or [ErrAccountChanged], then [ledger.ErrInsufficient] with the available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
 		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
@@ -78,6 +80,8 @@ func (s *Service) draft(r Request) Payout {
 		Notes:  r.Notes,
 		State:  Waiting,
 
+		BankAccountID: r.Account,
+
 		RequestedAt: now,
 		DueAt:       submitAt,
 	}
@@ -94,6 +98,9 @@ func (s *Service) hold(ctx context.Context, tx RequestTx, p Payout) (Payout, err
 	}
 	if err != nil {
 		return Payout{}, err
+	}
+	if p.BankAccountID != "" && p.BankAccountID != account.ID {
+		return Payout{}, ErrAccountChanged
 	}
 	p.BankAccountID = account.ID
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
