@@ -120,7 +120,7 @@ func TestASellersBookAddsUpToTheBalance(t *testing.T) {
 	_, _, _, err = o.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1", Amount: 500_00})
 	must(t, err) // 8
 	o.admin.get(page).want(t, 200).reads(t,
-		"asha.rao@example.com", "Seller", "password", "•••• 0008", "Available ₹18,500.00", "Paid out ₹1,000.00 of ₹19,500.00 earned",
+		"asha.rao@example.com", "Seller", "password", "•••• 0008", "Available ₹18,500.00", "Paid out ₹1,000.00 ₹19,500.00 earned, less refunds",
 		"Refund available → the platform's sales order-1 ₹500.00 ₹18,500.00 ₹0.00 ₹0.00",
 		"Payout: fee in transit → the platform's fees",
 		"Payout: given back in transit → available "+string(cancelled)+" ₹700.00 ₹20,000.00 ₹0.00 ₹0.00",

@@ -231,6 +231,7 @@ func TestTheOverviewAddsUp(t *testing.T) {
 		"••••\u00a06789", "Verified",
 	).saysNot(t, "How you get paid", accountDigits)
 
+	seller.get("/dashboard").want(t, 200).says(t, "₹1,24,455.50 earned, less refunds")
 	_, _, _, err = h.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1"})
 	must(t, err)
 	seller.get("/dashboard").want(t, 200).says(t, "−₹3,456.50", "Your next sales make up for it").saysNot(t, "/dashboard/payouts/new")
@@ -285,6 +286,27 @@ func TestTimesAreTheViewersOwn(t *testing.T) {
 		seller.client.Jar = nil
 		seller.get(page).want(t, 200).says(t, want, `datetime="2026-11-20T09:30:00Z"`).saysNot(t, "<script>alert")
 		seller.client.Jar = jar
+	}
+}
+
+func TestTheZoneIsCalledWhatPeopleCallIt(t *testing.T) {
+	h := openHouse(t)
+	for zone, want := range map[string]string{
+		"":                        `data-zone="">UTC<`,
+		"Asia/Kolkata":            `data-zone="Asia/Kolkata">IST (Asia/Kolkata)<`,
+		"Asia/Calcutta":           `data-zone="Asia/Calcutta">IST (Asia/Kolkata)<`,
+		"Asia/Katmandu":           `data-zone="Asia/Katmandu">UTC&#43;05:45 (Asia/Kathmandu)<`,
+		"Asia/Saigon":             `data-zone="Asia/Saigon">UTC&#43;07 (Asia/Ho_Chi_Minh)<`,
+		"Asia/Rangoon":            `data-zone="Asia/Rangoon">UTC&#43;06:30 (Asia/Yangon)<`,
+		"Europe/Kiev":             `data-zone="Europe/Kiev">EET (Europe/Kyiv)<`,
+		"America/Argentina/Salta": `data-zone="America/Argentina/Salta">UTC-03 (America/Argentina/Salta)<`,
+		"Mars/Phobos":             `data-zone="">UTC<`,
+	} {
+		b := h.browse()
+		if zone != "" {
+			b.header.Set("Cookie", "zone="+zone)
+		}
+		b.get("/login").want(t, 200).says(t, "Times are in <span "+want)
 	}
 }
 

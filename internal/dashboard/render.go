@@ -151,9 +151,9 @@ type view struct {
 	Role     auth.Role
 	Nav      []navEntry
 	Here     string // the entry of Nav that the page belongs to
-	Zone     string
-	// ZoneKnown says that Zone is the viewer's own.
-	ZoneKnown bool
+	Zone     string // in words
+	// OwnZone is what the viewer's browser calls its zone, or "" where it has not told.
+	OwnZone string
 
 	zone *time.Location
 	now  time.Time
@@ -183,7 +183,10 @@ func (d *dashboard) render(v *visit, p page, requestID string) ([]byte, error) {
 	seen := view{
 		Title: p.title, Data: p.data, Live: p.live,
 		SignedIn: v.signedIn(), Role: v.who.Role,
-		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, zone: v.zone, now: d.o.Now(),
+		Zone: zoneWords(v.zone, d.o.Now()), zone: v.zone, now: d.o.Now(),
+	}
+	if v.zoneKnown {
+		seen.OwnZone = v.zone.String()
 	}
 	if part == "layout" {
 		seen.Notice = d.takeNotice(v)

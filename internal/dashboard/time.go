@@ -34,6 +34,39 @@ func notInZoneName(c rune) bool {
 	return !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '/' || c == '_' || c == '-' || c == '+')
 }
 
+// todaysName is what a zone is called, which browsers may go on calling by an older name.
+func todaysName(zone string) string {
+	switch zone {
+	case "Asia/Calcutta":
+		return "Asia/Kolkata"
+	case "Asia/Katmandu":
+		return "Asia/Kathmandu"
+	case "Asia/Saigon":
+		return "Asia/Ho_Chi_Minh"
+	case "Asia/Rangoon":
+		return "Asia/Yangon"
+	case "Europe/Kiev":
+		return "Europe/Kyiv"
+	default:
+		return zone
+	}
+}
+
+// zoneWords names a zone as people know it, such as "IST (Asia/Kolkata)". One without letters of its own
+// goes by how far it is from UTC.
+func zoneWords(zone *time.Location, now time.Time) string {
+	name := todaysName(zone.String())
+	at := now.In(zone)
+	short := at.Format("MST")
+	if strings.ContainsAny(short, "+-0123456789") {
+		short = "UTC" + strings.TrimSuffix(at.Format("-07:00"), ":00")
+	}
+	if short == name {
+		return name
+	}
+	return short + " (" + name + ")"
+}
+
 // instant is a moment as a page shows it: in words, and exactly.
 type instant struct {
 	// Machine is RFC 3339 in UTC, or a date alone.

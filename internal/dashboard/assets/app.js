@@ -9,7 +9,7 @@
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const localise = () => {
     const shown = $("[data-zone]");
-    if (!zone || !shown || (shown.dataset.zone && shown.textContent === zone)) return;
+    if (!zone || !shown || shown.dataset.zone === zone) return;
     document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax` +
       (location.protocol === "https:" ? "; secure" : "");
     const words = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
@@ -20,7 +20,7 @@
       time.textContent = ("exact" in time.dataset ? exact : words).format(at);
       time.title = exact.format(at);
     }
-    shown.textContent = zone;
+    shown.textContent = "your own zone";
   };
 
   const fragment = async (address, live) => {
@@ -32,6 +32,16 @@
     const parsed = new DOMParser().parseFromString(text, "text/html");
     into.replaceChildren(...parsed.body.childNodes);
   };
+
+  // Buttons that copy are there where something can be copied.
+  const copyable = (within) => navigator.clipboard && $$("[data-copy]", within).forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      $("#said").textContent = "Copied";
+      button.classList.add("done");
+    });
+  });
 
   // A region that is under way is fetched again, less and less often, until it is done.
   const follow = (region) => {
@@ -50,6 +60,7 @@
       const key = focused && (focused.id || focused.getAttribute("href"));
       const open = $$("details[open]", region).map((d) => d.id);
       put(text, region);
+      copyable(region);
       for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
       if (focused) { // whoever was in the region stays in it
         region.tabIndex = -1;
@@ -98,15 +109,7 @@
     link.href = to;
     $("[data-as]", link).textContent = `as a ${choice.value}`;
   })));
-  $$("[data-copy]").forEach((button) => {
-    if (!navigator.clipboard) return;
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      $("#said").textContent = "Copied";
-      button.classList.add("done");
-    });
-  });
+  copyable(document);
   document.addEventListener("submit", (event) => {
     const button = event.submitter;
     if (button && event.target.method === "post") setTimeout(() => { button.disabled = true; }, 0);
