@@ -93,11 +93,11 @@ func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
 		says   string
 	}{
 		"":                       {422, "The gateway's id of the transfer must be given"},
-		"../contacts":            {422, "must be the gateway's id of the transfer"},
-		"<b>":                    {422, "must be the gateway's id of the transfer"},
+		"../contacts":            {422, "must be as the gateway shows it, such as pout_"},
+		"<b>":                    {422, "must be as the gateway shows it, such as pout_"},
 		"pout_00000000000zzz":    {400, "knows no such transfer"},
 		theirs:                   {400, "This transfer is not this payout's"},
-		strings.Repeat("p", 500): {422, "must be the gateway's id of the transfer"},
+		strings.Repeat("p", 500): {422, "must be as the gateway shows it, such as pout_"},
 	} {
 		o.admin.post(page, "gatewayId", given, "note", "Found it.").want(t, want.status).reads(t, want.says).says(t, "Found it.</textarea>")
 	}
@@ -149,8 +149,8 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 
 	gone := o.ask(o.seller, 650_00, "").ID
 	o.step(gone)
-	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "available → in transit ₹650.00").saysNot(t, "₹640.00")
-	o.admin.get(page).want(t, 200).reads(t, "available → in transit ₹640.00", "in transit → available ₹640.00").saysNot(t, "₹650.00")
+	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "₹650.00 available → in transit").saysNot(t, "₹640.00")
+	o.admin.get(page).want(t, 200).reads(t, "₹640.00 available → in transit", "₹640.00 in transit → available").saysNot(t, "₹650.00")
 	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was done")
 }
 
