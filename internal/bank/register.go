@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/fault"
-	"bursar/internal/id"
 )
 
 const idPrefix = "bka_"
@@ -112,7 +111,7 @@ func (s *Service) draft(r Registration) (Account, error) {
 	// Stored instants are microseconds, so what is answered now and read later are the same.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	a := Account{
-		ID:        ID(id.New(idPrefix, now)),
+		ID:        ID(s.o.IDs.New(idPrefix, now)),
 		Seller:    r.Seller,
 		Holder:    r.Holder,
 		IFSC:      r.IFSC,

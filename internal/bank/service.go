@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/id"
 )
 
 // Options are what a service is made of.
@@ -20,6 +21,9 @@ type Options struct {
 	Directory Directory
 	Now       func() time.Time
 	Logger    *slog.Logger
+	// IDs and Jitter are set by simulations alone, which must come out the same again. Jitter spreads a wait.
+	IDs    id.Source
+	Jitter func(time.Duration) time.Duration
 }
 
 // Service registers and verifies bank accounts. It is safe for concurrent use.
@@ -38,7 +42,10 @@ func New(o Options) (*Service, error) {
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("bank: a service needs a clock and a logger")
 	}
-	return &Service{o: o, jitter: jitter}, nil
+	if o.Jitter == nil {
+		o.Jitter = jitter
+	}
+	return &Service{o: o, jitter: o.Jitter}, nil
 }
 
 func jitter(d time.Duration) time.Duration {

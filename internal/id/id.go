@@ -7,6 +7,7 @@ package id
 
 import (
 	"crypto/rand"
+	"io"
 	"strings"
 	"time"
 )
@@ -17,8 +18,15 @@ const (
 	randomDigits = 16
 )
 
+// Source makes identifiers. Its zero value draws them from crypto/rand; a simulation gives it a reader
+// that draws the same ones again.
+type Source struct{ Random io.Reader }
+
 // New makes an identifier such as "pyt_" followed by 24 base-62 digits.
-func New(prefix string, now time.Time) string {
+func New(prefix string, now time.Time) string { return Source{}.New(prefix, now) }
+
+// New makes an identifier such as "pyt_" followed by 24 base-62 digits.
+func (s Source) New(prefix string, now time.Time) string {
 	b := make([]byte, len(prefix)+timeDigits+randomDigits)
 	copy(b, prefix)
 	ms := max(now.UnixMilli(), 0)
@@ -26,28 +34,38 @@ func New(prefix string, now time.Time) string {
 		b[i] = alphabet[ms%62]
 		ms /= 62
 	}
-	fillRandom(b[len(prefix)+timeDigits:])
+	s.fill(b[len(prefix)+timeDigits:])
 	return string(b)
 }
 
 // Random makes n random base-62 digits.
 func Random(n int) string {
 	b := make([]byte, n)
-	fillRandom(b)
+	Source{}.fill(b)
 	return string(b)
 }
 
-// fillRandom draws digits without bias: a byte of 248 or more is drawn again.
-func fillRandom(digits []byte) {
+// fill draws digits without bias: a byte of 248 or more is drawn again.
+func (s Source) fill(digits []byte) {
 	var pool [32]byte
 	for i := 0; i < len(digits); {
-		_, _ = rand.Read(pool[:]) // never fails: crypto/rand ends the program instead
+		s.read(pool[:])
 		for _, r := range pool {
 			if r < 248 && i < len(digits) {
 				digits[i] = alphabet[r%62]
 				i++
 			}
 		}
+	}
+}
+
+func (s Source) read(p []byte) {
+	if s.Random == nil {
+		_, _ = rand.Read(p) // never fails: crypto/rand ends the program instead
+		return
+	}
+	if _, err := io.ReadFull(s.Random, p); err != nil {
+		panic("id: the source of a simulation has run dry: " + err.Error())
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
-	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
@@ -73,7 +72,7 @@ func (s *Service) draft(r Request) Payout {
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	submitAt := now.Add(s.o.CancelWindow)
 	p := Payout{
-		ID:     ID(id.New(idPrefix, now)),
+		ID:     ID(s.o.IDs.New(idPrefix, now)),
 		Seller: r.Seller,
 		Amount: r.Amount,
 		Fee:    s.o.Fee.Of(r.Amount),

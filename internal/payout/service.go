@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	Zone   *time.Location
 	Now    func() time.Time
 	Logger *slog.Logger
+	// IDs and Jitter are set by simulations alone, which must come out the same again. Jitter spreads a wait.
+	IDs    id.Source
+	Jitter func(time.Duration) time.Duration
 	// Moved is told of each change of state once it is durable; the first is from "".
 	Moved func(from, to State)
 }
@@ -67,7 +71,10 @@ func New(o Options) (*Service, error) {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
-	return &Service{o: o, jitter: jitter, started: o.Now()}, nil
+	if o.Jitter == nil {
+		o.Jitter = jitter
+	}
+	return &Service{o: o, jitter: o.Jitter, started: o.Now()}, nil
 }
 
 // defaultPatience leaves room for clocks that differ, besides the gateway's own delays.

@@ -46,6 +46,14 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
 }
 
+// OpenUnsyncedSQLite is OpenSQLite for simulations, whose processes die and whose machine does not:
+// what was committed outlives the process, and may be lost with the machine.
+func OpenUnsyncedSQLite(ctx context.Context, path string) (*DB, error) {
+	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) {
+		return sql.Open("sqlite", strings.Replace(dsn, "synchronous(FULL)", "synchronous(OFF)", 1))
+	})
+}
+
 func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB, error)) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the database: %w", err)

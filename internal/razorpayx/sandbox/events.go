@@ -117,7 +117,10 @@ func (s *Sandbox) emit(t *tx, e event, due, now time.Time) error {
 	return err
 }
 
-func newHookClient() *http.Client {
+func newHookClient(post http.RoundTripper) *http.Client {
+	if post != nil {
+		return &http.Client{Transport: post}
+	}
 	return &http.Client{
 		Timeout:       deliveryTimeout,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: maxDeliveries, IdleConnTimeout: 90 * time.Second},

@@ -74,6 +74,8 @@ type Options struct {
 	Currency    money.Currency
 	Now         func() time.Time
 	Logger      *slog.Logger
+	// Post carries webhooks in a simulation; nil is HTTP.
+	Post http.RoundTripper
 }
 
 // Sandbox is a gateway. It is safe for concurrent use.
@@ -122,7 +124,7 @@ func New(o Options) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{
-		o: o, records: records, sealer: sealer, hooks: newHookClient(),
+		o: o, records: records, sealer: sealer, hooks: newHookClient(o.Post),
 		settleSoon: make(chan struct{}, 1), deliverSoon: make(chan struct{}, 1),
 	}
 	s.settleAfter.Store(int64(o.SettleAfter))
