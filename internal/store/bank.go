@@ -97,7 +97,7 @@ func (tx *Tx) insertBankAccount(ctx context.Context, a bank.Account, current boo
 func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
 	var ids []bank.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
-			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`)
+			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE bank_accounts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
 		[]any{micros(now), micros(until), limit}, func(r row) error {
 			var id bank.ID

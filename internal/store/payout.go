@@ -99,11 +99,12 @@ func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout
 	return true, err
 }
 
-// TakeDuePayouts leases payouts whose step is due, the longest due first.
+// TakeDuePayouts leases payouts whose step is due, the longest due first. SQLite would plan a statement
+// anew each time whose LIMIT is a parameter alone, which costs more than running it.
 func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
 	var ids []payout.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
-			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3`+tx.dialect.skipLocked+`)
+			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE payouts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
 		[]any{micros(now), micros(until), limit}, func(r row) error {
 			var id payout.ID

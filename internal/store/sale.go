@@ -141,7 +141,7 @@ func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string,
 	var ids []string
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id, seller_id FROM sales WHERE released_at IS NULL AND available_at <= $1
-			ORDER BY available_at LIMIT $2`+tx.dialect.skipLocked+`)
+			ORDER BY available_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
 		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, func(r row) error {
 		var id string
 		err := r.Scan(&id)

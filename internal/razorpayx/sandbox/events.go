@@ -176,7 +176,7 @@ func (s *Sandbox) leaseEvents() (events []event, err error) {
 	now := s.o.Now()
 	err = s.records.update(func(t *tx) (err error) {
 		events, err = rowsOf(t, scanEvent, `UPDATE events SET due_at = $1
-			WHERE seq IN (SELECT seq FROM events WHERE due_at <= $2 ORDER BY due_at LIMIT $3) RETURNING `+eventColumns,
+			WHERE seq IN (SELECT seq FROM events WHERE due_at <= $2 ORDER BY due_at LIMIT $3 + 0) RETURNING `+eventColumns,
 			now.Add(eventLease).UnixMicro(), now.UnixMicro(), eventBatch)
 		return err
 	})

@@ -38,7 +38,7 @@ func (f *filter) query(columns, table string, p page) (string, []any) {
 		where = " WHERE " + strings.Join(f.conditions, " AND ")
 	}
 	n := len(f.args)
-	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY seq DESC LIMIT $%d OFFSET $%d", columns, table, where, n+1, n+2)
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY seq DESC LIMIT $%d + 0 OFFSET $%d + 0", columns, table, where, n+1, n+2)
 	return query, append(f.args, p.count, p.skip)
 }
 

@@ -38,7 +38,7 @@ func (s *Sandbox) settleAll(ctx context.Context) error {
 func (s *Sandbox) settleDue() error {
 	now, funded := s.o.Now(), s.funded.Swap(false)
 	err := s.update(func(t *tx) error {
-		payouts, err := rowsOf(t, scanPayout, `SELECT `+payoutColumns+` FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $2`,
+		payouts, err := rowsOf(t, scanPayout, `SELECT `+payoutColumns+` FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $2 + 0`,
 			now.UnixMicro(), settleBatch)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *Sandbox) settleDue() error {
 				return err
 			}
 		}
-		validations, err := rowsOf(t, scanValidation, `SELECT `+validationColumns+` FROM validations WHERE due_at <= $1 ORDER BY due_at LIMIT $2`,
+		validations, err := rowsOf(t, scanValidation, `SELECT `+validationColumns+` FROM validations WHERE due_at <= $1 ORDER BY due_at LIMIT $2 + 0`,
 			now.UnixMicro(), settleBatch)
 		if err != nil {
 			return err
