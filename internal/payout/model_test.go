@@ -737,8 +737,9 @@ type paperGateway struct {
 	forgetful bool
 	deaf      bool
 	whenAsked func()
-	// whenSent runs before an order is answered.
-	whenSent func()
+	// whenSent runs before an order is answered, and whenFetched while an answer is on its way.
+	whenSent    func()
+	whenFetched func()
 	// unlisting hides all transfers from lists. torn makes a list fail after so many pages, and worn up to
 	// so many.
 	unlisting  bool
@@ -887,8 +888,13 @@ func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error
 
 func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error) {
 	g.calls.Lock()
-	defer g.calls.Unlock()
-	return g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
+	report, err := g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
+	g.calls.Unlock()
+	if then := g.whenFetched; then != nil {
+		g.whenFetched = nil
+		then()
+	}
+	return report, err
 }
 
 // lookUp wants calls locked.

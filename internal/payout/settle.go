@@ -26,6 +26,11 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		now := s.o.Now()
 		from = p.State
 		to, disagreement = r.outcome(*p)
+		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
+			to, disagreement = from, nil
+			p.DueAt = now
+			return nil
+		}
 		if disagreement != nil {
 			to = from
 			p.Contradiction = disagreement.Error()

@@ -258,6 +258,30 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 	})
 }
 
+// TestAnAnswerFromBeforeTheEndIsNoContradiction has an answer overtaken by a later one: the gateway said that it
+// had paid, and that the money came back is known first.
+func TestAnAnswerFromBeforeTheEndIsNoContradiction(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.advance(1)
+	s.gateway.whenFetched = func() {
+		tr.advance(3)
+		s.tryStep(s.id)
+		s.wantState(payout.Failed)
+	}
+	s.tryStep(s.id)
+	s.wantAvailable(opening)
+	s.wantViolated()
+	s.later(time.Minute) // it is asked once more, and does not contradict itself
+	if p := s.wantState(payout.Failed); p.Contradiction != "" || !p.DueAt.IsZero() {
+		t.Errorf("contradiction %q, next look %s; want none", p.Contradiction, p.DueAt)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
 func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
