@@ -7,6 +7,7 @@ SHELL := bash
 FUZZTIME ?= 10s
 COUNT ?= 1
 CALM ?= 5s
+PLANTED ?= 20
 
 .DEFAULT_GOAL := help
 
@@ -47,6 +48,10 @@ bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in 
 .PHONY: failover
 failover: ## PostgreSQL is killed, hung and failed over under load (needs its programs); all is calm for CALM (5s) in between
 	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|Standby|LostAnswer|Linearizable|Histories' ./cmd/bursar
+
+.PHONY: planted
+planted: ## Bugs are planted in the source one by one, and the simulator has to find each within PLANTED seeds (20)
+	BURSAR_TEST_PLANTED=$(PLANTED) go test -count=1 -v -timeout=120m -run='PlantedBugs' ./internal/simulate
 
 .PHONY: golden
 golden: ## Rewrite the golden files from what the code does now; read the diff before committing it

@@ -53,13 +53,15 @@ var mayImport = map[string][]string{
 	"store":     slices.Concat(leaves, domains),
 	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "store"}),
 
+	"simulate": slices.Concat(leaves, domains, []string{"keyset", "razorpayx", "razorpayx/sandbox", "store"}),
+
 	"web":       {},
 	"api":       slices.Concat(leaves, domains, []string{"telemetry", "web"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"telemetry", "web"}),
 
 	"cmd/bursar": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "razorpayx", "razorpayx/sandbox",
-		"store", "telemetry", "web", "work",
+		"simulate", "store", "telemetry", "web", "work",
 	}),
 }
 

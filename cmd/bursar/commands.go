@@ -25,6 +25,8 @@ type commands struct {
 	Apikey apikeyCmd `cmd:"" help:"Look after the marketplace's service keys."`
 	Keys   keysCmd   `cmd:"" help:"Look after the key set."`
 
+	Simulate simulateCmd `cmd:"" help:"Try to break the payouts, in virtual time and with everything that can go wrong."`
+
 	Audit   auditCmd   `cmd:"" help:"Check every balance and every invariant of the books."`
 	Backup  backupCmd  `cmd:"" help:"Copy the database while the service runs."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database up to date; serve does so by itself."`

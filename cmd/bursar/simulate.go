@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"bursar/internal/payout"
+	"bursar/internal/simulate"
+)
+
+type simulateCmd struct {
+	Seed    *uint64 `placeholder:"N" help:"What all chance is drawn from. The same seed gives the same run; without one, any."`
+	Days    int     `default:"7" placeholder:"D" help:"How many virtual days there is trade (${default})."`
+	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
+	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
+	Keep    string  `placeholder:"DIR" help:"Keep the books of the run in a directory, to look into."`
+}
+
+func (simulateCmd) Help() string {
+	var faults strings.Builder
+	for _, name := range simulate.FaultNames() {
+		fmt.Fprintf(&faults, "\n    %-12s %s", name, simulate.DescribeFault(name))
+	}
+	return "The real services, store, gateway client and sandbox trade in one process on a virtual clock, while a model knows what every " +
+		"balance must be and the sandbox's record of what moved judges what was paid. It touches no data of yours. " +
+		"The exit code is 0 when every promise held, and 1 when one was broken; it is then told with the last events and the command that shows it again.\n\n" +
+		"Faults:\n" + faults.String() + "\n\n" +
+		examples("bursar simulate", "bursar simulate --seed 7 --days 7 --sellers 20",
+			"bursar simulate --days 365 --sellers 1000 --faults none", "bursar simulate --faults crash,rival,restore", "bursar simulate --faults all,-outage")
+}
+
+// Run runs the simulation and tells what came of it.
+func (c simulateCmd) Run(ctx context.Context, e *env) error {
+	faults, err := simulate.ParseFaults(c.Faults)
+	if err != nil {
+		return usageError{fmt.Errorf("--faults: %w", err)}
+	}
+	options := simulate.Options{Seed: rand.Uint64() >> 32, Days: c.Days, Sellers: c.Sellers, Faults: faults, Dir: c.Keep}
+	if c.Seed != nil {
+		options.Seed = *c.Seed
+	}
+	if err := options.Check(); err != nil {
+		return usageError{err}
+	}
+	debug.SetGCPercent(400) // there is little to keep, and much that is made anew
+	progress := progressOn(e.err)
+	began := time.Now()
+	report, err := simulate.Run(ctx, options, func(s simulate.Stand) {
+		progress("Day %d of %d: %d payouts, %d faults", s.Day, s.Days, s.Payouts, s.Faults)
+	})
+	progress("")
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil && report.Violation == nil {
+		return errors.New("the simulation was stopped before its end; nothing was broken until then")
+	}
+	if err := writeSimulation(e.out, report, time.Since(began)); err != nil {
+		return err
+	}
+	if report.Violation != nil {
+		return errReported
+	}
+	return nil
+}
+
+// writeSimulation writes what was done, and the verdict.
+func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
+	row("seed", "%d", r.Seed)
+	row("virtual days", "%d, and %d for all to end", r.Days, r.QuietDays)
+	row("sellers", "%d, in %d marketplaces", r.Options.Sellers, r.Markets)
+	row("sales", "%d, and %d refunds", r.Sales, r.Refunds)
+	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Adopted)
+	row("  ended", "%s", ends(r.Ends))
+	row("orders", "%d sent, of which %d unclear", r.Sent, r.Unknown)
+	row("gateway", "%d calls, %d webhooks", r.Calls, r.Webhooks)
+	row("instances", "%d crashes, %d restores, %d takeovers", r.Crashes, r.Restores, r.Takeovers)
+	row("faults", "%s", counts(r.Faulted))
+	row("checks", "%d, and %d audits of the book", r.Checks, r.Audits)
+	row("took", "%s", took.Round(10*time.Millisecond))
+	row("fingerprint", "%s", r.Fingerprint)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if r.Violation == nil {
+		_, err := fmt.Fprintln(w, "held")
+		return err
+	}
+	return writeViolation(w, r)
+}
+
+func writeViolation(w io.Writer, r simulate.Report) error {
+	v := r.Violation
+	fmt.Fprintf(w, "\nBROKEN  %s: %s\n  %s\n  at %s (day %d)\n\nThe last events:\n", v.Name, v.Promise, v.Detail, v.At.Format(time.RFC3339Nano), v.Day)
+	for _, event := range v.Events {
+		fmt.Fprintf(w, "  %s\n", event)
+	}
+	_, err := fmt.Fprintf(w, "\nTo see it again:\n  bursar simulate --seed %d --days %d --sellers %d --faults %s\n", v.Seed, r.Days, v.Sellers, r.Faults)
+	return err
+}
+
+// ends tells how payouts ended, in the order of a payout's life.
+func ends(n map[payout.State]int64) string {
+	var parts []string
+	for _, state := range payout.States() {
+		if n[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[state], state))
+		}
+	}
+	return orNone(parts)
+}
+
+func counts(n map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		if n[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", name, n[name]))
+		}
+	}
+	return orNone(parts)
+}
+
+func orNone(parts []string) string {
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}

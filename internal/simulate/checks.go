@@ -1,0 +1,150 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Check is a promise that a run holds the service to. The promises about the book itself are the audit's.
+type Check struct {
+	Name    string
+	Promise string
+}
+
+var (
+	paidOnce         = Check{"paid-once", "The gateway pays for a payout at most once."}
+	paidExactly      = Check{"paid-exactly", "What the gateway pays for a payout is its amount less its fee."}
+	completedIsPaid  = Check{"completed-is-paid", "A payout is completed only when the gateway has paid it."}
+	givenBackIsDead  = Check{"given-back-is-dead", "When a payout's money is given back, the gateway has no transfer of it that could still pay."}
+	onlyOrdersPaid   = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the book calls sent."}
+	allInTheBook     = Check{"all-in-the-book", "Once the gateway was asked, every transfer that it made for us is a payout in the book."}
+	endsAsAtGateway  = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
+	allEnd           = Check{"all-end", "When all is quiet, every payout has ended, or is held because its key ran out or a backup was put back."}
+	endsAreFinal     = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
+	movesAreCAS      = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
+	rowsMatchModel   = Check{"rows-match-the-model", "After every posting a seller's row is what the sales, refunds and payouts make it."}
+	neverOverdraws   = Check{"requests-never-overdraw", "A request takes no more than is available."}
+	refusalsAreTrue  = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
+	feesAsAgreed     = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
+	oneAnswerPerKey  = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
+	answersAreTrue   = Check{"answers-are-true", "What was answered is in the book."}
+	answersAreKnown  = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
+	strangersSeeNone = Check{"strangers-see-nothing", "Nobody sees or cancels another seller's payout."}
+	readsAgree       = Check{"reads-agree", "What a seller is shown is what the book has."}
+	oncePerID        = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
+	releasedWhenDue  = Check{"released-when-due", "A sale is released when its hold is over, and not before."}
+	ordersToLetter   = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
+	oneKeyPerPayout  = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
+	keysAreAlive     = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
+	sentAlone        = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
+	leasesHold       = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
+	askedFirst       = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
+	forgeriesRefused = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
+	onlyRightAccount = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
+	adoptedAsItWas   = Check{"adopted-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
+	windowIsKept     = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
+	verifiedIsTrue   = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
+	nobodyOverpaid   = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
+	bookIsRight      = Check{"book-is-readable", "The book can be opened, read and audited."}
+	nothingPanics    = Check{"nothing-panics", "No part of the service panics."}
+)
+
+// Checks lists the promises that a run checks beside those of the audit.
+func Checks() []Check {
+	return []Check{
+		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
+		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
+		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
+		oneKeyPerPayout, keysAreAlive, sentAlone, leasesHold, askedFirst, forgeriesRefused, onlyRightAccount,
+		adoptedAsItWas, windowIsKept, verifiedIsTrue, nobodyOverpaid, bookIsRight, nothingPanics,
+	}
+}
+
+// Violation is a promise that was broken.
+type Violation struct {
+	Check
+	// Detail is what was found.
+	Detail string
+	// At is when, and Day the day of the run.
+	At  time.Time
+	Day int
+	// Events are what happened last, to the payout or seller in question and around it.
+	Events []string
+	// Seed and Sellers are those of the marketplace in which it happened; a run of them alone shows it again.
+	Seed    uint64
+	Sellers int
+}
+
+// broken notes the first violation, and everything stops. It may be called by anybody but a closure of a
+// transaction.
+func (m *market) broken(c Check, subject, detail string) {
+	if m.violation != nil || m.ctx.Err() != nil { // what is broken off breaks promises
+		return
+	}
+	m.violation = &Violation{
+		Check: c, Detail: detail, At: m.clock(), Day: 1 + int(m.now/(24*time.Hour)), Events: m.log.tell(subject), Seed: m.o.Seed, Sellers: m.o.Sellers,
+	}
+}
+
+// hold checks a promise, and counts the check.
+func (m *market) hold(c Check, so bool, subject, format string, args ...any) bool {
+	m.tally.checks++
+	if !so {
+		m.broken(c, subject, fmt.Sprintf(format, args...))
+	}
+	return so
+}
+
+// log is the last events of a run.
+type log struct {
+	events [1 << 13]happened
+	n      int
+}
+
+// happened is an event as it is told when something goes wrong.
+type happened struct {
+	at      time.Time
+	who     string
+	what    string
+	about   string
+	subject string // a seller or payout beside the one that it is about
+}
+
+// note puts down what happened.
+func (m *market) note(about, subject, what string) {
+	who := "world"
+	if m.current != nil {
+		who = m.current.name
+	}
+	m.log.events[m.log.n%len(m.log.events)] = happened{m.clock(), who, what, about, subject}
+	m.log.n++
+}
+
+// Limits of what is told: of the subject, and of everything.
+const (
+	tellSubject = 60
+	tellAll     = 25
+)
+
+// tell writes the last events about a subject, and then the last of all.
+func (l *log) tell(subject string) []string {
+	var about, all []string
+	for i := l.n - 1; i >= max(0, l.n-len(l.events)); i-- {
+		e := l.events[i%len(l.events)]
+		line := strings.TrimSpace(fmt.Sprintf("%s  %-28s %s %s", e.at.Format("2006-01-02 15:04:05.000"), e.who, e.what, e.about))
+		if subject != "" && (e.about == subject || e.subject == subject) && len(about) < tellSubject {
+			about = append(about, line)
+		}
+		if len(all) < tellAll {
+			all = append(all, line)
+		}
+	}
+	slices.Reverse(about)
+	slices.Reverse(all)
+	if len(about) > 0 {
+		all = slices.Concat([]string{"about " + subject + ":"}, about, []string{"the last of all:"}, all)
+	}
+	return all
+}

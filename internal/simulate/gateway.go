@@ -1,0 +1,313 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/razorpayx/sandbox"
+)
+
+// Credentials of the sandbox, which moves no money.
+const (
+	keyID         = "rzp_test_simulated"
+	keySecret     = "simulated"
+	ourAccount    = "2323230041626905"
+	webhookSecret = "simulated-webhooks"
+)
+
+// gateway is the sandbox, its life in virtual time, and its records, which judge what was paid.
+type gateway struct {
+	m   *market
+	box *sandbox.Sandbox
+	// next is when its next step is on the agenda; zero is not at all.
+	next time.Time
+	// made are the transfers that it made, by reference.
+	made map[payout.ID]bool
+	// orders are what was sent to it, by key.
+	orders map[string]*order
+	// verdicts are what it is made to say of validations, by their ids.
+	verdicts map[string]string
+	// settleAfter is how long a step of a payout takes.
+	settleAfter time.Duration
+	balance     int64
+	silentUntil time.Duration
+}
+
+// order is what was sent under one idempotency key.
+type order struct {
+	body string
+	// first is when a byte of it may have reached the gateway for the first time.
+	first time.Duration
+	// by is who is sending it at the moment, and since when.
+	by    *instance
+	since time.Duration
+	// known says that the gateway has made it, and knows the key.
+	known bool
+}
+
+// plenty is more than all sellers earn.
+const plenty = int64(1_000_000_000_000_00)
+
+func (m *market) openGateway(dir string) error {
+	g := &gateway{
+		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{},
+		settleAfter: usualSettling, balance: plenty,
+	}
+	m.gateway = g
+	var err error
+	g.box, err = sandbox.New(sandbox.Options{
+		Path: filepath.Join(dir, "gateway.db"), KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
+		WebhookURL: "http://bursar.simulated/webhooks", WebhookSecret: webhookSecret, SettleAfter: g.settleAfter,
+		Currency: rupees(), Now: m.clock, Logger: slog.New(slog.DiscardHandler), Post: postman{m},
+	})
+	return err
+}
+
+const usualSettling = 5 * time.Second
+
+// wake puts the gateway's next step on the agenda.
+func (g *gateway) wake() {
+	due, err := g.box.NextDue()
+	if err != nil {
+		g.m.broken(bookIsRight, "", "the gateway's records: "+err.Error())
+	}
+	if due.IsZero() || (!g.next.IsZero() && !due.Before(g.next)) {
+		return
+	}
+	g.next = due
+	g.m.at(due.Sub(g.m.start), func() {
+		if !g.next.Equal(due) {
+			return // an earlier one came since
+		}
+		g.next = time.Time{}
+		if err := g.box.TakeSteps(g.m.ctx); err != nil {
+			g.m.broken(bookIsRight, "", "the gateway's step: "+err.Error())
+		}
+		g.wake()
+	})
+}
+
+// answer is what the sandbox answers.
+type answer struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+	cut    bool
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// do has the sandbox carry a request out. The request is the sandbox's to keep.
+func (g *gateway) do(req *http.Request) *answer {
+	a := &answer{status: http.StatusOK, header: http.Header{}}
+	func() {
+		defer func() {
+			switch cause := recover(); cause {
+			case nil:
+			case http.ErrAbortHandler:
+				a.cut = true
+			default:
+				panic(cause)
+			}
+		}()
+		g.box.ServeHTTP(a, req)
+	}()
+	if req.Method != http.MethodGet {
+		g.wake()
+	}
+	return a
+}
+
+// ask asks the sandbox behind everybody's back.
+func (g *gateway) ask(method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	req, err := http.NewRequestWithContext(g.m.ctx, method, "http://gateway.simulated"+path, bytes.NewReader(body)) //nolint:gosec // it goes no further than this process
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(keyID, keySecret)
+	a := g.do(req)
+	if a.status != http.StatusOK || a.cut {
+		return fmt.Errorf("the sandbox answered %s %s with %d: %s", method, path, a.status, a.body.String())
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(a.body.Bytes(), out)
+}
+
+// transfers are what the gateway has under a payout's id.
+func (g *gateway) transfers(id payout.ID) []razorpayx.Payout {
+	if !g.has(id) {
+		return nil
+	}
+	var list razorpayx.Collection[razorpayx.Payout]
+	if err := g.ask(http.MethodGet, "/v1/payouts?count=100&account_number="+ourAccount+"&reference_id="+url.QueryEscape(string(id)), nil, &list); err != nil {
+		g.m.broken(bookIsRight, string(id), err.Error())
+	}
+	g.m.hold(paidOnce, len(list.Items) == 1, string(id), "the gateway has %d transfers of payout %s", len(list.Items), id)
+	return list.Items
+}
+
+func (g *gateway) has(id payout.ID) bool { return g.made[id] }
+
+// moves are all money that moved.
+func (g *gateway) moves() (list []sandbox.Move, err error) {
+	err = g.ask(http.MethodGet, "/control/moves", nil, &list)
+	return list, err
+}
+
+func (g *gateway) settle(after time.Duration) {
+	g.settleAfter = after
+	if err := g.ask(http.MethodPut, "/control/settle-after", sandbox.SettleAfter{SettleAfter: after.String()}, nil); err != nil {
+		g.m.broken(bookIsRight, "", err.Error())
+	}
+}
+
+// fund sets what our account at the gateway holds.
+func (g *gateway) fund(amount int64) {
+	if g.balance == amount {
+		return
+	}
+	g.balance = amount
+	if err := g.ask(http.MethodPut, "/control/balance", sandbox.Balance{Amount: &amount}, nil); err != nil {
+		g.m.broken(bookIsRight, "", err.Error())
+	}
+	g.wake()
+}
+
+// arrive is the arrival of a request at the gateway, in time or late.
+func (g *gateway) arrive(req *http.Request, body []byte) *answer {
+	key := req.Header.Get(razorpayx.IdempotencyHeader)
+	a := g.do(req)
+	if key == "" || a.status != http.StatusOK {
+		return a
+	}
+	o, id := g.orders[key], payout.ID(key)
+	if o.known {
+		return a
+	}
+	o.known = true
+	g.made[id] = true
+	m := g.m
+	m.note(string(id), "", "the gateway makes the transfer of")
+	w := m.model.payouts[id]
+	m.bankDecides(id)
+	if w == nil { // the book was put back while it was on its way
+		return a
+	}
+	sent := w.state == payout.Submitting || w.state == payout.Unknown || w.state == payout.Held
+	m.hold(onlyOrdersPaid, sent, key, "the gateway made a transfer of payout %s, which is %s", id, w.state)
+	m.hold(paidExactly, strings.Contains(string(body), `"amount":`+strconv.FormatInt(int64(w.net()), 10)+","), key,
+		"payout %s of %d net was ordered as %s", id, w.net(), body)
+	return a
+}
+
+// sending holds an order against what was sent before it, and notes that it is on its way.
+func (g *gateway) sending(on *instance, key string, body []byte) *order {
+	m := g.m
+	m.note(key, "", "order sent:")
+	m.tally.sent++
+	m.hold(askedFirst, on.asked, key, "%s sends payout %s before the gateway has listed what it knows", on.name, key)
+	var in razorpayx.PayoutRequest
+	err := json.Unmarshal(body, &in)
+	m.hold(oneKeyPerPayout, err == nil && in.ReferenceID == key, key, "payout %s is ordered under the key %s", in.ReferenceID, key)
+	o := g.orders[key]
+	if o == nil {
+		o = &order{body: string(body), first: m.now}
+		g.orders[key] = o
+	}
+	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
+	m.hold(keysAreAlive, m.now-o.first < keyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	w := m.model.payouts[payout.ID(key)]
+	alone := o.by == nil || (w != nil && w.hinted >= o.since) || o.by.dead || m.now-o.since >= lease || !m.leasesHold()
+	m.hold(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
+	early := w != nil && on.now().Before(w.sendAt) && m.leasesHold()
+	m.hold(windowIsKept, !early, key, "%s sends payout %s before it can't be cancelled any more", on.name, key)
+	o.by, o.since = on, m.now
+	return o
+}
+
+// confirms reports whether the gateway has said that the account is there, under its holder's name or one near it.
+func (g *gateway) confirms(a bank.Account) bool {
+	verdict, said := g.verdicts[a.VerificationID]
+	return said && (verdict == "" || verdict == nearName) && a.Last4 != noSuchAccount
+}
+
+// noSuchAccount are the last digits of an account that the sandbox does not confirm.
+const noSuchAccount = "0001"
+
+// keyLifetime is how long the gateway honours an idempotency key.
+const keyLifetime = 7 * 24 * time.Hour
+
+func nameOf(on *instance) string {
+	if on == nil {
+		return "nobody"
+	}
+	return on.name
+}
+
+// bankDecides chooses what becomes of a new transfer, beyond its account's story.
+func (m *market) bankDecides(id payout.ID) {
+	switch {
+	case m.strikes(bankReturns):
+		m.after(m.gateway.settleAfter+m.between(time.Minute, 50*time.Hour), func() {
+			m.moveByHand(id, razorpayx.StatusProcessed, razorpayx.StatusReversed, "beneficiary_bank_rejected")
+		})
+	case m.strikes(bankFails):
+		when := m.between(0, m.gateway.settleAfter)
+		how := one(m, []string{razorpayx.StatusReversed, razorpayx.StatusFailed})
+		m.after(when, func() { m.moveByHand(id, razorpayx.StatusProcessing, how, "bank_account_closed") })
+	}
+	if m.o.Faults[bankFails] { // some are stuck, until they are decided on by the fifth day
+		m.after(m.between(time.Hour, 5*24*time.Hour), func() { m.bankDecidesAtLast(id) })
+	}
+}
+
+func (m *market) bankDecidesAtLast(id payout.ID) {
+	for _, t := range m.gateway.transfers(id) {
+		if t.Status == razorpayx.StatusQueued {
+			m.after(time.Hour, func() { m.bankDecidesAtLast(id) })
+			return
+		}
+	}
+	m.moveByHand(id, razorpayx.StatusProcessing, one(m, []string{razorpayx.StatusProcessed, razorpayx.StatusFailed}), "gateway_timeout")
+}
+
+// moveByHand moves a transfer, if it is in the status from.
+func (m *market) moveByHand(id payout.ID, from, to, reason string) {
+	for _, t := range m.gateway.transfers(id) {
+		if t.Status != from {
+			return
+		}
+		m.note(string(id), "", "the bank moves it to "+to+":")
+		if err := m.gateway.ask(http.MethodPut, "/control/payouts/"+t.ID, sandbox.HandMove{Status: to, Reason: reason}, nil); err != nil {
+			m.broken(bookIsRight, string(id), err.Error())
+		}
+	}
+}
+
+var (
+	errLost    = errors.New("simulate: the instance died before it answered")
+	errNowhere = errors.New("simulate: no instance is there")
+)

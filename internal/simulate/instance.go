@@ -1,0 +1,271 @@
+package simulate
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+)
+
+// machine is where an instance of the service runs, dies, and is started again.
+type machine struct {
+	name   string
+	offset time.Duration // of its clock
+	on     *instance     // nil while none runs
+}
+
+// instance is one process of the service: everything in memory that is lost when it dies.
+type instance struct {
+	m       *market
+	name    string
+	machine *machine
+	db      *store.DB
+	payouts *payout.Service
+	bank    *bank.Service
+	sales   *sale.Service
+	dead    bool
+	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
+	ready, asked bool
+	looking      [loops]bool
+}
+
+// The loops that take what is due.
+const (
+	payouts = iota
+	sales
+	verifications
+	loops
+)
+
+var loopNames = [loops]string{"payouts", "sales", "accounts"}
+
+// nowhere knows no bank's branches.
+type nowhere struct{}
+
+func (nowhere) Branch(bank.IFSC) (bank.Branch, bool) { return bank.Branch{}, false }
+
+// startUp starts an instance on a machine, as serve does.
+func (m *market) startUp(mc *machine) {
+	if mc.on != nil || m.restoring {
+		return
+	}
+	on := &instance{m: m, name: mc.name, machine: mc}
+	if err := on.open(); err != nil {
+		m.broken(bookIsRight, "", "start an instance: "+err.Error())
+		return
+	}
+	mc.on = on
+	m.note("", "", mc.name+" starts")
+	m.work(on, m.between(0, time.Second), "reconcile", func() { m.reconcile(on) })
+	m.lookOn(on)
+}
+
+func (on *instance) now() time.Time { return on.m.clock().Add(on.machine.offset) }
+
+func (on *instance) open() (err error) {
+	m := on.m
+	if on.db, err = store.OpenUnsyncedSQLite(m.ctx, m.bookFile()); err != nil {
+		return err
+	}
+	logger := m.logger(on.name)
+	client, err := razorpayx.New(razorpayx.Options{
+		BaseURL: "http://gateway.simulated/v1", KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
+		Currency: rupees(), Timeout: 1000 * time.Hour, Transport: wire{on}.transport(), Now: on.now,
+	})
+	if err != nil {
+		return err
+	}
+	on.bank, err = bank.New(bank.Options{
+		Store: bankStore{on.db.Bank(), on}, Sealer: m.keys, Registrar: client, Verifier: client, Directory: nowhere{},
+		Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
+	})
+	if err != nil {
+		return err
+	}
+	on.sales, err = sale.New(sale.Options{Store: saleStore{on.db.Sales(), on}, Now: on.now, Hold: usualHold, Zone: indianTime})
+	if err != nil {
+		return err
+	}
+	fee, err := payout.ParseFee(agreedFeeText, rupees())
+	if err != nil {
+		return err
+	}
+	on.payouts, err = payout.New(payout.Options{
+		Store: payoutStore{on.db.Payouts(), on}, Gateway: client, Beneficiaries: on.bank, Currency: rupees(),
+		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
+		CancelWindow: cancelWindow, Lease: lease, Zone: indianTime, Now: on.now, Logger: logger,
+		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
+	})
+	return err
+}
+
+// reconcile asks the gateway until it has answered, as serve does.
+func (m *market) reconcile(on *instance) {
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := on.payouts.Reconcile(m.ctx)
+		if err == nil {
+			break
+		}
+		m.note("", "", on.name+" can't reconcile: "+firstLine(err))
+		m.pause(pause)
+	}
+	on.ready = true
+	m.note("", "", on.name+" has asked the gateway")
+	if m.saved != nil && m.saved.restored {
+		m.saved = nil
+		m.checkAllInTheBook()
+	}
+	m.lookOn(on)
+}
+
+// kill ends an instance in the middle of whatever it does; it starts again by itself.
+func (m *market) kill(on *instance) {
+	if on.dead {
+		return
+	}
+	m.tally.crashes++
+	m.note("", "", on.name+" is killed")
+	m.shutDown(on)
+	m.after(m.between(time.Second, 2*time.Minute), func() { m.startUp(on.machine) })
+}
+
+func (m *market) shutDown(on *instance) {
+	on.dead, on.machine.on = true, nil
+	if err := on.db.Close(); err != nil {
+		m.broken(bookIsRight, "", "close the book: "+err.Error())
+	}
+}
+
+// anyInstance is where the next request arrives; nil when all are down.
+func (m *market) anyInstance() *instance {
+	var up []*instance
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			up = append(up, mc.on)
+		}
+	}
+	if len(up) == 0 {
+		return nil
+	}
+	return one(m, up)
+}
+
+// due lets the loops look when something is due by their clocks, if it still is then.
+func (m *market) due(loop int, due int64, still func() bool) {
+	for _, mc := range m.machines {
+		if m.chance(50) { // a loop looks all the time, and must find nothing until then
+			early := time.UnixMicro(due).Sub(m.start) - mc.offset - m.between(0, time.Minute)
+			m.at(early, func() {
+				if mc.on != nil && still() {
+					m.look(mc.on, loop)
+				}
+			})
+		}
+		m.at(time.UnixMicro(due).Sub(m.start)-mc.offset, func() {
+			if mc.on != nil && still() {
+				m.look(mc.on, loop)
+			}
+		})
+	}
+}
+
+func (m *market) payoutDue(id payout.ID, w *withdrawal, at time.Time) {
+	w.due = microsOf(at)
+	if due := w.due; due != 0 {
+		m.due(payouts, due, func() bool { return w.due == due && m.model.payouts[id] == w })
+	}
+}
+
+func (m *market) verificationDue(id bank.ID, a *account, at time.Time) {
+	a.due = microsOf(at)
+	if due := a.due; due != 0 {
+		m.due(verifications, due, func() bool { return a.due == due && m.model.accounts[id] == a })
+	}
+}
+
+func (m *market) saleDue(id string, at time.Time) {
+	m.due(sales, microsOf(at), func() bool { return m.model.sales[id] != nil && !m.model.sales[id].released })
+}
+
+// microsOf is how the book keeps an instant.
+func microsOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// awaitAll puts on the agenda all that the model has due, after the book was put back.
+func (m *market) awaitAll() {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		if w := m.model.payouts[id]; w.due != 0 {
+			m.payoutDue(id, w, time.UnixMicro(w.due))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.model.accounts)) {
+		if a := m.model.accounts[id]; a.due != 0 {
+			m.verificationDue(id, a, time.UnixMicro(a.due))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.model.sales)) {
+		if e := m.model.sales[id]; !e.released {
+			m.saleDue(id, e.availableAt)
+		}
+	}
+}
+
+func (m *market) lookAll() {
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			m.lookOn(mc.on)
+		}
+	}
+}
+
+func (m *market) lookOn(on *instance) {
+	for loop := range loops {
+		m.look(on, loop)
+	}
+}
+
+// lookNow lets every instance's loop look soon.
+func (m *market) lookNow(loop int) {
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			m.look(mc.on, loop)
+		}
+	}
+}
+
+// workers is how many steps one look may begin.
+const workers = 6
+
+// look lets an instance take what is due, once for all who want it to.
+func (m *market) look(on *instance, loop int) {
+	if on.looking[loop] {
+		return
+	}
+	on.looking[loop] = true
+	m.work(on, m.between(0, lookEvery), loopNames[loop], func() {
+		on.looking[loop] = false
+		switch loop {
+		case payouts:
+			takeDue(m, on, loop, on.payouts.TakeDue, on.payouts.Step)
+		case verifications:
+			takeDue(m, on, loop, on.bank.TakeDue, on.bank.Step)
+		case sales:
+			m.try(on, "release", func() error {
+				n, err := on.sales.ReleaseDue(m.ctx)
+				if n > 0 {
+					m.look(on, loop)
+				}
+				return err
+			})
+		}
+	})
+}

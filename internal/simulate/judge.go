@@ -1,0 +1,120 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx/sandbox"
+)
+
+// audit runs the service's own audit of the book, and compares all rows with the model.
+func (m *market) audit(on *instance) {
+	m.tally.audits++
+	report, err := on.db.Audit(m.ctx)
+	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
+	for _, f := range report.Findings {
+		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations), "%s", strings.Join(f.Violations, "\n  "))
+	}
+	for _, s := range m.sellers {
+		m.compareRows(on, []string{s.id})
+	}
+	m.comparePayouts(on)
+}
+
+// subjectOf finds the payout or seller that a violation names.
+func subjectOf(violations []string) string {
+	for word := range strings.FieldsSeq(strings.Join(violations, " ")) {
+		word = strings.Trim(word, ",;:()")
+		if strings.HasPrefix(word, "pyt_") || strings.HasPrefix(word, "usr_") {
+			return word
+		}
+	}
+	return ""
+}
+
+// comparePayouts holds all payouts in the book against the model.
+func (m *market) comparePayouts(on *instance) {
+	const page = 1000
+	n := 0
+	for {
+		list, total, err := on.db.ListPayouts(m.ctx, payout.Filter{Limit: page, Offset: n})
+		if !m.hold(bookIsRight, err == nil, "", "list the payouts: %v", err) {
+			return
+		}
+		for _, p := range list {
+			w := m.model.payouts[p.ID]
+			m.hold(answersAreTrue, w != nil && w.seller == p.Seller && w.amount == p.Amount && w.fee == p.Fee && w.state == p.State, string(p.ID),
+				"the book has %s of %s: %d, fee %d, %s; the model has %+v", p.ID, p.Seller, p.Amount, p.Fee, p.State, w)
+		}
+		if n += len(list); int64(n) >= total || len(list) == 0 {
+			break
+		}
+	}
+	m.hold(answersAreTrue, n == len(m.model.payouts), "", "the book has %d payouts, %d were acknowledged", n, len(m.model.payouts))
+}
+
+// checkAllInTheBook holds the gateway's record of what moved against the model.
+func (m *market) checkAllInTheBook() []sandbox.Move {
+	moves, err := m.gateway.moves()
+	m.hold(bookIsRight, err == nil, "", "%v", err)
+	for _, move := range moves {
+		w := m.model.payouts[payout.ID(move.ReferenceID)]
+		m.hold(paidOnce, move.Count == 1 && move.Net <= move.Debit, move.ReferenceID, "the gateway paid payout %s %d times", move.ReferenceID, move.Count)
+		m.hold(allInTheBook, w != nil, move.ReferenceID, "the gateway has a transfer of payout %s, and the book has no such payout", move.ReferenceID)
+		if w != nil {
+			m.hold(paidExactly, money.Amount(move.Debit) == w.net(), move.ReferenceID, "payout %s of %d net was paid %d", move.ReferenceID, w.net(), move.Debit)
+			a := m.model.accounts[w.account] // of one that was lost with the book, nobody knows more than the gateway
+			m.hold(onlyRightAccount, a == nil || a.last4 == move.AccountLast4, move.ReferenceID, "payout %s was paid to the account ending in %s", move.ReferenceID, move.AccountLast4)
+		}
+	}
+	return moves
+}
+
+// judge holds everything against everything once all is quiet.
+func (m *market) judge() {
+	on := m.anyInstance()
+	if !m.hold(bookIsRight, on != nil, "", "no instance came up again") {
+		return
+	}
+	m.audit(on)
+	net := map[payout.ID]money.Amount{}
+	for _, move := range m.checkAllInTheBook() {
+		net[payout.ID(move.ReferenceID)] = money.Amount(move.Net)
+		m.print("%s %d %d %s %s\n", move.ReferenceID, move.Debit, move.Credit, move.PayoutID, move.Status)
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		w := m.model.payouts[id]
+		m.judgePayout(id, w, net[id])
+	}
+	held := map[string]money.Amount{}
+	for _, w := range m.model.payouts {
+		if w.state == payout.Held {
+			held[w.seller] += w.amount
+		}
+	}
+	for _, s := range m.sellers {
+		h := m.model.sellers[s.id]
+		m.hold(releasedWhenDue, h.pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, h.pending)
+		m.hold(nobodyOverpaid, h.row().Available >= -h.refunded-held[s.id], s.id,
+			"%s has %d; refunds of %d and held payouts of %d explain less", s.id, h.row().Available, h.refunded, held[s.id])
+	}
+}
+
+func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
+	switch {
+	case w.state == payout.Held:
+		m.hold(allEnd, m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff, string(id),
+			"payout %s is held, sent at %s", id, w.sentAt)
+	case kindOf(w.state) == underWay:
+		m.hold(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))
+	case w.state == payout.Completed:
+		m.hold(endsAsAtGateway, net == w.net(), string(id), "payout %s is completed, and %d of %d stayed with the bank", id, net, w.net())
+	default:
+		m.hold(endsAsAtGateway, net == 0, string(id), "payout %s is %s, and %d stayed with the bank", id, w.state, net)
+	}
+}

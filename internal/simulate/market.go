@@ -1,0 +1,407 @@
+package simulate
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/id"
+	"bursar/internal/keyset"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/store"
+)
+
+// market is one marketplace in a world of its own: its clock, its dice, its sellers, the gateway, and the
+// instances of the service. One thing happens at a time.
+type market struct {
+	ctx  context.Context //nolint:containedctx // a market is one run
+	o    Options
+	dir  string
+	dice *rand.Rand
+	ids  id.Source
+
+	start   time.Time
+	now     time.Duration // since start
+	agenda  agenda
+	events  uint64
+	current *actor
+	actors  []*actor // all there ever were, and idle those who have nothing to do
+	idle    []*actor
+
+	keys     *keyset.Set
+	webhooks *razorpayx.Webhooks
+	gateway  *gateway
+	machines []*machine
+	sellers  []*seller
+	admin    string // a user's id
+	model    *model
+	told     []told
+	saved    *backup
+	lost     []loss
+	// backUpSoon says that a backup is wanted.
+	backUpSoon bool
+	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the book has lost
+
+	weather   [numFaults]int
+	disturbed time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
+	closing   bool          // nobody trades any more, and the weather is fair
+	restoring bool
+	askEvery  time.Duration
+	tally     tally
+	log       log
+	violation *Violation
+	printed   hash.Hash
+	stand     *stand
+}
+
+// tally counts what happened.
+type tally struct {
+	sales, refunds, asked, adopted, sent, unknown int64
+	calls, webhooks, crashes, restores, takeovers int64
+	checks, audits                                int64
+	faults                                        [numFaults]int64
+}
+
+// pace of the work, as with the real gateway.
+const (
+	lease        = 40 * time.Second
+	lookEvery    = 250 * time.Millisecond
+	cancelWindow = 30 * time.Second
+	minimum      = money.Amount(500_00)
+	usualHold    = 72 * time.Hour
+)
+
+func rupees() money.Currency {
+	c, err := money.ParseCurrency("INR")
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// indianTime has one zone, and no summer time.
+var indianTime = time.FixedZone("IST", 5*3600+1800)
+
+func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
+	m := &market{
+		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
+		model: newModel(), ever: map[payout.ID]withdrawal{}, printed: sha256.New(), stand: stand,
+	}
+	m.ids = id.Source{Random: reader{m.dice}}
+	// Some time in two years, so that leap days, month ends and holidays are met.
+	m.start = time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(m.dice.IntN(2*365*24)) * time.Hour)
+	m.askEvery = o.askEvery()
+	var err error
+	if m.keys, err = keyset.Open(ctx, keyset.File(filepath.Join(dir, "keys.json"))); err != nil {
+		return nil, err
+	}
+	if m.webhooks, err = razorpayx.NewWebhooks(webhookSecret); err != nil {
+		return nil, err
+	}
+	if err := m.openGateway(dir); err != nil {
+		return nil, err
+	}
+	if err := m.inviteSellers(); err != nil {
+		return nil, errors.Join(err, m.gateway.box.Close())
+	}
+	return m, nil
+}
+
+// clock is what time it is.
+func (m *market) clock() time.Time { return m.start.Add(m.now) }
+
+// end is when trading ends.
+func (m *market) end() time.Duration { return time.Duration(m.o.Days) * 24 * time.Hour }
+
+// quiet is how long all is left to run out after it: the key of an order that is unknown, and the days in
+// which banks return money, holidays among them.
+const quiet = 16 * 24 * time.Hour
+
+// inviteSellers makes the book, with the sellers in it.
+func (m *market) inviteSellers() error {
+	db, err := store.OpenUnsyncedSQLite(m.ctx, m.bookFile())
+	if err != nil {
+		return err
+	}
+	m.admin = m.ids.New("usr_", m.start)
+	err = db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+		return tx.InsertUser(m.ctx, auth.User{ID: m.admin, Name: "Priya Menon", Email: "admin@example.com", Role: auth.Admin, CreatedAt: m.start})
+	})
+	for n := range m.o.Sellers {
+		s := m.newSeller(n)
+		m.sellers = append(m.sellers, s)
+		m.model.sellers[s.id] = &holder{}
+		err = errors.Join(err, db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+			return tx.InsertUser(m.ctx, auth.User{
+				ID: s.id, Name: s.name, Email: s.id + "@example.com", Role: auth.Seller, CreatedAt: m.start,
+			})
+		}))
+	}
+	return errors.Join(err, db.Close())
+}
+
+func (m *market) bookFile() string { return filepath.Join(m.dir, "book.db") }
+
+// run lets the market trade for its days, and then come to rest.
+func (m *market) run() {
+	m.open()
+	m.pass(m.end())
+	m.close()
+	m.pass(max(m.end(), m.gateway.silentUntil) + quiet)
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.judge()
+	}
+	m.leave()
+}
+
+// open puts the first events on the agenda.
+func (m *market) open() {
+	m.machines = []*machine{{name: "a"}}
+	if m.o.Faults[rival] {
+		m.machines = append(m.machines, &machine{name: "b"})
+	}
+	for _, mc := range m.machines {
+		m.startUp(mc)
+	}
+	for _, s := range m.sellers {
+		m.settleIn(s)
+	}
+	m.after(0, m.changeWeather)
+	m.after(tickEvery, m.tick)
+	m.after(m.auditEvery(), m.auditNowAndThen)
+	if m.o.Faults[outage] && m.chance(400) { // towards the end, since there is little to see in it
+		lasts := m.between(keyLifetime-24*time.Hour, keyLifetime+48*time.Hour)
+		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
+	}
+	if m.o.Faults[restore] {
+		m.after(m.between(m.restoreEvery()/4, m.restoreEvery()), m.wantBackUp)
+	}
+	m.gateway.wake()
+}
+
+// pass lets time pass until a moment, a broken promise, or the end of the run's context.
+func (m *market) pass(until time.Duration) {
+	for len(m.agenda) > 0 && m.agenda[0].at <= until && m.violation == nil && m.ctx.Err() == nil {
+		e := m.agenda.next()
+		m.now = e.at
+		m.happen(e)
+	}
+	m.now = max(m.now, until)
+}
+
+func (m *market) happen(e event) {
+	defer func() { m.excuse(recover()) }()
+	e.do()
+}
+
+// close ends trading and all bad weather; only a gateway that has fallen silent stays so for its time.
+func (m *market) close() {
+	m.closing = true
+	m.weather = [numFaults]int{}
+	m.gateway.fund(plenty)
+	m.gateway.settle(usualSettling)
+	for _, mc := range m.machines {
+		mc.offset = 0
+	}
+	m.note("", "", "trading ends, and the weather is fair")
+	m.after(0, m.lookAll)
+}
+
+// leave ends everybody who is still there, and closes the files.
+func (m *market) leave() {
+	for _, a := range m.actors {
+		a.stop()
+	}
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			_ = mc.on.db.Close()
+		}
+	}
+	_ = m.gateway.box.Close()
+}
+
+// tickEvery is how often the book is swept, and everybody looks whether anything is due that nobody noticed.
+const tickEvery = 6 * time.Hour
+
+// tick is what happens now and then, whatever else does.
+func (m *market) tick() {
+	m.tellStand()
+	for _, mc := range m.machines {
+		if on := mc.on; on != nil {
+			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
+		}
+	}
+	m.lookAll()
+	m.after(tickEvery, m.tick)
+}
+
+// tellStand tells how far the run is.
+func (m *market) tellStand() {
+	m.stand.at.Store(int64(m.now))
+	m.stand.payouts.Store(m.tally.asked)
+	var faults int64
+	for _, n := range m.tally.faults {
+		faults += n
+	}
+	m.stand.faults.Store(faults)
+}
+
+// auditEvery spaces the audits so that they take a small part of a long run.
+func (m *market) auditEvery() time.Duration { return max(12*time.Hour, m.end()/8) }
+
+func (m *market) auditNowAndThen() {
+	if m.closing {
+		return
+	}
+	if on := m.anyInstance(); on != nil {
+		m.audit(on)
+	}
+	m.after(m.auditEvery(), m.auditNowAndThen)
+}
+
+// try runs a piece of an instance's own work; what goes wrong is tried again by the service itself.
+func (m *market) try(on *instance, what string, do func() error) {
+	if err := do(); err != nil {
+		m.note("", "", on.name+" "+what+": "+firstLine(err))
+	}
+}
+
+func firstLine(err error) string {
+	text := err.Error()
+	for i, c := range text {
+		if c == '\n' || i > 160 {
+			return text[:i] + " …"
+		}
+	}
+	return text
+}
+
+// print adds to what two runs of the same seed must have in common.
+func (m *market) print(format string, args ...any) { fmt.Fprintf(m.printed, format, args...) }
+
+// strikes reports whether a fault strikes now.
+func (m *market) strikes(f trouble) bool {
+	if m.weather[f] == 0 || m.closing || m.dice.IntN(1000) >= m.weather[f] {
+		return false
+	}
+	m.tally.faults[f]++
+	return true
+}
+
+// changeWeather chooses what goes wrong in the next hours, and how often.
+func (m *market) changeWeather() {
+	if m.closing {
+		return
+	}
+	usual, strengths := 350, []int{20, 4, 1}
+	if m.chance(250) { // a storm: what seldom meets, meets
+		usual, strengths = 800, []int{3, 2, 1}
+	}
+	for f := range numFaults {
+		m.weather[f] = 0
+		if m.o.Faults[f] && m.chance(usual) {
+			m.weather[f] = max(1, catalogue[f].most/one(m, strengths))
+		}
+	}
+	lasts := m.between(20*time.Minute, 12*time.Hour)
+	if m.weather[outage] > 0 && m.chance(300) {
+		m.fallSilent(m.between(time.Minute, 3*time.Hour))
+	}
+	if m.weather[broke] > 0 && m.chance(500) {
+		m.strike(broke)
+		m.gateway.fund(0)
+		m.after(m.between(10*time.Minute, lasts), func() { m.gateway.fund(plenty) })
+	}
+	if m.weather[clock] > 0 {
+		m.jump()
+	}
+	if m.anyFaults() {
+		m.gateway.settle(one(m, []time.Duration{50 * time.Millisecond, usualSettling, usualSettling, 20 * time.Minute}))
+	}
+	m.after(lasts, m.changeWeather)
+}
+
+func (m *market) anyFaults() bool { return m.o.Faults != Faults{} }
+
+// strike counts a fault that is not a matter of chance.
+func (m *market) strike(f trouble) { m.tally.faults[f]++ }
+
+func (m *market) fallSilent(lasts time.Duration) {
+	m.strike(outage)
+	m.gateway.silentUntil = max(m.gateway.silentUntil, m.now+lasts)
+	m.note("", "", "the gateway falls silent for "+lasts.String())
+}
+
+// jump moves an instance's clock.
+func (m *market) jump() {
+	mc := one(m, m.machines)
+	mc.offset = one(m, []time.Duration{0, m.between(-mostOff, mostOff), m.between(-mostOff, mostOff)})
+	m.disturbed = m.now + 2*mostOff
+	m.strike(clock)
+	m.note("", "", "the clock of "+mc.name+" is off by "+mc.offset.String())
+	m.after(mostOff+time.Second, m.lookAll)
+	m.lookAll()
+}
+
+// mostOff is how far a clock may be off. The service allows for ten minutes between itself and the gateway.
+const mostOff = 4 * time.Minute
+
+// leasesHold reports whether leases can be relied on: no clock is off, and nobody hung lately.
+func (m *market) leasesHold() bool {
+	for _, mc := range m.machines {
+		if mc.offset != 0 {
+			return false
+		}
+	}
+	return m.now >= m.disturbed
+}
+
+// logger tells the last events what the service warns of.
+func (m *market) logger(on string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(warnings{m, on}, &slog.HandlerOptions{
+		Level: slog.LevelError,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+type warnings struct {
+	m  *market
+	on string
+}
+
+func (w warnings) Write(p []byte) (int, error) {
+	w.m.note("", "", w.on+" logs "+string(p[:max(0, len(p)-1)]))
+	return len(p), nil
+}
+
+// copyFile puts one file in the place of another.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from) //nolint:gosec // both are the run's own
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // both are the run's own
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}

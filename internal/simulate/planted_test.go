@@ -1,0 +1,284 @@
+package simulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// planted is a bug that somebody could make.
+type planted struct {
+	name  string
+	edits []edit
+}
+
+// edit changes a file of the source, named from the root of the module.
+type edit struct{ file, old, new string }
+
+const (
+	payoutStep    = "internal/payout/step.go"
+	payoutService = "internal/payout/service.go"
+	payoutSettle  = "internal/payout/settle.go"
+	payoutCancel  = "internal/payout/cancel.go"
+	payoutRequest = "internal/payout/request.go"
+	recipesFile   = "internal/ledger/recipes.go"
+	saleService   = "internal/sale/service.go"
+)
+
+// bugs are planted one at a time. `make planted` finds out in how many seeds each is found.
+var bugs = []planted{
+	{"the lease is skipped", []edit{
+		{payoutStep, "ids, err = tx.TakeDuePayouts(ctx, now, now.Add(s.o.Lease), limit)", "ids, err = tx.TakeDuePayouts(ctx, now, now.Add(0), limit)"},
+		{payoutStep, "Submitting, body, now // Tries goes on: being turned away again waits longer\n\t\tp.DueAt = now.Add(s.o.Lease)", "Submitting, body, now\n\t\tp.DueAt = now"},
+	}},
+	{"a time-out is taken for a failure", []edit{
+		{payoutStep, "a.Reason))\n\t\treturn s.unclear(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)\n"},
+	}},
+	{"a 5xx is taken for an order that was not taken", []edit{
+		{"internal/razorpayx/payouts.go", `payout.Submission{ReasonCode: "gateway_error"`, `payout.Submission{Answer: payout.NotTaken, ReasonCode: "gateway_error"`},
+	}},
+	{"a lost connection is taken for none", []edit{
+		{"internal/razorpayx/client.go", "return response{}, c.lost(err, !connected.Load())", "return response{}, c.lost(err, true)"},
+	}},
+	{"unknown to the gateway is taken for failed", []edit{
+		{payoutStep, "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0", "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown {\n\t\treturn s.fail(ctx, p.ID, Unknown, \"not_found\", \"\")\n\t}\n\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0"},
+	}},
+	{"a refusal of a repeat is believed", []edit{
+		{payoutStep, "\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == Refused {\n\t\treturn s.fail(ctx, sent.ID, Unknown, answer.ReasonCode, answer.Reason)\n\t}\n\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
+	}},
+	{"a retry takes a new key", []edit{
+		{payoutStep, "s.o.Gateway.Submit(ctx, string(sent.ID), sent.OrderBody)", `s.o.Gateway.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
+	}},
+	{"an order is sent again after its key ran out", []edit{
+		{payoutStep, "p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime))", "p.Tries > 0"},
+		{payoutStep, "p.State == Held || !now.Before(p.SentAt.Add(keyLifetime))", "p.State == Held"},
+	}},
+	{"a webhook is believed", []edit{
+		{payoutStep, "\t\t_, err = tx.HastenPayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn move(ctx, tx, Submitted, p, now)\n"},
+	}},
+	{"a webhook's signature is not checked", []edit{
+		{"internal/razorpayx/webhook.go", "\tmatch := false\n", "\tmatch := true\n"},
+	}},
+	{"what failed is given back twice", []edit{
+		{payoutService, "return ledger.ReleasePayout(ref, p.Amount), ledger.Counts{Processing: -1, Failed: +1}", "return append(ledger.ReleasePayout(ref, p.Amount), ledger.ReleasePayout(ref, p.Amount)...), ledger.Counts{Processing: -1, Failed: +1}"},
+	}},
+	{"what was cancelled stays in transit", []edit{
+		{payoutService, "return ledger.ReleasePayout(ref, p.Amount), ledger.Counts{Processing: -1, Cancelled: +1}", "return nil, ledger.Counts{}"},
+	}},
+	{"a payout is completed at every look", []edit{
+		{payoutService, "\tif from == p.State {\n\t\treturn nil, ledger.Counts{}\n\t}\n", ""},
+	}},
+	{"what was sent is cancelled without asking", []edit{
+		{payoutCancel, "(p.State == Submitted && p.Progress == Queued)", "p.State == Submitted"},
+		{payoutCancel, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
+	}},
+	{"an old payout is cancelled without asking", []edit{
+		{payoutCancel, "\tif !id.requestedAt().Before(s.started) {", "\tif id != \"\" {"},
+		{"internal/payout/reconcile.go", "\tcase p.State == Waiting:\n\t\t_, err := s.believe(ctx, id, t.Report)\n\t\treturn err\n", "\tcase p.State == Waiting:\n\t\treturn nil\n"},
+	}},
+	{"the balance is read, and then written", []edit{
+		{payoutRequest, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},
+		{payoutRequest, "\t\tCounts:    ledger.Counts{Processing: +1},\n", "\t\tCounts:    ledger.Counts{Processing: +1},\n\t\tMayOverdraw: p.Tries == 1,\n"},
+	}},
+	{"the hold is not taken", []edit{
+		{payoutRequest, "\terr = ledger.Post(ctx, tx, ledger.Posting{\n\t\tSeller: p.Seller, At: p.RequestedAt,\n\t\tTransfers: ledger.HoldPayout(string(p.ID), p.Amount),\n\t\tCounts:    ledger.Counts{Processing: +1},\n\t})\n", ""},
+	}},
+	{"the idempotency key is ignored", []edit{
+		{"internal/payout/once.go", `if m.key == "" {`, `if m.key == "" || m.key != "" {`},
+	}},
+	{"an unverified account is paid", []edit{
+		{payoutRequest, "errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified)", "errors.Is(err, bank.ErrNone)"},
+	}},
+	{"a payout goes to the account of today", []edit{
+		{"internal/bank/service.go", "\tif err != nil || a.Beneficiary != \"\" {", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta, id = today, today.ID\n\t}\n\tif err != nil || a.Beneficiary != \"\" {"},
+	}},
+	{"strangers see payouts", []edit{
+		{payoutService, "return c.Admin || c.User == p.Seller", "return c.Admin || c.User != \"\" || p.Seller != \"\""},
+	}},
+	{"the fee is not booked", []edit{
+		{recipesFile, "\t\tTransfer{KindPayoutPaid, InTransit, Gateway, net, payoutID},\n\t\tTransfer{KindPayoutFee, InTransit, Fees, fee, payoutID})", "\t\tTransfer{KindPayoutPaid, InTransit, Gateway, net + fee, payoutID},\n\t\tTransfer{KindPayoutFee, InTransit, Fees, 0, payoutID})"},
+	}},
+	{"a return is booked without its fee", []edit{
+		{recipesFile, "\t\tTransfer{KindFeeReturn, Fees, Available, fee, payoutID})", "\t\tTransfer{KindFeeReturn, Fees, Available, 0, payoutID})"},
+	}},
+	{"the fee is rounded down", []edit{
+		{"internal/payout/fee.go", "return min(charge+charge.Share(f.tax), amount)", "return min(charge+charge*money.Amount(f.tax)/money.Amount(whole), amount)"},
+	}},
+	{"a returned payout is never noticed", []edit{
+		{payoutSettle, "\tcase p.State == Completed && p.UTR != \"\":\n\t\treturn now.Add(", "\tcase p.State == Completed && p.UTR != \"\":\n\t\treturn time.Time{}\n\tcase p.State == Completed && p.Tries < 0:\n\t\treturn now.Add("},
+	}},
+	{"nobody looks again at what the gateway has", []edit{
+		{payoutSettle, "\tcase p.State == Completed || p.Status() == StatusProcessing:\n", "\tcase p.Status() == StatusProcessing && p.Tries > 2:\n\t\treturn time.Time{}\n\tcase p.State == Completed || p.Status() == StatusProcessing:\n"},
+	}},
+	{"a sale is released twice", []edit{
+		{saleService, "\tif err == nil || len(due) == 0 {\n\t\treturn len(due), err\n\t}\n", "\tif len(due) == 0 {\n\t\treturn len(due), err\n\t}\n"},
+		{saleService, "\tif err != nil || !pending {\n", "\tif err != nil || pending && false {\n"},
+	}},
+	{"a refund is taken from the wrong account", []edit{
+		{saleService, "ledger.RefundSale(sale.ID, r.Amount, sale.Released())", "ledger.RefundSale(sale.ID, r.Amount, !sale.Released())"},
+	}},
+	{"a sale that is told again is booked again", []edit{
+		{saleService, "\tif !inserted {\n", "\tif !inserted && sale.Amount%2 == 0 {\n"},
+	}},
+	{"a sale is released too early", []edit{
+		{saleService, "\tnow := s.o.Now()\n\tvar due []string\n", "\tnow := s.o.Now()\n\tnow = now.Add(time.Minute)\n\tvar due []string\n"},
+	}},
+	{"the gateway is not asked after the start", []edit{
+		{payoutStep, "\tif !s.Reconciled() {\n\t\treturn nil, nil\n\t}\n", ""},
+	}},
+	{"the gateway is asked from too late on", []edit{
+		{"internal/payout/reconcile.go", "s.look.since = last.Add(-clocksApart)", "s.look.since = last.Add(6 * time.Hour)"},
+	}},
+	{"a found payout is not charged", []edit{
+		{"internal/payout/adopt.go", "\t\t\tTransfers: ledger.HoldPayout(string(id), waiting.Amount),\n", "\t\t\tTransfers: ledger.HoldPayout(string(id), 1),\n"},
+	}},
+	{"the same money is paid again after a restore", []edit{
+		{"internal/payout/adopt.go", "\t\treturn tx.DoubtUnsent(ctx, waiting.Seller, codeOverdrawn)\n", "\t\treturn nil\n"},
+	}},
+}
+
+// root is that of the module, seen from this package.
+const root = "../.."
+
+// overlay plants a bug in copies of the files that it is in, and returns them by their paths.
+func (p planted) overlay(t *testing.T) map[string]string {
+	t.Helper()
+	changed := map[string]string{}
+	for _, e := range p.edits {
+		text, seen := changed[e.file]
+		if !seen {
+			content, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(content)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			t.Fatalf("%s: this is %d times in %s, want once; fit the bug to the code as it is now:\n%s", p.name, n, e.file, e.old)
+		}
+		changed[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	for file, text := range changed {
+		if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+	}
+	return changed
+}
+
+// TestPlantedBugsFitTheCode keeps the bugs from rotting while nobody plants them.
+func TestPlantedBugsFitTheCode(t *testing.T) {
+	names := map[string]bool{}
+	for _, bug := range bugs {
+		bug.overlay(t)
+		if names[bug.name] {
+			t.Errorf("%s is there twice", bug.name)
+		}
+		names[bug.name] = true
+	}
+}
+
+// TestPlantedBugsAreFound plants each bug, and runs the simulator until it is found. It takes long, and so runs
+// only where BURSAR_TEST_PLANTED says how many seeds a bug may take; BURSAR_TEST_PLANT chooses bugs by name.
+func TestPlantedBugsAreFound(t *testing.T) {
+	seeds, _ := strconv.Atoi(os.Getenv("BURSAR_TEST_PLANTED"))
+	if seeds == 0 {
+		t.Skip("set BURSAR_TEST_PLANTED=20 to plant bugs and find each in 20 seeds")
+	}
+	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
+	var table []string
+	for _, bug := range bugs {
+		if !chosen.MatchString(bug.name) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(bug.name, " ", "-"), func(t *testing.T) {
+			row := bug.find(t, seeds)
+			t.Log(row)
+			table = append(table, row)
+		})
+	}
+	t.Logf("\n| planted bug | seeds | found as | on day |\n|---|---|---|---|\n%s", strings.Join(table, "\n"))
+}
+
+// find builds the program with the bug in it, runs seed after seed, and returns a row of the table.
+func (p planted) find(t *testing.T, seeds int) string {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "bursar")
+	build := exec.Command("go", "build", "-overlay", p.writeOverlay(t, dir), "-o", program, "./cmd/bursar")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	for seed := 1; seed <= seeds; seed++ {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		out, err := exec.CommandContext(ctx, program, "simulate", "--seed", strconv.Itoa(seed), "--days", "7", "--sellers", "20").CombinedOutput()
+		cancel()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			continue
+		case errors.As(err, &exit) && exit.ExitCode() == 1 && strings.Contains(string(out), "BROKEN"):
+			return fmt.Sprintf("| %s | %d | `%s` | %s |", p.name, seed, match(out, `BROKEN\s+(\S+):`), match(out, `\(day (\d+)\)`))
+		default:
+			t.Fatalf("seed %d: %v\n%s", seed, err, out)
+		}
+	}
+	t.Errorf("not found in %d seeds", seeds)
+	return fmt.Sprintf("| %s | more than %d | | |", p.name, seeds)
+}
+
+func match(out []byte, pattern string) string {
+	if found := regexp.MustCompile(pattern).FindSubmatch(out); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
+// writeOverlay writes the changed files, and what the go command reads of them.
+func (p planted) writeOverlay(t *testing.T, dir string) string {
+	t.Helper()
+	replace := map[string]string{}
+	files := p.overlay(t)
+	for i, file := range sortedKeys(files) {
+		original, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(changed, []byte(files[file]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[original] = changed
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,94 @@
+package simulate
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+)
+
+// postman carries the gateway's webhooks.
+type postman struct{ m *market }
+
+// RoundTrip takes a webhook, and says that it arrived; the gateway would else send it again until it does.
+func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
+	m := p.m
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = req.Body.Close()
+	m.tally.webhooks++
+	on := m.anyInstance()
+	switch {
+	case on == nil:
+		return response(req, http.StatusServiceUnavailable, http.Header{}, http.NoBody), nil
+	case m.strikes(hookLost):
+	case m.strikes(hookLate):
+		m.post(m.between(time.Second, one(m, []time.Duration{time.Minute, 6 * time.Hour, 7 * 24 * time.Hour})), req.Header, body)
+	default:
+		m.post(m.between(0, 100*time.Millisecond), req.Header, body)
+	}
+	if m.strikes(hookTwice) {
+		m.post(m.between(0, one(m, []time.Duration{time.Second, time.Hour, 3 * 24 * time.Hour})), req.Header, body)
+	}
+	if m.strikes(hookForged) {
+		m.forge(req.Header, body)
+	}
+	return response(req, http.StatusOK, http.Header{}, http.NoBody), nil
+}
+
+// post delivers a webhook to some instance, which may not be there.
+func (m *market) post(after time.Duration, header http.Header, body []byte) {
+	m.spawn(after, "webhook", func() {
+		if on := m.anyInstance(); on != nil {
+			_ = m.call(on, func() error { return m.receive(on, header, body) })
+		}
+	})
+}
+
+// receive takes a webhook as the API does.
+func (m *market) receive(on *instance, header http.Header, body []byte) error {
+	hint, err := m.webhooks.Read(header, body)
+	if err != nil {
+		return err
+	}
+	if hint.ValidationID != "" {
+		return on.bank.Hint(m.ctx, hint.ValidationID)
+	}
+	id, err := payout.ParseID(hint.Reference)
+	if err != nil {
+		return err
+	}
+	return on.payouts.Hint(m.ctx, hint.EventID, id)
+}
+
+// forge posts what the gateway never sent: under a wrong signature, or, from somebody who has got hold of the
+// secret, that a payout was paid or has failed, whatever became of it.
+func (m *market) forge(header http.Header, body []byte) {
+	header = header.Clone()
+	if m.chance(500) {
+		lies := []string{`"status":"processed"`, `"status":"failed"`, `"status":"reversed"`, `"status":"cancelled"`}
+		for _, truth := range []string{`"status":"processing"`, `"status":"processed"`, `"status":"reversed"`, `"status":"failed"`, `"status":"queued"`} {
+			body = bytes.Replace(body, []byte(truth), []byte(one(m, lies)), 1)
+		}
+		header.Set(razorpayx.SignatureHeader, razorpayx.Sign(webhookSecret, body))
+		header.Set(razorpayx.EventIDHeader, "evt_forged_"+m.ids.New("", m.clock()))
+		m.post(m.between(0, time.Minute), header, body)
+		return
+	}
+	header.Set(razorpayx.SignatureHeader, razorpayx.Sign("another secret", body))
+	m.spawn(m.between(0, time.Second), "forger", func() {
+		on := m.anyInstance()
+		if on == nil {
+			return
+		}
+		err := m.call(on, func() error { return m.receive(on, header, body) })
+		f := fault.From(err)
+		m.hold(forgeriesRefused, err != nil && (f == nil || f.Kind == fault.Unauthenticated), "", "a forged webhook was answered with %v", err)
+	})
+}

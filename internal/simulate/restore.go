@@ -1,0 +1,116 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// backup is a copy of the book, and the model as it was then.
+type backup struct {
+	file  string
+	at    time.Duration
+	model *model
+	// restored says that it was put in the place of the book, and that the gateway is yet to be asked.
+	restored bool
+}
+
+// restoreEvery spaces the restores: about one in two days, and a dozen in a long run.
+func (m *market) restoreEvery() time.Duration { return max(48*time.Hour, m.end()/12) }
+
+// wantBackUp has the book backed up when next a payout was asked for: what waits is what a restore is most about.
+func (m *market) wantBackUp() { m.backUpSoon = true }
+
+// backUp copies the book while it is in use, with the service's own means, to be put back some time later.
+func (m *market) backUp() {
+	on := m.anyInstance()
+	switch {
+	case m.closing:
+		return
+	case on == nil || m.saved != nil:
+		m.after(time.Minute, m.backUp)
+		return
+	}
+	saved := &backup{file: filepath.Join(m.dir, fmt.Sprintf("backup-%d.db", m.tally.restores)), at: m.now, model: m.model.copy()}
+	if err := on.db.Backup(m.ctx, saved.file); err != nil {
+		m.broken(bookIsRight, "", "back up the book: "+err.Error())
+		return
+	}
+	m.saved = saved
+	m.note("", "", "the book is backed up")
+	m.after(m.between(5*time.Minute, 36*time.Hour), m.putBack)
+	m.after(m.between(m.restoreEvery()*3/4, m.restoreEvery()*5/4), m.wantBackUp)
+}
+
+// putBack ends all instances and puts the backup in the place of the book. The gateway's records stay. What was
+// sent has arrived before anything starts again.
+func (m *market) putBack() {
+	if m.closing {
+		return
+	}
+	m.restoring = true
+	m.strike(restore)
+	m.note("", "", "the book is lost")
+	for _, mc := range m.machines {
+		if mc.on != nil {
+			m.shutDown(mc.on)
+		}
+	}
+	m.after(m.between(callTimeout+mostLate+mostLag, time.Hour), func() {
+		if err := m.replaceBook(); err != nil {
+			m.broken(bookIsRight, "", "put the backup in place: "+err.Error())
+			return
+		}
+		m.tally.restores++
+		m.note("", "", fmt.Sprintf("the book of %s ago is put in place", m.now-m.saved.at))
+		m.model, m.saved.restored = m.saved.model, true
+		m.lost = append(m.lost, loss{m.saved.at, m.now})
+		m.restoring = false
+		for _, mc := range m.machines {
+			m.startUp(mc)
+		}
+		m.awaitAll()
+		m.cancelWhatWaits()
+		m.spawn(m.between(0, time.Hour), "marketplace", m.tellAgain)
+	})
+}
+
+// cancelWhatWaits has sellers stop what they see waiting again, before anything is sent.
+func (m *market) cancelWhatWaits() {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		if w := m.model.payouts[id]; w.state == payout.Waiting && m.chance(500) {
+			s := m.sellerOf(w.seller)
+			m.spawn(m.between(0, 5*time.Second), "seller "+s.name, func() { m.cancel(s, id) })
+		}
+	}
+}
+
+func (m *market) replaceBook() error {
+	for _, beside := range []string{"-wal", "-shm"} {
+		if err := os.RemoveAll(m.bookFile() + beside); err != nil {
+			return err
+		}
+	}
+	if err := copyFile(m.saved.file, m.bookFile()); err != nil {
+		return err
+	}
+	return os.Remove(m.saved.file)
+}
+
+// loss is a part of the past that the book does not know: from a backup to the restore.
+type loss struct{ from, to time.Duration }
+
+// forget takes from a request what the book has lost with its idempotency key.
+func (m *market) forget(a *ask) {
+	for _, l := range m.lost {
+		if a.at >= l.from && a.at < l.to {
+			a.keyLost = a.made != "" || a.refused != ""
+			a.made, a.refused = "", ""
+		}
+	}
+}

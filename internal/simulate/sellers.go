@@ -1,0 +1,346 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// temper is how a seller behaves: each figure is how often in a thousand times they do so.
+type temper struct {
+	name string
+	// keyed asks under an idempotency key, and repeats tells that the same request is sent again later.
+	keyed, repeats int
+	// hasty asks twice at once, and greedy for all there is.
+	hasty, greedy int
+	// fickle cancels what was asked for.
+	fickle int
+	// moves changes the bank account.
+	moves int
+	// refunds is how many of the sales are taken back, in whole or in part.
+	refunds int
+}
+
+var tempers = []temper{
+	{name: "steady", keyed: 900, repeats: 100, greedy: 300, fickle: 30, moves: 5, refunds: 30},
+	{name: "careless", keyed: 0, hasty: 300, greedy: 500, fickle: 100, moves: 20, refunds: 80},
+	{name: "anxious", keyed: 1000, repeats: 700, hasty: 300, greedy: 300, fickle: 300, moves: 20, refunds: 50},
+	{name: "greedy", keyed: 500, repeats: 200, hasty: 500, greedy: 950, fickle: 50, moves: 10, refunds: 150},
+	{name: "restless", keyed: 700, repeats: 200, greedy: 400, fickle: 500, moves: 150, refunds: 60},
+}
+
+type seller struct {
+	temper
+	id, name string
+	sold     int
+}
+
+// ask is a request for a payout, with all its repeats.
+type ask struct {
+	seller string
+	amount money.Amount
+	notes  string
+	key    string
+	// made is the payout that it made, and refused why it was refused; at is when.
+	made    payout.ID
+	refused string
+	at      time.Duration
+	// keyLost says that the book with the key was lost.
+	keyLost bool
+}
+
+var names = []string{"Asha Rao", "Vikram Singh", "Meera Nair", "Farhan Khan", "Rohit Das", "Lakshmi Iyer", "Kabir Gupta"}
+
+func (m *market) newSeller(n int) *seller {
+	return &seller{temper: tempers[n%len(tempers)], id: m.ids.New("usr_", m.start), name: names[n%len(names)]}
+}
+
+func (m *market) sellerOf(id string) *seller {
+	return m.sellers[slices.IndexFunc(m.sellers, func(s *seller) bool { return s.id == id })]
+}
+
+// settleIn has a seller register an account, make a first sale, and then live.
+func (m *market) settleIn(s *seller) {
+	m.spawn(m.between(0, time.Hour), "seller "+s.name, func() { m.register(s) })
+	m.spawn(m.between(0, time.Hour), "marketplace", func() { m.sell(s, m.between(0, time.Hour)) })
+	m.often(m.askEvery, "seller "+s.name, func() { m.withdraw(s) })
+	m.often(m.askEvery*4/5, "marketplace", func() { m.sell(s, m.between(0, min(72*time.Hour, m.askEvery))) })
+	m.often(m.askEvery*3, "seller "+s.name, func() { m.lookAround(s) })
+}
+
+// often lets somebody do something again and again while there is trade.
+func (m *market) often(mean time.Duration, name string, act func()) {
+	m.after(m.around(mean), func() {
+		if m.closing {
+			return
+		}
+		m.begin(name, act)
+		m.often(mean, name, act)
+	})
+}
+
+// persist makes a call until it is answered, by whatever instance is there, and returns the answer. It gives up
+// after many tries, with errNowhere.
+func (m *market) persist(patience time.Duration, ask func(on *instance) error) error {
+	for range 60 {
+		on := m.anyInstance()
+		if on != nil {
+			err := m.call(on, func() error { return ask(on) })
+			if !errors.Is(err, errLost) && !isUnavailable(err) {
+				return err
+			}
+		}
+		m.pause(m.between(time.Second, patience))
+	}
+	return errNowhere
+}
+
+func isUnavailable(err error) bool {
+	f := fault.From(err)
+	return f != nil && f.Kind == fault.Unavailable
+}
+
+// withdraw asks for a payout, if there is anything to ask for.
+func (m *market) withdraw(s *seller) {
+	h := m.model.sellers[s.id]
+	if m.chance(s.moves) {
+		m.register(s)
+	}
+	available := h.row().Available
+	if available < minimum && !m.chance(100) {
+		return
+	}
+	amount := m.howMuch(s, available)
+	if m.chance(s.hasty) {
+		m.spawn(m.between(0, 30*time.Millisecond), "seller "+s.name, func() { m.request(s, m.howMuch(s, available)) })
+	}
+	m.request(s, amount)
+}
+
+// howMuch is what a seller asks for, in whole rupees most of the time.
+func (m *market) howMuch(s *seller, available money.Amount) money.Amount {
+	most := max(available, minimum)
+	switch {
+	case m.chance(s.greedy):
+		return most
+	case m.chance(50):
+		return most + 1
+	default:
+		return max(minimum, money.Amount(m.dice.Int64N(int64(most)+1)))
+	}
+}
+
+func (m *market) request(s *seller, amount money.Amount) {
+	a := &ask{seller: s.id, amount: amount, notes: s.temper.name}
+	if m.chance(s.keyed) {
+		a.key = m.ids.New("key_", m.clock())
+	}
+	m.send(a)
+	if a.made != "" && m.chance(s.moves) { // another account, before the payout is sent
+		m.pause(m.between(0, cancelWindow))
+		m.register(s)
+	}
+	for a.key != "" && m.chance(s.repeats) && !m.closing {
+		m.pause(m.between(0, one(m, []time.Duration{time.Minute, 6 * time.Hour, 72 * time.Hour})))
+		if m.closing {
+			return
+		}
+		m.send(a)
+		m.sendOther(a)
+	}
+	if a.made != "" && m.chance(s.fickle) {
+		m.pause(m.between(0, one(m, []time.Duration{cancelWindow, cancelWindow + time.Second, 2 * time.Hour})))
+		m.cancel(s, a.made)
+	}
+}
+
+// send sends a request, and again until it is answered if it has a key.
+func (m *market) send(a *ask) {
+	m.current.ask = a
+	defer func() { m.current.ask = nil }()
+	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key}
+	if a.key == "" {
+		if on := m.anyInstance(); on != nil {
+			_ = m.call(on, func() error { return m.ask(on, a, request) })
+		}
+		return
+	}
+	_ = m.persist(5*time.Minute, func(on *instance) error { return m.ask(on, a, request) })
+}
+
+// expired reports whether the service may soon forget the request's key, which it keeps for seven days.
+func (m *market) expired(a *ask) bool {
+	return (a.made != "" || a.refused != "") && m.now-a.at > 7*24*time.Hour-time.Hour
+}
+
+// sendOther asks for another amount under a key that was used, which must be refused.
+func (m *market) sendOther(a *ask) {
+	on := m.anyInstance()
+	if on == nil || m.closing {
+		return
+	}
+	_ = m.call(on, func() error {
+		m.forget(a)
+		if (a.made == "" && a.refused == "") || m.expired(a) {
+			return nil
+		}
+		p, _, err := on.payouts.Request(m.ctx, payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key})
+		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err), a.seller,
+			"another request under the key %s was answered with %s, %v", a.key, p.ID, err)
+		return err
+	})
+}
+
+// ask makes the request of an instance, and holds the answer against the book.
+func (m *market) ask(on *instance, a *ask, r payout.Request) error {
+	if m.forget(a); a.key != "" && (a.keyLost || m.expired(a)) {
+		return nil // it would be a new request
+	}
+	p, replayed, err := on.payouts.Request(m.ctx, r)
+	f := fault.From(err)
+	switch {
+	case err == nil:
+		w := m.model.payouts[p.ID]
+		m.hold(oneAnswerPerKey, p.ID == a.made, a.seller, "payout %s was the answer, the request made %q (replayed: %t)", p.ID, a.made, replayed)
+		m.hold(answersAreTrue, w != nil && w.seller == a.seller && w.amount == a.amount && p.Amount == a.amount, a.seller,
+			"payout %s of %d was the answer to a request for %d, and the book has %+v", p.ID, p.Amount, a.amount, w)
+	case f == nil:
+		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
+	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified):
+		m.hold(oneAnswerPerKey, a.made == "" && (a.refused == "" || a.refused == f.Message), a.seller,
+			"a request that made %q and was refused with %q is now refused with %q", a.made, a.refused, f.Message)
+		if a.key != "" && a.refused == "" {
+			a.refused, a.at = f.Message, m.now
+		}
+	case f.Kind != fault.Unavailable && !errors.Is(err, payout.ErrKeyReused) || errors.Is(err, payout.ErrKeyReused):
+		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
+	}
+	return err
+}
+
+// cancel calls a payout off. That it is too late, or unclear, is an answer.
+func (m *market) cancel(s *seller, id payout.ID) {
+	key := ""
+	if m.chance(500) {
+		key = m.ids.New("key_", m.clock())
+	}
+	_ = m.persist(time.Minute, func(on *instance) error {
+		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
+		w := m.model.payouts[id]
+		switch {
+		case err == nil:
+			m.hold(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
+				"payout %s was said to be cancelled (replayed: %t), and the book has %+v", id, replayed, w)
+		case errors.Is(err, payout.ErrNotFound):
+			m.hold(answersAreTrue, w == nil, string(id), "payout %s was said not to be there", id)
+		case errors.Is(err, payout.ErrCancelUnclear):
+			return nil // the seller looks again some other time
+		default:
+			m.hold(answersAreKnown, fault.From(err) != nil, string(id), "a cancellation was answered with %v", err)
+		}
+		return err
+	})
+}
+
+// register registers another account than the present one.
+func (m *market) register(s *seller) {
+	number, err := bank.ParseNumber(fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), m.story()))
+	if err != nil {
+		m.broken(answersAreKnown, s.id, err.Error())
+		return
+	}
+	r := bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: "HDFC0000053"}
+	_ = m.persist(5*time.Minute, func(on *instance) error {
+		_, err := on.bank.Register(m.ctx, r)
+		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
+		return err
+	})
+}
+
+// stories are the last digits of accounts that the gateway treats in a way of their own.
+var stories = []struct {
+	digits string
+	of     trouble
+}{
+	{noSuchAccount, verify},
+	{"0002", bankFails},
+	{"0003", bankReturns},
+	{"0004", bankFails},
+	{"0005", lostAnswer},
+	{"0006", hookLate},
+	{"0007", hookTwice},
+	{"0008", hookLost},
+	{"0009", slow},
+}
+
+func (m *market) story() string {
+	if s := one(m, stories); m.o.Faults[s.of] && m.chance(250) {
+		m.strike(s.of)
+		return s.digits
+	}
+	return fmt.Sprintf("%04d", 1000+m.dice.IntN(9000))
+}
+
+// accountDecided lets people act on how a verification ended.
+func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status) {
+	s := m.sellerOf(sellerID)
+	switch status {
+	case bank.StatusRejected:
+		m.spawn(m.between(time.Minute, 12*time.Hour), "seller "+s.name, func() {
+			if m.model.sellers[s.id].current == id {
+				m.register(s)
+			}
+		})
+	case bank.StatusReview:
+		m.spawn(m.between(time.Minute, 12*time.Hour), admin, func() {
+			verified := m.chance(700)
+			_ = m.persist(time.Minute, func(on *instance) error {
+				_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, verified, "The name is another one.")
+				m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a decision was answered with %v", err)
+				return err
+			})
+		})
+	case bank.StatusUnverified, bank.StatusVerified:
+	}
+}
+
+// admin is who decides on names that are not quite the same.
+const admin = "admin"
+
+// lookAround reads what a seller is shown, and what is somebody else's.
+func (m *market) lookAround(s *seller) {
+	on := m.anyInstance()
+	if on == nil {
+		return
+	}
+	_ = m.call(on, func() error {
+		sum, err := on.payouts.Summary(m.ctx, s.id)
+		row := m.model.sellers[s.id].row()
+		m.hold(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
+			sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
+			"%s is shown %+v (error %v), and has %+v", s.id, sum, err, row)
+		list, total, err := on.payouts.History(m.ctx, payout.Caller{User: s.id}, payout.Filter{Limit: 10})
+		m.hold(readsAgree, err == nil && total == row.Counts.Payouts() && len(list) == int(min(total, 10)), s.id,
+			"%s is shown %d payouts (error %v), and has %d", s.id, total, err, row.Counts.Payouts())
+		for i, p := range list {
+			w := m.model.payouts[p.ID]
+			m.hold(readsAgree, w != nil && w.seller == s.id && w.state == p.State && w.amount == p.Amount && (i == 0 || p.ID < list[i-1].ID), s.id,
+				"%s is shown %+v, and the book has %+v", s.id, p, w)
+		}
+		if stranger := one(m, m.sellers); len(list) > 0 && stranger != s {
+			_, seeErr := on.payouts.Payout(m.ctx, payout.Caller{User: stranger.id}, list[0].ID)
+			m.hold(strangersSeeNone, errors.Is(seeErr, payout.ErrNotFound), s.id, "%s sees payout %s of %s: %v", stranger.id, list[0].ID, s.id, seeErr)
+			_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: stranger.id}, list[0].ID, "")
+			m.hold(strangersSeeNone, errors.Is(err, payout.ErrNotFound), s.id, "%s may cancel payout %s of %s: %v", stranger.id, list[0].ID, s.id, err)
+		}
+		return nil
+	})
+}

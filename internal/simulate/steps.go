@@ -1,0 +1,30 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+
+	"bursar/internal/payout"
+)
+
+// takeDue leases what is due and begins its steps, each by a worker of its own, as a loop does.
+func takeDue[ID ~string](m *market, on *instance, loop int,
+	take func(context.Context, int) ([]ID, error), step func(context.Context, ID) error,
+) {
+	ids, err := take(m.ctx, workers)
+	if err != nil {
+		m.note("", "", "can't take what is due: "+firstLine(err))
+		return
+	}
+	for _, id := range ids {
+		m.work(on, 0, loopNames[loop]+" step", func() {
+			err := step(m.ctx, id)
+			if err != nil && !errors.Is(err, payout.ErrUnknownToGateway) {
+				m.note(string(id), "", "step: "+firstLine(err))
+			}
+		})
+	}
+	if len(ids) == workers {
+		m.look(on, loop)
+	}
+}

@@ -1,0 +1,289 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// The services see their stores through these: each transaction begins and ends with a point at which
+// others may come between, and the model learns what was committed.
+
+// seen is what one transaction has done, to be believed once it is committed.
+type seen struct {
+	m       *market
+	on      *instance
+	changes []func()
+	touched []string // sellers whose row should have moved
+	refusal error
+}
+
+func (s *seen) reset() { s.changes, s.touched, s.refusal = s.changes[:0], s.touched[:0], nil }
+
+// touch says that a seller's row is to be compared.
+func (s *seen) touch(seller string) { s.touched = append(s.touched, seller) }
+
+func (s *seen) note(change func()) { s.changes = append(s.changes, change) }
+
+// watched runs a transaction between two points at which the world goes on.
+func watched(on *instance, run func(*seen) error) error {
+	m := on.m
+	m.step(on, 0, 2*time.Millisecond)
+	s := seen{m: m, on: on}
+	err := run(&s)
+	if err == nil {
+		for _, change := range s.changes {
+			change()
+		}
+		m.compareRows(on, s.touched)
+	}
+	m.hold(refusalsAreTrue, s.refusal == nil, "", "%v", s.refusal)
+	m.step(on, 0, 2*time.Millisecond)
+	return err
+}
+
+// compareRows holds the rows of sellers against the model.
+func (m *market) compareRows(on *instance, sellers []string) {
+	slices.Sort(sellers)
+	for _, seller := range slices.Compact(sellers) {
+		got, err := on.db.Balance(m.ctx, seller)
+		m.hold(bookIsRight, err == nil, seller, "read the row of %s: %v", seller, err)
+		want := m.model.sellers[seller].row()
+		m.hold(rowsMatchModel, got == want, seller, "%s has\n  %+v, and should have\n  %+v", seller, got, want)
+	}
+}
+
+// moveBalance lets a posting through, and checks that only what is not there is refused.
+func (s *seen) moveBalance(ctx context.Context, tx ledger.Tx, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
+	n, err := tx.MoveBalance(ctx, seller, ch, mayOverdraw)
+	if err == nil {
+		s.touch(seller)
+	} else if row := s.m.model.sellers[seller].row(); errors.Is(err, ledger.ErrInsufficient) && row.Allows(ch, mayOverdraw) {
+		s.refusal = fmt.Errorf("%s has %d available, and %d were refused", seller, row.Available, -ch.Available)
+	}
+	return n, err
+}
+
+func (s *seen) insertTransfers(ctx context.Context, tx ledger.Tx, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
+	err := tx.InsertTransfers(ctx, seller, at, first, transfers)
+	s.note(func() {
+		for i, t := range transfers {
+			s.m.print("%s %d %d %s %s %s %d %s\n", seller, first+int64(i), at.UnixMicro(), t.Kind, t.Debit, t.Credit, t.Amount, t.Ref)
+		}
+	})
+	return err
+}
+
+type payoutStore struct {
+	payout.Store
+	on *instance
+}
+
+func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
+	return watched(s.on, func(seen *seen) error {
+		return s.Store.InTx(ctx, func(tx payout.Tx) error {
+			seen.reset()
+			return fn(payoutTx{tx, seen})
+		})
+	})
+}
+
+func (s payoutStore) InRequest(ctx context.Context, c payout.RequestCaller, fn func(payout.RequestTx) error) error {
+	return watched(s.on, func(seen *seen) error {
+		return s.Store.InRequest(ctx, c, func(tx payout.RequestTx) error {
+			seen.reset()
+			return fn(requestTx{tx, seen})
+		})
+	})
+}
+
+type requestTx struct {
+	payout.RequestTx
+	seen *seen
+}
+
+func (t requestTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.RequestTx, seller, ch, mayOverdraw)
+}
+
+func (t requestTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
+	return t.seen.insertTransfers(ctx, t.RequestTx, seller, at, first, transfers)
+}
+
+func (t requestTx) InsertPayout(ctx context.Context, p payout.Payout) error {
+	err := t.RequestTx.InsertPayout(ctx, p)
+	t.seen.touch(p.Seller)
+	t.seen.note(func() { t.seen.m.wasAsked(p) })
+	return err
+}
+
+type payoutTx struct {
+	payout.Tx
+	seen *seen
+}
+
+func (t payoutTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.Tx, seller, ch, mayOverdraw)
+}
+
+func (t payoutTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
+	return t.seen.insertTransfers(ctx, t.Tx, seller, at, first, transfers)
+}
+
+func (t payoutTx) InsertPayout(ctx context.Context, p payout.Payout) error {
+	err := t.Tx.InsertPayout(ctx, p)
+	t.seen.touch(p.Seller)
+	t.seen.note(func() { t.seen.m.wasAsked(p) })
+	return err
+}
+
+func (t payoutTx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
+	adopted, err := t.Tx.AdoptPayout(ctx, p)
+	if adopted {
+		t.seen.touch(p.Seller)
+		t.seen.note(func() { t.seen.m.wasAdopted(p) })
+	}
+	return adopted, err
+}
+
+func (t payoutTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
+	moved, err := t.Tx.MovePayout(ctx, from, p, at)
+	if moved && from != p.State {
+		t.seen.touch(p.Seller)
+	}
+	if moved {
+		t.seen.note(func() { t.seen.m.wasMoved(from, p, at) })
+	}
+	return moved, err
+}
+
+func (t payoutTx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+	ids, err := t.Tx.TakeDuePayouts(ctx, now, until, limit)
+	t.seen.note(func() {
+		for _, id := range ids {
+			t.seen.m.wasTaken(t.seen.on, id, now, until)
+		}
+	})
+	return ids, err
+}
+
+func (t payoutTx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
+	hastened, err := t.Tx.HastenPayout(ctx, id, now)
+	if hastened {
+		t.seen.note(func() {
+			w := t.seen.m.model.payouts[id]
+			w.hinted = t.seen.m.now
+			t.seen.m.payoutDue(id, w, now)
+		})
+	}
+	return hastened, err
+}
+
+type saleStore struct {
+	sale.Store
+	on *instance
+}
+
+func (s saleStore) InTx(ctx context.Context, fn func(sale.Tx) error) error {
+	return watched(s.on, func(seen *seen) error {
+		return s.Store.InTx(ctx, func(tx sale.Tx) error {
+			seen.reset()
+			return fn(saleTx{tx, seen})
+		})
+	})
+}
+
+type saleTx struct {
+	sale.Tx
+	seen *seen
+}
+
+func (t saleTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.Tx, seller, ch, mayOverdraw)
+}
+
+func (t saleTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
+	return t.seen.insertTransfers(ctx, t.Tx, seller, at, first, transfers)
+}
+
+func (t saleTx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
+	inserted, err := t.Tx.InsertSale(ctx, s)
+	if inserted {
+		t.seen.touch(s.Seller)
+		t.seen.note(func() { t.seen.m.wasSold(s) })
+	}
+	return inserted, err
+}
+
+func (t saleTx) InsertRefund(ctx context.Context, r sale.Refund) error {
+	err := t.Tx.InsertRefund(ctx, r)
+	t.seen.note(func() { t.seen.m.wasRefunded(r) })
+	return err
+}
+
+func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool, error) {
+	released, err := t.Tx.MarkReleased(ctx, id, at)
+	if released {
+		t.seen.note(func() { t.seen.m.wasReleased(t.seen.on, id, at) })
+	}
+	return released, err
+}
+
+type bankStore struct {
+	bank.Store
+	on *instance
+}
+
+func (s bankStore) InTx(ctx context.Context, fn func(bank.Tx) error) error {
+	return watched(s.on, func(seen *seen) error {
+		return s.Store.InTx(ctx, func(tx bank.Tx) error {
+			seen.reset()
+			return fn(bankTx{tx, seen})
+		})
+	})
+}
+
+type bankTx struct {
+	bank.Tx
+	seen *seen
+}
+
+func (t bankTx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
+	err := t.Tx.ReplaceBankAccount(ctx, a)
+	t.seen.note(func() { t.seen.m.wasRegistered(a) })
+	return err
+}
+
+func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (bool, error) {
+	saved, err := t.Tx.SaveVerification(ctx, before, a)
+	if saved {
+		t.seen.note(func() { t.seen.m.wasVerified(a) })
+	}
+	return saved, err
+}
+
+func (t bankTx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
+	ids, err := t.Tx.TakeDueVerifications(ctx, now, until, limit)
+	t.seen.note(func() {
+		for _, id := range ids {
+			t.seen.m.verificationDue(id, t.seen.m.model.accounts[id], until)
+		}
+	})
+	return ids, err
+}
+
+// HastenVerification tells no account, so the loop just looks.
+func (t bankTx) HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
+	hastened, err := t.Tx.HastenVerification(ctx, verificationID, now)
+	if hastened {
+		t.seen.note(func() { t.seen.m.lookNow(verifications) })
+	}
+	return hastened, err
+}
