@@ -48,19 +48,21 @@ var mayImport = map[string][]string{
 	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
+	"proof": slices.Concat(leaves, []string{"ledger"}),
+
 	"npmtest":   {},
 	"pgtest":    {},
-	"store":     slices.Concat(leaves, domains),
-	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"proof"}),
+	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "store"}),
 
 	"simulate": slices.Concat(leaves, domains, []string{"keyset", "razorpayx", "razorpayx/sandbox", "store"}),
 
 	"web":       {},
-	"api":       slices.Concat(leaves, domains, []string{"telemetry", "web"}),
+	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"telemetry", "web"}),
 
 	"cmd/bursar": slices.Concat(leaves, domains, []string{
-		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "razorpayx", "razorpayx/sandbox",
+		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "razorpayx", "razorpayx/sandbox",
 		"simulate", "store", "telemetry", "web", "work",
 	}),
 }

@@ -544,11 +544,12 @@ func (h *hall) hold(ctx context.Context, seller string, amount money.Amount, wit
 			return err
 		}
 		p.BankAccountID = account.ID
-		last, err := tx.MoveBalance(ctx, seller, change, false)
+		transfers := ledger.HoldPayout(string(p.ID), amount)
+		last, err := tx.MoveBalance(ctx, seller, change, ledger.Links(now, transfers), false)
 		if err != nil {
 			return err
 		}
-		if err := tx.InsertTransfers(ctx, seller, now, last, ledger.HoldPayout(string(p.ID), amount)); err != nil {
+		if err := tx.InsertTransfers(ctx, seller, now, last, transfers); err != nil {
 			return err
 		}
 		return tx.InsertPayout(ctx, p)

@@ -61,6 +61,9 @@ type Transfer struct {
 	Ref    string
 }
 
+// MaxTransfers bounds the transfers of one posting.
+const MaxTransfers = 4
+
 // Posting is the transfers of one event in one seller's book, applied whole or not at all.
 type Posting struct {
 	Seller    string
@@ -102,9 +105,9 @@ var ErrInsufficient = fault.New(fault.Refused, "insufficient_balance", "The avai
 // Tx is what posting asks of a store transaction.
 type Tx interface {
 	// MoveBalance adds change to the seller's row if no account falls below its floor: zero, or for
-	// available nothing at all when mayOverdraw. It returns how many transfers the seller's book now
-	// has, or [ErrInsufficient].
-	MoveBalance(ctx context.Context, seller string, change Change, mayOverdraw bool) (int64, error)
+	// available nothing at all when mayOverdraw. It adds the links, one for each transfer, to the
+	// seller's chain. It returns how many transfers the seller's book now has, or [ErrInsufficient].
+	MoveBalance(ctx context.Context, seller string, change Change, links []Link, mayOverdraw bool) (int64, error)
 	// InsertTransfers adds to the seller's book; the first is number first, the others follow.
 	InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []Transfer) error
 }
@@ -145,7 +148,7 @@ func Post(ctx context.Context, tx Tx, p Posting) error {
 	if err != nil {
 		return fmt.Errorf("ledger: malformed posting for %s: %w", p.Seller, err)
 	}
-	last, err := tx.MoveBalance(ctx, p.Seller, change, p.MayOverdraw)
+	last, err := tx.MoveBalance(ctx, p.Seller, change, Links(p.At, p.Transfers), p.MayOverdraw)
 	if err != nil {
 		return err
 	}
@@ -155,25 +158,28 @@ func Post(ctx context.Context, tx Tx, p Posting) error {
 // change sums what the transfers do to the seller's row, and refuses what no recipe makes.
 func (p Posting) change() (Change, error) {
 	c := Change{Balance: Balance{Counts: p.Counts}, Transfers: int64(len(p.Transfers))}
-	if p.Seller == "" || len(p.Transfers) == 0 {
-		return c, fmt.Errorf("a posting needs a seller and a transfer")
+	if p.Seller == "" || len(p.Transfers) == 0 || len(p.Transfers) > MaxTransfers {
+		return c, fmt.Errorf("a posting needs a seller and one to %d transfers", MaxTransfers)
 	}
 	for _, t := range p.Transfers {
 		if !t.FitsRecipe() {
 			return c, fmt.Errorf("%s of %d from %s to %s for %q fits no recipe", t.Kind, t.Amount, t.Debit, t.Credit, t.Ref)
 		}
-		for _, side := range []struct {
-			account Account
-			amount  money.Amount
-		}{{t.Debit, -t.Amount}, {t.Credit, t.Amount}} {
-			if total := c.account(side.account); total != nil {
-				*total += side.amount
-			}
-		}
+		c.take(t)
 		c.Earned += t.Amount * recipes[t.Kind].earned
 		c.Withdrawn += t.Amount * recipes[t.Kind].withdrawn
 	}
 	return c, nil
+}
+
+// take moves what a transfer moves of the seller's accounts.
+func (b *Balance) take(t Transfer) {
+	if from := b.account(t.Debit); from != nil {
+		*from -= t.Amount
+	}
+	if to := b.account(t.Credit); to != nil {
+		*to += t.Amount
+	}
 }
 
 // account is the total that a seller's account is kept in; nil for the platform's.

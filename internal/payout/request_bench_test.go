@@ -44,11 +44,12 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		return db.Update(ctx, func(tx *store.Tx) error {
 			change := ledger.Change{Balance: ledger.Balance{Available: -50000, InTransit: 50000, Counts: ledger.Counts{Processing: 1}}, Transfers: 1}
-			last, err := tx.MoveBalance(ctx, seller, change, false)
+			transfers := ledger.HoldPayout(string(p.ID), 50000)
+			last, err := tx.MoveBalance(ctx, seller, change, ledger.Links(now, transfers), false)
 			if err != nil {
 				return err
 			}
-			if err := tx.InsertTransfers(ctx, seller, now, last, ledger.HoldPayout(string(p.ID), 50000)); err != nil {
+			if err := tx.InsertTransfers(ctx, seller, now, last, transfers); err != nil {
 				return err
 			}
 			return tx.InsertPayout(ctx, p)

@@ -61,8 +61,8 @@ func (m *market) compareRows(on *instance, sellers []string) {
 }
 
 // moveBalance lets a posting through, and checks that only what is not there is refused.
-func (s *seen) moveBalance(ctx context.Context, tx ledger.Tx, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
-	n, err := tx.MoveBalance(ctx, seller, ch, mayOverdraw)
+func (s *seen) moveBalance(ctx context.Context, tx ledger.Tx, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
+	n, err := tx.MoveBalance(ctx, seller, ch, links, mayOverdraw)
 	if err == nil {
 		s.touch(seller)
 	} else if row := s.m.model.sellers[seller].row(); errors.Is(err, ledger.ErrInsufficient) && row.Allows(ch, mayOverdraw) {
@@ -109,8 +109,8 @@ type requestTx struct {
 	seen *seen
 }
 
-func (t requestTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.RequestTx, seller, ch, mayOverdraw)
+func (t requestTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.RequestTx, seller, ch, links, mayOverdraw)
 }
 
 func (t requestTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
@@ -129,8 +129,8 @@ type payoutTx struct {
 	seen *seen
 }
 
-func (t payoutTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.Tx, seller, ch, mayOverdraw)
+func (t payoutTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.Tx, seller, ch, links, mayOverdraw)
 }
 
 func (t payoutTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
@@ -205,8 +205,8 @@ type saleTx struct {
 	seen *seen
 }
 
-func (t saleTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.Tx, seller, ch, mayOverdraw)
+func (t saleTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
+	return t.seen.moveBalance(ctx, t.Tx, seller, ch, links, mayOverdraw)
 }
 
 func (t saleTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {

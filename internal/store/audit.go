@@ -217,7 +217,8 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 		})
 		r.Findings = append(r.Findings, f)
 	}
-	r.Findings = append(r.Findings, a.recipes(), a.machine(), a.statuses())
+	r.Findings = append(r.Findings, a.recipes(), a.machine(), a.statuses(), a.chains())
+	r.Findings = append(r.Findings, a.checkpoints()...)
 	return r, a.err
 }
 
@@ -228,22 +229,29 @@ type auditor struct {
 	err error
 }
 
+// each scans the first rows of a query, as many as a finding lists violations.
 func (a *auditor) each(query string, scan func(row) error) {
-	if a.err != nil {
-		return
-	}
-	rows, err := a.tx.QueryContext(a.ctx, query)
-	if err != nil {
-		a.err = fmt.Errorf("audit: %w", err)
-		return
-	}
 	n := 0
-	a.err = eachRow(rows, func(r row) error {
+	a.all(query, func(r row) error {
 		if n++; n > ledger.MaxViolations {
 			return nil
 		}
 		return scan(r)
 	})
+}
+
+// all scans every row of a query.
+func (a *auditor) all(query string, scan func(row) error) {
+	if a.err != nil {
+		return
+	}
+	rows, err := a.tx.QueryContext(a.ctx, query)
+	if err == nil {
+		err = eachRow(rows, scan)
+	}
+	if err != nil {
+		a.err = fmt.Errorf("audit: %w", err)
+	}
 }
 
 // recipes holds every transfer against the recipes of package ledger.

@@ -17,6 +17,8 @@ type dialect struct {
 	skipLocked string
 	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
 	historyOrder string
+	// moves is the statements that move a balance and its chain.
+	moves moves
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
 	// readAll prepares a transaction for reading whole tables.

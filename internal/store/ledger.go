@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -21,26 +22,52 @@ func balanceDest(b *ledger.Balance) []any {
 }
 
 // MoveBalance checks the floors in the statement that moves the row: pending and in transit never
-// fall below zero, and available only where it may or where the change does not lower it.
-func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
-	const move = `UPDATE seller_balances SET
-		pending = pending + $2, available = available + $3, in_transit = in_transit + $4,
-		earned = earned + $5, withdrawn = withdrawn + $6, sales = sales + $7,
-		processing = processing + $8, completed = completed + $9, failed = failed + $10,
-		cancelled = cancelled + $11, transfers = transfers + $12
-		WHERE seller_id = $1 AND pending + $2 >= 0 AND in_transit + $4 >= 0
-		AND (CAST($3 AS BIGINT) >= 0 OR available + $3 >= 0 OR $13 = 1)
-		RETURNING transfers`
-	var transfers int64
-	moved, err := tx.one(ctx, move, []any{
+// fall below zero, and available only where it may or where the change does not lower it. The same statement
+// moves the chain, unless it is behind.
+func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
+	if int64(len(links)) != ch.Transfers {
+		return 0, fmt.Errorf("%d transfers of %s with %d links", ch.Transfers, seller, len(links))
+	}
+	args := []any{
 		seller, int64(ch.Pending), int64(ch.Available), int64(ch.InTransit), int64(ch.Earned), int64(ch.Withdrawn),
 		ch.Counts.Sales, ch.Counts.Processing, ch.Counts.Completed, ch.Counts.Failed, ch.Counts.Cancelled,
 		ch.Transfers, flag(mayOverdraw),
-	}, &transfers)
+	}
+	for _, l := range links {
+		args = append(args, int64(l.Moved.Pending), int64(l.Moved.Available), int64(l.Moved.InTransit), l.Line)
+	}
+	var transfers int64
+	moved, err := tx.one(ctx, tx.dialect.moves[len(links)], args, &transfers)
 	if err == nil && !moved {
 		err = ledger.ErrInsufficient
 	}
 	return transfers, err
+}
+
+// moves is the statements that move a balance, by how many transfers do so.
+type moves [ledger.MaxTransfers + 1]string
+
+// newMoves writes them for an engine that has nextHead for [ledger.EntryHash] and [ledger.Hash.Next] of expressions.
+func newMoves(nextHead func(head, number, pending, available, inTransit, line string) string) (m moves) {
+	head := "head"
+	for links := range m {
+		if links > 0 {
+			first := 10 + 4*links
+			head = nextHead(head, fmt.Sprintf("transfers + %d", links), fmt.Sprintf("pending + $%d", first),
+				fmt.Sprintf("available + $%d", first+1), fmt.Sprintf("in_transit + $%d", first+2), fmt.Sprintf("CAST($%d AS TEXT)", first+3))
+		}
+		m[links] = `UPDATE seller_balances SET
+			pending = pending + $2, available = available + $3, in_transit = in_transit + $4,
+			earned = earned + $5, withdrawn = withdrawn + $6, sales = sales + $7,
+			processing = processing + $8, completed = completed + $9, failed = failed + $10,
+			cancelled = cancelled + $11, transfers = transfers + $12,
+			head = CASE WHEN chained = transfers THEN ` + head + ` ELSE head END,
+			chained = CASE WHEN chained = transfers THEN transfers + $12 ELSE chained END
+			WHERE seller_id = $1 AND pending + $2 >= 0 AND in_transit + $4 >= 0
+			AND (CAST($3 AS BIGINT) >= 0 OR available + $3 >= 0 OR $13 = 1)
+			RETURNING transfers`
+	}
+	return m
 }
 
 // InsertTransfers adds to the seller's book.
@@ -59,8 +86,8 @@ func (tx *Tx) InsertTransfers(ctx context.Context, seller string, at time.Time, 
 // OpenBook makes the seller's row of totals if it is not there yet.
 func (tx *Tx) OpenBook(ctx context.Context, seller string) error {
 	_, err := tx.exec(ctx, `INSERT INTO seller_balances
-		(seller_id, `+balanceColumns+`, transfers) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-		ON CONFLICT (seller_id) DO NOTHING`, seller)
+		(seller_id, `+balanceColumns+`, transfers, chained, head) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $2)
+		ON CONFLICT (seller_id) DO NOTHING`, seller, string(ledger.NewChain(seller).Head))
 	return err
 }
 

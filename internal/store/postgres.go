@@ -51,7 +51,12 @@ var postgresDialect = dialect{
 	// Not FOR UPDATE: that would wait for whoever inserts a row that refers to this one, and no key ever changes.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
-	snapshot:   sql.LevelRepeatableRead,
+	moves: newMoves(func(head, number, pending, available, inTransit, line string) string {
+		sha256 := func(text string) string { return "encode(sha256(convert_to(" + text + ", 'UTF8')), 'hex')" }
+		numbers := strings.Join([]string{number, pending, available, inTransit}, " AS TEXT) || ' ' || CAST(")
+		return sha256(head + " || " + sha256("CAST("+numbers+" AS TEXT) || ' ' || "+line))
+	}),
+	snapshot: sql.LevelRepeatableRead,
 	readAll: []string{
 		"SET LOCAL plan_cache_mode = auto", "SET LOCAL enable_seqscan = on", "SET LOCAL enable_hashjoin = on",
 		"SET LOCAL enable_mergejoin = on",

@@ -33,6 +33,8 @@ type requestSeller struct {
 	hasBook   bool
 	balance   ledger.Balance
 	transfers int64
+	chained   int64
+	head      ledger.Hash
 }
 
 type ownedKey struct{ user, key string }
@@ -42,7 +44,7 @@ func newRequestPage(group []*requestJob) *requestPage {
 		sellers: make(map[string]*requestSeller, len(group)),
 		keys:    map[ownedKey]payout.Remembered{},
 		payouts: map[payout.ID]payout.Payout{},
-		writes:  requestWrites{changes: map[string]ledger.Change{}},
+		writes:  requestWrites{changes: map[string]requestChange{}},
 	}
 	for _, j := range group {
 		p.sellers[j.caller.Seller] = &requestSeller{}
@@ -54,7 +56,7 @@ func (p *requestPage) scanBalances(rows pgx.Rows) error {
 	for rows.Next() {
 		var id string
 		s := requestSeller{hasBook: true}
-		if err := rows.Scan(&id, &s.balance.Pending, &s.balance.Available, &s.balance.InTransit, &s.transfers); err != nil {
+		if err := rows.Scan(&id, &s.balance.Pending, &s.balance.Available, &s.balance.InTransit, &s.transfers, &s.chained, &s.head); err != nil {
 			return err
 		}
 		*p.sellers[id] = s
@@ -159,7 +161,7 @@ type rememberedKey struct {
 func (tx *requestTx) keep() {
 	w := &tx.page.writes
 	if tx.change.Transfers > 0 {
-		w.changes[tx.caller.Seller] = w.changes[tx.caller.Seller].Plus(tx.change)
+		w.changes[tx.caller.Seller] = requestChange{w.changes[tx.caller.Seller].Plus(tx.change), tx.seller.chained, tx.seller.head}
 		*tx.page.sellers[tx.caller.Seller] = tx.seller
 	}
 	w.transfers = append(w.transfers, tx.transfers...)
@@ -181,7 +183,7 @@ func (tx *requestTx) own(seller string) error {
 	return nil
 }
 
-func (tx *requestTx) MoveBalance(_ context.Context, seller string, ch ledger.Change, mayOverdraw bool) (int64, error) {
+func (tx *requestTx) MoveBalance(_ context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
 	if err := tx.own(seller); err != nil {
 		return 0, err
 	}
@@ -193,6 +195,10 @@ func (tx *requestTx) MoveBalance(_ context.Context, seller string, ch ledger.Cha
 	b := &tx.seller.balance
 	if !tx.seller.hasBook || !b.Allows(ch, mayOverdraw) {
 		return 0, ledger.ErrInsufficient
+	}
+	if tx.seller.chained == tx.seller.transfers { // else it is behind
+		chain := ledger.Chain{Number: tx.seller.transfers, Standing: b.Standing(), Head: tx.seller.head}.Extend(links...)
+		tx.seller.chained, tx.seller.head = chain.Number, chain.Head
 	}
 	b.Available += ch.Available
 	b.InTransit += ch.InTransit
@@ -271,10 +277,17 @@ func (tx *requestTx) ownKey(user, key string) error {
 
 // requestWrites is what a group writes.
 type requestWrites struct {
-	changes   map[string]ledger.Change
+	changes   map[string]requestChange
 	transfers []transferRow
 	payouts   []payout.Payout
 	keys      []rememberedKey
+}
+
+// requestChange is what becomes of a seller's row: by how much it moves, and where its chain then is.
+type requestChange struct {
+	ledger.Change
+	chained int64
+	head    ledger.Hash
 }
 
 // queue adds a statement for each table that changes, and none for those that don't.
@@ -319,7 +332,7 @@ func (w *requestWrites) queueKeys(b *pgx.Batch) {
 func (w *requestWrites) queueChanges(b *pgx.Batch) {
 	type change struct {
 		seller string
-		ledger.Change
+		requestChange
 	}
 	var all []change
 	for seller, ch := range w.changes {
@@ -327,16 +340,19 @@ func (w *requestWrites) queueChanges(b *pgx.Batch) {
 	}
 	number := func(of func(change) int64) []int64 { return column(all, of) }
 	b.Queue(`WITH changed AS (UPDATE seller_balances b SET available = b.available + ch.available,
-			in_transit = b.in_transit + ch.in_transit, processing = b.processing + ch.processing, transfers = b.transfers + ch.transfers
-		FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-			AS ch (seller_id, available, in_transit, processing, transfers)
+			in_transit = b.in_transit + ch.in_transit, processing = b.processing + ch.processing, transfers = b.transfers + ch.transfers,
+			chained = ch.chained, head = ch.head
+		FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[])
+			AS ch (seller_id, available, in_transit, processing, transfers, chained, head)
 		WHERE b.seller_id = ch.seller_id AND b.in_transit + ch.in_transit >= 0
-			AND (ch.available >= 0 OR b.available + ch.available >= 0) RETURNING 1)`+fmt.Sprintf(exactly, 6),
+			AND (ch.available >= 0 OR b.available + ch.available >= 0) RETURNING 1)`+fmt.Sprintf(exactly, 8),
 		column(all, func(c change) string { return c.seller }),
 		number(func(c change) int64 { return int64(c.Available) }),
 		number(func(c change) int64 { return int64(c.InTransit) }),
 		number(func(c change) int64 { return c.Counts.Processing }),
 		number(func(c change) int64 { return c.Transfers }),
+		number(func(c change) int64 { return c.chained }),
+		column(all, func(c change) string { return string(c.head) }),
 		len(all))
 }
 

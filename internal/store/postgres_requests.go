@@ -129,7 +129,7 @@ func (l *requestLine) open(ctx context.Context, group []*requestJob) (*requestPa
 	sellers := slices.Sorted(maps.Keys(page.sellers))
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	b.Queue(`SELECT seller_id, pending, available, in_transit, transfers FROM seller_balances
+	b.Queue(`SELECT seller_id, pending, available, in_transit, transfers, chained, head FROM seller_balances
 		WHERE seller_id = ANY($1::text[]) ORDER BY seller_id FOR NO KEY UPDATE`, sellers).Query(page.scanBalances)
 	b.Queue(`SELECT seller_id, id, holder, ifsc, last4, status FROM bank_accounts
 		WHERE seller_id = ANY($1::text[]) AND is_current = 1`, sellers).Query(page.scanAccounts)

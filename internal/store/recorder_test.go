@@ -16,7 +16,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
 )
 
 // Recorder notes every statement that the databases it opens run.
@@ -62,7 +61,7 @@ type recordedSQLite struct {
 	dsn      string
 }
 
-func (c recordedSQLite) Driver() driver.Driver { return &sqlite.Driver{} }
+func (c recordedSQLite) Driver() driver.Driver { return sqliteDriver() }
 
 func (c recordedSQLite) Connect(context.Context) (driver.Conn, error) {
 	conn, err := c.Driver().Open(c.dsn)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,9 +12,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
 )
 
 // Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL
@@ -31,6 +36,9 @@ var sqliteDialect = dialect{
 	// One writer at a time: nothing that a transaction reads can change under it.
 	forUpdate:  func(string) string { return "" },
 	skipLocked: "",
+	moves: newMoves(func(head, number, pending, available, inTransit, line string) string {
+		return nextHeadFunction + "(" + strings.Join([]string{head, number, pending, available, inTransit, line}, ", ") + ")"
+	}),
 
 	historyOrder: "id",
 	// A context that can end costs a goroutine per statement, more than a read by key does.
@@ -43,14 +51,14 @@ var sqliteDialect = dialect{
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.
 func OpenSQLite(ctx context.Context, path string) (*DB, error) {
-	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
+	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.OpenDB(sqliteConnector(dsn)), nil })
 }
 
 // OpenUnsyncedSQLite is OpenSQLite for simulations, whose processes die and whose machine does not:
 // what was committed outlives the process, and may be lost with the machine.
 func OpenUnsyncedSQLite(ctx context.Context, path string) (*DB, error) {
 	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) {
-		return sql.Open("sqlite", strings.Replace(dsn, "synchronous(FULL)", "synchronous(OFF)", 1))
+		return sql.OpenDB(sqliteConnector(strings.Replace(dsn, "synchronous(FULL)", "synchronous(OFF)", 1))), nil
 	})
 }
 
@@ -79,6 +87,38 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	reader.SetMaxIdleConns(readers)
 	return &DB{dialect: sqliteDialect, reader: reader, writer: w}, nil
 }
+
+// sqliteConnector connects to the database at a DSN.
+type sqliteConnector string
+
+func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
+	return c.Driver().Open(string(c))
+}
+
+func (sqliteConnector) Driver() driver.Driver { return sqliteDriver() }
+
+const nextHeadFunction = "next_head"
+
+// sqliteDriver is SQLite with the function that our statements use. Other users of SQLite in this process
+// do not see it.
+var sqliteDriver = sync.OnceValue(func() *sqlite.Driver {
+	d := &sqlite.Driver{}
+	d.MustRegisterDeterministicScalarFunction(nextHeadFunction, 6, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		head, isText := args[0].(string)
+		line, isTextToo := args[5].(string)
+		var numbers [4]int64
+		for i := range numbers {
+			n, isNumber := args[1+i].(int64)
+			if !isText || !isTextToo || !isNumber {
+				return nil, errors.New("a head is made of two texts and four numbers")
+			}
+			numbers[i] = n
+		}
+		after := ledger.Standing{Pending: money.Amount(numbers[1]), Available: money.Amount(numbers[2]), InTransit: money.Amount(numbers[3])}
+		return string(ledger.Hash(head).Next(ledger.EntryHash(numbers[0], after, line))), nil
+	})
+	return d
+})
 
 // createPrivate makes an empty file for its owner's eyes alone, unless there is one: SQLite would let
 // others read it. Its log and index get the mode of the database.

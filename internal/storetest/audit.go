@@ -25,6 +25,7 @@ func (b *bench) books() {
 		Transfers: ledger.ReturnPayout("pyt_returned", 990, 10), Counts: ledger.Counts{Completed: -1, Failed: 1},
 	})
 	b.ask("pyt_waiting", seller, 1000, 10)
+	b.checkpoint()
 }
 
 func testCleanAudit(_ *testing.T, b *bench) {
@@ -84,6 +85,9 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
 		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there"}},
 		{`DELETE FROM users WHERE id = 'usr_a'`, []string{"owners-are-there"}},
+		{`UPDATE transfers SET at = at + 1 WHERE seller_id = 'usr_a' AND number = 3`, []string{"chains-are-whole"}},
+		{`UPDATE checkpoint_books SET transfers = 0 WHERE seller_id = 'usr_a'`, []string{"chains-are-whole", "books-match-checkpoint"}},
+		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "books-match-checkpoint"}},
 		{`UPDATE payout_events SET from_state = 'cancelled' WHERE payout_id = 'pyt_failed' AND number = 2`, []string{"history-is-unbroken", "changes-follow-the-machine"}},
 	}
 	broken := map[string]bool{"floors-hold": true} // the schema itself refuses what would break it

@@ -98,6 +98,12 @@ func Run(t *testing.T, e Engine) {
 		"Reconcile/StraysAreNotedOnce":              testStrays,
 		"Watch/WhatNeedsLookingAfterIsSeen":         testWatch,
 		"Stats/GroupsAreCounted":                    testGroupSizes,
+		"Proof/ChainsFollowTheirTransfers":          testChains,
+		"Proof/ChainsCatchUp":                       testCatchUp,
+		"Proof/CheckpointsHoldAllBooks":             testCheckpoints,
+		"Proof/OneMakesACheckpoint":                 testTurns,
+		"Proof/NothingBrokenIsSealed":               testNothingBrokenIsSealed,
+		"Proof/EveryChangeOfATransferIsFound":       testTampering,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 	} {

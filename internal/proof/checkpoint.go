@@ -1,0 +1,111 @@
+package proof
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// Checkpoint says where the chains of all books stood, in one hash.
+type Checkpoint struct {
+	// Number counts checkpoints: 1, 2, 3 … without a gap.
+	Number   int64
+	At       time.Time
+	Currency string
+	// Books is how many there are in the tree, and Root its root.
+	Books int64
+	Root  string
+	// Previous is the hash of the checkpoint before; empty for the first.
+	Previous ledger.Hash
+	// KeyID names the key that signed.
+	KeyID string
+	// Signature is Ed25519's, in base64 for URLs.
+	Signature string
+}
+
+// Text is what is signed. No token of ours can be taken for it, nor it for a token: those are one line of
+// base64.
+func (c Checkpoint) Text() string {
+	previous := string(c.Previous)
+	if c.Number == 1 {
+		previous = "none"
+	}
+	return strings.Join([]string{
+		"bursar checkpoint v1",
+		"number " + strconv.FormatInt(c.Number, 10),
+		"at " + strconv.FormatInt(c.At.UnixMicro(), 10),
+		"currency " + c.Currency,
+		"books " + strconv.FormatInt(c.Books, 10),
+		"root " + c.Root,
+		"previous " + previous,
+		"key " + c.KeyID,
+		"",
+	}, "\n")
+}
+
+// Hash is what the next checkpoint names this one by.
+func (c Checkpoint) Hash() ledger.Hash { return ledger.HashOf(c.Text()) }
+
+// sign fills in the key's id and the signature.
+func (c Checkpoint) sign(private ed25519.PrivateKey) (Checkpoint, Key) {
+	public, _ := private.Public().(ed25519.PublicKey) // it always is one
+	key := NewKey(public)
+	c.KeyID = key.ID
+	c.Signature = base64.RawURLEncoding.EncodeToString(ed25519.Sign(private, []byte(c.Text())))
+	return c, key
+}
+
+var errSignature = errors.New("the signature is not that of its key")
+
+// SignedBy reports, as an error, why this is not a checkpoint that the key signed.
+func (c Checkpoint) SignedBy(key Key) error {
+	signature, err := decodeText(c.Signature, ed25519.SignatureSize)
+	if err != nil {
+		return fmt.Errorf("the signature %w", err)
+	}
+	if len(key.Public) != ed25519.PublicKeySize || c.KeyID != key.ID || !ed25519.Verify(key.Public, []byte(c.Text()), signature) {
+		return errSignature
+	}
+	return nil
+}
+
+// Follows reports, as an error, why this is not the checkpoint after another one. The one before the first is the zero one.
+func (c Checkpoint) Follows(before Checkpoint) error {
+	previous := ledger.Hash("")
+	if before.Number > 0 {
+		previous = before.Hash()
+	}
+	switch {
+	case c.Number != before.Number+1:
+		return fmt.Errorf("checkpoint %d follows checkpoint %d", c.Number, before.Number)
+	case c.Previous != previous:
+		return fmt.Errorf("checkpoint %d names another checkpoint %d than there is", c.Number, before.Number)
+	case before.Number > 0 && c.Currency != before.Currency:
+		return fmt.Errorf("checkpoint %d counts another currency than checkpoint %d", c.Number, before.Number)
+	default:
+		return nil
+	}
+}
+
+// Root adds up the books of a checkpoint, which come in the order of their sellers' ids.
+type Root struct{ t tree }
+
+// Add adds the next book.
+func (r *Root) Add(seller string, chain ledger.Chain) { r.t.add(bookSum(seller, chain)) }
+
+// Books is how many were added.
+func (r *Root) Books() int64 { return r.t.n }
+
+// String is the root in hexadecimal.
+func (r *Root) String() string { return r.t.root().String() }
+
+// bookSum is a book as a leaf of the tree: "TRANSFERS HEAD SELLER". The head stands for the rest.
+func bookSum(seller string, chain ledger.Chain) sum {
+	return leafSum(strconv.FormatInt(chain.Number, 10) + " " + string(chain.Head) + " " + seller)
+}

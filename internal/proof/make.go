@@ -1,0 +1,213 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// How much is read at once, and how long a turn lasts unless it is kept.
+const (
+	booksPage   = 500
+	entriesPage = 1000
+	turnLasts   = time.Minute
+)
+
+// A checkpoint that somebody waits for is made at most once in leastRest, and so that making them takes a
+// twentieth of the time.
+const (
+	leastRest = time.Second
+	restShare = 20
+)
+
+// MakeDue makes a checkpoint if the last one is old enough. It returns 0: there is nothing more to do then.
+func (s *Service) MakeDue(ctx context.Context) (int, error) {
+	last, _, err := s.o.Store.LastCheckpoint(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {
+		return 0, nil
+	}
+	_, err = s.Make(ctx, "")
+	if errors.Is(err, errBeingMade) {
+		err = nil
+	}
+	return 0, err
+}
+
+// Make makes a checkpoint now, which holds every book as it is at some moment of the making. It reads beside
+// everybody's writes and holds up nobody. It signs nothing that does not continue the last checkpoint: that
+// one must be signed by a key of this installation (or by the key with the id in trust), its books
+// must be those that it was made of, and each chain must lead on from where it had it.
+func (s *Service) Make(ctx context.Context, trust string) (Checkpoint, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return Checkpoint{}, ctx.Err()
+	}
+	began := s.o.Now()
+	mine, err := s.o.Store.TakeTurn(ctx, s.holder, began, began.Add(turnLasts))
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	if !mine {
+		return Checkpoint{}, errBeingMade
+	}
+	c, err := s.make(ctx, trust)
+	s.mu.Lock()
+	now := s.o.Now()
+	s.restUntil = now.Add(max(leastRest, restShare*now.Sub(began)))
+	s.mu.Unlock()
+	return c, errors.Join(err, s.o.Store.EndTurn(context.WithoutCancel(ctx), s.holder))
+}
+
+func (s *Service) make(ctx context.Context, trust string) (Checkpoint, error) {
+	last, key, err := s.o.Store.LastCheckpoint(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	if err := s.vouch(last, key, trust); err != nil {
+		return Checkpoint{}, err
+	}
+	m := maker{s: s, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
+	if err := m.run(ctx); err != nil {
+		return Checkpoint{}, err
+	}
+	if last.Number > 0 && (m.before.Books() != last.Books || m.before.String() != last.Root) {
+		return Checkpoint{}, fmt.Errorf(`checkpoint %d does not hold the books that are kept with it, so none is made after it; run "bursar audit"`, last.Number)
+	}
+	next := Checkpoint{
+		Number: last.Number + 1, At: s.o.Now(), Currency: s.o.Currency.Code(),
+		Books: m.tiles.books(), Root: m.tiles.root().String(),
+	}
+	if last.Number > 0 {
+		next.Previous = last.Hash()
+	}
+	_, private := s.o.Signer.SigningKey()
+	next, key = next.sign(private)
+	if err := s.o.Store.Publish(ctx, s.holder, next, key); err != nil {
+		return Checkpoint{}, err
+	}
+	s.mu.Lock()
+	s.tiles = m.tiles
+	s.mu.Unlock()
+	return next, nil
+}
+
+// vouch refuses to go on from a checkpoint that is not ours: whoever can write to the database could have
+// made it, and would have the service sign what follows from it.
+func (s *Service) vouch(last Checkpoint, key Key, trust string) error {
+	if last.Number == 0 {
+		return nil
+	}
+	if err := last.SignedBy(key); err != nil {
+		return fmt.Errorf("checkpoint %d: %w", last.Number, err)
+	}
+	if _, ours := s.o.Signer.VerificationKey(last.KeyID); !ours && last.KeyID != trust {
+		return fmt.Errorf(`checkpoint %d is signed with key %s, which is not in the key set; if it once was, run "bursar checkpoint --trust %[2]s"`, last.Number, last.KeyID)
+	}
+	return nil
+}
+
+// maker goes through all books once.
+type maker struct {
+	s     *Service
+	last  int64 // the checkpoint before
+	until time.Time
+	// before adds up the books as that one has them, and tiles as this one does.
+	before Root
+	tiles  *tiles
+}
+
+func (m *maker) run(ctx context.Context) error {
+	for after := ""; ; {
+		books, err := m.s.o.Store.Books(ctx, m.last, after, booksPage)
+		if err != nil {
+			return err
+		}
+		if len(books) == 0 {
+			return nil
+		}
+		if err := m.page(ctx, books); err != nil {
+			return err
+		}
+		after = books[len(books)-1].Seller
+	}
+}
+
+func (m *maker) page(ctx context.Context, books []Book) error {
+	var moved []Sealed
+	for _, b := range books {
+		if b.isSealed() {
+			m.before.Add(b.Seller, b.Sealed)
+		}
+		chain, err := m.follow(ctx, b)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrBroken):
+			m.s.o.Logger.ErrorContext(ctx, `a book does not continue from its last checkpoint, and is left there; run "bursar audit"`,
+				slog.String("seller", b.Seller), slog.Any("error", err))
+			chain = b.Sealed
+			moved = append(moved, Sealed{b.Seller, chain}) // over what somebody who did not finish may have left
+		case err != nil:
+			return err
+		}
+		if chain != b.Sealed {
+			moved = append(moved, Sealed{b.Seller, chain})
+		}
+		if chain.Head != "" {
+			m.tiles.add(b.Seller, bookSum(b.Seller, chain))
+		}
+	}
+	now := m.s.o.Now()
+	if len(moved) == 0 && now.Add(turnLasts/2).Before(m.until) {
+		return nil
+	}
+	m.until = now.Add(turnLasts)
+	return m.s.o.Store.Seal(ctx, m.s.holder, m.until, m.last+1, moved)
+}
+
+// follow walks from where the last checkpoint has a chain to where it is now, over the transfers themselves.
+func (m *maker) follow(ctx context.Context, b Book) (ledger.Chain, error) {
+	for lacks := b.Transfers - b.Chain.Number; lacks > 0; {
+		var err error
+		if lacks, err = m.s.o.Store.CatchUp(ctx, b.Seller); err != nil {
+			return ledger.Chain{}, err
+		}
+		if lacks > 0 {
+			continue
+		}
+		if b, err = m.s.o.Store.Book(ctx, m.last, b.Seller); err != nil {
+			return ledger.Chain{}, err
+		}
+	}
+	chain := b.Sealed
+	if !b.isSealed() {
+		chain = ledger.NewChain(b.Seller)
+	}
+	for chain.Number < b.Chain.Number {
+		entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, chain.Number, int(min(entriesPage, b.Chain.Number-chain.Number)))
+		if err != nil {
+			return ledger.Chain{}, err
+		}
+		if len(entries) == 0 {
+			return ledger.Chain{}, fmt.Errorf("%w: there is none after number %d", ErrBroken, chain.Number)
+		}
+		for _, e := range entries {
+			if chain = chain.Add(e.At, e.Transfer); chain.Number != e.Number {
+				return ledger.Chain{}, fmt.Errorf("%w: number %d is missing", ErrBroken, chain.Number)
+			}
+		}
+	}
+	if chain.Number != b.Chain.Number || chain.Head != b.Chain.Head {
+		return ledger.Chain{}, fmt.Errorf("%w: those after number %d", ErrBroken, b.Sealed.Number)
+	}
+	return chain, nil
+}

@@ -1,0 +1,63 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/money"
+)
+
+// Options are what the service is made of.
+type Options struct {
+	Store    Store
+	Signer   Signer
+	Currency money.Currency
+	// Every is how often a checkpoint is made.
+	Every  time.Duration
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Service makes checkpoints, and statements that they prove.
+type Service struct {
+	o      Options
+	holder string
+	// turn is held by whoever makes a checkpoint here.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// tiles are those of the newest checkpoint that was asked about.
+	tiles *tiles
+	// restUntil is when the next checkpoint may be made out of turn.
+	restUntil time.Time
+}
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	if o.Store == nil || o.Signer == nil || o.Currency == (money.Currency{}) || o.Every <= 0 || o.Now == nil || o.Logger == nil {
+		return nil, errors.New("proof: the service needs all its parts")
+	}
+	const holderSize = 16
+	return &Service{o: o, holder: id.Random(holderSize), turn: make(chan struct{}, 1)}, nil
+}
+
+// JWKS is the public keys that checkpoints were ever signed with, as a JSON Web Key Set.
+func (s *Service) JWKS(ctx context.Context) ([]byte, error) {
+	keys, err := s.o.Store.CheckpointKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return publish(keys)
+}
+
+// Faults of the service.
+var (
+	errNotSealed = fault.New(fault.Unavailable, "statement_not_ready",
+		"There is no checkpoint yet that holds this book. Try again in a minute.").After(time.Minute)
+	errBeingMade = fault.New(fault.Unavailable, "checkpoint_being_made", "Another instance makes a checkpoint at this moment. Try again shortly.")
+)
