@@ -45,12 +45,26 @@ func (s *Service) MakeDue(ctx context.Context) (int, error) {
 // one must be signed by a key of this installation (or by the key with the id in trust), its books
 // must be those that it was made of, and each chain must lead on from where it had it.
 func (s *Service) Make(ctx context.Context, trust string) (Checkpoint, error) {
+	end, err := s.begin(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	defer end()
+	return s.makeInTurn(ctx, trust)
+}
+
+// begin waits until nobody else here makes a checkpoint.
+func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+		return func() { <-s.turn }, nil
 	case <-ctx.Done():
-		return Checkpoint{}, ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+// makeInTurn makes a checkpoint unless somebody else does elsewhere.
+func (s *Service) makeInTurn(ctx context.Context, trust string) (Checkpoint, error) {
 	began := s.o.Now()
 	mine, err := s.o.Store.TakeTurn(ctx, s.holder, began, began.Add(turnLasts))
 	if err != nil {

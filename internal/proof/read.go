@@ -1,0 +1,296 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// MaxFile bounds what is read as a statement, in bytes: a million transfers and more.
+const MaxFile = 512 << 20
+
+// document is a statement as it was read, all of it.
+type document struct {
+	Summary
+	format Format
+	text   []byte
+	lines  []line
+	start  start
+	before *line
+	after  *line
+	entry  []ledger.Hash // of what is later
+	seal   seal
+}
+
+// read reads a statement in either format.
+func read(r io.Reader) (*document, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the statement: %w", err)
+	}
+	if len(text) > MaxFile {
+		return nil, fmt.Errorf("a statement has at most %d MiB", MaxFile>>20)
+	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some programs begin with it
+	d := &document{format: CSV, text: text}
+	if begin := bytes.TrimSpace(text); len(begin) > 0 && begin[0] == '{' {
+		d.format = JSON
+		err = d.readJSON()
+	} else {
+		err = d.readCSV()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("this is no whole statement of Bursar's: %w", err)
+	}
+	return d, nil
+}
+
+// readJSON also takes a statement within the answer that the API gives.
+func (d *document) readJSON() error {
+	var answer struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(d.text, &answer); err != nil {
+		return err
+	}
+	if answer.Data != nil {
+		d.text = answer.Data
+	}
+	var j documentJSON
+	decoder := json.NewDecoder(bytes.NewReader(d.text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&j); err != nil {
+		return err
+	}
+	return d.take(j)
+}
+
+func (d *document) take(j documentJSON) error {
+	if j.Format != statementFormat {
+		return fmt.Errorf("its format is %q, and this program reads %q", j.Format, statementFormat)
+	}
+	p := parser{}
+	d.Summary = p.summary(j.summaryJSON)
+	for _, l := range j.Lines {
+		d.lines = append(d.lines, p.line(l))
+	}
+	d.start = start{j.Proof.Start.Number, p.hash(j.Proof.Start.Hash)}
+	d.before, d.after = p.neighbour(j.Proof.Before), p.neighbour(j.Proof.After)
+	for _, entry := range j.Proof.Later {
+		d.entry = append(d.entry, p.hash(entry))
+	}
+	d.seal = p.seal(j.Proof.sealJSON)
+	return p.err
+}
+
+// readCSV turns rows into what JSON would hold.
+func (d *document) readCSV() error {
+	rows := csv.NewReader(bytes.NewReader(d.text))
+	rows.FieldsPerRecord = -1
+	var j documentJSON
+	told := csvRows{j: &j}
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := told.take(row); err != nil {
+			at, _ := rows.FieldPos(0)
+			return fmt.Errorf("row %d: %w", at, err)
+		}
+	}
+	if told.rows == 0 || j.Format != statementFormat {
+		return fmt.Errorf("it has no row that begins with %s,%s", rowStatement, statementFormat)
+	}
+	return d.take(j)
+}
+
+// csvRows gathers the rows of a statement.
+type csvRows struct {
+	j    *documentJSON
+	rows int
+}
+
+var errRow = errors.New("it does not have the cells that it should have")
+
+func (c *csvRows) take(row []string) error {
+	if c.rows++; c.rows == 1 {
+		if strings.Join(row, ",") != strings.Join(csvHeading, ",") {
+			return errors.New("it is not the heading of a statement")
+		}
+		return nil
+	}
+	j, p := c.j, &c.j.Proof
+	cells, ok := row[1:], true
+	n := func(i int) (number int64) {
+		number, err := strconv.ParseInt(cells[i], 10, 64)
+		ok = ok && err == nil
+		return number
+	}
+	switch want := map[string]int{
+		rowStatement: 6, rowOpening: 3, rowClosing: 3, rowStart: 2, rowBefore: 12, rowAfter: 12, rowLater: 1, rowBook: 3, rowPath: 1, rowCheckpoint: 8, rowKey: 1,
+	}[row[0]]; {
+	case !strings.HasPrefix(row[0], "#"):
+		l, isLine := csvLine(row)
+		j.Lines, ok = append(j.Lines, l), isLine
+	case want == 0 || len(cells) != want:
+		ok = false
+	case row[0] == rowStatement:
+		j.Format, j.SellerID, j.Currency, j.From, j.To, j.Transfers = cells[0], unguarded(cells[1]), cells[2], cells[3], cells[4], n(5)
+	case row[0] == rowOpening:
+		j.Opening = csvStanding(cells)
+	case row[0] == rowClosing:
+		j.Closing = csvStanding(cells)
+	case row[0] == rowStart:
+		p.Start = numberedJSON{n(0), cells[1]}
+	case row[0] == rowBefore:
+		l, isLine := csvLine(cells)
+		p.Before, ok = &l, isLine
+	case row[0] == rowAfter:
+		l, isLine := csvLine(cells)
+		p.After, ok = &l, isLine
+	case row[0] == rowLater:
+		p.Later = append(p.Later, cells[0])
+	case row[0] == rowBook:
+		p.Book = bookJSON{n(0), cells[1], n(2)}
+	case row[0] == rowPath:
+		p.Path = append(p.Path, cells[0])
+	case row[0] == rowCheckpoint:
+		p.Checkpoint = checkpointJSON{n(0), cells[1], cells[2], n(3), cells[4], cells[5], unguarded(cells[6]), unguarded(cells[7])}
+	case row[0] == rowKey:
+		p.Key = keyJSON{"OKP", "Ed25519", unguarded(cells[0])}
+	}
+	if !ok {
+		return errRow
+	}
+	return nil
+}
+
+func csvLine(cells []string) (l lineJSON, ok bool) {
+	if len(cells) != len(csvHeading) {
+		return l, false
+	}
+	number, err := strconv.ParseInt(cells[0], 10, 64)
+	return lineJSON{
+		Number: number, At: cells[1], What: unguarded(cells[2]), Kind: unguarded(cells[3]), From: unguarded(cells[4]), To: unguarded(cells[5]),
+		Amount: csvAmount(cells[6]), Ref: unguarded(cells[7]), standingJSON: csvStanding(cells[8:11]), Hash: cells[11],
+	}, err == nil
+}
+
+func csvStanding(cells []string) standingJSON {
+	return standingJSON{csvAmount(cells[0]), csvAmount(cells[1]), csvAmount(cells[2])}
+}
+
+// csvAmount is a cell as a number of JSON's, which is zero where it is none: then the statement does not
+// come out again as it was.
+func csvAmount(cell string) json.Number {
+	if _, _, isAmount := cutAmount(cell); !isAmount {
+		return "0"
+	}
+	return json.Number(cell)
+}
+
+// cutAmount splits an amount as it is written at the decimal point.
+func cutAmount(text string) (whole, fraction string, ok bool) {
+	whole, fraction, _ = strings.Cut(text, ".")
+	digits := strings.TrimPrefix(whole, "-") + fraction
+	const most = 19 // digits of an int64
+	ok = digits != "" && len(digits) <= most && strings.Trim(digits, "0123456789") == "" && strings.TrimPrefix(whole, "-") != ""
+	return whole, fraction, ok
+}
+
+// parser takes values from JSON's, up to the first one that is wrong.
+type parser struct {
+	currency money.Currency
+	err      error
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (p *parser) summary(j summaryJSON) (s Summary) {
+	var err error
+	if p.currency, err = money.ParseCurrency(j.Currency); err != nil {
+		p.fail("its currency is %q", j.Currency)
+	}
+	return Summary{
+		Seller: j.SellerID, Currency: p.currency, From: p.time(j.From), To: p.time(j.To),
+		Opening: p.standing(j.Opening), Closing: p.standing(j.Closing), Transfers: j.Transfers,
+	}
+}
+
+func (p *parser) line(j lineJSON) line {
+	return line{
+		Entry: ledger.Entry{Number: j.Number, At: p.time(j.At), Transfer: ledger.Transfer{
+			Kind: ledger.Kind(j.Kind), Debit: ledger.Account(j.From), Credit: ledger.Account(j.To), Amount: p.amount(j.Amount), Ref: j.Ref,
+		}},
+		After: p.standing(j.standingJSON), Hash: p.hash(j.Hash),
+	}
+}
+
+func (p *parser) neighbour(j *lineJSON) *line {
+	if j == nil {
+		return nil
+	}
+	return new(p.line(*j))
+}
+
+func (p *parser) seal(j sealJSON) seal {
+	c := j.Checkpoint
+	key, err := ParseKey(j.Key.X)
+	if err != nil {
+		p.fail("its key: %w", err)
+	}
+	return seal{
+		Transfers: j.Book.Transfers, Head: p.hash(j.Book.Head), Index: j.Book.Index, Path: j.Path, Key: key,
+		Checkpoint: Checkpoint{c.Number, p.time(c.At), c.Currency, c.Books, c.Root, ledger.Hash(c.Previous), c.KeyID, c.Signature},
+	}
+}
+
+func (p *parser) standing(j standingJSON) ledger.Standing {
+	return ledger.Standing{Pending: p.amount(j.Pending), Available: p.amount(j.Available), InTransit: p.amount(j.InTransit)}
+}
+
+// amount reads what [money.Currency] formats, however large: totals may be larger than any amount from outside.
+func (p *parser) amount(n json.Number) money.Amount {
+	whole, fraction, ok := cutAmount(n.String())
+	if !ok || len(fraction) > p.currency.Exponent() {
+		p.fail("%q is no amount of %s", n, p.currency)
+		return 0
+	}
+	minor, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", p.currency.Exponent()-len(fraction)), 10, 64)
+	if err != nil {
+		p.fail("%q is too large", n)
+	}
+	return money.Amount(minor)
+}
+
+func (p *parser) hash(text string) ledger.Hash {
+	if _, err := parseSum(text); err != nil {
+		p.fail("%q %w", text, err)
+	}
+	return ledger.Hash(text)
+}
+
+func (p *parser) time(text string) time.Time {
+	t, err := time.Parse(stampLayout, text)
+	if err != nil {
+		p.fail("%q is no time such as %s", text, stampLayout)
+	}
+	return t
+}
