@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
+	"bursar/internal/config"
 	"bursar/internal/ledger"
+	"bursar/internal/store"
 )
 
 type auditCmd struct {
@@ -33,6 +36,9 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	progress := progressOn(e.err)
 	progress("Checking the books")
 	report, err := db.Audit(ctx)
+	if err == nil {
+		err = addSigner(ctx, e, cfg, db, &report)
+	}
 	progress("")
 	if err != nil {
 		return err
@@ -47,6 +53,29 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	if !report.Clean() {
 		return errReported
 	}
+	return nil
+}
+
+// addSigner adds to a report whether the newest checkpoint, which names all others, is signed with a key of
+// ours. The database by itself can't tell.
+func addSigner(ctx context.Context, e *env, cfg config.Config, db *store.DB, r *ledger.Report) error {
+	last, _, err := db.LastCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil {
+		fmt.Fprintf(e.err, "The key set is not at hand (%v), so it was not checked whether the checkpoints are signed with it.\n", err)
+		return nil
+	}
+	keys, err := openKeys(ctx, cfg, db)
+	if err != nil {
+		return err
+	}
+	f := ledger.Finding{Name: "checkpoints-are-ours", Promise: "The newest checkpoint is signed with a key of the key set."}
+	if _, ours := keys.VerificationKey(last.KeyID); !ours && last.Number > 0 {
+		f.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
+	}
+	r.Findings = append(r.Findings, f)
 	return nil
 }
 

@@ -158,3 +158,15 @@ func (b *book) checkKeys(ctx context.Context, cfg config.Config) error {
 
 // quiet is the log of commands that tell what they did themselves.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// openExistingBook opens books that are there, and makes none.
+func openExistingBook(ctx context.Context, cfg config.Config) (*book, error) {
+	db, err := openExisting(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return openBook(ctx, cfg)
+}

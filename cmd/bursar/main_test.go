@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 //	until METHOD PATH REGEXP [BODY]  the same again and again until the answer matches
 //	take VARIABLE REGEXP [FILE]      sets a variable to what the group matches in the last answer, or in a file
 //	breakbooks [FILE]                adds 1 to a seller's available balance, past the ledger
+//	tamper STATEMENT [FILE]          changes rows in any other way
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts("script", func(*testscript.Env) {}, nil))
 }
@@ -53,7 +54,7 @@ func TestScriptsOnPostgres(t *testing.T) {
 // scripts are the stories in a directory below testdata. Each has addresses that nothing else uses.
 func scripts(dir string, setup func(*testscript.Env), more map[string]func(*testscript.TestScript, bool, []string)) testscript.Params {
 	commands := map[string]func(*testscript.TestScript, bool, []string){
-		"call": callCommand, "until": untilCommand, "take": takeCommand, "breakbooks": breakBooksCommand,
+		"call": callCommand, "until": untilCommand, "take": takeCommand, "breakbooks": breakBooksCommand, "tamper": tamperCommand,
 	}
 	maps.Copy(commands, more)
 	return testscript.Params{
@@ -147,20 +148,24 @@ func takeCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func breakBooksCommand(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 1 {
-		ts.Fatalf("usage: breakbooks [FILE]")
+	tamperCommand(ts, neg, slices.Insert(args, 0, `UPDATE seller_balances SET available = available + 1`))
+}
+
+func tamperCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: tamper STATEMENT [FILE], or breakbooks [FILE]")
 	}
 	driver, source := "pgx", ts.Getenv("BURSAR_DATABASE_URL")
-	if len(args) == 1 {
-		driver, source = "sqlite", ts.MkAbs(args[0])
+	if len(args) == 2 {
+		driver, source = "sqlite", ts.MkAbs(args[1])
 	}
 	db, err := sql.Open(driver, source)
 	ts.Check(err)
 	defer db.Close()
-	result, err := db.Exec(`UPDATE seller_balances SET available = available + 1`)
+	result, err := db.Exec(args[0])
 	ts.Check(err)
 	if n, _ := result.RowsAffected(); n == 0 {
-		ts.Fatalf("there is no balance to break")
+		ts.Fatalf("there is nothing to break")
 	}
 }
 

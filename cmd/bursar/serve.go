@@ -162,7 +162,7 @@ func newAPI(cfg config.Config, s services, pages http.Handler, b *book, metrics 
 	}
 	return api.New(api.Options{
 		Pages: pages,
-		Auth:  s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts,
+		Auth:  s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Statements: s.proofs,
 		ReadWebhook: readWebhook(webhooks),
 		Currency:    cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,

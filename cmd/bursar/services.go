@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/sale"
 )
 
@@ -30,6 +31,7 @@ type services struct {
 	bank    *bank.Service
 	sales   *sale.Service
 	payouts *payout.Service
+	proofs  *proof.Service
 }
 
 func newServices(p parts) (services, error) {
@@ -57,7 +59,18 @@ func newServices(p parts) (services, error) {
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
 	})
-	return services{users, accounts, sales, payouts}, err
+	if err != nil {
+		return services{}, err
+	}
+	proofs, err := newProofs(p.cfg, p.book, p.now, p.logger)
+	return services{users, accounts, sales, payouts, proofs}, err
+}
+
+// newProofs makes the service that seals the books.
+func newProofs(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
+	return proof.New(proof.Options{
+		Store: b.db.Proofs(), Signer: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
+	})
 }
 
 // newAuth makes the service that knows users.

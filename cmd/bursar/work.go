@@ -16,6 +16,7 @@ const (
 	releaseEvery = 500 * time.Millisecond
 	watchEvery   = 15 * time.Second
 	sweepEvery   = time.Hour
+	sealEvery    = time.Minute
 )
 
 // pace is how the work is done: how many steps run at once, how long one call to the gateway and one
@@ -62,6 +63,7 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
+		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.proofs.MakeDue)),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),

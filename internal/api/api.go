@@ -25,6 +25,8 @@ type Options struct {
 	Bank    Bank
 	Sales   Sales
 	Payouts Payouts
+	// Statements proves what the others did.
+	Statements Statements
 	// ReadWebhook checks and reads the gateway's messages.
 	ReadWebhook ReadWebhook
 
@@ -49,7 +51,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.ReadWebhook == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Statements == nil || o.ReadWebhook == nil:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

@@ -24,6 +24,7 @@ import (
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
 	"bursar/internal/storetest"
@@ -85,6 +86,7 @@ type house struct {
 	bank    *bank.Service
 	sales   *sale.Service
 	payouts *payout.Service
+	proofs  *proof.Service
 
 	// providers are empty; a test adds its own before it asks.
 	providers map[auth.ProviderID]auth.Provider
@@ -115,7 +117,7 @@ func openHouse(t *testing.T, changes ...change) *house {
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
 	must(t, err)
 	o := api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs,
 		ReadWebhook: func(header http.Header, body []byte) (api.Hint, error) {
 			hint, err := webhooks.Read(header, body)
 			return api.Hint{EventID: hint.EventID, Payout: payout.ID(hint.Reference), VerificationID: hint.ValidationID}, err
@@ -162,6 +164,10 @@ func (h *house) openServices(logger *slog.Logger) {
 		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+	h.proofs, err = proof.New(proof.Options{
+		Store: db.Proofs(), Signer: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 }

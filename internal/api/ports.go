@@ -3,12 +3,14 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/sale"
 )
 
@@ -61,6 +63,15 @@ type Payouts interface {
 	Hint(ctx context.Context, eventID string, id payout.ID) error
 	// Reconciled reports whether payouts are sent: the gateway was asked for what the book does not know.
 	Reconciled() bool
+}
+
+// Statements proves to sellers what is in their books.
+type Statements interface {
+	// Period reads the two ends of a period; a fault names the one at fault.
+	Period(from, to string) (first, end time.Time, err error)
+	Statement(ctx context.Context, seller string, from, to time.Time) (*proof.Statement, error)
+	// JWKS is the public keys that statements are checked with, as a JSON document.
+	JWKS(context.Context) ([]byte, error)
 }
 
 // Hint is what a gateway's message is about. It says that something happened, never what: the truth

@@ -31,6 +31,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
 		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
 		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
+		{"GET", "/api/payouts/statement", a.statement},
 		{"GET", "/api/payouts/{payoutId}", handle(a, a.payoutRole, a.payout)},
 		{"GET", "/api/payouts/{payoutId}/events", handle(a, a.payoutRole, a.payoutEvents)},
 		{"POST", "/api/payouts/{payoutId}/cancel", handle(a, a.payoutRole, a.cancelPayout)},
@@ -48,6 +49,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/gateway/webhooks/razorpayx", a.webhook},
 
 		{"GET", "/.well-known/jwks.json", a.jwks},
+		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},
 		{"GET", "/healthz", handle(a, a.anyone, a.health)},
 		{"GET", "/readyz", handle(a, a.anyone, a.ready)},
 		{"GET", "/openapi.json", a.openAPI},

@@ -33,6 +33,8 @@ type Config struct {
 	EarningsHold  time.Duration
 	Zone          *time.Location
 	Holidays      payout.Holidays
+	// CheckpointEvery is how often all books are sealed.
+	CheckpointEvery time.Duration
 
 	RefreshReuseGrace time.Duration
 	LoginThrottle     bool

@@ -35,6 +35,8 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		CancelWindow: p.duration("CANCEL_WINDOW", s.CancelWindow),
 		EarningsHold: p.duration("EARNINGS_HOLD", s.EarningsHold),
 
+		CheckpointEvery: p.checkpointEvery(s.CheckpointEvery),
+
 		RefreshReuseGrace: p.duration("REFRESH_REUSE_GRACE", s.RefreshReuseGrace),
 		LoginThrottle:     p.choice("LOGIN_THROTTLE", s.LoginThrottle, "on", "off") == "on",
 		PasswordBlocklist: p.choice("PASSWORD_BLOCKLIST", s.PasswordBlocklist, "on", "off") == "on",
@@ -246,6 +248,15 @@ func (p *parser) duration(name, text string) time.Duration {
 		p.problem(name, text, "is not a length of time; write one such as 30s, 15m or 72h")
 	case d < 0:
 		p.problem(name, text, "must not be negative; write a length of time such as 30s, 15m or 72h")
+	}
+	return d
+}
+
+func (p *parser) checkpointEvery(text string) time.Duration {
+	known := len(p.problems)
+	d := p.duration("CHECKPOINT_EVERY", text)
+	if d == 0 && len(p.problems) == known {
+		p.problem("CHECKPOINT_EVERY", text, "must be above zero; write a length of time such as 15m or 1h")
 	}
 	return d
 }

@@ -35,6 +35,8 @@ type Settings struct {
 	TimeZone      string `group:"money" placeholder:"ZONE" help:"Zone of months and of bank days; Asia/Kolkata for INR, otherwise UTC, unless set."`
 	Holidays      string `group:"money" placeholder:"2026-11-08,…" help:"Bank holidays beside those that are known; 12-25 is one of every year."`
 
+	CheckpointEvery string `group:"money" default:"1h" help:"How often all books are sealed in a signed checkpoint."`
+
 	RefreshReuseGrace string `group:"signin" default:"10s" help:"How long a used refresh token returns the same successor again."`
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
 	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`

@@ -26,6 +26,7 @@ import (
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
 	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/sale"
@@ -84,6 +85,7 @@ type house struct {
 	bank    *bank.Service
 	sales   *sale.Service
 	payouts *payout.Service
+	proofs  *proof.Service
 	books   *books
 	health  *health
 	gateway string // the sandbox's address
@@ -121,7 +123,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	pages, err := dashboard.New(options)
 	must(t, err)
 	handler, err = api.New(api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Pages: pages,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs, Pages: pages,
 		ReadWebhook: func(http.Header, []byte) (api.Hint, error) { return api.Hint{}, nil },
 		Currency:    rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
@@ -164,6 +166,10 @@ func (h *house) openServices(logger *slog.Logger) {
 		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+	h.proofs, err = proof.New(proof.Options{
+		Store: h.db.Proofs(), Signer: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 }

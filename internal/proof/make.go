@@ -111,6 +111,8 @@ func (s *Service) make(ctx context.Context, trust string) (Checkpoint, error) {
 	s.mu.Lock()
 	s.tiles = m.tiles
 	s.mu.Unlock()
+	s.o.Logger.InfoContext(ctx, "checkpoint made", slog.Int64("number", next.Number), slog.Int64("books", next.Books),
+		slog.String("hash", string(next.Hash())), slog.String("kid", next.KeyID))
 	return next, nil
 }
 

@@ -18,7 +18,9 @@ type Options struct {
 	Signer   Signer
 	Currency money.Currency
 	// Every is how often a checkpoint is made.
-	Every  time.Duration
+	Every time.Duration
+	// Zone is where days begin.
+	Zone   *time.Location
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -39,7 +41,7 @@ type Service struct {
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Signer == nil || o.Currency == (money.Currency{}) || o.Every <= 0 || o.Now == nil || o.Logger == nil {
+	if o.Store == nil || o.Signer == nil || o.Currency == (money.Currency{}) || o.Every <= 0 || o.Zone == nil || o.Now == nil || o.Logger == nil {
 		return nil, errors.New("proof: the service needs all its parts")
 	}
 	const holderSize = 16

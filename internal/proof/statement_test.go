@@ -59,7 +59,7 @@ func open(t *testing.T, sellers ...string) *office {
 	inr, err := money.ParseCurrency("INR")
 	o.must(err)
 	o.service, err = proof.New(proof.Options{
-		Store: db.Proofs(), Signer: o.keys, Currency: inr, Every: time.Hour,
+		Store: db.Proofs(), Signer: o.keys, Currency: inr, Every: time.Hour, Zone: time.FixedZone("", 19800),
 		Now: func() time.Time { return o.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	o.must(err)
@@ -354,16 +354,16 @@ func TestStatementsWaitForACheckpoint(t *testing.T) {
 }
 
 func TestPeriods(t *testing.T) {
-	kolkata := time.FixedZone("", 19800)
+	o := open(t)
 	for _, tt := range []struct{ from, to, first, end, problem string }{
-		{"", "", "2026-10-31T18:30:00Z", "2026-11-02T12:00:00Z", ""},
+		{"", "", "2026-10-31T18:30:00Z", "2026-11-02T18:30:00Z", ""},
 		{"2026-11-01", "2026-11-02", "2026-10-31T18:30:00Z", "2026-11-02T18:30:00Z", ""},
 		{"2026-11-01T00:00:00Z", "2026-11-02T09:30:00.5+05:30", "2026-11-01T00:00:00Z", "2026-11-02T04:00:00.5Z", ""},
 		{"2026-11-02", "2026-11-01", "", "", "to"},
 		{"yesterday", "", "", "", "from"},
 		{"0001-01-01", "2026-13-01", "", "", "from"},
 	} {
-		first, end, err := proof.ParsePeriod(tt.from, tt.to, noon, kolkata)
+		first, end, err := o.service.Period(tt.from, tt.to)
 		if tt.problem != "" {
 			if f := fault.From(err); f == nil || f.Details[tt.problem] == "" {
 				t.Errorf("%q to %q is a period from %s to %s", tt.from, tt.to, first, end)

@@ -31,11 +31,12 @@ func inWords(t ledger.Transfer) string {
 	return fmt.Sprintf(text, t.Ref)
 }
 
-// ParsePeriod reads the two ends of a period: times, of which the second is not in it any more, or
-// days in a zone, of which the second is. Without a first one it begins with the month, and without a second one it ends now.
-func ParsePeriod(from, to string, now time.Time, zone *time.Location) (first, end time.Time, err error) {
-	now = now.In(zone)
-	first, end = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, zone), now
+// Period reads the two ends of a period: times, of which the second is not in it any more, or days, of which
+// the second is. Without a first one it begins with the month, and without a second one it ends today.
+func (s *Service) Period(from, to string) (first, end time.Time, err error) {
+	zone := s.o.Zone
+	now := s.o.Now().In(zone)
+	first, end = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, zone), time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, zone)
 	problems := map[string]string{}
 	if from != "" {
 		first = parseEnd("from", from, 0, zone, problems)

@@ -39,7 +39,7 @@ func (s signer) VerificationKey(kid string) (ed25519.PublicKey, bool) {
 func (b *bench) proofs(db *store.DB) *proof.Service {
 	b.Helper()
 	s, err := proof.New(proof.Options{
-		Store: db.Proofs(), Signer: newSigner(1), Currency: rupees(b), Every: time.Hour,
+		Store: db.Proofs(), Signer: newSigner(1), Currency: rupees(b), Every: time.Hour, Zone: time.UTC,
 		Now: func() time.Time { return b.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	b.must(err)
@@ -294,7 +294,7 @@ func testNothingBrokenIsSealed(_ *testing.T, b *bench) {
 	mallory := newSigner(2)
 	c, err := proof.New(proof.Options{
 		Store:  b.engine.Tamper(b.T, forged.db, `UPDATE seller_balances SET head = '`+string(head)+`' WHERE seller_id = 'usr_a'`).Proofs(),
-		Signer: mallory, Currency: rupees(b), Every: time.Hour, Now: func() time.Time { return b.now }, Logger: slog.New(slog.DiscardHandler),
+		Signer: mallory, Currency: rupees(b), Every: time.Hour, Zone: time.UTC, Now: func() time.Time { return b.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	b.must(err)
 	if made, err := c.Make(b.ctx(), ""); err == nil {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/proof"
+)
+
+type verifyCmd struct {
+	File string `arg:"" help:"The statement, as it was downloaded; - for standard input."`
+	Key  string `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
+}
+
+func (verifyCmd) Help() string {
+	return "It asks nobody: all it needs is the statement, and the key to trust. Without --key it checks the statement with the key that " +
+		"it brings, and names that key. The exit code is 0 when everything in the file is proven, and 1 when anything does not fit.\n\n" +
+		examples("curl -s https://payouts.example.com/.well-known/checkpoint-keys.json >keys.json", "bursar verify statement.json --key keys.json",
+			"bursar verify - --key 9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw <october.csv")
+}
+
+// Run checks a statement and tells what it proves.
+func (c verifyCmd) Run(_ context.Context, e *env) error {
+	keys, err := c.keys()
+	if err != nil {
+		return usageError{err}
+	}
+	file := e.in
+	if c.File != "-" {
+		opened, err := os.Open(c.File)
+		if err != nil {
+			return usageError{fmt.Errorf("read the statement: %w", err)}
+		}
+		defer opened.Close()
+		file = opened
+	}
+	progress := progressOn(e.err)
+	progress("Checking")
+	v, err := proof.Verify(file, keys)
+	progress("")
+	if err != nil {
+		return err
+	}
+	if len(v.Problems) > 0 {
+		if err := tellProblems(e.out, v); err != nil {
+			return err
+		}
+		return errReported
+	}
+	return tellProven(e.out, v)
+}
+
+// keys are those to trust; nil for none given.
+func (c verifyCmd) keys() (proof.Keys, error) {
+	if c.Key == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.Key)
+	const thumbprintSize = 32
+	if id, notID := base64.RawURLEncoding.DecodeString(c.Key); errors.Is(err, fs.ErrNotExist) && notID == nil && len(id) == thumbprintSize {
+		return proof.Keys{c.Key: {ID: c.Key}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--key is neither a file that can be read nor a key's id: %w", err)
+	}
+	keys, err := proof.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("--key %s: %w", c.Key, err)
+	}
+	return keys, nil
+}
+
+func tellProblems(w io.Writer, v proof.Verified) error {
+	_, err := fmt.Fprintf(w, "NOT proven: this statement of %s is not what the books hold.\n  %s\n", v.Seller, strings.Join(v.Problems, "\n  "))
+	return err
+}
+
+func tellProven(w io.Writer, v proof.Verified) error {
+	moment := func(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") }
+	balance := func(s ledger.Standing) string {
+		return fmt.Sprintf("%s %s available, %s pending, %s in transit", v.Currency.FormatFixed(s.Available), v.Currency,
+			v.Currency.FormatFixed(s.Pending), v.Currency.FormatFixed(s.InTransit))
+	}
+	numbers := ""
+	if v.Transfers > 0 {
+		numbers = fmt.Sprintf(", numbers %d to %d", v.First, v.Last)
+	}
+	newest := "There are newer transfers after the period."
+	if v.IsNewest {
+		newest = "There was nothing newer when the books were sealed."
+	}
+	who := "This key is one of those given."
+	if !v.Trusted {
+		who = "The statement itself brought this key: see that it is the service's, or name it with --key."
+	}
+	_, err := fmt.Fprintf(w, `Proven: this is what the books of %s hold.
+  Period     %s to %s: %d transfers%s
+  Opening    %s
+  Closing    %s
+  Sealed     %s, in checkpoint %d, with %d books. %s
+  Signed     with key %s. %s
+`, v.Seller, moment(v.From), moment(v.To), v.Transfers, numbers, balance(v.Opening), balance(v.Closing),
+		moment(v.Checkpoint.At), v.Checkpoint.Number, v.Checkpoint.Books, newest, v.Checkpoint.KeyID, who)
+	return err
+}
