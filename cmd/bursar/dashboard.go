@@ -48,7 +48,10 @@ func (h *health) Loops() []dashboard.Loop {
 // Backlog is what is due in the whole service.
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 	w, err := h.db.Watch(ctx)
-	return dashboard.Backlog(w), err
+	return dashboard.Backlog{
+		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview,
+		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
+	}, err
 }
 
 // newBackground makes a way to run what a request begins and does not wait for, and the stage that ends it.

@@ -47,7 +47,7 @@ func watch(b *book, metrics *telemetry.Metrics) take {
 		}
 		metrics.SetWatched(telemetry.Watched{
 			Unknown: seen.Unknown, Held: seen.Held, Contradicted: seen.Contradicted, Strays: seen.Strays,
-			AccountsInReview: seen.AccountsInReview,
+			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Overdue: map[string]time.Duration{
 				payoutsLoop: overdue(seen.PayoutDue), accountsLoop: overdue(seen.AccountDue), salesLoop: overdue(seen.SaleDue),
 			},

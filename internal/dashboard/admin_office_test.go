@@ -39,7 +39,10 @@ func (h *health) Instance() dashboard.Instance {
 
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 	w, err := h.house.db.Watch(ctx)
-	return dashboard.Backlog(w), err
+	return dashboard.Backlog{
+		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview,
+		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
+	}, err
 }
 
 // books are the database's, but for an audit that a test may hold up or change.

@@ -13,9 +13,13 @@ import (
 type Hash string
 
 // HashOf is the hash of a text.
-func HashOf(text string) Hash {
-	sum := sha256.Sum256([]byte(text))
-	return Hash(hex.EncodeToString(sum[:]))
+func HashOf(text string) Hash { return hashOf([]byte(text)) }
+
+func hashOf(text []byte) Hash {
+	sum := sha256.Sum256(text)
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return Hash(digits[:])
 }
 
 // Standing is what is in a seller's three accounts.
@@ -93,7 +97,10 @@ func (c Chain) Add(at time.Time, t Transfer) Chain {
 }
 
 // Next is the head after an entry of this hash.
-func (h Hash) Next(entry Hash) Hash { return HashOf(string(h) + string(entry)) }
+func (h Hash) Next(entry Hash) Hash {
+	var buffer [4 * sha256.Size]byte
+	return hashOf(append(append(buffer[:0], h...), entry...))
+}
 
 // EntryHash is that of "NUMBER PENDING AVAILABLE IN_TRANSIT LINE", where the amounts are those after the transfer.
 func EntryHash(number int64, after Standing, line string) Hash {
@@ -102,8 +109,7 @@ func EntryHash(number int64, after Standing, line string) Hash {
 	for _, amount := range []money.Amount{after.Pending, after.Available, after.InTransit} {
 		b = strconv.AppendInt(append(b, ' '), int64(amount), 10)
 	}
-	sum := sha256.Sum256(append(append(b, ' '), line...))
-	return Hash(hex.EncodeToString(sum[:]))
+	return hashOf(append(append(b, ' '), line...))
 }
 
 // EntryHash is that of the chain's last entry, which is this transfer.

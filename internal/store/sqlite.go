@@ -104,12 +104,12 @@ const nextHeadFunction = "next_head"
 var sqliteDriver = sync.OnceValue(func() *sqlite.Driver {
 	d := &sqlite.Driver{}
 	d.MustRegisterDeterministicScalarFunction(nextHeadFunction, 6, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		head, isText := args[0].(string)
-		line, isTextToo := args[5].(string)
+		head, isHead := args[0].(string)
+		line, isLine := args[5].(string)
 		var numbers [4]int64
 		for i := range numbers {
 			n, isNumber := args[1+i].(int64)
-			if !isText || !isTextToo || !isNumber {
+			if !isHead || !isLine || !isNumber {
 				return nil, errors.New("a head is made of two texts and four numbers")
 			}
 			numbers[i] = n

@@ -18,6 +18,8 @@ type Watched struct {
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
 	// ahead where nothing is due yet, and zero where nothing will be.
 	PayoutDue, AccountDue, SaleDue time.Time
+	// CheckpointAt is when the newest checkpoint was made; zero for never.
+	CheckpointAt time.Time
 }
 
 // Watch reads what operators keep an eye on. Each part is the end of an index that holds little, so it
@@ -33,8 +35,9 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
 		(SELECT CASE WHEN available_at > created_at THEN available_at ELSE created_at END
-			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1)`, nil,
+			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1),
+		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays, &w.AccountsInReview,
-		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue})
+		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt})
 	return w, err
 }

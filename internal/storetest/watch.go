@@ -58,8 +58,10 @@ func testWatch(t *testing.T, b *bench) {
 	b.review("bka_replaced")
 	b.register("bka_review", reviewed)
 	b.review("bka_review")
+	b.checkpoint()
 	want := store.Watched{
-		Unknown: 2, Held: 1, Contradicted: 1, AccountsInReview: 1,
+		CheckpointAt: b.now,
+		Unknown:      2, Held: 1, Contradicted: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}
 	if w := b.watch(); w != want {

@@ -16,14 +16,17 @@ type Watched struct {
 	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
 	Overdue map[string]time.Duration
+	// CheckpointAt is when the books were last sealed; zero for never.
+	CheckpointAt time.Time
 }
 
 // watched shows the last look.
 type watched struct {
 	unknown, held, contradicted, strays, inReview prometheus.Gauge
 
-	overdue *prometheus.GaugeVec
-	at      prometheus.Gauge
+	overdue    *prometheus.GaugeVec
+	checkpoint prometheus.Gauge
+	at         prometheus.Gauge
 }
 
 func newWatched(registry *prometheus.Registry) watched {
@@ -40,9 +43,11 @@ func newWatched(registry *prometheus.Registry) watched {
 			Name: "bursar_work_overdue_seconds",
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
+		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the books; 0 for never."),
+
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.at)
+	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.at)
 	return w
 }
 
@@ -55,6 +60,9 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.inReview.Set(float64(w.AccountsInReview))
 	for loop, overdue := range w.Overdue {
 		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
+	}
+	if !w.CheckpointAt.IsZero() {
+		m.watched.checkpoint.Set(float64(w.CheckpointAt.UnixMilli()) / 1000)
 	}
 	m.watched.at.Set(float64(at.UnixMilli()) / 1000)
 }
