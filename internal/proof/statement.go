@@ -253,11 +253,11 @@ func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, l
 			return c, key, book.Sealed, nil
 		}
 		rest, err := s.freshen(ctx)
-		left -= rest
-		if err == nil && left < 0 && !book.isSealed() {
+		left -= max(rest, lookAgain)
+		if err == nil && left <= 0 && !book.isSealed() {
 			err = errNotSealed
 		}
-		if err != nil || left < 0 {
+		if err != nil || left <= 0 {
 			return c, key, book.Sealed, err
 		}
 		select {
@@ -270,7 +270,12 @@ func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, l
 
 // freshen makes a checkpoint, or returns for how long to wait before one may be made.
 func (s *Service) freshen(ctx context.Context) (rest time.Duration, err error) {
-	end, err := s.begin(ctx)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	end, err := s.begin(waiting)
+	if err != nil && ctx.Err() == nil { // one is being made, and takes long
+		return patience, nil
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -126,16 +126,24 @@ func testCatchUp(_ *testing.T, b *bench) {
 		if book := old.book("usr_a"); book.Chain.Number >= whole.Number || book.Transfers != whole.Number+1 {
 			b.Errorf("%s: the chain has %d of %d transfers", name, book.Chain.Number, book.Transfers)
 		}
-		old.wantCleanAudit()
+		before := old.book("usr_a").Chain
+		b.must(old.db.Payouts().InRequest(b.ctx(), payout.RequestCaller{Seller: "usr_a"}, func(tx payout.RequestTx) error {
+			hold := ledger.HoldPayout("pyt_"+name, 1)
+			return ledger.Post(b.ctx(), tx, ledger.Posting{Seller: "usr_a", At: b.now, Transfers: hold})
+		}))
+		if after := old.book("usr_a"); after.Chain != before || after.Transfers != whole.Number+2 {
+			b.Errorf("%s: a request leaves the chain %+v of %d transfers, want %+v", name, after.Chain, after.Transfers, before)
+		}
+		old.wantCleanAuditOf("chains-are-whole", "books-match-checkpoint")
 		old.checkpoint()
-		if book, want := old.book("usr_a"), old.rebuilt("usr_a"); book.Chain.Head != want.Head || book.Sealed != want || want.Number != whole.Number+1 {
+		if book, want := old.book("usr_a"), old.rebuilt("usr_a"); book.Chain.Head != want.Head || book.Sealed != want || want.Number != whole.Number+2 {
 			b.Errorf("%s: the chain caught up to %+v, sealed as %+v; want %+v", name, book.Chain, book.Sealed, want)
 		}
 		old.release("sale "+name, "usr_a", 10) // and does again
-		if book, want := old.book("usr_a"), old.rebuilt("usr_a"); book.Chain.Head != want.Head || want.Number != whole.Number+2 {
+		if book, want := old.book("usr_a"), old.rebuilt("usr_a"); book.Chain.Head != want.Head || want.Number != whole.Number+3 {
 			b.Errorf("%s: then the chain is %+v, want %+v", name, book.Chain, want)
 		}
-		old.wantCleanAudit()
+		old.wantCleanAuditOf("chains-are-whole", "books-match-checkpoint")
 	}
 	lost := b.engine.Tamper(b.T, b.db, `UPDATE seller_balances SET transfers = transfers + 1 WHERE seller_id = 'usr_a'`)
 	if _, err := lost.CatchUp(b.ctx(), "usr_a"); !errors.Is(err, proof.ErrBroken) {
