@@ -33,8 +33,10 @@ func (tx *Tx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, 
 		ch.Counts.Sales, ch.Counts.Processing, ch.Counts.Completed, ch.Counts.Failed, ch.Counts.Cancelled,
 		ch.Transfers, flag(mayOverdraw),
 	}
-	for _, l := range links {
-		args = append(args, int64(l.Moved.Pending), int64(l.Moved.Available), int64(l.Moved.InTransit), l.Line)
+	for i, l := range links {
+		if args = append(args, l.Line); i < len(links)-1 {
+			args = append(args, int64(l.Moved.Pending), int64(l.Moved.Available), int64(l.Moved.InTransit))
+		}
 	}
 	var transfers int64
 	moved, err := tx.one(ctx, tx.dialect.moves[len(links)], args, &transfers)
@@ -49,12 +51,14 @@ type moves [ledger.MaxTransfers + 1]string
 
 // newMoves writes them for an engine that has nextHead for [ledger.EntryHash] and [ledger.Hash.Next] of expressions.
 func newMoves(nextHead func(head, number, pending, available, inTransit, line string) string) (m moves) {
-	head := "head"
+	between := "head" // after all transfers but the last, whose standing is the one that the row will have
 	for links := range m {
+		head, line := between, 10+4*links
 		if links > 0 {
-			first := 10 + 4*links
-			head = nextHead(head, fmt.Sprintf("transfers + %d", links), fmt.Sprintf("pending + $%d", first),
-				fmt.Sprintf("available + $%d", first+1), fmt.Sprintf("in_transit + $%d", first+2), fmt.Sprintf("CAST($%d AS TEXT)", first+3))
+			text := fmt.Sprintf("CAST($%d AS TEXT)", line)
+			head = nextHead(between, "transfers + $12", "pending + $2", "available + $3", "in_transit + $4", text)
+			between = nextHead(between, fmt.Sprintf("transfers + %d", links), fmt.Sprintf("pending + $%d", line+1),
+				fmt.Sprintf("available + $%d", line+2), fmt.Sprintf("in_transit + $%d", line+3), text)
 		}
 		m[links] = `UPDATE seller_balances SET
 			pending = pending + $2, available = available + $3, in_transit = in_transit + $4,
