@@ -110,7 +110,7 @@ func untilCommand(ts *testscript.TestScript, neg bool, args []string) {
 	want := regexp.MustCompile(args[2])
 	args = slices.Delete(args, 2, 3)
 	var body []byte
-	for range 300 {
+	for range 1200 { // a minute, as long as other tests wait
 		var err error
 		if _, body, err = ask(ts, args); err == nil && want.Match(body) {
 			fmt.Fprintf(ts.Stdout(), "%s", body)
