@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 
 	"simulate": slices.Concat(leaves, domains, []string{"keyset", "razorpayx", "razorpayx/sandbox", "store"}),
 
-	"web":       {},
+	"web":       {"fault"},
 	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"telemetry", "web"}),
 

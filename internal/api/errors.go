@@ -8,35 +8,8 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/web"
 )
-
-// statusOf is the one place where a kind of failure becomes an HTTP status.
-func statusOf(k fault.Kind) int {
-	switch k {
-	case fault.Malformed, fault.Refused:
-		return http.StatusBadRequest
-	case fault.Invalid:
-		return http.StatusUnprocessableEntity
-	case fault.Unauthenticated:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.TooSlow:
-		return http.StatusRequestTimeout
-	case fault.TooMany:
-		return http.StatusTooManyRequests
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
-}
 
 var (
 	errInternal = fault.New(0, "internal_error",
@@ -60,7 +33,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.o.Logger.ErrorContext(ctx, "request failed", "error", err)
 		f = errInternal
 	}
-	status := statusOf(f.Kind)
+	status := web.StatusOf(f.Kind)
 	switch status {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -60,14 +60,12 @@ type payoutRequest struct {
 	key    string
 }
 
-const maxNotesRunes = 1000
-
 func (req *payoutRequest) read(in *input) {
 	req.amount = in.amount("amount")
 	if least := in.api.o.Payouts.Minimum(); req.amount > 0 && req.amount < least {
 		in.noteInvalid("amount", "must be at least "+in.api.o.Currency.Format(least))
 	}
-	req.notes = in.optionalText("notes", checkProse(maxNotesRunes))
+	req.notes = in.optionalText("notes", payout.CheckNotes)
 	req.key = in.idempotencyKey()
 }
 

@@ -12,35 +12,8 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/fault"
 	"bursar/internal/payout"
+	"bursar/internal/web"
 )
-
-// statusOf is the one place where a kind of failure becomes the status of a page.
-func statusOf(k fault.Kind) int {
-	switch k {
-	case fault.Malformed, fault.Refused:
-		return http.StatusBadRequest
-	case fault.Invalid:
-		return http.StatusUnprocessableEntity
-	case fault.Unauthenticated:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.TooSlow:
-		return http.StatusRequestTimeout
-	case fault.TooMany:
-		return http.StatusTooManyRequests
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
-}
 
 var (
 	errNoPage     = fault.New(fault.NotFound, "not_found", "There is nothing at this address. It may have been mistyped, or what was here is gone.")
@@ -85,7 +58,7 @@ func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
 		d.o.Logger.ErrorContext(ctx, "page failed", "error", err)
 		f = errInternal
 	}
-	status := statusOf(f.Kind)
+	status := web.StatusOf(f.Kind)
 	if f.Code == errNotAllowed.Code {
 		status = http.StatusMethodNotAllowed
 	}

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/web"
 )
 
 // form is what a visitor fills in, and what is wrong with what they filled in. The names of its fields
@@ -135,6 +136,6 @@ func (d *dashboard) again(ctx context.Context, p page, f *form, err error) (page
 	}
 	f.note(failure)
 	p.title = "Error: " + p.title
-	p.status, p.retryAfter = statusOf(failure.Kind), failure.RetryAfter
+	p.status, p.retryAfter = web.StatusOf(failure.Kind), failure.RetryAfter
 	return p, nil
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
@@ -50,10 +48,7 @@ func (r reviewView) EditAddress() string {
 	return "/dashboard/payouts/new?" + url.Values{"amount": {r.Plain}, "notes": {r.Notes}, "key": {r.Key}}.Encode()
 }
 
-const (
-	reviewPath    = "/dashboard/payouts/review"
-	maxNotesRunes = 1000
-)
+const reviewPath = "/dashboard/payouts/review"
 
 // errNoKey refuses a form that might make a second payout if it were sent twice.
 var errNoKey = fault.New(fault.Invalid, "invalid_form",
@@ -70,7 +65,7 @@ func (d *dashboard) payoutForm(available money.Amount, key string) *form {
 				Hint: fmt.Sprintf("From %s to %s.", d.o.Currency.Display(d.o.Payouts.Minimum()), d.o.Currency.Display(available)),
 				Ask:  "/dashboard/payouts/quote?amount=",
 			},
-			{Name: "notes", Label: "Notes", Type: "textarea", Optional: true, Max: maxNotesRunes, Hint: "For your own records; the bank does not see them."},
+			{Name: "notes", Label: "Notes", Type: "textarea", Optional: true, Max: payout.MaxNotes, Hint: "For your own records; the bank does not see them."},
 		},
 		Hidden: []hidden{{"key", key}},
 	}
@@ -131,19 +126,6 @@ func (d *dashboard) newPayout(ctx context.Context, v *visit) (page, error) {
 	return p, nil
 }
 
-// checkNotes returns what is wrong with notes, or "".
-func checkNotes(notes string) string {
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	switch {
-	case utf8.RuneCountInString(notes) > maxNotesRunes:
-		return fmt.Sprintf("must be at most %d characters", maxNotesRunes)
-	case strings.ContainsFunc(notes, control):
-		return "must not contain control characters"
-	default:
-		return ""
-	}
-}
-
 // readPayout reads what is asked for, or fails with a fault that names the fields at fault.
 func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount) (payout.Request, error) {
 	key := keyOf(sent)
@@ -159,7 +141,7 @@ func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount
 		problems["amount"] = problem
 	}
 	notes := plainLines(sent.Get("notes"))
-	if problem := checkNotes(notes); problem != "" {
+	if problem := payout.CheckNotes(notes); problem != "" {
 		problems["notes"] = problem
 	}
 	if len(problems) > 0 {

@@ -4,13 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
+
+// MaxNotes bounds a payout's notes, in characters.
+const MaxNotes = 1000
+
+// CheckNotes returns what is wrong with a payout's notes, or "".
+func CheckNotes(notes string) string {
+	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	switch {
+	case utf8.RuneCountInString(notes) > MaxNotes:
+		return fmt.Sprintf("must be at most %d characters", MaxNotes)
+	case strings.ContainsFunc(notes, control):
+		return "must not contain control characters"
+	default:
+		return ""
+	}
+}
 
 // Request asks for a withdrawal. Key is the caller's idempotency key, or "".
 type Request struct {

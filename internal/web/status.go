@@ -1,0 +1,35 @@
+package web
+
+import (
+	"net/http"
+
+	"bursar/internal/fault"
+)
+
+// StatusOf is the one place where a kind of failure becomes an HTTP status.
+func StatusOf(k fault.Kind) int {
+	switch k {
+	case fault.Malformed, fault.Refused:
+		return http.StatusBadRequest
+	case fault.Invalid:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.TooSlow:
+		return http.StatusRequestTimeout
+	case fault.TooMany:
+		return http.StatusTooManyRequests
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
