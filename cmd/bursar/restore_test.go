@@ -126,7 +126,7 @@ func (d *drill) run(t *testing.T, whileSending bool) {
 	d.putBack(t, backup)
 	inBackup := d.ids(t)
 	d.endWaits(t, "waiting", "submitting", "submitted", "unknown")
-	d.startReconciled(t)
+	d.startCaughtUp(t)
 	d.tellSales(t)
 	found := d.forget(t, inBackup)
 	d.settle(t)
@@ -148,8 +148,8 @@ func (d *drill) asked() int {
 	return len(d.answered)
 }
 
-// startReconciled starts all instances, and waits until each has asked the gateway.
-func (d *drill) startReconciled(t *testing.T) {
+// startCaughtUp starts all instances, and waits until each has asked the gateway.
+func (d *drill) startCaughtUp(t *testing.T) {
 	t.Helper()
 	d.start(t)
 	for _, i := range d.instances {
@@ -322,7 +322,7 @@ func lostAndFound(t *testing.T, d *drill) {
 
 	d.putBack(t, backup)
 	d.sellers = old
-	d.startReconciled(t)
+	d.startCaughtUp(t)
 	var detail struct {
 		Amount      int64
 		BankAccount struct{ AccountNumber, IFSC, AccountHolder string }

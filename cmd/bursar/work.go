@@ -59,7 +59,7 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 		return l.Run
 	}
 	return beside(
-		reconcile(s.payouts, metrics, logger),
+		catchUp(s.payouts, metrics, logger),
 		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),

@@ -110,7 +110,7 @@ func openHouse(t *testing.T, changes ...change) *house {
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	h.openServices(logger)
-	must(t, h.payouts.Reconcile(t.Context()))
+	must(t, h.payouts.CatchUp(t.Context()))
 	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests")
 	must(t, err)
 

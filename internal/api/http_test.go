@@ -360,13 +360,13 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-// unreconciled is a payout service whose gateway has not told yet what it knows.
-type unreconciled struct{ api.Payouts }
+// behind is a payout service whose gateway has not told yet what it knows.
+type behind struct{ api.Payouts }
 
-func (unreconciled) Reconciled() bool { return false }
+func (behind) CaughtUp() bool { return false }
 
 func TestReadyTellsThatNothingIsSentYet(t *testing.T) {
-	h := openHouse(t, func(o *api.Options) { o.Payouts = unreconciled{o.Payouts} })
+	h := openHouse(t, func(o *api.Options) { o.Payouts = behind{o.Payouts} })
 	if body := h.do(call{method: "GET", path: "/readyz"}).want(t, 200).body; !strings.Contains(body, "no payout is sent") {
 		t.Error(body)
 	}

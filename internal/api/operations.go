@@ -25,7 +25,7 @@ func (a *api) ready(ctx context.Context, _ caller, _ none) (reply[none], error) 
 	if err := a.o.Ping(ctx); err != nil {
 		return reply[none]{}, errDatabase.Because(err)
 	}
-	if !a.o.Payouts.Reconciled() {
+	if !a.o.Payouts.CaughtUp() {
 		return reply[none]{message: "ready; no payout is sent before the gateway has told what it knows"}, nil
 	}
 	return reply[none]{message: "ready"}, nil

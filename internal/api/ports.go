@@ -61,8 +61,8 @@ type Payouts interface {
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
 	Hint(ctx context.Context, eventID string, id payout.ID) error
-	// Reconciled reports whether payouts are sent: the gateway was asked for what the book does not know.
-	Reconciled() bool
+	// CaughtUp reports whether payouts are sent: the gateway was asked for what the book does not know.
+	CaughtUp() bool
 }
 
 // Statements proves to sellers what is in their books.

@@ -55,12 +55,12 @@ const deskPayouts = 8
 // deskView is what an operator sees first.
 type deskView struct {
 	// Waiting are the kinds of things that wait for a person, with how many there are of each.
-	Waiting    []waiting
-	Unknown    int64
-	Reconciled bool
-	Payouts    []payoutRow
-	Loops      []loopRow
-	Books      booksView
+	Waiting  []waiting
+	Unknown  int64
+	CaughtUp bool
+	Payouts  []payoutRow
+	Loops    []loopRow
+	Books    booksView
 }
 
 // Nothing reports whether nothing waits for a person.
@@ -98,7 +98,7 @@ func (d *dashboard) adminDesk(ctx context.Context, v *visit) (page, error) {
 		return page{}, err
 	}
 	return show("admin", "Desk", deskView{
-		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, Reconciled: d.o.Payouts.Reconciled(),
+		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, CaughtUp: d.o.Payouts.CaughtUp(),
 		Payouts: rows, Loops: d.loopRows(), Books: d.audits.view(),
 	}), nil
 }

@@ -8,11 +8,11 @@ import (
 // healthView is how the work goes.
 type healthView struct {
 	Instance
-	Loops      []loopRow
-	Backlog    Backlog
-	Due        []dueRow
-	Waiting    []waiting
-	Reconciled bool
+	Loops    []loopRow
+	Backlog  Backlog
+	Due      []dueRow
+	Waiting  []waiting
+	CaughtUp bool
 }
 
 // loopRow is a work loop as operators see it.
@@ -78,7 +78,7 @@ func (d *dashboard) adminHealth(ctx context.Context, _ *visit) (page, error) {
 	}
 	return show("admin-health", "Health", healthView{
 		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog),
-		Due:        []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
-		Reconciled: d.o.Payouts.Reconciled(),
+		Due:      []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
+		CaughtUp: d.o.Payouts.CaughtUp(),
 	}), nil
 }

@@ -104,7 +104,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	h.openServices(logger)
-	must(t, h.payouts.Reconcile(t.Context()))
+	must(t, h.payouts.CatchUp(t.Context()))
 
 	// The public address is the server's own, which is known before the handler is made.
 	var handler http.Handler

@@ -82,7 +82,7 @@ type Payouts interface {
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
-	Reconciled() bool
+	CaughtUp() bool
 
 	// For admins.
 

@@ -496,7 +496,7 @@ func TestStraysAreSettledOnce(t *testing.T) {
 	s := newStory(t)
 	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
 	s.payouts = s.newPayouts(t)
-	s.reconcile()
+	s.catchUp()
 	s.wantViolated("strays-are-settled")
 	for _, unknown := range []string{"pout_8", "", "\x00"} {
 		if err := s.payouts.SettleStray(t.Context(), ada, unknown); !errors.Is(err, payout.ErrStraySettled) {
@@ -512,7 +512,7 @@ func TestStraysAreSettledOnce(t *testing.T) {
 	s.wantViolated()
 	s.wantDecisions("pout_9", decision.SettleStray)
 	s.payouts = s.newPayouts(t)
-	s.reconcile() // what is settled stays so
+	s.catchUp() // what is settled stays so
 	s.wantViolated()
 }
 

@@ -144,7 +144,7 @@ func newMarket(t *testing.T, rt failer) *market {
 	for _, seller := range m.sellers {
 		m.join(rt, seller)
 	}
-	if err := m.payouts.Reconcile(m.ctx); err != nil {
+	if err := m.payouts.CatchUp(m.ctx); err != nil {
 		rt.Fatal(err)
 	}
 	return m
@@ -721,7 +721,7 @@ var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, sile
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
-	calls     sync.Mutex // callers may cancel and reconcile beside each other; everything else is alone
+	calls     sync.Mutex // callers may cancel and catch up beside each other; everything else is alone
 	now       func() time.Time
 	transfers map[string]*transfer
 	mood      mood

@@ -78,12 +78,12 @@ func (m *market) restore(t *rapid.T) {
 	}
 	sent, mood := m.gateway.sent, m.gateway.mood
 	m.gateway.mood, m.gateway.torn = fair, rapid.IntRange(0, 2).Draw(t, "pages that can be read")
-	if err := m.payouts.Reconcile(m.ctx); err != nil {
+	if err := m.payouts.CatchUp(m.ctx); err != nil {
 		if ids, err := m.payouts.TakeDue(m.ctx, 100); err != nil || len(ids) > 0 {
 			t.Fatalf("%d payouts are due before the gateway has answered, error %v", len(ids), err)
 		}
 		m.gateway.torn = 0
-		if err := m.payouts.Reconcile(m.ctx); err != nil {
+		if err := m.payouts.CatchUp(m.ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,9 +111,9 @@ func (s *story) request(seller string, amount money.Amount) payout.Payout {
 	return p
 }
 
-func (s *story) reconcile() {
+func (s *story) catchUp() {
 	s.Helper()
-	if err := s.payouts.Reconcile(s.Context()); err != nil {
+	if err := s.payouts.CatchUp(s.Context()); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -132,15 +132,15 @@ func TestNothingIsDueBeforeTheGatewayWasAsked(t *testing.T) {
 	saved := s.save()
 	s.putBack(t, saved)
 	s.gateway.mood = silent
-	if err := s.payouts.Reconcile(t.Context()); err == nil || s.payouts.Reconciled() {
-		t.Fatalf("reconciled (%t) with a gateway that is silent: %v", s.payouts.Reconciled(), err)
+	if err := s.payouts.CatchUp(t.Context()); err == nil || s.payouts.CaughtUp() {
+		t.Fatalf("caught up (%t) with a gateway that is silent: %v", s.payouts.CaughtUp(), err)
 	}
 	s.gateway.mood = fair
 	s.later(time.Hour)
 	if s.gateway.sent != 0 {
 		t.Fatal("something was sent before the gateway was asked what it knows")
 	}
-	s.reconcile()
+	s.catchUp()
 	s.later(time.Second)
 	s.wantState(payout.Submitted)
 	s.wantViolated()
@@ -164,7 +164,7 @@ func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
 			tt.meanwhile(s, s.gateway.transfers[string(s.id)])
 			s.putBack(t, saved)
 			s.wantState(payout.Waiting)
-			s.reconcile()
+			s.catchUp()
 			if p := s.wantState(tt.want); p.GatewayID == "" || p.ProcessedAt.IsZero() || !p.SentAt.IsZero() {
 				t.Errorf("gateway's id %q, processed %s, sent %s; it was processed, and not sent by this book", p.GatewayID, p.ProcessedAt, p.SentAt)
 			}
@@ -194,7 +194,7 @@ func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
 		s.gateway.mood = fair
 		s.putBack(t, saved)
 		s.gateway.unlisting = true
-		s.reconcile()
+		s.catchUp()
 		s.wantState(payout.Waiting)
 		return s
 	}
@@ -274,13 +274,13 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 			s.gateway.torn = 1
 			for range 2 { // the second time it breaks off behind what was taken in
 				s.gateway.transfers["a salary"] = &transfer{id: "pout_999999", amount: 100, progress: payout.Paid, made: s.now}
-				if err := s.payouts.Reconcile(t.Context()); err == nil {
+				if err := s.payouts.CatchUp(t.Context()); err == nil {
 					t.Fatal("a torn list was taken for a whole one")
 				}
 				s.later(time.Hour)
 			}
 			s.gateway.torn = 0
-			s.reconcile()
+			s.catchUp()
 
 			p, err := s.db.Payout(t.Context(), lost.ID)
 			if err != nil {
@@ -312,12 +312,12 @@ func TestALookThatFailedGoesOn(t *testing.T) {
 	}
 	s.later(windowOver)
 	s.putBack(t, saved)
-	for page := 1; !s.payouts.Reconciled(); page++ {
+	for page := 1; !s.payouts.CaughtUp(); page++ {
 		if page > 5 {
 			t.Fatal("the list of four pages and an empty one was not read in five looks")
 		}
 		s.gateway.torn, s.gateway.worn = page, page-1
-		_ = s.payouts.Reconcile(t.Context())
+		_ = s.payouts.CatchUp(t.Context())
 	}
 	b, err := s.db.Balance(t.Context(), "usr_b")
 	if err != nil || b.Counts.Processing != 7 {
@@ -340,7 +340,7 @@ func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
 	}
 	s.putBack(t, saved)
 	s.gateway.torn = 1
-	if err := s.payouts.Reconcile(t.Context()); err == nil {
+	if err := s.payouts.CatchUp(t.Context()); err == nil {
 		t.Fatal("a torn list was taken for a whole one")
 	}
 	if _, err := s.db.Payout(t.Context(), lost[4].ID); err != nil {
@@ -348,7 +348,7 @@ func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
 	}
 	s.gateway.torn = 0
 	s.payouts = s.newPayouts(t)
-	s.reconcile()
+	s.catchUp()
 	for i, p := range lost {
 		if _, err := s.db.Payout(t.Context(), p.ID); err != nil {
 			t.Errorf("lost payout %d: %v", i, err)
@@ -369,7 +369,7 @@ func TestInstancesThatStartTogetherAdoptOnce(t *testing.T) {
 	for range 4 {
 		instance := s.newPayouts(t)
 		starting.Go(func() {
-			if err := instance.Reconcile(t.Context()); err != nil {
+			if err := instance.CatchUp(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -399,7 +399,7 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	}
 	t.Run("what waits is not sent", func(t *testing.T) {
 		s := restored(t)
-		s.reconcile()
+		s.catchUp()
 		s.wantAvailable(-100_000)
 		s.later(time.Minute)
 		if p := s.wantState(payout.Failed); p.ReasonCode != "overdrawn" || p.Reason == "" {
@@ -414,7 +414,7 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	t.Run("nor what was asked for before the gateway answered", func(t *testing.T) {
 		s := restored(t)
 		hasty := s.request("usr_a", opening-100_000)
-		s.reconcile()
+		s.catchUp()
 		s.later(windowOver)
 		if got := s.stateOf(hasty.ID); got != payout.Failed {
 			t.Errorf("the hasty payout is %s, want it failed", got)
@@ -430,7 +430,7 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	})
 	t.Run("unless sales make up for it in time", func(t *testing.T) {
 		s := restored(t)
-		s.reconcile()
+		s.catchUp()
 		s.record(t, sale.NewSale{ID: "in time", Seller: "usr_a", Amount: 100_000, OccurredAt: s.now, AvailableAt: s.now})
 		s.release(t)
 		s.later(time.Minute)
@@ -454,7 +454,7 @@ func TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone(t *testing.T) {
 	sent := s.gateway.sent
 	s.putBack(t, saved)
 	s.wantState(payout.Submitting)
-	s.reconcile()
+	s.catchUp()
 	for range 3 {
 		s.later(7 * time.Hour)
 	}
@@ -487,7 +487,7 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 	sent := s.gateway.sent
 	s.putBack(t, saved)
 	for range 2 {
-		s.reconcile()
+		s.catchUp()
 		if seen, err := s.db.Watch(t.Context()); seen.Strays != 4 || err != nil {
 			t.Errorf("%d strays, error %v; want 4", seen.Strays, err)
 		}
@@ -508,7 +508,7 @@ func TestATransferThatIsNotThePayoutsOwnIsAStray(t *testing.T) {
 	s.later(windowOver)
 	s.gateway.transfers[string(s.id)].id = "pout_other"
 	s.payouts = s.newPayouts(t)
-	s.reconcile()
+	s.catchUp()
 	s.wantViolated("strays-are-settled")
 }
 
@@ -518,7 +518,7 @@ func TestAFoundTransferOfAnotherAmountMovesNoMoney(t *testing.T) {
 	s.later(windowOver)
 	s.gateway.transfers[string(s.id)].amount++
 	s.putBack(t, saved)
-	s.reconcile()
+	s.catchUp()
 	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, "ordered were") {
 		t.Errorf("contradiction %q", p.Contradiction)
 	}
@@ -530,9 +530,9 @@ func TestAFoundTransferOfAnotherAmountMovesNoMoney(t *testing.T) {
 	s.wantViolated("gateway-agrees")
 }
 
-// TestReconcileHastensNews has payouts that had ended before the backup, and of which the gateway says
+// TestCatchingUpHastensNews has payouts that had ended before the backup, and of which the gateway says
 // something else since.
-func TestReconcileHastensNews(t *testing.T) {
+func TestCatchingUpHastensNews(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing
 	s.later(windowOver)
@@ -540,7 +540,7 @@ func TestReconcileHastensNews(t *testing.T) {
 	s.gateway.mood = fair
 	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: payout.Paid, paid: 1, made: s.now}
 	s.payouts = s.newPayouts(t)
-	s.reconcile()
+	s.catchUp()
 	s.later(time.Second)
 	s.wantViolated("gateway-agrees")
 	s.wantAvailable(opening)

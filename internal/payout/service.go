@@ -50,9 +50,9 @@ type Service struct {
 	// back together.
 	jitter func(time.Duration) time.Duration
 	// started is when the service began. What is older may come from a book that was put back.
-	started    time.Time
-	look       look
-	reconciled atomic.Bool
+	started  time.Time
+	look     look
+	caughtUp atomic.Bool
 }
 
 // New makes a service.

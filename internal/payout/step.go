@@ -11,9 +11,9 @@ import (
 )
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
-// run out, and the step is taken again. Nothing is due before [Service.Reconcile] has succeeded.
+// run out, and the step is taken again. Nothing is due before [Service.CatchUp] has succeeded.
 func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
-	if !s.Reconciled() {
+	if !s.CaughtUp() {
 		return nil, nil
 	}
 	var ids []ID

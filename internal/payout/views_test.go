@@ -72,7 +72,7 @@ func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
 	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
 	s.later(time.Minute)
 	s.payouts = s.newPayouts(t)
-	s.reconcile()
+	s.catchUp()
 	a := attention()
 	if len(a.Unclear) != 1 || a.Unclear[0].ID != s.id || len(a.Contradicted) != 1 || a.Contradicted[0].ID != s.id ||
 		len(a.Strays) != 1 || a.Strays[0].Transfer.GatewayID != "pout_9" {

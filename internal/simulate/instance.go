@@ -61,7 +61,7 @@ func (m *market) startUp(mc *machine) {
 	}
 	mc.on = on
 	m.note("", "", mc.name+" starts")
-	m.work(on, m.between(0, time.Second), "reconcile", func() { m.reconcile(on) })
+	m.work(on, m.between(0, time.Second), "catch up", func() { m.catchUp(on) })
 	m.lookOn(on)
 }
 
@@ -104,14 +104,14 @@ func (on *instance) open() (err error) {
 	return err
 }
 
-// reconcile asks the gateway until it has answered, as serve does.
-func (m *market) reconcile(on *instance) {
+// catchUp asks the gateway until it has answered, as serve does.
+func (m *market) catchUp(on *instance) {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := on.payouts.Reconcile(m.ctx)
+		err := on.payouts.CatchUp(m.ctx)
 		if err == nil {
 			break
 		}
-		m.note("", "", on.name+" can't reconcile: "+firstLine(err))
+		m.note("", "", on.name+" can't catch up: "+firstLine(err))
 		m.pause(pause)
 	}
 	on.ready = true

@@ -86,7 +86,7 @@ var bugs = []planted{
 	}},
 	{"an old payout is cancelled without asking", []edit{
 		{payoutCancel, "\tif !id.requestedAt().Before(s.started) {", "\tif id != \"\" {"},
-		{"internal/payout/reconcile.go", "\tcase p.State == Waiting:\n\t\t_, err := s.believe(ctx, id, t.Report)\n\t\treturn err\n", "\tcase p.State == Waiting:\n\t\treturn nil\n"},
+		{"internal/payout/catchup.go", "\tcase p.State == Waiting:\n\t\t_, err := s.believe(ctx, id, t.Report)\n\t\treturn err\n", "\tcase p.State == Waiting:\n\t\treturn nil\n"},
 	}},
 	{"the balance is read, and then written", []edit{
 		{payoutRequest, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},
@@ -136,10 +136,10 @@ var bugs = []planted{
 		{saleService, "\tnow := s.o.Now()\n\tvar due []string\n", "\tnow := s.o.Now()\n\tnow = now.Add(time.Minute)\n\tvar due []string\n"},
 	}},
 	{"the gateway is not asked after the start", []edit{
-		{payoutStep, "\tif !s.Reconciled() {\n\t\treturn nil, nil\n\t}\n", ""},
+		{payoutStep, "\tif !s.CaughtUp() {\n\t\treturn nil, nil\n\t}\n", ""},
 	}},
 	{"the gateway is asked from too late on", []edit{
-		{"internal/payout/reconcile.go", "s.look.since = last.Add(-clocksApart)", "s.look.since = last.Add(6 * time.Hour)"},
+		{"internal/payout/catchup.go", "s.look.since = last.Add(-clocksApart)", "s.look.since = last.Add(6 * time.Hour)"},
 	}},
 	{"a found payout is not charged", []edit{
 		{"internal/payout/adopt.go", "\t\t\tTransfers: ledger.HoldPayout(string(id), waiting.Amount),\n", "\t\t\tTransfers: ledger.HoldPayout(string(id), 1),\n"},

@@ -20,7 +20,7 @@ type Metrics struct {
 	requestsInFlight prometheus.Gauge
 
 	payoutMoves *prometheus.CounterVec
-	reconciled  prometheus.Gauge
+	caughtUp    prometheus.Gauge
 	watched     watched
 
 	gatewayCalls   *prometheus.CounterVec
@@ -36,7 +36,7 @@ func NewMetrics() *Metrics {
 	m.addRequests()
 	m.addPayouts()
 	m.addWork()
-	m.reconciled = newReconciled(m.registry)
+	m.caughtUp = newCaughtUp(m.registry)
 	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),

@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 	m.RequestDone("", "MADE-UP", 404, time.Millisecond)
 	m.PayoutMoved("", "waiting")
 	m.PayoutMoved("waiting", "submitting")
-	m.SetReconciled()
+	m.SetCaughtUp()
 	m.ExpectMove("completed", "returned")
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 		`bursar_payout_moves_total{from="completed",to="returned"} 0`,
 		`bursar_payouts_unknown 2`,
 		`bursar_payouts_held 3`,
-		`bursar_gateway_reconciled 1`,
+		`bursar_gateway_caught_up 1`,
 		`bursar_stray_transfers 5`,
 		`bursar_bank_accounts_in_review 6`,
 		`bursar_payouts_contradicted 4`,

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Reconcile asks the gateway for every transfer since the last sending that the book tells of, and
+// CatchUp asks the gateway for every transfer since the last sending that the book tells of, and
 // takes into the book what it does not know. A book that was put back to an older state calls payouts
-// waiting that were sent, and has lost others altogether. Until Reconcile has succeeded once, nothing
+// waiting that were sent, and has lost others altogether. Until CatchUp has succeeded once, nothing
 // is due, so nothing is sent. One that failed is gone on with by the next. It is safe to repeat, to
 // break off, and to run on many instances at once.
-func (s *Service) Reconcile(ctx context.Context) error {
+func (s *Service) CatchUp(ctx context.Context) error {
 	s.look.Lock()
 	defer s.look.Unlock()
 	if s.look.since.IsZero() {
@@ -23,7 +23,7 @@ func (s *Service) Reconcile(ctx context.Context) error {
 			return fmt.Errorf("find the last sending: %w", err)
 		}
 		if last.IsZero() { // a book without users has lost nobody's payout
-			s.reconciled.Store(true)
+			s.caughtUp.Store(true)
 			return nil
 		}
 		s.look.since = last.Add(-clocksApart)
@@ -34,14 +34,14 @@ func (s *Service) Reconcile(ctx context.Context) error {
 	s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know",
 		slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
 	s.look.since, s.look.listed = time.Time{}, 0
-	s.reconciled.Store(true)
+	s.caughtUp.Store(true)
 	return nil
 }
 
-// Reconciled reports whether Reconcile has succeeded.
-func (s *Service) Reconciled() bool { return s.reconciled.Load() }
+// CaughtUp reports whether CatchUp has succeeded.
+func (s *Service) CaughtUp() bool { return s.caughtUp.Load() }
 
-// look is how far a Reconcile has come.
+// look is how far a CatchUp has come.
 type look struct {
 	sync.Mutex
 	since  time.Time // zero before it has begun

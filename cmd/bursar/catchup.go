@@ -11,17 +11,17 @@ import (
 
 // How often the gateway is asked again, after the start, for what the book does not know.
 const (
-	reconcilePause    = time.Second
-	reconcilePauseMax = time.Minute
+	catchUpPause    = time.Second
+	catchUpPauseMax = time.Minute
 )
 
-// reconcile is the stage without which nothing is sent: it ends when the gateway has been asked.
-func reconcile(payouts *payout.Service, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+// catchUp is the stage without which nothing is sent: it ends when the gateway has been asked.
+func catchUp(payouts *payout.Service, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	return func(ctx context.Context) error {
-		for pause := reconcilePause; ; pause = min(2*pause, reconcilePauseMax) {
-			err := payouts.Reconcile(ctx)
+		for pause := catchUpPause; ; pause = min(2*pause, catchUpPauseMax) {
+			err := payouts.CatchUp(ctx)
 			if err == nil {
-				metrics.SetReconciled()
+				metrics.SetCaughtUp()
 				return nil
 			}
 			if ctx.Err() == nil {
