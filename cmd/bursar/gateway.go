@@ -84,7 +84,7 @@ var submitOutcomes = map[payout.Answer]string{
 // newCounted counts the calls of a gateway.
 func newCounted(g gateway, metrics *telemetry.Metrics) counted {
 	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), razorpayx.NoTurn)...)
-	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
+	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "reversed", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
 		metrics.ExpectGatewayCall(operation, "ok", "not_found", razorpayx.NoTurn, "error")
 	}
 	return counted{g, metrics}
@@ -141,6 +141,13 @@ func (c counted) Transfers(ctx context.Context, since time.Time, skip int) ([]pa
 	began := time.Now()
 	page, err := c.gateway.Transfers(ctx, since, skip)
 	c.done("transfers", began, err)
+	return page, err
+}
+
+func (c counted) Reversed(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	began := time.Now()
+	page, err := c.gateway.Reversed(ctx, since, skip)
+	c.done("reversed", began, err)
 	return page, err
 }
 

@@ -56,7 +56,7 @@ func newServices(p parts) (services, error) {
 		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
-		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, Zone: p.cfg.Zone,
+		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, ReturnsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ const (
 	watchEvery   = 15 * time.Second
 	sweepEvery   = time.Hour
 	sealEvery    = time.Minute
+	returnsEvery = 5 * time.Second // the gateway is asked more seldom, see pace
 )
 
 // pace is how the work is done: how many steps run at once, how long one call to the gateway and one
@@ -26,15 +27,17 @@ type pace struct {
 	call, step, lease time.Duration
 	// patience is how long after its last sending an order may still turn up at the gateway.
 	patience time.Duration
+	// returns is how often the gateway is asked which transfers came back.
+	returns time.Duration
 }
 
 // paceOf fits the work to who pays. The real gateway bounds its clients' rate, not their number, so a
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
 	if g == config.Sandbox {
-		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, patience: 5 * time.Second}
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, patience: 5 * time.Second, returns: 15 * time.Second}
 	}
-	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, patience: 10 * time.Minute}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, patience: 10 * time.Minute, returns: 5 * time.Minute}
 }
 
 const bankWorkers = 4
@@ -61,6 +64,7 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 	return beside(
 		catchUp(s.payouts, metrics, logger),
 		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
+		loop("returns", returnsEvery, 1, work.Batch(s.payouts.LookForReturns)),
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
 		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.proofs.MakeDue)),

@@ -74,15 +74,9 @@ func (s *Service) takeInRest(ctx context.Context) error {
 }
 
 func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
-	var ids []ID
-	for _, t := range page {
-		if id, err := ParseID(t.Reference); err == nil { // others pay from the same account
-			ids = append(ids, id)
-		}
-	}
-	known, err := s.o.Store.PayoutsByID(ctx, ids)
+	known, err := s.payoutsOf(ctx, page)
 	if err != nil {
-		return fmt.Errorf("find the payouts that the gateway lists: %w", err)
+		return err
 	}
 	for _, t := range page {
 		id, err := ParseID(t.Reference)
@@ -108,7 +102,8 @@ func (s *Service) takeIn(ctx context.Context, id ID, known map[ID]Payout, t Tran
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
 		return s.recordStray(ctx, t, "the payout has another transfer at the gateway")
 	default:
-		return s.hastenIfNews(ctx, p, t.Report)
+		_, err := s.hastenIfNews(ctx, p, t.Report)
+		return err
 	}
 }
 
@@ -147,15 +142,18 @@ func (s *Service) follow(ctx context.Context, p Payout, r Report) {
 	}
 }
 
-// hastenIfNews makes the next step of a payout due now if the gateway tells news of it.
-func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) error {
+// hastenIfNews makes the next step of a payout due now if the gateway tells news of it, and reports
+// whether it did.
+func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) (bool, error) {
 	if to, err := r.outcome(p); err == nil && to == p.State {
-		return nil
+		return false, nil
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.HastenPayout(ctx, p.ID, s.o.Now())
+	hastened := false
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		hastened, err = tx.HastenPayout(ctx, p.ID, s.o.Now())
 		return err
 	})
+	return hastened, err
 }
 
 // wasSent asks the gateway about a payout that waits since before the start, before it is sent or its

@@ -744,6 +744,8 @@ type paperGateway struct {
 	// so many.
 	unlisting  bool
 	torn, worn int
+	// listsAll lists all transfers, whatever was asked for.
+	listsAll bool
 }
 
 type transfer struct {
@@ -925,6 +927,14 @@ func (g *paperGateway) Cancel(_ context.Context, id string) (payout.Report, erro
 
 // Transfers lists them newest first, two to a page.
 func (g *paperGateway) Transfers(_ context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	return g.list(since, skip, func(*transfer) bool { return true })
+}
+
+func (g *paperGateway) Reversed(_ context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	return g.list(since, skip, func(t *transfer) bool { return g.listsAll || t.progress == payout.Reversed })
+}
+
+func (g *paperGateway) list(since time.Time, skip int, wanted func(*transfer) bool) ([]payout.Transfer, error) {
 	g.calls.Lock()
 	defer g.calls.Unlock()
 	g.arrive(g.now())
@@ -934,7 +944,7 @@ func (g *paperGateway) Transfers(_ context.Context, since time.Time, skip int) (
 	}
 	var all []payout.Transfer
 	for ref, t := range g.transfers {
-		if !g.unlisting && !t.made.Before(since) {
+		if !g.unlisting && !t.made.Before(since) && wanted(t) {
 			all = append(all, payout.Transfer{Report: t.report(ref), Order: t.order})
 		}
 	}

@@ -107,6 +107,9 @@ type Tx interface {
 	// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being
 	// sent, and reports whether it did.
 	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
+	// TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long,
+	// whoever asks first.
+	TakeTurn(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
 	// OpenBook makes the seller's row of totals if it is not there yet.
 	OpenBook(ctx context.Context, seller string) error
 	// AdoptPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
@@ -176,6 +179,9 @@ type Gateway interface {
 	// the first skip of them. An empty page is past the end. Those that are made meanwhile may push
 	// others on to the next page, and never off the list.
 	Transfers(ctx context.Context, since time.Time, skip int) ([]Transfer, error)
+	// Reversed lists as Transfers does, those alone whose money came back. That it lists others too does
+	// no harm.
+	Reversed(ctx context.Context, since time.Time, skip int) ([]Transfer, error)
 }
 
 // Order is a transfer to be made.

@@ -32,6 +32,8 @@ type Options struct {
 	// Patience is how long after its last sending an order may still turn up at the gateway. A held payout
 	// is given back to its seller only after it. Zero is ten minutes.
 	Patience time.Duration
+	// ReturnsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
+	ReturnsEvery time.Duration
 	// Zone decides which month it is.
 	Zone   *time.Location
 	Now    func() time.Time
@@ -62,14 +64,17 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a store, a gateway and its beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
-	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0:
-		return nil, errors.New("payout: the minimum and the lease must be above zero, and the cancel window and the patience not below it")
+	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0 || o.ReturnsEvery < 0:
+		return nil, errors.New("payout: the minimum and the lease must be above zero, and no other wait below it")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
+	}
+	if o.ReturnsEvery == 0 {
+		o.ReturnsEvery = 5 * time.Minute
 	}
 	if o.Jitter == nil {
 		o.Jitter = jitter

@@ -151,11 +151,15 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
 		return time.Time{}
 	case p.State == Completed && p.UTR != "":
-		return now.Add(s.jitter(lookAgainWaits[min(p.Tries, len(lookAgainWaits)-1)]))
+		next := now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
+		if last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {
+			return last
+		}
+		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
 	case p.ReasonCode == codeGivenBack && p.State == Failed && p.Contradiction == "" && now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
-		return now.Add(s.jitter(lookAgainWaits[min(p.Tries, len(lookAgainWaits)-1)]))
+		return now.Add(s.jitter(givenBackWaits[min(p.Tries, len(givenBackWaits)-1)]))
 	default:
 		return time.Time{}
 	}

@@ -331,9 +331,13 @@ const (
 	pollMost = 15 * time.Minute
 )
 
-// lookAgainWaits are the waits between looks at a completed payout that the bank may yet return, the
-// last one repeated: most returns come soon.
-var lookAgainWaits = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
+// Waits between looks at a payout that has ended, the last one repeated. Of what was paid the bank returns
+// most soon, and [Service.LookForReturns] asks for all at once; these looks are the second way to learn
+// of it. What was given back is known to no list.
+var (
+	paidWaits      = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
+	givenBackWaits = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
+)
 
 // backoff doubles base with each try after the first, up to most.
 func backoff(tries int, base, most time.Duration) time.Duration {

@@ -471,6 +471,20 @@ func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
 	}
 }
 
+func TestWhatCameBackIsListedByStatus(t *testing.T) {
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		want := "/v1/payouts?account_number=" + ownAccount + "&count=100&from=1795168800&skip=0&status=reversed"
+		if diff := cmp.Diff(want, r.URL.String()); r.Method != http.MethodGet || diff != "" {
+			t.Errorf("request %s (-want +got):\n%s", r.Method, diff)
+		}
+		saying(200, sample(t, "payouts_all"))(w, r)
+	}), nil)
+	got, err := c.Reversed(t.Context(), time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), 0)
+	if err != nil || len(got) != 3 { // what else a gateway lists is passed over by who asked
+		t.Errorf("%d transfers, %v", len(got), err)
+	}
+}
+
 func TestAListThatIsNotWholeIsNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
@@ -670,8 +684,9 @@ func TestErrorsHoldNoAccountNumberAndNoSecret(t *testing.T) {
 			_, errCancel := c.Cancel(t.Context(), "pout_00000000000001")
 			_, errStart := c.StartVerification(t.Context(), account)
 			_, errTransfers := c.Transfers(t.Context(), time.Time{}, 0)
+			_, errReversed := c.Reversed(t.Context(), time.Time{}, 0)
 			_, _, errDescribe := c.DescribeBeneficiary(t.Context(), "fa_00000000000001")
-			for _, err := range []error{errEnsure, errFind, errFetch, errCancel, errStart, errTransfers, errDescribe, errors.New(submission.Reason)} {
+			for _, err := range []error{errEnsure, errFind, errFetch, errCancel, errStart, errTransfers, errReversed, errDescribe, errors.New(submission.Reason)} {
 				for _, secret := range []string{accountNumber, ownAccount, keySecret, "rzp_test_key"} {
 					if err == nil || strings.Contains(err.Error(), secret) {
 						t.Errorf("%v", err)

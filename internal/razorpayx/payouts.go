@@ -237,10 +237,18 @@ func (c *Client) Find(ctx context.Context, reference string) (payout.Report, err
 
 // Transfers lists a page of the payouts made since a moment, whoever asked for them.
 func (c *Client) Transfers(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
-	items, err := c.listPayouts(ctx, url.Values{
-		"from": {strconv.FormatInt(max(since.Unix(), 0), 10)},
-		"skip": {strconv.Itoa(skip)},
-	})
+	return c.listSince(ctx, since, skip, url.Values{})
+}
+
+// Reversed lists a page of the payouts made since a moment that the bank did not pay or sent back.
+func (c *Client) Reversed(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+	return c.listSince(ctx, since, skip, url.Values{"status": {StatusReversed}})
+}
+
+func (c *Client) listSince(ctx context.Context, since time.Time, skip int, filter url.Values) ([]payout.Transfer, error) {
+	filter.Set("from", strconv.FormatInt(max(since.Unix(), 0), 10))
+	filter.Set("skip", strconv.Itoa(skip))
+	items, err := c.listPayouts(ctx, filter)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (on *instance) open() (err error) {
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateway: client, Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
-		CancelWindow: cancelWindow, Lease: lease, Zone: indianTime, Now: on.now, Logger: logger,
+		CancelWindow: cancelWindow, Lease: lease, ReturnsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
 	})
 	return err

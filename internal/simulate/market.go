@@ -231,7 +231,8 @@ func (m *market) leave() {
 	_ = m.gateway.box.Close()
 }
 
-// tickEvery is how often the book is swept, and everybody looks whether anything is due that nobody noticed.
+// tickEvery is how often the book is swept, the gateway is asked for returns, and everybody looks whether anything is
+// due that nobody noticed.
 const tickEvery = 6 * time.Hour
 
 // tick is what happens now and then, whatever else does.
@@ -240,6 +241,9 @@ func (m *market) tick() {
 	for _, mc := range m.machines {
 		if on := mc.on; on != nil {
 			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
+			m.work(on, 0, "returns", func() {
+				m.try(on, "look for returns", func() error { _, err := on.payouts.LookForReturns(m.ctx); return err })
+			})
 		}
 	}
 	m.lookAll()

@@ -117,7 +117,8 @@ var bugs = []planted{
 		{"internal/payout/fee.go", "return min(charge+charge.Share(f.tax), amount)", "return min(charge+charge*money.Amount(f.tax)/money.Amount(whole), amount)"},
 	}},
 	{"a returned payout is never noticed", []edit{
-		{payoutSettle, "\tcase p.State == Completed && p.UTR != \"\":\n\t\treturn now.Add(", "\tcase p.State == Completed && p.UTR != \"\":\n\t\treturn time.Time{}\n\tcase p.State == Completed && p.Tries < 0:\n\t\treturn now.Add("},
+		{payoutSettle, "\t\tif last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {\n\t\t\treturn last\n\t\t}\n\t\treturn next\n", "\t\t_ = next\n\t\treturn time.Time{}\n"},
+		{"internal/payout/returns.go", "t.Progress != Reversed", "t.Progress == Reversed"},
 	}},
 	{"nobody looks again at what the gateway has", []edit{
 		{payoutSettle, "\tcase p.State == Completed || p.Status() == StatusProcessing:\n", "\tcase p.Status() == StatusProcessing && p.Tries > 2:\n\t\treturn time.Time{}\n\tcase p.State == Completed || p.Status() == StatusProcessing:\n"},

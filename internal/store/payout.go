@@ -121,6 +121,13 @@ func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bo
 		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
 }
 
+// TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long. It is a
+// bucket that holds one attempt.
+func (tx *Tx) TakeTurn(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
+	_, mine, err := tx.TakeThrottle(ctx, "turn:"+name, now, every, every)
+	return mine, err
+}
+
 // RememberEvent notes a gateway event's id and reports whether it is new.
 func (tx *Tx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
 	return tx.execOne(ctx, `INSERT INTO gateway_events (id, received_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`,

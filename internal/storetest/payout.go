@@ -141,6 +141,33 @@ func testHasten(_ *testing.T, b *bench) {
 	})
 }
 
+func testPayoutTurns(_ *testing.T, b *bench) {
+	const every = 5 * time.Minute
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		want  bool
+	}{
+		{"returns", 0, true},
+		{"returns", 0, false},
+		{"other", 0, true},
+		{"returns", every - time.Second, false},
+		{"returns", every, true},
+		{"returns", every + time.Second, false},
+		{"returns", 2 * every, true},
+		{"returns", 10 * every, true},
+		{"returns", 10*every + time.Second, false},
+	} {
+		b.update(func(tx *store.Tx) error {
+			mine, err := tx.TakeTurn(b.ctx(), tt.name, b.now.Add(tt.after), every)
+			if mine != tt.want {
+				b.Errorf("turn for %s after %s: %t, want %t", tt.name, tt.after, mine, tt.want)
+			}
+			return err
+		})
+	}
+}
+
 func testKeys(_ *testing.T, b *bench) {
 	want := payout.Remembered{Fingerprint: "f", Payout: "pyt_1"}
 	for i, isNew := range []bool{true, false} {

@@ -77,6 +77,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/MovesAreCompareAndSet":              testMoves,
 		"Payout/DuePayoutsAreLeasedOnce":            testLeases,
 		"Payout/HintsHastenOnlyWhatWasSent":         testHasten,
+		"Payout/TurnsComeOnceInAWhile":              testPayoutTurns,
 		"Payout/KeysAreRemembered":                  testKeys,
 		"Payout/HistoryIsPagedNewestFirst":          testHistory,
 		"Payout/IDsSortAsBytes":                     testOrder,

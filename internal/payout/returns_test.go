@@ -1,0 +1,155 @@
+package payout_test
+
+import (
+	"testing"
+	"time"
+
+	"bursar/internal/payout"
+)
+
+// newPaidStory is a story whose payout was completed, and looked at until the bank's reference was there.
+func newPaidStory(t *testing.T) (*story, *transfer) {
+	t.Helper()
+	s := newStory(t)
+	s.later(windowOver)
+	made := s.gateway.transfers[string(s.id)]
+	made.progress, made.paid = payout.Paid, 1
+	for range 4 { // past the looks that come soon
+		s.later(2 * time.Hour)
+	}
+	s.wantState(payout.Completed)
+	return s, made
+}
+
+func (s *story) lookForReturns(want int) {
+	s.Helper()
+	if got, err := s.payouts.LookForReturns(s.Context()); err != nil || got != want {
+		s.Errorf("%d payouts were made due, %v; want %d", got, err, want)
+	}
+}
+
+func TestAReturnIsFoundInTheList(t *testing.T) {
+	s, made := newPaidStory(t)
+	s.lookForReturns(0)
+	made.progress = payout.Reversed
+	s.later(10 * time.Minute)
+	s.wantState(payout.Completed) // no webhook came, and the payout's own look is a day away
+	s.lookForReturns(1)
+	s.later(time.Second)
+	s.wantState(payout.Returned)
+	s.wantAvailable(opening)
+	s.now = s.now.Add(10 * time.Minute)
+	s.lookForReturns(0)
+	s.wantViolated()
+}
+
+func TestAListOfReturnsIsNotBelieved(t *testing.T) {
+	for name, lie := range map[string]func(*story, *transfer){
+		"the transfer says that it was paid": func(s *story, made *transfer) { // between the list and the look
+			made.progress = payout.Reversed
+			s.lookForReturns(1)
+			made.progress = payout.Paid
+		},
+		"the list is of all transfers": func(s *story, _ *transfer) {
+			s.gateway.listsAll = true
+			s.lookForReturns(0)
+		},
+		"a transfer that is another payout's": func(s *story, made *transfer) {
+			s.gateway.transfers["pyt_01JDK2V4T1M8ZQ9F0C7B5N3XWA"] = &transfer{id: "pout_9", amount: made.amount, progress: payout.Reversed}
+			s.lookForReturns(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, made := newPaidStory(t)
+			lie(s, made)
+			s.later(time.Second)
+			s.wantState(payout.Completed)
+			s.wantAvailable(held)
+			s.wantViolated()
+		})
+	}
+}
+
+func TestAContradictedPayoutIsNotHastenedAgain(t *testing.T) {
+	s, made := newPaidStory(t)
+	made.progress, made.amount = payout.Reversed, made.amount+1
+	s.lookForReturns(1)
+	s.later(time.Second)
+	if p := s.wantState(payout.Completed); p.Contradiction == "" {
+		t.Error("another amount came back, and nothing was written down")
+	}
+	s.now = s.now.Add(10 * time.Minute)
+	s.lookForReturns(0)
+}
+
+func TestReturnsAreListedInTurns(t *testing.T) {
+	s, made := newPaidStory(t)
+	s.lookForReturns(0)
+	made.progress = payout.Reversed
+	s.later(4 * time.Minute)
+	s.lookForReturns(0) // it is nobody's turn
+	s.later(61 * time.Second)
+	s.gateway.mood = silent
+	if n, err := s.payouts.LookForReturns(t.Context()); err == nil || n != 0 {
+		t.Errorf("%d payouts were made due, %v; want an error", n, err)
+	}
+	s.gateway.mood = fair
+	s.now = s.now.Add(5 * time.Minute)
+	s.lookForReturns(1)
+}
+
+func TestAllPagesOfReturnsAreRead(t *testing.T) {
+	s, _ := newPaidStory(t)
+	var ids []payout.ID
+	for range 5 {
+		ids = append(ids, s.request("usr_a", 60_000).ID)
+	}
+	s.later(windowOver)
+	for _, id := range ids {
+		made := s.gateway.transfers[string(id)]
+		made.progress, made.paid = payout.Paid, 1
+	}
+	for range 4 {
+		s.later(2 * time.Hour)
+	}
+	for _, id := range ids {
+		s.gateway.transfers[string(id)].progress = payout.Reversed
+	}
+	s.lookForReturns(5)
+	s.later(time.Second)
+	for _, id := range ids {
+		if state := s.stateOf(id); state != payout.Returned {
+			t.Errorf("payout %s is %s", id, state)
+		}
+	}
+}
+
+// TestAPaidPayoutIsLookedAtToTheEnd counts what a payout costs at the gateway's rate, and has a return that
+// no list and no webhook tells found by the last look.
+func TestAPaidPayoutIsLookedAtToTheEnd(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	made := s.gateway.transfers[string(s.id)]
+	made.progress, made.paid = payout.Paid, 1
+	s.later(time.Minute)
+	s.wantState(payout.Completed)
+	want := time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) // the third working day is over
+	looks, last := 0, s.payout().DueAt
+	for due := last; !due.IsZero(); due = s.payout().DueAt {
+		last = due
+		if looks++; looks > 20 {
+			t.Fatal("it is looked at without end")
+		}
+		if due.Equal(want) {
+			made.progress = payout.Reversed
+		}
+		s.later(due.Sub(s.now))
+	}
+	if looks < 6 || looks > 8 {
+		t.Errorf("it was looked at %d times, want about seven", looks)
+	}
+	s.wantState(payout.Returned)
+	if !last.Equal(want) {
+		t.Errorf("the last look was at %s, want %s", last, want)
+	}
+}
