@@ -411,6 +411,102 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+// TestIdentifyLooksAgain has another admin give the payout back while the gateway tells of its transfer.
+func TestIdentifyLooksAgain(t *testing.T) {
+	s := newHeldStory(t)
+	s.now = s.now.Add(lease + patience)
+	s.gateway.misplaced = true
+	s.put(s.made(payout.Paid))
+	s.gateway.whenFetched = func() {
+		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("it was given back meanwhile, and identified: %v", err)
+	}
+	s.wantState(payout.Failed)
+	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+	s.wantAvailable(opening)
+}
+
+// TestIdentifyBelievesTheTransferItAskedFor has the gateway tell of another transfer than it was asked for.
+func TestIdentifyBelievesTheTransferItAskedFor(t *testing.T) {
+	s := newHeldStory(t)
+	s.put(s.made(payout.Paid))
+	s.gateway.mistakes = true
+	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_8"); !errors.Is(err, payout.ErrGatewayUnclear) {
+		t.Errorf("asked for pout_8, told of pout_9: %v", err)
+	}
+	s.wantState(payout.Held)
+	s.wantDecisions(string(s.id), decision.HoldPayout)
+}
+
+func TestWhatIsNotUnclearIsNotIdentified(t *testing.T) {
+	s := newSubmittedStory(t)
+	asked := false
+	s.gateway.whenFetched = func() { asked = true }
+	if _, err := s.payouts.Identify(t.Context(), ada, s.id, s.payout().GatewayID); !errors.Is(err, payout.ErrMovedOn) || asked {
+		t.Errorf("%v, the gateway was asked: %t; want it refused at once", err, asked)
+	}
+}
+
+// TestWhatTheGatewayHasIsAskedForByItsID has look-ups by our reference find nothing.
+func TestWhatTheGatewayHasIsAskedForByItsID(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.misplaced = true
+	s.gateway.transfers[string(s.id)].advance(1)
+	for _, want := range []payout.State{payout.Completed, payout.Returned} {
+		if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); err != nil {
+			t.Error(err)
+		}
+		s.wantState(want)
+		s.gateway.transfers[string(s.id)].advance(3)
+	}
+}
+
+// TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom has the gateway answer nothing after the amount was given back.
+func TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom(t *testing.T) {
+	s := newHeldStory(t)
+	s.now = s.now.Add(lease + patience)
+	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway.deaf = true
+	var waits []time.Duration
+	for range 12 {
+		s.later(s.payout().DueAt.Sub(s.now))
+		waits = append(waits, s.payout().DueAt.Sub(s.now))
+	}
+	if waits[0] > 10*time.Second || waits[11] < 10*time.Minute || waits[11] > 20*time.Minute {
+		t.Errorf("looked for after %v; want seconds at first, and a quarter of an hour in the end", waits)
+	}
+	s.gateway.deaf = false
+	s.later(waits[11])
+	if wait := s.payout().DueAt.Sub(s.now); wait < 4*time.Hour {
+		t.Errorf("the gateway answered that there is none, and is asked again in %s", wait)
+	}
+}
+
+// TestAHintDuringALookBackIsFollowed has a webhook arrive while the gateway answers that it knows none.
+func TestAHintDuringALookBackIsFollowed(t *testing.T) {
+	s := newHeldStory(t)
+	s.now = s.now.Add(lease + patience)
+	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway.whenFound = func() {
+		s.gateway.whenFound = nil
+		s.put(s.made(payout.Paid))
+		s.hint("while it was looked for")
+	}
+	s.later(time.Hour)
+	s.later(time.Second)
+	if p := s.wantState(payout.Failed); p.Contradiction == "" {
+		t.Errorf("the hint was not followed; it is looked at again in %s", p.DueAt.Sub(s.now))
+	}
+}
+
 // TestAskGateway asks in each state, and wants what the gateway has to be taken in, and nothing sent.
 func TestAskGateway(t *testing.T) {
 	silently := decision.By{Admin: ada.Admin}

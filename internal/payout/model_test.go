@@ -733,6 +733,8 @@ type paperGateway struct {
 	// misplaced makes look-ups by reference find nothing. whenFound runs before such a look-up is answered.
 	misplaced bool
 	whenFound func()
+	// mistakes answers a look-up by id with whatever there is.
+	mistakes bool
 	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
 	forgetful bool
 	deaf      bool
@@ -890,7 +892,7 @@ func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error
 
 func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error) {
 	g.calls.Lock()
-	report, err := g.lookUp(func(_ string, t *transfer) bool { return t.id == id })
+	report, err := g.lookUp(func(_ string, t *transfer) bool { return t.id == id || g.mistakes })
 	g.calls.Unlock()
 	if then := g.whenFetched; then != nil {
 		g.whenFetched = nil

@@ -51,7 +51,7 @@ func (s *Service) hastenReturned(ctx context.Context, page []Transfer) (hastened
 	}
 	for _, t := range page {
 		p, isKnown := known[ID(t.Reference)]
-		if !isKnown || t.Progress != Reversed || p.Contradiction != "" {
+		if !isKnown || p.Contradiction != "" { // which is told to a person already
 			continue
 		}
 		isNews, err := s.hastenIfNews(ctx, p, t.Report)

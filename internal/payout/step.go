@@ -281,9 +281,6 @@ func (s *Service) lookBack(ctx context.Context, seen Payout) error {
 		return err
 	}
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if p.Status() == StatusProcessing || p.State == Completed {
-			return errRaced
-		}
 		now := s.o.Now()
 		p.Tries++
 		due := s.nextLook(*p, now)
