@@ -29,6 +29,9 @@ type Checkpoint struct {
 	Signature string
 }
 
+// checkpointFormat is the first line of what is signed.
+const checkpointFormat = "bursar checkpoint v1"
+
 // Text is what is signed. No token of ours can be taken for it, nor it for a token: those are one line of
 // base64.
 func (c Checkpoint) Text() string {
@@ -37,7 +40,7 @@ func (c Checkpoint) Text() string {
 		previous = "none"
 	}
 	return strings.Join([]string{
-		"bursar checkpoint v1",
+		checkpointFormat,
 		"number " + strconv.FormatInt(c.Number, 10),
 		"at " + strconv.FormatInt(c.At.UnixMicro(), 10),
 		"currency " + c.Currency,

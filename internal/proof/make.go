@@ -33,18 +33,26 @@ func (s *Service) MakeDue(ctx context.Context) (int, error) {
 	if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {
 		return 0, nil
 	}
-	_, err = s.Make(ctx, "")
+	_, err = s.Make(ctx, Trust{})
 	if errors.Is(err, errBeingMade) {
 		err = nil
 	}
 	return 0, err
 }
 
+// Trust is what somebody vouches for that the service would refuse by itself.
+type Trust struct {
+	// Key is the id of a key that may have signed the last checkpoint, though it is not in the key set any more.
+	Key string
+	// Unchained takes in transfers that no chain had when they were made, however new they are.
+	Unchained bool
+}
+
 // Make makes a checkpoint now, which holds every book as it is at some moment of the making. It reads beside
 // everybody's writes and holds up nobody. It signs nothing that does not continue the last checkpoint: that
-// one must be signed by a key of this installation (or by the key with the id in trust), its books
+// one must be signed by a key of this installation (or be trusted), its books
 // must be those that it was made of, and each chain must lead on from where it had it.
-func (s *Service) Make(ctx context.Context, trust string) (Checkpoint, error) {
+func (s *Service) Make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	end, err := s.begin(ctx)
 	if err != nil {
 		return Checkpoint{}, err
@@ -64,7 +72,7 @@ func (s *Service) begin(ctx context.Context) (end func(), err error) {
 }
 
 // makeInTurn makes a checkpoint unless somebody else does elsewhere.
-func (s *Service) makeInTurn(ctx context.Context, trust string) (Checkpoint, error) {
+func (s *Service) makeInTurn(ctx context.Context, trust Trust) (Checkpoint, error) {
 	began := s.o.Now()
 	mine, err := s.o.Store.TakeTurn(ctx, s.holder, began, began.Add(turnLasts))
 	if err != nil {
@@ -81,7 +89,7 @@ func (s *Service) makeInTurn(ctx context.Context, trust string) (Checkpoint, err
 	return c, errors.Join(err, s.o.Store.EndTurn(context.WithoutCancel(ctx), s.holder))
 }
 
-func (s *Service) make(ctx context.Context, trust string) (Checkpoint, error) {
+func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	last, key, err := s.o.Store.LastCheckpoint(ctx)
 	if err != nil {
 		return Checkpoint{}, err
@@ -89,7 +97,10 @@ func (s *Service) make(ctx context.Context, trust string) (Checkpoint, error) {
 	if err := s.vouch(last, key, trust); err != nil {
 		return Checkpoint{}, err
 	}
-	m := maker{s: s, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
+	m := maker{s: s, trust: trust, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
+	if m.chainsSince, err = s.o.Store.ChainsSince(ctx); err != nil {
+		return Checkpoint{}, err
+	}
 	if err := m.run(ctx); err != nil {
 		return Checkpoint{}, err
 	}
@@ -118,14 +129,14 @@ func (s *Service) make(ctx context.Context, trust string) (Checkpoint, error) {
 
 // vouch refuses to go on from a checkpoint that is not ours: whoever can write to the database could have
 // made it, and would have the service sign what follows from it.
-func (s *Service) vouch(last Checkpoint, key Key, trust string) error {
+func (s *Service) vouch(last Checkpoint, key Key, trust Trust) error {
 	if last.Number == 0 {
 		return nil
 	}
 	if err := last.SignedBy(key); err != nil {
 		return fmt.Errorf("checkpoint %d: %w", last.Number, err)
 	}
-	if _, ours := s.o.Signer.VerificationKey(last.KeyID); !ours && last.KeyID != trust {
+	if _, ours := s.o.Signer.VerificationKey(last.KeyID); !ours && last.KeyID != trust.Key {
 		return fmt.Errorf(`checkpoint %d is signed with key %s, which is not in the key set; if it once was, run "bursar checkpoint --trust %[2]s"`, last.Number, last.KeyID)
 	}
 	return nil
@@ -134,8 +145,11 @@ func (s *Service) vouch(last Checkpoint, key Key, trust string) error {
 // maker goes through all books once.
 type maker struct {
 	s     *Service
+	trust Trust
 	last  int64 // the checkpoint before
 	until time.Time
+	// chainsSince is when transfers began to be chained.
+	chainsSince time.Time
 	// before adds up the books as that one has them, and tiles as this one does.
 	before Root
 	tiles  *tiles
@@ -192,17 +206,9 @@ func (m *maker) page(ctx context.Context, books []Book) error {
 
 // follow walks from where the last checkpoint has a chain to where it is now, over the transfers themselves.
 func (m *maker) follow(ctx context.Context, b Book) (ledger.Chain, error) {
-	for lacks := b.Transfers - b.Chain.Number; lacks > 0; {
-		var err error
-		if lacks, err = m.s.o.Store.CatchUp(ctx, b.Seller); err != nil {
-			return ledger.Chain{}, err
-		}
-		if lacks > 0 {
-			continue
-		}
-		if b, err = m.s.o.Store.Book(ctx, m.last, b.Seller); err != nil {
-			return ledger.Chain{}, err
-		}
+	b, err := m.catchUp(ctx, b)
+	if err != nil {
+		return ledger.Chain{}, err
 	}
 	chain := b.Sealed
 	if !b.isSealed() {
@@ -226,4 +232,39 @@ func (m *maker) follow(ctx context.Context, b Book) (ledger.Chain, error) {
 		return ledger.Chain{}, fmt.Errorf("%w: those after number %d", ErrBroken, b.Sealed.Number)
 	}
 	return chain, nil
+}
+
+// catchUp chains what a binary without chains made.
+func (m *maker) catchUp(ctx context.Context, b Book) (Book, error) {
+	for b.Transfers > b.Chain.Number {
+		if err := m.mayCatchUp(ctx, b); err != nil {
+			return b, err
+		}
+		_, err := m.s.o.Store.CatchUp(ctx, b.Seller)
+		if err == nil {
+			b, err = m.s.o.Store.Book(ctx, m.last, b.Seller)
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// mayCatchUp refuses transfers that are too new to be those of such a binary, which somebody made by hand.
+func (m *maker) mayCatchUp(ctx context.Context, b Book) error {
+	if m.trust.Unchained {
+		return nil
+	}
+	entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, max(0, b.Chain.Number-1), entriesPage) // from the last one that is chained
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.At.After(m.chainsSince.Add(Unchained)) {
+			return fmt.Errorf(`%w: number %d and those after it were not chained when they were made; if a binary older than chains made them, run "bursar checkpoint --unchained"`,
+				ErrBroken, max(1, b.Chain.Number+1))
+		}
+	}
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 type Store interface {
 	// LastCheckpoint is the newest one with its key, or the zero one where there is none.
 	LastCheckpoint(ctx context.Context) (Checkpoint, Key, error)
+	// Checkpoint is the one with a number, or the zero one where there is none.
+	Checkpoint(ctx context.Context, number int64) (Checkpoint, error)
 	// CheckpointKeys are those that ever signed one.
 	CheckpointKeys(ctx context.Context) ([]Key, error)
 
@@ -21,6 +23,8 @@ type Store interface {
 	Books(ctx context.Context, checkpoint int64, after string, limit int) ([]Book, error)
 	// Book is one of them, or one without a seller where there is none.
 	Book(ctx context.Context, checkpoint int64, seller string) (Book, error)
+	// ChainsSince is when this database began to chain transfers.
+	ChainsSince(ctx context.Context) (time.Time, error)
 	// CatchUp adds to a chain what it lacks, a batch at most, and returns how much it still lacks. It fails
 	// with [ErrBroken] if the transfers are not there.
 	CatchUp(ctx context.Context, seller string) (int64, error)
@@ -47,6 +51,10 @@ type Store interface {
 
 // ErrTurnLost means that making a checkpoint took so long that somebody else has begun to.
 var ErrTurnLost = errors.New("another instance makes the checkpoint now")
+
+// Unchained is for how long after chains began a binary that knows of none may run beside those that do, and
+// leave transfers behind that are chained later. What lacks its place in a chain after that was made by hand.
+const Unchained = 24 * time.Hour
 
 // ErrBroken means that a chain is not that of its transfers.
 var ErrBroken = errors.New("the transfers do not lead to the head of the chain")

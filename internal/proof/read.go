@@ -31,8 +31,8 @@ type document struct {
 	seal   seal
 }
 
-// read reads a statement in either format.
-func read(r io.Reader) (*document, error) {
+// readAll reads a file, of no more than its bound.
+func readAll(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the statement: %w", err)
@@ -40,7 +40,15 @@ func read(r io.Reader) (*document, error) {
 	if len(text) > MaxFile {
 		return nil, fmt.Errorf("a statement has at most %d MiB", MaxFile>>20)
 	}
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some programs begin with it
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil // some programs begin with it
+}
+
+// read reads a statement in either format.
+func read(r io.Reader) (*document, error) {
+	text, err := readAll(r)
+	if err != nil {
+		return nil, err
+	}
 	d := &document{format: CSV, text: text}
 	if begin := bytes.TrimSpace(text); len(begin) > 0 && begin[0] == '{' {
 		d.format = JSON

@@ -286,7 +286,7 @@ func (s *Service) freshen(ctx context.Context) (rest time.Duration, err error) {
 	if rest > 0 {
 		return rest, nil
 	}
-	if _, err := s.makeInTurn(ctx, ""); errors.Is(err, errBeingMade) {
+	if _, err := s.makeInTurn(ctx, Trust{}); errors.Is(err, errBeingMade) {
 		return lookAgain, nil
 	} else if err != nil {
 		return 0, err

@@ -315,7 +315,7 @@ func TestALongBookIsProvenInPages(t *testing.T) {
 	for i := range 250 {
 		o.trade("usr_a", fmt.Sprint(i))
 		if i%90 == 0 {
-			_, err := o.service.Make(t.Context(), "")
+			_, err := o.service.Make(t.Context(), proof.Trust{})
 			o.must(err)
 		}
 	}

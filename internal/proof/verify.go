@@ -15,7 +15,9 @@ type Verified struct {
 	// First and Last are the numbers of the first and last line, where there are lines.
 	First, Last int64
 	// IsNewest says that the checkpoint holds nothing after the last line.
-	IsNewest   bool
+	IsNewest bool
+	// Book is where the checkpoint has the seller's chain: its number and its head.
+	Book       ledger.Chain
 	Checkpoint Checkpoint
 	// Trusted says that the key is one of those given.
 	Trusted bool
@@ -33,7 +35,8 @@ func Verify(r io.Reader, keys Keys) (Verified, error) {
 	if err != nil {
 		return Verified{}, err
 	}
-	v := &Verified{Summary: d.Summary, Checkpoint: d.seal.Checkpoint, IsNewest: d.after == nil}
+	v := &Verified{Summary: d.Summary, Checkpoint: d.seal.Checkpoint, IsNewest: d.after == nil,
+		Book: ledger.Chain{Number: d.seal.Transfers, Head: d.seal.Head}}
 	if len(d.lines) > 0 {
 		v.First, v.Last = d.lines[0].Number, d.lines[len(d.lines)-1].Number
 	}

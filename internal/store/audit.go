@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
@@ -142,7 +143,11 @@ var invariants = []invariant{
 		WHERE NOT EXISTS (SELECT 1 FROM bank_accounts a WHERE a.id = p.bank_account_id AND a.seller_id = p.seller_id)
 		UNION ALL
 		SELECT 'the book of ' || b.seller_id || ' belongs to nobody' FROM seller_balances b
-		WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.id = b.seller_id)`,
+		WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.id = b.seller_id)
+		UNION ALL
+		SELECT DISTINCT 'there are transfers, sales or payouts of ' || seller_id || ', and no book' FROM (SELECT seller_id FROM transfers
+			UNION SELECT seller_id FROM sales UNION SELECT seller_id FROM payouts UNION SELECT seller_id FROM earnings) AS owners
+		WHERE NOT EXISTS (SELECT 1 FROM seller_balances b WHERE b.seller_id = owners.seller_id)`,
 	},
 	{
 		"counters-match-rows", "Each seller's counters are the number of sales, and of payouts by status.",
@@ -207,7 +212,7 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 	for table, n := range map[string]*int64{"seller_balances": &r.Sellers, "transfers": &r.Transfers, "payouts": &r.Payouts, "sales": &r.Sales} {
 		a.each(`SELECT COUNT(*) FROM `+table, func(rows row) error { return rows.Scan(n) })
 	}
-	for _, i := range invariants {
+	for _, i := range slices.Concat(invariants, rowInvariants) {
 		f := ledger.Finding{Name: i.name, Promise: i.promise}
 		a.each(i.query, func(rows row) error {
 			var violation string

@@ -11,6 +11,14 @@ import (
 // chainBatch bounds how many transfers one transaction adds to a chain: it holds up their seller's requests.
 const chainBatch = 500
 
+// ChainsSince is when this database began to chain transfers.
+func (db *DB) ChainsSince(ctx context.Context) (at time.Time, err error) {
+	err = db.queryOne(ctx, selectChainsSince, nil, instant{&at})
+	return at, err
+}
+
+const selectChainsSince = `SELECT applied_at FROM schema_migrations WHERE name = '0005_chain.sql'`
+
 // CatchUp adds to a chain the transfers that a binary without chains made, up to chainBatch of them, and
 // returns how many it still lacks.
 func (db *DB) CatchUp(ctx context.Context, seller string) (lacks int64, err error) {

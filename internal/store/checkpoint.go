@@ -33,6 +33,15 @@ func (db *DB) LastCheckpoint(ctx context.Context) (c proof.Checkpoint, key proof
 	return c, key, err
 }
 
+// Checkpoint is the one with a number, or the zero one where there is none.
+func (db *DB) Checkpoint(ctx context.Context, number int64) (c proof.Checkpoint, err error) {
+	err = db.query(ctx, `SELECT `+checkpointColumns+` WHERE c.number = $1`, func(r row) (err error) {
+		c, _, err = scanCheckpoint(r)
+		return err
+	}, number)
+	return c, err
+}
+
 // CheckpointKeys are those that ever signed one.
 func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 	var keys []proof.Key

@@ -105,7 +105,7 @@ func TestAServerThatStopsAfterACommitHasCommitted(t *testing.T) {
 			runs := 0
 			err = c.handles[0].Update(t.Context(), func(tx *Tx) error {
 				runs++
-				_, err := tx.Remember(t.Context(), "asha", "key", payout.Remembered{}, noon)
+				_, err := tx.Remember(t.Context(), "asha", "key", payout.Remembered{Refusal: "{}"}, noon)
 				return err
 			})
 			if runs != 1 || (err != nil && !errors.Is(err, errOutcomeUnknown)) {

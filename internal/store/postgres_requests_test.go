@@ -76,7 +76,7 @@ func (c *crowd) earn(ctx context.Context, tx *Tx, seller string, amount money.Am
 	id := "sale of " + seller
 	transfers := append(ledger.Sale(id, amount), ledger.ReleaseSale(id, amount)...)
 	_, err := tx.exec(ctx, `INSERT INTO sales (id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint)
-		VALUES ($1, $2, $3, 0, '2026-11', 0, 0, 0, 0, '')`, id, seller, int64(amount))
+		VALUES ($1, $2, $3, 0, '2026-11', $4, $4, $4, $4, $5)`, id, seller, int64(amount), micros(noon), fmt.Sprintf("%s %d - -", seller, amount))
 	return errors.Join(err,
 		ledger.Post(ctx, tx, ledger.Posting{Seller: seller, At: noon, Transfers: transfers, Counts: ledger.Counts{Sales: 1}}),
 		tx.AddEarnings(ctx, seller, "2026-11", amount))
@@ -92,7 +92,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 	err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
 		got, refusal = "", nil
 		if key != "" {
-			isNew, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: fmt.Sprint(amount), Payout: id}, noon)
+			isNew, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: fingerprint(amount), Payout: id}, noon)
 			if err != nil {
 				return err
 			}
@@ -115,12 +115,14 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 	return got, errors.Join(err, refusal)
 }
 
+func fingerprint(amount money.Amount) string { return fmt.Sprintf("request %d ", amount) }
+
 func (c *crowd) replay(ctx context.Context, tx payout.RequestTx, seller, key string, amount money.Amount) (payout.ID, error) {
 	first, err := tx.Remembered(ctx, seller, key)
 	switch {
 	case err != nil:
 		return "", err
-	case first.Fingerprint != fmt.Sprint(amount):
+	case first.Fingerprint != fingerprint(amount):
 		return "", payout.ErrKeyReused
 	case first.Refusal != "":
 		return "", errors.New(first.Refusal)

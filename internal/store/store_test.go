@@ -17,6 +17,7 @@ import (
 
 func TestSQLite(t *testing.T) {
 	copies := 0
+	paths := map[*store.DB]string{}
 	recorder := &store.Recorder{}
 	open := func(t *testing.T, path string) *store.DB {
 		t.Helper()
@@ -25,6 +26,7 @@ func TestSQLite(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
+		paths[db] = path
 		return db
 	}
 	storetest.Run(t, storetest.Engine{
@@ -41,6 +43,14 @@ func TestSQLite(t *testing.T) {
 			}
 			tamper(t, "sqlite", "file:"+path, statement) // without foreign keys
 			return open(t, path)
+		},
+		Hands: func(t *testing.T, db *store.DB) func(string) {
+			t.Helper()
+			return hands(t, "sqlite", "file:"+paths[db]+"?_pragma=busy_timeout(5000)", "")
+		},
+		Columns: func(t *testing.T, db *store.DB, table string) []storetest.Column {
+			t.Helper()
+			return columns(t, "sqlite", "file:"+paths[db], table)
 		},
 	})
 	checkStatements(t, recorder, "postgres")
@@ -72,6 +82,14 @@ func TestPostgres(t *testing.T) {
 			url := pgtest.Copy(t, urls[db])
 			tamper(t, "pgx", url, "SET session_replication_role = replica; "+statement) // without foreign keys
 			return open(t, url)
+		},
+		Hands: func(t *testing.T, db *store.DB) func(string) {
+			t.Helper()
+			return hands(t, "pgx", urls[db], "SET session_replication_role = replica; ")
+		},
+		Columns: func(t *testing.T, db *store.DB, table string) []storetest.Column {
+			t.Helper()
+			return columns(t, "pgx", urls[db], table)
 		},
 	})
 	checkStatements(t, recorder, "sqlite")
@@ -130,4 +148,43 @@ func tamper(t *testing.T, driver, address, statement string) {
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// hands runs statements on a database that is in use.
+func hands(t *testing.T, driver, address, before string) func(statement string) {
+	t.Helper()
+	raw, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = raw.Close() })
+	return func(statement string) {
+		t.Helper()
+		if _, err := raw.ExecContext(t.Context(), before+statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+func columns(t *testing.T, driver, address, table string) []storetest.Column {
+	t.Helper()
+	raw, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	rows, err := raw.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []storetest.Column
+	for _, c := range types {
+		all = append(all, storetest.Column{Name: c.Name(), IsNumber: strings.HasPrefix(c.DatabaseTypeName(), "INT")})
+	}
+	return all
 }

@@ -19,7 +19,7 @@ import (
 func (b *bench) request(seller, key string, id payout.ID, amount money.Amount) (payout.Payout, error) {
 	var p payout.Payout
 	err := b.db.Payouts().InRequest(b.ctx(), payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
-		isNew, err := tx.Remember(b.ctx(), seller, key, payout.Remembered{Fingerprint: fmt.Sprint(amount), Payout: id}, b.now)
+		isNew, err := tx.Remember(b.ctx(), seller, key, payout.Remembered{Fingerprint: fmt.Sprintf("request %d ", amount), Payout: id}, b.now)
 		if err != nil {
 			return err
 		}

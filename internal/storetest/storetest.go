@@ -26,6 +26,16 @@ type Engine struct {
 	// Tamper copies a database, runs a statement on the copy as nobody may, and opens the copy. The
 	// original may lose its connections.
 	Tamper func(t *testing.T, db *store.DB, statement string) *store.DB
+	// Hands runs statements on an open database as nobody may.
+	Hands func(t *testing.T, db *store.DB) func(statement string)
+	// Columns lists the columns of a table, and whether each is a number.
+	Columns func(t *testing.T, db *store.DB, table string) []Column
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name     string
+	IsNumber bool
 }
 
 // Run runs the whole suite against an engine.
@@ -107,6 +117,9 @@ func Run(t *testing.T, e Engine) {
 		"Proof/EveryChangeOfATransferIsFound":       testTampering,
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
+		"Audit/HandsInTheDatabaseAreFound":          testHands,
+		"Audit/CleverHandsAreFound":                 testForgeries,
+		"Proof/WhatIsMadeUpIsNotChained":            testMadeUp,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, &bench{T: t, engine: e, db: e.Open(t), now: start}) })
 	}
@@ -173,7 +186,7 @@ func (b *bench) seller(id string) string {
 		}
 		if err := tx.ReplaceBankAccount(b.ctx(), bank.Account{
 			ID: bank.ID("bka_" + id), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
-			Status: bank.StatusVerified, NameScore: -1, CreatedAt: b.now, VerifiedAt: b.now,
+			Status: bank.StatusVerified, NameScore: -1, VerificationID: "fav_" + id, CreatedAt: b.now, VerifiedAt: b.now,
 		}); err != nil {
 			return err
 		}
@@ -187,7 +200,8 @@ func (b *bench) sell(id, seller string, amount money.Amount) {
 	b.Helper()
 	b.update(func(tx *store.Tx) error {
 		inserted, err := tx.InsertSale(b.ctx(), sale.Sale{
-			ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now, Fingerprint: "f",
+			ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now,
+			Fingerprint: fmt.Sprintf("%s %d - -", seller, amount),
 		})
 		if err != nil || !inserted {
 			return err

@@ -1,0 +1,141 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// Kept is a checkpoint that somebody kept where nobody who writes to the database can reach: by itself, or
+// with a statement, which also says where it had a seller's chain.
+type Kept struct {
+	Checkpoint Checkpoint
+	// Seller and Book are those of a statement.
+	Seller string
+	Book   ledger.Chain
+}
+
+// ReadKept reads a statement, or checkpoints as "bursar checkpoint" prints them, one below the other. What
+// does not prove itself is refused, because it says nothing about any book.
+func ReadKept(r io.Reader) ([]Kept, error) {
+	text, err := readAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(text, []byte(checkpointFormat)) {
+		return readCheckpoints(string(text))
+	}
+	v, err := Verify(bytes.NewReader(text), nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(v.Problems) > 0:
+		return nil, fmt.Errorf("the statement is not proven: %s", strings.Join(v.Problems, " "))
+	}
+	return []Kept{{v.Checkpoint, v.Seller, v.Book}}, nil
+}
+
+func readCheckpoints(text string) (all []Kept, err error) {
+	for _, block := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), checkpointFormat+"\n")[1:] {
+		c, err := parseCheckpoint(block)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint %d of the file: %w", len(all)+1, err)
+		}
+		all = append(all, Kept{Checkpoint: c})
+	}
+	return all, nil
+}
+
+// parseCheckpoint reads what is below a checkpoint's first line: its text, and its signature.
+func parseCheckpoint(block string) (c Checkpoint, err error) {
+	values := map[string]string{}
+	for line := range strings.Lines(block) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		values[name] = value
+	}
+	number := func(name string) int64 {
+		n, parseErr := strconv.ParseInt(values[name], 10, 64)
+		if err == nil && parseErr != nil {
+			err = fmt.Errorf("%q is no %s", values[name], name)
+		}
+		return n
+	}
+	c = Checkpoint{
+		Number: number("number"), At: time.UnixMicro(number("at")).UTC(), Currency: values["currency"], Books: number("books"), Root: values["root"],
+		Previous: ledger.Hash(values["previous"]), KeyID: values["key"], Signature: values["signature"],
+	}
+	if c.Previous == "none" {
+		c.Previous = ""
+	}
+	if err == nil && c.Text()+"signature "+c.Signature+"\n" != checkpointFormat+"\n"+strings.TrimRight(block, "\n")+"\n" {
+		err = errors.New("it is not as it was printed")
+	}
+	return c, err
+}
+
+// Contradicts says, in a sentence each, where the books are not those that the checkpoint was made of. It
+// fails where the checkpoint is not signed by us: then it says nothing about our books.
+func (s *Service) Contradicts(ctx context.Context, k Kept) (contradictions []string, err error) {
+	if err := s.signedByUs(ctx, k); err != nil {
+		return nil, err
+	}
+	stored, err := s.o.Store.Checkpoint(ctx, k.Checkpoint.Number)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case stored.Number == 0:
+		contradictions = append(contradictions, fmt.Sprintf(
+			"checkpoint %d of %s is not in the database, which was put back to an older state, or from which it was dropped",
+			k.Checkpoint.Number, stamp(k.Checkpoint.At)))
+	case stored.Hash() != k.Checkpoint.Hash():
+		contradictions = append(contradictions, fmt.Sprintf("checkpoint %d of %s is another one than the database has, which is of %s",
+			k.Checkpoint.Number, stamp(k.Checkpoint.At), stamp(stored.At)))
+	}
+	if k.Seller == "" {
+		return contradictions, nil
+	}
+	chain := ledger.NewChain(k.Seller)
+	for chain.Number < k.Book.Number {
+		entries, err := s.o.Store.EntriesAfter(ctx, k.Seller, chain.Number, int(min(entriesPage, k.Book.Number-chain.Number)))
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) == 0 {
+			break
+		}
+		for _, e := range entries {
+			chain = chain.Add(e.At, e.Transfer)
+		}
+	}
+	if chain.Number != k.Book.Number || chain.Head != k.Book.Head {
+		contradictions = append(contradictions, fmt.Sprintf("%s's first %d transfers are not those that the statement proves", k.Seller, k.Book.Number))
+	}
+	return contradictions, nil
+}
+
+// signedByUs reports, as an error, why a checkpoint is none of ours: it has to be signed with a key of the key
+// set, or with one that is known to have signed checkpoints before.
+func (s *Service) signedByUs(ctx context.Context, k Kept) error {
+	c := k.Checkpoint
+	if public, ours := s.o.Signer.VerificationKey(c.KeyID); ours {
+		return c.SignedBy(NewKey(public))
+	}
+	known, err := s.o.Store.CheckpointKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range known {
+		if key.ID == c.KeyID {
+			return c.SignedBy(key)
+		}
+	}
+	return fmt.Errorf("checkpoint %d is signed with key %s, which is not ours as far as we know", c.Number, c.KeyID)
+}
