@@ -6,20 +6,26 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/config"
+	"bursar/internal/keyset"
 	"bursar/internal/ledger"
+	"bursar/internal/proof"
 	"bursar/internal/store"
 )
 
 type auditCmd struct {
-	JSON bool `help:"Print the report as JSON."`
+	JSON bool     `help:"Print the report as JSON."`
+	Kept []string `placeholder:"FILE" help:"Hold the books against what was kept elsewhere: a statement, or what \"bursar checkpoint\" printed. May be given more than once."`
 }
 
 func (auditCmd) Help() string {
 	return "Everything is recomputed from the transfers, from one consistent view and without holding up a running server. " +
 		"The exit code is 0 when the books are right, and 1 when any promise is broken.\n\n" +
-		examples("bursar audit", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
+		"A database that was put back to an older state, or that somebody rewrote who has the key set too, is right by itself; --kept finds it.\n\n" +
+		examples("bursar audit", "bursar audit --kept /mnt/elsewhere/checkpoints --kept october.json", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
 }
 
 // Run checks the books and reports.
@@ -35,10 +41,7 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	defer db.Close()
 	progress := progressOn(e.err)
 	progress("Checking the books")
-	report, err := db.Audit(ctx)
-	if err == nil {
-		err = addSigner(ctx, e, cfg, db, &report)
-	}
+	report, err := c.audit(ctx, e, cfg, db)
 	progress("")
 	if err != nil {
 		return err
@@ -56,27 +59,90 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// addSigner adds to a report whether the newest checkpoint, which names all others, is signed with a key of
-// ours. The database by itself can't tell.
-func addSigner(ctx context.Context, e *env, cfg config.Config, db *store.DB, r *ledger.Report) error {
-	last, _, err := db.LastCheckpoint(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil {
-		fmt.Fprintf(e.err, "The key set is not at hand (%v), so it was not checked whether the checkpoints are signed with it.\n", err)
-		return nil
+// audit checks the books by themselves, beside the key set, and beside what was kept elsewhere.
+func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, db *store.DB) (ledger.Report, error) {
+	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil && len(c.Kept) == 0 {
+		fmt.Fprintf(e.err, "The key set is not at hand (%v), so it was not checked what is signed or sealed with it.\n", err)
+		return db.Audit(ctx)
 	}
 	keys, err := openKeys(ctx, cfg, db)
 	if err != nil {
-		return err
+		return ledger.Report{}, err
 	}
-	f := ledger.Finding{Name: "checkpoints-are-ours", Promise: "The newest checkpoint is signed with a key of the key set."}
-	if _, ours := keys.VerificationKey(last.KeyID); !ours && last.Number > 0 {
-		f.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
+	report, err := auditedBooks{db, keys}.Audit(ctx)
+	if err != nil || len(c.Kept) == 0 {
+		return report, err
 	}
-	r.Findings = append(r.Findings, f)
-	return nil
+	finding, err := c.compare(ctx, cfg, &book{db: db, keys: keys})
+	report.Findings = append(report.Findings, finding)
+	return report, err
+}
+
+// compare holds the books against what was kept elsewhere.
+func (c auditCmd) compare(ctx context.Context, cfg config.Config, b *book) (ledger.Finding, error) {
+	f := ledger.Finding{Name: "books-match-kept", Promise: "The books go on from each checkpoint and statement that was kept elsewhere."}
+	proofs, err := newProofs(cfg, b, time.Now, quiet())
+	if err != nil {
+		return f, err
+	}
+	for _, path := range c.Kept {
+		kept, err := readKept(path)
+		if err != nil {
+			return f, usageError{fmt.Errorf("--kept %s: %w", path, err)}
+		}
+		for _, k := range kept {
+			contradictions, err := proofs.Contradicts(ctx, k)
+			if err != nil {
+				return f, fmt.Errorf("--kept %s: %w", path, err)
+			}
+			for _, contradiction := range contradictions {
+				f.Violations = append(f.Violations, path+": "+contradiction)
+			}
+		}
+	}
+	f.Violations = f.Violations[:min(len(f.Violations), ledger.MaxViolations)]
+	return f, nil
+}
+
+func readKept(path string) ([]proof.Kept, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return proof.ReadKept(file)
+}
+
+// auditedBooks are the books as auditors see them who have the key set: the database by itself can't tell what was
+// signed or sealed with it.
+type auditedBooks struct {
+	*store.DB
+	keys *keyset.Set
+}
+
+// Audit checks the books, and what is signed or sealed.
+func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
+	r, err := b.DB.Audit(ctx)
+	if err != nil {
+		return r, err
+	}
+	last, _, err := b.LastCheckpoint(ctx)
+	if err != nil {
+		return r, err
+	}
+	ours := ledger.Finding{Name: "checkpoints-are-ours", Promise: "The newest checkpoint, which names all before it, is signed with a key of the key set."}
+	if _, isOurs := b.keys.VerificationKey(last.KeyID); !isOurs && last.Number > 0 {
+		ours.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
+	}
+	sealed := ledger.Finding{Name: "account-numbers-are-sealed", Promise: "Each bank account's number was sealed with a key of the key set, for that account, and ends as it is shown."}
+	err = b.EachBankAccount(ctx, func(a bank.Account) error {
+		if err := a.CheckSealed(b.keys); err != nil && len(sealed.Violations) < ledger.MaxViolations {
+			sealed.Violations = append(sealed.Violations, err.Error())
+		}
+		return nil
+	})
+	r.Findings = append(r.Findings, ours, sealed)
+	return r, err
 }
 
 func writeReport(w io.Writer, r ledger.Report) error {

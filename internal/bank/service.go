@@ -107,12 +107,23 @@ func (s *Service) seal(id ID, n Number) (string, error) {
 	return sealed, nil
 }
 
-func (s *Service) open(a Account) (Number, error) {
-	digits, err := s.o.Sealer.Open(a.SealedNumber, sealedContext(a.ID))
+func (s *Service) open(a Account) (Number, error) { return a.open(s.o.Sealer) }
+
+func (a Account) open(s Sealer) (Number, error) {
+	digits, err := s.Open(a.SealedNumber, sealedContext(a.ID))
 	if err != nil {
 		return Number{}, fmt.Errorf("open the number of bank account %s: %w", a.ID, err)
 	}
 	return Number{digits}, nil
+}
+
+// CheckSealed reports, as an error, why the account's number is not one that was sealed for it.
+func (a Account) CheckSealed(s Sealer) error {
+	number, err := a.open(s)
+	if err == nil && number.Last4() != a.Last4 {
+		err = fmt.Errorf("bank account %s is shown as ending in %q, and its number does not", a.ID, a.Last4)
+	}
+	return err
 }
 
 func sealedContext(id ID) string { return "bank_accounts|sealed_number|" + string(id) }

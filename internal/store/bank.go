@@ -30,6 +30,17 @@ func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, er
 	return db.bankAccount(ctx, `WHERE id = $1`, string(id))
 }
 
+// EachBankAccount hands on every account ever registered.
+func (db *DB) EachBankAccount(ctx context.Context, take func(bank.Account) error) error {
+	return db.query(ctx, bankAccountColumns, func(r row) error {
+		var a bank.Account
+		if err := r.Scan(bankAccountDest(&a)...); err != nil {
+			return err
+		}
+		return take(a)
+	})
+}
+
 func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account, error) {
 	var a bank.Account
 	ok, err := found(db.queryRow(ctx, bankAccountColumns+where, key).Scan(bankAccountDest(&a)...))

@@ -233,6 +233,11 @@ func testHands(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
 	b.wantCleanAudit()
+	accounts := 0
+	b.must(b.db.EachBankAccount(b.ctx(), func(bank.Account) error { accounts++; return nil }))
+	if accounts != 3 {
+		t.Errorf("there are %d bank accounts, want 3", accounts)
+	}
 	promises := map[string]bool{}
 	report, err := b.db.Audit(b.ctx())
 	b.must(err)
