@@ -134,7 +134,7 @@ func TestASellerInABrowser(t *testing.T) {
 			b.see("Bank reference")
 			b.look()
 			b.keep("payout-completed")
-			for _, path := range []string{"/dashboard/payouts", "/dashboard/sales", "/dashboard/profile", "/dashboard"} {
+			for _, path := range []string{"/dashboard/payouts", "/dashboard/payouts/statements", "/dashboard/sales", "/dashboard/profile", "/dashboard"} {
 				b.visit(path)
 				b.keep("seller" + strings.ReplaceAll(strings.TrimPrefix(path, "/dashboard"), "/", "-"))
 			}

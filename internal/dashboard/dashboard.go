@@ -28,6 +28,8 @@ type Options struct {
 	Books   Books
 	Health  Health
 
+	Statements Statements
+
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookies' names and attributes.
 	BaseURL *url.URL
@@ -45,7 +47,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Health == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Health == nil || o.Statements == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

@@ -113,7 +113,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Health: h.health,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Health: h.health, Statements: h.proofs,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}

@@ -38,6 +38,7 @@ func TestEveryPageForEverybody(t *testing.T) {
 		{"/dashboard/profile", to("/dashboard/profile"), "200", "200", "200"},
 		forSellers("/dashboard/payouts"),
 		forSellers("/dashboard/payouts/new"),
+		forSellers("/dashboard/payouts/statements"),
 		{"/dashboard/payouts/review", to("/dashboard/payouts/review"), "403", "303", "403"},
 		forSellers("/dashboard/payouts/quote"),
 		forSellers(page),

@@ -104,6 +104,12 @@ type Payouts interface {
 	SettleStray(ctx context.Context, by decision.By, gatewayID string) error
 }
 
+// Statements makes files of a seller's transfers, which the API hands out.
+type Statements interface {
+	// Period reads the two ends of a period, days or times; a fault names the one that is wrong.
+	Period(from, to string) (first, end time.Time, err error)
+}
+
 // Books is the ledger as auditors see it.
 type Books interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)

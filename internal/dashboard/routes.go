@@ -38,6 +38,7 @@ func (d *dashboard) routes() []route {
 		{"GET", "/dashboard/payouts/new", sellers, d.newPayout},
 		{"GET", reviewPath, sellers, d.reviewPayout},
 		{"GET", "/dashboard/payouts/quote", sellers, d.quote},
+		{"GET", statementsPath, sellers, d.statements},
 		{"GET", "/dashboard/payouts/{id}", sellers, d.payout},
 		{"GET", "/dashboard/payouts/{id}/cancel", sellers, d.cancelPage},
 		{"POST", "/dashboard/payouts/{id}/cancel", sellers, d.cancel},

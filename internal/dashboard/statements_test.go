@@ -1,0 +1,59 @@
+package dashboard_test
+
+import (
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"bursar/internal/auth"
+	"bursar/internal/proof"
+)
+
+// TestASellerDownloadsStatements follows each link of the page as a browser does, and checks what comes.
+func TestASellerDownloadsStatements(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	const page = "/dashboard/payouts/statements"
+	seller.get("/dashboard/payouts").says(t, `href="`+page+`"`)
+	seller.get(page).want(t, http.StatusOK).reads(t, "No statements yet").saysNot(t, "/api/payouts/statement")
+
+	h.earn(seller, "order-1", 20_000_00)
+	text := seller.get(page).want(t, http.StatusOK).reads(t, "November 2026 so far", "bursar verify statement.csv --key").body
+	links := regexp.MustCompile(`href="(/api/payouts/statement[^"]*)"`).FindAllStringSubmatch(text, -1)
+	if len(links) != 2 {
+		t.Fatalf("there are %d links, want one of each format for the month since the seller joined: %s", len(links), text)
+	}
+	for _, link := range links {
+		h.wantStatement(t, seller, html.UnescapeString(link[1]))
+	}
+	checkPage(t, page, seller.get(page))
+	h.wantStatement(t, seller, seller.get(page+"?from=2026-11-01&to=2026-11-20&format=csv").leadsToFile(t))
+	seller.get(page+"?from=2026-11-20&to=2026-11-01&format=json").want(t, http.StatusUnprocessableEntity).
+		reads(t, "Last day must be after from").says(t, `value="2026-11-20"`)
+	seller.get(page+"?from=yesterday&to=&format=csv").want(t, http.StatusUnprocessableEntity).reads(t, "First day must be a day such as")
+}
+
+// leadsToFile is the file that an answer leads to.
+func (a answer) leadsToFile(t *testing.T) string {
+	t.Helper()
+	to := a.want(t, http.StatusSeeOther).header.Get("Location")
+	if !strings.HasPrefix(to, "/api/payouts/statement?") {
+		t.Fatalf("it leads to %s", to)
+	}
+	return to
+}
+
+// wantStatement wants a file that proves itself, to be kept and not shown.
+func (h *house) wantStatement(t *testing.T, seller person, path string) {
+	t.Helper()
+	a := seller.get(path).want(t, http.StatusOK)
+	if got := a.header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment; ") {
+		t.Errorf("%s is %q, want an attachment", path, got)
+	}
+	v, err := proof.Verify(strings.NewReader(a.body), nil)
+	if err != nil || len(v.Problems) > 0 || v.Transfers != 2 {
+		t.Errorf("%s proves %d transfers, %v, %v: %s", path, v.Transfers, v.Problems, err, a.body)
+	}
+}
