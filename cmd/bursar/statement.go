@@ -54,8 +54,8 @@ func (c statementCmd) Run(ctx context.Context, e *env) error {
 }
 
 type checkpointCmd struct {
-	Trust string `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
-	Unchained bool `help:"Take in transfers that were not chained when they were made. Right if a binary older than chains ran again, and never before you know who made them."`
+	Trust     string `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
+	Unchained bool   `help:"Take in transfers that were not chained when they were made. Right if a binary older than chains ran again, and never before you know who made them."`
 }
 
 func (checkpointCmd) Help() string {

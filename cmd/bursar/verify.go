@@ -21,8 +21,9 @@ type verifyCmd struct {
 }
 
 func (verifyCmd) Help() string {
-	return "It asks nobody: all it needs is the statement, and the key to trust. Without --key it checks the statement with the key that " +
-		"it brings, and names that key. The exit code is 0 when everything in the file is proven, and 1 when anything does not fit.\n\n" +
+	return "It asks nobody: all it needs is the statement, JSON or CSV, and the key to trust. The exit code is 0 when everything in the file is " +
+		"proven, and 1 when anything does not fit, which it says in a sentence each.\n\n" +
+		"Without --key it checks the statement with the key that it brings. Then 0 says that nothing in it was changed since somebody signed it, and not who that was.\n\n" +
 		examples("curl -s https://payouts.example.com/.well-known/checkpoint-keys.json >keys.json", "bursar verify statement.json --key keys.json",
 			"bursar verify - --key 9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw <october.csv")
 }
@@ -99,15 +100,19 @@ func tellProven(w io.Writer, v proof.Verified) error {
 	}
 	who := "This key is one of those given."
 	if !v.Trusted {
-		who = "The statement itself brought this key: see that it is the service's, or name it with --key."
+		who = "The file itself brought this key, and anybody can make one: compare its id with one that you have from the service, or give that with --key."
 	}
-	_, err := fmt.Fprintf(w, `Proven: this is what the books of %s hold.
+	verdict := fmt.Sprintf("Proven: this is what the books of %s hold.", v.Seller)
+	if !v.Trusted {
+		verdict = fmt.Sprintf("Whole, but NOT proven to be the service's: whoever has the key below signed that this is what the books of %s hold.", v.Seller)
+	}
+	_, err := fmt.Fprintf(w, `%s
   Period     %s to %s: %d transfers%s
   Opening    %s
   Closing    %s
   Sealed     %s, in checkpoint %d, with %d books. %s
   Signed     with key %s. %s
-`, v.Seller, moment(v.From), moment(v.To), v.Transfers, numbers, balance(v.Opening), balance(v.Closing),
+`, verdict, moment(v.From), moment(v.To), v.Transfers, numbers, balance(v.Opening), balance(v.Closing),
 		moment(v.Checkpoint.At), v.Checkpoint.Number, v.Checkpoint.Books, newest, v.Checkpoint.KeyID, who)
 	return err
 }

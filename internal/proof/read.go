@@ -2,7 +2,6 @@ package proof
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +28,11 @@ type document struct {
 	after  *line
 	entry  []ledger.Hash // of what is later
 	seal   seal
+	// rows are those of a CSV, and misdescribed tells lines whose description is not what they are.
+	rows         [][]string
+	misdescribed []string
+	// doubled is a field that is there twice, or "".
+	doubled string
 }
 
 // readAll reads a file, of no more than its bound.
@@ -38,7 +42,7 @@ func readAll(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read the statement: %w", err)
 	}
 	if len(text) > MaxFile {
-		return nil, fmt.Errorf("a statement has at most %d MiB", MaxFile>>20)
+		return nil, fmt.Errorf("the file is larger than %d MiB, which no statement is; ask for several periods", MaxFile>>20)
 	}
 	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil // some programs begin with it
 }
@@ -50,10 +54,12 @@ func read(r io.Reader) (*document, error) {
 		return nil, err
 	}
 	d := &document{format: CSV, text: text}
-	if begin := bytes.TrimSpace(text); len(begin) > 0 && begin[0] == '{' {
+	switch err = alien(text); {
+	case err != nil:
+	case bytes.TrimSpace(text)[0] == '{':
 		d.format = JSON
-		err = d.readJSON()
-	} else {
+		err = inPlainWords(d.readJSON())
+	default:
 		err = d.readCSV()
 	}
 	if err != nil {
@@ -64,19 +70,22 @@ func read(r io.Reader) (*document, error) {
 
 // readJSON also takes a statement within the answer that the API gives.
 func (d *document) readJSON() error {
-	var answer struct {
-		Data json.RawMessage `json:"data"`
-	}
+	var answer answerJSON
 	if err := json.Unmarshal(d.text, &answer); err != nil {
 		return err
 	}
+	if err := answer.otherThan(); err != nil {
+		return err
+	}
+	d.doubled = doubled(d.text)
 	if answer.Data != nil {
+		if err := strictly(d.text, &wrapperJSON{}); err != nil {
+			return err
+		}
 		d.text = answer.Data
 	}
 	var j documentJSON
-	decoder := json.NewDecoder(bytes.NewReader(d.text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&j); err != nil {
+	if err := strictly(d.text, &j); err != nil {
 		return err
 	}
 	return d.take(j)
@@ -97,30 +106,30 @@ func (d *document) take(j documentJSON) error {
 		d.entry = append(d.entry, p.hash(entry))
 	}
 	d.seal = p.seal(j.Proof.sealJSON)
+	d.misdescribed = p.misdescribed
+	if p.err != nil && d.format == CSV {
+		return fmt.Errorf("%w; %s", p.err, asDownloaded)
+	}
 	return p.err
 }
 
 // readCSV turns rows into what JSON would hold.
 func (d *document) readCSV() error {
-	rows := csv.NewReader(bytes.NewReader(d.text))
-	rows.FieldsPerRecord = -1
+	var err error
+	if d.rows, err = rowsOf(d.text); err != nil {
+		return fmt.Errorf("it is cut off, or was changed: %w", err)
+	}
 	var j documentJSON
-	told := csvRows{j: &j}
-	for {
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	told := csvRows{j: &j, seen: map[string]bool{}}
+	for i, row := range d.rows {
 		if err := told.take(row); err != nil {
-			at, _ := rows.FieldPos(0)
-			return fmt.Errorf("row %d: %w", at, err)
+			return fmt.Errorf("row %d: %w", i+1, err)
 		}
 	}
-	if told.rows == 0 || j.Format != statementFormat {
-		return fmt.Errorf("it has no row that begins with %s,%s", rowStatement, statementFormat)
+	for _, name := range []string{rowStatement, rowOpening, rowClosing, rowStart, rowBook, rowCheckpoint, rowKey} {
+		if !told.seen[name] {
+			return fmt.Errorf("it has no row %s: it is cut off; download it again", name)
+		}
 	}
 	return d.take(j)
 }
@@ -129,17 +138,19 @@ func (d *document) readCSV() error {
 type csvRows struct {
 	j    *documentJSON
 	rows int
+	seen map[string]bool // what rows there are, by their first cells
 }
 
-var errRow = errors.New("it does not have the cells that it should have")
+var errRow = errors.New("it does not have the cells that it should have; if it is the last one, the file is cut off")
 
 func (c *csvRows) take(row []string) error {
 	if c.rows++; c.rows == 1 {
 		if strings.Join(row, ",") != strings.Join(csvHeading, ",") {
-			return errors.New("it is not the heading of a statement")
+			return errors.New("it should be the heading of a statement, and is not")
 		}
 		return nil
 	}
+	c.seen[row[0]] = true
 	j, p := c.j, &c.j.Proof
 	cells, ok := row[1:], true
 	n := func(i int) (number int64) {
@@ -221,8 +232,9 @@ func cutAmount(text string) (whole, fraction string, ok bool) {
 
 // parser takes values from JSON's, up to the first one that is wrong.
 type parser struct {
-	currency money.Currency
-	err      error
+	currency     money.Currency
+	err          error
+	misdescribed []string
 }
 
 func (p *parser) fail(format string, args ...any) {
@@ -243,12 +255,16 @@ func (p *parser) summary(j summaryJSON) (s Summary) {
 }
 
 func (p *parser) line(j lineJSON) line {
-	return line{
+	l := line{
 		Entry: ledger.Entry{Number: j.Number, At: p.time(j.At), Transfer: ledger.Transfer{
 			Kind: ledger.Kind(j.Kind), Debit: ledger.Account(j.From), Credit: ledger.Account(j.To), Amount: p.amount(j.Amount), Ref: j.Ref,
 		}},
 		After: p.standing(j.standingJSON), Hash: p.hash(j.Hash),
 	}
+	if what := inWords(l.Transfer); what != j.What {
+		p.misdescribed = append(p.misdescribed, fmt.Sprintf("Number %d is described as %q, and is %q.", j.Number, j.What, what))
+	}
+	return l
 }
 
 func (p *parser) neighbour(j *lineJSON) *line {
@@ -262,7 +278,7 @@ func (p *parser) seal(j sealJSON) seal {
 	c := j.Checkpoint
 	key, err := ParseKey(j.Key.X)
 	if err != nil {
-		p.fail("its key: %w", err)
+		p.fail("its key can't be read: %w", err)
 	}
 	return seal{
 		Transfers: j.Book.Transfers, Head: p.hash(j.Book.Head), Index: j.Book.Index, Path: j.Path, Key: key,
@@ -298,7 +314,7 @@ func (p *parser) hash(text string) ledger.Hash {
 func (p *parser) time(text string) time.Time {
 	t, err := time.Parse(stampLayout, text)
 	if err != nil {
-		p.fail("%q is no time such as %s", text, stampLayout)
+		p.fail("%q is no time such as 2026-11-02T09:30:00.000000Z", text)
 	}
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"bursar/internal/ledger"
 )
@@ -44,8 +45,14 @@ func Verify(r io.Reader, keys Keys) (Verified, error) {
 	v.period(d)
 	v.sealed(d)
 	v.signed(d, keys)
-	if len(v.Problems) == 0 && !d.isAsWritten() {
-		v.problem("The file says something else than the statement that Bursar wrote: a description, or a part that is there twice.")
+	for _, told := range d.misdescribed {
+		v.problem("%s", told)
+	}
+	if d.doubled != "" {
+		v.problem("The field %q is there twice, so that programs may read one or the other.", d.doubled)
+	}
+	if len(v.Problems) == 0 {
+		v.asWritten(d)
 	}
 	return *v, nil
 }
@@ -147,7 +154,7 @@ func (v *Verified) sealed(d *document) {
 	book := bookSum(d.Seller, ledger.Chain{Number: s.Transfers, Head: s.Head})
 	root, err := rootFrom(book, s.Index, s.Checkpoint.Books, path)
 	if err != nil || root.String() != s.Checkpoint.Root {
-		v.problem("The book is not the one that the checkpoint holds.")
+		v.problem("The checkpoint holds no such book of %s: the seller's id, or the way from the book to the checkpoint, was changed.", d.Seller)
 	}
 	if s.Checkpoint.Currency != d.Currency.Code() {
 		v.problem("The checkpoint counts %s, and the statement %s.", s.Checkpoint.Currency, d.Currency)
@@ -161,33 +168,39 @@ func (v *Verified) signed(d *document, keys Keys) {
 		key = d.seal.Key
 	}
 	if d.seal.Key.ID != d.seal.Checkpoint.KeyID {
-		v.problem("The key that the statement brings is not the one that the checkpoint names.")
+		v.problem("The key that the statement brings is not the one that its checkpoint names.")
 	}
 	v.Trusted = trusted
 	if keys != nil && !trusted {
-		v.problem("The checkpoint is signed with key %s, which is none of those given.", d.seal.Checkpoint.KeyID)
+		v.problem("The checkpoint is signed with key %s, which is none of those given: somebody else signed it, or the keys given are older.", d.seal.Checkpoint.KeyID)
 	}
 	if err := d.seal.Checkpoint.SignedBy(key); err != nil {
 		v.problem("The checkpoint was changed, or was never signed: %v.", err)
 	}
 }
 
-// isAsWritten reports whether the statement, written again, is what was read but for white space of JSON. So
-// there is nothing in it that was not checked.
-func (d *document) isAsWritten() bool {
+// asWritten holds the file against the statement as it is when it is written again: but for white space of JSON,
+// and quotes of CSV, they must be the same. So there is nothing in it that was not checked.
+func (v *Verified) asWritten(d *document) {
 	var again bytes.Buffer
-	w := newWriter(d.format, &again, d.Currency)
-	if err := d.write(w); err != nil {
-		return false
+	if err := d.write(newWriter(d.format, &again, d.Currency)); err != nil {
+		v.problem("The statement can't be written again: %v.", err)
+		return
 	}
 	if d.format == CSV {
-		return bytes.Equal(bytes.ReplaceAll(d.text, []byte("\r\n"), []byte("\n")), again.Bytes())
+		rows, err := rowsOf(again.Bytes())
+		for i := range max(len(rows), len(d.rows)) {
+			if err != nil || i >= len(rows) || i >= len(d.rows) || !slices.Equal(rows[i], d.rows[i]) {
+				v.problem("Row %d of the file is not as Bursar writes it, or not in its place. If nobody meant to change it, %s.", i+1, asDownloaded)
+				return
+			}
+		}
+		return
 	}
 	var first, second bytes.Buffer
-	if json.Compact(&first, d.text) != nil || json.Compact(&second, again.Bytes()) != nil {
-		return false
+	if json.Compact(&first, d.text) != nil || json.Compact(&second, again.Bytes()) != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		v.problem("The file is not as Bursar writes it: fields have other names or another order, or numbers are written in another way. Use it as it was downloaded.")
 	}
-	return bytes.Equal(first.Bytes(), second.Bytes())
 }
 
 func (d *document) write(w writer) error {
