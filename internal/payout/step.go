@@ -227,7 +227,7 @@ func (s *Service) resend(ctx context.Context, seen Payout) error {
 			return errRaced
 		}
 		p.Tries++
-		p.DueAt = s.o.Now().Add(s.o.Lease)
+		p.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem hastened
 		sent = *p
 		return nil
 	})

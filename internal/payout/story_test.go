@@ -381,3 +381,21 @@ func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 		t.Errorf("a refusal is a payout: %t, %v", found, err)
 	}
 }
+
+// TestAnOrderSentAgainWaitsForItsTurn has a clock that is finer than what is stored.
+func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
+	s := newStory(t)
+	s.now = s.now.Add(789 * time.Nanosecond)
+	s.gateway.mood, s.gateway.forgetful = lostAnswers, true
+	s.later(windowOver)
+	for range 3 {
+		s.later(2 * time.Minute)
+	}
+	p := s.wantState(payout.Unknown)
+	if s.gateway.sent != 3 {
+		t.Fatalf("the order was sent %d times, want it sent again twice", s.gateway.sent)
+	}
+	if wait := p.DueAt.Sub(s.now); wait < 90*time.Second {
+		t.Errorf("after %d tries the next is %s away, want about two minutes or more", p.Tries, wait)
+	}
+}
