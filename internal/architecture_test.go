@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"store":     slices.Concat(leaves, domains, []string{"proof"}),
 	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "store"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"keyset", "razorpayx", "razorpayx/sandbox", "store"}),
+	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "store"}),
 
 	"web":       {"fault"},
 	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),

@@ -12,10 +12,14 @@ import (
 // an actor's steps does, sooner or later, and always the same under the same seed.
 type actor struct {
 	name string
+	// number tells this beginning of theirs from all others.
+	number uint64
 	// on is the instance whose code the actor runs; nil while it runs its own.
 	on *instance
 	// ask is what a seller is asking for.
 	ask *ask
+	// account is the account number that a seller is registering.
+	account string
 
 	act  func()
 	rest func(struct{}) bool
@@ -42,7 +46,8 @@ func (m *market) begin(name string, act func()) {
 	} else {
 		a = m.newActor()
 	}
-	a.name, a.act, a.on, a.ask = name, act, nil, nil
+	m.begun++
+	a.name, a.number, a.act, a.on, a.ask, a.account = name, m.begun, act, nil, nil, ""
 	a.goOn()
 }
 
@@ -141,6 +146,7 @@ func (m *market) call(on *instance, ask func() error) (err error) {
 	a.on = on
 	m.pause(m.between(0, 5*time.Millisecond))
 	err = ask()
+	m.guard(err)
 	m.pause(m.between(0, 20*time.Millisecond))
 	return err
 }

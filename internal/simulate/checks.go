@@ -14,41 +14,55 @@ type Check struct {
 }
 
 var (
-	paidOnce         = Check{"paid-once", "The gateway pays for a payout at most once."}
-	paidExactly      = Check{"paid-exactly", "What the gateway pays for a payout is its amount less its fee."}
-	completedIsPaid  = Check{"completed-is-paid", "A payout is completed only when the gateway has paid it."}
-	givenBackIsDead  = Check{"given-back-is-dead", "When a payout's money is given back, the gateway has no transfer of it that could still pay."}
-	onlyOrdersPaid   = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the book calls sent."}
-	allInTheBook     = Check{"all-in-the-book", "Once the gateway was asked, every transfer that it made for us is a payout in the book."}
-	endsAsAtGateway  = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
-	allEnd           = Check{"all-end", "When all is quiet, every payout has ended, or is held because its key ran out or a backup was put back."}
-	endsAreFinal     = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
-	movesAreCAS      = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
-	rowsMatchModel   = Check{"rows-match-the-model", "After every posting a seller's row is what the sales, refunds and payouts make it."}
-	neverOverdraws   = Check{"requests-never-overdraw", "A request takes no more than is available."}
-	refusalsAreTrue  = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
-	feesAsAgreed     = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
-	oneAnswerPerKey  = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
-	answersAreTrue   = Check{"answers-are-true", "What was answered is in the book."}
-	answersAreKnown  = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
-	strangersSeeNone = Check{"strangers-see-nothing", "Nobody sees or cancels another seller's payout."}
-	readsAgree       = Check{"reads-agree", "What a seller is shown is what the book has."}
-	oncePerID        = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
-	releasedWhenDue  = Check{"released-when-due", "A sale is released when its hold is over, and not before."}
-	ordersToLetter   = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
-	oneKeyPerPayout  = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
-	keysAreAlive     = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
-	sentAlone        = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
-	leasesHold       = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
-	askedFirst       = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
-	forgeriesRefused = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
-	onlyRightAccount = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
-	adoptedAsItWas   = Check{"adopted-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
-	windowIsKept     = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
-	verifiedIsTrue   = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
-	nobodyOverpaid   = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
-	bookIsRight      = Check{"book-is-readable", "The book can be opened, read and audited."}
-	nothingPanics    = Check{"nothing-panics", "No part of the service panics."}
+	paidOnce           = Check{"paid-once", "The gateway pays for a payout at most once."}
+	paidExactly        = Check{"paid-exactly", "What the gateway pays for a payout is its amount less its fee."}
+	completedIsPaid    = Check{"completed-is-paid", "A payout is completed only when the gateway has paid it."}
+	givenBackIsDead    = Check{"given-back-is-dead", "When a payout's money is given back, the gateway has no transfer of it that could still pay."}
+	onlyOrdersPaid     = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the book calls sent."}
+	allInTheBook       = Check{"all-in-the-book", "Once the gateway was asked, every transfer that it made for us is a payout in the book."}
+	endsAsAtGateway    = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
+	allEnd             = Check{"all-end", "When all is quiet, every payout has ended, or is held because its key ran out or a backup was put back."}
+	endsAreFinal       = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
+	movesAreCAS        = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
+	rowsMatchModel     = Check{"rows-match-the-model", "After every posting a seller's row is what the sales, refunds and payouts make it."}
+	neverOverdraws     = Check{"requests-never-overdraw", "A request takes no more than is available."}
+	refusalsAreTrue    = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
+	feesAsAgreed       = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
+	oneAnswerPerKey    = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
+	answersAreTrue     = Check{"answers-are-true", "What was answered is in the book."}
+	answersAreKnown    = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
+	strangersSeeNone   = Check{"strangers-see-nothing", "Nobody sees or cancels another seller's payout."}
+	readsAgree         = Check{"reads-agree", "What a seller is shown is what the book has."}
+	oncePerID          = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
+	releasedWhenDue    = Check{"released-when-due", "A sale is released when its hold is over, and not before."}
+	ordersToLetter     = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
+	oneKeyPerPayout    = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
+	keysAreAlive       = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
+	sentAlone          = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
+	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
+	askedFirst         = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
+	forgeriesRefused   = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
+	onlyRightAccount   = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
+	adoptedAsItWas     = Check{"adopted-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
+	windowIsKept       = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
+	verifiedIsTrue     = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
+	failuresHaveCause  = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was not accepted, it would pay the same money again, or a person gave it back."}
+	waitingIsUnsent    = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it."}
+	waitsAsAsked       = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
+	listsReadWhole     = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}
+	writtenAsMeant     = Check{"rows-are-as-written", "What a transaction wrote is in the book as it was written, and one that was refused or undone has left no trace."}
+	contradictionsKept = Check{"contradictions-are-kept", "What the gateway says that can't be true moves no money, and is written down until a person has seen it."}
+	referencesKept     = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
+	oldestFirst        = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
+	minimumKept        = Check{"minimum-is-kept", "No payout is of less than the minimum."}
+	numbersSecret      = Check{"numbers-stay-secret", "No full account number is in a log, in an error, or in an order."}
+	decisionsKept      = Check{"decisions-are-on-record", "What an admin decided is on record, and nothing is that was not done."}
+	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's transfers, and can be checked with the public key alone."}
+	refundsAreDue      = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
+	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day."}
+	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
+	bookIsRight        = Check{"book-is-readable", "The book can be opened, read and audited."}
+	nothingPanics      = Check{"nothing-panics", "No part of the service panics."}
 )
 
 // Checks lists the promises that a run checks beside those of the audit.
@@ -58,7 +72,9 @@ func Checks() []Check {
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
 		oneKeyPerPayout, keysAreAlive, sentAlone, leasesHold, askedFirst, forgeriesRefused, onlyRightAccount,
-		adoptedAsItWas, windowIsKept, verifiedIsTrue, nobodyOverpaid, bookIsRight, nothingPanics,
+		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
+		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
+		statementsProve, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
 	}
 }
 

@@ -2,9 +2,11 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
@@ -47,14 +49,19 @@ func (m *market) wasAsked(p payout.Payout) {
 	if a != nil {
 		a.made, a.at = p.ID, m.now
 	}
+	m.hold(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
 	available := h.row().Available
 	m.hold(neverOverdraws, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
 	m.hold(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
 	current := m.model.accounts[h.current]
 	m.hold(onlyRightAccount, p.BankAccountID == h.current && current != nil && current.status == bank.StatusVerified, p.Seller,
 		"payout %s goes to %s, the seller's account is %s", p.ID, p.BankAccountID, h.current)
+	if a != nil {
+		m.hold(onlyRightAccount, a.account == "" || a.account == p.BankAccountID, p.Seller, "payout %s goes to %s, the seller was shown %s", p.ID, p.BankAccountID, a.account)
+		m.hold(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and booked were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
+	}
 	m.model.asked(p)
-	m.model.payouts[p.ID].sendAt = p.DueAt
+	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
 	m.ever[p.ID] = *m.model.payouts[p.ID]
 	m.tally.asked++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d committed:", p.Amount))
@@ -75,9 +82,17 @@ func (m *market) wasAdopted(p payout.Payout) {
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d adopted:", p.Amount))
 }
 
-func (m *market) wasMoved(from payout.State, p payout.Payout, at time.Time) {
+func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at time.Time) {
 	w := m.model.payouts[p.ID]
 	was := w.state
+	m.checkWait(on, w, p)
+	m.checkLie(w, p)
+	m.hold(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
+		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
+	if was == payout.Submitting && p.State == payout.Waiting {
+		m.hold(waitingIsUnsent, !m.gateway.has(p.ID), string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
+	}
+	w.last = p
 	if from != p.State || was != p.State {
 		m.print("%s %s %s %d\n", p.ID, from, p.State, at.UnixMicro())
 		m.note(string(p.ID), w.seller, fmt.Sprintf("%s → %s (%s):", from, p.State, p.ReasonCode))
@@ -110,6 +125,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 		switch {
 		case w.state != payout.Completed:
 			m.hold(givenBackIsDead, isDead(t.Status), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
+			m.hold(endsAsAtGateway, (w.state == payout.Cancelled) == (t.Status == razorpayx.StatusCancelled), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
 		default:
 			paid := t.Status == razorpayx.StatusProcessed || t.Status == razorpayx.StatusReversed
 			m.hold(completedIsPaid, paid, string(id), "payout %s is completed, and the gateway's transfer %s is %s", id, t.ID, t.Status)
@@ -119,6 +135,86 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 	if w.state == payout.Completed {
 		m.hold(completedIsPaid, m.gateway.has(id), string(id), "payout %s is completed, and the gateway has no transfer of it", id)
 	}
+	if w.state == payout.Failed && !m.gateway.has(id) {
+		o, a := m.gateway.orders[string(id)], m.model.accounts[w.account]
+		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
+		doubted := w.last.ReasonCode == "overdrawn" && w.doubted
+		m.hold(failuresHaveCause, refused || doubted || w.last.GivenBack() && m.current.name == admin, string(id),
+			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
+	}
+}
+
+// keeps reports whether a reference that was there is there still.
+func keeps(before, now string) bool { return before == "" || before == now }
+
+// checkWait holds the next sending of an order that the gateway put off against what it asked for.
+func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
+	o := m.gateway.orders[string(p.ID)]
+	if o == nil || o.putOff != m.current.number {
+		return
+	}
+	o.putOff = 0
+	unsaid := w.hinted >= o.since || !m.leasesHold() || kindOf(p.State) != underWay || (p.State != payout.Waiting && p.State != payout.Unknown)
+	m.hold(waitsAsAsked, unsaid || p.DueAt.Sub(m.start)-on.machine.offset >= o.notBefore-time.Second, string(p.ID),
+		"the gateway asked to wait until %s, and payout %s is due at %s", m.start.Add(o.notBefore), p.ID, p.DueAt)
+}
+
+// checkLie holds what is written of a payout against what the gateway has just lied about it.
+func (m *market) checkLie(w *withdrawal, p payout.Payout) {
+	lie := m.gateway.lies[p.ID]
+	if lie == nil || lie.to != m.current.number {
+		return
+	}
+	lie.to = 0
+	overtaken := w.state != lie.was
+	m.hold(contradictionsKept, overtaken || (p.State == w.state && (lie.ordering || p.Contradiction != "")), string(p.ID),
+		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the contradiction %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Contradiction, p.Tries)
+}
+
+// wasDoubted is told that a seller's unsent payouts may be of money that was paid already.
+func (m *market) wasDoubted(seller string) {
+	if m.model.sellers[seller].row().Available >= 0 {
+		return
+	}
+	for _, w := range m.model.payouts {
+		if w.seller == seller {
+			w.doubted = true
+		}
+	}
+}
+
+// wasHastened is told that news made a step due.
+func (m *market) wasHastened(id payout.ID, now time.Time) {
+	w := m.model.payouts[id]
+	m.hold(leasesHold, w.state != payout.Waiting && w.state != payout.Submitting, string(id), "news made payout %s due, which is %s", id, w.state)
+	w.hinted = m.now
+	m.payoutDue(id, w, now)
+}
+
+// checkOrder holds what was taken of what is due against what was not.
+func (m *market) checkOrder(ids []payout.ID, now time.Time, limit int) {
+	if m.tally.takes++; m.tally.takes%orderEvery != 0 && len(ids) < limit {
+		return
+	}
+	newest := now.UnixMicro()
+	if len(ids) == limit {
+		newest = 0
+		for _, id := range ids {
+			newest = max(newest, m.model.payouts[id].due)
+		}
+	}
+	for id, w := range m.model.payouts {
+		m.hold(oldestFirst, w.due == 0 || w.due >= newest || slices.Contains(ids, id), string(id), "payout %s is due since %s, and others were taken before it", id, time.UnixMicro(w.due).UTC())
+	}
+}
+
+// orderEvery spaces checks that look at every payout.
+const orderEvery = 50
+
+func (m *market) wasDecided(d decision.Decision) {
+	m.decided[d.Subject]++
+	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
+	m.hold(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
 }
 
 // isDead reports whether a transfer can't pay any more, and has not.
@@ -149,13 +245,30 @@ func (m *market) wasRegistered(a bank.Account) {
 		former.due = 0
 	}
 	h.current = a.ID
-	m.model.accounts[a.ID] = &account{seller: a.Seller, last4: a.Last4, status: a.Status}
+	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status}
+	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
+	m.hold(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")
 	m.verificationDue(a.ID, m.model.accounts[a.ID], a.DueAt)
 }
 
-func (m *market) wasVerified(a bank.Account) {
+// registrationsADay is how many accounts a seller may register.
+const registrationsADay = 10
+
+func (m *market) wasRegisteredAtGateway(id bank.ID, beneficiary string) {
+	a := m.model.accounts[id]
+	if a == nil {
+		return
+	}
+	a.beneficiary = beneficiary
+	number, err := m.gateway.numberOf(beneficiary)
+	m.hold(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
+}
+
+func (m *market) wasVerified(before, a bank.Account) {
 	known := m.model.accounts[a.ID]
+	m.hold(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
+		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
 	if known.status != a.Status {
 		m.note(string(a.ID), a.Seller, "bank account is "+string(a.Status)+":")
 		confirmed := m.gateway.confirms(a) || m.current.name == admin

@@ -17,6 +17,9 @@ const (
 	serverError
 	html
 	refuse
+	lockedOut
+	odd
+	lie
 	outage
 	lag
 	hookTwice
@@ -32,6 +35,7 @@ const (
 	stall
 	restore
 	clock
+	undone
 	numFaults
 )
 
@@ -45,11 +49,14 @@ var catalogue = [numFaults]struct {
 	lostAnswer:  {"lost-answer", "the gateway does what it was asked, and its answer never comes", 300},
 	cut:         {"cut", "a connection is refused, or cut before the request arrives", 300},
 	throttle:    {"throttle", "the gateway answers 429, with or without Retry-After", 300},
-	serverError: {"error", "the gateway answers 500 to 504, before or after it did what it was asked", 300},
+	serverError: {"error", "the gateway answers 409, 500 to 504, or a 400 that says no more, before or after it did what it was asked", 300},
 	html:        {"html", "a page of HTML or half an answer comes in place of JSON", 200},
 	refuse:      {"refuse", "the gateway refuses an order with a readable 400, and does not make it", 300},
+	lockedOut:   {"locked-out", "the gateway does not let us in: 401, 403, a wrong address, or a 400 about our account", 300},
+	odd:         {"odd", "an answer names a status that nobody knows, leaves the bank's reference out, or lists more than was asked for", 300},
+	lie:         {"lie", "the gateway says of a transfer what can't be true: another amount, another reference, or paid after it failed", 100},
 	outage:      {"outage", "the gateway answers nothing for minutes or hours, now and then for longer than it honours a key", 1000},
-	lag:         {"lag", "the gateway's lists are up to a minute behind", 700},
+	lag:         {"lag", "the gateway's lists and records are up to a minute behind", 700},
 	hookTwice:   {"hook-twice", "webhooks come again, up to days later", 400},
 	hookLate:    {"hook-late", "webhooks come late, and so out of order", 600},
 	hookLost:    {"hook-lost", "webhooks never come", 600},
@@ -63,6 +70,7 @@ var catalogue = [numFaults]struct {
 	stall:       {"stall", "a worker hangs between two steps, for longer than its lease", 15},
 	restore:     {"restore", "a backup is put in the place of the book", 1000},
 	clock:       {"clock", "an instance's clock jumps by minutes", 1000},
+	undone:      {"undone", "a transaction is undone at its end, and is run again or fails", 15},
 }
 
 // Faults is a set of faults.

@@ -39,6 +39,10 @@ type gateway struct {
 	orders map[string]*order
 	// verdicts are what it is made to say of validations, by their ids.
 	verdicts map[string]string
+	// lies are the last things it said that can't be true, by payout.
+	lies map[payout.ID]*lieTold
+	// madeAt is when it made its transfers, by its own ids.
+	madeAt map[string]time.Duration
 	// settleAfter is how long a step of a payout takes.
 	settleAfter time.Duration
 	balance     int64
@@ -53,8 +57,21 @@ type order struct {
 	// by is who is sending it at the moment, and since when.
 	by    *instance
 	since time.Duration
-	// known says that the gateway has made it, and knows the key.
-	known bool
+	// known says that the gateway has made it, and knows the key; refused that it has said no to it.
+	known, refused bool
+	// putOff is the number of who was last asked to wait, and notBefore until when.
+	putOff    uint64
+	notBefore time.Duration
+}
+
+// lieTold is what the gateway said of a payout that can't be true.
+type lieTold struct {
+	what string
+	was  payout.State
+	// ordering says that it was the answer to an order, which is asked for again before it is taken for a contradiction.
+	ordering bool
+	// to is the number of who has heard it, until they have acted on it.
+	to uint64
 }
 
 // plenty is more than all sellers earn.
@@ -62,7 +79,7 @@ const plenty = int64(1_000_000_000_000_00)
 
 func (m *market) openGateway(dir string) error {
 	g := &gateway{
-		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{},
+		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{}, lies: map[payout.ID]*lieTold{}, madeAt: map[string]time.Duration{},
 		settleAfter: usualSettling, balance: plenty,
 	}
 	m.gateway = g
@@ -105,6 +122,7 @@ type answer struct {
 	header http.Header
 	body   bytes.Buffer
 	cut    bool
+	lie    *lieTold
 }
 
 func (a *answer) Header() http.Header         { return a.header }
@@ -200,16 +218,23 @@ func (g *gateway) fund(amount int64) {
 func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	key := req.Header.Get(razorpayx.IdempotencyHeader)
 	a := g.do(req)
-	if key == "" || a.status != http.StatusOK {
+	if key == "" {
 		return a
 	}
 	o, id := g.orders[key], payout.ID(key)
+	if a.status != http.StatusOK {
+		o.refused = o.refused || a.status == http.StatusBadRequest
+		return a
+	}
 	if o.known {
 		return a
 	}
 	o.known = true
 	g.made[id] = true
 	m := g.m
+	for _, t := range g.transfers(id) {
+		g.madeAt[t.ID] = m.now
+	}
 	m.note(string(id), "", "the gateway makes the transfer of")
 	w := m.model.payouts[id]
 	m.bankDecides(id)
@@ -240,6 +265,10 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
 	m.hold(keysAreAlive, m.now-o.first < keyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
+	if a := m.accountOf(w); a != nil {
+		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
+	}
+	m.keepSecret(string(body))
 	alone := o.by == nil || (w != nil && w.hinted >= o.since) || o.by.dead || m.now-o.since >= lease || !m.leasesHold()
 	m.hold(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
 	early := w != nil && on.now().Before(w.sendAt) && m.leasesHold()
@@ -248,10 +277,28 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	return o
 }
 
-// confirms reports whether the gateway has said that the account is there, under its holder's name or one near it.
+// confirms reports whether the gateway has said that the account is there, under its holder's name.
 func (g *gateway) confirms(a bank.Account) bool {
 	verdict, said := g.verdicts[a.VerificationID]
-	return said && (verdict == "" || verdict == nearName) && a.Last4 != noSuchAccount
+	return said && verdict == "" && a.Last4 != noSuchAccount
+}
+
+// numberOf is the account number behind what the gateway calls an account.
+func (g *gateway) numberOf(beneficiary string) (string, error) {
+	var a razorpayx.FundAccount
+	err := g.ask(http.MethodGet, "/v1/fund_accounts/"+url.PathEscape(beneficiary), nil, &a)
+	return a.BankAccount.AccountNumber, err
+}
+
+// accountOf is the account that a payout goes to, if its name at the gateway is known.
+func (m *market) accountOf(w *withdrawal) *account {
+	if w == nil {
+		return nil
+	}
+	if a := m.model.accounts[w.account]; a != nil && a.beneficiary != "" {
+		return a
+	}
+	return nil
 }
 
 // noSuchAccount are the last digits of an account that the sandbox does not confirm.

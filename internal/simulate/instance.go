@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/payout"
+	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
 	"bursar/internal/store"
@@ -28,10 +29,15 @@ type instance struct {
 	payouts *payout.Service
 	bank    *bank.Service
 	sales   *sale.Service
+	proofs  *proof.Service
 	dead    bool
 	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
 	ready, asked bool
-	looking      [loops]bool
+	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
+	// that something has gone wrong since.
+	page, read int
+	troubled   bool
+	looking    [loops]bool
 }
 
 // The loops that take what is due.
@@ -88,6 +94,12 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.sales, err = sale.New(sale.Options{Store: saleStore{on.db.Sales(), on}, Now: on.now, Hold: usualHold, Zone: indianTime})
+	if err != nil {
+		return err
+	}
+	on.proofs, err = proof.New(proof.Options{
+		Store: on.db, Signer: m.keys, Currency: rupees(), Every: time.Hour, Zone: indianTime, Now: on.now, Logger: logger,
+	})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx/sandbox"
@@ -18,12 +19,30 @@ func (m *market) audit(on *instance) {
 	report, err := on.db.Audit(m.ctx)
 	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
 	for _, f := range report.Findings {
+		if f.Name == "gateway-agrees" { // it lies, and what it said waits for an admin
+			m.checkContradictions(f.Violations)
+			continue
+		}
 		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations), "%s", strings.Join(f.Violations, "\n  "))
 	}
 	for _, s := range m.sellers {
 		m.compareRows(on, []string{s.id})
+		m.readSales(on, s)
 	}
 	m.comparePayouts(on)
+}
+
+// checkContradictions holds the audit's word on contradictions against the gateway's lies.
+func (m *market) checkContradictions(violations []string) {
+	for _, v := range violations {
+		id := subjectOf([]string{v})
+		m.hold(contradictionsKept, m.gateway.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
+	}
+	n := 0
+	for _, w := range m.model.payouts {
+		n += btoi(w.last.Contradiction != "")
+	}
+	m.hold(contradictionsKept, len(violations) == min(n, ledger.MaxViolations), "", "the audit tells of %d contradictions, and there are %d", len(violations), n)
 }
 
 // subjectOf finds the payout or seller that a violation names.
@@ -82,8 +101,13 @@ func (m *market) judge() {
 		return
 	}
 	m.audit(on)
+	m.checkStatements(on)
 	net := map[payout.ID]money.Amount{}
 	for _, move := range m.checkAllInTheBook() {
+		if w := m.model.payouts[payout.ID(move.ReferenceID)]; w != nil && w.state == payout.Completed {
+			m.hold(referencesKept, w.last.UTR == move.UTR && w.last.GatewayID == move.PayoutID, move.ReferenceID,
+				"payout %s has the references %q and %q, and at the gateway %q and %q", move.ReferenceID, w.last.GatewayID, w.last.UTR, move.PayoutID, move.UTR)
+		}
 		net[payout.ID(move.ReferenceID)] = money.Amount(move.Net)
 		m.print("%s %d %d %s %s\n", move.ReferenceID, move.Debit, move.Credit, move.PayoutID, move.Status)
 	}
@@ -108,7 +132,7 @@ func (m *market) judge() {
 func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
 	switch {
 	case w.state == payout.Held:
-		m.hold(allEnd, m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff, string(id),
+		m.hold(allEnd, w.heldBy || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff, string(id),
 			"payout %s is held, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
 		m.hold(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))

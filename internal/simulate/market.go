@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"bursar/internal/auth"
@@ -35,6 +36,7 @@ type market struct {
 	now     time.Duration // since start
 	agenda  agenda
 	events  uint64
+	begun   uint64 // how often an actor has
 	current *actor
 	actors  []*actor // all there ever were, and idle those who have nothing to do
 	idle    []*actor
@@ -52,6 +54,8 @@ type market struct {
 	// backUpSoon says that a backup is wanted.
 	backUpSoon bool
 	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the book has lost
+	decided    map[string]int           // decisions on record, by what they are about
+	numbers    map[string]bool          // every account number that was ever registered
 
 	weather   [numFaults]int
 	disturbed time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
@@ -69,7 +73,7 @@ type market struct {
 type tally struct {
 	sales, refunds, asked, adopted, sent, unknown int64
 	calls, webhooks, crashes, restores, takeovers int64
-	checks, audits                                int64
+	checks, audits, takes                         int64
 	faults                                        [numFaults]int64
 }
 
@@ -96,7 +100,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, decided: map[string]int{}, numbers: map[string]bool{}, printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -141,7 +145,7 @@ func (m *market) inviteSellers() error {
 	for n := range m.o.Sellers {
 		s := m.newSeller(n)
 		m.sellers = append(m.sellers, s)
-		m.model.sellers[s.id] = &holder{}
+		m.model.sellers[s.id] = &holder{months: map[string]money.Amount{}}
 		err = errors.Join(err, db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 			return tx.InsertUser(m.ctx, auth.User{
 				ID: s.id, Name: s.name, Email: s.id + "@example.com", Role: auth.Seller, CreatedAt: m.start,
@@ -176,6 +180,9 @@ func (m *market) open() {
 	}
 	for _, s := range m.sellers {
 		m.settleIn(s)
+	}
+	if m.anyFaults() {
+		m.keepOffice()
 	}
 	m.after(0, m.changeWeather)
 	m.after(tickEvery, m.tick)
@@ -240,6 +247,7 @@ func (m *market) tick() {
 	m.tellStand()
 	for _, mc := range m.machines {
 		if on := mc.on; on != nil {
+			m.work(on, m.between(0, time.Hour), "checkpoint", func() { m.try(on, "checkpoint", func() error { _, err := on.proofs.MakeDue(m.ctx); return err }) })
 			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
 			m.work(on, 0, "returns", func() {
 				m.try(on, "look for returns", func() error { _, err := on.payouts.LookForReturns(m.ctx); return err })
@@ -277,6 +285,7 @@ func (m *market) auditNowAndThen() {
 // try runs a piece of an instance's own work; what goes wrong is tried again by the service itself.
 func (m *market) try(on *instance, what string, do func() error) {
 	if err := do(); err != nil {
+		m.guard(err)
 		m.note("", "", on.name+" "+what+": "+firstLine(err))
 	}
 }
@@ -371,12 +380,12 @@ func (m *market) leasesHold() bool {
 	return m.now >= m.disturbed
 }
 
-// logger tells the last events what the service warns of.
+// logger reads all that the service logs, and tells the last events what it warns of.
 func (m *market) logger(on string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(warnings{m, on}, &slog.HandlerOptions{
-		Level: slog.LevelError,
+		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
 			return a
@@ -390,7 +399,10 @@ type warnings struct {
 }
 
 func (w warnings) Write(p []byte) (int, error) {
-	w.m.note("", "", w.on+" logs "+string(p[:max(0, len(p)-1)]))
+	w.m.keepSecret(string(p))
+	if text, isError := strings.CutPrefix(strings.TrimSpace(string(p)), "level=ERROR "); isError {
+		w.m.note("", "", w.on+" logs "+text)
+	}
 	return len(p), nil
 }
 

@@ -23,8 +23,22 @@ func (m *market) sell(s *seller, hold time.Duration) {
 		ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id,
 		Amount: money.Amount(50_000 + m.dice.Int64N(3_000_000)), OccurredAt: m.clock(),
 	}
-	n.AvailableAt = n.OccurredAt.Add(hold)
+	if m.chance(40) { // more than travels at all hours
+		n.Amount *= 30
+	}
+	if m.chance(100) { // told late
+		n.OccurredAt = n.OccurredAt.Add(-m.between(0, 40*24*time.Hour))
+	}
+	if hold = max(hold, 0); hold < usualHold/2 || m.chance(500) {
+		n.AvailableAt = n.OccurredAt.Add(hold)
+	}
+	if m.chance(50) { // a refund of it comes first
+		m.tellTooEarly(n)
+	}
 	m.tellSale(n)
+	if m.chance(100) {
+		m.tellWrongly(n)
+	}
 	if m.chance(100) { // the marketplace is not sure whether it did
 		m.pause(m.between(0, time.Hour))
 		m.tellSale(n)
@@ -44,8 +58,14 @@ func (m *market) tellSale(n sale.NewSale) {
 	m.told = append(m.told, told{sale: n})
 	err := m.persist(time.Minute, func(on *instance) error {
 		known := m.model.sales[n.ID]
-		_, created, err := on.sales.Record(m.ctx, n)
+		s, created, err := on.sales.Record(m.ctx, n)
 		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
+		until := n.AvailableAt
+		if until.IsZero() {
+			until = n.OccurredAt.Add(usualHold)
+		}
+		m.hold(answersAreTrue, err != nil || (s.Amount == n.Amount && s.Seller == n.Seller && microsOf(s.AvailableAt) == microsOf(until)), n.Seller,
+			"sale %+v was answered with %+v", n, s)
 		m.hold(oncePerID, err != nil || known == nil || !created, n.Seller, "sale %s was made again", n.ID)
 		return err
 	})
@@ -61,7 +81,10 @@ func (m *market) takeBack(n sale.NewSale) {
 	if e == nil || e.left() == 0 {
 		return
 	}
-	r := sale.NewRefund{Sale: n.ID, ID: m.ids.New("refund_", m.clock())}
+	r := sale.NewRefund{Sale: n.ID, ID: fmt.Sprintf("refund-%d", len(e.refunds)+1)} // ids are the sale's own
+	if m.chance(200) {
+		m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID, Amount: e.left() + 1}, sale.ErrRefundTooLarge)
+	}
 	if m.chance(600) {
 		r.Amount = 1 + money.Amount(m.dice.Int64N(int64(e.left())))
 	}
@@ -69,6 +92,59 @@ func (m *market) takeBack(n sale.NewSale) {
 	if m.chance(200) {
 		m.pause(m.between(0, time.Hour))
 		m.tellRefund(r)
+		m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID, Amount: r.Amount + 1}, sale.ErrRefundConflict)
+	}
+}
+
+// tellTooEarly tells a refund of a sale that is yet to be told.
+func (m *market) tellTooEarly(n sale.NewSale) {
+	m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: "refund-0", Amount: 1}, sale.ErrNotFound)
+}
+
+// refusedRefund tells a refund that must be refused.
+func (m *market) refusedRefund(r sale.NewRefund, want error) {
+	if on := m.anyInstance(); on != nil {
+		_ = m.call(on, func() error {
+			e := m.model.sales[r.Sale]
+			if (e == nil) != errors.Is(want, sale.ErrNotFound) { // the book was put back meanwhile
+				return nil
+			}
+			if e != nil {
+				if _, booked := e.refunds[r.ID]; booked != errors.Is(want, sale.ErrRefundConflict) || r.Amount <= e.left() && !booked {
+					return nil
+				}
+			}
+			_, _, _, err := on.sales.Refund(m.ctx, r)
+			m.hold(refundsAreDue, errors.Is(err, want) || isUnavailable(err), "", "refund %+v was answered with %v, want %v", r, err, want)
+			return err
+		})
+	}
+}
+
+// tellWrongly tells what is no sale, or another one under an id that was used.
+func (m *market) tellWrongly(n sale.NewSale) {
+	other, nobodys, early := n, n, n
+	other.Amount++
+	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
+	early.ID, early.AvailableAt = n.ID+"-early", n.OccurredAt.Add(-time.Second)
+	for _, wrong := range []struct {
+		sale sale.NewSale
+		is   func(error) bool
+	}{
+		{other, func(err error) bool { return errors.Is(err, sale.ErrConflict) }},
+		{nobodys, func(err error) bool { return errors.Is(err, sale.ErrSellerNotFound) }},
+		{early, func(err error) bool { return fault.From(err) != nil && fault.From(err).Details["availableAt"] != "" }},
+	} {
+		if on := m.anyInstance(); on != nil {
+			_ = m.call(on, func() error {
+				if m.model.sales[n.ID] == nil {
+					return nil
+				}
+				_, _, err := on.sales.Record(m.ctx, wrong.sale)
+				m.hold(oncePerID, wrong.is(err) || isUnavailable(err), n.Seller, "sale %+v was answered with %v", wrong.sale, err)
+				return err
+			})
+		}
 	}
 }
 
@@ -81,6 +157,9 @@ func (m *market) tellRefund(r sale.NewRefund) {
 		if err == nil {
 			_, booked := e.refunds[r.ID]
 			m.hold(answersAreTrue, booked, e.seller, "refund %s was answered, and is not in the book", r.ID)
+		} else if e != nil {
+			m.hold(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict),
+				e.seller, "refund %+v of a sale of which %d is left was answered with %v", r, e.left(), err)
 		}
 		return err
 	})

@@ -28,7 +28,10 @@ type holder struct {
 	withdrawn money.Amount
 	refunded  money.Amount
 	counts    ledger.Counts
+	months    map[string]money.Amount // earned, by month
 	current   bank.ID
+	// registered is when the last accounts were.
+	registered []time.Duration
 }
 
 // row is what the seller's row must be.
@@ -43,6 +46,7 @@ type earning struct {
 	seller      string
 	amount      money.Amount
 	refunded    money.Amount
+	occurredAt  time.Time
 	availableAt time.Time
 	released    bool
 	refunds     map[string]money.Amount
@@ -65,15 +69,21 @@ type withdrawal struct {
 	leased int64
 	// hinted is when news last made its step due.
 	hinted time.Duration
+	// last is what was last written of it.
+	last payout.Payout
+	// doubted says that it may be of money that was paid already, and heldBy that a person has it held.
+	doubted, heldBy bool
 }
 
 func (w *withdrawal) net() money.Amount { return w.amount - w.fee }
 
 type account struct {
-	seller string
-	last4  string
-	status bank.Status
-	due    int64
+	seller      string
+	number      string // in full, if it is known
+	last4       string
+	status      bank.Status
+	beneficiary string
+	due         int64
 }
 
 func newModel() *model {
@@ -84,6 +94,9 @@ func newModel() *model {
 func (o *model) copy() *model {
 	c := newModel()
 	copyInto(c.sellers, o.sellers)
+	for _, h := range c.sellers {
+		h.months = maps.Clone(h.months)
+	}
 	copyInto(c.sales, o.sales)
 	for _, e := range c.sales {
 		e.refunds = maps.Clone(e.refunds)
@@ -108,7 +121,10 @@ func (o *model) sold(s sale.Sale) {
 	h.earned += s.Amount
 	h.pending += s.Amount
 	h.counts.Sales++
-	o.sales[s.ID] = &earning{seller: s.Seller, amount: s.Amount, availableAt: s.AvailableAt, refunds: map[string]money.Amount{}}
+	o.sales[s.ID] = &earning{
+		seller: s.Seller, amount: s.Amount, occurredAt: s.OccurredAt, availableAt: s.AvailableAt, refunds: map[string]money.Amount{},
+	}
+	h.earnedIn(s.OccurredAt, s.Amount)
 }
 
 func (o *model) refunded(r sale.Refund) {
@@ -118,9 +134,15 @@ func (o *model) refunded(r sale.Refund) {
 	e.refunds[r.ID] = r.Amount
 	h.earned -= r.Amount
 	h.refunded += r.Amount
+	h.earnedIn(e.occurredAt, -r.Amount)
 	if !e.released {
 		h.pending -= r.Amount
 	}
+}
+
+// earnedIn adds to the month of an instant. India has one zone, and no summer time.
+func (h *holder) earnedIn(at time.Time, amount money.Amount) {
+	h.months[at.UTC().Add(5*time.Hour+30*time.Minute).Format("2006-01")] += amount
 }
 
 func (o *model) released(id string) {

@@ -81,7 +81,11 @@ func (m *market) forge(header http.Header, body []byte) {
 		m.post(m.between(0, time.Minute), header, body)
 		return
 	}
-	header.Set(razorpayx.SignatureHeader, razorpayx.Sign("another secret", body))
+	signature := razorpayx.Sign(webhookSecret, body)
+	header.Set(razorpayx.SignatureHeader, one(m, []string{
+		razorpayx.Sign("another secret", body), razorpayx.Sign("", body), razorpayx.Sign(webhookSecret, append(bytes.Clone(body), ' ')),
+		"", signature[:1], signature[:len(signature)-1], signature + "0", "null",
+	}))
 	m.spawn(m.between(0, time.Second), "forger", func() {
 		on := m.anyInstance()
 		if on == nil {

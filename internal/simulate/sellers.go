@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/bank"
-	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -41,6 +41,7 @@ type seller struct {
 	temper
 	id, name string
 	sold     int
+	asked    int
 }
 
 // ask is a request for a payout, with all its repeats.
@@ -49,6 +50,9 @@ type ask struct {
 	amount money.Amount
 	notes  string
 	key    string
+	// account is the one that the seller was shown, or "", and had what was available when it was refused.
+	account bank.ID
+	had     money.Amount
 	// made is the payout that it made, and refused why it was refused; at is when.
 	made    payout.ID
 	refused string
@@ -133,6 +137,8 @@ func (m *market) howMuch(s *seller, available money.Amount) money.Amount {
 		return most
 	case m.chance(50):
 		return most + 1
+	case m.chance(50):
+		return minimum - 1 - money.Amount(m.dice.Int64N(int64(minimum)))
 	default:
 		return max(minimum, money.Amount(m.dice.Int64N(int64(most)+1)))
 	}
@@ -141,7 +147,11 @@ func (m *market) howMuch(s *seller, available money.Amount) money.Amount {
 func (m *market) request(s *seller, amount money.Amount) {
 	a := &ask{seller: s.id, amount: amount, notes: s.temper.name}
 	if m.chance(s.keyed) {
-		a.key = m.ids.New("key_", m.clock())
+		a.key = m.newKey(s)
+	}
+	if m.chance(300) { // from a form that shows the account
+		a.account = m.model.sellers[s.id].current
+		m.pause(m.between(0, time.Minute))
 	}
 	m.send(a)
 	if a.made != "" && m.chance(s.moves) { // another account, before the payout is sent
@@ -162,11 +172,19 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 }
 
+// newKey is an idempotency key, which other sellers may use too.
+func (m *market) newKey(s *seller) string {
+	if s.asked++; m.chance(500) {
+		return fmt.Sprintf("withdrawal-%d", s.asked)
+	}
+	return m.ids.New("key_", m.clock())
+}
+
 // send sends a request, and again until it is answered if it has a key.
 func (m *market) send(a *ask) {
 	m.current.ask = a
 	defer func() { m.current.ask = nil }()
-	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key}
+	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account}
 	if a.key == "" {
 		if on := m.anyInstance(); on != nil {
 			_ = m.call(on, func() error { return m.ask(on, a, request) })
@@ -192,6 +210,9 @@ func (m *market) sendOther(a *ask) {
 		if (a.made == "" && a.refused == "") || m.expired(a) {
 			return nil
 		}
+		if a.amount+1 < minimum {
+			return nil
+		}
 		p, _, err := on.payouts.Request(m.ctx, payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key})
 		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err), a.seller,
 			"another request under the key %s was answered with %s, %v", a.key, p.ID, err)
@@ -214,7 +235,11 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 			"payout %s of %d was the answer to a request for %d, and the book has %+v", p.ID, p.Amount, a.amount, w)
 	case f == nil:
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
-	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified):
+	case f.Kind == fault.Invalid && f.Details["amount"] != "":
+		m.hold(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified), errors.Is(err, payout.ErrAccountChanged):
+		m.hold(refusalsAreTrue, !errors.Is(err, ledger.ErrInsufficient) || a.refused != "" || strings.Contains(f.Message, rupees().FormatFixed(a.had)), a.seller,
+			"%s had %d and was told: %s", a.seller, a.had, f.Message)
 		m.hold(oneAnswerPerKey, a.made == "" && (a.refused == "" || a.refused == f.Message), a.seller,
 			"a request that made %q and was refused with %q is now refused with %q", a.made, a.refused, f.Message)
 		if a.key != "" && a.refused == "" {
@@ -230,7 +255,7 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 func (m *market) cancel(s *seller, id payout.ID) {
 	key := ""
 	if m.chance(500) {
-		key = m.ids.New("key_", m.clock())
+		key = m.newKey(s)
 	}
 	_ = m.persist(time.Minute, func(on *instance) error {
 		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
@@ -250,17 +275,39 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	})
 }
 
-// register registers another account than the present one.
+// register registers another account than the present one, or the present one again.
 func (m *market) register(s *seller) {
-	number, err := bank.ParseNumber(fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), m.story()))
+	digits := fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), m.story())
+	if now := m.model.accounts[m.model.sellers[s.id].current]; now != nil && now.number != "" && m.chance(200) {
+		if digits = now.number; m.chance(500) { // another one that ends alike
+			digits = fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), now.last4)
+		}
+	}
+	m.registerNumber(s, digits)
+	if m.chance(s.moves / 10) { // who tries one after another
+		for range 2*registrationsADay + 5 {
+			m.registerNumber(s, fmt.Sprintf("5%09d%04d", m.dice.IntN(1e9), 1000+m.dice.IntN(9000)))
+		}
+	}
+}
+
+func (m *market) registerNumber(s *seller, digits string) {
+	m.numbers[digits], m.current.account = true, digits
+	defer func() { m.current.account = "" }()
+	number, err := bank.ParseNumber(digits)
 	if err != nil {
 		m.broken(answersAreKnown, s.id, err.Error())
 		return
 	}
 	r := bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: "HDFC0000053"}
 	_ = m.persist(5*time.Minute, func(on *instance) error {
-		_, err := on.bank.Register(m.ctx, r)
+		a, err := on.bank.Register(m.ctx, r)
 		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
+		if err == nil {
+			known := m.model.accounts[a.ID]
+			m.hold(answersAreTrue, known != nil && known.seller == s.id && (known.number == "" || known.number == digits), s.id,
+				"%s registered an account and was answered with %s, which is another one", s.id, a.ID)
+		}
 		return err
 	})
 }
@@ -287,60 +334,4 @@ func (m *market) story() string {
 		return s.digits
 	}
 	return fmt.Sprintf("%04d", 1000+m.dice.IntN(9000))
-}
-
-// accountDecided lets people act on how a verification ended.
-func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status) {
-	s := m.sellerOf(sellerID)
-	switch status {
-	case bank.StatusRejected:
-		m.spawn(m.between(time.Minute, 12*time.Hour), "seller "+s.name, func() {
-			if m.model.sellers[s.id].current == id {
-				m.register(s)
-			}
-		})
-	case bank.StatusReview:
-		m.spawn(m.between(time.Minute, 12*time.Hour), admin, func() {
-			verified := m.chance(700)
-			_ = m.persist(time.Minute, func(on *instance) error {
-				_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, verified, "The name is another one.")
-				m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a decision was answered with %v", err)
-				return err
-			})
-		})
-	case bank.StatusUnverified, bank.StatusVerified:
-	}
-}
-
-// admin is who decides on names that are not quite the same.
-const admin = "admin"
-
-// lookAround reads what a seller is shown, and what is somebody else's.
-func (m *market) lookAround(s *seller) {
-	on := m.anyInstance()
-	if on == nil {
-		return
-	}
-	_ = m.call(on, func() error {
-		sum, err := on.payouts.Summary(m.ctx, s.id)
-		row := m.model.sellers[s.id].row()
-		m.hold(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
-			sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
-			"%s is shown %+v (error %v), and has %+v", s.id, sum, err, row)
-		list, total, err := on.payouts.History(m.ctx, payout.Caller{User: s.id}, payout.Filter{Limit: 10})
-		m.hold(readsAgree, err == nil && total == row.Counts.Payouts() && len(list) == int(min(total, 10)), s.id,
-			"%s is shown %d payouts (error %v), and has %d", s.id, total, err, row.Counts.Payouts())
-		for i, p := range list {
-			w := m.model.payouts[p.ID]
-			m.hold(readsAgree, w != nil && w.seller == s.id && w.state == p.State && w.amount == p.Amount && (i == 0 || p.ID < list[i-1].ID), s.id,
-				"%s is shown %+v, and the book has %+v", s.id, p, w)
-		}
-		if stranger := one(m, m.sellers); len(list) > 0 && stranger != s {
-			_, seeErr := on.payouts.Payout(m.ctx, payout.Caller{User: stranger.id}, list[0].ID)
-			m.hold(strangersSeeNone, errors.Is(seeErr, payout.ErrNotFound), s.id, "%s sees payout %s of %s: %v", stranger.id, list[0].ID, s.id, seeErr)
-			_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: stranger.id}, list[0].ID, "")
-			m.hold(strangersSeeNone, errors.Is(err, payout.ErrNotFound), s.id, "%s may cancel payout %s of %s: %v", stranger.id, list[0].ID, s.id, err)
-		}
-		return nil
-	})
 }

@@ -19,6 +19,7 @@ func takeDue[ID ~string](m *market, on *instance, loop int,
 	for _, id := range ids {
 		m.work(on, 0, loopNames[loop]+" step", func() {
 			err := step(m.ctx, id)
+			m.guard(err)
 			if err != nil && !errors.Is(err, payout.ErrUnknownToGateway) {
 				m.note(string(id), "", "step: "+firstLine(err))
 			}

@@ -34,8 +34,15 @@ var (
 	errReset             = errors.New("connection reset by peer")
 )
 
-// RoundTrip carries one request through whatever weather there is.
+// RoundTrip carries one request, and takes note of what went wrong.
 func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := w.carry(req)
+	w.on.troubled = w.on.troubled || err != nil || res.StatusCode != http.StatusOK
+	return res, err
+}
+
+// carry takes one request through whatever weather there is.
+func (w wire) carry(req *http.Request) (*http.Response, error) {
 	m, g := w.on.m, w.on.m.gateway
 	m.tally.calls++
 	body, err := io.ReadAll(req.Body)
@@ -61,9 +68,12 @@ func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if stopped, res, err := w.before(req, key, body); stopped {
 		return res, err
 	}
-	a := g.arrive(w.copyOf(req, body), body)
+	sent := w.copyOf(req, body)
+	page := pageOf(sent)
+	a := g.arrive(sent, body)
 	w.misreport(req, a)
-	return w.after(req, a)
+	w.tellOddly(req, a)
+	return w.after(req, a, page)
 }
 
 // connected reports a connection to the client, as a transport does before it writes.
@@ -82,13 +92,18 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 	case m.strikes(throttle):
 		res = w.said(req, http.StatusTooManyRequests, "Throttling Error")
 		if m.chance(500) {
-			res.Header.Set("Retry-After", strconv.Itoa(1+m.dice.IntN(120)))
+			w.putOff(key, 1+m.dice.IntN(600), res)
 		}
+	case m.strikes(lockedOut):
+		res = w.keptOut(req)
+	case req.Method == http.MethodGet && m.justMade(req) && m.strikes(lag):
+		res = w.said(req, http.StatusBadRequest, "The id provided does not exist")
 	case m.chance(500) && m.strikes(serverError):
-		res = w.said(req, 500+m.dice.IntN(5), "We are facing some trouble completing your request at the moment. Please try again shortly.")
+		res = w.trouble(req)
 	case m.chance(300) && m.strikes(html):
 		res = w.page(req)
 	case key != "" && m.strikes(refuse):
+		m.gateway.orders[key].refused = true
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")
 	case m.chance(500) && m.strikes(slow):
 		late := w.copyOf(req, body)
@@ -107,14 +122,14 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 const mostLate = 2 * time.Minute
 
 // after is the way of the answer.
-func (w wire) after(req *http.Request, a *answer) (*http.Response, error) {
+func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, error) {
 	m := w.on.m
 	m.step(w.on, 10*time.Millisecond, 200*time.Millisecond)
 	switch {
 	case a.cut, m.strikes(lostAnswer):
 		return nil, w.lost()
 	case m.chance(500) && m.strikes(serverError):
-		return w.said(req, 500+m.dice.IntN(5), "We are facing some trouble completing your request at the moment. Please try again shortly."), nil
+		return w.trouble(req), nil
 	case m.chance(300) && m.strikes(html):
 		return w.page(req), nil
 	case m.chance(300) && m.strikes(html):
@@ -123,10 +138,94 @@ func (w wire) after(req *http.Request, a *answer) (*http.Response, error) {
 	case m.strikes(slow):
 		m.pause(m.between(0, callTimeout))
 	}
-	if strings.HasSuffix(req.URL.Path, "/payouts") && req.URL.Query().Has("from") && a.status == http.StatusOK {
-		w.on.asked = true
+	if a.lie != nil {
+		a.lie.to = m.current.number
+	}
+	if page >= 0 && a.status == http.StatusOK {
+		w.on.listed(page, a.body.Bytes())
 	}
 	return response(req, a.status, a.header, &a.body), nil
+}
+
+// pageOf is how many of a list a request passes over, or -1 where it asks for no list of all that was made.
+func pageOf(req *http.Request) int {
+	query := req.URL.Query()
+	if req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/payouts") || !query.Has("from") || query.Has("status") {
+		return -1
+	}
+	skip, err := strconv.Atoi(query.Get("skip"))
+	if err != nil {
+		return 0
+	}
+	return skip
+}
+
+// listed takes note of a page that has arrived. Where it is empty, the instance has read the list to its end.
+func (on *instance) listed(page int, body []byte) {
+	var list razorpayx.Collection[json.RawMessage]
+	err := json.Unmarshal(body, &list)
+	again := page == on.page && on.troubled // what was on it could not be taken in
+	on.m.hold(listsReadWhole, err == nil && (page == on.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, on.read, page, err)
+	on.page, on.read, on.troubled = page, page+len(list.Items), false
+	if len(list.Items) == 0 {
+		on.read, on.asked = 0, true
+	}
+}
+
+// putOff asks to be left alone for some seconds.
+func (w wire) putOff(key string, seconds int, res *http.Response) {
+	res.Header.Set("Retry-After", strconv.Itoa(seconds))
+	if o := w.on.m.gateway.orders[key]; o != nil {
+		o.putOff, o.notBefore = w.on.m.current.number, w.on.m.now+time.Duration(seconds)*time.Second
+	}
+}
+
+// trouble is the gateway's own, and says nothing about what it was asked.
+func (w wire) trouble(req *http.Request) *http.Response {
+	const text = "We are facing some trouble completing your request at the moment. Please try again shortly."
+	m := w.on.m
+	if m.chance(700) || req.Method == http.MethodGet {
+		return w.said(req, 500+m.dice.IntN(5), text)
+	}
+	return one(m, []func() *http.Response{
+		func() *http.Response {
+			return w.said(req, http.StatusConflict, "Another request under this key is in progress.")
+		},
+		func() *http.Response {
+			return w.problem(req, http.StatusBadRequest, razorpayx.Problem{Code: razorpayx.CodeServerError, Description: text})
+		},
+		func() *http.Response {
+			return w.problem(req, http.StatusBadRequest, razorpayx.Problem{Code: "GATEWAY_ERROR", Description: text})
+		},
+		func() *http.Response {
+			return w.problem(req, http.StatusBadRequest, razorpayx.Problem{Code: razorpayx.CodeBadRequest, Description: text, Reason: "server_error"})
+		},
+	})()
+}
+
+// keptOut is an answer at the gateway's door.
+func (w wire) keptOut(req *http.Request) *http.Response {
+	return one(w.on.m, []func() *http.Response{
+		func() *http.Response { return w.said(req, http.StatusUnauthorized, "Authentication failed") },
+		func() *http.Response { return w.said(req, http.StatusForbidden, "Access to the resource is denied.") },
+		func() *http.Response { return w.said(req, http.StatusBadRequest, "Authentication failed") },
+		func() *http.Response {
+			return w.said(req, http.StatusBadRequest, "Transactions from this IP are not allowed. Please add it to the list.")
+		},
+		func() *http.Response {
+			return w.said(req, http.StatusNotFound, "The requested URL was not found on the server.")
+		},
+		func() *http.Response {
+			return w.said(req, http.StatusBadRequest, "The RazorpayX Account number is invalid.")
+		},
+	})()
+}
+
+// justMade reports whether a request is for the record of a transfer that the gateway has just made.
+func (m *market) justMade(req *http.Request) bool {
+	id, isRecord := strings.CutPrefix(req.URL.Path, "/v1/payouts/")
+	at, made := m.gateway.madeAt[id]
+	return isRecord && made && m.now-at < mostLag
 }
 
 // failing is a body that breaks off.
@@ -154,11 +253,20 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 	m := w.on.m
 	r := req.Clone(m.ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/payouts") && m.strikes(lag) {
-		query := r.URL.Query()
-		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
-		r.URL.RawQuery = query.Encode()
+	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/payouts") {
+		return r
 	}
+	query := r.URL.Query()
+	switch {
+	case query.Has("from") && !query.Has("status"): // in small pages, so that there are many
+		query.Set("count", strconv.Itoa(1+m.dice.IntN(7)))
+	case m.strikes(odd):
+		query.Del("reference_id")
+	}
+	if m.strikes(lag) {
+		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
+	}
+	r.URL.RawQuery = query.Encode()
 	return r
 }
 
@@ -209,7 +317,11 @@ func (w wire) misreport(req *http.Request, a *answer) {
 
 // said is an error in the gateway's own words.
 func (w wire) said(req *http.Request, status int, description string) *http.Response {
-	body, _ := json.Marshal(razorpayx.ErrorBody{Error: razorpayx.Problem{Code: razorpayx.CodeBadRequest, Description: description}}) //nolint:errchkjson // of strings
+	return w.problem(req, status, razorpayx.Problem{Code: razorpayx.CodeBadRequest, Description: description})
+}
+
+func (w wire) problem(req *http.Request, status int, p razorpayx.Problem) *http.Response {
+	body, _ := json.Marshal(razorpayx.ErrorBody{Error: p}) //nolint:errchkjson // of strings
 	return response(req, status, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
 }
 

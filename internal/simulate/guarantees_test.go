@@ -1,0 +1,128 @@
+package simulate_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"bursar/internal/simulate"
+	"bursar/internal/store"
+)
+
+// auditNames lists the audit's invariants.
+func auditNames(t *testing.T) []string {
+	t.Helper()
+	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "book.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	report, err := db.Audit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range report.Findings {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// TestThePageOfGuaranteesIsWhole holds docs/guarantees.md against the checks of the simulator and of the audit, and
+// against the tests that it names.
+func TestThePageOfGuaranteesIsWhole(t *testing.T) {
+	var simulated []string
+	for _, c := range simulate.Checks() {
+		simulated = append(simulated, c.Name)
+	}
+	rows := guarantees(t)
+	holdColumn(t, "the simulator", rows, 1, simulated)
+	holdColumn(t, "the audit", rows, 2, auditNames(t))
+	for _, row := range rows {
+		if len(quoted(row[1])) == 0 && len(quoted(row[2])) == 0 || row[3] == "" || len(quoted(row[4])) == 0 {
+			t.Errorf("no check, no code or no test is named for: %s", row[0])
+		}
+		for _, name := range quoted(row[4]) {
+			if !testExists(t, name) {
+				t.Errorf("there is no test %s", name)
+			}
+		}
+	}
+}
+
+// guarantees reads the cells of the page's tables.
+func guarantees(t *testing.T) (rows [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 7 || strings.HasPrefix(cells[1], "---") || cells[1] == " promise " {
+			continue
+		}
+		for i, cell := range cells {
+			cells[i] = strings.TrimSpace(cell)
+		}
+		rows = append(rows, cells[1:6])
+	}
+	if len(rows) < 30 {
+		t.Fatalf("the page has %d promises; the test reads it wrongly", len(rows))
+	}
+	return rows
+}
+
+var inQuotes = regexp.MustCompile("`([^`]+)`")
+
+func quoted(cell string) (names []string) {
+	for _, match := range inQuotes.FindAllStringSubmatch(cell, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// holdColumn wants a column to name each of the checks, and nothing else.
+func holdColumn(t *testing.T, of string, rows [][]string, column int, checks []string) {
+	t.Helper()
+	var named []string
+	for _, row := range rows {
+		named = append(named, quoted(row[column])...)
+	}
+	for _, name := range named {
+		if !slices.Contains(checks, name) {
+			t.Errorf("docs/guarantees.md names %q, and %s has no such check", name, of)
+		}
+	}
+	for _, name := range checks {
+		if !slices.Contains(named, name) {
+			t.Errorf("docs/guarantees.md lacks %q, which %s checks", name, of)
+		}
+	}
+}
+
+// testExists looks for a test such as payout.TestGiveBack, or cmd/bursar.TestScripts.
+func testExists(t *testing.T, name string) bool {
+	t.Helper()
+	place, test, _ := strings.Cut(name, ".")
+	if !strings.Contains(place, "/") {
+		place = "internal/" + place
+	}
+	files, err := filepath.Glob(filepath.Join("../..", place, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), "func "+test+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package simulate
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+)
+
+// tellOddly alters what an answer says of a payout: oddly, so that nothing false is said, or with a lie, which
+// the service must not fall for.
+func (w wire) tellOddly(req *http.Request, a *answer) {
+	m := w.on.m
+	if a.status != http.StatusOK || a.cut || !strings.HasPrefix(req.URL.Path, "/v1/payouts") || req.URL.Query().Has("from") {
+		return
+	}
+	isOdd, isLie := m.strikes(odd), m.strikes(lie)
+	if !isOdd && !isLie {
+		return
+	}
+	var list razorpayx.Collection[razorpayx.Payout]
+	var one razorpayx.Payout
+	if isList := json.Unmarshal(a.body.Bytes(), &list) == nil && list.Entity == "collection"; isList {
+		if isOdd {
+			for i := range list.Items {
+				m.makeOdd(&list.Items[i])
+			}
+		}
+		if len(list.Items) == 1 && isLie {
+			w.lieAbout(req, a, &list.Items[0])
+		}
+		a.rewrite(list)
+	} else if json.Unmarshal(a.body.Bytes(), &one) == nil && one.Entity == "payout" {
+		if isOdd {
+			m.makeOdd(&one)
+		}
+		if isLie {
+			w.lieAbout(req, a, &one)
+		}
+		a.rewrite(one)
+	}
+}
+
+func (a *answer) rewrite(v any) {
+	if body, err := json.Marshal(v); err == nil {
+		a.body.Reset()
+		a.body.Write(body)
+	}
+}
+
+// makeOdd says nothing false of a payout, and not what is expected.
+func (m *market) makeOdd(p *razorpayx.Payout) {
+	if m.chance(500) {
+		p.UTR = ""
+	}
+	if p.Status == razorpayx.StatusProcessing && m.chance(700) {
+		p.Status = one(m, []string{razorpayx.StatusPending, razorpayx.StatusScheduled, "under_review", "on_hold"})
+	}
+}
+
+// lieAbout says of a payout what can't be true beside the books. What was asked for by its id may also be said to be
+// another.
+func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
+	m := w.on.m
+	id := payout.ID(p.ReferenceID)
+	known := m.model.payouts[id]
+	if known == nil || known.state == payout.Waiting {
+		return
+	}
+	told := &lieTold{was: known.state, ordering: req.Header.Get(razorpayx.IdempotencyHeader) != ""}
+	gaveBack := known.state == payout.Failed || known.state == payout.Cancelled
+	switch n := m.dice.IntN(3); {
+	case n == 0 && req.URL.RawQuery == "":
+		p.ReferenceID, told.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
+	case n == 1 && gaveBack:
+		p.Status, told.what = razorpayx.StatusProcessed, "it was paid"
+	default:
+		p.Amount, told.what = p.Amount+1, "it is of another amount"
+	}
+	a.lie, m.gateway.lies[id] = told, told
+	m.note(string(id), known.seller, "the gateway lies, "+told.what+":")
+}

@@ -1,0 +1,278 @@
+package simulate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+)
+
+// admin is who decides what the service leaves to people.
+const admin = "admin"
+
+// officeEvery is how often an admin looks at what waits for a person.
+const officeEvery = 8 * time.Hour
+
+// keepOffice has an admin look in now and then. They go on when trade is over, until nothing waits for them.
+func (m *market) keepOffice() {
+	m.after(m.around(officeEvery), func() {
+		m.begin(admin, m.lookThroughInbox)
+		m.keepOffice()
+	})
+}
+
+// lookThroughInbox holds what waits for a person against what should, and decides on some of it.
+func (m *market) lookThroughInbox() {
+	on := m.anyInstance()
+	if on == nil || !on.ready {
+		return
+	}
+	var inbox payout.Attention
+	var reviews []bank.Account
+	if err := m.call(on, func() (err error) {
+		inbox, err = on.payouts.Attention(m.ctx)
+		m.hold(readsAgree, err == nil, "", "what waits for a person: %v", err)
+		m.checkInbox(inbox)
+		reviews, err = on.bank.InReview(m.ctx, 100)
+		m.checkReviews(on, reviews)
+		return err
+	}); err != nil {
+		return
+	}
+	for _, p := range inbox.Contradicted {
+		m.clearContradiction(p)
+	}
+	for _, p := range inbox.Unclear {
+		m.settleUnclear(p.ID)
+	}
+	if !m.closing {
+		m.meddle()
+	}
+}
+
+// checkInbox holds the inbox against the model.
+func (m *market) checkInbox(inbox payout.Attention) {
+	unclear, contradicted := 0, 0
+	for _, w := range m.model.payouts {
+		if w.state == payout.Unknown || w.state == payout.Held {
+			unclear++
+		}
+		if w.last.Contradiction != "" {
+			contradicted++
+		}
+	}
+	m.hold(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Contradicted) == min(contradicted, 100), "",
+		"an admin is shown %d unclear and %d contradicted payouts, and there are %d and %d", len(inbox.Unclear), len(inbox.Contradicted), unclear, contradicted)
+	for _, p := range slices.Concat(inbox.Unclear, inbox.Contradicted) {
+		w := m.model.payouts[p.ID]
+		m.hold(readsAgree, w != nil && w.state == p.State && w.last.Contradiction == p.Contradiction, string(p.ID), "an admin is shown %+v, and the book has %+v", p, w)
+	}
+}
+
+// checkReviews holds the accounts that wait for a person, and what is watched, against the model.
+func (m *market) checkReviews(on *instance, reviews []bank.Account) {
+	waiting := 0
+	for _, h := range m.model.sellers {
+		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusReview {
+			waiting++
+		}
+	}
+	watched, err := on.db.Watch(m.ctx)
+	var unknown, held, contradicted int64
+	for _, w := range m.model.payouts {
+		unknown += int64(btoi(w.state == payout.Unknown))
+		held += int64(btoi(w.state == payout.Held))
+		contradicted += int64(btoi(w.last.Contradiction != ""))
+	}
+	m.hold(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
+		watched.Unknown == unknown && watched.Held == held && watched.Contradicted == contradicted, "",
+		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d held and %d contradicted payouts",
+		len(reviews), err, watched, waiting, unknown, held, contradicted)
+}
+
+// by is the admin with a reason.
+func (m *market) by() decision.By {
+	return decision.By{Admin: m.admin, Note: "Looked at the gateway's dashboard."}
+}
+
+// decide lets the admin decide on something, and holds the record of decisions against what came of it: always is
+// on record what is done with no conditions. It returns the answer, or errLost or an unavailable one.
+func (m *market) decide(subject string, always bool, do func(on *instance) error) error {
+	on := m.anyInstance()
+	if on == nil {
+		return errNowhere
+	}
+	before := m.decided[subject]
+	var answer error
+	err := m.call(on, func() error {
+		answer = do(on)
+		m.hold(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
+		now := m.decided[subject]
+		m.hold(decisionsKept, isUnavailable(answer) || always || now-before == btoi(answer == nil), subject,
+			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
+		return answer
+	})
+	if lie := m.gateway.lies[payout.ID(subject)]; lie != nil && lie.to == m.current.number {
+		lie.to = 0
+	}
+	return err
+}
+
+// clearContradiction settles what the gateway said, as it was seen or as it was not.
+func (m *market) clearContradiction(p payout.Payout) {
+	seen := p.Contradiction
+	if m.chance(300) && !m.closing {
+		seen = strings.ToUpper(seen)
+	}
+	err := m.decide(string(p.ID), false, func(on *instance) error { return on.payouts.ClearContradiction(m.ctx, m.by(), p.ID, seen) })
+	m.hold(contradictionsKept, err != nil || seen == p.Contradiction, string(p.ID), "a contradiction was cleared that nobody has seen: %q", seen)
+}
+
+// settleUnclear does what an admin can do about a payout of which nobody knows what became of it.
+func (m *market) settleUnclear(id payout.ID) {
+	w := m.model.payouts[id]
+	if w == nil {
+		return
+	}
+	switch n := m.dice.IntN(10); {
+	case n < 2:
+		m.askGateway(id)
+	case n < 4 && w.state == payout.Unknown && !m.closing:
+		_ = m.decide(string(id), false, func(on *instance) error {
+			_, err := on.payouts.Hold(m.ctx, m.by(), id)
+			if err == nil {
+				m.hold(answersAreTrue, m.model.payouts[id].state == payout.Held || kindOf(m.model.payouts[id].state) != underWay, string(id), "payout %s was said to be held", id)
+				m.model.payouts[id].heldBy = true
+			}
+			return err
+		})
+	case n < 5 && !m.closing:
+		m.identify(id)
+	case m.chance(200) || m.closing:
+		m.giveBack(id)
+	}
+}
+
+func (m *market) askGateway(id payout.ID) {
+	_ = m.decide(string(id), true, func(on *instance) error {
+		_, err := on.payouts.AskGateway(m.ctx, m.by(), id)
+		return err
+	})
+}
+
+// identify names a transfer, which may be another payout's.
+func (m *market) identify(id payout.ID) {
+	others := slices.Sorted(maps.Keys(m.gateway.madeAt))
+	if len(others) == 0 {
+		return
+	}
+	transfer := one(m, others)
+	if mine := m.gateway.transfers(id); len(mine) > 0 && m.chance(500) {
+		transfer = mine[0].ID
+	}
+	_ = m.decide(string(id), false, func(on *instance) error {
+		_, err := on.payouts.Identify(m.ctx, m.by(), id, transfer)
+		if err == nil {
+			mine := m.gateway.transfers(id)
+			m.hold(contradictionsKept, len(mine) == 1 && mine[0].ID == transfer, string(id), "payout %s was taken for the transfer %s, which is another one's", id, transfer)
+		}
+		return err
+	})
+}
+
+// giveBack tries to give a payout's money back, which must be refused unless nothing of it can be paid any more.
+func (m *market) giveBack(id payout.ID) {
+	if m.o.Faults[clock] && !m.closing { // a clock that is off may make it too early
+		m.pause(time.Hour)
+	}
+	if w := m.model.payouts[id]; w == nil || (w.state != payout.Held && m.closing) {
+		return
+	}
+	_ = m.decide(string(id), false, func(on *instance) error {
+		_, err := on.payouts.GiveBack(m.ctx, m.by(), id)
+		w := m.model.payouts[id]
+		m.hold(answersAreTrue, err != nil || w.state == payout.Failed, string(id), "payout %s was said to be given back, and is %s", id, w.state)
+		return err
+	})
+}
+
+// meddle has the admin do what they may do with any payout, or may not.
+func (m *market) meddle() {
+	if ids := slices.Sorted(maps.Keys(m.model.payouts)); len(ids) > 0 {
+		id := ids[len(ids)-1-m.dice.IntN(min(len(ids), 20))]
+		switch m.dice.IntN(6) {
+		case 0:
+			m.askGateway(id)
+		case 1:
+			m.cancelAsAdmin(id)
+		case 2:
+			if w := m.model.payouts[id]; w.state != payout.Unknown && w.state != payout.Held {
+				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.GiveBack(m.ctx, m.by(), id); return err })
+			}
+		case 3:
+			if w := m.model.payouts[id]; w.state != payout.Unknown {
+				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.Hold(m.ctx, m.by(), id); return err })
+			}
+		}
+	}
+	stray := "pout_none" + m.ids.New("", m.clock())[:8]
+	_ = m.decide(stray, false, func(on *instance) error {
+		err := on.payouts.SettleStray(m.ctx, m.by(), stray)
+		m.hold(answersAreTrue, errors.Is(err, payout.ErrStraySettled) || isUnavailable(err), "", "a stray that nobody knows was settled: %v", err)
+		return err
+	})
+	s := one(m, m.sellers)
+	if a := m.model.accounts[m.model.sellers[s.id].current]; a != nil && a.status == bank.StatusVerified {
+		id := m.model.sellers[s.id].current
+		_ = m.decide(string(id), false, func(on *instance) error {
+			verified := m.model.accounts[id].status == bank.StatusVerified
+			_, err := on.bank.Resolve(m.ctx, m.by(), id, false, "It is not theirs.")
+			m.hold(verifiedIsTrue, !verified || errors.Is(err, bank.ErrDecided) || isUnavailable(err), s.id, "bank account %s, which was verified, was rejected: %v", id, err)
+			return err
+		})
+	}
+}
+
+// cancelAsAdmin calls a seller's payout off.
+func (m *market) cancelAsAdmin(id payout.ID) {
+	_ = m.decide(string(id), false, func(on *instance) error {
+		_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}, id, "")
+		w := m.model.payouts[id]
+		m.hold(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
+		return err
+	})
+}
+
+// accountDecided lets people act on how a verification ended.
+func (m *market) accountDecided(id bank.ID, sellerID string, status bank.Status) {
+	s := m.sellerOf(sellerID)
+	switch status {
+	case bank.StatusRejected:
+		m.spawn(m.between(time.Minute, 12*time.Hour), "seller "+s.name, func() {
+			if m.model.sellers[s.id].current == id {
+				m.register(s)
+			}
+		})
+	case bank.StatusReview:
+		m.spawn(m.between(time.Minute, 12*time.Hour), admin, func() {
+			verified := m.chance(700)
+			for range 60 {
+				err := m.decide(string(id), false, func(on *instance) error {
+					_, err := on.bank.Resolve(m.ctx, decision.By{Admin: m.admin, Note: "Both names were compared."}, id, verified, "The name is another one.")
+					return err
+				})
+				if !errors.Is(err, errLost) && !errors.Is(err, errNowhere) && !isUnavailable(err) {
+					return
+				}
+				m.pause(m.between(time.Second, time.Minute))
+			}
+		})
+	case bank.StatusUnverified, bank.StatusVerified:
+	}
+}

@@ -1,0 +1,189 @@
+package simulate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// lookAround reads what a seller is shown, and what is somebody else's.
+func (m *market) lookAround(s *seller) {
+	on := m.anyInstance()
+	if on == nil {
+		return
+	}
+	_ = m.call(on, func() error {
+		m.readOverview(on, s)
+		m.readSales(on, s)
+		list := m.readHistory(on, s)
+		if stranger := one(m, m.sellers); len(list) > 0 && stranger != s {
+			m.lookAsStranger(on, stranger, s, list[0].ID)
+		}
+		m.readPayout(on, s, list)
+		return nil
+	})
+	m.pageThrough(s)
+}
+
+// readOverview compares a seller's summary and account.
+func (m *market) readOverview(on *instance, s *seller) {
+	h := m.model.sellers[s.id]
+	row := h.row()
+	sum, err := on.payouts.Summary(m.ctx, s.id)
+	m.hold(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
+		sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
+		"%s is shown %+v (error %v), and has %+v", s.id, sum, err, row)
+	now := on.now().In(indianTime)
+	last := now.AddDate(0, 0, -now.Day())
+	m.hold(readsAgree, sum.ThisMonth == h.months[now.Format("2006-01")] && sum.LastMonth == h.months[last.Format("2006-01")], s.id,
+		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
+	a, err := on.bank.Account(m.ctx, s.id)
+	known := m.model.accounts[h.current]
+	m.hold(readsAgree, (known == nil && errors.Is(err, bank.ErrNone)) || (err == nil && known != nil && a.ID == h.current && a.Status == known.status && a.Last4 == known.last4), s.id,
+		"%s is shown account %s, %s (error %v), and has %s", s.id, a.ID, a.Status, err, h.current)
+}
+
+// readSales compares a seller's sales, months and coming releases.
+func (m *market) readSales(on *instance, s *seller) {
+	h := m.model.sellers[s.id]
+	seen, page := map[string]bool{}, 1+m.dice.IntN(40)
+	var before sale.Sale
+	for {
+		list, total, err := on.sales.List(m.ctx, s.id, len(seen), page)
+		m.hold(readsAgree, err == nil && total == h.counts.Sales, s.id, "%s is shown %d sales (error %v), and has %d", s.id, total, err, h.counts.Sales)
+		for _, got := range list {
+			e := m.model.sales[got.ID]
+			m.hold(readsAgree, e != nil && !seen[got.ID] && e.seller == s.id && got.Left() == e.left() && got.Released() == e.released &&
+				(before.ID == "" || !got.OccurredAt.After(before.OccurredAt)), s.id, "%s is shown the sale %+v after %s, and the book has %+v", s.id, got, before.ID, e)
+			seen[got.ID], before = true, got
+		}
+		if len(list) == 0 || err != nil {
+			break
+		}
+	}
+	m.hold(readsAgree, int64(len(seen)) == h.counts.Sales, s.id, "%s can page through %d sales, and has %d", s.id, len(seen), h.counts.Sales)
+	months, err := on.sales.Months(m.ctx, s.id, 3)
+	for i, month := range months {
+		at := on.now().In(indianTime)
+		want := time.Date(at.Year(), at.Month()-time.Month(2-i), 1, 0, 0, 0, 0, indianTime).Format("2006-01")
+		m.hold(readsAgree, err == nil && len(months) == 3 && month.Month == want && month.Earned == h.months[want], s.id, "%s is shown %+v as month %d (error %v), and has %v", s.id, month, i, err, h.months)
+	}
+	var coming, want money.Amount
+	releases, err := on.sales.Releases(m.ctx, s.id, 1000)
+	for _, r := range releases {
+		coming += r.Amount
+	}
+	for _, e := range m.model.sales {
+		if e.seller == s.id && !e.released && e.availableAt.Before(on.now().Add(30*24*time.Hour)) {
+			want += e.left()
+		}
+	}
+	m.hold(readsAgree, err == nil && coming == want, s.id, "%s is shown %d to come (error %v), and has %d", s.id, coming, err, want)
+}
+
+// readHistory pages through a seller's payouts at one moment, all of them or those of one status.
+func (m *market) readHistory(on *instance, s *seller) []payout.Payout {
+	status := one(m, append(payout.Statuses(), ""))
+	var want []payout.ID
+	for id, w := range m.model.payouts {
+		if w.seller == s.id && (status == "" || w.state.Status() == status) {
+			want = append(want, id)
+		}
+	}
+	slices.Sort(want)
+	slices.Reverse(want)
+	var list []payout.Payout
+	page := 1 + m.dice.IntN(7)
+	for {
+		got, total, err := on.payouts.History(m.ctx, payout.Caller{User: s.id}, payout.Filter{Status: status, Limit: page, Offset: len(list)})
+		m.hold(readsAgree, err == nil && total == int64(len(want)), s.id, "%s is shown %d payouts with the status %q (error %v), and has %d", s.id, total, status, err, len(want))
+		if list = append(list, got...); len(got) == 0 || err != nil {
+			break
+		}
+	}
+	m.hold(readsAgree, len(list) == len(want), s.id, "%s can page through %d payouts, and has %d", s.id, len(list), len(want))
+	for i, p := range list[:min(len(list), len(want))] {
+		w := m.model.payouts[p.ID]
+		m.hold(readsAgree, p.ID == want[i] && w.state == p.State && w.amount == p.Amount && w.fee == p.Fee && w.last.UTR == p.UTR, s.id,
+			"%s is shown %+v, and the book has %s, %+v", s.id, p, want[i], w)
+	}
+	return list
+}
+
+// pageThrough reads a seller's payouts page by page while others come: none of those there were is left out.
+func (m *market) pageThrough(s *seller) {
+	there := map[payout.ID]bool{}
+	for id, w := range m.model.payouts {
+		there[id] = w.seller == s.id
+	}
+	maps.DeleteFunc(there, func(_ payout.ID, mine bool) bool { return !mine })
+	restores := m.tally.restores
+	for offset, page := 0, 2+m.dice.IntN(3); ; offset += page {
+		var got []payout.Payout
+		err := errNowhere
+		if on := m.anyInstance(); on != nil {
+			err = m.call(on, func() (err error) {
+				got, _, err = on.payouts.History(m.ctx, payout.Caller{User: s.id}, payout.Filter{Limit: page, Offset: offset})
+				return err
+			})
+		}
+		if err != nil || m.restoring || m.tally.restores != restores {
+			return
+		}
+		for _, p := range got {
+			delete(there, p.ID)
+		}
+		if len(got) == 0 {
+			break
+		}
+		m.pause(m.between(0, time.Minute))
+	}
+	m.hold(readsAgree, len(there) == 0, s.id, "%s paged through their payouts and never saw %v", s.id, slices.Collect(maps.Keys(there)))
+}
+
+// readPayout compares one payout, its changes, and what finds it.
+func (m *market) readPayout(on *instance, s *seller, list []payout.Payout) {
+	if len(list) == 0 {
+		return
+	}
+	id := one(m, list).ID
+	w := m.model.payouts[id]
+	p, err := on.payouts.Payout(m.ctx, payout.Caller{User: s.id}, id)
+	m.hold(readsAgree, err == nil && p.State == w.state && p.Net() == w.net() && p.BankAccountID == w.account, string(id), "%s is shown %+v (error %v), and the book has %+v", s.id, p, err, w)
+	events, err := on.payouts.Events(m.ctx, payout.Caller{User: s.id}, id)
+	last := payout.Waiting
+	for _, e := range events {
+		m.hold(readsAgree, e.From == last, string(id), "payout %s is shown to have gone from %s to %s, and was %s", id, e.From, e.To, last)
+		last = e.To
+	}
+	m.hold(readsAgree, err == nil && last == w.state, string(id), "the changes of payout %s end with %s (error %v), and it is %s", id, last, err, w.state)
+	for _, reference := range []string{string(id), w.last.GatewayID, w.last.UTR} {
+		if reference == "" {
+			continue
+		}
+		found, err := on.payouts.Search(m.ctx, reference, 10)
+		m.hold(readsAgree, err == nil && len(found) == 1 && found[0].ID == id, string(id), "%q finds %d payouts (error %v)", reference, len(found), err)
+	}
+}
+
+// lookAsStranger asks for what is another seller's, in every way there is.
+func (m *market) lookAsStranger(on *instance, stranger, s *seller, id payout.ID) {
+	caller := payout.Caller{User: stranger.id}
+	_, seeErr := on.payouts.Payout(m.ctx, caller, id)
+	m.hold(strangersSeeNone, errors.Is(seeErr, payout.ErrNotFound), s.id, "%s sees payout %s of %s: %v", stranger.id, id, s.id, seeErr)
+	_, eventsErr := on.payouts.Events(m.ctx, caller, id)
+	m.hold(strangersSeeNone, errors.Is(eventsErr, payout.ErrNotFound), s.id, "%s sees what happened to payout %s of %s: %v", stranger.id, id, s.id, eventsErr)
+	list, _, err := on.payouts.History(m.ctx, caller, payout.Filter{Seller: s.id, Limit: 100})
+	for _, p := range list {
+		w := m.model.payouts[p.ID]
+		m.hold(strangersSeeNone, err == nil && w != nil && w.seller == stranger.id, s.id, "%s is shown payout %s in a list", stranger.id, p.ID)
+	}
+	_, _, err = on.payouts.Cancel(m.ctx, caller, id, "")
+	m.hold(strangersSeeNone, errors.Is(err, payout.ErrNotFound) || isUnavailable(err), s.id, "%s may cancel payout %s of %s: %v", stranger.id, id, s.id, err)
+}

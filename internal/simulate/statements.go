@@ -1,0 +1,75 @@
+package simulate
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"bursar/internal/proof"
+)
+
+// checkStatements gets some sellers' statements of all time, and verifies them with the public keys alone.
+func (m *market) checkStatements(on *instance) {
+	jwks, err := on.proofs.JWKS(m.ctx)
+	m.hold(statementsProve, err == nil, "", "the public keys: %v", err)
+	if _, err := on.proofs.Make(m.ctx, proof.Trust{}); err != nil {
+		m.broken(statementsProve, "", "make a checkpoint: "+err.Error())
+		return
+	}
+	if jwks, err = on.proofs.JWKS(m.ctx); err != nil {
+		m.broken(statementsProve, "", err.Error())
+	}
+	keys, err := proof.ParseKeys(jwks)
+	m.hold(statementsProve, err == nil, "", "the public keys: %v", err)
+	for i, s := range m.sellers {
+		if i < statementsChecked && m.violation == nil {
+			m.checkStatement(on, s, keys, one(m, []proof.Format{proof.JSON, proof.CSV}))
+		}
+	}
+}
+
+// statementsChecked is how many sellers' statements are checked.
+const statementsChecked = 10
+
+func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format proof.Format) {
+	from, to := m.start.AddDate(0, 0, -1), m.clock().AddDate(0, 0, 1)
+	if m.chance(500) { // or of a part
+		from = m.start.Add(m.between(0, m.now))
+	}
+	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
+	if errors.Is(err, proof.ErrNoBook) && m.model.sellers[s.id].counts.Sales == 0 {
+		return
+	}
+	if !m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
+		return
+	}
+	var text bytes.Buffer
+	if err := statement.Write(&text, format); err != nil {
+		m.broken(statementsProve, s.id, "write the statement of "+s.id+": "+err.Error())
+		return
+	}
+	m.keepSecret(text.String())
+	v, err := proof.Verify(bytes.NewReader(text.Bytes()), keys)
+	m.hold(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id && v.IsNewest, s.id,
+		"the statement of %s does not verify: %v, %v (trusted: %t, newest: %t)", s.id, err, v.Problems, v.Trusted, v.IsNewest)
+	row := m.model.sellers[s.id].row()
+	m.hold(statementsProve, v.Closing == row.Standing(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Standing())
+	m.checkForged(s, v, text.Bytes(), keys)
+}
+
+// checkForged alters a digit of a statement, which must then not verify.
+func (m *market) checkForged(s *seller, was proof.Verified, text []byte, keys proof.Keys) {
+	digits := slices.Collect(func(yield func(int) bool) {
+		for i, c := range text {
+			if c >= '0' && c <= '9' && !yield(i) {
+				return
+			}
+		}
+	})
+	forged := bytes.Clone(text)
+	at := one(m, digits)
+	forged[at] = '0' + (forged[at]-'0'+1+byte(m.dice.IntN(9)))%10
+	v, err := proof.Verify(bytes.NewReader(forged), keys)
+	otherPeriod := !v.From.Equal(was.From) || !v.To.Equal(was.To) // in which the same was booked
+	m.hold(statementsProve, err != nil || len(v.Problems) > 0 || !v.Trusted || otherPeriod, s.id, "a statement of %s in which byte %d was changed verifies", s.id, at)
+}
