@@ -36,8 +36,10 @@ func Verify(r io.Reader, keys Keys) (Verified, error) {
 	if err != nil {
 		return Verified{}, err
 	}
-	v := &Verified{Summary: d.Summary, Checkpoint: d.seal.Checkpoint, IsNewest: d.after == nil,
-		Book: ledger.Chain{Number: d.seal.Transfers, Head: d.seal.Head}}
+	v := &Verified{
+		Summary: d.Summary, Checkpoint: d.seal.Checkpoint, IsNewest: d.after == nil,
+		Book: ledger.Chain{Number: d.seal.Transfers, Head: d.seal.Head},
+	}
 	if len(d.lines) > 0 {
 		v.First, v.Last = d.lines[0].Number, d.lines[len(d.lines)-1].Number
 	}
