@@ -121,7 +121,7 @@ func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error
 			p.ReasonCode = ""
 		case p.State == Waiting:
 			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
-			p.end(Failed, s.o.Now())
+			s.finish(p, Failed)
 		default:
 			p.hold()
 			p.putOff(seen, s.o.Now().Add(s.jitter(lookAtHeld)))

@@ -13,7 +13,8 @@ import (
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
-	if err := s.askAboutOld(ctx, c, id); err != nil {
+	asked, err := s.askFirst(ctx, c, id)
+	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
 	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
@@ -24,6 +25,9 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		}
 		if p.State == Submitted {
 			return Payout{}, errAskGateway
+		}
+		if !p.SentAt.Equal(asked.SentAt) { // it was sent and turned away since the gateway was asked
+			return Payout{}, ErrCancelUnclear
 		}
 		return s.cancelIn(ctx, tx, c, p)
 	})
@@ -36,17 +40,15 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	return p, replayed, err
 }
 
-// askAboutOld makes sure that a payout from before the start is waiting only if it was never sent.
-func (s *Service) askAboutOld(ctx context.Context, c Caller, id ID) error {
-	if !id.requestedAt().Before(s.started) {
-		return nil
-	}
+// askFirst makes sure that a payout waits only if the gateway does not have it, and returns the payout that it
+// asked about.
+func (s *Service) askFirst(ctx context.Context, c Caller, id ID) (Payout, error) {
 	p, err := s.Payout(ctx, c, id)
 	if err == nil { // else the caller is told in its turn
 		_, err = s.wasSent(ctx, p)
-		return err
+		return p, err
 	}
-	return nil
+	return p, nil
 }
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.
@@ -78,7 +80,7 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 
 func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payout, error) {
 	from, now := p.State, s.o.Now()
-	p.end(Cancelled, now)
+	s.finish(&p, Cancelled)
 	if err := move(ctx, tx, from, p, now); err != nil {
 		return Payout{}, err
 	}
@@ -110,6 +112,9 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 		}
 		return c.recordCancel(ctx, tx, p, s.o.Now())
 	})
+	if _, contradicted := errors.AsType[contradiction](err); contradicted {
+		return Payout{}, false, ErrCancelUnclear.Because(err)
+	}
 	if err != nil {
 		return Payout{}, false, err
 	}

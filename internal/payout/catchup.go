@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,7 +34,7 @@ func (s *Service) CatchUp(ctx context.Context) error {
 	}
 	s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know",
 		slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
-	s.look.since, s.look.listed = time.Time{}, 0
+	s.look.since, s.look.listed, s.look.last = time.Time{}, 0, nil
 	s.caughtUp.Store(true)
 	return nil
 }
@@ -46,6 +47,7 @@ type look struct {
 	sync.Mutex
 	since  time.Time // zero before it has begun
 	listed int
+	last   []Transfer
 }
 
 // Whatever was sent after the book was saved was made after the last sending in it; only the clocks of
@@ -62,15 +64,28 @@ func (s *Service) takeInRest(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list the gateway's transfers: %w", err)
 		}
-		if len(page) == 0 {
-			return nil
+		if done, err := atEnd(s.look.last, page); done || err != nil {
+			return err
 		}
 		if err := s.takeInPage(ctx, page); err != nil {
 			return err
 		}
-		s.look.listed += len(page)
+		s.look.listed, s.look.last = s.look.listed+len(page), page
 	}
 	return fmt.Errorf("the gateway lists more than %d transfers since %s", mostTransfers, s.look.since)
+}
+
+// fullPage is how many transfers a gateway lists at once. A shorter page that comes again is the whole list
+// of a gateway that knows no pages; of a full one nobody can tell.
+const fullPage = 100
+
+// atEnd reports whether a page comes after the last one.
+func atEnd(last, page []Transfer) (bool, error) {
+	again := len(last) == len(page) && slices.EqualFunc(last, page, func(a, b Transfer) bool { return a.GatewayID == b.GatewayID })
+	if again && len(page) >= fullPage {
+		return false, errors.New("the gateway lists the same page again and again")
+	}
+	return again || len(page) == 0, nil
 }
 
 func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
@@ -156,10 +171,11 @@ func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) (bool, e
 	return hastened, err
 }
 
-// wasSent asks the gateway about a payout that waits since before the start, before it is sent or its
-// money given back: it may have been sent by a service whose book was newer. It reports whether it was.
+// wasSent asks the gateway about a payout that waits since before the start, or was turned away, before it
+// is sent or its money given back: it may have been sent by a service whose book was newer, or been taken all
+// the same. It reports whether the gateway has it.
 func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
-	if p.State != Waiting || !p.RequestedAt.Before(s.started) {
+	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
 		return false, nil
 	}
 	report, err := s.o.Gateway.Find(ctx, string(p.ID))

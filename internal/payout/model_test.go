@@ -712,12 +712,13 @@ const (
 	diesAfter    mood = "its caller dies after the order was taken"
 	queueing     mood = "queues orders"
 	slow         mood = "gets orders late"
+	unreachable  mood = "can't be reached"
 )
 
 // workerDied is what a worker panics with that ends in the middle of a step.
 const workerDied = "the worker died"
 
-var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning, diesBefore, diesBefore, diesAfter, diesAfter, queueing, slow, slow}
+var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, silent, shunning, diesBefore, diesBefore, diesAfter, diesAfter, queueing, slow, slow, unreachable}
 
 // paperGateway keeps transfers on paper: it is both a gateway with moods and the judge of what was paid.
 type paperGateway struct {
@@ -733,6 +734,8 @@ type paperGateway struct {
 	// misplaced makes look-ups by reference find nothing. whenFound runs before such a look-up is answered.
 	misplaced bool
 	whenFound func()
+	// twofold has two transfers under each reference.
+	twofold bool
 	// mistakes answers a look-up by id with whatever there is.
 	mistakes bool
 	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
@@ -746,6 +749,8 @@ type paperGateway struct {
 	// so many.
 	unlisting  bool
 	torn, worn int
+	// unpaged gives everything on each page.
+	unpaged bool
 	// listsAll lists all transfers, whatever was asked for.
 	listsAll bool
 }
@@ -823,6 +828,8 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) payout.Submis
 		panic(workerDied)
 	case closed:
 		return payout.Submission{Answer: payout.NotTaken, ReasonCode: "rate_limited"}
+	case unreachable:
+		return payout.Submission{Answer: payout.NotTaken, NotSent: true, ReasonCode: "unreachable"}
 	}
 	t := g.take(key, body)
 	switch g.mood {
@@ -882,6 +889,9 @@ func (t *transfer) report(ref string) payout.Report {
 func (g *paperGateway) Find(_ context.Context, ref string) (payout.Report, error) {
 	g.calls.Lock()
 	report, err := g.lookUp(func(r string, _ *transfer) bool { return r == ref && !g.misplaced })
+	if g.twofold {
+		report, err = payout.Report{}, payout.ErrManyTransfers
+	}
 	whenFound := g.whenFound
 	g.calls.Unlock()
 	if whenFound != nil {
@@ -904,7 +914,7 @@ func (g *paperGateway) Fetch(_ context.Context, id string) (payout.Report, error
 // lookUp wants calls locked.
 func (g *paperGateway) lookUp(wanted func(ref string, t *transfer) bool) (payout.Report, error) {
 	g.arrive(g.now())
-	if g.mood == silent || g.deaf {
+	if g.mood == silent || g.mood == unreachable || g.deaf {
 		return payout.Report{}, errors.New("silence")
 	}
 	for ref, t := range g.transfers {
@@ -951,5 +961,8 @@ func (g *paperGateway) list(since time.Time, skip int, wanted func(*transfer) bo
 		}
 	}
 	slices.SortFunc(all, func(a, b payout.Transfer) int { return strings.Compare(b.GatewayID, a.GatewayID) })
+	if g.unpaged {
+		return all, nil
+	}
 	return all[min(skip, len(all)):min(skip+page, len(all))], nil
 }

@@ -104,8 +104,8 @@ type Tx interface {
 	MovePayout(ctx context.Context, from State, p Payout, at time.Time) (bool, error)
 	// TakeDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
 	TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
-	// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being
-	// sent, and reports whether it did.
+	// HastenPayout makes the next step of a payout due now, unless it was never sent or is being sent, and
+	// reports whether it did.
 	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
 	// TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long,
 	// whoever asks first.
@@ -159,6 +159,9 @@ type Stray struct {
 
 // ErrUnknownToGateway means that the gateway answered that it knows no such transfer.
 var ErrUnknownToGateway = errors.New("the gateway knows no such transfer")
+
+// ErrManyTransfers means that the gateway has more than one transfer under a reference of ours.
+var ErrManyTransfers = errors.New("it has more than one transfer under the payout's reference")
 
 // Gateway pays bank accounts. Every method may be called again with the same arguments.
 type Gateway interface {
@@ -243,6 +246,8 @@ type Submission struct {
 	// ReasonCode and Reason explain any other answer, for programs and for people.
 	ReasonCode string
 	Reason     string
+	// NotSent says, with NotTaken, that not a byte of it left us.
+	NotSent bool
 	// RetryAfter is how long the gateway asked us to wait, if it did.
 	RetryAfter time.Duration
 }

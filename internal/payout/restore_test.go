@@ -326,6 +326,24 @@ func TestALookThatFailedGoesOn(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestAListWithoutPagesIsReadOnce has gateways that give all that they have whatever is to be passed over.
+func TestAListWithoutPagesIsReadOnce(t *testing.T) {
+	for size, wantErr := range map[int]bool{2: false, 99: false, 100: true, 150: true} {
+		s := newStory(t)
+		s.gateway.unpaged = true
+		for n := range size {
+			s.gateway.transfers[fmt.Sprintf("by hand %d", n)] = &transfer{id: fmt.Sprintf("pout_h%d", n), progress: payout.Reversed, made: s.now}
+		}
+		s.payouts = s.newPayouts(t)
+		if err := s.payouts.CatchUp(t.Context()); (err != nil) != wantErr || s.payouts.CaughtUp() == wantErr {
+			t.Errorf("%d transfers: caught up %t, %v; want an error %t", size, s.payouts.CaughtUp(), err, wantErr)
+		}
+		if _, err := s.payouts.LookForReturns(t.Context()); (err != nil) != wantErr {
+			t.Errorf("%d returns: %v; want an error %t", size, err, wantErr)
+		}
+	}
+}
+
 // TestALookBrokenOffIsBegunAgainWhereItBegan: what was adopted first must not pass for a sending that
 // the book knew of, or the next look would begin behind what is still missing.
 func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {

@@ -21,20 +21,21 @@ func (s *Service) LookForReturns(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	hastened := 0
+	var last []Transfer
 	for skip := 0; skip < mostTransfers; {
 		page, err := s.o.Gateway.Reversed(ctx, now.Add(-returnsReach), skip)
 		if err != nil {
 			return hastened, fmt.Errorf("list what came back to the gateway: %w", err)
 		}
-		if len(page) == 0 {
-			break
+		if done, err := atEnd(last, page); done || err != nil {
+			return hastened, err
 		}
 		n, err := s.hastenReturned(ctx, page)
 		hastened += n
 		if err != nil {
 			return hastened, err
 		}
-		skip += len(page)
+		skip, last = skip+len(page), page
 	}
 	return hastened, nil
 }

@@ -52,11 +52,19 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		return nil
 	})
 	if err == nil && disagreement != nil {
-		s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
-			slog.String("payout", string(seen.ID)), slog.String("contradiction", disagreement.Error()))
+		s.tellContradiction(ctx, seen.ID, disagreement)
 		err = contradiction{disagreement}
 	}
+	if err == nil && r.Progress == Unrecognised {
+		s.o.Logger.WarnContext(ctx, "the gateway tells a status that is not known; the payout is looked at again",
+			slog.String("payout", string(seen.ID)), slog.String("status", r.RawStatus))
+	}
 	return err == nil && to != from, err
+}
+
+func (s *Service) tellContradiction(ctx context.Context, id ID, said error) {
+	s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
+		slog.String("payout", string(id)), slog.String("contradiction", said.Error()))
 }
 
 // contradiction is what the gateway said that can't be true beside the books, once it is written down.
@@ -144,8 +152,8 @@ func (p *Payout) end(to State, now time.Time) {
 }
 
 // nextLook is when to ask the gateway again: soon while it is at work or its bank reference is
-// missing, and now and then while the bank may still return the money, or the gateway come to know a
-// transfer whose amount was given back. After that, and once a person has to look, it is never.
+// missing, and now and then while the bank may still return the money, or the gateway come to say that it
+// paid what ended here unpaid. After that, and once a person has to look, it is never.
 func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	switch {
 	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
@@ -158,9 +166,14 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
-	case p.ReasonCode == codeGivenBack && p.State == Failed && p.Contradiction == "" && now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
+	case !p.endedUnpaid() || p.SentAt.IsZero() || p.Contradiction != "" || !now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
+		return time.Time{}
+	case p.GivenBack():
 		return now.Add(s.jitter(givenBackWaits[min(p.Tries, len(givenBackWaits)-1)]))
 	default:
-		return time.Time{}
+		return now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
 	}
 }
+
+// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
+func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }

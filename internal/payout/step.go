@@ -83,6 +83,9 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 		return err
 	}
 	answer := s.o.Gateway.Submit(ctx, string(p.ID), body)
+	if answer.NotSent {
+		return s.notSent(context.WithoutCancel(ctx), p, answer)
+	}
 	return s.recordFirst(context.WithoutCancel(ctx), p.ID, answer)
 }
 
@@ -142,6 +145,13 @@ func (s *Service) unclear(ctx context.Context, id ID) error {
 	return err
 }
 
+// finish ends a payout that was not paid. One that was sent once is looked at again all the same.
+func (s *Service) finish(p *Payout, to State) {
+	now := s.o.Now()
+	p.end(to, now)
+	p.DueAt = s.nextLook(*p, now)
+}
+
 // fail ends a payout that was certainly not made, if its state is still from.
 func (s *Service) fail(ctx context.Context, id ID, from State, code, reason string) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
@@ -149,25 +159,45 @@ func (s *Service) fail(ctx context.Context, id ID, from State, code, reason stri
 			return errRaced
 		}
 		p.ReasonCode, p.Reason = code, reason
-		p.end(Failed, s.o.Now())
+		s.finish(p, Failed)
 		return nil
 	})
 	return err
 }
 
-// wait puts off the submission of a payout that was certainly not sent (from Waiting), or certainly
-// not taken (from Submitting, by whoever sent it). It can be cancelled again.
+// notSent puts a payout back that was to be sent and never left us. seen is as it was before.
+func (s *Service) notSent(ctx context.Context, seen Payout, a Submission) error {
+	s.o.Logger.WarnContext(ctx, "the gateway can't be reached; the payout waits",
+		slog.String("payout", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		s.putBack(p, 0)
+		p.SentAt = seen.SentAt
+		return nil
+	})
+	return err
+}
+
+// wait puts off the submission of a payout that was not sent (from Waiting), or turned away (from
+// Submitting, by whoever sent it). It can be cancelled again, but SentAt stays: a gateway may turn away what it
+// has taken, so it is asked before the money is given back.
 func (s *Service) wait(ctx context.Context, id ID, from State, atLeast time.Duration) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != from {
 			return errRaced
 		}
-		p.Tries++
-		p.State, p.OrderBody, p.SentAt = Waiting, "", time.Time{}
-		p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
+		s.putBack(p, atLeast)
 		return nil
 	})
 	return err
+}
+
+func (s *Service) putBack(p *Payout, atLeast time.Duration) {
+	p.Tries++
+	p.State, p.OrderBody = Waiting, ""
+	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
 }
 
 // unknownWaits are the waits between attempts to learn what became of an order, the last one
@@ -214,7 +244,27 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 		}
 		return s.resend(ctx, p)
 	}
+	if errors.Is(err, ErrManyTransfers) {
+		if noted := s.contradict(ctx, p.ID, err); noted != nil {
+			return noted
+		}
+	}
 	return errors.Join(s.stillUnknown(ctx, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+}
+
+// contradict writes down on a payout what the gateway said that can't be true, unless something is there already.
+func (s *Service) contradict(ctx context.Context, id ID, said error) error {
+	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
+		if p.Contradiction != "" {
+			return errRaced
+		}
+		p.Contradiction = said.Error()
+		return nil
+	})
+	if isNew {
+		s.tellContradiction(ctx, id, said)
+	}
+	return err
 }
 
 // resend sends an order again to the letter. As with the first sending, that it may be on its way is
@@ -272,8 +322,9 @@ func (p *Payout) hold() {
 // lookAtHeld is the wait between looks at a payout that is held: news may still come.
 const lookAtHeld = 6 * time.Hour
 
-// lookBack follows a hint about a payout that has ended, or looks again at one that was given back. Whatever the gateway says can change nothing
-// any more, but if it says that the money went out, a person has to know.
+// lookBack looks again at a payout that ended unpaid after it was sent, or follows a hint about one that has
+// ended. Whatever the gateway says can change nothing any more, but if it says that the money went out, a
+// person has to know.
 func (s *Service) lookBack(ctx context.Context, seen Payout) error {
 	report, err := s.o.Gateway.Find(ctx, string(seen.ID))
 	if err == nil {
@@ -310,7 +361,6 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 		_, err := s.merge(ctx, seen, report)
 		return err
 	}
-	// Even "no such payout" proves nothing about money that the gateway has taken on before.
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.State != seen.State {
 			return errRaced
@@ -319,6 +369,11 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 		p.putOff(seen, s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost))))
 		return nil
 	})
+	// Even "no such payout" proves nothing about money that the gateway has taken on before.
+	if errors.Is(err, ErrUnknownToGateway) && seen.Tries >= triesForgotten {
+		forgotten := fmt.Errorf("it knows no transfer %s any more, which it had", seen.GatewayID)
+		again = errors.Join(again, s.contradict(ctx, seen.ID, forgotten))
+	}
 	return errors.Join(again, fmt.Errorf("ask the gateway about payout %s: %w", seen.ID, err))
 }
 
@@ -326,11 +381,14 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 const (
 	pollBase = 2 * time.Second
 	pollMost = 15 * time.Minute
+	// triesForgotten is after how many looks, half an hour or so, a person is told that the gateway has
+	// forgotten a transfer.
+	triesForgotten = 10
 )
 
 // Waits between looks at a payout that has ended, the last one repeated. Of what was paid the bank returns
 // most soon, and [Service.LookForReturns] asks for all at once; these looks are the second way to learn
-// of it. What was given back is known to no list.
+// of it, and of a gateway that changes its mind. What an admin gave back is the likeliest to turn up.
 var (
 	paidWaits      = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
 	givenBackWaits = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}

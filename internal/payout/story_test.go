@@ -221,6 +221,21 @@ func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
 	}
 }
 
+// TestACancellationAnsweredWithAnotherTransferIsUnclear has the gateway answer about another amount.
+func TestACancellationAnsweredWithAnotherTransferIsUnclear(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].amount++
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if p := s.wantState(payout.Submitted); p.Contradiction == "" {
+		t.Error("nothing was written down")
+	}
+	s.wantAvailable(held)
+}
+
 func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 	t.Run("paid after it was refused", func(t *testing.T) {
 		s := newStory(t)
@@ -274,7 +289,9 @@ func TestAnAnswerFromBeforeTheEndIsNoContradiction(t *testing.T) {
 	s.tryStep(s.id)
 	s.wantAvailable(opening)
 	s.wantViolated()
-	s.later(time.Minute) // it is asked once more, and does not contradict itself
+	for range 30 { // it is asked for some days more, and does not contradict itself
+		s.later(7 * time.Hour)
+	}
 	if p := s.wantState(payout.Failed); p.Contradiction != "" || !p.DueAt.IsZero() {
 		t.Errorf("contradiction %q, next look %s; want none", p.Contradiction, p.DueAt)
 	}
@@ -318,7 +335,7 @@ func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
 	s.gateway.mood = closed
 	s.later(windowOver)
 	p := s.wantState(payout.Waiting)
-	if p.OrderBody != "" || !p.SentAt.IsZero() || !p.DueAt.After(s.now) {
+	if p.OrderBody != "" || p.SentAt.IsZero() || !p.DueAt.After(s.now) {
 		t.Errorf("body %q, sent %s, due %s at %s", p.OrderBody, p.SentAt, p.DueAt, s.now)
 	}
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
@@ -329,6 +346,135 @@ func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
 	if s.gateway.sent != 1 {
 		t.Errorf("the order was sent %d times, want once", s.gateway.sent)
 	}
+}
+
+// TestWhatWasTurnedAwayMayHaveBeenTaken has a gateway answer that it is busy and take the order all the same.
+func TestWhatWasTurnedAwayMayHaveBeenTaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		then func(*story)
+		want payout.State
+	}{
+		"it is cancelled": {func(s *story) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+				t.Errorf("cancelled: %v", err)
+			}
+		}, payout.Completed},
+		"it is cancelled, and nobody answers": {func(s *story) {
+			s.gateway.mood = silent
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+				t.Errorf("cancelled: %v", err)
+			}
+		}, payout.Waiting},
+		"a webhook comes":                {func(s *story) { s.hint("paid"); s.later(0) }, payout.Completed},
+		"the bank account is shunned":    {func(s *story) { s.gateway.mood = shunning; s.later(time.Hour) }, payout.Completed},
+		"it is sent again after a while": {func(s *story) { s.later(time.Hour) }, payout.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = closed
+			s.later(windowOver)
+			s.wantState(payout.Waiting)
+			s.gateway.mood = fair
+			s.put(s.made(payout.Paid))
+			s.gateway.transfers[string(s.id)].body = "as it was"
+			tt.then(s)
+			s.wantState(tt.want)
+			s.wantAvailable(held)
+			s.wantViolated()
+		})
+	}
+}
+
+// TestACancellationLooksAgain has a payout sent and turned away after the gateway was asked
+// for a cancellation.
+func TestACancellationLooksAgain(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	s.gateway.whenFound = func() {
+		s.gateway.whenFound = nil
+		s.later(time.Hour)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("it was sent again meanwhile, and cancelled: %v", err)
+	}
+	s.wantState(payout.Waiting)
+}
+
+// TestWhatNeverLeftUsIsOurs has the gateway out of reach, and a cancellation that needs nobody's word.
+func TestWhatNeverLeftUsIsOurs(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = unreachable
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !p.SentAt.IsZero() || p.Tries != 1 || !p.DueAt.After(s.now) {
+		t.Errorf("sent %s, tries %d, due %s", p.SentAt, p.Tries, p.DueAt)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Error(err)
+	}
+	s.wantAvailable(opening)
+}
+
+// TestAFailedPayoutIsLookedAtAgain has the gateway change its mind, and tell nobody.
+func TestAFailedPayoutIsLookedAtAgain(t *testing.T) {
+	for name, end := range map[string]func(*story){
+		"it failed":      func(s *story) { s.later(windowOver); s.gateway.transfers[string(s.id)].advance(2); s.later(time.Hour) },
+		"it was refused": func(s *story) { s.gateway.mood = refusing; s.later(windowOver); s.gateway.mood = fair },
+		"the gateway called it off": func(s *story) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].progress = payout.CalledOff
+			s.later(time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			end(s)
+			if p := s.payout(); p.Status() == payout.StatusProcessing || p.DueAt.IsZero() {
+				t.Fatalf("it is %s, and looked at again %s", p.State, p.DueAt)
+			}
+			if tr := s.gateway.transfers[string(s.id)]; tr != nil {
+				tr.progress = payout.Paid
+			} else {
+				s.put(s.made(payout.Paid))
+			}
+			s.later(30 * time.Hour)
+			if p := s.payout(); p.Contradiction == "" || !p.DueAt.IsZero() {
+				t.Errorf("contradiction %q, next look %s; want a person to look", p.Contradiction, p.DueAt)
+			}
+			s.wantAvailable(opening)
+			s.wantViolated("gateway-agrees")
+		})
+	}
+}
+
+// TestAForgottenTransferIsToldToAPerson has the gateway forget what it had.
+func TestAForgottenTransferIsToldToAPerson(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.forgetful = true
+	s.later(time.Minute)
+	if p := s.wantState(payout.Submitted); p.Contradiction != "" {
+		t.Errorf("told after one look: %s", p.Contradiction)
+	}
+	for range 12 {
+		s.later(20 * time.Minute)
+	}
+	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, p.GatewayID) || p.DueAt.IsZero() {
+		t.Errorf("contradiction %q, next look %s", p.Contradiction, p.DueAt)
+	}
+	s.wantAvailable(held)
+	s.wantViolated("gateway-agrees")
+}
+
+// TestTwoTransfersOfOnePayoutAreToldToAPerson has the gateway list two under our reference.
+func TestTwoTransfersOfOnePayoutAreToldToAPerson(t *testing.T) {
+	s := newUnclearStory(t)
+	s.gateway.twofold = true
+	sent := s.gateway.sent
+	s.later(time.Hour)
+	if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() || s.gateway.sent != sent {
+		t.Errorf("contradiction %q, next look %s, sent %d times more", p.Contradiction, p.DueAt, s.gateway.sent-sent)
+	}
+	s.wantAvailable(held)
 }
 
 func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {

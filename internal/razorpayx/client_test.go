@@ -2,13 +2,17 @@ package razorpayx_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -424,6 +428,73 @@ func TestFindAsksForTheReference(t *testing.T) {
 	got, err := c.Find(t.Context(), reference)
 	if err != nil || got.Progress != payout.Paid || got.GatewayID != "pout_00000000000001" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestFindReadsAListThatWasNotFiltered has gateways that list everything, page by page or all at once.
+func TestFindReadsAListThatWasNotFiltered(t *testing.T) {
+	item := func(n int, reference string) string {
+		return fmt.Sprintf(`{"id":"pout_%014d","reference_id":%q,"status":"processed","amount":100}`, n, reference)
+	}
+	var others []string
+	for n := range 25 {
+		others = append(others, item(n, fmt.Sprintf("pyt_another%d", n)))
+	}
+	ours := item(77, reference)
+	for name, tt := range map[string]struct {
+		items   []string
+		page    int
+		paged   bool
+		wantErr error
+	}{
+		"on the first page":            {append([]string{ours}, others...), 10, true, nil},
+		"on the last page":             {append(slices.Clone(others), ours), 10, true, nil},
+		"nowhere":                      {others, 10, true, payout.ErrUnknownToGateway},
+		"all at once":                  {append(slices.Clone(others), ours), 100, false, nil},
+		"all at once, and nowhere":     {others, 100, false, payout.ErrUnknownToGateway},
+		"two, on pages of their own":   {append([]string{ours}, append(slices.Clone(others), item(78, reference))...), 10, true, payout.ErrManyTransfers},
+		"its id in the notes alone":    {[]string{strings.Replace(ours, fmt.Sprintf("%q", reference), `null,"notes":{"payout_id":"`+reference+`"}`, 1)}, 10, true, nil},
+		"without saying that it lists": {[]string{ours}, 10, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+				skip, _ := strconv.Atoi(r.URL.Query().Get("skip"))
+				if !tt.paged {
+					skip = 0
+				}
+				page := tt.items[min(skip, len(tt.items)):min(skip+tt.page, len(tt.items))]
+				body := `{"entity":"collection","items":[` + strings.Join(page, ",") + `]}`
+				if strings.HasPrefix(name, "without") {
+					body = strings.Replace(body, `"entity":"collection",`, "", 1)
+				}
+				saying(200, body)(w, r)
+			}), nil)
+			got, err := c.Find(t.Context(), reference)
+			if !errors.Is(err, tt.wantErr) || (err == nil && (got.GatewayID != "pout_00000000000077" || got.Reference != reference)) {
+				t.Errorf("got %+v, %v; want %v", got, err, tt.wantErr)
+			}
+		})
+	}
+}
+
+// TestAnEndlessListIsGivenUp has a gateway that gives new transfers for ever.
+func TestAnEndlessListIsGivenUp(t *testing.T) {
+	n := 0
+	c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+		n++
+		saying(200, fmt.Sprintf(`{"entity":"collection","items":[{"id":"pout_%d","reference_id":"x","status":"processed"}]}`, n))(w, r)
+	}), nil)
+	if _, err := c.Find(t.Context(), reference); err == nil || errors.Is(err, payout.ErrUnknownToGateway) || n > 100 {
+		t.Errorf("%v after %d pages", err, n)
+	}
+}
+
+func TestTextMayComeAsANumber(t *testing.T) {
+	for text, want := range map[string]razorpayx.Text{`"a b"`: "a b", `null`: "", `523223155921`: "523223155921", `"523223155921"`: "523223155921", `""`: "", `"null"`: "null"} {
+		var got razorpayx.Text
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
 	}
 }
 

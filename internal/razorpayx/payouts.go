@@ -1,13 +1,16 @@
 package razorpayx
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +55,7 @@ func (c *Client) Prepare(o payout.Order) (string, error) {
 		ReferenceID:       o.Reference,
 		Narration:         narration(o.Reference),
 		Notes: Notes{
-			"payout_id": o.Reference, noteSeller: o.Seller, noteAccount: string(o.Account), noteGross: strconv.FormatInt(int64(o.Gross), 10),
+			notePayout: o.Reference, noteSeller: o.Seller, noteAccount: string(o.Account), noteGross: strconv.FormatInt(int64(o.Gross), 10),
 		},
 	})
 	return string(body), err
@@ -60,6 +63,7 @@ func (c *Client) Prepare(o payout.Order) (string, error) {
 
 // Notes that tell which payout a transfer was, should our records be lost. They hold nothing personal.
 const (
+	notePayout  = "payout_id"
 	noteSeller  = "seller_id"
 	noteAccount = "bank_account_id"
 	noteGross   = "amount_with_fee"
@@ -79,7 +83,7 @@ func (c *Client) Submit(ctx context.Context, key, body string) payout.Submission
 		if lost.unsent {
 			answer = payout.NotTaken
 		}
-		return payout.Submission{Answer: answer, ReasonCode: lost.code, Reason: redact(lost.cause.Error())}
+		return payout.Submission{Answer: answer, NotSent: lost.unsent, ReasonCode: lost.code, Reason: redact(lost.cause.Error())}
 	}
 	switch {
 	case res.ok():
@@ -211,28 +215,53 @@ func isUnknownID(err error) bool {
 		strings.Contains(strings.ToLower(no.Problem.Description), "id provided does not exist")
 }
 
-// Find looks a payout up by our reference.
+// Find looks a payout up by our reference. A list that holds others too was not filtered, so it is read to
+// its end: that ours is not on the first page proves nothing then.
 func (c *Client) Find(ctx context.Context, reference string) (payout.Report, error) {
-	items, err := c.listPayouts(ctx, url.Values{"reference_id": {reference}})
-	if err != nil {
-		return payout.Report{}, err
-	}
-	var found []Payout
-	for _, p := range items {
-		if string(p.ReferenceID) == reference {
-			found = append(found, p)
+	found, others := map[string]Payout{}, map[string]bool{}
+	for range mostPages {
+		known := len(found) + len(others)
+		filter := url.Values{"reference_id": {reference}}
+		if known > 0 {
+			filter.Set("skip", strconv.Itoa(known))
+		}
+		items, err := c.listPayouts(ctx, filter)
+		if err != nil {
+			return payout.Report{}, err
+		}
+		for _, p := range items {
+			if reference == p.reference() {
+				found[p.ID] = p
+			} else {
+				others[p.ID] = true
+			}
+		}
+		isNews := len(found)+len(others) > known
+		switch {
+		case len(others) == 0, !isNews && len(items) < MaxPage:
+			return theOne(found)
+		case !isNews:
+			return payout.Report{}, errors.New("the gateway's list is not about the reference")
 		}
 	}
-	switch {
-	case len(found) == 1 && found[0].whole():
-		return report(found[0]), nil
-	case len(found) > 0:
-		return payout.Report{}, fmt.Errorf("the gateway lists %d payouts for reference %s; a person must look", len(found), reference)
-	case len(items) >= MaxPage: // it did not filter, and there may be more
-		return payout.Report{}, errors.New("the gateway's list is not about the reference")
-	default:
-		return payout.Report{}, payout.ErrUnknownToGateway
+	return payout.Report{}, errors.New("the gateway's list is not about the reference, and too long")
+}
+
+// mostPages bounds how much is read of a list that should have one entry.
+const mostPages = 50
+
+// theOne is the payout that was found.
+func theOne(found map[string]Payout) (payout.Report, error) {
+	if len(found) > 1 {
+		return payout.Report{}, fmt.Errorf("%w: %s", payout.ErrManyTransfers, strings.Join(slices.Sorted(maps.Keys(found)), ", "))
 	}
+	for _, p := range found {
+		if !p.whole() {
+			return payout.Report{}, errors.New("the gateway's list holds what is no payout")
+		}
+		return report(p), nil
+	}
+	return payout.Report{}, payout.ErrUnknownToGateway
 }
 
 // Transfers lists a page of the payouts made since a moment, whoever asked for them.
@@ -267,7 +296,7 @@ func (c *Client) listPayouts(ctx context.Context, filter url.Values) ([]Payout, 
 	filter.Set("account_number", c.o.AccountNumber)
 	filter.Set("count", strconv.Itoa(MaxPage))
 	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: filter})
-	if err == nil && (page.Entity != "collection" || page.Items == nil) {
+	if err == nil && ((page.Entity != "collection" && page.Entity != "") || page.Items == nil) {
 		err = errors.New("the gateway's answer holds no list")
 	}
 	return page.Items, err
@@ -275,6 +304,9 @@ func (c *Client) listPayouts(ctx context.Context, filter url.Values) ([]Payout, 
 
 // whole reports whether p has what a report can't do without.
 func (p Payout) whole() bool { return strings.HasPrefix(p.ID, "pout_") && p.Status != "" }
+
+// reference is ours. Where a list leaves it out, the notes have it.
+func (p Payout) reference() string { return cmp.Or(string(p.ReferenceID), p.Notes[notePayout]) }
 
 // progress maps the gateway's statuses to ours. Pending waits for an approval, scheduled for its
 // time: neither can be cancelled by the API.
@@ -293,7 +325,7 @@ var progress = map[string]payout.Progress{
 func report(p Payout) payout.Report {
 	r := payout.Report{
 		GatewayID: p.ID,
-		Reference: string(p.ReferenceID),
+		Reference: p.reference(),
 		Amount:    money.Amount(p.Amount),
 		Progress:  payout.Unrecognised,
 		RawStatus: p.Status,
@@ -302,7 +334,7 @@ func report(p Payout) payout.Report {
 	if p.CreatedAt > 0 {
 		r.MadeAt = time.Unix(p.CreatedAt, 0).UTC()
 	}
-	if known, ok := progress[p.Status]; ok {
+	if known, ok := progress[strings.ToLower(strings.TrimSpace(p.Status))]; ok {
 		r.Progress = known
 	}
 	if p.StatusDetails != nil {
@@ -316,7 +348,7 @@ func report(p Payout) payout.Report {
 func transfer(p Payout) payout.Transfer {
 	gross, _ := strconv.ParseInt(p.Notes[noteGross], 10, 64) // zero where they don't
 	return payout.Transfer{Report: report(p), Order: payout.Order{
-		Reference:   string(p.ReferenceID),
+		Reference:   p.reference(),
 		Beneficiary: p.FundAccountID,
 		Amount:      money.Amount(p.Amount),
 		Currency:    p.Currency,

@@ -71,6 +71,16 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(t))
 }
 
+// UnmarshalJSON reads a string, null, or a number as it is written: a bank's reference may look like one.
+func (t *Text) UnmarshalJSON(text []byte) error {
+	*t = ""
+	if number := json.Number(""); json.Unmarshal(text, &number) == nil {
+		*t = Text(number)
+		return nil
+	}
+	return json.Unmarshal(text, (*string)(t))
+}
+
 // Notes are key-value pairs. Without any, the vendor writes an empty list in place of an object.
 type Notes map[string]string
 

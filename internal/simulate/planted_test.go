@@ -85,7 +85,7 @@ var bugs = []planted{
 		{payoutCancel, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{payoutCancel, "\tif !id.requestedAt().Before(s.started) {", "\tif id != \"\" {"},
+		{payoutCancel, "\t\t_, err = s.wasSent(ctx, p)\n\t\treturn p, err\n", "\t\treturn p, nil\n"},
 		{"internal/payout/catchup.go", "\tcase p.State == Waiting:\n\t\t_, err := s.believe(ctx, id, t.Report)\n\t\treturn err\n", "\tcase p.State == Waiting:\n\t\treturn nil\n"},
 	}},
 	{"the balance is read, and then written", []edit{

@@ -115,9 +115,9 @@ func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit in
 	return ids, err
 }
 
-// HastenPayout makes the next step of a payout due now, unless nothing was sent yet or it is being sent.
+// HastenPayout makes the next step of a payout due now, unless it was never sent or is being sent.
 func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
-	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND state NOT IN ('waiting', 'submitting')
+	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)
 		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
 }
 

@@ -130,6 +130,16 @@ func testHasten(_ *testing.T, b *bench) {
 			return err
 		})
 	}
+	turnedAway := b.ask("pyt_2", seller, 100, 0)
+	turnedAway.SentAt, turnedAway.DueAt = b.now, later
+	turnedAway = b.move(turnedAway, payout.Waiting)
+	b.update(func(tx *store.Tx) error {
+		hastened, err := tx.HastenPayout(b.ctx(), turnedAway.ID, b.now)
+		if !hastened {
+			b.Error("hint about a payout that waits after it was turned away: it was not hastened")
+		}
+		return err
+	})
 	b.update(func(tx *store.Tx) error {
 		for i, want := range []bool{true, false} {
 			isNew, err := tx.RememberEvent(b.ctx(), "event", b.now)
