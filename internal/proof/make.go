@@ -253,7 +253,7 @@ func (m *maker) catchUp(ctx context.Context, b Book) (Book, error) {
 
 // mayCatchUp refuses transfers that are too new to be those of such a binary, which somebody made by hand.
 func (m *maker) mayCatchUp(ctx context.Context, b Book) error {
-	if m.trust.Unchained {
+	if m.trust.Unchained || !m.s.o.Now().After(m.chainsSince.Add(Unchained)) {
 		return nil
 	}
 	entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, max(0, b.Chain.Number-1), entriesPage) // from the last one that is chained

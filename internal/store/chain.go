@@ -11,13 +11,15 @@ import (
 // chainBatch bounds how many transfers one transaction adds to a chain: it holds up their seller's requests.
 const chainBatch = 500
 
-// ChainsSince is when this database began to chain transfers.
+// ChainsSince is when this database began to chain transfers. Checkpoints are signed, so that it can't be put
+// later than the first of them.
 func (db *DB) ChainsSince(ctx context.Context) (at time.Time, err error) {
 	err = db.queryOne(ctx, selectChainsSince, nil, instant{&at})
 	return at, err
 }
 
-const selectChainsSince = `SELECT applied_at FROM schema_migrations WHERE name = '0005_chain.sql'`
+const selectChainsSince = `SELECT MIN(at) FROM (SELECT applied_at AS at FROM schema_migrations WHERE name = '0005_chain.sql'
+	UNION ALL SELECT at FROM checkpoints) AS beginnings`
 
 // CatchUp adds to a chain the transfers that a binary without chains made, up to chainBatch of them, and
 // returns how many it still lacks.
