@@ -222,7 +222,7 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 		})
 		r.Findings = append(r.Findings, f)
 	}
-	r.Findings = append(r.Findings, a.recipes(), a.machine(), a.statuses(), a.chains())
+	r.Findings = append(r.Findings, a.recipes(), a.machine(), a.statuses(), a.records(), a.chains())
 	r.Findings = append(r.Findings, a.checkpoints()...)
 	return r, a.err
 }

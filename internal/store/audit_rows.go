@@ -1,5 +1,12 @@
 package store
 
+import (
+	"fmt"
+
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
 // rowInvariants hold what no transfer tells against another record of the same: the time in the chain, what was
 // asked for, what is being sent, what was decided. Whoever changes one by hand must change the other too.
 var rowInvariants = []invariant{
@@ -90,3 +97,19 @@ var rowInvariants = []invariant{
 
 // decisionsSince is when this database began to keep a record of decisions. What is older may lack one.
 const decisionsSince = `(SELECT MAX(applied_at) FROM schema_migrations WHERE name LIKE '0004%')`
+
+// records holds every paid payout against the record that was made of it.
+func (a *auditor) records() ledger.Finding {
+	f := ledger.Finding{Name: "payouts-match-records", Promise: "Each paid payout went where it says, under the references that it says."}
+	a.all(`SELECT id, seller_id, bank_account_id, mode, gateway_id, utr, completed_at, record FROM payouts WHERE record <> ''`, func(r row) error {
+		var p payout.Payout
+		var record string
+		err := r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Mode, &p.GatewayID, &p.UTR, instant{&p.CompletedAt}, &record)
+		if err == nil && record != p.Record() && len(f.Violations) < ledger.MaxViolations {
+			f.Violations = append(f.Violations, fmt.Sprintf("payout %s says that it went to bank account %s as %s under %q, and its record says otherwise",
+				p.ID, p.BankAccountID, p.GatewayID, p.UTR))
+		}
+		return err
+	})
+	return f
+}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -173,13 +174,13 @@ func columns(t *testing.T, driver, address, table string) []storetest.Column {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	rows, err := raw.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
+	rows, err := raw.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0") //nolint:unqueryvet // which there are is the question
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
 	types, err := rows.ColumnTypes()
-	if err != nil {
+	if err = errors.Join(err, rows.Err()); err != nil {
 		t.Fatal(err)
 	}
 	var all []storetest.Column

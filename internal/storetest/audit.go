@@ -93,6 +93,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET completed_at = completed_at - 1 WHERE id = 'pyt_completed'`, []string{"times-match-transfers"}},
 		{`UPDATE payout_events SET at = at - 1 WHERE payout_id = 'pyt_returned'`, []string{"times-match-transfers"}},
 		{`UPDATE sales SET available_at = occurred_at, occurred_at = occurred_at - 1 WHERE id = 'pending'`, []string{"sales-match-requests"}},
+		{`UPDATE payouts SET utr = 'HDFCN00000000002' WHERE id = 'pyt_completed'`, []string{"payouts-match-records"}},
 		{`UPDATE sale_refunds SET at = at + 1`, []string{"refunds-match-transfers"}},
 		{`UPDATE sale_refunds SET fingerprint = '501'`, []string{"sales-match-requests"}},
 		{`UPDATE idempotency_keys SET payout_id = 'pyt_completed'`, []string{"keys-match-payouts"}},
