@@ -344,8 +344,14 @@ func lostAndFound(t *testing.T, d *drill) {
 	if said := service.said(t, "stderr"); !strings.Contains(said, lost) {
 		t.Errorf("the log does not name payout %s:\n%s", lost, said)
 	}
-	if _, err := d.books.Exec(`UPDATE strays SET settled = 1 WHERE reference = $1`, lost); err != nil {
-		t.Fatal(err)
+	for _, statement := range []string{ // as an admin decides it on the dashboard
+		`UPDATE strays SET settled = 1 WHERE reference = $1`,
+		`INSERT INTO decisions (id, at, admin_id, action, subject, note)
+			SELECT 'dec_1', found_at, (SELECT MIN(id) FROM users), 'settle_stray', gateway_id, 'Paid back.' FROM strays WHERE reference = $1`,
+	} {
+		if _, err := d.books.Exec(statement, lost); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if out, err := service.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("audit, after it was settled: %v\n%s", err, out)

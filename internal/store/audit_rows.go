@@ -23,15 +23,15 @@ var rowInvariants = []invariant{
 		FROM payouts p JOIN (SELECT ref, seller_id, MAX(CASE kind WHEN 'payout_hold' THEN at END) AS held,
 			MAX(CASE kind WHEN 'payout_paid' THEN at END) AS paid, MAX(CASE WHEN kind <> 'payout_hold' THEN at END) AS last
 			FROM transfers WHERE kind NOT IN ('sale', 'sale_release', 'sale_refund') GROUP BY ref, seller_id) t ON t.ref = p.id AND t.seller_id = p.seller_id
-		WHERE COALESCE(p.completed_at, 0) <> COALESCE(t.paid, 0) OR COALESCE(p.ended_at, 0) <> COALESCE(t.last, 0)
+		WHERE ABS(COALESCE(p.completed_at, 0) - COALESCE(t.paid, 0)) > ` + slack + ` OR ABS(COALESCE(p.ended_at, 0) - COALESCE(t.last, 0)) > ` + slack + `
 			OR (p.requested_at <> t.held AND NOT (p.requested_at < t.held -- found at the gateway, after a restore
-				AND EXISTS (SELECT 1 FROM payout_events e WHERE e.payout_id = p.id AND e.number = 1 AND e.to_state = 'submitted' AND e.at = t.held)))
+				AND EXISTS (SELECT 1 FROM payout_events e WHERE e.payout_id = p.id AND e.number = 1 AND e.to_state = 'submitted' AND ABS(e.at - t.held) <= ` + slack + `)))
 		UNION ALL
 		SELECT 'payout ' || p.id || ' says it became ' || e.to_state || ' at ' || e.at || ', and was sent or over at ' || COALESCE(p.sent_at, 0) || ' or ' || COALESCE(p.ended_at, 0)
-		FROM payouts p JOIN payout_events e ON e.payout_id = p.id AND e.to_state = p.state WHERE p.status <> 'processing' AND e.at <> p.ended_at
+		FROM payouts p JOIN payout_events e ON e.payout_id = p.id AND e.to_state = p.state WHERE p.status <> 'processing' AND ABS(e.at - p.ended_at) > ` + slack + `
 		UNION ALL
 		SELECT 'payout ' || p.id || ' says it was sent at ' || p.sent_at || ', and its history does not' FROM payouts p WHERE p.sent_at IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM payout_events e WHERE e.payout_id = p.id AND e.to_state = 'submitting' AND e.at = p.sent_at)`,
+			AND NOT EXISTS (SELECT 1 FROM payout_events e WHERE e.payout_id = p.id AND e.to_state = 'submitting' AND ABS(e.at - p.sent_at) <= ` + slack + `)`,
 	},
 	{
 		"sales-match-requests", "Each sale and each refund is what the marketplace asked for, and no sale was released early.",
@@ -94,6 +94,10 @@ var rowInvariants = []invariant{
 			AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.subject = u.id AND d.action = 'change_access')`,
 	},
 }
+
+// slack is how far the clock may go on, in microseconds, between the time that a payout is given and that of
+// its transfers.
+const slack = `60000000`
 
 // decisionsSince is when this database began to keep a record of decisions. What is older may lack one.
 const decisionsSince = `(SELECT MAX(applied_at) FROM schema_migrations WHERE name LIKE '0004%')`

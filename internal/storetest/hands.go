@@ -68,14 +68,14 @@ var hands = map[string]struct {
 		"id": {"payouts-match-transfers", ""}, "seller_id": {"payouts-match-transfers", "'usr_b'"}, "bank_account_id": {"owners-are-there", "'bka_usr_b'"},
 		"amount": {"payouts-match-transfers", ""}, "fee": {"payouts-match-transfers", ""}, "notes": {shownOnly, ""}, "mode": {"payouts-match-records", ""},
 		"state": {"history-is-unbroken", "'returned'"}, "status": {"status-follows-state", "'failed'"},
-		"requested_at": {"times-match-transfers", ""}, "arrive_at": {shownOnly, ""}, "sent_at": {"times-match-transfers", ""},
-		"processed_at": {shownOnly, ""}, "completed_at": {"times-match-transfers", ""}, "ended_at": {"times-match-transfers", ""},
+		"requested_at": {"times-match-transfers", ""}, "arrive_at": {shownOnly, ""}, "sent_at": {"times-match-transfers", "COALESCE(sent_at, 0) + 70000000"},
+		"processed_at": {shownOnly, ""}, "completed_at": {"times-match-transfers", "completed_at + 70000000"}, "ended_at": {"times-match-transfers", "ended_at + 70000000"},
 		"due_at": {schedules, ""}, "tries": {schedules, ""}, "order_body": {"orders-match-payouts", ""}, "gateway_id": {"payouts-match-records", ""},
 		"progress": {shownOnly, ""}, "utr": {"payouts-match-records", ""}, "reason_code": {shownOnly, ""}, "reason": {shownOnly, ""},
 		"contradiction": {"gateway-agrees", ""}, "record": {"payouts-match-records", ""},
 	}},
 	"payout_events": {"payout_id = 'pyt_completed' AND number = 2", "history-is-unbroken", map[string]hand{
-		"payout_id": {"history-is-unbroken", ""}, "number": {"history-is-unbroken", "number + 1"}, "at": {"times-match-transfers", ""},
+		"payout_id": {"history-is-unbroken", ""}, "number": {"history-is-unbroken", "number + 1"}, "at": {"times-match-transfers", "at + 70000000"},
 		"from_state": {"history-is-unbroken", ""}, "to_state": {"history-is-unbroken", ""}, "reason": {shownOnly, ""},
 	}},
 	"bank_accounts": {"id = 'bka_usr_a'", "owners-are-there", map[string]hand{
