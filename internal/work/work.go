@@ -34,7 +34,8 @@ type Loop struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	tally tally
+	tally  tally
+	failed failures
 }
 
 // Step does what is next for one thing that is due.
@@ -73,6 +74,9 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 			if err != nil {
 				l.Done(l.Name, l.Now().Sub(began), err)
 			}
+		}
+		if err != nil {
+			due = nil // a lease that was not recorded is none
 		}
 		for _, step := range due {
 			select {
@@ -130,9 +134,38 @@ func (l *Loop) do(ctx context.Context, step Step) {
 	err := safely(bounded, step)
 	l.tally.stepped(l.Now(), err)
 	l.Done(l.Name, l.Now().Sub(start), err)
-	if err != nil && ctx.Err() == nil {
-		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err))
+	if err == nil || ctx.Err() != nil {
+		return
 	}
+	if untold, due := l.failed.tell(l.Now()); due {
+		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err), slog.Int("untold_before", untold))
+	}
+}
+
+// toldFailures is how many failures of steps are logged within tellEvery: in an outage all fail.
+const toldFailures = 10
+
+// failures counts those of steps.
+type failures struct {
+	mu           sync.Mutex
+	since        time.Time
+	told, untold int
+}
+
+// tell reports whether a failure is to be told of, and how many were not since the last one that was.
+func (f *failures) tell(now time.Time) (untold int, due bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) >= tellEvery {
+		f.since, f.told = now, 0
+	}
+	if f.told == toldFailures {
+		f.untold++
+		return 0, false
+	}
+	f.told++
+	untold, f.untold = f.untold, 0
+	return untold, true
 }
 
 // safely turns a panic into an error: one bad row must not end the work on all others.

@@ -159,6 +159,46 @@ at=30.1s level=ERROR msg="can't take what is due" loop=test failures=1 error="da
 	})
 }
 
+func TestNothingIsDoneWhoseLeaseWasNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks, steps atomic.Int32
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		l := loop(func(context.Context, int) ([]work.Step, error) {
+			if looks.Add(1) > 100 { // without rest, time stands still here
+				cancel()
+			}
+			step := func(context.Context) error { steps.Add(1); return nil }
+			return []work.Step{step, step, step}, errors.New("the disk is full")
+		})
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if looks.Load() != 4 || steps.Load() != 0 {
+			t.Errorf("looked %d times and did %d steps, want a look a second and no step", looks.Load(), steps.Load())
+		}
+	})
+}
+
+func TestStepsThatAllFailAreToldOfNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := loop(func(context.Context, int) ([]work.Step, error) {
+			fail := func(context.Context) error { return errors.New("the disk is full") }
+			return []work.Step{fail, fail}, nil
+		})
+		l.Workers, l.Every, l.Logger = 1, 10*time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "a step failed"); n != 30 || !strings.Contains(log.String(), "untold_before=19") {
+			t.Errorf("%d failures were told of, want 10 each 10 seconds, and how many were not:\n%.2000s", n, log.String())
+		}
+	})
+}
+
 func TestBatchGoesOnWhileThereIsWork(t *testing.T) {
 	left := 5
 	take := work.Batch(func(context.Context) (int, error) {
