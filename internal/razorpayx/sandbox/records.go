@@ -177,13 +177,19 @@ func (r *records) transact(group []*write) error {
 	}
 	for _, w := range group {
 		if err := w.fn(t); err != nil {
-			undo := t.exec(`ROLLBACK`)
-			return errors.Join(err, undo)
+			t.undo()
+			return err
 		}
 	}
 	err := t.exec(`COMMIT`)
+	if err != nil {
+		t.undo()
+	}
 	return err
 }
+
+// undo ends the transaction. SQLite may have ended it by itself, as on a full disk.
+func (t *tx) undo() { _ = t.exec(`ROLLBACK`) }
 
 // close finishes what waits and closes the file.
 func (r *records) close() error {
