@@ -49,7 +49,11 @@ func openStore(ctx context.Context, d config.Database) (*store.DB, error) {
 	if d.Postgres != "" {
 		return store.OpenPostgres(ctx, d.Postgres)
 	}
-	return store.OpenSQLite(ctx, d.SQLite)
+	db, err := store.OpenSQLite(ctx, d.SQLite)
+	if err != nil {
+		err = errors.Join(err, checkDirectory(filepath.Dir(d.SQLite)))
+	}
+	return db, err
 }
 
 // openExisting opens a database to look at, and makes none.

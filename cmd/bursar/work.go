@@ -63,6 +63,7 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 	}
 	return beside(
 		catchUp(s.payouts, metrics, logger),
+		watchStorage(cfg, b, logger),
 		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
 		loop("returns", returnsEvery, 1, work.Batch(s.payouts.LookForReturns)),
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),

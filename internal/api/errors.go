@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"bursar/internal/fault"
@@ -25,7 +26,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := fault.From(err)
 	switch {
 	case f != nil && errors.Unwrap(f) != nil:
-		a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f))
+		if before, due := a.refused.tell(f, a.o.Now()); due {
+			a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f), "untold_before", before)
+		}
 	case f == nil && ctx.Err() != nil: // the deadline ran out, or the client is gone and reads no answer
 		a.o.Logger.WarnContext(ctx, "request given up", "error", err, "cause", context.Cause(ctx))
 		f = errTimeout
@@ -41,6 +44,35 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", retryAfter(f.RetryAfter))
 	}
 	a.write(w, r, status, failure{Error: f.Message, Code: f.Code, Details: f.Details})
+}
+
+// refusals are told of by their causes, and those that come with an outage now and then: each request has
+// a line in the log of its own.
+type refusals struct {
+	mu     sync.Mutex
+	told   map[string]time.Time // by code
+	untold map[string]int
+}
+
+const tellEvery = 10 * time.Second
+
+// tell reports whether a refusal is to be told of, and how many like it were not, since one was.
+func (r *refusals) tell(f *fault.Error, now time.Time) (before int, due bool) {
+	if f.Kind != fault.Unavailable {
+		return 0, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, known := r.told[f.Code]; known && now.Sub(last) < tellEvery {
+		r.untold[f.Code]++
+		return 0, false
+	}
+	if r.told == nil {
+		r.told, r.untold = map[string]time.Time{}, map[string]int{}
+	}
+	before = r.untold[f.Code]
+	r.told[f.Code], r.untold[f.Code] = now, 0
+	return before, true
 }
 
 // retryAfter is a wait in whole seconds, never too few and never none.

@@ -22,7 +22,9 @@ func (a *api) ready(ctx context.Context, _ caller, _ none) (reply[none], error) 
 	if a.o.Draining() {
 		return reply[none]{}, errDraining
 	}
-	if err := a.o.Ping(ctx); err != nil {
+	if err := a.o.Ping(ctx); fault.From(err) != nil {
+		return reply[none]{}, err
+	} else if err != nil {
 		return reply[none]{}, errDatabase.Because(err)
 	}
 	if !a.o.Payouts.CaughtUp() {

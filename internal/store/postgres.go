@@ -263,6 +263,9 @@ func (w postgresWriter) update(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
+// ready says nothing: what is read is read from a server that takes writes.
+func (postgresWriter) ready(context.Context) error { return nil }
+
 func (w postgresWriter) Close() error { return w.pool.Close() }
 
 // transact reports, beside its error, whether it was already committing when that came.

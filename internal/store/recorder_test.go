@@ -55,6 +55,16 @@ func (r *Recorder) OpenPostgres(ctx context.Context, url string) (*DB, error) {
 	return openPostgres(ctx, config, connections)
 }
 
+// FailedToWrite has a SQLite database believe that its last write failed because of the disk, and reports whether
+// it does.
+func FailedToWrite(db *DB, pretend bool) bool {
+	w, _ := db.writer.(*groupWriter)
+	if pretend {
+		w.note(errFull, false)
+	}
+	return w.trouble.Load() != nil
+}
+
 // recordedSQLite connects to the database at a DSN.
 type recordedSQLite struct {
 	recorder *Recorder

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
@@ -76,7 +77,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	}
 	w, err := newGroupWriter(ctx, writer)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, sqliteDamaged(err))
 	}
 	reader, err := pool(file + "?_pragma=query_only(1)&" + pragmas)
 	if err != nil {
@@ -139,6 +140,8 @@ type groupWriter struct {
 	conn  *preparedConn
 	queue queue[*job[*Tx]]
 	done  chan struct{}
+	// trouble is the error of the last commit, if it failed because of the disk.
+	trouble atomic.Pointer[error]
 }
 
 func newGroupWriter(ctx context.Context, pool *sql.DB) (*groupWriter, error) {
@@ -206,11 +209,15 @@ func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
 	outcomes := make([]error, len(group))
 	if err := w.conn.do("BEGIN IMMEDIATE"); err != nil {
 		w.rollback() // in case the transaction before could not be ended
-		return outcomes, sqliteUnavailable(err)
+		err = sqliteUnavailable(err)
+		w.note(err, false)
+		return outcomes, err
 	}
+	wrote := false
 	for i, j := range group {
 		tx := &Tx{dialect: sqliteDialect, conn: w.conn}
 		outcomes[i] = call(j, tx)
+		wrote = wrote || tx.wrote
 		if outcomes[i] == nil || !tx.wrote {
 			continue
 		}
@@ -218,13 +225,53 @@ func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
 		if len(group) > 1 {
 			return outcomes, errSpoiled
 		}
+		w.note(outcomes[i], false)
 		return outcomes, nil
 	}
 	if err := w.conn.do("COMMIT"); err != nil {
 		w.rollback()
-		return outcomes, sqliteUnavailable(err)
+		err = sqliteUncommitted(err)
+		w.note(err, false)
+		return outcomes, err
 	}
+	w.note(nil, wrote)
 	return outcomes, nil
+}
+
+// note keeps what the last writing said about the disk. Only what was written and kept says that all is well.
+func (w *groupWriter) note(err error, wrote bool) {
+	switch {
+	case errors.Is(err, errStorage) || errors.Is(err, errUnsynced):
+		w.trouble.Store(&err)
+	case wrote && w.trouble.Load() != nil:
+		w.trouble.Store(nil)
+	}
+}
+
+// ready writes something that changes nothing, if the last writing failed because of the disk.
+func (w *groupWriter) ready(ctx context.Context) error {
+	if w.trouble.Load() == nil {
+		return nil
+	}
+	err := w.update(ctx, func(tx *Tx) error {
+		tx.wrote = true
+		_, err := tx.conn.ExecContext(ctx, `PRAGMA user_version = 0`) // writes a page, as an update to the same values does not
+		return err
+	})
+	if errors.Is(err, errUnsynced) { // nobody asked for this write
+		err = errDisk.Because(err)
+	}
+	return err
+}
+
+// sqliteUncommitted is what a COMMIT that failed says. If it wrote all to the log and could not make it durable,
+// nobody sees it from now on, and the next commit goes in its place; but if the process ends before there is one,
+// the next start finds it, whole.
+func sqliteUncommitted(err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlitecodes.SQLITE_IOERR_FSYNC {
+		return errUnsynced.Because(err)
+	}
+	return sqliteUnavailable(err)
 }
 
 // rollback ends the transaction; SQLite may already have ended it by itself, as on a full disk.
@@ -250,12 +297,24 @@ func sqliteUnavailable(err error) error {
 		return err
 	}
 	switch e.Code() & 0xff {
-	case sqlitecodes.SQLITE_BUSY, sqlitecodes.SQLITE_LOCKED, sqlitecodes.SQLITE_FULL, sqlitecodes.SQLITE_IOERR,
-		sqlitecodes.SQLITE_READONLY, sqlitecodes.SQLITE_CANTOPEN:
+	case sqlitecodes.SQLITE_FULL:
+		return errFull.Because(err)
+	case sqlitecodes.SQLITE_IOERR, sqlitecodes.SQLITE_READONLY, sqlitecodes.SQLITE_CANTOPEN:
+		return errDisk.Because(err)
+	case sqlitecodes.SQLITE_BUSY, sqlitecodes.SQLITE_LOCKED:
 		return errStorage.Because(err)
 	default:
+		return sqliteDamaged(err)
+	}
+}
+
+// sqliteDamaged says what to do about a file that SQLite can't make sense of.
+func sqliteDamaged(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok || (e.Code()&0xff != sqlitecodes.SQLITE_CORRUPT && e.Code()&0xff != sqlitecodes.SQLITE_NOTADB) {
 		return err
 	}
+	return fmt.Errorf("the database is damaged: %w; stop the service, keep a copy of all the database's files, and restore a backup", err)
 }
 
 // preparedConn is one connection that keeps its statements prepared.

@@ -37,6 +37,8 @@ type DB struct {
 // writer runs closures in durable transactions.
 type writer interface {
 	update(ctx context.Context, fn func(*Tx) error) error
+	// ready fails if nothing can be written, as far as that is known.
+	ready(ctx context.Context) error
 	io.Closer
 }
 
@@ -47,10 +49,13 @@ func (db *DB) Update(ctx context.Context, fn func(*Tx) error) error {
 	return db.writer.update(ctx, fn)
 }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database answers and, if it could not be written to, whether it can again.
 func (db *DB) Ping(ctx context.Context) error {
 	var one int
-	return db.queryRow(ctx, `SELECT 1`).Scan(&one)
+	if err := db.queryRow(ctx, `SELECT 1`).Scan(&one); err != nil {
+		return err
+	}
+	return db.writer.ready(ctx)
 }
 
 // Close waits for writes under way and closes the database. Later writes fail.
@@ -84,8 +89,16 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
 	if err != nil {
 		return failedRow{err}
 	}
-	return stmt.QueryRowContext(context.WithoutCancel(ctx), args...)
+	return readableRow{stmt.QueryRowContext(context.WithoutCancel(ctx), args...), db.dialect.unreadable}
 }
+
+// readableRow says what an error of its reading means.
+type readableRow struct {
+	row
+	unreadable func(error) error
+}
+
+func (r readableRow) Scan(dest ...any) error { return r.unreadable(r.row.Scan(dest...)) }
 
 // queryOne reads one row that may take longer to find. Where there is none, dest stays as it is.
 func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) error {
@@ -243,8 +256,17 @@ func changes(query string) bool {
 	return true
 }
 
+// That the storage is not available has several causes, which people read, and one code.
+const storageUnavailable = "storage_unavailable"
+
 var (
-	errStorage  = fault.New(fault.Unavailable, "storage_unavailable", "The database can't be written to at the moment. Try again shortly.")
+	errStorage = fault.New(fault.Unavailable, storageUnavailable, "The database can't be written to at the moment. Try again shortly.")
+	errFull    = fault.New(fault.Unavailable, storageUnavailable,
+		"The database's disk is full, and nothing was done. What is there can be read. Try again in a while; the operator has to make space.")
+	errDisk = fault.New(fault.Unavailable, storageUnavailable,
+		"The database's disk takes no writes, and nothing was done. What is there can be read. Try again in a while; the operator has to look at the disk.")
+	errUnsynced = fault.New(fault.Unavailable, "outcome_unknown",
+		"The database's disk failed, so it is not known whether this was done. Look before you repeat it, or repeat it with the same Idempotency-Key.")
 	errNotBegun = fault.New(fault.Unavailable, "cancelled", "The request ended before it was begun.")
 )
 

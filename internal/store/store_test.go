@@ -54,6 +54,15 @@ func TestSQLite(t *testing.T) {
 			return columns(t, "sqlite", "file:"+paths[db], table)
 		},
 	})
+	t.Run("ReadinessFindsThatTheDiskIsWellAgain", func(t *testing.T) {
+		db := open(t, filepath.Join(t.TempDir(), "bursar.db"))
+		if !store.FailedToWrite(db, true) {
+			t.Error("a full disk is not kept in mind")
+		}
+		if err := db.Ping(t.Context()); err != nil || store.FailedToWrite(db, false) {
+			t.Errorf("after a write that went well the disk is still in trouble: %v", err)
+		}
+	})
 	checkStatements(t, recorder, "postgres")
 }
 

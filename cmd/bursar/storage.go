@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"bursar/internal/config"
+)
+
+// How often is looked whether the database can be written to, and how often is told that it still can't.
+const (
+	storageEvery     = 2 * time.Second
+	storageTellEvery = time.Minute
+)
+
+// watchStorage is the stage that tells operators when the disk takes no more writes, and when it does again. It
+// also finds that out where no request does: then nobody writes.
+func watchStorage(cfg config.Config, b *book, logger *slog.Logger) stage {
+	return func(ctx context.Context) error {
+		var since, told time.Time
+		for wait(ctx, storageEvery) {
+			err, now := b.db.Ping(ctx), time.Now()
+			switch {
+			case err == nil && !since.IsZero():
+				logger.InfoContext(ctx, "the database can be written to again", slog.String("after", now.Sub(since).Round(time.Second).String()))
+				since, told = time.Time{}, time.Time{}
+			case err != nil && ctx.Err() == nil && now.Sub(told) >= storageTellEvery:
+				if since.IsZero() {
+					since = now
+				}
+				told = now
+				logger.ErrorContext(ctx, "the database can't be written to: requests that write are refused, and no payout is sent, until it can",
+					slog.String("database", cfg.Database.String()), slog.Any("error", err))
+			}
+		}
+		return nil
+	}
+}
+
+// checkDirectory says what is wrong with the directory of a database that could not be opened, if anything is.
+func checkDirectory(dir string) error {
+	parent := dir
+	for ; ; parent = filepath.Dir(parent) { // the nearest that is there: the others would be made in it
+		if _, err := os.Stat(parent); !errors.Is(err, fs.ErrNotExist) || parent == filepath.Dir(parent) {
+			break
+		}
+	}
+	err := tryToWrite(parent)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the directory %s can't be written to by user %d (%w): give it to that user, mount its file system for writing or make space on it, or set BURSAR_DATA_DIR (--data-dir) to another",
+		dir, os.Getuid(), err)
+}
+
+// tryToWrite leaves nothing behind.
+func tryToWrite(dir string) error {
+	file, err := os.CreateTemp(dir, "bursar-*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, os.Getpagesize()))
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}
