@@ -207,8 +207,13 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 			return ledger.Report{}, fmt.Errorf("audit: %w", err)
 		}
 	}
-	a := auditor{ctx: ctx, tx: tx}
+	a := auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable}
 	var r ledger.Report
+	if sound := a.sound(db.dialect.unsound); len(sound.Violations) > 0 { // nothing that is read counts for much
+		return ledger.Report{Findings: []ledger.Finding{sound}}, a.err
+	} else if db.dialect.unsound != "" {
+		r.Findings = append(r.Findings, sound)
+	}
 	for table, n := range map[string]*int64{"seller_balances": &r.Sellers, "transfers": &r.Transfers, "payouts": &r.Payouts, "sales": &r.Sales} {
 		a.each(`SELECT COUNT(*) FROM `+table, func(rows row) error { return rows.Scan(n) })
 	}
@@ -232,6 +237,23 @@ type auditor struct {
 	ctx context.Context //nolint:containedctx // it lives for one call
 	tx  *sql.Tx
 	err error
+	// unreadable says what the errors of reads mean.
+	unreadable func(error) error
+}
+
+// sound looks at the file before anything that is in it, if there is a way to.
+func (a *auditor) sound(query string) ledger.Finding {
+	f := ledger.Finding{Name: "file-is-sound", Promise: "The database's file is whole, and its indexes agree with its tables."}
+	if query == "" {
+		return f
+	}
+	a.each(query, func(r row) error {
+		var violation string
+		err := r.Scan(&violation)
+		f.Violations = append(f.Violations, violation)
+		return err
+	})
+	return f
 }
 
 // each scans the first rows of a query, as many as a finding lists violations.
@@ -255,7 +277,7 @@ func (a *auditor) all(query string, scan func(row) error) {
 		err = eachRow(rows, scan)
 	}
 	if err != nil {
-		a.err = fmt.Errorf("audit: %w", err)
+		a.err = fmt.Errorf("audit: %w", a.unreadable(err))
 	}
 }
 

@@ -23,6 +23,9 @@ type dialect struct {
 	snapshot sql.IsolationLevel
 	// readAll prepares a transaction for reading whole tables.
 	readAll []string
+	// unsound finds what is wrong with the database's file, where it is ours to look after: each row says so
+	// in one text column.
+	unsound string
 	// shortRead fits the context of a read by key to the driver. The function ends the read.
 	shortRead func(context.Context) (context.Context, context.CancelFunc)
 	// lost says that a statement failed because its connection was gone.

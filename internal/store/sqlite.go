@@ -42,6 +42,7 @@ var sqliteDialect = dialect{
 	}),
 
 	historyOrder: "id",
+	unsound:      `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
@@ -69,6 +70,9 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	}
 	if err := createPrivate(path); err != nil {
 		return nil, fmt.Errorf("make the database: %w", err)
+	}
+	if err := checkLog(path); err != nil {
+		return nil, err
 	}
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
 	writer, err := pool(file + "?_txlock=immediate&" + pragmas)
