@@ -276,7 +276,8 @@ func TestPictures(t *testing.T) {
 		t.Skip("pictures are taken by make screenshots")
 	}
 	i := newInstance(t, "BURSAR_METRICS_ADDR=off")
-	i.beginWith(t, "demo")
+	i.program = []string{"demo"}
+	i.begin(t)
 	until(t, "the demo is open", func() bool { return strings.Contains(i.said(t, "stdout"), "The market is open") })
 	for _, s := range []screen{phone, desktop} {
 		asha := openBrowser(t, i.api, s)

@@ -80,7 +80,6 @@ type failover struct {
 
 	long      bool
 	calm      time.Duration
-	began     time.Time
 	incidents []incident
 
 	goroutines, goroutinesBefore, connections, logLines int
@@ -106,13 +105,7 @@ func newFailover(t *testing.T) *failover {
 	f.load = newLoad(newFleet(t, primary.URL("postgres", standby), 3, "BURSAR_CANCEL_WINDOW=300ms"), sellers)
 	f.primary, f.standby = primary, standby
 	f.goroutinesBefore = f.countGoroutines()
-	f.began = time.Now()
 	return f
-}
-
-// say tells whoever watches what happens.
-func (f *failover) say(format string, args ...any) {
-	fmt.Fprintf(f.t.Output(), "%6.1f s  %s\n", time.Since(f.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // incident lets something happen, and waits until every instance writes again.

@@ -4,7 +4,7 @@ package main
 
 import (
 	"bytes"
-	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,20 +16,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"bursar/internal/money"
 	"bursar/internal/pgtest"
 )
 
-// fleet is the service as a marketplace runs it when one machine is not enough: instances that share
-// nothing but a PostgreSQL database, and a gateway that outlives them all.
+// fleet is the service as a marketplace runs it: instances that share nothing but a PostgreSQL database, or one
+// on SQLite, and a gateway that is a process of its own.
 type fleet struct {
 	t         *testing.T
 	url       string
-	gateway   string
+	gateway   *instance
 	instances []*instance
 	client    *http.Client
+	// endings are the last digits of the sellers' account numbers, in turn: they choose what the gateway does.
+	// Without any, it pays.
+	endings []string
 	// serviceKey is the marketplace's own.
 	serviceKey string
 }
@@ -44,22 +45,29 @@ func newPair(t *testing.T) (primary, standby *pgtest.Server) {
 // newFleet starts instances on the database at a URL, with the given settings beside those of all.
 func newFleet(t *testing.T, url string, instances int, settings ...string) *fleet {
 	t.Helper()
+	f := prepareFleet(t, url, instances, settings...)
+	f.start()
+	return f
+}
+
+// prepareFleet is newFleet that starts nothing.
+func prepareFleet(t *testing.T, url string, instances int, settings ...string) *fleet {
+	t.Helper()
 	f := &fleet{t: t, url: url, client: &http.Client{
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 	}}
-	gateway, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.gateway = "http://" + gateway
-	settings = append([]string{
-		"BURSAR_DATABASE_URL=" + url, "BURSAR_LOG_LEVEL=warn", "BURSAR_LOG_FORMAT=json", "BURSAR_LOGIN_THROTTLE=off",
-		"BURSAR_REFRESH_REUSE_GRACE=5m", // so that a refresh whose answer was lost in an outage may come again
-		"BURSAR_GATEWAY=razorpayx", "BURSAR_GATEWAY_RATE=none", "BURSAR_RAZORPAYX_BASE_URL=" + f.gateway + "/v1",
+	account := []string{
 		"BURSAR_RAZORPAYX_KEY_ID=" + sandboxKeyID, "BURSAR_RAZORPAYX_KEY_SECRET=" + sandboxSecret,
-		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=" + sandboxAccount, "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=" + sandboxSecret,
-	}, settings...)
+		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=" + sandboxAccount, "BURSAR_LOG_LEVEL=warn", "BURSAR_LOG_FORMAT=json",
+	}
+	f.gateway = newInstance(t, append(account, "BURSAR_SANDBOX_SETTLE_AFTER=200ms")...)
+	settings = slices.Concat(account, []string{
+		"BURSAR_DATABASE_URL=" + url, "BURSAR_LOGIN_THROTTLE=off",
+		"BURSAR_REFRESH_REUSE_GRACE=5m", // so that a refresh whose answer was lost in an outage may come again
+		"BURSAR_GATEWAY=razorpayx", "BURSAR_GATEWAY_RATE=none", "BURSAR_RAZORPAYX_BASE_URL=" + f.gateway.api + "/v1",
+		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS=" + sandboxSecret,
+	}, settings)
 	for range instances {
 		metrics, err := freeAddress()
 		if err != nil {
@@ -68,34 +76,23 @@ func newFleet(t *testing.T, url string, instances int, settings ...string) *flee
 		own := []string{"BURSAR_DATA_DIR=" + t.TempDir(), "BURSAR_METRICS_ADDR=" + metrics}
 		f.instances = append(f.instances, newInstance(t, slices.Concat(settings, own)...))
 	}
-	f.startGateway(gateway)
-	for _, i := range f.instances {
-		i.start(t)
-	}
-	f.serviceKey = strings.TrimSpace(f.command("apikey", "create", "--name", "shop"))
+	f.gateway.program = []string{
+		"sandbox", "--file", filepath.Join(f.gateway.dir, "sandbox.db"), "--webhook-secret", sandboxSecret,
+		"--webhook-url", f.instances[0].api + "/api/gateway/webhooks/razorpayx",
+	} // where the first instance listens
+	f.gateway.health = "/control/health"
 	return f
 }
 
-const sandboxSecret = "secret-of-the-sandbox"
-
-// startGateway starts a sandbox that tells the first instance what happens.
-func (f *fleet) startGateway(address string) {
+func (f *fleet) start() {
 	f.t.Helper()
-	gateway := f.instances[0].command("sandbox", "--file", filepath.Join(f.t.TempDir(), "sandbox.db"), "--webhook-secret", sandboxSecret,
-		"--webhook-url", f.instances[0].api+"/api/gateway/webhooks/razorpayx")
-	gateway.Env = append(gateway.Env, "BURSAR_ADDR="+address, "BURSAR_SANDBOX_SETTLE_AFTER=200ms")
-	if err := gateway.Start(); err != nil {
-		f.t.Fatal(err)
+	for _, i := range append(slices.Clone(f.instances), f.gateway) {
+		i.start(f.t)
 	}
-	f.t.Cleanup(func() {
-		_ = gateway.Process.Kill()
-		_ = gateway.Wait()
-	})
-	until(f.t, "the gateway answers", func() bool {
-		status, _, err := send("GET", f.gateway+"/control/health", "", "", nil)
-		return err == nil && status == http.StatusOK
-	})
+	f.serviceKey = strings.TrimSpace(f.command("apikey", "create", "--name", "shop"))
 }
+
+const sandboxSecret = "secret-of-the-sandbox"
 
 // command runs one of the program's commands on the fleet's database.
 func (f *fleet) command(args ...string) string {
@@ -110,34 +107,58 @@ func (f *fleet) command(args ...string) string {
 	return string(out)
 }
 
-// sql runs a statement where writes are taken, and hands each row to scan, if there is one.
-func (f *fleet) sql(statement string, scan func(pgx.Rows) error) {
+// sql runs a statement behind the service's back, where writes are taken, and hands each row to scan, if there
+// is one. It keeps no connection: SQLite recovers its log when nobody has the file open.
+func (f *fleet) sql(statement string, scan func(row) error) {
 	f.t.Helper()
-	conn, err := pgx.Connect(f.t.Context(), f.url)
+	driver, source := "pgx", f.url
+	if path, found := strings.CutPrefix(f.url, "sqlite:"); found {
+		driver, source = "sqlite", sqliteSource(path)
+	}
+	books, err := sql.Open(driver, source)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(f.t.Context()))
-	rows, err := conn.Query(f.t.Context(), statement)
+	defer books.Close()
+	rows, err := books.QueryContext(f.t.Context(), statement)
 	if err != nil {
-		f.t.Fatal(err)
+		f.t.Fatalf("%s: %v", statement, err)
 	}
 	defer rows.Close()
-	for scan != nil && rows.Next() {
+	for rows.Next() {
 		if err := scan(rows); err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	rows.Close()
 	if err := rows.Err(); err != nil {
 		f.t.Fatalf("%s: %v", statement, err)
 	}
 }
 
+// row is one row of an answer.
+type row interface{ Scan(dest ...any) error }
+
 // seller is one who sells on the marketplace, signed in.
 type seller struct {
 	id, email, token string
+	// ending is how the number of the seller's account ends.
+	ending string
 }
+
+// isPaid says whether the bank keeps what it is paid.
+func (s *seller) isPaid() bool { return s.ending != transferFails && s.ending != transferReturns }
+
+// Endings of account numbers that the sandbox treats in their own way.
+const (
+	transferFails   = "0002"
+	transferReturns = "0003"
+	answerIsLost    = "0005"
+	eventsComeFirst = "0006"
+	eventsComeTwice = "0007"
+	eventsNeverCome = "0008"
+	referenceIsLate = "0009"
+	nothingSpecial  = "1000"
+)
 
 const sellersPassword = "monsoon-market"
 
@@ -146,7 +167,10 @@ func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 	f.t.Helper()
 	sellers := make([]*seller, n)
 	for i := range sellers {
-		s := &seller{email: fmt.Sprintf("seller%d@example.com", i)}
+		s := &seller{email: fmt.Sprintf("seller%d@example.com", i), ending: nothingSpecial}
+		if len(f.endings) > 0 {
+			s.ending = f.endings[i%len(f.endings)]
+		}
 		var registered struct {
 			User  struct{ ID string }
 			Token string
@@ -154,8 +178,7 @@ func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 		f.must(call{method: "POST", path: "/api/auth/register", body: fmt.Sprintf(
 			`{"name":"Seller %d","email":%q,"password":%q,"role":"seller"}`, i, s.email, sellersPassword)}, &registered)
 		s.id, s.token = registered.User.ID, registered.Token
-		f.must(call{method: "PUT", path: "/api/bank-account", token: s.token, body: fmt.Sprintf(
-			`{"accountHolder":"Seller %d","accountNumber":"5010023%07d","ifsc":"HDFC0000053"}`, i, 1000+i)}, nil)
+		f.must(s.bankAccount(i), nil)
 		f.must(f.sale(fmt.Sprintf("first-%d", i), s, earned), nil)
 		sellers[i] = s
 	}
@@ -167,6 +190,15 @@ func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 	}
 	return sellers
 }
+
+// bankAccount is the call that registers an account of the seller's.
+func (s *seller) bankAccount(number int) call {
+	return call{method: "PUT", path: "/api/bank-account", token: s.token, body: fmt.Sprintf(
+		`{"accountHolder":%q,"accountNumber":"501%07d%s","ifsc":"HDFC0000053"}`, holderOf(number), number, s.ending)}
+}
+
+// holderOf is the name that an account is registered with, which tells accounts apart that end alike.
+func holderOf(number int) string { return fmt.Sprintf("Seller %d", number) }
 
 // sale is the call that records one whose hold is over.
 func (f *fleet) sale(id string, s *seller, amount money.Amount) call {

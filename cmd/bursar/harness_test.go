@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -67,10 +68,15 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Fatalf("waited in vain until %s", what)
 }
 
-// instance is a "bursar serve" that is started, asked, and ended in whatever way.
+// instance is a "bursar serve", or a sandbox, that is started, asked, and ended in whatever way.
 type instance struct {
 	api     string
 	environ []string
+	// program is the command and its arguments, health where it says that it is ready.
+	program []string
+	health  string
+	// through is a program that runs ours, if one does.
+	through string
 	dir     string // of what it says
 	process *exec.Cmd
 }
@@ -83,7 +89,7 @@ func newInstance(t *testing.T, settings ...string) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &instance{api: "http://" + address, dir: t.TempDir()}
+	i := &instance{api: "http://" + address, program: []string{"serve"}, health: "/readyz", dir: t.TempDir()}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "BURSAR_") && !strings.HasPrefix(variable, "PORT=") {
 			i.environ = append(i.environ, variable)
@@ -104,22 +110,26 @@ func newInstance(t *testing.T, settings ...string) *instance {
 
 // command is another command on the same data.
 func (i *instance) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("bursar", args...)
+	cmd := exec.Command(cmp.Or(os.Getenv(programVariable), "bursar"), args...)
 	cmd.Env = i.environ
 	return cmd
 }
 
+// programVariable names the program to test, where it is not the one that the test was built with.
+const programVariable = "BURSAR_TEST_PROGRAM"
+
 // begin starts the instance, and does not wait for it.
 func (i *instance) begin(t *testing.T) {
 	t.Helper()
-	i.beginWith(t, "serve")
-}
-
-// beginWith starts the instance by another command than serve.
-func (i *instance) beginWith(t *testing.T, command string) {
-	t.Helper()
-	i.process = i.command(command)
-	i.process.Stdout, i.process.Stderr = i.file(t, "stdout"), i.file(t, "stderr")
+	i.process = i.command(i.program...)
+	if i.through != "" {
+		i.process = exec.Command(i.through, i.process.Args...)
+		i.process.Env = i.environ
+	}
+	stdout, stderr := i.file(t, "stdout"), i.file(t, "stderr")
+	defer stdout.Close()
+	defer stderr.Close()
+	i.process.Stdout, i.process.Stderr = stdout, stderr
 	if err := i.process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +142,6 @@ func (i *instance) file(t *testing.T, name string) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = file.Close() })
 	return file
 }
 
@@ -160,7 +169,7 @@ func (i *instance) setting(name string) string {
 }
 
 func (i *instance) isReady() bool {
-	status, _, err := send("GET", i.api+"/readyz", "", "", nil)
+	status, _, err := send("GET", i.api+i.health, "", "", nil)
 	return err == nil && status == http.StatusOK
 }
 
@@ -179,6 +188,12 @@ func (i *instance) kill(t *testing.T) {
 	}
 	_ = i.process.Wait() // it was killed, and says so
 	i.process = nil
+	if i.through != "" { // ours ends a moment after the program that runs it
+		until(t, i.api+" has ended", func() bool {
+			_, _, err := send("GET", i.api+i.health, "", "", nil)
+			return err != nil
+		})
+	}
 }
 
 // stop asks the instance to stop, as an operator does, and waits until it has.

@@ -18,15 +18,19 @@ import (
 )
 
 // load is what a marketplace does all day: payouts asked for and cancelled, sales and refunds, looks at
-// balances, sign-ins. It keeps a model of all that was acknowledged, to compare the books with.
+// balances, sign-ins, other bank accounts. It keeps a model of all that was acknowledged, to compare the books with.
 //
 // Whoever gets no answer, or one that says that the service is not available, makes the same call again,
-// under the same key where calls have one, until there is an answer.
+// under the same key where calls have one, until there is an answer. Payouts that are asked for without a key
+// are asked for once.
 type load struct {
 	*fleet
 	sellers []*seller
+	began   time.Time
 	over    chan struct{}
 	doers   sync.WaitGroup
+	// keyless payouts were asked for so often.
+	keylessAsked atomic.Int64
 
 	answered, repeated, refused, replayed atomic.Int64
 	// unknown are calls of which a try may have been done without the caller's knowing, resolved by a repeat.
@@ -37,6 +41,17 @@ type load struct {
 	payouts map[string]*ackedPayout
 	sales   map[string]*ackedSale
 	codes   map[string]int // of tries that were answered with 503
+	// lost are payouts that were asked for without a key, and may have been made. Of them so many were.
+	lost    map[keyless]*seller
+	adopted int
+	// accounts are the numbers of those that sellers registered last.
+	accounts map[*seller]int
+}
+
+// keyless is a payout that was asked for without a key. No two are of the same amount.
+type keyless struct {
+	seller string
+	amount money.Amount
 }
 
 type ackedPayout struct {
@@ -57,6 +72,7 @@ const (
 	traders   = 3
 	lookers   = 3
 	signers   = 1
+	movers    = 1
 )
 
 const firstEarnings money.Amount = 5_000_000_00
@@ -64,9 +80,13 @@ const firstEarnings money.Amount = 5_000_000_00
 // newLoad makes sellers, of whom the first is asked to pay out far more often than the others.
 func newLoad(f *fleet, sellers int) *load {
 	f.t.Helper()
-	l := &load{fleet: f, over: make(chan struct{}), payouts: map[string]*ackedPayout{}, sales: map[string]*ackedSale{}, codes: map[string]int{}}
+	l := &load{
+		fleet: f, began: time.Now(), over: make(chan struct{}), payouts: map[string]*ackedPayout{}, sales: map[string]*ackedSale{},
+		codes: map[string]int{}, lost: map[keyless]*seller{}, accounts: map[*seller]int{},
+	}
 	l.sellers = f.newSellers(sellers, firstEarnings)
 	for i, s := range l.sellers {
+		l.accounts[s] = i
 		l.sales[fmt.Sprintf("first-%d", i)] = &ackedSale{seller: s, amount: firstEarnings}
 	}
 	return l
@@ -93,6 +113,14 @@ func (l *load) begin() {
 	for i := range signers {
 		l.repeat(fmt.Sprintf("signer-%d", i), l.signIn)
 	}
+	for i := range movers {
+		l.repeat(fmt.Sprintf("mover-%d", i), l.moveAccount)
+	}
+}
+
+// say tells whoever watches what happens.
+func (l *load) say(format string, args ...any) {
+	fmt.Fprintf(l.t.Output(), "%6.1f s  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // end lets all finish what they have begun.
@@ -141,7 +169,7 @@ func (l *load) insist(at int, c call) (answer, bool) {
 		case a.status != http.StatusServiceUnavailable || a.Code == "" || a.retryAfter == "":
 			l.t.Errorf("%s %s was answered with %d %s, Retry-After %q: %s", c.method, c.path, a.status, a.Code, a.retryAfter, a.Error)
 			return answer{}, false
-		case a.Code == "outcome_unknown" || a.Code == "timeout":
+		case a.isUnclear():
 			unknown = true
 		}
 		l.again(a)
@@ -167,6 +195,9 @@ func (l *load) told() string {
 	return strings.Join(told, ", ")
 }
 
+// isUnclear says that what was asked for may have been done.
+func (a answer) isUnclear() bool { return a.Code == "outcome_unknown" || a.Code == "timeout" }
+
 // expect is insist for a call that may be answered in no other way than these.
 func (l *load) expect(at int, c call, data any, statuses ...int) (answer, bool) {
 	a, ok := l.insist(at, c)
@@ -189,6 +220,9 @@ func (l *load) expect(at int, c call, data any, statuses ...int) (answer, bool) 
 
 // withdraw asks for a payout; some are asked for once more under their key, and some are cancelled.
 func (l *load) withdraw(at int, name string, s *seller) bool {
+	if rand.IntN(5) == 0 {
+		return l.withdrawWithoutKey(at, s)
+	}
 	amount := money.Amount(500_00 + rand.IntN(400_00))
 	c := call{method: "POST", path: "/api/payouts/request", token: s.token, key: name, body: fmt.Sprintf(`{"amount":%s}`, inRupees(amount))}
 	var made, again struct{ PayoutID string }
@@ -197,19 +231,9 @@ func (l *load) withdraw(at int, name string, s *seller) bool {
 		return false
 	}
 	if a.status == http.StatusBadRequest {
-		if a.Code != "insufficient_balance" {
-			l.t.Errorf("%s was refused: %s", name, a.Error)
-		}
-		l.refused.Add(1)
-		return true
+		return l.refuse(a)
 	}
-	p := &ackedPayout{seller: s, amount: amount}
-	l.mu.Lock()
-	if l.payouts[made.PayoutID] != nil {
-		l.t.Errorf("payout %s is the answer to two requests", made.PayoutID)
-	}
-	l.payouts[made.PayoutID] = p
-	l.mu.Unlock()
+	p := l.acknowledge(made.PayoutID, s, amount)
 
 	if rand.IntN(8) == 0 {
 		if _, ok := l.expect(at+1, c, &again, http.StatusCreated); !ok || again != made {
@@ -218,6 +242,77 @@ func (l *load) withdraw(at int, name string, s *seller) bool {
 		l.replayed.Add(1)
 	}
 	return rand.IntN(5) != 0 || l.cancel(at, name+"-cancel", made.PayoutID, p)
+}
+
+// acknowledge notes that a payout was made.
+func (l *load) acknowledge(id string, s *seller, amount money.Amount) *ackedPayout {
+	p := &ackedPayout{seller: s, amount: amount}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.payouts[id] != nil {
+		l.t.Errorf("payout %s is the answer to two requests", id)
+	}
+	l.payouts[id] = p
+	return p
+}
+
+// refuse notes that a payout was refused, and reports whether it may have been.
+func (l *load) refuse(a answer) bool {
+	l.refused.Add(1)
+	if a.Code != "insufficient_balance" && a.Code != "bank_account_not_verified" { // the seller has registered another
+		l.t.Errorf("a payout was refused with %d %s: %s", a.status, a.Code, a.Error)
+		return false
+	}
+	return true
+}
+
+// withdrawWithoutKey asks for a payout once, as whoever has no key does, of an amount that nobody else asks for.
+func (l *load) withdrawWithoutKey(at int, s *seller) bool {
+	const first money.Amount = 1_000_00 // above those with keys
+	amount := first + money.Amount(l.keylessAsked.Add(1))
+	a, err := l.send(l.instances[at%len(l.instances)], call{
+		method: "POST", path: "/api/payouts/request", token: s.token, body: fmt.Sprintf(`{"amount":%s}`, inRupees(amount)),
+	})
+	switch {
+	case err != nil, a.status == http.StatusServiceUnavailable && a.isUnclear():
+		l.again(a)
+		l.mu.Lock()
+		l.lost[keyless{s.id, amount}] = s
+		l.mu.Unlock()
+		return true
+	case a.status == http.StatusServiceUnavailable: // nothing was done
+		l.again(a)
+		return true
+	case a.status == http.StatusBadRequest:
+		return l.refuse(a)
+	}
+	var made struct{ PayoutID string }
+	if err := a.read(&made); err != nil || a.status != http.StatusCreated {
+		l.t.Errorf("a payout without a key was answered with %d %s (%v): %s", a.status, a.Code, err, a.Error)
+		return false
+	}
+	l.answered.Add(1)
+	l.writes.note()
+	l.acknowledge(made.PayoutID, s, amount)
+	return true
+}
+
+// moveAccount registers another bank account, which is verified anew. Too many a day are refused.
+func (l *load) moveAccount(at int, _ string) bool {
+	select {
+	case <-l.over:
+		return false
+	case <-time.After(500 * time.Millisecond):
+	}
+	s := l.sellers[at%len(l.sellers)]
+	number := len(l.sellers) + at
+	a, ok := l.expect(at, s.bankAccount(number), nil, http.StatusOK, http.StatusTooManyRequests)
+	if ok && a.status == http.StatusOK {
+		l.mu.Lock()
+		l.accounts[s] = number
+		l.mu.Unlock()
+	}
+	return ok
 }
 
 func (l *load) cancel(at int, name, id string, p *ackedPayout) bool {
@@ -239,20 +334,23 @@ func (l *load) trade(at int, name string) bool {
 	if _, ok := l.expect(at, l.sale(name, s.seller, s.amount), nil, http.StatusCreated, http.StatusOK); !ok {
 		return false
 	}
-	refund := rand.IntN(3) == 0
-	if refund {
-		s.refunded = 1 + money.Amount(rand.IntN(99_99))
-	}
 	l.mu.Lock()
 	l.sales[name] = s
 	l.mu.Unlock()
-	if !refund {
-		return true
-	}
-	_, ok := l.expect(at+1, call{
-		method: "POST", path: "/api/marketplace/sales/" + name + "/refund", token: l.serviceKey,
-		body: fmt.Sprintf(`{"refundId":"r","amount":%s}`, inRupees(s.refunded)),
+	return rand.IntN(3) != 0 || l.refund(at+1, name, s)
+}
+
+func (l *load) refund(at int, sale string, s *ackedSale) bool {
+	amount := 1 + money.Amount(rand.IntN(99_99))
+	_, ok := l.expect(at, call{
+		method: "POST", path: "/api/marketplace/sales/" + sale + "/refund", token: l.serviceKey,
+		body: fmt.Sprintf(`{"refundId":"r","amount":%s}`, inRupees(amount)),
 	}, nil, http.StatusCreated, http.StatusOK)
+	if ok {
+		l.mu.Lock()
+		s.refunded = amount
+		l.mu.Unlock()
+	}
 	return ok
 }
 

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"bursar/internal/money"
 	"bursar/internal/pgtest"
 )
@@ -92,7 +90,7 @@ func TestALostAnswerIsResolvedByARepeat(t *testing.T) {
 		}
 	})
 	payouts := 0
-	f.sql(`SELECT COUNT(*) FROM payouts`, func(rows pgx.Rows) error { return rows.Scan(&payouts) })
+	f.sql(`SELECT COUNT(*) FROM payouts`, func(r row) error { return r.Scan(&payouts) })
 	if payouts != 6 {
 		t.Errorf("%d payouts are in the books, want 6", payouts)
 	}

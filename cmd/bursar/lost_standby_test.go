@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // TestNothingIsAcknowledgedThatTheStandbyLacks takes the standby away and writes, again and again: no
@@ -49,7 +47,7 @@ func TestNothingIsAcknowledgedThatTheStandbyLacks(t *testing.T) {
 		})
 	}
 	payouts, refunds := 0, 0
-	f.sql(`SELECT (SELECT COUNT(*) FROM payouts), (SELECT COUNT(*) FROM sale_refunds)`, func(rows pgx.Rows) error { return rows.Scan(&payouts, &refunds) })
+	f.sql(`SELECT (SELECT COUNT(*) FROM payouts), (SELECT COUNT(*) FROM sale_refunds)`, func(r row) error { return r.Scan(&payouts, &refunds) })
 	if payouts != 2 || refunds != 1 {
 		t.Errorf("%d payouts and %d refunds are in the books, want 2 and 1", payouts, refunds)
 	}

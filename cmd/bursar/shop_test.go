@@ -95,7 +95,11 @@ func shopOnSQLite(t *testing.T, settings ...string) *shop {
 
 func openSQLiteBooks(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	return openBooks(t, "sqlite", "file:"+filepath.ToSlash(path)+"?_pragma=busy_timeout(5000)")
+	return openBooks(t, "sqlite", sqliteSource(path))
+}
+
+func sqliteSource(path string) string {
+	return "file:" + filepath.ToSlash(path) + "?_pragma=busy_timeout(5000)"
 }
 
 func openPostgresBooks(t *testing.T, url string) *sql.DB {
