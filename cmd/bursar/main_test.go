@@ -19,9 +19,9 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// TestMain lets scripts, and the tests that start servers, run the program as "bursar".
+// TestMain lets scripts, and the tests that start servers, run the program as "bursar", and on a disk that fails.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bursar": main})
+	testscript.Main(m, map[string]func(){"bursar": main, "on-a-bad-disk": onABadDisk})
 }
 
 // TestScripts runs the stories in testdata/script. Beside testscript's own commands they have:
