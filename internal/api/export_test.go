@@ -1,6 +1,9 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+)
 
 // ParseObject is what fuzzing is for.
 var ParseObject = parseObject
@@ -25,3 +28,16 @@ func Panics(h http.Handler, path string, afterWriting bool) {
 		panic("a secret that nobody must see")
 	})
 }
+
+// Paging reads which page of a list a query asks for.
+func Paging(query string) (page, limit int, err error) {
+	in := &input{r: &http.Request{URL: &url.URL{RawQuery: query}}}
+	page, limit = in.number("page", 1, maxPage), in.number("limit", defaultPageSize, maxPageSize)
+	return page, limit, in.problem()
+}
+
+// Limits of paging.
+const (
+	MaxPage     = maxPage
+	MaxPageSize = maxPageSize
+)
