@@ -8,6 +8,8 @@ FUZZTIME ?= 10s
 COUNT ?= 1
 CALM ?= 5s
 PLANTED ?= 20
+CRASHES ?= 300
+SEED ?=
 
 .DEFAULT_GOAL := help
 
@@ -48,6 +50,12 @@ bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in 
 .PHONY: failover
 failover: ## PostgreSQL is killed, hung and failed over under load (needs its programs); all is calm for CALM (5s) in between
 	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|Standby|LostAnswer|Linearizable|Histories' ./cmd/bursar
+
+.PHONY: crash
+crash: ## The program is killed CRASHES times (300) under load, its disk is filled and taken away, its log is torn; SEED repeats a run's kills
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/bursar
+	BURSAR_TEST_PROGRAM=$(CURDIR)/bin/bursar BURSAR_TEST_CRASHES=$(CRASHES) BURSAR_TEST_SEED=$(SEED) \
+	go test -count=1 -v -timeout=60m -run='Crashes|FirstStart|Disk|Directory|Durable|Torn' ./cmd/bursar
 
 .PHONY: planted
 planted: ## Bugs are planted in the source one by one, and the simulator has to find each within PLANTED seeds (20)
