@@ -363,10 +363,12 @@ type Transaction struct {
 }
 
 // TransactionSource is what a transaction came from: a payout, or a bank transfer to the account,
-// which alone has a payer and a bank reference.
+// which alone has a payer and a bank reference. What the source of a reversal looks like is not documented;
+// the sandbox can be told to name its payout in PayoutID.
 type TransactionSource struct {
 	ID            string `json:"id"`
 	Entity        string `json:"entity"`
+	PayoutID      string `json:"payout_id,omitempty"`
 	FundAccountID string `json:"fund_account_id,omitempty"`
 	PayerName     string `json:"payer_name,omitempty"`
 	PayerAccount  string `json:"payer_account,omitempty"`

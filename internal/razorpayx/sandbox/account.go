@@ -69,13 +69,15 @@ func (s *Sandbox) listBalances(*http.Request) (razorpayx.Collection[razorpayx.Ba
 // transaction is a row; payout 0 is none.
 type transaction struct {
 	seq, payout, credit, debit, balance, createdAt int64
+	misstatement
 }
 
-const transactionColumns = `seq, coalesce(payout, 0), credit, debit, balance, created_at`
+const transactionColumns = `transactions.seq, coalesce(payout, 0), transactions.credit, transactions.debit, balance, created_at, ` + misstatementColumns
 
 func scanTransaction(row scanner) (transaction, error) {
 	var t transaction
-	err := row.Scan(&t.seq, &t.payout, &t.credit, &t.debit, &t.balance, &t.createdAt)
+	m := &t.misstatement
+	err := row.Scan(&t.seq, &t.payout, &t.credit, &t.debit, &t.balance, &t.createdAt, &m.credit, &m.debit, &m.fees, &m.currency, &m.entity, &m.about)
 	return t, err
 }
 
@@ -89,7 +91,7 @@ func (s *Sandbox) showTransaction(t transaction) (razorpayx.Transaction, error) 
 			ID: vendorID("bt_", t.seq), Entity: "bank_transfer", PayerName: "Sandbox", PayerAccount: "000000000000",
 			PayerIFSC: "SBOX0000001", BankReference: newUTR("NEFT", t.seq, time.UnixMicro(t.createdAt)), Mode: "NEFT", Amount: out.Amount,
 		}
-		return out, nil
+		return t.misstate(out), nil
 	}
 	p, err := payoutBySeq(s.records, t.payout)
 	from := s.showPayout(p)
@@ -97,11 +99,12 @@ func (s *Sandbox) showTransaction(t transaction) (razorpayx.Transaction, error) 
 		ID: from.ID, Entity: "payout", FundAccountID: from.FundAccountID, Mode: from.Mode, Amount: from.Amount, Notes: &from.Notes,
 		Fees: from.Fees, Tax: from.Tax, Status: from.Status, UTR: &from.UTR, CreatedAt: from.CreatedAt,
 	}
-	return out, err
+	return t.misstate(out), err
 }
 
 func (s *Sandbox) readTransaction(r *http.Request) (razorpayx.Transaction, error) {
-	t, err := orUnknown(scanTransaction(s.records.row(`SELECT `+transactionColumns+` FROM transactions WHERE seq = $1`, parseID("txn_", r.PathValue("id")))))
+	t, err := orUnknown(scanTransaction(s.records.row(`SELECT `+transactionColumns+` FROM `+statement+` WHERE transactions.seq = $1 AND `+shown,
+		parseID("txn_", r.PathValue("id")))))
 	if err != nil {
 		return razorpayx.Transaction{}, err
 	}
@@ -117,10 +120,10 @@ func (s *Sandbox) listTransactions(r *http.Request) (razorpayx.Collection[razorp
 	if err != nil {
 		return none, err
 	}
-	f := filter{}
+	f := filter{conditions: []string{shown}}
 	if err := f.between(r); err != nil {
 		return none, err
 	}
-	query, args := f.query(transactionColumns, "transactions", p)
+	query, args := f.query(transactionColumns, statement, p)
 	return collect(s.records, query, args, scanTransaction, s.showTransaction)
 }

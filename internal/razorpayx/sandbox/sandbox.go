@@ -33,6 +33,8 @@
 //	POST   /control/faults                  add a [Fault]
 //	DELETE /control/faults                  forget them all
 //	PUT    /control/balance                 {"amount": n}; queued payouts that it covers start
+//	POST   /control/statement               makes the statement wrong: a [StatementChange]
+//	DELETE /control/statement               tells every line as it was again; money that moved stays moved
 //	PUT    /control/settle-after            {"settle_after": "2s"}
 //	PUT    /control/payouts/{id or reference}  {"status": "processed", "reason": "…"}: moves a payout
 //	                                        by hand and ends its story; its money and events follow
@@ -187,6 +189,8 @@ func (s *Sandbox) routes() http.Handler {
 	all.HandleFunc("POST /control/faults", answer(s, s.addFault))
 	all.HandleFunc("DELETE /control/faults", answer(s, s.clearFaults))
 	all.HandleFunc("PUT /control/balance", answer(s, s.setBalance))
+	all.HandleFunc("POST /control/statement", answer(s, s.changeStatement))
+	all.HandleFunc("DELETE /control/statement", answer(s, s.rightStatement))
 	all.HandleFunc("PUT /control/settle-after", answer(s, s.setSettleAfter))
 	all.HandleFunc("PUT /control/payouts/{id}", answer(s, s.movePayoutByHand))
 	all.HandleFunc("/", answer(s, unknownURL))

@@ -76,6 +76,18 @@ CREATE TABLE IF NOT EXISTS transactions (
   created_at INTEGER NOT NULL
 ) STRICT;
 
+-- How a transaction is told otherwise than it was, because somebody said so by hand. NULL is as it was.
+CREATE TABLE IF NOT EXISTS misstatements (
+  seq      INTEGER PRIMARY KEY REFERENCES transactions (seq),
+  hidden   INTEGER NOT NULL,
+  credit   INTEGER,
+  debit    INTEGER,
+  fees     INTEGER,
+  currency TEXT,
+  entity   TEXT, -- of the source; empty for the transaction's own
+  about    TEXT NOT NULL -- the payout that such a source names; empty for none
+) STRICT;
+
 -- An event is kept with what it says of its subject, which may have moved on before it is delivered.
 CREATE TABLE IF NOT EXISTS events (
   seq          INTEGER PRIMARY KEY,
