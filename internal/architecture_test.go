@@ -42,28 +42,29 @@ var mayImport = map[string][]string{
 	"telemetry": leaves,
 	"work":      leaves,
 
-	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout"}),
+	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
 	"razorpayx/sandbox": slices.Concat(leaves, []string{"razorpayx"}),
 
 	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
-	"proof": slices.Concat(leaves, []string{"ledger"}),
+	"proof":     slices.Concat(leaves, []string{"ledger"}),
+	"reconcile": slices.Concat(leaves, []string{"payout"}),
 
 	"npmtest":   {},
 	"pgtest":    {},
-	"store":     slices.Concat(leaves, domains, []string{"proof"}),
-	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"proof", "reconcile"}),
+	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "reconcile", "store"}),
 
 	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "store"}),
 
 	"web":       {"fault"},
 	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"telemetry", "web"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"reconcile", "telemetry", "web"}),
 
 	"cmd/bursar": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "razorpayx", "razorpayx/sandbox",
-		"simulate", "store", "telemetry", "web", "work",
+		"reconcile", "simulate", "store", "telemetry", "web", "work",
 	}),
 }
 

@@ -46,6 +46,7 @@ const (
 	AcceptBankAccount  Action = "accept_bank_account"
 	RejectBankAccount  Action = "reject_bank_account"
 	ChangeAccess       Action = "change_access"
+	SettleDifference   Action = "settle_difference"
 )
 
 // maxNoteRunes bounds a note; it is for a sentence or two and a reference.

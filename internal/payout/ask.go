@@ -45,6 +45,15 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 	return s.o.Store.Payout(ctx, id)
 }
 
+// LookSoon makes the next look at a payout at the gateway due now, for whoever has reason to think that there
+// is news of it. Nothing is believed of that: what the gateway then says decides.
+func (s *Service) LookSoon(ctx context.Context, id ID) error {
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, err := tx.HastenPayout(ctx, id, s.o.Now())
+		return err
+	})
+}
+
 // lookUp asks for the transfer that a payout is known to have, or else for one under its reference.
 func (s *Service) lookUp(ctx context.Context, p Payout) (Report, error) {
 	if p.State == Submitted || p.State == Completed {

@@ -20,6 +20,8 @@ type Watched struct {
 	PayoutDue, AccountDue, SaleDue time.Time
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
+	// ReconciledAt is when the service last reconciled a day by itself; zero for never.
+	ReconciledAt time.Time
 }
 
 // Watch reads what operators keep an eye on. Each part is the end of an index that holds little, so it
@@ -36,8 +38,9 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
 		(SELECT CASE WHEN available_at > created_at THEN available_at ELSE created_at END
 			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1),
-		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1)`, nil,
+		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
+		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays, &w.AccountsInReview,
-		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt})
+		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	return w, err
 }

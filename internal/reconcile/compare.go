@@ -1,0 +1,375 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// How much is read at once.
+const (
+	linesPage   = 500
+	entriesPage = 500
+	dossiers    = 200
+	mostChanged = 1000
+)
+
+// comparison is a period that is being compared.
+type comparison struct {
+	s    *Service
+	p    Period
+	read coverage
+
+	result Result
+	found  []Difference
+	// booked is what the ledger has of each payout in the period. Every payout that a line of the period
+	// names is in it too.
+	booked map[payout.ID]money.Amount
+	// strangers are lines of the period that no payout of the book explains, by what they name.
+	strangers map[string]bool
+	balances  balances
+}
+
+// compare compares what was read with the book.
+func (s *Service) compare(ctx context.Context, p Period, read coverage) (*comparison, error) {
+	c := &comparison{
+		s: s, p: p, read: read, result: Result{Period: p},
+		booked: map[payout.ID]money.Amount{}, strangers: map[string]bool{},
+	}
+	for _, part := range []func(context.Context) error{
+		c.beginBalances, c.takeLines, c.endBalances, c.takeEntries, c.takeChanges, c.judgePayouts, c.judgeStrangers, c.sum,
+	} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// takeLines goes through the lines of the period, in their order.
+func (c *comparison) takeLines(ctx context.Context) error {
+	var last Line
+	for {
+		page, err := c.s.o.Store.LinesBetween(ctx, c.p.From, c.p.To, last, linesPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		owners, err := c.s.owners(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, l := range page {
+			if l.Missing {
+				continue
+			}
+			if err := c.balances.take(ctx, c, l); err != nil {
+				return err
+			}
+			c.takeLine(l, owners[l.ID])
+		}
+		last = page[len(page)-1]
+	}
+}
+
+func (c *comparison) takeLine(l Line, owner payout.ID) {
+	c.result.Lines++
+	sums := &c.result.Sums
+	foreign := l.Currency != c.s.o.Currency.Code()
+	switch {
+	case foreign && owner == "":
+		c.found = append(c.found, aboutLine(CurrencyDiffers, l, "It %s, and the book counts %s.", l.FirstTold, c.s.o.Currency))
+	case foreign:
+		c.booked[owner] += 0
+	case owner != "":
+		c.booked[owner] += 0
+		sums.Debits += l.Debit
+		sums.Credits += l.Credit
+	case l.ofPayout():
+		c.strangers[l.names()] = true
+		sums.Debits += l.Debit
+		sums.Credits += l.Credit
+	case l.Credit > 0:
+		sums.PutIn += l.Credit
+	case l.isCheck():
+		sums.Checks += l.Debit
+	default:
+		sums.Other += l.Debit
+		c.found = append(c.found, aboutLine(UnexplainedDebit, l, "It %s; the gateway calls that %s.", l.FirstTold, l.Kind))
+	}
+}
+
+// isCheck reports whether the line pays for checking a bank account, which sends a rupee to it.
+func (l Line) isCheck() bool {
+	return strings.HasPrefix(l.SourceID, "fav_") || strings.Contains(l.Kind, "validation")
+}
+
+// names is what a line says it is for.
+func (l Line) names() string {
+	switch {
+	case l.Transfer != "":
+		return l.Transfer
+	case l.Payout != "":
+		return string(l.Payout)
+	default:
+		return l.ID
+	}
+}
+
+func aboutLine(k Kind, l Line, detail string, args ...any) Difference {
+	return Difference{Kind: k, Subject: l.ID, Detail: fmt.Sprintf(detail, args...), At: l.At, AtGateway: l.Taken()}
+}
+
+// owners finds the payouts that lines belong to: that which has the line's transfer, or else the one that
+// its notes name. Lines of nobody are left out.
+func (s *Service) owners(ctx context.Context, lines []Line) (map[string]payout.ID, error) {
+	var transfers []string
+	var ids []payout.ID
+	for _, l := range lines {
+		if l.Transfer != "" {
+			transfers = append(transfers, l.Transfer)
+		}
+		if l.Payout != "" {
+			ids = append(ids, l.Payout)
+		}
+	}
+	byTransfer, err := s.o.Store.PayoutsByTransfer(ctx, unique(transfers))
+	if err != nil {
+		return nil, err
+	}
+	byID, err := s.o.Store.PayoutsByID(ctx, unique(ids))
+	if err != nil {
+		return nil, err
+	}
+	owners := make(map[string]payout.ID, len(lines))
+	for _, l := range lines {
+		if id, isKnown := byTransfer[l.Transfer]; isKnown {
+			owners[l.ID] = id
+		} else if _, isKnown := byID[l.Payout]; isKnown {
+			owners[l.ID] = l.Payout
+		}
+	}
+	return owners, nil
+}
+
+func unique[T ~string](all []T) []T {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// takeEntries goes through what the ledger has of the period.
+func (c *comparison) takeEntries(ctx context.Context) error {
+	var last Entry
+	for {
+		page, err := c.s.o.Store.Entries(ctx, c.p.From, c.p.To, last, entriesPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, e := range page {
+			c.booked[e.Payout] += e.Paid
+		}
+		last = page[len(page)-1]
+	}
+}
+
+// takeChanges finds the lines that are told differently, or no more.
+func (c *comparison) takeChanges(ctx context.Context) error {
+	changed, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, mostChanged)
+	for _, l := range changed {
+		c.found = append(c.found, l.change())
+	}
+	return err
+}
+
+// change is how a line is told differently.
+func (l Line) change() Difference {
+	if l.Missing {
+		return aboutLine(LineChanged, l, "The statement does not have it any more. It was: %s.", l.FirstTold)
+	}
+	return aboutLine(LineChanged, l, "It was: %s. Now it is: %s.", l.FirstTold, l.LastTold)
+}
+
+// judgePayouts judges each payout that the period touches, and accounts for what went out for it.
+func (c *comparison) judgePayouts(ctx context.Context) error {
+	ids := slices.Sorted(maps.Keys(c.booked))
+	for batch := range slices.Chunk(ids, dossiers) {
+		all, err := c.s.dossiers(ctx, batch, c.read)
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			found, judged := d.judge()
+			if !judged {
+				c.result.Unjudged++
+			}
+			c.found = append(c.found, found...)
+			c.account(d, len(found) > 0)
+		}
+		c.result.Payouts += len(all)
+		c.s.o.Progress(c.p.From, c.result.Lines)
+	}
+	return nil
+}
+
+// account accounts for what the statement and the ledger have of a payout in the period.
+func (c *comparison) account(d dossier, differs bool) {
+	sums := &c.result.Sums
+	rest := -c.booked[d.p.ID]
+	for _, l := range d.lines {
+		if l.Missing || l.Currency != d.currency.Code() || !c.p.holds(l.At) {
+			continue
+		}
+		fee, _ := d.feeOf(l)
+		if l.Credit > 0 {
+			fee = -fee
+		}
+		sums.Fees += fee
+		rest += l.Taken() - fee
+	}
+	switch {
+	case differs:
+		sums.Differing += rest
+	case d.p.Status() == payout.StatusProcessing:
+		sums.UnderWay += rest
+	default:
+		sums.OtherPeriod += rest
+	}
+}
+
+// dossiers gathers payouts with all lines that belong to them, in the order of their ids.
+func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) ([]dossier, error) {
+	known, err := s.o.Store.PayoutsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var transfers []string
+	for _, p := range known {
+		if p.GatewayID != "" {
+			transfers = append(transfers, p.GatewayID)
+		}
+	}
+	lines, err := s.o.Store.LinesAbout(ctx, ids, unique(transfers))
+	if err != nil {
+		return nil, err
+	}
+	owners, err := s.owners(ctx, lines)
+	if err != nil {
+		return nil, err
+	}
+	byOwner := map[payout.ID][]Line{}
+	for _, l := range lines {
+		byOwner[owners[l.ID]] = append(byOwner[owners[l.ID]], l)
+	}
+	all := make([]dossier, 0, len(known))
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		all = append(all, dossier{p: known[id], lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), currency: s.o.Currency})
+	}
+	return all, nil
+}
+
+// judgeStrangers finds what no payout of the book explains. A transfer that a person has settled as a stray
+// was explained.
+func (c *comparison) judgeStrangers(ctx context.Context) error {
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.strangers)), dossiers) {
+		all, err := c.s.strangers(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, name := range batch {
+			d, isOne := all[name]
+			for _, l := range d.lines {
+				if c.p.holds(l.At) && !l.Missing {
+					c.result.Sums.Differing += l.Taken()
+				}
+			}
+			if isOne && !d.fresh && !d.settled {
+				c.found = append(c.found, d.Difference)
+			}
+		}
+	}
+	return nil
+}
+
+// stranger is what no payout of the book explains.
+type stranger struct {
+	Difference
+	lines []Line
+	// settled says that it was explained as a stray, and fresh that the book may learn of it yet.
+	settled, fresh bool
+}
+
+// strangers gathers those of names that are no payout's of the book.
+func (s *Service) strangers(ctx context.Context, names []string) (map[string]stranger, error) {
+	var ids []payout.ID
+	for _, name := range names {
+		if id, err := payout.ParseID(name); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	lines, err := s.o.Store.LinesAbout(ctx, ids, names)
+	if err != nil {
+		return nil, err
+	}
+	single, err := s.o.Store.LinesByID(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	lines = append(lines, single...)
+	owners, err := s.owners(ctx, lines)
+	if err != nil {
+		return nil, err
+	}
+	settled, err := s.o.Store.SettledStrays(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]stranger{}
+	for _, l := range lines {
+		if owners[l.ID] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
+			one := all[l.names()]
+			one.settled = settled[l.names()]
+			one.take(l, s.o.Now().Add(-s.o.Grace))
+			all[l.names()] = one
+		}
+	}
+	for name, one := range all {
+		one.describe(name, s.o.Currency)
+		all[name] = one
+	}
+	return all, nil
+}
+
+func (d *stranger) take(l Line, after time.Time) {
+	d.lines = append(d.lines, l)
+	d.AtGateway += l.Taken()
+	if l.At.After(d.At) {
+		d.At = l.At
+	}
+	d.fresh = d.fresh || l.At.After(after)
+}
+
+// describe says what is known of it.
+func (d *stranger) describe(name string, c money.Currency) {
+	told := make([]string, len(d.lines))
+	for i, l := range d.lines {
+		told[i] = "line " + l.ID + " " + l.FirstTold
+	}
+	slices.Sort(told)
+	d.Kind, d.Subject = LineWithoutPayout, name
+	d.Detail = fmt.Sprintf("No payout here is %s: %s. It keeps %s.", name, strings.Join(told, "; "), c.FormatFixed(d.AtGateway))
+}
+
+// sum has the database add up both sides.
+func (c *comparison) sum(ctx context.Context) (err error) {
+	sums := &c.result.Sums
+	if sums.Taken, err = c.s.o.Store.SumOfLines(ctx, c.p.From, c.p.To, c.s.o.Currency.Code()); err != nil {
+		return err
+	}
+	sums.Paid, sums.Returned, err = c.s.o.Store.SumOfEntries(ctx, c.p.From, c.p.To)
+	return err
+}

@@ -1,0 +1,400 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/reconcile"
+	"bursar/internal/store"
+)
+
+func (w *world) runDue(s *reconcile.Service) error {
+	w.Helper()
+	_, err := s.RunDue(w.Context())
+	return err
+}
+
+// days lists the days of November that were reconciled by the service itself, in the order in which they were.
+func (w *world) days() (days []int) {
+	w.Helper()
+	o, err := w.service.Overview(w.Context(), 100)
+	w.must(err)
+	for _, r := range slices.Backward(o.Runs) {
+		if r.Daily {
+			days = append(days, r.Period.From.In(india).Day())
+		}
+	}
+	return days
+}
+
+func (w *world) wantDays(want ...int) {
+	w.Helper()
+	if got := w.days(); !slices.Equal(got, want) {
+		w.Errorf("reconciled were %v, want %v", got, want)
+	}
+}
+
+func TestEachDayIsReconciledOnce(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.must(w.runDue(w.service))
+	w.wantDays(1) // the day before the first start
+	w.goTo(3, 2)
+	w.must(w.runDue(w.service))
+	w.wantDays(1) // it is too early for the next one
+	w.goTo(3, 3)
+	w.must(w.runDue(w.service))
+	w.wantDays(1, 31, 1, 2) // with those before it once more
+	asked := w.asked
+	w.goTo(3, 23)
+	w.must(w.runDue(w.service))
+	w.must(w.runDue(w.instance()))
+	if w.asked != asked {
+		t.Errorf("the gateway was asked %d times more on the same day", w.asked-asked)
+	}
+	w.goTo(7, 4) // the service was away
+	w.must(w.runDue(w.service))
+	w.wantDays(1, 31, 1, 2, 1, 2, 3, 4, 5, 6)
+	if got := w.open(); len(got) > 0 {
+		t.Errorf("open are %v", got)
+	}
+}
+
+func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	w.broken = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
+	for i, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		if err := w.runDue(w.service); err == nil {
+			t.Fatal("it did not fail")
+		}
+		asked := w.asked
+		w.now = w.now.Add(wait - time.Second)
+		if err := w.runDue(w.instance()); err != nil || w.asked != asked {
+			t.Errorf("failure %d is not waited for: %v", i, err)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	o, err := w.service.Overview(t.Context(), 1)
+	if w.must(err); o.Failures != 3 || !o.Reached.IsZero() {
+		t.Errorf("after three failures there is %+v", o)
+	}
+	w.broken = nil
+	w.must(w.runDue(w.service))
+	w.wantDays(2)
+	if o, err = w.service.Overview(t.Context(), 1); err != nil || o.Failures != 0 {
+		t.Errorf("after a success there is %+v, %v", o, err)
+	}
+}
+
+func TestOneInstanceReconcilesAtATime(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	other := w.instance()
+	var once sync.Once
+	w.broken = func(rw http.ResponseWriter, r *http.Request) {
+		once.Do(func() {
+			if err := w.runDue(other); err != nil {
+				t.Error(err)
+			}
+			p, err := other.Period("", "")
+			w.must(err)
+			if _, err := other.Reconcile(t.Context(), p, false); fault.From(err) == nil || fault.From(err).Code != "reconciling" {
+				t.Errorf("beside another the comparison ended with %v", err)
+			}
+		})
+		w.box.ServeHTTP(rw, r)
+	}
+	w.must(w.runDue(w.service))
+	w.wantDays(2)
+
+	// One that died leaves its turn to run out.
+	taken, err := w.db.Reconciling().TakeTurn(t.Context(), "somebody", w.now, w.now.Add(time.Minute))
+	if w.must(err); !taken {
+		t.Fatal("the turn was not given back")
+	}
+	w.goTo(4, 4)
+	w.must(w.runDue(other))
+	w.wantDays(2, 1, 2, 3)
+}
+
+func TestManyAtOnceFindTheSame(t *testing.T) {
+	w := newWorld(t)
+	id := w.pay("1234", 10_000)
+	w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
+	w.goTo(3, 4)
+	var all sync.WaitGroup
+	for range 4 {
+		s := w.instance()
+		all.Go(func() {
+			for range 3 {
+				if err := w.runDue(s); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	w.wantDays(2)
+	if got := w.open(); !slices.Equal(got, []reconcile.Kind{reconcile.PaidTwice}) {
+		t.Errorf("open are %v", got)
+	}
+}
+
+// TestAReadingThatBreaksOffIsMadeUpFor has more lines than a page, and cuts the reading between pages. Lines
+// that come meanwhile push others on.
+func TestAReadingThatBreaksOffIsMadeUpFor(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	topUp := "bank_transfer"
+	for range 240 {
+		w.misstate(sandbox.StatementChange{Change: "add", Credit: new(int64(100)), Entity: &topUp})
+		w.now = w.now.Add(time.Second)
+	}
+	w.goTo(3, 4)
+	cuts := 0
+	w.broken = func(rw http.ResponseWriter, r *http.Request) {
+		if skip, _ := strconv.Atoi(r.URL.Query().Get("skip")); skip >= 200 && cuts < 2 {
+			cuts++
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		w.box.ServeHTTP(rw, r)
+	}
+	p, err := w.service.Period("2026-11-02", "2026-11-02")
+	w.must(err)
+	for range 2 {
+		if _, err := w.service.Reconcile(t.Context(), p, false); err == nil {
+			t.Fatal("a cut reading did not fail")
+		}
+		if days, err := w.db.Reconciling().Days(t.Context(), p.From, p.To); err != nil || len(days) > 0 {
+			t.Errorf("half a day counts as read: %+v, %v", days, err)
+		}
+	}
+	r := w.reconcile("02", "02")
+	if wantKinds(t, r); r.Lines != 242 || r.Sums.Gap() != 0 {
+		t.Errorf("compared %d lines with a gap of %d, want 242 without", r.Lines, r.Sums.Gap())
+	}
+
+	// Today, with a line more before each page.
+	w.goTo(2, 12)
+	moving := 0
+	w.broken = func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/transactions") && moving < 5 {
+			moving++
+			w.misstateIn(sandbox.StatementChange{Change: "add", Credit: new(int64(100)), Entity: &topUp})
+		}
+		w.box.ServeHTTP(rw, r)
+	}
+	if r := w.reconcile("02", "02"); r.Lines != 242 || r.Sums.Gap() != 0 {
+		t.Errorf("beside new lines %d were compared, with a gap of %d; want 242 without", r.Lines, r.Sums.Gap())
+	}
+}
+
+// misstateIn changes the statement from within a call of the gateway.
+func (w *world) misstateIn(change sandbox.StatementChange) {
+	broken := w.broken
+	w.broken = nil
+	w.misstate(change)
+	w.broken = broken
+}
+
+func TestABrokenStatementIsRefused(t *testing.T) {
+	line := func(change string) string {
+		return `{"entity":"collection","count":1,"items":[{"id":"txn_1","entity":"transaction","account_number":"7878780080316316","currency":"INR",
+			"debit":100,"credit":0,"balance":5,"created_at":1793596000,` + change + `"source":{"id":"pout_1","entity":"payout"}}]}`
+	}
+	for name, tt := range map[string]struct{ body, want string }{
+		"an endless list":    {line(""), "does not come to an end"},
+		"no list":            {`{"entity":"payout"}`, "holds no list"},
+		"another account":    {line(`"account_number":"1111",`), "is of another account"},
+		"both ways":          {line(`"credit":100,`), "must either take an amount or give one"},
+		"no amount":          {strings.Replace(line(""), "100", `"100"`, 1), "must either take an amount or give one"},
+		"below zero":         {line(`"debit":-100,`), "must either take an amount or give one"},
+		"no time":            {line(`"created_at":0,`), "does not tell its time"},
+		"another day":        {line(`"created_at":1793396000,`), "the gateway's list is not of the day"},
+		"no id":              {line(`"id":"",`), "what is no line of a statement"},
+		"more than counts":   {line(`"debit":9007199254740993,`), "more than can be counted"},
+		"a page of the bank": {"<html>", "not readable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.goTo(3, 4)
+			w.broken = func(rw http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(rw, tt.body) }
+			p, err := w.service.Period("2026-11-02", "2026-11-02")
+			w.must(err)
+			_, err = w.service.Reconcile(t.Context(), p, false)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "7878780080316316") {
+				t.Errorf("it ended with %v, want one that says %q", err, tt.want)
+			}
+			if w.asked > 50 {
+				t.Errorf("the gateway was asked %d times", w.asked)
+			}
+		})
+	}
+}
+
+func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
+	w := newWorld(t)
+	w.goTo(2, 12)
+	w.now = time.Date(2026, 11, 2, 23, 59, 57, 0, india)
+	id := w.ask("1234", 100_000)
+	w.later(time.Second) // at the gateway
+	w.now = time.Date(2026, 11, 3, 0, 30, 0, 0, india)
+	w.later(time.Second)
+	if got := w.state(id); got != payout.Completed {
+		t.Fatalf("the payout is %s", got)
+	}
+	w.goTo(4, 4)
+	r := w.reconcile("03", "03")
+	if wantKinds(t, r); r.Sums.OtherPeriod != -100_000 || r.Sums.Paid != 100_000 {
+		t.Errorf("the sums of the second day are %+v", r.Sums)
+	}
+	if r := w.reconcile("02", "02"); r.Sums.OtherPeriod != 100_000 || r.Sums.Fees != 590 {
+		t.Errorf("the sums of the first day are %+v", r.Sums)
+	}
+	if r := w.reconcile("02", "03"); r.Sums.OtherPeriod != 0 {
+		t.Errorf("the sums of both days are %+v", r.Sums)
+	}
+
+	// A second debit, days later.
+	w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
+	w.goTo(5, 4)
+	wantKinds(t, w.reconcile("04", "04"), reconcile.PaidTwice)
+}
+
+func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
+	w := newWorld(t)
+	id := w.ask("0004", 100_000)
+	w.later(time.Second)
+	w.goTo(20, 12)
+	w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "processed"})
+	w.later(time.Hour)
+	w.later(time.Hour)
+	if got := w.state(id); got != payout.Completed {
+		t.Fatalf("the payout is %s", got)
+	}
+	w.goTo(21, 4)
+	r := w.reconcile("20", "20")
+	if wantKinds(t, r); r.Unjudged != 1 || r.Sums.OtherPeriod != -100_000 {
+		t.Errorf("%d are not judged, sums %+v; want 1", r.Unjudged, r.Sums)
+	}
+}
+
+func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
+	w := newWorld(t)
+	id := w.pay("1234", 100_000)
+	for range 3 {
+		w.later(2 * time.Hour) // the next look is hours away
+	}
+	w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "reversed", Reason: "beneficiary_bank_rejected"})
+	w.now = w.now.Add(5 * time.Minute)
+	wantKinds(t, w.reconcile("02", "02")) // the line is within its grace
+	w.now = w.now.Add(15 * time.Minute)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.ReturnedAtGateway)
+	if got := w.state(id); got != payout.Completed {
+		t.Fatalf("a line was believed: the payout is %s", got)
+	}
+	w.later(time.Second)
+	if got := w.state(id); got != payout.Returned {
+		t.Fatalf("the payout is %s, want returned: the gateway was to be asked now", got)
+	}
+	w.goTo(3, 2) // before the next day is due
+	w.must(w.runDue(w.service))
+	if got := w.open(); len(got) > 0 {
+		t.Errorf("open are still %v", got)
+	}
+}
+
+func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
+	w := newWorld(t)
+	hand := "payout"
+	told := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	w.goTo(3, 4)
+	r := w.reconcile("02", "02")
+	wantKinds(t, r, reconcile.LineWithoutPayout)
+	d := r.Differences[0]
+	by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
+	if err := w.service.Settle(t.Context(), decision.By{Admin: "usr_admin"}, d.ID, d.Detail); err == nil {
+		t.Error("settled without a note")
+	}
+	w.must(w.service.Settle(t.Context(), by, d.ID, d.Detail))
+	if err := w.service.Settle(t.Context(), by, d.ID, d.Detail); err == nil {
+		t.Error("settled twice")
+	}
+	r = w.reconcile("02", "02")
+	if wantKinds(t, r); len(r.Differences) != 1 || r.Differences[0].SettledAt.IsZero() || r.Open != 0 {
+		t.Errorf("settled, there is %+v", r.Differences)
+	}
+	transfer, _ := told["source"].(map[string]any)["id"].(string)
+	reversal := "reversal"
+	w.misstate(sandbox.StatementChange{Change: "add", Line: transfer, Credit: new(int64(7_000)), Entity: &reversal})
+	w.goTo(4, 4)
+	wantKinds(t, w.reconcile("03", "03"), reconcile.LineWithoutPayout)
+
+	// A person who settles it as a stray explains it too.
+	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
+		s := payout.Stray{Transfer: payout.Transfer{Report: payout.Report{GatewayID: transfer}}, FoundAt: w.now}
+		if _, err := tx.RecordStray(t.Context(), s); err != nil {
+			return err
+		}
+		_, err := tx.SettleStray(t.Context(), transfer)
+		return err
+	}))
+	wantKinds(t, w.reconcile("03", "03"))
+	if got := w.open(); len(got) > 0 {
+		t.Errorf("open are still %v", got)
+	}
+}
+
+func TestPeriods(t *testing.T) {
+	w := newWorld(t)
+	w.goTo(5, 10)
+	at := func(day, hour, minute int) time.Time { return time.Date(2026, 11, day, hour, minute, 0, 0, india) }
+	for _, tt := range []struct {
+		from, to   string
+		start, end time.Time
+	}{
+		{"", "", at(4, 0, 0), at(5, 0, 0)},
+		{"2026-11-01", "", at(1, 0, 0), at(5, 0, 0)},
+		{"", "2026-11-02", at(2, 0, 0), at(3, 0, 0)},
+		{"2026-11-01", "2026-11-02", at(1, 0, 0), at(3, 0, 0)},
+		{"yesterday", "today", at(4, 0, 0), at(5, 9, 50)},
+		{"today", "", at(5, 0, 0), at(5, 9, 50)},
+	} {
+		p, err := w.service.Period(tt.from, tt.to)
+		if err != nil || !p.From.Equal(tt.start) || !p.To.Equal(tt.end) {
+			t.Errorf("%q to %q is %v, %v", tt.from, tt.to, p, err)
+		}
+	}
+	for _, tt := range []struct{ from, to, field string }{
+		{"soon", "", "from"},
+		{"", "2026-13-01", "to"},
+		{"2026-11-06", "", "to"},
+		{"", "2026-11-06", "to"},
+		{"2026-11-03", "2026-11-02", "from"},
+		{"2010-01-01", "", "from"},
+		{"0001-01-01", "", "from"},
+	} {
+		_, err := w.service.Period(tt.from, tt.to)
+		if f := fault.From(err); f == nil || f.Details[tt.field] == "" {
+			t.Errorf("%q to %q: %v, want one about %s", tt.from, tt.to, err, tt.field)
+		}
+	}
+	w.now = at(5, 0, 5)
+	if _, err := w.service.Period("today", "today"); err == nil {
+		t.Error("a day that has only begun can be compared")
+	}
+}

@@ -1,0 +1,121 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// Statement is the gateway's record of our account.
+type Statement interface {
+	// Lines lists a page of the lines from one second up to and with another, passing over the first skip
+	// of them. An empty page is past the end. Lines that are added meanwhile may push others on to the next
+	// page, and never off the list. A list may lag behind the account by a minute.
+	Lines(ctx context.Context, from, to time.Time, skip int) ([]Line, error)
+}
+
+// Payouts looks after payouts.
+type Payouts interface {
+	// LookSoon makes the next look at a payout at the gateway due now.
+	LookSoon(ctx context.Context, id payout.ID) error
+}
+
+// Store keeps what was read of the statement, and what was found.
+type Store interface {
+	// KeepLines adds lines that a reading found, which began at a time. One that is kept already is told as
+	// it is now, and only FirstTold stays.
+	KeepLines(ctx context.Context, lines []Line, readAt time.Time) error
+	// MissLines notes the lines of a period that a reading did not find, which began at a time.
+	MissLines(ctx context.Context, from, to, readAt time.Time) error
+	// KeepDay adds a day that was read whole, or its newer reading.
+	KeepDay(ctx context.Context, d Day) error
+	// KeepBalances notes how many lines a day has that was read whole, and its balances.
+	KeepBalances(ctx context.Context, d Day) error
+	// Days lists the days that were read whole and that end after one time and begin before another, in order.
+	Days(ctx context.Context, from, to time.Time) ([]Day, error)
+
+	// LinesBetween lists lines of a period in the order of their time and id, after a line, up to limit.
+	LinesBetween(ctx context.Context, from, to time.Time, after Line, limit int) ([]Line, error)
+	// ChangedLines lists lines of a period that were told differently later, or no more.
+	ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]Line, error)
+	// LinesAbout lists all lines that name one of the payouts, by its id here or at the gateway.
+	LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]Line, error)
+	// LinesByID finds those of ids that there are.
+	LinesByID(ctx context.Context, ids []string) ([]Line, error)
+	// SumOfLines adds up the lines of a period in a currency that are not missing: what they took, less
+	// what they put in.
+	SumOfLines(ctx context.Context, from, to time.Time, currency string) (money.Amount, error)
+
+	// Entries lists the ledger's transfers to and from the gateway of a period, in the order of their time,
+	// seller and number, after an entry, up to limit.
+	Entries(ctx context.Context, from, to time.Time, after Entry, limit int) ([]Entry, error)
+	// SumOfEntries adds them up: what was paid, and what was returned.
+	SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error)
+	// PayoutsByID finds those of ids that there are.
+	PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error)
+	// PayoutsByTransfer finds the payouts that have these ids at the gateway.
+	PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error)
+	// SettledStrays finds those of the gateway's transfers that a person has settled as strays.
+	SettledStrays(ctx context.Context, transfers []string) (map[string]bool, error)
+
+	// Difference finds one, or [ErrNotFound].
+	Difference(ctx context.Context, id string) (Difference, error)
+	// OpenDifferences lists those that wait for a person, the first found first, after one, up to limit.
+	OpenDifferences(ctx context.Context, after Difference, limit int) ([]Difference, error)
+	// Differences finds those of ids that there are.
+	Differences(ctx context.Context, ids []string) ([]Difference, error)
+	// Found notes differences that were found, and that others are gone unless they were found again since
+	// they were read. One that says something else than when it was settled is open again.
+	Found(ctx context.Context, found, gone []Difference, at time.Time) error
+
+	// KeepRun adds a comparison to the record.
+	KeepRun(ctx context.Context, r Run) error
+	// LastRuns lists the newest comparisons, the newest first.
+	LastRuns(ctx context.Context, limit int) ([]Run, error)
+	// Reached is how far the service has come by itself: the end of the last day, and zero for never.
+	Reached(ctx context.Context) (time.Time, error)
+
+	// TakeTurn lets one holder reconcile until a time, or longer if it already does.
+	TakeTurn(ctx context.Context, holder string, now, until time.Time) (bool, error)
+	EndTurn(ctx context.Context, holder string) error
+	// Pace is how the daily work goes, and SetPace notes that.
+	Pace(ctx context.Context) (Pace, error)
+	SetPace(ctx context.Context, p Pace) error
+
+	InTx(ctx context.Context, fn func(Tx) error) error
+}
+
+// Tx is what reconcile asks of a store transaction. The closure that uses it may run more than once.
+type Tx interface {
+	// SettleDifference notes that a person has explained an open difference that says detail, and reports
+	// whether there is one.
+	SettleDifference(ctx context.Context, id, detail string, at time.Time) (bool, error)
+	// RecordDecision adds to the record of what admins decided.
+	RecordDecision(ctx context.Context, d decision.Decision) error
+}
+
+// Pace is how the daily work goes.
+type Pace struct {
+	// Failures counts those since the last success, and nothing is tried before DueAt.
+	Failures int
+	DueAt    time.Time
+	// LookedAt is when open differences were last looked at again.
+	LookedAt time.Time
+}
+
+// Run is a comparison on record.
+type Run struct {
+	ID     string // prefix "rec_"
+	Period Period
+	// Daily means that the service did it by itself.
+	Daily   bool
+	EndedAt time.Time
+	Result  Result
+}
+
+// errTurnLost means that reconciling took so long that somebody else has begun to.
+var errTurnLost = errors.New("another instance reconciles now")

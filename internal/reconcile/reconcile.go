@@ -1,0 +1,188 @@
+// Package reconcile compares the gateway's statement of our account with the book, line by line.
+//
+// The statement is read day by day and kept: a second debit on another day, the edges of a period and a line
+// that is told differently later are seen only by who remembers. What disagrees is a [Difference] with a name.
+// Nothing here moves money or believes a line: a payout that the statement has otherwise than the book is
+// looked up at the gateway sooner, by package payout, and a person settles what is left.
+//
+// docs/reconciliation.md lists the names, and what to do about each.
+package reconcile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// Line is one movement of our account, as the gateway's statement tells it. Exactly one of Debit and Credit
+// is above zero.
+type Line struct {
+	ID            string
+	At            time.Time
+	Debit, Credit money.Amount
+	// Balance is what the account held after it, where the gateway tells.
+	Balance    money.Amount
+	HasBalance bool
+	Currency   string
+	// Kind is the gateway's word for what the line came from, such as payout or bank_transfer, and SourceID
+	// that thing's id.
+	Kind, SourceID string
+	// Transfer is the payout's id at the gateway, and Payout its id here, as far as the line names them.
+	Transfer string
+	Payout   payout.ID
+	// Amount is what the thing itself was of, without fees; zero where the gateway does not tell.
+	Amount    money.Amount
+	Fees, Tax money.Amount
+	UTR       string
+
+	// FirstTold and LastTold are what may not change of it, when it was first read and last. Missing means
+	// that a later reading did not find it any more.
+	FirstTold, LastTold string
+	Missing             bool
+}
+
+// Taken is what the line took from the account, less what it put in.
+func (l Line) Taken() money.Amount { return l.Debit - l.Credit }
+
+// KindPayout is the gateway's word for lines that came from a payout.
+const KindPayout = "payout"
+
+// ofPayout reports whether the line names a payout, ours or somebody else's from the same account.
+func (l Line) ofPayout() bool { return l.Transfer != "" || l.Payout != "" || l.Kind == KindPayout }
+
+// Day is a day of the statement that was read to its end. It begins and ends at a midnight.
+type Day struct {
+	From, To time.Time
+	// ReadAt is when the reading began.
+	ReadAt time.Time
+	// Lines is how many it has, and -1 before they were compared.
+	Lines int
+	// Opening and Closing are the account's balances before its first line and after its last one, where
+	// they tell.
+	Opening, Closing money.Amount
+	HasBalances      bool
+}
+
+// Entry is a transfer of the ledger to or from the gateway's account.
+type Entry struct {
+	At     time.Time
+	Payout payout.ID
+	// Paid is what went out; below zero it came back.
+	Paid money.Amount
+	// Seller and Number are where it stands in the book.
+	Seller string
+	Number int64
+}
+
+// Kind names a sort of difference.
+type Kind string
+
+// Kinds of differences.
+const (
+	LineWithoutPayout Kind = "line-without-payout"
+	PayoutWithoutLine Kind = "payout-without-line"
+	PaidTwice         Kind = "paid-twice"
+	AmountDiffers     Kind = "amount-differs"
+	FeeDiffers        Kind = "fee-differs"
+	ReturnedAtGateway Kind = "returned-at-the-gateway"
+	ReturnWithoutLine Kind = "return-without-line"
+	GivenBackButPaid  Kind = "given-back-but-paid"
+	LineBeforeOrder   Kind = "line-before-order"
+	CurrencyDiffers   Kind = "currency-differs"
+	UnexplainedDebit  Kind = "unexplained-debit"
+	LineChanged       Kind = "line-changed"
+	StatementHasGap   Kind = "statement-has-gap"
+)
+
+// Kinds lists all, the most pressing first.
+func Kinds() []Kind {
+	return []Kind{
+		PaidTwice, GivenBackButPaid, LineBeforeOrder, LineWithoutPayout, UnexplainedDebit, AmountDiffers, CurrencyDiffers,
+		ReturnedAtGateway, ReturnWithoutLine, PayoutWithoutLine, FeeDiffers, LineChanged, StatementHasGap,
+	}
+}
+
+// Meaning is the kind in a sentence.
+func (k Kind) Meaning() string {
+	switch k {
+	case PaidTwice:
+		return "The gateway took money for one payout more than once."
+	case GivenBackButPaid:
+		return "The book gave the amount back to the seller, and the gateway keeps what it took for the payout."
+	case LineBeforeOrder:
+		return "The gateway took money for a payout that the book has not sent."
+	case LineWithoutPayout:
+		return "The gateway took or gave back money for a payout that is not in the book."
+	case UnexplainedDebit:
+		return "Money left the account, and not for a payout."
+	case AmountDiffers:
+		return "The gateway took or gave back another amount than the payout's."
+	case CurrencyDiffers:
+		return "A line is in another currency than the book."
+	case ReturnedAtGateway:
+		return "The money is back on the account, and the book does not say so."
+	case ReturnWithoutLine:
+		return "The book says that the bank returned the money, and the statement does not have it."
+	case PayoutWithoutLine:
+		return "The book says that the payout was paid, and the statement has no debit for it."
+	case FeeDiffers:
+		return "What was taken beside the payout's amount is neither the fee that the line tells nor nothing."
+	case LineChanged:
+		return "The gateway tells a line otherwise than before, or tells it no more."
+	case StatementHasGap:
+		return "The statement's balances do not lead from one to the next: a line is missing or wrong."
+	default:
+		return string(k)
+	}
+}
+
+// Difference is where the statement and the book do not agree.
+type Difference struct {
+	// ID begins with "dif_" and follows from Kind and Subject.
+	ID   string
+	Kind Kind
+	// Subject is what it is about: the id of a payout, of a transfer at the gateway or of a line, or a day.
+	Subject string
+	// Payout is the one in the book, or "".
+	Payout payout.ID
+	// Detail says in plain words what was found. It holds no name and no account number.
+	Detail string
+	// At is when what differs happened.
+	At time.Time
+	// AtGateway is what the gateway took less what it gave back, and InBook what the book has of that.
+	AtGateway, InBook money.Amount
+
+	FirstSeen, LastSeen time.Time
+	// GoneAt is when it was looked for again and not found, SettledAt when a person explained it; zero
+	// until then.
+	GoneAt, SettledAt time.Time
+}
+
+// Open reports whether the difference waits for a person.
+func (d Difference) Open() bool { return d.GoneAt.IsZero() && d.SettledAt.IsZero() }
+
+const idPrefix = "dif_"
+
+// idOf is the id of a difference. The same difference, found again, has the same one.
+func idOf(k Kind, subject string) string {
+	sum := sha256.Sum256([]byte(string(k) + "\n" + subject))
+	const enough = 12
+	return idPrefix + hex.EncodeToString(sum[:enough])
+}
+
+// isID keeps what can't be the id of a difference from the store.
+func isID(s string) bool {
+	digits, isOne := cutPrefix(s)
+	_, err := hex.DecodeString(digits)
+	return isOne && err == nil && len(digits) == 24
+}
+
+func cutPrefix(s string) (string, bool) {
+	if len(s) < len(idPrefix) || s[:len(idPrefix)] != idPrefix {
+		return "", false
+	}
+	return s[len(idPrefix):], true
+}

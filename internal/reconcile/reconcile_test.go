@@ -1,0 +1,116 @@
+package reconcile_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/reconcile"
+)
+
+func TestWhatAgreesIsNoDifference(t *testing.T) {
+	w := newWorld(t)
+	for last4, want := range map[string]payout.State{
+		"1234": payout.Completed, "0002": payout.Failed, "0003": payout.Returned, "0004": payout.Submitted,
+	} {
+		id := w.pay(last4, 100_000)
+		for range 5 { // a return is found at a later look
+			w.later(time.Minute)
+		}
+		if got := w.state(id); got != want {
+			t.Fatalf("the payout to %s is %s, want %s", last4, got, want)
+		}
+	}
+	w.goTo(3, 4)
+	r := w.reconcile("02", "02")
+	wantKinds(t, r)
+	s := r.Sums
+	if r.Lines != 7 || r.Payouts != 4 || r.Unjudged != 0 {
+		t.Errorf("compared %d lines and %d payouts, %d not judged; want 7, 4 and 0", r.Lines, r.Payouts, r.Unjudged)
+	}
+	if s.Debits != 4*100_590 || s.Credits != 2*100_590 || s.Paid != 200_000 || s.Returned != 100_000 || s.Fees != 2*590 || s.UnderWay != 100_000 ||
+		s.OtherPeriod != 0 || s.Differing != 0 || s.Gap() != 0 {
+		t.Errorf("the sums are %+v", s)
+	}
+}
+
+// TestEachDifferenceHasItsName makes the statement wrong in each way, and right again where that can be.
+func TestEachDifferenceHasItsName(t *testing.T) {
+	usd, fee, reversal, adjustment := "USD", "payout", "reversal", "adjustment"
+	for name, tt := range map[string]struct {
+		last4   string
+		want    []reconcile.Kind
+		mistake func(w *world, id payout.ID)
+		// told is what is left once every line is told as it was.
+		told []reconcile.Kind
+	}{
+		"a line is missing": {"1234", []reconcile.Kind{reconcile.PayoutWithoutLine, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+		}, nil},
+		"the money moved twice": {"1234", []reconcile.Kind{reconcile.PaidTwice}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
+		}, nil},
+		"another amount": {"1234", []reconcile.Kind{reconcile.AmountDiffers, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Debit: new(int64(90_000))})
+		}, []reconcile.Kind{reconcile.LineChanged}},
+		"another fee": {"1234", []reconcile.Kind{reconcile.FeeDiffers}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Fees: new(int64(500))})
+		}, nil},
+		"another currency": {"1234", []reconcile.Kind{reconcile.CurrencyDiffers}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Currency: &usd})
+		}, nil},
+		"somebody paid by hand": {"1234", []reconcile.Kind{reconcile.LineWithoutPayout}, func(w *world, _ payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &fee})
+		}, nil},
+		"money left": {"1234", []reconcile.Kind{reconcile.UnexplainedDebit}, func(w *world, _ payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &adjustment})
+		}, nil},
+		"the money came back in a form of its own": {"1234", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Credit: new(int64(100_590)), Entity: &reversal})
+		}, nil},
+		"the fee did not come back": {"0003", []reconcile.Kind{reconcile.FeeDiffers, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Credit: new(int64(100_000))})
+		}, []reconcile.Kind{reconcile.LineChanged}},
+		"a return is missing": {"0003", []reconcile.Kind{reconcile.ReturnWithoutLine, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+		}, nil},
+		"given back here alone": {"0002", []reconcile.Kind{reconcile.GivenBackButPaid, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+		}, nil},
+		"returned, and more": {"0003", []reconcile.Kind{reconcile.AmountDiffers}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
+		}, nil},
+		"under way, and back": {"0004", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Credit: new(int64(100_590)), Entity: &reversal})
+		}, nil},
+		"under way, twice": {"0004", []reconcile.Kind{reconcile.PaidTwice}, func(w *world, id payout.ID) {
+			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.pay("1234", 5_000)
+			id := w.pay(tt.last4, 100_000)
+			for range 5 {
+				w.later(time.Minute)
+			}
+			tt.mistake(w, id)
+			w.later(time.Minute)
+			w.pay("1234", 6_000)
+			w.goTo(3, 4)
+			wantKinds(t, w.reconcile("02", "02"), tt.want...)
+			wantKinds(t, w.reconcile("02", "02"), tt.want...) // and again
+			w.control(http.MethodDelete, "/control/statement", struct{}{})
+			if tt.want[len(tt.want)-1] != reconcile.StatementHasGap {
+				return // the money did move
+			}
+			wantKinds(t, w.reconcile("02", "02"), tt.told...)
+			if got := w.open(); !slices.Equal(got, tt.told) {
+				t.Errorf("with the statement put right %v are open, want %v", got, tt.told)
+			}
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/reconcile"
+	"bursar/internal/store"
+	"bursar/internal/storetest"
+)
+
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
+
+// india is where the days of these tests begin.
+var india = time.FixedZone("IST", 19800)
+
+// world is the services on a database, the sandbox at the other end of a wire, and a clock that is set by hand.
+type world struct {
+	*testing.T
+	db      *store.DB
+	box     *sandbox.Sandbox
+	at      string
+	payouts *payout.Service
+	service *reconcile.Service
+	options reconcile.Options
+	client  *razorpayx.Client
+	now     time.Time
+	// broken is answered in place of what the gateway says, if it is set.
+	broken http.HandlerFunc
+	asked  int
+}
+
+const grace = 10 * time.Minute
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, db: storetest.Open(t), now: time.Date(2026, 11, 2, 10, 0, 0, 0, india)}
+	inr, err := money.ParseCurrency("INR")
+	w.must(err)
+	quiet := slog.New(slog.DiscardHandler)
+	clock := func() time.Time { return w.now }
+	w.box, err = sandbox.New(sandbox.Options{
+		KeyID: "rzp_test_key", KeySecret: "secret", AccountNumber: "7878780080316316", SettleAfter: time.Second, Currency: inr, Now: clock, Logger: quiet,
+	})
+	w.must(err)
+	t.Cleanup(func() { _ = w.box.Close() })
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.asked++; w.broken != nil {
+			w.broken(rw, r)
+			return
+		}
+		w.box.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	w.at = server.URL
+	w.client, err = razorpayx.New(razorpayx.Options{
+		BaseURL: server.URL + "/v1", KeyID: "rzp_test_key", KeySecret: "secret", AccountNumber: "7878780080316316", Currency: inr, Now: clock,
+	})
+	w.must(err)
+	fee, err := payout.ParseFee("5", inr)
+	w.must(err)
+	w.payouts, err = payout.New(payout.Options{
+		Store: w.db.Payouts(), Gateway: w.client, Beneficiaries: beneficiaries{w}, Currency: inr, Minimum: 1000, Fee: fee,
+		Arrival: payout.NewArrival(inr, india, payout.Holidays{}), Lease: time.Minute, Zone: india, Now: clock, Logger: quiet, Moved: func(payout.State, payout.State) {},
+		Jitter: func(d time.Duration) time.Duration { return d },
+	})
+	w.must(err)
+	w.options = reconcile.Options{
+		Store: w.db.Reconciling(), Statement: w.client, Payouts: w.payouts, Currency: inr, Grace: grace, Zone: india, Now: clock, Logger: quiet,
+	}
+	w.service = w.instance()
+	for _, last4 := range []string{"1234", "0002", "0003", "0004"} {
+		w.seller("usr_"+last4, last4)
+	}
+	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
+		return tx.InsertUser(t.Context(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: w.now})
+	}))
+	w.must(w.payouts.CatchUp(t.Context()))
+	return w
+}
+
+// instance is a service of its own on the same database.
+func (w *world) instance() *reconcile.Service {
+	w.Helper()
+	s, err := reconcile.New(w.options)
+	w.must(err)
+	return s
+}
+
+// beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
+type beneficiaries struct{ w *world }
+
+func (b beneficiaries) Beneficiary(ctx context.Context, id bank.ID) (string, error) {
+	last4 := string(id[len(id)-4:])
+	number, err := bank.ParseNumber("5010001234" + last4)
+	if err != nil {
+		return "", err
+	}
+	return b.w.client.EnsureBeneficiary(ctx, bank.Account{ID: id, Seller: "usr_" + last4, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: last4}, number)
+}
+
+func (beneficiaries) Recover(context.Context, string, bank.ID, string) error { return nil }
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// seller adds a seller with money and an account that ends with the digits.
+func (w *world) seller(id, last4 string) {
+	w.Helper()
+	ctx := w.Context()
+	w.must(w.db.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.InsertUser(ctx, auth.User{ID: id, Email: id, Role: auth.Seller, CreatedAt: w.now}); err != nil {
+			return err
+		}
+		if err := tx.OpenBook(ctx, id); err != nil {
+			return err
+		}
+		for _, transfers := range [][]ledger.Transfer{ledger.Sale("sale "+id, 10_000_000), ledger.ReleaseSale("sale "+id, 10_000_000)} {
+			if err := ledger.Post(ctx, tx, ledger.Posting{Seller: id, At: w.now, Transfers: transfers}); err != nil {
+				return err
+			}
+		}
+		return tx.ReplaceBankAccount(ctx, bank.Account{
+			ID: bank.ID("bka_" + last4), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: last4,
+			Status: bank.StatusVerified, NameScore: -1, CreatedAt: w.now, VerifiedAt: w.now,
+		})
+	}))
+}
+
+// ask asks for a payout, which sends net to an account.
+func (w *world) ask(last4 string, net money.Amount) payout.ID {
+	w.Helper()
+	p, _, err := w.payouts.Request(w.Context(), payout.Request{Seller: "usr_" + last4, Amount: net + 500})
+	w.must(err)
+	return p.ID
+}
+
+// pay asks for a payout and lets the gateway and the work go on until it stands still.
+func (w *world) pay(last4 string, net money.Amount) payout.ID {
+	w.Helper()
+	id := w.ask(last4, net)
+	for range 8 {
+		w.later(3 * time.Second)
+	}
+	return id
+}
+
+// later lets time pass, and then happen what is due.
+func (w *world) later(d time.Duration) {
+	w.Helper()
+	w.now = w.now.Add(d)
+	for range 3 {
+		w.must(w.box.TakeSteps(w.Context()))
+		ids, err := w.payouts.TakeDue(w.Context(), 100)
+		w.must(err)
+		for _, id := range ids {
+			w.must(w.payouts.Step(w.Context(), id))
+		}
+	}
+}
+
+// goTo sets the clock, with nothing happening meanwhile.
+func (w *world) goTo(day, hour int) { w.now = time.Date(2026, 11, day, hour, 0, 0, 0, india) }
+
+func (w *world) state(id payout.ID) payout.State {
+	w.Helper()
+	p, err := w.db.Payout(w.Context(), id)
+	w.must(err)
+	return p.State
+}
+
+// control tells the sandbox to do something, and returns its answer.
+func (w *world) control(method, path string, body any) map[string]any {
+	w.Helper()
+	text, err := json.Marshal(body)
+	w.must(err)
+	request, err := http.NewRequestWithContext(w.Context(), method, w.at+path, bytes.NewReader(text))
+	w.must(err)
+	response, err := http.DefaultClient.Do(request)
+	w.must(err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	w.must(err)
+	if response.StatusCode != http.StatusOK {
+		w.Fatalf("%s %s: %d %s", method, path, response.StatusCode, answer)
+	}
+	var read map[string]any
+	w.must(json.Unmarshal(answer, &read))
+	return read
+}
+
+func (w *world) misstate(change sandbox.StatementChange) map[string]any {
+	w.Helper()
+	return w.control(http.MethodPost, "/control/statement", change)
+}
+
+// reconcile compares the days from one to another of November.
+func (w *world) reconcile(from, to string) reconcile.Result {
+	w.Helper()
+	p, err := w.service.Period("2026-11-"+from, "2026-11-"+to)
+	w.must(err)
+	r, err := w.service.Reconcile(w.Context(), p, true)
+	w.must(err)
+	if rest := r.Sums.Rest(); rest != 0 {
+		w.Errorf("nothing accounts for %d: %+v", rest, r.Sums)
+	}
+	return r
+}
+
+// wantKinds compares the kinds of open differences.
+func wantKinds(t *testing.T, r reconcile.Result, want ...reconcile.Kind) {
+	t.Helper()
+	var got []reconcile.Kind
+	for _, d := range r.Differences {
+		if d.Open() {
+			got = append(got, d.Kind)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v: %+v", got, want, r.Differences)
+	}
+}
+
+// open lists the kinds of the differences that wait for a person.
+func (w *world) open() []reconcile.Kind {
+	w.Helper()
+	all, err := w.service.Open(w.Context(), 100)
+	w.must(err)
+	var kinds []reconcile.Kind
+	for _, d := range all {
+		kinds = append(kinds, d.Kind)
+	}
+	slices.Sort(kinds)
+	return kinds
+}

@@ -1,0 +1,368 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/reconcile"
+)
+
+// Reconciling is the database as package reconcile sees it.
+func (db *DB) Reconciling() reconcile.Store { return reconcileStore{db} }
+
+type reconcileStore struct{ *DB }
+
+func (s reconcileStore) InTx(ctx context.Context, fn func(reconcile.Tx) error) error {
+	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
+}
+
+// places are the parameters from number first on that a list is bound to, with the list added to args. No
+// list at all is one that nothing is in.
+func places[T ~string](args []any, list []T) (string, []any) {
+	if len(list) == 0 {
+		return "NULL", args
+	}
+	named := make([]string, len(list))
+	for i, value := range list {
+		args = append(args, string(value))
+		named[i] = fmt.Sprintf("$%d", len(args))
+	}
+	return strings.Join(named, ", "), args
+}
+
+// keepLine adds a line, or takes over how it is told now; how it was told first stays.
+const keepLine = `INSERT INTO statement_lines (id, at, debit, credit, balance, currency, kind, source_id, transfer_id, payout_id, amount,
+	fees, tax, utr, first_told, last_told, seen_at, missing)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, 0)
+	ON CONFLICT (id) DO UPDATE SET at = excluded.at, debit = excluded.debit, credit = excluded.credit, balance = excluded.balance,
+	currency = excluded.currency, kind = excluded.kind, source_id = excluded.source_id, transfer_id = excluded.transfer_id,
+	payout_id = excluded.payout_id, amount = excluded.amount, fees = excluded.fees, tax = excluded.tax, utr = excluded.utr,
+	last_told = excluded.last_told, missing = 0,
+	seen_at = CASE WHEN excluded.seen_at > statement_lines.seen_at THEN excluded.seen_at ELSE statement_lines.seen_at END`
+
+// KeepLines adds lines that a reading found.
+func (s reconcileStore) KeepLines(ctx context.Context, lines []reconcile.Line, readAt time.Time) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		for _, l := range lines {
+			balance := any(nil)
+			if l.HasBalance {
+				balance = int64(l.Balance)
+			}
+			_, err := tx.exec(ctx, keepLine, l.ID, micros(l.At), int64(l.Debit), int64(l.Credit), balance, l.Currency, l.Kind, l.SourceID,
+				l.Transfer, string(l.Payout), int64(l.Amount), int64(l.Fees), int64(l.Tax), l.UTR, l.LastTold, micros(readAt))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// MissLines notes the lines of a period that a reading did not find.
+func (s reconcileStore) MissLines(ctx context.Context, from, to, readAt time.Time) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `UPDATE statement_lines SET missing = 1 WHERE at >= $1 AND at < $2 AND seen_at < $3 AND missing = 0`,
+			micros(from), micros(to), micros(readAt))
+		return err
+	})
+}
+
+// KeepDay adds a day that was read whole, or its newer reading.
+func (s reconcileStore) KeepDay(ctx context.Context, d reconcile.Day) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `INSERT INTO statement_days (starts_at, ends_at, read_at) VALUES ($1, $2, $3)
+			ON CONFLICT (starts_at) DO UPDATE SET ends_at = excluded.ends_at, read_at = excluded.read_at, lines = NULL, opening = NULL, closing = NULL`,
+			micros(d.From), micros(d.To), micros(d.ReadAt))
+		return err
+	})
+}
+
+// KeepBalances notes how many lines a day has that was read whole, and its balances.
+func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error {
+	opening, closing := any(nil), any(nil)
+	if d.HasBalances {
+		opening, closing = int64(d.Opening), int64(d.Closing)
+	}
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `UPDATE statement_days SET lines = $2, opening = $3, closing = $4 WHERE starts_at = $1`,
+			micros(d.From), d.Lines, opening, closing)
+		return err
+	})
+}
+
+// Days lists the days that were read whole within a time.
+func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
+	var days []reconcile.Day
+	err := s.query(ctx, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
+		FROM statement_days WHERE ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r row) error {
+		var d reconcile.Day
+		err := r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
+		days = append(days, d)
+		return err
+	}, micros(from), micros(to))
+	return days, err
+}
+
+const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance IS NOT NULL, currency, kind, source_id, transfer_id, payout_id,
+	amount, fees, tax, utr, first_told, last_told, missing FROM statement_lines `
+
+func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
+	var lines []reconcile.Line
+	err := s.query(ctx, lineColumns+where, func(r row) error {
+		var l reconcile.Line
+		err := r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
+			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstTold, &l.LastTold, flagged{&l.Missing})
+		lines = append(lines, l)
+		return err
+	}, args...)
+	return lines, err
+}
+
+// LinesBetween lists lines of a period after one of them.
+func (s reconcileStore) LinesBetween(ctx context.Context, from, to time.Time, after reconcile.Line, limit int) ([]reconcile.Line, error) {
+	if after.ID == "" {
+		after.At = from
+	}
+	return s.lines(ctx, `WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4`, micros(after.At), after.ID, micros(to), limit)
+}
+
+// ChangedLines lists lines of a period that were told differently later, or no more.
+func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]reconcile.Line, error) {
+	return s.lines(ctx, `WHERE at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3`,
+		micros(from), micros(to), limit)
+}
+
+// LinesAbout lists all lines that name one of the payouts.
+func (s reconcileStore) LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]reconcile.Line, error) {
+	ids, args := places(nil, payouts)
+	gatewayIDs, args := places(args, transfers)
+	return s.lines(ctx, `WHERE id IN (SELECT id FROM statement_lines WHERE payout_id <> '' AND payout_id IN (`+ids+`)
+		UNION SELECT id FROM statement_lines WHERE transfer_id <> '' AND transfer_id IN (`+gatewayIDs+`)) ORDER BY at, id`, args...)
+}
+
+// LinesByID finds those of ids that there are.
+func (s reconcileStore) LinesByID(ctx context.Context, ids []string) ([]reconcile.Line, error) {
+	named, args := places(nil, ids)
+	return s.lines(ctx, `WHERE id IN (`+named+`) ORDER BY at, id`, args...)
+}
+
+// SumOfLines adds up what the lines of a period took, less what they put in.
+func (s reconcileStore) SumOfLines(ctx context.Context, from, to time.Time, currency string) (taken money.Amount, err error) {
+	err = s.queryOne(ctx, `SELECT CAST(COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines
+		WHERE at >= $1 AND at < $2 AND currency = $3 AND missing = 0`, []any{micros(from), micros(to), currency}, &taken)
+	return taken, err
+}
+
+// ofGateway are the ledger's transfers to and from the gateway's account, in the words of their index.
+const ofGateway = ` FROM transfers WHERE kind IN ('payout_paid', 'payout_return') AND `
+
+// Entries lists those of a period after one of them.
+func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after reconcile.Entry, limit int) ([]reconcile.Entry, error) {
+	if after.Seller == "" {
+		after.At = from
+	}
+	var entries []reconcile.Entry
+	err := s.query(ctx, `SELECT at, ref, CASE kind WHEN 'payout_paid' THEN amount ELSE -amount END, seller_id, number`+ofGateway+`
+		(at, seller_id, number) > ($1, $2, $3) AND at < $4 ORDER BY at, seller_id, number LIMIT $5`, func(r row) error {
+		var e reconcile.Entry
+		err := r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
+		entries = append(entries, e)
+		return err
+	}, micros(after.At), after.Seller, after.Number, micros(to), limit)
+	return entries, err
+}
+
+// SumOfEntries adds up what was paid, and what was returned.
+func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error) {
+	err = s.queryOne(ctx, `SELECT CAST(COALESCE(SUM(CASE kind WHEN 'payout_paid' THEN amount ELSE 0 END), 0) AS BIGINT),
+		CAST(COALESCE(SUM(CASE kind WHEN 'payout_return' THEN amount ELSE 0 END), 0) AS BIGINT)`+ofGateway+`at >= $1 AND at < $2`,
+		[]any{micros(from), micros(to)}, &paid, &returned)
+	return paid, returned, err
+}
+
+// PayoutsByTransfer finds the payouts that have these ids at the gateway.
+func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error) {
+	named, args := places(nil, transfers)
+	found := map[string]payout.ID{}
+	err := s.query(ctx, `SELECT gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id IN (`+named+`) GROUP BY gateway_id`,
+		func(r row) error {
+			var transfer string
+			var id payout.ID
+			err := r.Scan(&transfer, &id)
+			found[transfer] = id
+			return err
+		}, args...)
+	return found, err
+}
+
+// SettledStrays finds those of the gateway's transfers that a person has settled as strays.
+func (s reconcileStore) SettledStrays(ctx context.Context, transfers []string) (map[string]bool, error) {
+	named, args := places(nil, transfers)
+	settled := map[string]bool{}
+	err := s.query(ctx, `SELECT gateway_id FROM strays WHERE settled = 1 AND gateway_id IN (`+named+`)`, func(r row) error {
+		var transfer string
+		err := r.Scan(&transfer)
+		settled[transfer] = true
+		return err
+	}, args...)
+	return settled, err
+}
+
+const (
+	differenceColumns = `SELECT id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen, gone_at, settled_at FROM differences `
+
+	openDifferences = differenceColumns + `WHERE gone_at IS NULL AND settled_at IS NULL AND (first_seen, id) > ($1, $2)
+		ORDER BY first_seen, id LIMIT $3`
+)
+
+func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
+	var all []reconcile.Difference
+	err := s.query(ctx, query, func(r row) error {
+		var d reconcile.Difference
+		err := r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InBook,
+			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.SettledAt})
+		all = append(all, d)
+		return err
+	}, args...)
+	return all, err
+}
+
+// Difference finds one.
+func (s reconcileStore) Difference(ctx context.Context, id string) (reconcile.Difference, error) {
+	all, err := s.Differences(ctx, []string{id})
+	if err != nil {
+		return reconcile.Difference{}, err
+	}
+	if len(all) == 0 {
+		return reconcile.Difference{}, reconcile.ErrNotFound
+	}
+	return all[0], nil
+}
+
+// Differences finds those of ids that there are, the first found first.
+func (s reconcileStore) Differences(ctx context.Context, ids []string) ([]reconcile.Difference, error) {
+	named, args := places(nil, ids)
+	return s.differences(ctx, differenceColumns+`WHERE id IN (`+named+`) ORDER BY first_seen, id`, args...)
+}
+
+// OpenDifferences lists those that wait for a person, after one of them.
+func (s reconcileStore) OpenDifferences(ctx context.Context, after reconcile.Difference, limit int) ([]reconcile.Difference, error) {
+	return s.differences(ctx, openDifferences, micros(after.FirstSeen), after.ID, limit)
+}
+
+// OpenKinds counts the differences that wait for a person, by kind.
+func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
+	counts := make(map[reconcile.Kind]int64)
+	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND settled_at IS NULL GROUP BY kind`, func(r row) error {
+		var kind reconcile.Kind
+		var n int64
+		err := r.Scan(&kind, &n)
+		counts[kind] = n
+		return err
+	})
+	return counts, err
+}
+
+// Found notes differences that were found, and that others are gone.
+func (s reconcileStore) Found(ctx context.Context, found, gone []reconcile.Difference, at time.Time) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		for _, d := range found {
+			_, err := tx.exec(ctx, `INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (id) DO UPDATE SET payout_id = excluded.payout_id, detail = excluded.detail,
+				at = excluded.at, at_gateway = excluded.at_gateway, in_book = excluded.in_book, gone_at = NULL,
+				last_seen = CASE WHEN excluded.last_seen > differences.last_seen THEN excluded.last_seen ELSE differences.last_seen END,
+				settled_at = CASE WHEN differences.detail = excluded.detail THEN differences.settled_at END`,
+				d.ID, string(d.Kind), d.Subject, string(d.Payout), d.Detail, micros(d.At), int64(d.AtGateway), int64(d.InBook), micros(at))
+			if err != nil {
+				return err
+			}
+		}
+		for _, d := range gone {
+			_, err := tx.exec(ctx, `UPDATE differences SET gone_at = $2 WHERE id = $1 AND gone_at IS NULL AND last_seen <= $3`,
+				d.ID, micros(at), micros(d.LastSeen))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SettleDifference notes that a person has explained an open difference that says detail.
+func (tx *Tx) SettleDifference(ctx context.Context, id, detail string, at time.Time) (bool, error) {
+	return tx.execOne(ctx, `UPDATE differences SET settled_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL AND settled_at IS NULL`,
+		id, detail, micros(at))
+}
+
+// KeepRun adds a comparison to the record.
+func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
+	result, err := json.Marshal(r.Result)
+	if err != nil {
+		return err
+	}
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `INSERT INTO reconciliations (id, starts_at, ends_at, daily, ended_at, result) VALUES ($1, $2, $3, $4, $5, $6)`,
+			r.ID, micros(r.Period.From), micros(r.Period.To), flag(r.Daily), micros(r.EndedAt), string(result))
+		return err
+	})
+}
+
+// LastRuns lists the newest comparisons, the newest first.
+func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
+	var runs []reconcile.Run
+	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1`, func(row row) error {
+		var r reconcile.Run
+		var result string
+		err := row.Scan(&r.ID, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
+		if err == nil {
+			err = json.Unmarshal([]byte(result), &r.Result)
+		}
+		runs = append(runs, r)
+		return err
+	}, limit)
+	return runs, err
+}
+
+// Reached is the end of the last day that the service reconciled by itself.
+func (s reconcileStore) Reached(ctx context.Context) (at time.Time, err error) {
+	err = s.queryOne(ctx, `SELECT MAX(ends_at) FROM reconciliations WHERE daily = 1`, nil, instant{&at})
+	return at, err
+}
+
+// TakeTurn lets one holder reconcile, until it is over or a time has come.
+func (s reconcileStore) TakeTurn(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
+	err = s.Update(ctx, func(tx *Tx) error {
+		taken, err = tx.execOne(ctx, `UPDATE reconcile_turn SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
+			holder, micros(now), micros(until))
+		return err
+	})
+	return taken, err
+}
+
+// EndTurn gives the turn back.
+func (s reconcileStore) EndTurn(ctx context.Context, holder string) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `UPDATE reconcile_turn SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		return err
+	})
+}
+
+// Pace is how the daily work goes.
+func (s reconcileStore) Pace(ctx context.Context) (p reconcile.Pace, err error) {
+	err = s.queryOne(ctx, `SELECT failures, due_at, looked_at FROM reconcile_turn WHERE id = 1`, nil, &p.Failures, instant{&p.DueAt}, instant{&p.LookedAt})
+	return p, err
+}
+
+// SetPace notes how the daily work goes.
+func (s reconcileStore) SetPace(ctx context.Context, p reconcile.Pace) error {
+	return s.Update(ctx, func(tx *Tx) error {
+		_, err := tx.exec(ctx, `UPDATE reconcile_turn SET failures = $1, due_at = $2, looked_at = $3 WHERE id = 1`,
+			p.Failures, micros(p.DueAt), micros(p.LookedAt))
+		return err
+	})
+}
