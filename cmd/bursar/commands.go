@@ -28,6 +28,7 @@ type commands struct {
 	Simulate simulateCmd `cmd:"" help:"Try to break the payouts, in virtual time and with everything that can go wrong."`
 
 	Audit      auditCmd      `cmd:"" help:"Check every balance and every invariant of the books."`
+	Reconcile  reconcileCmd  `cmd:"" help:"Compare the gateway's statement with the ledger, line by line."`
 	Statement  statementCmd  `cmd:"" help:"Write a seller's statement, with the proof that it is true."`
 	Verify     verifyCmd     `cmd:"" help:"Check a statement, with nothing but the public key."`
 	Checkpoint checkpointCmd `cmd:"" help:"Seal all books now; serve does so by itself."`
@@ -61,7 +62,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 		case selected == nil:
 			flag.Hidden = true
 		case !slices.Contains([]string{"serve", "demo", "check", "print"}, selected.Name):
-			flag.Hidden = flag.Group.Key != "data"
+			asksGateway := selected.Name == "reconcile" && flag.Group.Key == "gateway"
+			flag.Hidden = flag.Group.Key != "data" && !asksGateway
 		}
 	}
 	return kong.DefaultHelpPrinter(options, ctx)

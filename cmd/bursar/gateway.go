@@ -12,6 +12,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
+	"bursar/internal/reconcile"
 	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
@@ -21,6 +22,7 @@ type gateway interface {
 	payout.Gateway
 	bank.Registrar
 	bank.Verifier
+	reconcile.Statement
 }
 
 // newGateway makes the client of RazorpayX, or of the sandbox in its place.
@@ -84,7 +86,7 @@ var submitOutcomes = map[payout.Answer]string{
 // newCounted counts the calls of a gateway.
 func newCounted(g gateway, metrics *telemetry.Metrics) counted {
 	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), razorpayx.NoTurn)...)
-	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "reversed", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
+	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "reversed", "lines", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
 		metrics.ExpectGatewayCall(operation, "ok", "not_found", razorpayx.NoTurn, "error")
 	}
 	return counted{g, metrics}
@@ -148,6 +150,13 @@ func (c counted) Reversed(ctx context.Context, since time.Time, skip int) ([]pay
 	began := time.Now()
 	page, err := c.gateway.Reversed(ctx, since, skip)
 	c.done("reversed", began, err)
+	return page, err
+}
+
+func (c counted) Lines(ctx context.Context, from, to time.Time, skip int) ([]reconcile.Line, error) {
+	began := time.Now()
+	page, err := c.gateway.Lines(ctx, from, to, skip)
+	c.done("lines", began, err)
 	return page, err
 }
 

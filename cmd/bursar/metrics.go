@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/payout"
+	"bursar/internal/reconcile"
 	"bursar/internal/telemetry"
 	"bursar/internal/work"
 )
@@ -38,6 +39,14 @@ func watch(b *book, metrics *telemetry.Metrics) take {
 		if err != nil {
 			return nil, err
 		}
+		kinds, err := b.db.OpenKinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		differences := map[string]int64{}
+		for _, kind := range reconcile.Kinds() { // those without any show as zero
+			differences[string(kind)] = kinds[kind]
+		}
 		now := time.Now()
 		overdue := func(due time.Time) time.Duration {
 			if due.IsZero() {
@@ -48,6 +57,7 @@ func watch(b *book, metrics *telemetry.Metrics) take {
 		metrics.SetWatched(telemetry.Watched{
 			Unknown: seen.Unknown, Held: seen.Held, Contradicted: seen.Contradicted, Strays: seen.Strays,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
+			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			Overdue: map[string]time.Duration{
 				payoutsLoop: overdue(seen.PayoutDue), accountsLoop: overdue(seen.AccountDue), salesLoop: overdue(seen.SaleDue),
 			},

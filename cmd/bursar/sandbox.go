@@ -35,26 +35,39 @@ func newBuiltInSandbox(ctx context.Context, cfg *config.Config, b *book, logger 
 	if err != nil {
 		return nil, err
 	}
-	secret := hex.EncodeToString(b.keys.RefreshMAC([]byte("built-in sandbox")))
+	secret := builtInSecret(b)
 	s := &builtInSandbox{
-		at: "http://" + home.Address,
-		options: sandbox.Options{
-			Path:  home.File,
-			KeyID: sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
-			WebhookURL: "http://" + cfg.Addr.Addr + "/api/gateway/webhooks/razorpayx", WebhookSecret: secret,
-			SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
-		},
-		logger: logger,
+		at:      "http://" + home.Address,
+		options: sandboxOptions(*cfg, home.File, secret, logger),
+		logger:  logger,
 	}
-	cfg.RazorpayX = config.RazorpayX{
-		BaseURL: s.at + "/v1",
-		KeyID:   sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
-		WebhookSecrets: []string{secret},
-	}
+	s.options.WebhookURL, s.options.WebhookSecret = "http://"+cfg.Addr.Addr+"/api/gateway/webhooks/razorpayx", secret
+	pointAtSandbox(cfg, s.at, secret)
 	if listener == nil {
 		return s, s.join(ctx, home.Address)
 	}
 	return s, s.open(listener)
+}
+
+// builtInSecret is the secret of the sandbox's API key.
+func builtInSecret(b *book) string {
+	return hex.EncodeToString(b.keys.RefreshMAC([]byte("built-in sandbox")))
+}
+
+func sandboxOptions(cfg config.Config, file, secret string, logger *slog.Logger) sandbox.Options {
+	return sandbox.Options{
+		Path: file, KeyID: sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
+		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
+	}
+}
+
+// pointAtSandbox has a client of RazorpayX take the sandbox for it.
+func pointAtSandbox(cfg *config.Config, at, secret string) {
+	cfg.RazorpayX = config.RazorpayX{
+		BaseURL: at + "/v1",
+		KeyID:   sandboxKeyID, KeySecret: secret, AccountNumber: sandboxAccount,
+		WebhookSecrets: []string{secret},
+	}
 }
 
 // open runs the sandbox here, on a listener that was just taken: it is the lock that keeps any other
@@ -101,10 +114,12 @@ type sandboxCmd struct {
 func (sandboxCmd) Help() string {
 	return "An HTTP server that speaks RazorpayX's API and moves no money. The last four digits of a bank account's number choose what happens to its payouts; " +
 		"http://ADDRESS/control/moves lists all that moved, /control/webhooks what was delivered. POST /control/faults makes calls go wrong, " +
+		"POST /control/statement makes the statement wrong, " +
 		"PUT /control/balance, /control/settle-after and /control/payouts/ID set things by hand.\n\n" +
 		examples("bursar sandbox",
 			`curl http://127.0.0.1:8081/control/faults -d '{"method":"POST","path":"/v1/payouts","when":"after","status":503,"times":3}'`,
 			`curl http://127.0.0.1:8081/control/faults -d '{"path":"/v1/payouts","when":"after","cut":true}'`,
+			`curl http://127.0.0.1:8081/control/statement -d '{"change":"drop","line":"pyt_…"}'`,
 			"bursar sandbox --addr 127.0.0.1:9000 --webhook-url http://127.0.0.1:8080/api/gateway/webhooks/razorpayx")
 }
 

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 )
 
@@ -32,6 +33,8 @@ type services struct {
 	sales   *sale.Service
 	payouts *payout.Service
 	proofs  *proof.Service
+	// reconciling compares the gateway's statement with the book.
+	reconciling *reconcile.Service
 }
 
 func newServices(p parts) (services, error) {
@@ -63,7 +66,14 @@ func newServices(p parts) (services, error) {
 		return services{}, err
 	}
 	proofs, err := newProofs(p.cfg, p.book, p.now, p.logger)
-	return services{users, accounts, sales, payouts, proofs}, err
+	if err != nil {
+		return services{}, err
+	}
+	reconciling, err := reconcile.New(reconcile.Options{
+		Store: p.book.db.Reconciling(), Statement: p.gateway, Payouts: payouts, Currency: p.cfg.Currency,
+		Grace: work.patience, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
+	})
+	return services{users, accounts, sales, payouts, proofs, reconciling}, err
 }
 
 // newProofs makes the service that seals the books.

@@ -18,6 +18,8 @@ const (
 	sweepEvery   = time.Hour
 	sealEvery    = time.Minute
 	returnsEvery = 5 * time.Second // the gateway is asked more seldom, see pace
+	// reconcileEvery is how often it is looked whether a day is to be reconciled.
+	reconcileEvery = time.Minute
 )
 
 // pace is how the work is done: how many steps run at once, how long one call to the gateway and one
@@ -69,6 +71,7 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
 		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.proofs.MakeDue)),
+		loop("reconcile", reconcileEvery, 1, work.Batch(s.reconciling.RunDue)),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),

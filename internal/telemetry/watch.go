@@ -18,15 +18,21 @@ type Watched struct {
 	Overdue map[string]time.Duration
 	// CheckpointAt is when the books were last sealed; zero for never.
 	CheckpointAt time.Time
+	// Differences counts those between the gateway's statement and the book that wait for a person, by kind.
+	Differences map[string]int64
+	// ReconciledAt is when the statement was last compared with the book by itself; zero for never.
+	ReconciledAt time.Time
 }
 
 // watched shows the last look.
 type watched struct {
 	unknown, held, contradicted, strays, inReview prometheus.Gauge
 
-	overdue    *prometheus.GaugeVec
-	checkpoint prometheus.Gauge
-	at         prometheus.Gauge
+	overdue     *prometheus.GaugeVec
+	checkpoint  prometheus.Gauge
+	differences *prometheus.GaugeVec
+	reconciled  prometheus.Gauge
+	at          prometheus.Gauge
 }
 
 func newWatched(registry *prometheus.Registry) watched {
@@ -44,10 +50,15 @@ func newWatched(registry *prometheus.Registry) watched {
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
 		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the books; 0 for never."),
+		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "bursar_reconcile_differences",
+			Help: "Differences between the gateway's statement and the book that wait for a person, by kind. Should be 0.",
+		}, []string{"kind"}),
+		reconciled: gauge("bursar_reconcile_timestamp_seconds", "When the gateway's statement was last compared with the book by itself; 0 for never."),
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.at)
+	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -58,11 +69,17 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.contradicted.Set(float64(w.Contradicted))
 	m.watched.strays.Set(float64(w.Strays))
 	m.watched.inReview.Set(float64(w.AccountsInReview))
+	for kind, n := range w.Differences {
+		m.watched.differences.WithLabelValues(kind).Set(float64(n))
+	}
 	for loop, overdue := range w.Overdue {
 		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
 	}
 	if !w.CheckpointAt.IsZero() {
 		m.watched.checkpoint.Set(float64(w.CheckpointAt.UnixMilli()) / 1000)
+	}
+	if !w.ReconciledAt.IsZero() {
+		m.watched.reconciled.Set(float64(w.ReconciledAt.UnixMilli()) / 1000)
 	}
 	m.watched.at.Set(float64(at.UnixMilli()) / 1000)
 }

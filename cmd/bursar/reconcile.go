@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"bursar/internal/config"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/reconcile"
+)
+
+type reconcileCmd struct {
+	From  string `placeholder:"DAY" help:"First day; yesterday unless set."`
+	To    string `placeholder:"DAY" help:"Last day; yesterday unless set. Today is compared as far as it has come."`
+	Again bool   `help:"Read those days again too that were read whole before."`
+	JSON  bool   `help:"Print the result as JSON."`
+}
+
+func (reconcileCmd) Help() string {
+	return "The gateway's statement of our account is read and compared with the ledger, line by line. Each difference has a name, " +
+		"which docs/reconciliation.md explains; the dashboard's inbox shows them to admins, who settle them with a note. " +
+		"It works beside a running server, which does this each day by itself. " +
+		"The exit code is 0 when nothing differs that was not settled, 1 when something does, and 2 when the command was asked wrongly.\n\n" +
+		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --json | jq '.differences[] | select(.settledAt == null)'")
+}
+
+// Run reads the statement, compares and reports.
+func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	book, err := openExistingBook(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer book.Close()
+	logger := quiet()
+	reached, err := reachSandbox(ctx, &cfg, book, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reached.close()) }()
+	progress := progressOn(e.err)
+	service, err := newReconciling(cfg, book, progress)
+	if err != nil {
+		return err
+	}
+	period, err := service.Period(c.From, c.To)
+	if err != nil {
+		return err
+	}
+	progress("Reading the statement")
+	result, err := patiently(ctx, func() (reconcile.Result, error) { return service.Reconcile(ctx, period, c.Again) })
+	progress("")
+	if err != nil {
+		return err
+	}
+	write := writeResult
+	if c.JSON {
+		write = writeResultJSON
+	}
+	out := bufio.NewWriter(e.out)
+	if err := errors.Join(write(out, result, cfg), out.Flush()); err != nil {
+		return err
+	}
+	if result.Open > 0 || result.Sums.Rest() != 0 {
+		return errReported
+	}
+	return nil
+}
+
+// newReconciling makes the service for a command of its own. A payout that is to be looked at sooner is
+// looked at by the running service.
+func newReconciling(cfg config.Config, b *book, progress func(string, ...any)) (*reconcile.Service, error) {
+	client, err := newGateway(cfg, b.db)
+	if err != nil {
+		return nil, err
+	}
+	return reconcile.New(reconcile.Options{
+		Store: b.db.Reconciling(), Statement: client, Payouts: hastener{b}, Currency: cfg.Currency,
+		Grace: paceOf(cfg.Gateway).patience, Zone: cfg.Zone, Now: time.Now, Logger: quiet(),
+		Progress: func(day time.Time, lines int) {
+			progress("Reading the statement of %s: %d lines", day.Format(time.DateOnly), lines)
+		},
+	})
+}
+
+// hastener hastens payouts where no service for them runs.
+type hastener struct{ *book }
+
+func (h hastener) LookSoon(ctx context.Context, id payout.ID) error {
+	return h.db.Payouts().InTx(ctx, func(tx payout.Tx) error {
+		_, err := tx.HastenPayout(ctx, id, time.Now())
+		return err
+	})
+}
+
+// patiently tries again what another instance is just doing, or what the gateway did not answer.
+func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	const tries = 5
+	for pause := time.Second; ; pause *= 2 {
+		result, err := do()
+		if err == nil || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
+			return result, err
+		}
+	}
+}
+
+func writeResult(w io.Writer, r reconcile.Result, cfg config.Config) error {
+	last := r.Period.To.Add(-time.Nanosecond).In(cfg.Zone)
+	fmt.Fprintf(w, "%s to %s (%s), compared with the gateway's statement: %d lines, %d payouts.\n\n",
+		r.Period.From.In(cfg.Zone).Format(time.DateOnly), last.Format("2006-01-02 15:04"), cfg.Zone, r.Lines, r.Payouts)
+	writeSums(w, r.Sums, cfg.Currency)
+	mark := "  "
+	if isTerminal(w) {
+		mark = "✗ "
+	}
+	settled := 0
+	for _, d := range r.Differences {
+		if !d.Open() {
+			settled++
+			continue
+		}
+		fmt.Fprintf(w, "\n%s%s  %s\n    %s\n    %s\n    At the gateway %s, in the book %s; found %s.\n", mark, d.Kind, d.Subject, d.Kind.Meaning(), d.Detail,
+			cfg.Currency.FormatFixed(d.AtGateway), cfg.Currency.FormatFixed(d.InBook), d.FirstSeen.In(cfg.Zone).Format("2006-01-02 15:04"))
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", verdict(r, settled))
+	return err
+}
+
+func verdict(r reconcile.Result, settled int) string {
+	var parts []string
+	switch {
+	case r.Sums.Rest() != 0:
+		parts = append(parts, "The sums do NOT add up: keep this and a backup, and report it")
+	case r.Open == 0:
+		parts = append(parts, "Nothing differs")
+	case r.Open == 1:
+		parts = append(parts, "One difference waits for a person; docs/reconciliation.md says what to do")
+	default:
+		parts = append(parts, fmt.Sprintf("%d differences wait for a person; docs/reconciliation.md says what to do about each", r.Open))
+	}
+	if settled > 0 {
+		parts = append(parts, fmt.Sprintf("%d settled before", settled))
+	}
+	if r.Unjudged > 0 {
+		parts = append(parts, fmt.Sprintf("%d payouts are too fresh, or reach back further than was read", r.Unjudged))
+	}
+	return strings.Join(parts, ". ") + "."
+}
+
+// writeSums proves the clearing account.
+func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
+	line := func(what string, a money.Amount) { fmt.Fprintf(w, "  %-46s%20s\n", what, c.FormatFixed(a)) }
+	optional := func(what string, a money.Amount) {
+		if a != 0 {
+			line(what, a)
+		}
+	}
+	if s.HasBalances {
+		line("Balance at the beginning", s.Opening)
+	}
+	optional("  put in", s.PutIn)
+	line("  taken for payouts", -s.Debits)
+	line("  given back for payouts", s.Credits)
+	optional("  taken for checking bank accounts", -s.Checks)
+	optional("  taken for other things", -s.Other)
+	if s.HasBalances {
+		line("Balance at the end", s.Closing)
+		optional("  of which no line tells", s.Gap())
+	}
+	fmt.Fprintln(w)
+	line("Paid by the book", s.Paid)
+	line("  returned by the book", -s.Returned)
+	line("  fees of the gateway", s.Fees)
+	optional("  at the gateway, and not completed here yet", s.UnderWay)
+	optional("  in another period than at the gateway", s.OtherPeriod)
+	optional("  differences", s.Differing)
+	optional("UNEXPLAINED", s.Rest())
+	line("Taken for payouts by the gateway, net", s.AtGateway())
+}
+
+func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
+	type difference struct {
+		ID        string     `json:"id"`
+		Kind      string     `json:"kind"`
+		Meaning   string     `json:"meaning"`
+		Subject   string     `json:"subject"`
+		PayoutID  payout.ID  `json:"payoutId,omitempty"`
+		Detail    string     `json:"detail"`
+		At        time.Time  `json:"at"`
+		AtGateway string     `json:"atGateway"`
+		InBook    string     `json:"inBook"`
+		FirstSeen time.Time  `json:"firstSeen"`
+		SettledAt *time.Time `json:"settledAt"`
+	}
+	show := cfg.Currency.FormatFixed
+	s := r.Sums
+	sums := map[string]any{
+		"putIn": show(s.PutIn), "debits": show(s.Debits), "credits": show(s.Credits), "checks": show(s.Checks), "other": show(s.Other),
+		"paid": show(s.Paid), "returned": show(s.Returned), "fees": show(s.Fees), "underWay": show(s.UnderWay),
+		"otherPeriod": show(s.OtherPeriod), "differing": show(s.Differing), "unexplained": show(s.Rest()), "atGateway": show(s.AtGateway()),
+		"opening": nil, "closing": nil, "gap": nil,
+	}
+	if s.HasBalances {
+		sums["opening"], sums["closing"], sums["gap"] = show(s.Opening), show(s.Closing), show(s.Gap())
+	}
+	out := struct {
+		From        time.Time      `json:"from"`
+		To          time.Time      `json:"to"`
+		Currency    string         `json:"currency"`
+		Lines       int            `json:"lines"`
+		Payouts     int            `json:"payouts"`
+		Unjudged    int            `json:"unjudged"`
+		Open        int            `json:"open"`
+		Sums        map[string]any `json:"sums"`
+		Differences []difference   `json:"differences"`
+	}{r.Period.From, r.Period.To, cfg.Currency.Code(), r.Lines, r.Payouts, r.Unjudged, r.Open, sums, []difference{}}
+	for _, d := range r.Differences {
+		one := difference{
+			d.ID, string(d.Kind), d.Kind.Meaning(), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InBook), d.FirstSeen, nil,
+		}
+		if !d.SettledAt.IsZero() {
+			one.SettledAt = &d.SettledAt
+		}
+		out.Differences = append(out.Differences, one)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}
