@@ -20,7 +20,7 @@ func newPages(
 		return nil, err
 	}
 	pages, err := dashboard.New(dashboard.Options{
-		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Books: auditedBooks{b.db, b.keys}, Health: h, Statements: s.proofs,
+		Auth: s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Books: auditedBooks{b.db, b.keys}, Reconciling: s.reconciling, Health: h, Statements: s.proofs,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
 		Background: background, Now: time.Now, Logger: logger,
 	})

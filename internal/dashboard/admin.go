@@ -26,6 +26,9 @@ func (d *dashboard) adminRoutes() []route {
 		{"POST", adminHome + "/bank-accounts/{id}", admins, d.adminResolve},
 		{"GET", adminHome + "/strays/{id}", admins, d.adminStray},
 		{"POST", adminHome + "/strays/{id}", admins, d.adminSettle},
+		{"GET", adminHome + "/differences/{id}", admins, d.adminDifference},
+		{"POST", adminHome + "/differences/{id}", admins, d.adminSettleDifference},
+		{"GET", reconciliationPath, admins, d.adminReconciliation},
 		{"GET", adminHome + "/sellers", admins, d.adminPeople},
 		{"GET", adminHome + "/sellers/{id}", admins, d.adminPerson},
 		{"GET", adminHome + "/sellers/{id}/access", admins, d.adminAccess},
@@ -118,6 +121,7 @@ func waitingOf(b Backlog) []waiting {
 	add(b.Contradicted, "payout that the gateway contradicts", "payouts that the gateway contradicts", kindContradicted)
 	add(b.Strays, "stray transfer at the gateway", "stray transfers at the gateway", kindStray)
 	add(b.Held, "held payout, whose outcome nobody knows", "held payouts, whose outcome nobody knows", kindHeld)
+	add(b.Differences, "difference between the gateway's statement and the book", "differences between the gateway's statement and the book", kindDifference)
 	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
 	return all
 }

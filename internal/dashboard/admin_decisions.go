@@ -26,6 +26,8 @@ func (r decisionRow) SubjectPath() string {
 		return accountAddress(bank.ID(r.Subject))
 	case strings.HasPrefix(r.Subject, "usr_"):
 		return personAddress(r.Subject)
+	case strings.HasPrefix(r.Subject, "dif_"):
+		return differenceAddress(r.Subject)
 	default:
 		return strayAddress(r.Subject)
 	}

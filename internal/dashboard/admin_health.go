@@ -32,7 +32,7 @@ const (
 func (l loopRow) Does() string {
 	words, known := map[string]string{
 		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "watch": "Measurements",
-		"checkpoints": "Sealing of the books", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
+		"checkpoints": "Sealing of the books", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
 	}[l.Name]
 	if !known {
 		return l.Name

@@ -22,12 +22,13 @@ const (
 	kindContradicted taskKind = "contradicted"
 	kindStray        taskKind = "stray"
 	kindHeld         taskKind = "held"
+	kindDifference   taskKind = "difference"
 	kindAccount      taskKind = "bank-account"
 	kindUnknown      taskKind = "unknown"
 )
 
 // taskKinds lists all, the most pressing first.
-var taskKinds = []taskKind{kindContradicted, kindStray, kindHeld, kindAccount, kindUnknown}
+var taskKinds = []taskKind{kindContradicted, kindStray, kindHeld, kindDifference, kindAccount, kindUnknown}
 
 // Label is a kind in a word or two.
 func (k taskKind) Label() label {
@@ -38,6 +39,8 @@ func (k taskKind) Label() label {
 		return label{"Stray transfer", bad}
 	case kindHeld:
 		return label{"Held", bad}
+	case kindDifference:
+		return label{"Difference", bad}
 	case kindAccount:
 		return label{"Bank account", busy}
 	default:
@@ -62,6 +65,8 @@ type task struct {
 	Path   string
 	Since  time.Time
 	Amount money.Amount
+	// Name is what it is called where it is not about a seller.
+	Name string
 	// SellerName is empty for a seller whom the book does not know.
 	Seller, SellerName string
 	// Evidence is what is known, in sentences.
@@ -72,16 +77,13 @@ type task struct {
 
 // Title is what the link to the task says where there is no amount.
 func (t task) Title() string {
-	if t.SellerName == "" {
-		return cmp.Or(t.Seller, "nobody that we know")
-	}
-	return t.SellerName
+	return cmp.Or(t.Name, t.SellerName, t.Seller, "nobody that we know")
 }
 
 // SinceWord says what happened then.
 func (t task) SinceWord() string {
 	switch t.Kind {
-	case kindStray:
+	case kindStray, kindDifference:
 		return "Found"
 	case kindAccount:
 		return "Registered"
@@ -143,6 +145,10 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 	if err != nil {
 		return nil, false, err
 	}
+	differences, err := d.o.Reconciling.Open(ctx, tasksPerKindMax)
+	if err != nil {
+		return nil, false, err
+	}
 	contradicted := map[payout.ID]bool{}
 	for _, p := range attention.Contradicted {
 		contradicted[p.ID] = true
@@ -156,11 +162,14 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 	for _, s := range attention.Strays {
 		all = append(all, d.strayTask(s))
 	}
+	for _, f := range differences {
+		all = append(all, d.differenceTask(f))
+	}
 	for _, a := range accounts {
 		all = append(all, d.accountTask(a))
 	}
 	slices.SortStableFunc(all, func(a, b task) int { return a.Since.Compare(b.Since) })
-	full = max(len(attention.Contradicted), len(attention.Unclear), len(attention.Strays), len(accounts)) >= tasksPerKindMax
+	full = max(len(attention.Contradicted), len(attention.Unclear), len(attention.Strays), len(accounts), len(differences)) >= tasksPerKindMax
 	return all, full, nil
 }
 

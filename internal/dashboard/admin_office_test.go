@@ -39,8 +39,16 @@ func (h *health) Instance() dashboard.Instance {
 
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 	w, err := h.house.db.Watch(ctx)
+	if err != nil {
+		return dashboard.Backlog{}, err
+	}
+	kinds, err := h.house.db.OpenKinds(ctx)
+	differences := int64(0)
+	for _, n := range kinds {
+		differences += n
+	}
 	return dashboard.Backlog{
-		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview,
+		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err
 }

@@ -15,13 +15,14 @@ func (o *office) adminPages() []string {
 	o.contradicted("it has a transfer of 1 minor units, ordered were 2")
 	o.stray("pout_stray", "its seller is not in the book")
 	account := o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM SINHA")
+	_, difference := o.paidTwice()
 	seller, payouts := adminHome+"/sellers/"+o.seller.id, adminHome+"/payouts/"
 	return []string{
 		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/payouts", adminHome + "/payouts?status=processing",
 		payouts + string(unknown), payouts + string(unknown) + "/hold", payouts + string(unknown) + "/ask",
 		payouts + string(held) + "/identify", payouts + string(held) + "/give-back",
 		adminHome + "/bank-accounts/" + string(account), adminHome + "/strays/pout_stray", adminHome + "/sellers", seller, seller + "/access",
-		adminHome + "/books", adminHome + "/health", adminHome + "/decisions",
+		difference, reconciliation, adminHome + "/books", adminHome + "/health", adminHome + "/decisions",
 	}
 }
 

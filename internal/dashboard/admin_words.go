@@ -157,6 +157,8 @@ func actionWords(a decision.Action) string {
 		return "Accepted a bank account"
 	case decision.RejectBankAccount:
 		return "Rejected a bank account"
+	case decision.SettleDifference:
+		return "Settled a difference"
 	case decision.ChangeAccess:
 		return "Changed access"
 	default:

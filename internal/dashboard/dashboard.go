@@ -26,7 +26,9 @@ type Options struct {
 	Sales   Sales
 	Payouts Payouts
 	Books   Books
-	Health  Health
+	// Reconciling compares the gateway's statement with the book.
+	Reconciling Reconciling
+	Health      Health
 
 	Statements Statements
 
@@ -47,7 +49,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Health == nil || o.Statements == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

@@ -29,6 +29,7 @@ import (
 	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
 	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
@@ -86,9 +87,11 @@ type house struct {
 	sales   *sale.Service
 	payouts *payout.Service
 	proofs  *proof.Service
-	books   *books
-	health  *health
-	gateway string // the sandbox's address
+	// reconciling reads the sandbox's statement.
+	reconciling *reconcile.Service
+	books       *books
+	health      *health
+	gateway     string // the sandbox's address
 	// jobs are what requests began in the background, for a test to run.
 	jobs chan func(context.Context)
 }
@@ -113,7 +116,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Health: h.health, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
@@ -166,6 +169,10 @@ func (h *house) openServices(logger *slog.Logger) {
 		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+	h.reconciling, err = reconcile.New(reconcile.Options{
+		Store: h.db.Reconciling(), Statement: gateway, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

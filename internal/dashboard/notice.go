@@ -28,18 +28,19 @@ var notices = map[notice]string{
 	"sessions-ended":   "All other sessions are signed out.",
 
 	// For admins.
-	"asked":            "The gateway was asked. What it said is taken in.",
-	"asked-none":       "The gateway was asked, and knows no transfer of this payout.",
-	"held":             "The payout is held. Nothing of it is sent again.",
-	"identified":       "The gateway confirmed the transfer, and the payout goes on from there.",
-	"given-back":       "The payout has failed, and the seller has the money back.",
-	"cleared":          "The contradiction is cleared.",
-	"payout-cancelled": "The payout is cancelled, and the seller has the money back.",
-	"account-accept":   "The bank account is accepted. Payouts may go there.",
-	"account-reject":   "The bank account is rejected. The seller sees why.",
-	"stray-settled":    "The stray transfer is settled.",
-	"access-changed":   "The change holds from their next request on.",
-	"no-longer-fits":   "Nothing was done: it has moved on. See where it stands now.",
+	"asked":              "The gateway was asked. What it said is taken in.",
+	"asked-none":         "The gateway was asked, and knows no transfer of this payout.",
+	"held":               "The payout is held. Nothing of it is sent again.",
+	"identified":         "The gateway confirmed the transfer, and the payout goes on from there.",
+	"given-back":         "The payout has failed, and the seller has the money back.",
+	"cleared":            "The contradiction is cleared.",
+	"payout-cancelled":   "The payout is cancelled, and the seller has the money back.",
+	"account-accept":     "The bank account is accepted. Payouts may go there.",
+	"account-reject":     "The bank account is rejected. The seller sees why.",
+	"stray-settled":      "The stray transfer is settled.",
+	"difference-settled": "The difference is settled.",
+	"access-changed":     "The change holds from their next request on.",
+	"no-longer-fits":     "Nothing was done: it has moved on. See where it stands now.",
 }
 
 // takeNotice is what is to be said now, or "". It is said once.

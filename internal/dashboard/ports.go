@@ -10,6 +10,7 @@ import (
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 )
 
@@ -110,6 +111,18 @@ type Statements interface {
 	Period(from, to string) (first, end time.Time, err error)
 }
 
+// Reconciling compares the gateway's statement with the book.
+type Reconciling interface {
+	// Open lists the differences that wait for a person, the first found first, up to limit.
+	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
+	// Evidence finds a difference with what both sides have.
+	Evidence(ctx context.Context, id string) (reconcile.Evidence, error)
+	// Settle takes note that an admin has explained a difference, which said seen.
+	Settle(ctx context.Context, by decision.By, id, seen string) error
+	// Overview tells how reconciling goes, with some of the newest runs.
+	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
+}
+
 // Books is the ledger as auditors see it.
 type Books interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)
@@ -160,7 +173,7 @@ type Loop struct {
 
 // Backlog is what is due in the whole service, all instances together.
 type Backlog struct {
-	Unknown, Held, Contradicted, Strays, AccountsInReview int64
+	Unknown, Held, Contradicted, Strays, AccountsInReview, Differences int64
 	// Since when the longest waiting of each has been due; zero where nothing is.
 	PayoutDue, AccountDue, SaleDue time.Time
 }

@@ -1,0 +1,160 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"bursar/internal/money"
+	"bursar/internal/reconcile"
+)
+
+const reconciliationPath = adminHome + "/reconciliation"
+
+func differenceAddress(id string) string {
+	return adminHome + "/differences/" + url.PathEscape(id)
+}
+
+func (d *dashboard) differenceTask(f reconcile.Difference) task {
+	apart := f.AtGateway - f.InBook
+	return task{
+		Kind: kindDifference, Path: differenceAddress(f.ID), Since: f.FirstSeen, Amount: max(apart, -apart), Name: f.Subject,
+		Evidence: []string{f.Kind.Meaning(), f.Detail},
+	}
+}
+
+// differenceView is a difference between the gateway's statement and the book, with what both sides have.
+type differenceView struct {
+	reconcile.Evidence
+	// Payout is nil where the book has none.
+	Payout *payoutRow
+	Rows   []lineRow
+	Advice string
+	// Form is nil once there is nothing to settle.
+	Form      *form
+	Decisions []decisionRow
+}
+
+// lineRow is a line of the statement as the page shows it.
+type lineRow struct{ reconcile.Line }
+
+// Took reports whether the line takes money.
+func (l lineRow) Took() bool { return l.Debit > 0 }
+
+// Moved is how much moved.
+func (l lineRow) Moved() money.Amount { return l.Debit + l.Credit }
+
+// Otherwise reports whether it was told differently before.
+func (l lineRow) Otherwise() bool { return l.FirstTold != l.LastTold }
+
+// adviceOf says what a person can do about a kind of difference.
+func adviceOf(k reconcile.Kind) string {
+	switch k {
+	case reconcile.PaidTwice:
+		return "Ask the gateway for both transfers. One payout has one key, so the gateway should have made one; have the other one called back."
+	case reconcile.GivenBackButPaid:
+		return "The gateway is asked again by itself. If it keeps the money, claim it there; if the seller was paid after all, settle that with them."
+	case reconcile.LineBeforeOrder:
+		return "Was the book put back to an older state, or does another service send from these books? Cancel the payout before it is sent, if it still waits."
+	case reconcile.LineWithoutPayout:
+		return "Did somebody pay by hand from the same account? Then say who and what for. If the reference is one of ours, look among the stray transfers."
+	case reconcile.UnexplainedDebit:
+		return "Ask the gateway what it took the money for, such as its own fees or a withdrawal."
+	case reconcile.AmountDiffers, reconcile.CurrencyDiffers:
+		return "Compare the transfer at the gateway with the payout, and have the gateway put right what it moved."
+	case reconcile.ReturnedAtGateway:
+		return "The gateway was asked again, and the payout goes on by itself once the gateway says that the money came back. If it does not, ask why there is such a line."
+	case reconcile.ReturnWithoutLine:
+		return "Ask the gateway for the money that it said came back: the seller has it already."
+	case reconcile.PayoutWithoutLine:
+		return "Look the transfer up in the gateway's own dashboard. It may be listed late, or be of another account; the seller may not have been paid."
+	case reconcile.FeeDiffers:
+		return "Compare it with the fees that were agreed on with the gateway."
+	default:
+		return "Download the day's statement from the gateway and compare it with the lines here. Read the days again with bursar reconcile --again."
+	}
+}
+
+// difference finds what the address names.
+func (d *dashboard) difference(ctx context.Context, v *visit) (*differenceView, error) {
+	id := v.r.PathValue("id")
+	evidence, err := d.o.Reconciling.Evidence(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	shown := &differenceView{Evidence: evidence, Advice: adviceOf(evidence.Kind)}
+	for _, l := range evidence.Lines {
+		shown.Rows = append(shown.Rows, lineRow{l})
+	}
+	if p := evidence.Payout; p != nil {
+		names, err := d.people(ctx, p.Seller)
+		if err != nil {
+			return nil, err
+		}
+		shown.Payout = &payoutRow{*p, names[p.Seller]}
+	}
+	if evidence.Open() {
+		shown.Form = &form{
+			Action: differenceAddress(id), Submit: "Settle it", Fields: []field{noteField(false)}, Hidden: []hidden{{"seen", evidence.Detail}},
+		}
+	}
+	shown.Decisions, err = d.decisionsAbout(ctx, id)
+	return shown, err
+}
+
+func showDifference(s *differenceView) page { return show("admin-difference", "Difference", s) }
+
+// adminDifference shows a difference, and asks how it was settled.
+func (d *dashboard) adminDifference(ctx context.Context, v *visit) (page, error) {
+	shown, err := d.difference(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	return showDifference(shown), nil
+}
+
+// adminSettleDifference takes note that a difference is explained.
+func (d *dashboard) adminSettleDifference(ctx context.Context, v *visit) (page, error) {
+	shown, err := d.difference(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
+	here := differenceAddress(shown.ID)
+	err = d.o.Reconciling.Settle(ctx, byOf(v), shown.ID, plainLines(v.form.Get("seen")))
+	switch {
+	case err == nil:
+		return goTo(here).saying("difference-settled"), nil
+	case shown.Form == nil || errors.Is(err, reconcile.ErrChanged):
+		return goTo(here).saying("no-longer-fits"), nil
+	default:
+		return d.again(ctx, showDifference(shown), shown.Form.fill(v.form), err)
+	}
+}
+
+// runsShown is how many comparisons are listed.
+const runsShown = 20
+
+// reconciliationView is how reconciling goes.
+type reconciliationView struct {
+	reconcile.Overview
+	Open int
+	// Newest is the last comparison's sums.
+	Newest *reconcile.Run
+}
+
+// adminReconciliation shows how reconciling goes, and the newest comparisons.
+func (d *dashboard) adminReconciliation(ctx context.Context, _ *visit) (page, error) {
+	overview, err := d.o.Reconciling.Overview(ctx, runsShown)
+	if err != nil {
+		return page{}, err
+	}
+	open, err := d.o.Reconciling.Open(ctx, tasksPerKindMax)
+	if err != nil {
+		return page{}, err
+	}
+	shown := reconciliationView{Overview: overview, Open: len(open)}
+	if len(overview.Runs) > 0 {
+		shown.Newest = &overview.Runs[0]
+	}
+	return show("admin-reconciliation", "Reconciliation", shown), nil
+}
