@@ -198,6 +198,9 @@ func (l Line) change() Difference {
 func (c *comparison) judgePayouts(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(c.booked))
 	for batch := range slices.Chunk(ids, dossiers) {
+		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+			return err
+		}
 		all, err := c.s.dossiers(ctx, batch, c.read)
 		if err != nil {
 			return err
