@@ -545,3 +545,21 @@ func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
 		t.Errorf("after %d tries the next is %s away, want about two minutes or more", p.Tries, wait)
 	}
 }
+
+func TestACancellationAnsweredWithAnotherAmountIsUnclear(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+
+	s.gateway.mood = fair
+	s.gateway.transfers[string(s.id)].amount++
+	_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "key-1")
+	if !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("the answer was %v", err)
+	}
+	if p := s.wantState(payout.Submitted); p.Contradiction == "" {
+		t.Error("what the gateway said is not written down")
+	}
+	s.wantAvailable(held)
+}
