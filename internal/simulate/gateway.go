@@ -68,7 +68,8 @@ type order struct {
 type lieTold struct {
 	what string
 	was  payout.State
-	// ordering says that it was the answer to an order, which is asked for again before it is taken for a contradiction.
+	// ordering says that it was the answer to an order. What comes of a first sending is asked for again before it is
+	// taken for a contradiction.
 	ordering bool
 	// to is the number of who has heard it, until they have acted on it.
 	to uint64
@@ -318,7 +319,12 @@ func nameOf(on *instance) string {
 func (m *market) bankDecides(id payout.ID) {
 	switch {
 	case m.strikes(bankReturns):
-		m.after(m.gateway.settleAfter+m.between(time.Minute, 50*time.Hour), func() {
+		paid := m.gateway.settleAfter
+		last := lastReturn(m.clock().Add(paid)).Sub(m.clock())
+		if m.chance(700) { // most come soon
+			last /= 3
+		}
+		m.after(m.between(paid+time.Minute, last), func() {
 			m.moveByHand(id, razorpayx.StatusProcessed, razorpayx.StatusReversed, "beneficiary_bank_rejected")
 		})
 	case m.strikes(bankFails):
@@ -329,6 +335,19 @@ func (m *market) bankDecides(id payout.ID) {
 	if m.o.Faults[bankFails] { // some are stuck, until they are decided on by the fifth day
 		m.after(m.between(time.Hour, 5*24*time.Hour), func() { m.bankDecidesAtLast(id) })
 	}
+}
+
+// lastReturn is shortly before the end of the third working day after a payment. Banks rest on Sundays and on every
+// second and fourth Saturday; holidays would give them longer.
+func lastReturn(paid time.Time) time.Time {
+	day := paid.In(indianTime)
+	for left := 3; left > 0; {
+		day = day.AddDate(0, 0, 1)
+		if week := (day.Day() + 6) / 7; day.Weekday() != time.Sunday && (day.Weekday() != time.Saturday || week%2 == 1) {
+			left--
+		}
+	}
+	return time.Date(day.Year(), day.Month(), day.Day(), 23, 50, 0, 0, indianTime)
 }
 
 func (m *market) bankDecidesAtLast(id payout.ID) {
