@@ -37,6 +37,7 @@ var (
 	releasedWhenDue    = Check{"released-when-due", "A sale is released when its hold is over, and not before."}
 	ordersToLetter     = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
 	oneKeyPerPayout    = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
+	ordersSound        = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
 	keysAreAlive       = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
 	sentAlone          = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
@@ -71,7 +72,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, keysAreAlive, sentAlone, leasesHold, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, leasesHold, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		statementsProve, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

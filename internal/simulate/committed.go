@@ -244,7 +244,7 @@ func (m *market) wasRegistered(a bank.Account) {
 	if former := m.model.accounts[h.current]; former != nil {
 		former.due = 0
 	}
-	h.current = a.ID
+	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
 	m.hold(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))

@@ -52,13 +52,15 @@ type gateway struct {
 // order is what was sent under one idempotency key.
 type order struct {
 	body string
-	// first is when a byte of it may have reached the gateway for the first time.
-	first time.Duration
+	// first is when it was sent for the first time and not turned away at the door, if it was: then it may have been taken.
+	first     time.Duration
+	mayBeHeld bool
 	// by is who is sending it at the moment, and since when.
 	by    *instance
 	since time.Duration
-	// known says that the gateway has made it, and knows the key; refused that it has said no to it.
-	known, refused bool
+	// known says that the gateway has made it, and knows the key; refused that it has said no to it; turnedAway that
+	// it did not even look at what was sent last.
+	known, refused, turnedAway bool
 	// putOff is the number of who was last asked to wait, and notBefore until when.
 	putOff    uint64
 	notBefore time.Duration
@@ -224,7 +226,7 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	}
 	o, id := g.orders[key], payout.ID(key)
 	if a.status != http.StatusOK {
-		o.refused = o.refused || a.status == http.StatusBadRequest
+		g.m.hold(ordersSound, a.cut || a.status >= http.StatusInternalServerError, key, "the gateway does not take the order\n  %s: %d, %s", body, a.status, a.body.String())
 		return a
 	}
 	if o.known {
@@ -260,11 +262,11 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	m.hold(oneKeyPerPayout, err == nil && in.ReferenceID == key, key, "payout %s is ordered under the key %s", in.ReferenceID, key)
 	o := g.orders[key]
 	if o == nil {
-		o = &order{body: string(body), first: m.now}
+		o = &order{body: string(body)}
 		g.orders[key] = o
 	}
 	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
-	m.hold(keysAreAlive, m.now-o.first < keyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	m.hold(keysAreAlive, !o.mayBeHeld || m.now-o.first < keyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
 	if a := m.accountOf(w); a != nil {
 		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
@@ -274,8 +276,15 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	m.hold(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
 	early := w != nil && on.now().Before(w.sendAt) && m.leasesHold()
 	m.hold(windowIsKept, !early, key, "%s sends payout %s before it can't be cancelled any more", on.name, key)
-	o.by, o.since = on, m.now
+	o.by, o.since, o.turnedAway = on, m.now, false
 	return o
+}
+
+// turnAway notes that what was sent under a key was not looked at.
+func (g *gateway) turnAway(key string) {
+	if o := g.orders[key]; o != nil {
+		o.turnedAway = true
+	}
 }
 
 // confirms reports whether the gateway has said that the account is there, under its holder's name.

@@ -30,6 +30,7 @@ type holder struct {
 	counts    ledger.Counts
 	months    map[string]money.Amount // earned, by month
 	current   bank.ID
+	former    bank.ID
 	// registered is when the last accounts were.
 	registered []time.Duration
 }

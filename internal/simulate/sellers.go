@@ -151,6 +151,9 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 	if m.chance(300) { // from a form that shows the account
 		a.account = m.model.sellers[s.id].current
+		if m.chance(200) { // and was opened a while ago
+			a.account = m.model.sellers[s.id].former
+		}
 		m.pause(m.between(0, time.Minute))
 	}
 	m.send(a)

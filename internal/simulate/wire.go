@@ -65,7 +65,11 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 			}
 		}()
 	}
-	if stopped, res, err := w.before(req, key, body); stopped {
+	stopped, res, err := w.before(req, key, body)
+	if o := g.orders[key]; o != nil && !o.mayBeHeld && !(stopped && o.turnedAway) {
+		o.mayBeHeld, o.first = true, m.now
+	}
+	if stopped {
 		return res, err
 	}
 	sent := w.copyOf(req, body)
@@ -90,11 +94,13 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 	case m.now < m.gateway.silentUntil, m.strikes(cut):
 		err = w.lost()
 	case m.strikes(throttle):
+		m.gateway.turnAway(key)
 		res = w.said(req, http.StatusTooManyRequests, "Throttling Error")
 		if m.chance(500) {
 			w.putOff(key, 1+m.dice.IntN(600), res)
 		}
 	case m.strikes(lockedOut):
+		m.gateway.turnAway(key)
 		res = w.keptOut(req)
 	case req.Method == http.MethodGet && m.justMade(req) && m.strikes(lag):
 		res = w.said(req, http.StatusBadRequest, "The id provided does not exist")
@@ -104,6 +110,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		res = w.page(req)
 	case key != "" && m.strikes(refuse):
 		m.gateway.orders[key].refused = true
+		m.gateway.turnAway(key)
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")
 	case m.chance(500) && m.strikes(slow):
 		late := w.copyOf(req, body)
@@ -184,7 +191,7 @@ func (w wire) putOff(key string, seconds int, res *http.Response) {
 func (w wire) trouble(req *http.Request) *http.Response {
 	const text = "We are facing some trouble completing your request at the moment. Please try again shortly."
 	m := w.on.m
-	if m.chance(700) || req.Method == http.MethodGet {
+	if m.chance(400) || req.Method == http.MethodGet {
 		return w.said(req, 500+m.dice.IntN(5), text)
 	}
 	return one(m, []func() *http.Response{
