@@ -148,6 +148,121 @@ var bugs = []planted{
 	{"the same money is paid again after a restore", []edit{
 		{"internal/payout/adopt.go", "\t\treturn tx.DoubtUnsent(ctx, waiting.Seller, codeOverdrawn)\n", "\t\treturn nil\n"},
 	}},
+	{"the cancel window is skipped", []edit{
+		{"internal/payout/request.go", "\t\tDueAt:       submitAt,", "\t\tDueAt:       now,"},
+	}},
+	{"the minimum is not checked", []edit{
+		{"internal/payout/request.go", "if r.Amount < s.o.Minimum {", "if r.Amount < 100 {"},
+	}},
+	{"an idempotency key is everybody's", []edit{
+		{"internal/payout/request.go", "memo{user: r.Seller, key: r.Key", `memo{user: "", key: r.Key`},
+	}},
+	{"the account that was shown is not compared", []edit{
+		{"internal/payout/request.go", `if p.BankAccountID != "" && p.BankAccountID != account.ID {`, `if p.BankAccountID != "" && account.ID == "" {`},
+	}},
+	{"what happened to a payout is told to strangers", []edit{
+		{"internal/payout/service.go", "\tif _, err := s.Payout(ctx, c, id); err != nil {\n\t\treturn nil, err\n\t}\n", ""},
+	}},
+	{"a list shows whomever it is asked for", []edit{
+		{"internal/payout/service.go", "\tif !c.Admin {\n\t\tf.Seller = c.User", "\tif !c.Admin && f.Seller == \"\" {\n\t\tf.Seller = c.User"},
+	}},
+	{"a page of the history is cut short", []edit{
+		{"internal/store/payout.go", "args = append(args, f.Seller, f.Limit+f.Offset)", "args = append(args, f.Seller, f.Limit)"},
+	}},
+	{"this month and the last are exchanged", []edit{
+		{"internal/store/payout.go", "&s.Sales, &s.ThisMonth, &s.LastMonth", "&s.Sales, &s.LastMonth, &s.ThisMonth"},
+	}},
+	{"what is pending counts what was released", []edit{
+		{"internal/store/sale.go", "s.seller_id = $1 AND s.released_at IS NULL AND s.available_at", "s.seller_id = $1 AND s.available_at"},
+	}},
+	{"a rate limit is taken for a refusal", []edit{
+		{"internal/razorpayx/payouts.go", `Answer: payout.NotTaken, ReasonCode: "rate_limited"`, `Answer: payout.Refused, ReasonCode: "rate_limited"`},
+	}},
+	{"a wrong API key is taken for a refusal", []edit{
+		{"internal/razorpayx/payouts.go", `Answer: payout.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does`, `Answer: payout.Refused, ReasonCode: "authentication_failed", Reason: "The gateway does`},
+	}},
+	{"a 409 is taken for an order that was not taken", []edit{
+		{"internal/razorpayx/payouts.go", `return payout.Submission{ReasonCode: "in_flight"`, `return payout.Submission{Answer: payout.NotTaken, ReasonCode: "in_flight"`},
+	}},
+	{"a page of HTML is taken for a refusal", []edit{
+		{"internal/razorpayx/payouts.go", "\tif !readable {\n\t\treturn payout.Submission{Reason", "\tif !readable {\n\t\treturn payout.Submission{Answer: payout.Refused, Reason"},
+	}},
+	{"an unknown status is taken for paid", []edit{
+		{"internal/razorpayx/payouts.go", "Progress:  payout.Unrecognised,", "Progress:  payout.Paid,"},
+	}},
+	{"an unknown status is taken for failed", []edit{
+		{"internal/razorpayx/payouts.go", "Progress:  payout.Unrecognised,", "Progress:  payout.Rejected,"},
+	}},
+	{"another amount is believed", []edit{
+		{"internal/payout/settle.go", "\tif r.Amount != p.Net() {", "\tif r.Amount < 0 {"},
+	}},
+	{"every transfer goes by IMPS", []edit{
+		{"internal/payout/arrival.go", "case a.India && amount <= impsMost:", "case a.India:"},
+	}},
+	{"the bank's reference is overwritten with nothing", []edit{
+		{"internal/payout/settle.go", "\tif r.UTR != \"\" {\n\t\tp.UTR = r.UTR\n\t}\n", "\tp.UTR = r.UTR\n"},
+	}},
+	{"the bank's reference is not saved", []edit{
+		{"internal/store/payout.go", "p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), p.UTR,", `p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), "",`},
+	}},
+	{"Retry-After is ignored", []edit{
+		{"internal/razorpayx/client.go", "return min(max(wait, 0), time.Hour)", "return min(max(wait, 0), 0)"},
+	}},
+	{"what has waited longest is taken last", []edit{
+		{"internal/store/payout.go", "WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0", "WHERE due_at <= $1 ORDER BY due_at DESC LIMIT $3 + 0"},
+	}},
+	{"news hurries what is being sent", []edit{
+		{"internal/store/payout.go", "state NOT IN ('waiting', 'submitting')", "state NOT IN ('waiting')"},
+	}},
+	{"what was refused is committed", []edit{
+		{"internal/store/sqlite.go", "\t\tif outcomes[i] == nil || !tx.wrote {", "\t\tif outcomes[i] == nil || !tx.wrote || len(group) == 1 {"},
+	}},
+	{"a transfer is skipped at each page of the list", []edit{
+		{"internal/payout/catchup.go", "\t\ts.look.listed += len(page)\n", "\t\ts.look.listed += len(page) + 1\n"},
+	}},
+	{"money is given back without asking", []edit{
+		{"internal/payout/decide.go", "\tcase err == nil:\n\t\treturn s.keep(ctx, id, report)\n\tcase !errors", "\tcase err == nil && report.GatewayID == \"\":\n\t\treturn s.keep(ctx, id, report)\n\tcase err != nil && !errors"},
+	}},
+	{"money is given back too early", []edit{
+		{"internal/payout/decide.go", "if wait := from.Sub(s.o.Now()); wait > 0 {", "if wait := from.Sub(s.o.Now()); wait > 1000*time.Hour {"},
+	}},
+	{"a decision is not put on record", []edit{
+		{"internal/payout/decide.go", "\t\treturn tx.RecordDecision(ctx, record)", "\t\t_ = record\n\t\treturn nil"},
+	}},
+	{"a contradiction is cleared that nobody saw", []edit{
+		{"internal/payout/decide.go", `if p.Contradiction == "" || p.Contradiction != seen {`, `if p.Contradiction == "" {`},
+	}},
+	{"a name that is near is verified", []edit{
+		{"internal/bank/name.go", "nameVerified = 85", "nameVerified = 60"},
+	}},
+	{"registrations are not limited", []edit{
+		{"internal/bank/register.go", "\tcase !counted:\n", "\tcase !counted && false:\n"},
+	}},
+	{"another account that ends alike is the same", []edit{
+		{"internal/bank/register.go", "|| current.Last4 != r.Number.Last4() {", "{"},
+		{"internal/bank/register.go", "return err == nil && number == r.Number, err", `return err == nil && number.Last4() != "", err`},
+	}},
+	{"an account number is in an error", []edit{
+		{"internal/razorpayx/beneficiaries.go", `fmt.Errorf("make a fund account for bank account %s: %w", a.ID, err)`, `fmt.Errorf("make a fund account for bank account %s: %w", number.Reveal(), err)`},
+	}},
+	{"no signature will do", []edit{
+		{"internal/razorpayx/webhook.go", "\tmatch := false\n", "\tmatch := signature == \"\"\n"},
+	}},
+	{"another sale under a used id is accepted", []edit{
+		{"internal/sale/service.go", "if err == nil && first.Fingerprint != sale.Fingerprint {", `if err == nil && first.Fingerprint == "" {`},
+	}},
+	{"a refund may not overdraw", []edit{
+		{"internal/sale/service.go", "\t\tMayOverdraw: true,\n", ""},
+	}},
+	{"refunds of different sales share their ids", []edit{
+		{"internal/store/sale.go", "FROM sale_refunds WHERE sale_id = $1 AND id = $2`", "FROM sale_refunds WHERE (sale_id = $1 OR 1=1) AND id = $2`"},
+	}},
+	{"the default hold is none", []edit{
+		{"internal/sale/service.go", "draft.OccurredAt.Add(s.o.Hold)", "draft.OccurredAt"},
+	}},
+	{"returns are looked for on one day alone", []edit{
+		{"internal/payout/arrival.go", "return a.at(a.workingDay(completedAt, 3), 24*60)", "return completedAt.Add(48 * time.Hour)"},
+	}},
 }
 
 // root is that of the module, seen from this package.
