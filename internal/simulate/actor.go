@@ -90,7 +90,7 @@ func (m *market) pause(d time.Duration) {
 	a := m.current
 	at := m.now + d
 	if len(m.agenda) == 0 || at < m.agenda[0].at {
-		m.now = at // nobody else's turn comes first
+		m.advance(at) // nobody else's turn comes first
 	} else {
 		m.at(at, a.goOn)
 		if !a.rest(struct{}{}) {

@@ -208,6 +208,9 @@ func (m *market) checkOrder(ids []payout.ID, now time.Time, limit int) {
 	}
 }
 
+// mostTakes is far more often than a payout is taken up that is polled for all the days that a bank may take.
+const mostTakes = 5000
+
 // orderEvery spaces checks that look at every payout.
 const orderEvery = 50
 
@@ -235,6 +238,8 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 		m.tally.takeovers++
 		m.note(string(id), w.seller, "taken over from "+w.taken.name+":")
 	}
+	w.takes++
+	m.hold(nothingSpins, w.takes <= mostTakes, string(id), "payout %s was taken up %d times", id, w.takes)
 	w.taken, w.leased = on, until.UnixMicro()
 	m.payoutDue(id, w, until)
 }

@@ -32,14 +32,16 @@ type market struct {
 	dice *rand.Rand
 	ids  id.Source
 
-	start   time.Time
-	now     time.Duration // since start
-	agenda  agenda
-	events  uint64
-	begun   uint64 // how often an actor has
-	current *actor
-	actors  []*actor // all there ever were, and idle those who have nothing to do
-	idle    []*actor
+	start  time.Time
+	now    time.Duration // since start
+	agenda agenda
+	events uint64
+	// inMinute is how much has happened in the present minute.
+	inMinute int
+	begun    uint64 // how often an actor has
+	current  *actor
+	actors   []*actor // all there ever were, and idle those who have nothing to do
+	idle     []*actor
 
 	keys     *keyset.Set
 	webhooks *razorpayx.Webhooks
@@ -201,11 +203,25 @@ func (m *market) open() {
 func (m *market) pass(until time.Duration) {
 	for len(m.agenda) > 0 && m.agenda[0].at <= until && m.violation == nil && m.ctx.Err() == nil {
 		e := m.agenda.next()
-		m.now = e.at
+		m.advance(e.at)
 		m.happen(e)
 	}
 	m.now = max(m.now, until)
 }
+
+// advance moves the time, and counts how much happens in a minute.
+func (m *market) advance(to time.Duration) {
+	if to/time.Minute != m.now/time.Minute {
+		m.inMinute = 0
+	}
+	m.now = to
+	if m.inMinute++; m.inMinute > mostInAMinute {
+		m.broken(nothingSpins, "", fmt.Sprintf("%d steps were taken within one minute", m.inMinute))
+	}
+}
+
+// mostInAMinute is many times what a marketplace does in its busiest minute.
+const mostInAMinute = 300_000
 
 func (m *market) happen(e event) {
 	defer func() { m.excuse(recover()) }()

@@ -68,6 +68,8 @@ type withdrawal struct {
 	// taken is the instance that has the lease; nil when the last one to take it has put it down.
 	taken  *instance
 	leased int64
+	// takes is how often it was taken up.
+	takes int
 	// hinted is when news last made its step due.
 	hinted time.Duration
 	// last is what was last written of it.

@@ -140,6 +140,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	case m.chance(300) && m.strikes(html):
 		return w.page(req), nil
 	case m.chance(300) && m.strikes(html):
+		w.on.troubled = true
 		half := a.body.Bytes()[:a.body.Len()/2]
 		return response(req, a.status, a.header, io.MultiReader(bytes.NewReader(half), failing{io.ErrUnexpectedEOF})), nil
 	case m.strikes(slow):
@@ -334,6 +335,7 @@ func (w wire) problem(req *http.Request, status int, p razorpayx.Problem) *http.
 
 // page is HTML from something between us and the gateway.
 func (w wire) page(req *http.Request) *http.Response {
+	w.on.troubled = true
 	status := one(w.on.m, []int{http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable})
 	return response(req, status, http.Header{"Content-Type": {"text/html"}}, strings.NewReader("<!doctype html><title>Trouble</title>"))
 }
