@@ -109,6 +109,9 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 	if p.State == payout.Unknown {
 		m.tally.unknown++
+		if m.chance(150) && !m.closing {
+			m.spawn(m.between(0, 20*time.Second), admin, func() { m.holdAndGiveBack(p.ID) })
+		}
 	}
 	if kindOf(p.State) != underWay {
 		m.checkEnd(p.ID, w)

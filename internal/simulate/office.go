@@ -144,19 +144,33 @@ func (m *market) settleUnclear(id payout.ID) {
 	case n < 2:
 		m.askGateway(id)
 	case n < 4 && w.state == payout.Unknown && !m.closing:
-		_ = m.decide(string(id), false, func(on *instance) error {
-			_, err := on.payouts.Hold(m.ctx, m.by(), id)
-			if err == nil {
-				m.hold(answersAreTrue, m.model.payouts[id].state == payout.Held || kindOf(m.model.payouts[id].state) != underWay, string(id), "payout %s was said to be held", id)
-				m.model.payouts[id].heldBy = true
-			}
-			return err
-		})
+		m.holdUnknown(id)
 	case n < 5 && !m.closing:
 		m.identify(id)
 	case m.chance(200) || m.closing:
 		m.giveBack(id)
 	}
+}
+
+// holdUnknown leaves a payout to a person.
+func (m *market) holdUnknown(id payout.ID) {
+	_ = m.decide(string(id), false, func(on *instance) error {
+		_, err := on.payouts.Hold(m.ctx, m.by(), id)
+		if w := m.model.payouts[id]; err == nil && w != nil {
+			w.heldBy = true
+		}
+		return err
+	})
+}
+
+// holdAndGiveBack is somebody in a hurry: what has just become unknown is held, and given back as soon as may be, or sooner.
+func (m *market) holdAndGiveBack(id payout.ID) {
+	if w := m.model.payouts[id]; w == nil || w.state != payout.Unknown {
+		return
+	}
+	m.holdUnknown(id)
+	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, time.Minute, 11 * time.Minute, 2 * time.Hour}))
+	m.giveBack(id)
 }
 
 func (m *market) askGateway(id payout.ID) {
