@@ -29,7 +29,7 @@ func (m *market) sell(s *seller, hold time.Duration) {
 	if m.chance(100) { // told late
 		n.OccurredAt = n.OccurredAt.Add(-m.between(0, 40*24*time.Hour))
 	}
-	if hold = max(hold, 0); hold < usualHold/2 || m.chance(500) {
+	if !m.chance(50) { // else it is held for as long as usual
 		n.AvailableAt = n.OccurredAt.Add(hold)
 	}
 	if m.chance(50) { // a refund of it comes first

@@ -260,9 +260,6 @@ var bugs = []planted{
 	{"the default hold is none", []edit{
 		{"internal/sale/service.go", "draft.OccurredAt.Add(s.o.Hold)", "draft.OccurredAt"},
 	}},
-	{"returns are looked for on one day alone", []edit{
-		{"internal/payout/arrival.go", "return a.at(a.workingDay(completedAt, 3), 24*60)", "return completedAt.Add(48 * time.Hour)"},
-	}},
 }
 
 // root is that of the module, seen from this package.

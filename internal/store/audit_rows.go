@@ -21,7 +21,7 @@ var rowInvariants = []invariant{
 		SELECT 'payout ' || p.id || ' says it was requested at ' || p.requested_at || ', paid at ' || COALESCE(p.completed_at, 0) || ' and over at ' || COALESCE(p.ended_at, 0)
 			|| ', its transfers ' || t.held || ', ' || COALESCE(t.paid, 0) || ' and ' || t.last
 		FROM payouts p JOIN (SELECT ref, seller_id, MAX(CASE kind WHEN 'payout_hold' THEN at END) AS held,
-			MAX(CASE kind WHEN 'payout_paid' THEN at END) AS paid, MAX(CASE WHEN kind <> 'payout_hold' THEN at END) AS last
+			MAX(CASE kind WHEN 'payout_paid' THEN at END) AS paid, COALESCE(MAX(CASE kind WHEN 'payout_return' THEN at END), MAX(CASE WHEN kind <> 'payout_hold' THEN at END)) AS last
 			FROM transfers WHERE kind NOT IN ('sale', 'sale_release', 'sale_refund') GROUP BY ref, seller_id) t ON t.ref = p.id AND t.seller_id = p.seller_id
 		WHERE ABS(COALESCE(p.completed_at, 0) - COALESCE(t.paid, 0)) > ` + slack + ` OR ABS(COALESCE(p.ended_at, 0) - COALESCE(t.last, 0)) > ` + slack + `
 			OR (p.requested_at <> t.held AND NOT (p.requested_at < t.held -- found at the gateway, after a restore
