@@ -59,12 +59,13 @@ const mostTransfers = 10_000_000
 
 // takeInRest takes in what has not been listed yet.
 func (s *Service) takeInRest(ctx context.Context) error {
+	list := func(skip int) ([]Transfer, error) { return s.o.Gateway.Transfers(ctx, s.look.since, skip) }
 	for s.look.listed < mostTransfers {
-		page, err := s.o.Gateway.Transfers(ctx, s.look.since, s.look.listed)
+		page, err := list(s.look.listed)
 		if err != nil {
 			return fmt.Errorf("list the gateway's transfers: %w", err)
 		}
-		if done, err := atEnd(s.look.last, page); done || err != nil {
+		if done, err := atEnd(s.look.last, page, list); done || err != nil {
 			return err
 		}
 		if err := s.takeInPage(ctx, page); err != nil {
@@ -75,17 +76,31 @@ func (s *Service) takeInRest(ctx context.Context) error {
 	return fmt.Errorf("the gateway lists more than %d transfers since %s", mostTransfers, s.look.since)
 }
 
-// fullPage is how many transfers a gateway lists at once. A shorter page that comes again is the whole list
-// of a gateway that knows no pages; of a full one nobody can tell.
+// fullPage is how many transfers a gateway lists at once.
 const fullPage = 100
 
-// atEnd reports whether a page comes after the last one.
-func atEnd(last, page []Transfer) (bool, error) {
-	again := len(last) == len(page) && slices.EqualFunc(last, page, func(a, b Transfer) bool { return a.GatewayID == b.GatewayID })
-	if again && len(page) >= fullPage {
-		return false, errors.New("the gateway lists the same page again and again")
+// atEnd reports whether the list is over with a page that follows on last. One that comes again was pushed on
+// by what was made meanwhile, or the gateway knows no pages; then what lies far beyond its list is the same. Such
+// a list is whole if it is short, and of a full page nobody can tell.
+func atEnd(last, page []Transfer, list func(skip int) ([]Transfer, error)) (bool, error) {
+	if len(page) == 0 || !sameTransfers(last, page) {
+		return len(page) == 0, nil
 	}
-	return again || len(page) == 0, nil
+	beyond, err := list(mostTransfers)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("list what should be past the end: %w", err)
+	case !sameTransfers(beyond, page):
+		return false, nil
+	case len(page) >= fullPage:
+		return false, errors.New("the gateway lists the same page again and again")
+	default:
+		return true, nil
+	}
+}
+
+func sameTransfers(a, b []Transfer) bool {
+	return slices.EqualFunc(a, b, func(a, b Transfer) bool { return a.GatewayID == b.GatewayID })
 }
 
 func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {

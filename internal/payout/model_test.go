@@ -749,6 +749,8 @@ type paperGateway struct {
 	// so many.
 	unlisting  bool
 	torn, worn int
+	// whenListed runs after a page was read.
+	whenListed func()
 	// unpaged gives everything on each page.
 	unpaged bool
 	// listsAll lists all transfers, whatever was asked for.
@@ -963,6 +965,9 @@ func (g *paperGateway) list(since time.Time, skip int, wanted func(*transfer) bo
 	slices.SortFunc(all, func(a, b payout.Transfer) int { return strings.Compare(b.GatewayID, a.GatewayID) })
 	if g.unpaged {
 		return all, nil
+	}
+	if g.whenListed != nil {
+		defer g.whenListed()
 	}
 	return all[min(skip, len(all)):min(skip+page, len(all))], nil
 }

@@ -344,6 +344,28 @@ func TestAListWithoutPagesIsReadOnce(t *testing.T) {
 	}
 }
 
+// TestAPageThatWasPushedOnIsNotTheEnd has as many transfers made as a page holds, between two pages.
+func TestAPageThatWasPushedOnIsNotTheEnd(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	for range 5 {
+		s.request("usr_b", 60_000)
+	}
+	s.later(windowOver)
+	s.putBack(t, saved)
+	s.gateway.whenListed = func() {
+		s.gateway.whenListed = nil
+		for n := range 2 {
+			s.gateway.transfers[fmt.Sprintf("by hand %d", n)] = &transfer{id: fmt.Sprintf("pout_9%05d", n), progress: payout.Paid, made: s.now}
+		}
+	}
+	s.catchUp()
+	b, err := s.db.Balance(t.Context(), "usr_b")
+	if err != nil || b.Counts.Processing != 5 {
+		t.Errorf("balance %+v, error %v; want five payouts under way", b, err)
+	}
+}
+
 // TestALookBrokenOffIsBegunAgainWhereItBegan: what was adopted first must not pass for a sending that
 // the book knew of, or the next look would begin behind what is still missing.
 func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {

@@ -20,14 +20,15 @@ func (s *Service) LookForReturns(ctx context.Context) (int, error) {
 	if err != nil || !mine {
 		return 0, err
 	}
+	list := func(skip int) ([]Transfer, error) { return s.o.Gateway.Reversed(ctx, now.Add(-returnsReach), skip) }
 	hastened := 0
 	var last []Transfer
 	for skip := 0; skip < mostTransfers; {
-		page, err := s.o.Gateway.Reversed(ctx, now.Add(-returnsReach), skip)
+		page, err := list(skip)
 		if err != nil {
 			return hastened, fmt.Errorf("list what came back to the gateway: %w", err)
 		}
-		if done, err := atEnd(last, page); done || err != nil {
+		if done, err := atEnd(last, page, list); done || err != nil {
 			return hastened, err
 		}
 		n, err := s.hastenReturned(ctx, page)

@@ -221,21 +221,6 @@ func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
 	}
 }
 
-// TestACancellationAnsweredWithAnotherTransferIsUnclear has the gateway answer about another amount.
-func TestACancellationAnsweredWithAnotherTransferIsUnclear(t *testing.T) {
-	s := newStory(t)
-	s.gateway.mood = queueing
-	s.later(windowOver)
-	s.gateway.transfers[string(s.id)].amount++
-	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
-		t.Errorf("cancelled: %v", err)
-	}
-	if p := s.wantState(payout.Submitted); p.Contradiction == "" {
-		t.Error("nothing was written down")
-	}
-	s.wantAvailable(held)
-}
-
 func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 	t.Run("paid after it was refused", func(t *testing.T) {
 		s := newStory(t)

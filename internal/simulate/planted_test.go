@@ -212,7 +212,7 @@ var bugs = []planted{
 		{"internal/store/payout.go", "WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0", "WHERE due_at <= $1 ORDER BY due_at DESC LIMIT $3 + 0"},
 	}},
 	{"news hurries what is being sent", []edit{
-		{"internal/store/payout.go", "state NOT IN ('waiting', 'submitting')", "state NOT IN ('waiting')"},
+		{"internal/store/payout.go", "state <> 'submitting' AND", ""},
 	}},
 	{"what was refused is committed", []edit{
 		{"internal/store/sqlite.go", "\t\tif outcomes[i] == nil || !tx.wrote {", "\t\tif outcomes[i] == nil || !tx.wrote || len(group) == 1 {"},

@@ -162,10 +162,14 @@ func pageOf(req *http.Request) int {
 		return -1
 	}
 	skip, err := strconv.Atoi(query.Get("skip"))
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0
+	case skip > 1_000_000: // it asks whether the gateway knows pages at all
+		return -1
+	default:
+		return skip
 	}
-	return skip
 }
 
 // listed takes note of a page that has arrived. Where it is empty, the instance has read the list to its end.
