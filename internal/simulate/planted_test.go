@@ -218,7 +218,7 @@ var bugs = []planted{
 		{"internal/store/sqlite.go", "\t\tif outcomes[i] == nil || !tx.wrote {", "\t\tif outcomes[i] == nil || !tx.wrote || len(group) == 1 {"},
 	}},
 	{"a transfer is skipped at each page of the list", []edit{
-		{"internal/payout/catchup.go", "\t\ts.look.listed += len(page)\n", "\t\ts.look.listed += len(page) + 1\n"},
+		{"internal/payout/catchup.go", "s.look.listed+len(page), page", "s.look.listed+len(page)+1, page"},
 	}},
 	{"money is given back without asking", []edit{
 		{"internal/payout/decide.go", "\tcase err == nil:\n\t\treturn s.keep(ctx, id, report)\n\tcase !errors", "\tcase err == nil && report.GatewayID == \"\":\n\t\treturn s.keep(ctx, id, report)\n\tcase err != nil && !errors"},
