@@ -259,7 +259,7 @@ func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
 	}
 	w.goTo(4, 4)
 	r := w.reconcile("03", "03")
-	if wantKinds(t, r); r.Sums.OtherPeriod != -100_000 || r.Sums.Paid != 100_000 {
+	if wantKinds(t, r); r.Unjudged != 0 || r.Sums.OtherPeriod != -100_000 || r.Sums.Paid != 100_000 {
 		t.Errorf("the sums of the second day are %+v", r.Sums)
 	}
 	if r := w.reconcile("02", "02"); r.Sums.OtherPeriod != 100_000 || r.Sums.Fees != 590 {
@@ -273,6 +273,52 @@ func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
 	w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 	w.goTo(5, 4)
 	wantKinds(t, w.reconcile("04", "04"), reconcile.PaidTwice)
+}
+
+func TestHalfADayIsReadAgain(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.now = w.now.Add(time.Hour)
+	if r := w.reconcile("02", "02"); r.Lines != 2 {
+		t.Errorf("at eleven there were %d lines, want 2", r.Lines)
+	}
+	w.pay("1234", 20_000)
+	w.goTo(3, 4)
+	p, err := w.service.Period("2026-11-02", "")
+	w.must(err)
+	r, err := w.service.Reconcile(t.Context(), p, false)
+	if w.must(err); r.Lines != 3 || r.Open != 0 {
+		t.Errorf("the next day there are %d lines and %d differences, want 3 and none", r.Lines, r.Open)
+	}
+}
+
+func TestALineIsMissedBetweenDays(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	last := w.pay("1234", 20_000)
+	w.goTo(3, 12)
+	w.pay("1234", 30_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(last)})
+	w.goTo(4, 4)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
+	r := w.reconcile("03", "03")
+	wantKinds(t, r, reconcile.StatementHasGap)
+	w.control(http.MethodDelete, "/control/statement", struct{}{})
+	wantKinds(t, w.reconcile("02", "03"))
+	if got := w.open(); len(got) > 0 {
+		t.Errorf("open are still %v", got)
+	}
+}
+
+func TestMoneyForAPayoutThatWaits(t *testing.T) {
+	w := newWorld(t)
+	id, entity := w.ask("1234", 10_000), "payout"
+	w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Debit: new(int64(10_000)), Entity: &entity})
+	w.goTo(3, 4)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.LineBeforeOrder)
+	if got := w.state(id); got != payout.Waiting {
+		t.Errorf("a line moved the payout to %s", got)
+	}
 }
 
 func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
