@@ -97,9 +97,8 @@ func TestWhatIsNoStatementIsAnError(t *testing.T) {
 			t.Errorf("%s: %v, want one that says %q", name, err, tt.want)
 		}
 	}
-	var refused *razorpayx.RefusedError
 	_, err := newClient(t, gateway(t, saying(http.StatusTooManyRequests, sample(t, "error_throttled"))), nil).Lines(t.Context(), statementFrom, statementTo, 0)
-	if !errors.As(err, &refused) {
+	if _, isRefused := errors.AsType[*razorpayx.RefusedError](err); !isRefused {
 		t.Errorf("throttled: %v", err)
 	}
 }
