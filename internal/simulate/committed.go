@@ -189,7 +189,8 @@ func (m *market) wasDoubted(seller string) {
 // wasHastened is told that news made a step due.
 func (m *market) wasHastened(id payout.ID, now time.Time) {
 	w := m.model.payouts[id]
-	m.hold(leasesHold, w.state != payout.Waiting && w.state != payout.Submitting, string(id), "news made payout %s due, which is %s", id, w.state)
+	turnedAway := w.state == payout.Waiting && !w.sentAt.IsZero()
+	m.hold(leasesHold, turnedAway || (w.state != payout.Waiting && w.state != payout.Submitting), string(id), "news made payout %s due, which is %s", id, w.state)
 	w.hinted = m.now
 	m.payoutDue(id, w, now)
 }
