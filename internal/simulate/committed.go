@@ -107,6 +107,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	if p.State == was {
 		return
 	}
+	w.changed = m.now
 	if p.State == payout.Unknown {
 		m.tally.unknown++
 		if m.chance(150) && !m.closing {
@@ -170,7 +171,7 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 	}
 	lie.to = 0
 	overtaken := w.state != lie.was
-	m.hold(contradictionsKept, overtaken || (p.State == w.state && (lie.ordering || lie.was == payout.Submitting || p.Contradiction != "")), string(p.ID),
+	m.hold(contradictionsKept, overtaken || (p.State == w.state && (lie.overtaken || p.Contradiction != "")), string(p.ID),
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the contradiction %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Contradiction, p.Tries)
 }
 

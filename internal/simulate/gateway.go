@@ -70,9 +70,9 @@ type order struct {
 type lieTold struct {
 	what string
 	was  payout.State
-	// ordering says that it was the answer to an order. What comes of a first sending is asked for again before it is
-	// taken for a contradiction.
-	ordering bool
+	// overtaken says that who heard it may have asked before the payout came to its state, or while it was sent for the
+	// first time: then the gateway is asked again before it is taken for a contradiction.
+	overtaken bool
 	// to is the number of who has heard it, until they have acted on it.
 	to uint64
 }

@@ -68,6 +68,8 @@ type withdrawal struct {
 	// taken is the instance that has the lease; nil when the last one to take it has put it down.
 	taken  *instance
 	leased int64
+	// changed is when its state last did.
+	changed time.Duration
 	// takes is how often it was taken up.
 	takes int
 	// hinted is when news last made its step due.

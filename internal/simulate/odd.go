@@ -69,7 +69,10 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	if known == nil || known.state == payout.Waiting {
 		return
 	}
-	told := &lieTold{was: known.state, ordering: req.Header.Get(razorpayx.IdempotencyHeader) != ""}
+	told := &lieTold{
+		was:       known.state,
+		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*mostStall,
+	}
 	gaveBack := known.state == payout.Failed || known.state == payout.Cancelled
 	switch n := m.dice.IntN(3); {
 	case n == 0 && req.URL.RawQuery == "":
