@@ -336,7 +336,7 @@ func (s *Service) lookBack(ctx context.Context, seen Payout) error {
 		p.Tries++
 		due := s.nextLook(*p, now)
 		if !errors.Is(err, ErrUnknownToGateway) {
-			due = now.Add(s.jitter(backoff(p.Tries, pollBase, pollMost)))
+			due = now.Add(s.jitter(backoff(p.Tries, pollBase, endedMost)))
 		}
 		p.putOff(seen, due)
 		return nil
@@ -366,7 +366,11 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 			return errRaced
 		}
 		p.Tries++
-		p.putOff(seen, s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, pollMost))))
+		most := pollMost
+		if p.State == Completed {
+			most = endedMost
+		}
+		p.putOff(seen, s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, most))))
 		return nil
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
@@ -381,6 +385,8 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 const (
 	pollBase = 2 * time.Second
 	pollMost = 15 * time.Minute
+	// endedMost bounds the waits of payouts that have ended while the gateway answers nothing: there are many.
+	endedMost = 4 * time.Hour
 	// triesForgotten is after how many looks, half an hour or so, a person is told that the gateway has
 	// forgotten a transfer.
 	triesForgotten = 10

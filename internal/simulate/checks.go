@@ -42,6 +42,7 @@ var (
 	sentAlone          = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
 	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
+	statementAgrees    = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
 	askedFirst         = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
 	forgeriesRefused   = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
 	onlyRightAccount   = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
@@ -73,7 +74,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, leasesHold, nothingSpins, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, leasesHold, nothingSpins, statementAgrees, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		statementsProve, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/store"
 )
@@ -22,15 +23,16 @@ type machine struct {
 
 // instance is one process of the service: everything in memory that is lost when it dies.
 type instance struct {
-	m       *market
-	name    string
-	machine *machine
-	db      *store.DB
-	payouts *payout.Service
-	bank    *bank.Service
-	sales   *sale.Service
-	proofs  *proof.Service
-	dead    bool
+	m           *market
+	name        string
+	machine     *machine
+	db          *store.DB
+	payouts     *payout.Service
+	bank        *bank.Service
+	sales       *sale.Service
+	proofs      *proof.Service
+	reconciling *reconcile.Service
+	dead        bool
 	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
 	ready, asked bool
 	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
@@ -113,6 +115,10 @@ func (on *instance) open() (err error) {
 		CancelWindow: cancelWindow, Lease: lease, ReturnsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
 	})
+	if err != nil {
+		return err
+	}
+	on.reconciling, err = on.newReconciling(client)
 	return err
 }
 

@@ -166,6 +166,9 @@ func (m *market) run() {
 	m.close()
 	m.pass(max(m.end(), m.gateway.silentUntil) + quiet)
 	if m.violation == nil && m.ctx.Err() == nil {
+		m.reconcileAll()
+	}
+	if m.violation == nil && m.ctx.Err() == nil {
 		m.judge()
 	}
 	m.leave()
@@ -265,6 +268,9 @@ func (m *market) tick() {
 		if on := mc.on; on != nil {
 			m.work(on, m.between(0, time.Hour), "checkpoint", func() { m.try(on, "checkpoint", func() error { _, err := on.proofs.MakeDue(m.ctx); return err }) })
 			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
+			m.work(on, m.between(0, time.Hour), "reconcile", func() {
+				m.try(on, "reconcile", func() error { _, err := on.reconciling.RunDue(m.ctx); return err })
+			})
 			m.work(on, 0, "returns", func() {
 				m.try(on, "look for returns", func() error { _, err := on.payouts.LookForReturns(m.ctx); return err })
 			})
