@@ -33,8 +33,8 @@ func (c *Client) EnsureBeneficiary(ctx context.Context, a bank.Account, number b
 			AccountNumber: number.Reveal(),
 		},
 	})
-	if err == nil && !strings.HasPrefix(account.ID, "fa_") {
-		err = errors.New("the gateway's answer holds no fund account")
+	if err == nil {
+		err = account.isOf(a.IFSC, number)
 	}
 	if isAboutAccount(err) {
 		return "", ErrAccountRefused.Because(err)
@@ -43,6 +43,21 @@ func (c *Client) EnsureBeneficiary(ctx context.Context, a bank.Account, number b
 		return "", fmt.Errorf("make a fund account for bank account %s: %w", a.ID, err)
 	}
 	return account.ID, nil
+}
+
+// isOf fails unless the fund account is the one that was asked for: another one would be paid.
+func (f FundAccount) isOf(ifsc bank.IFSC, number bank.Number) error {
+	told := f.BankAccount
+	switch {
+	case !strings.HasPrefix(f.ID, "fa_"):
+		return errors.New("the gateway's answer holds no fund account")
+	case told.AccountNumber != "" && !strings.HasSuffix(told.AccountNumber, number.Last4()): // it may mask the rest
+		return fmt.Errorf("the gateway answered with fund account %s, which is of another account number", f.ID)
+	case told.IFSC != "" && !strings.EqualFold(told.IFSC, string(ifsc)):
+		return fmt.Errorf("the gateway answered with fund account %s, which is at another bank", f.ID)
+	default:
+		return nil
+	}
 }
 
 // DescribeBeneficiary tells the bank account behind a fund account, its holder by the name of its

@@ -618,13 +618,14 @@ func TestVerifications(t *testing.T) {
 	}
 }
 
-// Completed says only that the gateway is done; without an account status the account is not valid.
+// Completed says only that the gateway is done; without an account status a person has to look.
 func TestACompletedValidationAloneProvesNothing(t *testing.T) {
 	for results, want := range map[string]bank.Outcome{
-		`null`:                         bank.OutcomeInvalid,
-		`{}`:                           bank.OutcomeInvalid,
-		`{"account_status":null}`:      bank.OutcomeInvalid,
-		`{"account_status":"maybe"}`:   bank.OutcomeInvalid,
+		`null`:                         bank.OutcomeReview,
+		`{}`:                           bank.OutcomeReview,
+		`{"account_status":null}`:      bank.OutcomeReview,
+		`{"account_status":"maybe"}`:   bank.OutcomeReview,
+		`{"account_status":"ACTIVE"}`:  bank.OutcomeValid,
 		`{"account_status":"active"}`:  bank.OutcomeValid,
 		`{"account_status":"invalid"}`: bank.OutcomeInvalid,
 	} {
@@ -638,7 +639,7 @@ func TestACompletedValidationAloneProvesNothing(t *testing.T) {
 
 func TestUnreadableVerificationsAreErrors(t *testing.T) {
 	for _, body := range []string{"", "<html>", "{}", `{"id":"pout_00000000000001","status":"completed"}`, `{"id":"fav_00000000000001","status":"perhaps"}`} {
-		if got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "x"); err == nil {
+		if got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "fav_00000000000001"); err == nil {
 			t.Errorf("%q was read as %+v", body, got)
 		}
 	}
@@ -676,6 +677,26 @@ func TestEnsureBeneficiaryMakesAContactAndAFundAccount(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnotherFundAccountIsNotTaken(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"another number": {accountNumber, "50100012345999"},
+		"another bank":   {"HDFC0000053", "ICIC0000001"},
+		"no id":          {"fa_00000000000001", "x"},
+	} {
+		c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/contacts" {
+				saying(200, sample(t, "contact"))(w, r)
+				return
+			}
+			saying(200, strings.Replace(sample(t, "fund_account"), change[0], change[1], 1))(w, r)
+		}), nil)
+		account, number := seller(t)
+		if id, err := c.EnsureBeneficiary(t.Context(), account, number); err == nil || fault.From(err) != nil || strings.Contains(err.Error(), "50100") {
+			t.Errorf("%s: %q, %v; want an error without the number", name, id, err)
+		}
 	}
 }
 

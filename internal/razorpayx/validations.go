@@ -39,11 +39,14 @@ func (c *Client) Verification(ctx context.Context, id string) (bank.Verification
 	if err != nil {
 		return bank.Verification{}, fmt.Errorf("ask for verification %s: %w", id, err)
 	}
+	if v.ID != id {
+		return bank.Verification{}, fmt.Errorf("the gateway was asked for verification %s and told of another", id)
+	}
 	return verification(v)
 }
 
 // verification reads a validation. Completed alone means nothing: the account must also be called
-// active. Failed is the gateway's trouble and says nothing about the account.
+// active or invalid, or a person has to look. Failed is the gateway's trouble and says nothing about the account.
 func verification(v Validation) (bank.Verification, error) {
 	if !strings.HasPrefix(v.ID, "fav_") {
 		return bank.Verification{}, errors.New("the gateway's answer holds no validation")
@@ -57,8 +60,11 @@ func verification(v Validation) (bank.Verification, error) {
 	case v.Status == ValidationCreated:
 		report.Outcome = bank.OutcomePending
 		report.Reason = "The bank has yet to confirm the account."
-	case v.Status == ValidationCompleted && found.AccountStatus == AccountActive:
+	case v.Status == ValidationCompleted && strings.EqualFold(string(found.AccountStatus), AccountActive):
 		report.Outcome = bank.OutcomeValid
+	case v.Status == ValidationCompleted && !strings.EqualFold(string(found.AccountStatus), AccountInvalid):
+		report.Outcome = bank.OutcomeReview
+		report.Reason = "The gateway did not say whether the bank has this account."
 	case v.Status == ValidationCompleted:
 		report.Outcome = bank.OutcomeInvalid
 		report.Reason = "The bank does not confirm this account. Check the account number and IFSC and register them again."
