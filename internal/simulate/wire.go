@@ -108,7 +108,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		res = w.trouble(req)
 	case m.chance(300) && m.strikes(html):
 		res = w.page(req)
-	case key != "" && m.strikes(refuse):
+	case key != "" && (m.strikes(refuse) || m.gateway.orders[key].mayBeHeld && m.chance(700) && m.refusesRepeats()):
 		m.gateway.orders[key].refused = true
 		m.gateway.turnAway(key)
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")
@@ -123,6 +123,16 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		m.pause(m.between(10*time.Millisecond, 200*time.Millisecond))
 	}
 	return true, res, err
+}
+
+// refusesRepeats reports whether the gateway refuses what it was sent before, in weather in which it refuses at all. That
+// says nothing about the first, which is worth to be seen often.
+func (m *market) refusesRepeats() bool {
+	if m.weather[refuse] == 0 || m.closing {
+		return false
+	}
+	m.tally.faults[refuse]++
+	return true
 }
 
 // mostLate is how much later than its sender's patience a request may arrive. It is less than a restore takes.
