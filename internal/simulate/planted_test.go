@@ -119,6 +119,7 @@ var bugs = []planted{
 	{"a returned payout is never noticed", []edit{
 		{payoutSettle, "\t\tif last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {\n\t\t\treturn last\n\t\t}\n\t\treturn next\n", "\t\t_ = next\n\t\treturn time.Time{}\n"},
 		{"internal/payout/returns.go", "if !isKnown ||", "if isKnown ||"},
+		{"internal/reconcile/run.go", "if d.Kind == ReturnedAtGateway || d.Kind", "if d.Kind"},
 	}},
 	{"nobody looks again at what the gateway has", []edit{
 		{payoutSettle, "\tcase p.State == Completed || p.Status() == StatusProcessing:\n", "\tcase p.Status() == StatusProcessing && p.Tries > 2:\n\t\treturn time.Time{}\n\tcase p.State == Completed || p.Status() == StatusProcessing:\n"},
