@@ -26,24 +26,51 @@ const (
 // behind the log's end is one commit at most in a row.)
 func checkLog(database string) error {
 	path := database + "-wal"
+	d, err := lasting(func() (damage, error) { return readLog(path) })
+	if err != nil {
+		return fmt.Errorf("read the log %s: %w", path, err)
+	}
+	if d.found {
+		return fmt.Errorf("the database's log %s is damaged after byte %d, and what was acknowledged later can't be read any more: keep a copy of all the database's files, restore a backup, or, to go on with what comes before the damage as after a restore, run: truncate -s %[2]d %[1]s",
+			path, d.whole)
+	}
+	return nil
+}
+
+// damage is what a reading of a log found.
+type damage struct {
+	found bool
+	whole int64  // bytes before it
+	salt  uint64 // of the log
+}
+
+// lasting reads a log until two readings agree. Beside a process that writes, a reading may come upon a frame before
+// it is written and upon the next ones after, as if it were damaged; the next reading finds it whole, or another log.
+func lasting(read func() (damage, error)) (damage, error) {
+	const mostReadings = 20
+	var last damage
+	for range mostReadings {
+		d, err := read()
+		if err != nil || !d.found || d == last {
+			return d, err
+		}
+		last = d
+	}
+	return damage{}, nil // damage stays where it is
+}
+
+func readLog(path string) (damage, error) {
 	file, err := os.Open(path) //nolint:gosec // the operator names the file
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return damage{}, nil
 	}
 	if err != nil {
-		return err
+		return damage{}, err
 	}
 	defer file.Close()
 	l := logReader{from: bufio.NewReaderSize(file, 1<<20)}
 	whole, damaged, err := l.read()
-	if err != nil {
-		return fmt.Errorf("read the log %s: %w", path, err)
-	}
-	if damaged {
-		return fmt.Errorf("the database's log %s is damaged after byte %d, and what was acknowledged later can't be read any more: keep a copy of all the database's files, restore a backup, or, to go on with what comes before the damage as after a restore, run: truncate -s %[2]d %[1]s",
-			path, whole)
-	}
-	return nil
+	return damage{damaged, whole, l.salt}, err
 }
 
 // logReader reads a log once from its beginning.

@@ -91,6 +91,38 @@ func TestALogIsTakenUpToItsTornTailAndRefusedIfMoreIsDamaged(t *testing.T) {
 	}
 }
 
+func TestDamageThatMovesIsSomebodyWriting(t *testing.T) {
+	at := func(whole int64) damage { return damage{found: true, whole: whole, salt: 7} }
+	another := damage{found: true, whole: 100, salt: 8}
+	moving := make([]damage, 50)
+	for i := range moving {
+		moving[i] = at(int64(i))
+	}
+	for name, test := range map[string]struct {
+		readings []damage
+		refused  bool
+	}{
+		"none":                         {[]damage{{whole: 100}}, false},
+		"it stays":                     {[]damage{at(100), at(100)}, true},
+		"it is gone":                   {[]damage{at(100), {whole: 200}}, false},
+		"it is elsewhere, and gone":    {[]damage{at(100), at(200), {whole: 300}}, false},
+		"it is elsewhere, and stays":   {[]damage{at(100), at(200), at(200)}, true},
+		"another log begins meanwhile": {[]damage{at(100), another, {whole: 300}}, false},
+		"it never stays":               {moving, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := 0
+			d, err := lasting(func() (damage, error) {
+				next++
+				return test.readings[next-1], nil
+			})
+			if err != nil || d.found != test.refused {
+				t.Errorf("found %+v, %v", d, err)
+			}
+		})
+	}
+}
+
 func TestADamagedFileIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	db, err := OpenSQLite(t.Context(), path)
