@@ -270,7 +270,7 @@ func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) 
 	}
 	all := make([]dossier, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		all = append(all, dossier{p: known[id], lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), currency: s.o.Currency})
+		all = append(all, dossier{p: known[id], lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
 	}
 	return all, nil
 }

@@ -275,6 +275,30 @@ func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
 	wantKinds(t, w.reconcile("04", "04"), reconcile.PaidTwice)
 }
 
+func TestALineThatTheGatewaysClockHasOnTheNextDayIsNotMissed(t *testing.T) {
+	w := newWorld(t)
+	w.ahead = 40 * time.Second
+	w.now = time.Date(2026, 11, 2, 23, 59, 25, 0, india)
+	id := w.pay("1234", 100_000)
+	p, err := w.db.Payout(t.Context(), id)
+	if w.must(err); p.State != payout.Completed || p.CompletedAt.In(india).Day() != 2 {
+		t.Fatalf("the payout is %s, since %s", p.State, p.CompletedAt)
+	}
+	w.goTo(3, 4)
+	if r := w.reconcile("02", "02"); r.Open != 0 || r.Unjudged != 1 || r.Sums.OtherPeriod != -100_000 {
+		t.Errorf("before the next day was read: %+v", r)
+	}
+	w.goTo(4, 4)
+	wantKinds(t, w.reconcile("03", "03"))
+	if r := w.reconcile("02", "02"); r.Open != 0 || r.Unjudged != 0 {
+		t.Errorf("after the next day was read: %+v", r)
+	}
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.later(time.Hour)
+	wantKinds(t, w.reconcile("03", "03"), reconcile.LineChanged)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
+}
+
 func TestHalfADayIsReadAgain(t *testing.T) {
 	w := newWorld(t)
 	w.pay("1234", 10_000)

@@ -16,7 +16,9 @@ type dossier struct {
 	// read is what of the statement was read, so that what is not in it can be said to be missing.
 	read coverage
 	// after is the moment after which a movement is too fresh for the book to know of.
-	after    time.Time
+	after time.Time
+	// grace is how much later than the book the statement may have a movement: clocks differ.
+	grace    time.Duration
 	currency money.Currency
 
 	debits, credits []Line
@@ -163,16 +165,18 @@ func (d dossier) isTaken() bool {
 	return slices.ContainsFunc(d.lines, func(l Line) bool { return l.Debit > 0 && !l.Missing })
 }
 
-// isRead reports whether the statement was read from when the payout was ordered up to t.
-func (d dossier) isRead(t time.Time) bool { return d.read.holds(begun(d.p), t) }
+// isRead reports whether the statement was read from when the payout was ordered to where it must have what
+// the book has at t.
+func (d dossier) isRead(t time.Time) bool { return d.read.holds(begun(d.p), t.Add(d.grace)) }
 
-// isReadSince reports whether the statement was read from the last movement up to t.
+// isReadSince reports whether the statement was read from the last movement to where it must have what the book
+// has at t.
 func (d dossier) isReadSince(t time.Time) bool {
 	newest := d.newest()
 	if t.Before(newest) {
 		t = newest
 	}
-	return d.read.holds(newest, t)
+	return d.read.holds(newest, t.Add(d.grace))
 }
 
 // begun is when the gateway can first have taken money for a payout.

@@ -156,10 +156,10 @@ func isReference(s string) bool {
 	return s != "" && len(s) <= longest
 }
 
-// coverageOf is what was read of the statement around a period: the days that were read whole, and of the
-// period's last day as much as it holds.
+// coverageOf is what was read of the statement around a period: the days that were read whole, the one after it
+// among them, and of the period's last day as much as it holds.
 func (s *Service) coverageOf(ctx context.Context, p Period) (coverage, error) {
-	days, err := s.o.Store.Days(ctx, p.From.AddDate(0, 0, -coverageDays), p.To)
+	days, err := s.o.Store.Days(ctx, p.From.AddDate(0, 0, -coverageDays), p.To.Add(s.o.Grace))
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,8 @@ type world struct {
 	options reconcile.Options
 	client  *razorpayx.Client
 	now     time.Time
+	// ahead is by how much the gateway's clock is ahead of ours.
+	ahead time.Duration
 	// broken is answered in place of what the gateway says, if it is set.
 	broken http.HandlerFunc
 	asked  int
@@ -55,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	quiet := slog.New(slog.DiscardHandler)
 	clock := func() time.Time { return w.now }
 	w.box, err = sandbox.New(sandbox.Options{
-		KeyID: "rzp_test_key", KeySecret: "secret", AccountNumber: "7878780080316316", SettleAfter: time.Second, Currency: inr, Now: clock, Logger: quiet,
+		KeyID: "rzp_test_key", KeySecret: "secret", AccountNumber: "7878780080316316", SettleAfter: time.Second, Currency: inr, Now: func() time.Time { return clock().Add(w.ahead) }, Logger: quiet,
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.box.Close() })
