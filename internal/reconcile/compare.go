@@ -56,6 +56,9 @@ func (s *Service) compare(ctx context.Context, p Period, read coverage) (*compar
 func (c *comparison) takeLines(ctx context.Context) error {
 	var last Line
 	for {
+		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+			return err
+		}
 		page, err := c.s.o.Store.LinesBetween(ctx, c.p.From, c.p.To, last, linesPage)
 		if err != nil || len(page) == 0 {
 			return err
@@ -166,6 +169,9 @@ func unique[T ~string](all []T) []T {
 func (c *comparison) takeEntries(ctx context.Context) error {
 	var last Entry
 	for {
+		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+			return err
+		}
 		page, err := c.s.o.Store.Entries(ctx, c.p.From, c.p.To, last, entriesPage)
 		if err != nil || len(page) == 0 {
 			return err
@@ -279,6 +285,9 @@ func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) 
 // was explained.
 func (c *comparison) judgeStrangers(ctx context.Context) error {
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.strangers)), dossiers) {
+		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+			return err
+		}
 		all, err := c.s.strangers(ctx, batch)
 		if err != nil {
 			return err

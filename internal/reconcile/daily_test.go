@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -128,6 +129,56 @@ func TestOneInstanceReconcilesAtATime(t *testing.T) {
 	w.goTo(4, 4)
 	w.must(w.runDue(other))
 	w.wantDays(2, 1, 2, 3)
+}
+
+// slowStore takes its time, and has somebody else try to take the turn after each call.
+type slowStore struct {
+	reconcile.Store
+	w     *world
+	calls int
+}
+
+func (s *slowStore) wait() {
+	s.calls++
+	s.w.now = s.w.now.Add(45 * time.Second)
+	taken, err := s.TakeTurn(s.w.Context(), "somebody else", s.w.now, s.w.now.Add(time.Minute))
+	if s.w.must(err); taken {
+		s.w.Error("somebody else could take the turn")
+	}
+}
+
+func (s *slowStore) LinesBetween(ctx context.Context, from, to time.Time, after reconcile.Line, limit int) ([]reconcile.Line, error) {
+	s.wait()
+	return s.Store.LinesBetween(ctx, from, to, after, limit)
+}
+
+func (s *slowStore) Entries(ctx context.Context, from, to time.Time, after reconcile.Entry, limit int) ([]reconcile.Entry, error) {
+	s.wait()
+	return s.Store.Entries(ctx, from, to, after, limit)
+}
+
+func (s *slowStore) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
+	if len(ids) > 0 {
+		s.wait()
+	}
+	return s.Store.PayoutsByID(ctx, ids)
+}
+
+func (s *slowStore) OpenDifferences(ctx context.Context, after reconcile.Difference, limit int) ([]reconcile.Difference, error) {
+	s.wait()
+	return s.Store.OpenDifferences(ctx, after, limit)
+}
+
+func TestALongComparisonKeepsItsTurn(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	slow := &slowStore{Store: w.db.Reconciling(), w: w}
+	w.options.Store = slow
+	w.service = w.instance()
+	if wantKinds(t, w.reconcile("02", "02")); slow.calls < 8 {
+		t.Errorf("%d calls were slow, want more", slow.calls)
+	}
 }
 
 func TestManyAtOnceFindTheSame(t *testing.T) {

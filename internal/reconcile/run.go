@@ -100,6 +100,9 @@ func (s *Service) firstOrder(ctx context.Context, p Period) (first time.Time, er
 		return first, err
 	}
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.booked)), dossiers) {
+		if err := s.keepTurn(ctx, errTurnLost); err != nil {
+			return first, err
+		}
 		all, err := s.dossiers(ctx, batch, nil)
 		if err != nil {
 			return first, err
@@ -172,6 +175,9 @@ func (s *Service) lookAgain(ctx context.Context, read coverage, c *comparison) e
 	}
 	var last Difference
 	for {
+		if err := s.keepTurn(ctx, errTurnLost); err != nil {
+			return err
+		}
 		open, err := s.o.Store.OpenDifferences(ctx, last, dossiers)
 		if err != nil || len(open) == 0 {
 			return err
