@@ -32,7 +32,7 @@ type balances struct {
 func (c *comparison) beginBalances(ctx context.Context) error {
 	c.balances.looked = map[string]bool{}
 	const lookBack = 31
-	days, err := c.s.o.Store.Days(ctx, c.p.From.AddDate(0, 0, -lookBack), c.p.From)
+	days, err := c.s.wholeDays(ctx, c.p.From.AddDate(0, 0, -lookBack), c.p.From)
 	end := c.p.From
 	for _, d := range slices.Backward(days) {
 		if !d.To.Equal(end) || d.Lines < 0 {

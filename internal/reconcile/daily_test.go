@@ -71,6 +71,40 @@ func TestEachDayIsReconciledOnce(t *testing.T) {
 	}
 }
 
+func TestDaysThatAClockRanAheadToAreReconciledWhenTheyCome(t *testing.T) {
+	w := newWorld(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	w.must(w.runDue(w.service))
+	w.wantDays(2)
+	w.goTo(20, 4)
+	w.must(w.runDue(w.service))
+	w.broken = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
+	w.goTo(25, 4)
+	if err := w.runDue(w.service); err == nil {
+		t.Fatal("it did not fail")
+	}
+
+	w.broken = nil
+	w.goTo(5, 12)
+	w.pay("1234", 20_000)
+	w.goTo(6, 4)
+	w.must(w.runDue(w.service))
+	if days := w.days(); !slices.Equal(days[:6], []int{2, 1, 2, 3, 4, 5}) { // those of the wrong clock ended later
+		t.Errorf("reconciled were %v, want the 5th after the 2nd", days)
+	}
+	o, err := w.service.Overview(t.Context(), 1)
+	if w.must(err); !o.Reached.Equal(time.Date(2026, 11, 6, 0, 0, 0, 0, india)) {
+		t.Errorf("it reached %s", o.Reached)
+	}
+	p, err := w.service.Period("2026-11-05", "2026-11-05")
+	w.must(err)
+	r, err := w.service.Reconcile(t.Context(), p, false)
+	if w.must(err); r.Lines != 1 || r.Open != 0 {
+		t.Errorf("on the 5th there were %d lines and %d differences, want 1 and none", r.Lines, r.Open)
+	}
+}
+
 func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
 	w := newWorld(t)
 	w.pay("1234", 10_000)

@@ -76,8 +76,8 @@ type Store interface {
 	KeepRun(ctx context.Context, r Run) error
 	// LastRuns lists the newest comparisons, the newest first.
 	LastRuns(ctx context.Context, limit int) ([]Run, error)
-	// Reached is how far the service has come by itself: the end of the last day, and zero for never.
-	Reached(ctx context.Context) (time.Time, error)
+	// Reached is how far the service had come by itself at a time: the end of the last day, and zero for never.
+	Reached(ctx context.Context, at time.Time) (time.Time, error)
 
 	// TakeTurn lets one holder reconcile until a time, or longer if it already does.
 	TakeTurn(ctx context.Context, holder string, now, until time.Time) (bool, error)

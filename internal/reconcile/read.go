@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +18,7 @@ const (
 
 // readDays reads those days of a period that were not read whole yet, or all of them again.
 func (s *Service) readDays(ctx context.Context, p Period, again bool) error {
-	known, err := s.o.Store.Days(ctx, p.From, p.To)
+	known, err := s.wholeDays(ctx, p.From, p.To)
 	if err != nil {
 		return fmt.Errorf("find the days that were read: %w", err)
 	}
@@ -34,6 +35,14 @@ func (s *Service) readDays(ctx context.Context, p Period, again bool) error {
 		}
 	}
 	return nil
+}
+
+// wholeDays lists the days that were read whole and that end after one time and begin before another, in order.
+// Those that were read at a time that is yet to come were read by a clock that was wrong, perhaps before they ended.
+func (s *Service) wholeDays(ctx context.Context, from, to time.Time) ([]Day, error) {
+	days, err := s.o.Store.Days(ctx, from, to)
+	now := s.o.Now()
+	return slices.DeleteFunc(days, func(d Day) bool { return d.ReadAt.After(now) }), err
 }
 
 // readDay reads a day's lines to the end of the list. The day counts as read if it was over, and what was
@@ -159,7 +168,7 @@ func isReference(s string) bool {
 // coverageOf is what was read of the statement around a period: the days that were read whole, the one after it
 // among them, and of the period's last day as much as it holds.
 func (s *Service) coverageOf(ctx context.Context, p Period) (coverage, error) {
-	days, err := s.o.Store.Days(ctx, p.From.AddDate(0, 0, -coverageDays), p.To.Add(s.o.Grace))
+	days, err := s.wholeDays(ctx, p.From.AddDate(0, 0, -coverageDays), p.To.Add(s.o.Grace))
 	if err != nil {
 		return nil, err
 	}

@@ -216,7 +216,7 @@ func (s *Service) RunDue(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	now := s.o.Now()
-	if now.Before(pace.DueAt) {
+	if wait := pace.DueAt.Sub(now); wait > 0 && wait <= retryMost { // one that is longer was set by a clock that was wrong
 		return 0, nil
 	}
 	days, err := s.dueDays(ctx)
@@ -247,7 +247,7 @@ func (s *Service) runDays(ctx context.Context, days []Period) error {
 	if len(days) > 0 {
 		return nil
 	}
-	read, err := s.o.Store.Days(ctx, s.midnight(s.o.Now(), -coverageDays), s.o.Now())
+	read, err := s.wholeDays(ctx, s.midnight(s.o.Now(), -coverageDays), s.o.Now())
 	if err != nil {
 		return err
 	}
@@ -261,11 +261,11 @@ func (s *Service) runDays(ctx context.Context, days []Period) error {
 // dueDays are the days to be reconciled by now: those since the last one that was, and those before it that
 // are read again.
 func (s *Service) dueDays(ctx context.Context) ([]Period, error) {
-	reached, err := s.o.Store.Reached(ctx)
+	now := s.o.Now()
+	reached, err := s.o.Store.Reached(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	now := s.o.Now()
 	over := s.midnight(now, 0)
 	if now.Sub(over) < dailyAfter {
 		over = s.midnight(now, -1)

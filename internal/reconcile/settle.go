@@ -97,7 +97,7 @@ type Overview struct {
 
 // Overview tells how reconciling goes, with some of the newest runs.
 func (s *Service) Overview(ctx context.Context, runs int) (o Overview, err error) {
-	if o.Reached, err = s.o.Store.Reached(ctx); err != nil {
+	if o.Reached, err = s.o.Store.Reached(ctx, s.o.Now()); err != nil {
 		return o, err
 	}
 	pace, err := s.o.Store.Pace(ctx)

@@ -328,10 +328,11 @@ func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Ru
 	return runs, err
 }
 
-// Reached is the end of the last day that the service reconciled by itself.
-func (s reconcileStore) Reached(ctx context.Context) (at time.Time, err error) {
-	err = s.queryOne(ctx, `SELECT MAX(ends_at) FROM reconciliations WHERE daily = 1`, nil, instant{&at})
-	return at, err
+// Reached is the end of the last day that the service had reconciled by itself at a time.
+func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
+	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE daily = 1 AND ended_at <= $1 ORDER BY ends_at DESC LIMIT 1`,
+		[]any{micros(at)}, instant{&reached})
+	return reached, err
 }
 
 // TakeTurn lets one holder reconcile, until it is over or a time has come.
