@@ -45,9 +45,9 @@ type Payout struct {
 	RequestedAt time.Time
 	// ArriveAt is when the money should be there, as estimated at the request.
 	ArriveAt time.Time
-	// SentAt is when the transfer was first sent, answered or not; ProcessedAt when the gateway took it
-	// on; CompletedAt when the bank had paid; EndedAt when it came to its present end. Each is zero
-	// until then.
+	// SentAt is when the transfer was sent, answered or not: the last time, where it was turned away before, and the
+	// first of those that were not answered. ProcessedAt is when the gateway took it on; CompletedAt when the bank
+	// had paid; EndedAt when it came to its present end. Each is zero until then.
 	SentAt      time.Time
 	ProcessedAt time.Time
 	CompletedAt time.Time
