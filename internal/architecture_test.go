@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"store":     slices.Concat(leaves, domains, []string{"proof", "reconcile"}),
 	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "reconcile", "store"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "store"}),
+	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "reconcile", "store"}),
 
 	"web":       {"fault"},
 	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
