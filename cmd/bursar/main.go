@@ -97,6 +97,11 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// unfinished is why there is no verdict, where 1 means a bad one.
+type unfinished struct{ error }
+
+func (u unfinished) Unwrap() error { return u.error }
+
 // errReported is a failure that the command has told about already.
 var errReported = errors.New("told already")
 
@@ -110,6 +115,9 @@ func report(w io.Writer, err error) int {
 		return exitFailed
 	case errors.As(err, &problems):
 		fmt.Fprintf(w, "bursar: %v\nRun \"bursar serve --help\" for what each one means.\n", problems)
+		return exitUsage
+	case errors.As(err, &unfinished{}):
+		fmt.Fprintf(w, "bursar: %s\n", explain(err))
 		return exitUsage
 	case askedWrongly(err):
 		fmt.Fprintf(w, "bursar: %s\nRun the command with --help for how it is used.\n", explain(err))

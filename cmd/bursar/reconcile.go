@@ -13,6 +13,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
 	"bursar/internal/reconcile"
 )
 
@@ -108,7 +109,8 @@ func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	const tries = 5
 	for pause := time.Second; ; pause *= 2 {
 		result, err := do()
-		if err == nil || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
+		var refused *razorpayx.RefusedError
+		if err == nil || errors.As(err, &refused) || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
 			return result, err
 		}
 	}

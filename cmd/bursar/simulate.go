@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (simulateCmd) Help() string {
 	}
 	return "The real services, store, gateway client and sandbox trade in one process on a virtual clock, while a model knows what every " +
 		"balance must be and the sandbox's record of what moved judges what was paid. It touches no data of yours. " +
-		"The exit code is 0 when every promise held, and 1 when one was broken; it is then told with the last events and the command that shows it again.\n\n" +
+		"The exit code is 0 when every promise held, and 1 when one was broken; it is then told with the last events and the command that shows it again. It is 2 when there is no verdict.\n\n" +
 		"Faults:\n" + faults.String() + "\n\n" +
 		examples("bursar simulate", "bursar simulate --seed 7 --days 7 --sellers 20",
 			"bursar simulate --days 365 --sellers 1000 --faults none", "bursar simulate --faults crash,rival,restore", "bursar simulate --faults all,-outage")
@@ -43,6 +44,9 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	faults, err := simulate.ParseFaults(c.Faults)
 	if err != nil {
 		return usageError{fmt.Errorf("--faults: %w", err)}
+	}
+	if entries, err := os.ReadDir(c.Keep); c.Keep != "" && err == nil && len(entries) > 0 {
+		return usageError{fmt.Errorf("--keep: %s is not empty; name a directory that is, or one that is not there yet", c.Keep)}
 	}
 	options := simulate.Options{Seed: rand.Uint64() >> 32, Days: c.Days, Sellers: c.Sellers, Faults: faults, Dir: c.Keep}
 	if c.Seed != nil {
@@ -59,13 +63,13 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	})
 	progress("")
 	if err != nil {
-		return err
+		return unfinished{err}
 	}
 	if ctx.Err() != nil && report.Violation == nil {
-		return errors.New("the simulation was stopped before its end; nothing was broken until then")
+		return unfinished{errors.New("the simulation was stopped before its end; nothing was broken until then")}
 	}
 	if err := writeSimulation(e.out, report, time.Since(began)); err != nil {
-		return err
+		return unfinished{err}
 	}
 	if report.Violation != nil {
 		return errReported
@@ -79,7 +83,7 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 	row := func(name, format string, args ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", args...) }
 	row("seed", "%d", r.Seed)
 	row("virtual days", "%d, and %d for all to end", r.Days, r.QuietDays)
-	row("sellers", "%d, in %d marketplaces", r.Options.Sellers, r.Markets)
+	row("sellers", "%d, in %d marketplace%s", r.Options.Sellers, r.Markets, plural(r.Markets))
 	row("sales", "%d, and %d refunds", r.Sales, r.Refunds)
 	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Adopted)
 	row("  ended", "%s", ends(r.Ends))
@@ -98,6 +102,13 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 		return err
 	}
 	return writeViolation(w, r)
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
 }
 
 func writeViolation(w io.Writer, r simulate.Report) error {

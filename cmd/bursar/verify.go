@@ -16,8 +16,8 @@ import (
 )
 
 type verifyCmd struct {
-	File string `arg:"" help:"The statement, as it was downloaded; - for standard input."`
-	Key  string `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
+	File string  `arg:"" help:"The statement, as it was downloaded; - for standard input."`
+	Key  *string `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
 }
 
 func (verifyCmd) Help() string {
@@ -61,20 +61,23 @@ func (c verifyCmd) Run(_ context.Context, e *env) error {
 
 // keys are those to trust; nil for none given.
 func (c verifyCmd) keys() (proof.Keys, error) {
-	if c.Key == "" {
+	if c.Key == nil {
 		return nil, nil
 	}
-	text, err := os.ReadFile(c.Key)
+	if *c.Key == "" {
+		return nil, errors.New("--key is empty: name the file with the keys, or a key's id")
+	}
+	text, err := os.ReadFile(*c.Key)
 	const thumbprintSize = 32
-	if id, notID := base64.RawURLEncoding.DecodeString(c.Key); errors.Is(err, fs.ErrNotExist) && notID == nil && len(id) == thumbprintSize {
-		return proof.Keys{c.Key: {ID: c.Key}}, nil
+	if id, notID := base64.RawURLEncoding.DecodeString(*c.Key); errors.Is(err, fs.ErrNotExist) && notID == nil && len(id) == thumbprintSize {
+		return proof.Keys{*c.Key: {ID: *c.Key}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--key is neither a file that can be read nor a key's id: %w", err)
 	}
 	keys, err := proof.ParseKeys(text)
 	if err != nil {
-		return nil, fmt.Errorf("--key %s: %w", c.Key, err)
+		return nil, fmt.Errorf("--key %s: %w", *c.Key, err)
 	}
 	return keys, nil
 }

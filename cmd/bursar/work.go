@@ -71,11 +71,22 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
 		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.proofs.MakeDue)),
-		loop("reconcile", reconcileEvery, 1, work.Batch(s.reconciling.RunDue)),
+		loop("reconcile", reconcileEvery, 1, work.Batch(onceCaughtUp(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
 	)
+}
+
+// onceCaughtUp reconciles once the gateway was asked for what the book does not know: before, a book that was put
+// back differs from the statement in all that it is about to learn.
+func onceCaughtUp(s services) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		if !s.payouts.CaughtUp() {
+			return 0, nil
+		}
+		return s.reconciling.RunDue(ctx)
+	}
 }
 
 // take is how a loop finds what is due.

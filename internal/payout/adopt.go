@@ -108,7 +108,7 @@ func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error
 	stopped := false
 	_, err := s.changeIn(ctx, seen.ID, func(tx Tx, p *Payout) error {
 		stopped = false
-		if p.State != seen.State {
+		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
 		available, err := tx.Available(ctx, p.Seller)

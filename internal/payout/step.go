@@ -60,7 +60,7 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 	}
 	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
 	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
-		return s.fail(ctx, p.ID, Waiting, refusal.Code, refusal.Message)
+		return s.failWaiting(ctx, p, refusal)
 	}
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
@@ -140,6 +140,20 @@ func (s *Service) unclear(ctx context.Context, id ID) error {
 		}
 		p.State, p.Tries = Unknown, 0
 		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
+		return nil
+	})
+	return err
+}
+
+// failWaiting ends a payout whose bank account the gateway will never pay, unless it was sent and turned away
+// since it was asked about.
+func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error) error {
+	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		p.ReasonCode, p.Reason = why.Code, why.Message
+		s.finish(p, Failed)
 		return nil
 	})
 	return err
@@ -370,7 +384,11 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 		if p.State == Completed {
 			most = endedMost
 		}
-		p.putOff(seen, s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, most))))
+		due := s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, most)))
+		if errors.Is(err, ErrUnknownToGateway) && p.State == Completed && !s.o.Now().Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)) {
+			due = time.Time{} // it was forgotten, and a person was told
+		}
+		p.putOff(seen, due)
 		return nil
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.

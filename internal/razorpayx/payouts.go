@@ -296,10 +296,18 @@ func (c *Client) listPayouts(ctx context.Context, filter url.Values) ([]Payout, 
 	filter.Set("account_number", c.o.AccountNumber)
 	filter.Set("count", strconv.Itoa(MaxPage))
 	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: filter})
-	if err == nil && ((page.Entity != "collection" && page.Entity != "") || page.Items == nil) {
-		err = errors.New("the gateway's answer holds no list")
+	if err != nil {
+		return nil, err
 	}
-	return page.Items, err
+	return page.list()
+}
+
+// list are the items, where the answer is a list.
+func (c Collection[T]) list() ([]T, error) {
+	if (c.Entity != "collection" && c.Entity != "") || c.Items == nil {
+		return nil, errors.New("the gateway's answer holds no list")
+	}
+	return c.Items, nil
 }
 
 // whole reports whether p has what a report can't do without.

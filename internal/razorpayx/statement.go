@@ -39,11 +39,12 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, skip int) ([]rec
 	if err != nil {
 		return nil, err
 	}
-	if page.Entity != "collection" || page.Items == nil {
-		return nil, errors.New("the gateway's answer holds no list")
+	items, err := page.list()
+	if err != nil {
+		return nil, err
 	}
-	lines := make([]reconcile.Line, len(page.Items))
-	for i, t := range page.Items {
+	lines := make([]reconcile.Line, len(items))
+	for i, t := range items {
 		if lines[i], err = c.line(t); err != nil {
 			return nil, err
 		}

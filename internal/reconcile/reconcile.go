@@ -11,6 +11,7 @@ package reconcile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"bursar/internal/money"
@@ -51,7 +52,10 @@ func (l Line) Taken() money.Amount { return l.Debit - l.Credit }
 const KindPayout = "payout"
 
 // ofPayout reports whether the line names a payout, ours or somebody else's from the same account.
-func (l Line) ofPayout() bool { return l.Transfer != "" || l.Payout != "" || l.Kind == KindPayout }
+// The shape of a reversal is not documented, so its name is enough.
+func (l Line) ofPayout() bool {
+	return l.Transfer != "" || l.Payout != "" || l.Kind == KindPayout || strings.Contains(l.Kind, "revers")
+}
 
 // Day is a day of the statement that was read to its end. It begins and ends at a midnight.
 type Day struct {

@@ -269,6 +269,9 @@ func (m *market) tick() {
 			m.work(on, m.between(0, time.Hour), "checkpoint", func() { m.try(on, "checkpoint", func() error { _, err := on.proofs.MakeDue(m.ctx); return err }) })
 			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
 			m.work(on, m.between(0, time.Hour), "reconcile", func() {
+				if !on.payouts.CaughtUp() {
+					return // as serve has it
+				}
 				m.try(on, "reconcile", func() error { _, err := on.reconciling.RunDue(m.ctx); return err })
 			})
 			m.work(on, 0, "returns", func() {

@@ -89,8 +89,11 @@ var rowInvariants = []invariant{
 				AND d.note LIKE 'Now ' || u.role || CASE u.suspended WHEN 1 THEN ', suspended' ELSE '' END || '.%'
 				AND d.at = (SELECT MAX(at) FROM decisions WHERE subject = u.id AND action = 'change_access'))
 		UNION ALL
+		SELECT 'difference ' || f.id || ' was settled, and nobody decided it' FROM differences f
+		WHERE f.settled_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.subject = f.id AND d.action = 'settle_difference')
+		UNION ALL
 		SELECT 'user ' || u.id || ' has a book and is an admin, and nobody decided it' FROM users u
-		WHERE u.role = 'admin' AND EXISTS (SELECT 1 FROM seller_balances b WHERE b.seller_id = u.id)
+		WHERE u.role = 'admin' AND u.created_at > ` + decisionsSince + ` AND EXISTS (SELECT 1 FROM seller_balances b WHERE b.seller_id = u.id)
 			AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.subject = u.id AND d.action = 'change_access')`,
 	},
 }
