@@ -107,6 +107,10 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	if p.State == was {
 		return
 	}
+	if p.GivenBack() {
+		m.hold(givenBackIsDead, m.now-w.changed >= m.mayArrive(), string(p.ID),
+			"payout %s is given back %s after it was held, and what was sent before may still arrive", p.ID, m.now-w.changed)
+	}
 	w.changed = m.now
 	if p.State == payout.Unknown {
 		m.tally.unknown++
@@ -121,6 +125,16 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	if s := m.sellerOf(w.seller); m.chance(s.fickle/4) && !m.closing { // who watches it, and wants to stop it now
 		m.spawn(m.between(0, one(m, []time.Duration{10 * time.Millisecond, time.Second, time.Minute})), "seller "+s.name, func() { m.cancel(s, p.ID) })
 	}
+}
+
+// mayArrive is how long after a payout was held what was sent before may still arrive: as long as a sending may last, and
+// what the service allows the gateway besides. Clocks that are off make it shorter.
+func (m *market) mayArrive() time.Duration {
+	const patience = 10 * time.Minute
+	if m.o.Faults[clock] {
+		return lease + patience - 2*mostOff
+	}
+	return lease + patience
 }
 
 // checkEnd asks the gateway's own records about a payout that has just come to an end.

@@ -202,8 +202,8 @@ func (m *market) identify(id payout.ID) {
 
 // giveBack tries to give a payout's money back, which must be refused unless nothing of it can be paid any more.
 func (m *market) giveBack(id payout.ID) {
-	if m.o.Faults[clock] && !m.closing { // a clock that is off may make it too early
-		m.pause(time.Hour)
+	if w := m.model.payouts[id]; m.o.Faults[clock] && !m.closing && w != nil && m.now-w.changed > time.Minute {
+		m.pause(time.Hour) // a clock that is off may make it too early, if it is not by far
 	}
 	if w := m.model.payouts[id]; w == nil || (w.state != payout.Held && m.closing) {
 		return
