@@ -69,6 +69,8 @@ type market struct {
 	violation *Violation
 	printed   hash.Hash
 	stand     *stand
+	// kept is when the instances last kept house.
+	kept time.Duration
 }
 
 // tally counts what happened.
@@ -264,6 +266,19 @@ const tickEvery = 6 * time.Hour
 // tick is what happens now and then, whatever else does.
 func (m *market) tick() {
 	m.tellStand()
+	if m.now-m.kept >= m.houseEvery() {
+		m.kept = m.now
+		m.keepHouse()
+	}
+	m.lookAll()
+	m.after(tickEvery, m.tick)
+}
+
+// houseEvery spaces what an instance does each hour or night so that it takes a small part of a long run.
+func (m *market) houseEvery() time.Duration { return max(tickEvery, m.end()/60) }
+
+// keepHouse has each instance do what it does by itself now and then.
+func (m *market) keepHouse() {
 	for _, mc := range m.machines {
 		if on := mc.on; on != nil {
 			m.work(on, m.between(0, time.Hour), "checkpoint", func() { m.try(on, "checkpoint", func() error { _, err := on.proofs.MakeDue(m.ctx); return err }) })
@@ -279,8 +294,6 @@ func (m *market) tick() {
 			})
 		}
 	}
-	m.lookAll()
-	m.after(tickEvery, m.tick)
 }
 
 // tellStand tells how far the run is.
