@@ -274,7 +274,12 @@ func (a *auditor) all(query string, scan func(row) error) {
 	}
 	rows, err := a.tx.QueryContext(a.ctx, query)
 	if err == nil {
-		err = eachRow(rows, scan)
+		err = eachRow(rows, func(r row) error {
+			if err := scan(r); err != nil { // it has nothing, or something else, where every row has a number or a text
+				return fmt.Errorf("the database is damaged, a row of it can't be read: %w", err)
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		a.err = fmt.Errorf("audit: %w", a.unreadable(err))
