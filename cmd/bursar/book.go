@@ -163,14 +163,19 @@ func (b *book) checkKeys(ctx context.Context, cfg config.Config) error {
 // quiet is the log of commands that tell what they did themselves.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// openExistingBook opens books that are there, and makes none.
-func openExistingBook(ctx context.Context, cfg config.Config) (*book, error) {
+// openExistingBook opens the books that a command was pointed at, and makes none.
+func openExistingBook(ctx context.Context, e *env) (config.Config, *book, error) {
+	cfg, err := e.config()
+	if err != nil {
+		return cfg, nil, err
+	}
 	db, err := openExisting(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return cfg, nil, err
 	}
 	if err := db.Close(); err != nil {
-		return nil, err
+		return cfg, nil, err
 	}
-	return openBook(ctx, cfg)
+	b, err := openBook(ctx, cfg)
+	return cfg, b, err
 }

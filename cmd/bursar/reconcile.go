@@ -34,11 +34,7 @@ func (reconcileCmd) Help() string {
 
 // Run reads the statement, compares and reports.
 func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	book, err := openExistingBook(ctx, cfg)
+	cfg, book, err := openExistingBook(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -25,11 +25,7 @@ func (statementCmd) Help() string {
 
 // Run writes the statement to standard output.
 func (c statementCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	book, err := openExistingBook(ctx, cfg)
+	cfg, book, err := openExistingBook(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -54,8 +50,8 @@ func (c statementCmd) Run(ctx context.Context, e *env) error {
 }
 
 type checkpointCmd struct {
-	Trust     string `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
-	Unchained bool   `help:"Take in transfers that were not chained when they were made. Right if a binary older than chains ran again, and never before you know who made them."`
+	Trust     keyName `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
+	Unchained bool    `help:"Take in transfers that were not chained when they were made. Right if a binary older than chains ran again, and never before you know who made them."`
 }
 
 func (checkpointCmd) Help() string {
@@ -66,11 +62,7 @@ func (checkpointCmd) Help() string {
 
 // Run makes a checkpoint and prints what is signed.
 func (c checkpointCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	book, err := openExistingBook(ctx, cfg)
+	cfg, book, err := openExistingBook(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -85,7 +77,7 @@ func (c checkpointCmd) Run(ctx context.Context, e *env) error {
 	}
 	progress := progressOn(e.err)
 	progress("Sealing the books")
-	made, err := proofs.Make(ctx, proof.Trust{Key: c.Trust, Unchained: c.Unchained})
+	made, err := proofs.Make(ctx, proof.Trust{Key: string(c.Trust), Unchained: c.Unchained})
 	progress("")
 	if err != nil {
 		return err

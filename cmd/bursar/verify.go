@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,13 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"bursar/internal/ledger"
 	"bursar/internal/proof"
 )
 
 type verifyCmd struct {
 	File string  `arg:"" help:"The statement, as it was downloaded; - for standard input."`
-	Key  *string `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
+	Key  keyName `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
 }
 
 func (verifyCmd) Help() string {
@@ -59,25 +62,47 @@ func (c verifyCmd) Run(_ context.Context, e *env) error {
 	return tellProven(e.out, v)
 }
 
+// keyName says which key: its id, or a file. An id is in base64url and may begin with a hyphen, as one in 64 does,
+// where the command line would expect a flag.
+type keyName string
+
+// Decode reads what was given for the flag.
+func (k *keyName) Decode(ctx *kong.DecodeContext) error {
+	if next, ok := ctx.Scan.Peek().Value.(string); ok && keyName(next).isID() {
+		ctx.Scan.Pop()
+		*k = keyName(next)
+		return nil
+	}
+	if err := ctx.Scan.PopValueInto("key", (*string)(k)); err != nil {
+		return err
+	}
+	if *k == "" {
+		return errors.New("it is empty: name the file with the keys, or a key's id")
+	}
+	return nil
+}
+
+// isID tells whether this has the form of an id, which is a thumbprint (RFC 7638) with SHA-256.
+func (k keyName) isID() bool {
+	id, err := base64.RawURLEncoding.DecodeString(string(k))
+	return err == nil && len(id) == sha256.Size
+}
+
 // keys are those to trust; nil for none given.
 func (c verifyCmd) keys() (proof.Keys, error) {
-	if c.Key == nil {
+	if c.Key == "" {
 		return nil, nil
 	}
-	if *c.Key == "" {
-		return nil, errors.New("--key is empty: name the file with the keys, or a key's id")
-	}
-	text, err := os.ReadFile(*c.Key)
-	const thumbprintSize = 32
-	if id, notID := base64.RawURLEncoding.DecodeString(*c.Key); errors.Is(err, fs.ErrNotExist) && notID == nil && len(id) == thumbprintSize {
-		return proof.Keys{*c.Key: {ID: *c.Key}}, nil
+	text, err := os.ReadFile(string(c.Key))
+	if errors.Is(err, fs.ErrNotExist) && c.Key.isID() {
+		return proof.Keys{string(c.Key): {ID: string(c.Key)}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--key is neither a file that can be read nor a key's id: %w", err)
 	}
 	keys, err := proof.ParseKeys(text)
 	if err != nil {
-		return nil, fmt.Errorf("--key %s: %w", *c.Key, err)
+		return nil, fmt.Errorf("--key %s: %w", c.Key, err)
 	}
 	return keys, nil
 }

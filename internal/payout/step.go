@@ -103,8 +103,8 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 	})
 }
 
-// recordFirst records the answer to the first sending of an order. Only here may a refusal be believed,
-// because nothing was sent before it, and even here only if the gateway knows no such transfer.
+// recordFirst records the answer to a sending from Waiting. Only here may a refusal be believed, because what was
+// sent before it was turned away and looked up since, and even here only if the gateway knows no such transfer.
 func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 	switch a.Answer {
 	case Accepted:
@@ -117,7 +117,7 @@ func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
 			_, err := s.merge(ctx, Payout{ID: id}, report)
 			return err
 		case errors.Is(err, ErrUnknownToGateway):
-			return s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)
+			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
 			return errors.Join(s.unclear(ctx, id), err)
 		}
@@ -166,10 +166,10 @@ func (s *Service) finish(p *Payout, to State) {
 	p.DueAt = s.nextLook(*p, now)
 }
 
-// fail ends a payout that was certainly not made, if its state is still from.
-func (s *Service) fail(ctx context.Context, id ID, from State, code, reason string) error {
+// fail ends a payout whose sending was refused, if it is still being sent.
+func (s *Service) fail(ctx context.Context, id ID, code, reason string) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
-		if p.State != from {
+		if p.State != Submitting {
 			return errRaced
 		}
 		p.ReasonCode, p.Reason = code, reason
