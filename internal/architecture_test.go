@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	leaves  = []string{"decision", "fault", "id", "money"}
+	leaves  = []string{"decision", "fault", "id", "money", "seal"}
 	domains = []string{"auth", "bank", "ledger", "payout", "sale"}
 )
 
@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"fault":    {},
 	"id":       {},
 	"money":    {},
+	"seal":     {},
 	"decision": {"fault", "id"},
 
 	"auth":   leaves,
@@ -54,7 +55,7 @@ var mayImport = map[string][]string{
 	"npmtest":   {},
 	"pgtest":    {},
 	"store":     slices.Concat(leaves, domains, []string{"proof", "reconcile"}),
-	"storetest": slices.Concat(leaves, domains, []string{"pgtest", "proof", "reconcile", "store"}),
+	"storetest": slices.Concat(leaves, domains, []string{"keyset", "pgtest", "proof", "reconcile", "store"}),
 
 	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "reconcile", "store"}),
 

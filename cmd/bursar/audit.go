@@ -8,11 +8,11 @@ import (
 	"os"
 	"time"
 
-	"bursar/internal/bank"
 	"bursar/internal/config"
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/proof"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
@@ -134,14 +134,12 @@ func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
 	if _, isOurs := b.keys.VerificationKey(last.KeyID); !isOurs && last.Number > 0 {
 		ours.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
 	}
-	sealed := ledger.Finding{Name: "account-numbers-are-sealed", Promise: "Each bank account's number was sealed with a key of the key set, for that account, and ends as it is shown."}
-	err = b.EachBankAccount(ctx, func(a bank.Account) error {
-		if err := a.CheckSealed(b.keys); err != nil && len(sealed.Violations) < ledger.MaxViolations {
-			sealed.Violations = append(sealed.Violations, err.Error())
-		}
-		return nil
-	})
-	r.Findings = append(r.Findings, ours, sealed)
+	since, err := b.SealedSince(ctx)
+	if err != nil {
+		return r, err
+	}
+	sealed, err := b.AuditSeals(ctx, seal.Seals{Keys: b.keys, Since: since})
+	r.Findings = append(append(r.Findings, ours), sealed...)
 	return r, err
 }
 

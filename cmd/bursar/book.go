@@ -11,13 +11,15 @@ import (
 
 	"bursar/internal/config"
 	"bursar/internal/keyset"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
 // book is the data that all commands work on: the database, and the key set that belongs to it.
 type book struct {
-	db   *store.DB
-	keys *keyset.Set
+	db    *store.DB
+	keys  *keyset.Set
+	seals seal.Seals
 	// issuer is whom tokens name as their maker.
 	issuer string
 }
@@ -37,7 +39,11 @@ func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &book{db: db, keys: keys}
+	since, err := db.SealedSince(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b = &book{db: db, keys: keys, seals: seal.Seals{Keys: keys, Since: since}}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}

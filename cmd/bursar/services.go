@@ -43,7 +43,7 @@ func newServices(p parts) (services, error) {
 		return services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
-		Store: p.book.db.Bank(), Sealer: p.book.keys,
+		Store: p.book.db.Bank(), Seals: p.book.seals,
 		Registrar: p.gateway, Verifier: verifier(p.cfg, p.gateway), Directory: ifsc.New(),
 		Now: p.now, Logger: p.logger,
 	})
@@ -56,7 +56,7 @@ func newServices(p parts) (services, error) {
 	}
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
-		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts,
+		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts, Seals: p.book.seals,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, ReturnsEvery: work.returns, Zone: p.cfg.Zone,

@@ -27,6 +27,7 @@ import (
 	"bursar/internal/proof"
 	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
+	"bursar/internal/seal"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
 )
@@ -154,14 +155,14 @@ func (h *house) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Sealer: keys, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Store: db.Bank(), Seals: seal.Seals{Keys: keys}, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
-		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
+		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: seal.Seals{Keys: keys}, Currency: rupees(t), Minimum: 500_00,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})

@@ -46,7 +46,9 @@ type Account struct {
 	RegisteredName string
 	NameScore      int
 	// Beneficiary is what the gateway calls the account; empty until it was told.
-	Beneficiary    string
+	Beneficiary string
+	// Seal is of what decides whether and where it is paid.
+	Seal           string
 	VerificationID string
 	// Tries counts steps of the verification, for back-off. DueAt is when the next one is, zero for never.
 	Tries      int

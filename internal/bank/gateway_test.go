@@ -14,6 +14,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/razorpayx"
 	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/seal"
 )
 
 // The whole way through the gateway's own protocol.
@@ -29,7 +30,7 @@ func TestVerificationAtTheGateway(t *testing.T) {
 	h := newHouse(t)
 	client := newGateway(t)
 	service, err := bank.New(bank.Options{
-		Store: h.store, Sealer: plainSealer{}, Registrar: client, Verifier: client, Directory: ifsc.New(),
+		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: client, Verifier: client, Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

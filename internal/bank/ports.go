@@ -34,15 +34,17 @@ type Tx interface {
 	// time becomes until.
 	TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
 	// SaveVerification records progress from seen to a if the account is still the seller's current one
-	// and in seen's status, and reports whether it was. A step that was made due since then stays due.
+	// and in seen's status, and the gateway calls it as seen has it, and reports whether that was so. A step that was
+	// made due since then stays due.
 	SaveVerification(ctx context.Context, seen, a Account) (bool, error)
 	// HastenVerification makes the next step of the verification with the verifier's id due now, if it
 	// is under way, and reports whether it is.
 	HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
 	// RecordDecision adds to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
-	// SetBeneficiary records what the gateway calls the account.
-	SetBeneficiary(ctx context.Context, id ID, beneficiary string) error
+	// SetBeneficiary records what the gateway calls the account, with its new seal, if the stored seal is still
+	// the one that was seen, and reports whether it was.
+	SetBeneficiary(ctx context.Context, seen string, a Account) (bool, error)
 
 	// TakeThrottle counts one attempt against a bucket: its virtual time advances by cost from now or
 	// from where it is, whichever is later, if that leaves it no further than now+burst. It returns the
@@ -50,13 +52,6 @@ type Tx interface {
 	TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error)
 	// RefundThrottle takes one attempt back.
 	RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error
-}
-
-// Sealer encrypts what must not be readable in a stolen database file. The context binds a sealed
-// value to its place, so that it can't be moved to another row.
-type Sealer interface {
-	Seal(plaintext, context string) (string, error)
-	Open(sealed, context string) (string, error)
 }
 
 // Registrar makes an account known to whoever pays it out.

@@ -35,7 +35,10 @@ func (s *Service) remake(ctx context.Context, seller string, accountID ID, benef
 	a.Last4 = number.Last4()
 	a.Status, a.Reason, a.NameScore = StatusUnverified, "Known from the payment gateway alone; register the account to use it.", noScore
 	a.CreatedAt = s.o.Now().UTC().Truncate(time.Microsecond)
-	if a.SealedNumber, err = s.seal(a.ID, number); err != nil {
+	if err := a.sealNumber(s.o.Seals.Keys, number); err != nil {
+		return err
+	}
+	if err := a.reseal(s.o.Seals); err != nil {
 		return err
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.AddFormerAccount(ctx, a) })

@@ -43,7 +43,7 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 		t.Errorf("its number is not sealed (%q), or nobody is told where it comes from (%q)", got.SealedNumber, got.Reason)
 	}
 	want := bank.Account{
-		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", SealedNumber: got.SealedNumber,
+		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", SealedNumber: got.SealedNumber, Seal: got.Seal,
 		Status: bank.StatusUnverified, Reason: got.Reason, NameScore: -1, Beneficiary: "fa_1", CreatedAt: h.now,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

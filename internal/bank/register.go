@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/fault"
+	"bursar/internal/seal"
 )
 
 const idPrefix = "bka_"
@@ -121,9 +122,10 @@ func (s *Service) draft(r Registration) (Account, error) {
 		DueAt:     now,
 		CreatedAt: now,
 	}
-	var err error
-	a.SealedNumber, err = s.seal(a.ID, r.Number)
-	return a, err
+	if err := a.sealNumber(s.o.Seals.Keys, r.Number); err != nil {
+		return Account{}, err
+	}
+	return a, a.reseal(s.o.Seals)
 }
 
 // replace puts the draft in the place of the current account, or returns that one if it is the same.
@@ -154,11 +156,12 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given
-// another chance.
+// another chance, and so is one that somebody changed by hand.
 func (s *Service) same(current Account, r Registration) (bool, error) {
-	if current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4() {
+	altered := errors.Is(current.CheckSeal(s.o.Seals), seal.ErrBroken)
+	if altered || current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4() {
 		return false, nil
 	}
-	number, err := s.open(current)
+	number, err := current.open(s.o.Seals.Keys)
 	return err == nil && number == r.Number, err
 }

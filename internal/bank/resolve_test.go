@@ -133,7 +133,7 @@ func TestADecisionThatIsOvertaken(t *testing.T) {
 		}
 	}}
 	person, err := bank.New(bank.Options{
-		Store: overtaken, Sealer: plainSealer{}, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Store: overtaken, Seals: h.seals, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

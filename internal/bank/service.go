@@ -10,12 +10,13 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/seal"
 )
 
 // Options are what a service is made of.
 type Options struct {
 	Store     Store
-	Sealer    Sealer
+	Seals     seal.Seals
 	Registrar Registrar
 	Verifier  Verifier
 	Directory Directory
@@ -37,8 +38,8 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Sealer == nil || o.Registrar == nil || o.Verifier == nil || o.Directory == nil:
-		return nil, errors.New("bank: a service needs a store, a sealer, a registrar, a verifier and a directory")
+	case o.Store == nil || o.Seals.Keys == nil || o.Registrar == nil || o.Verifier == nil || o.Directory == nil:
+		return nil, errors.New("bank: a service needs a store, keys to seal with, a registrar, a verifier and a directory")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("bank: a service needs a clock and a logger")
 	}
@@ -75,16 +76,17 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
 
 // Beneficiary is what the gateway calls an account; it is told of the account when it first matters.
-// It fails with [ErrNotAccepted] for an account that was rejected. Safe to repeat.
+// It fails with [ErrNotAccepted] for an account that was rejected, and with [seal.ErrBroken] for one that somebody
+// changed by hand. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
-	a, err := s.o.Store.BankAccountByID(ctx, id)
+	a, err := s.trusted(ctx, id)
 	if err == nil && a.Status == StatusRejected {
 		err = ErrNotAccepted
 	}
 	if err != nil || a.Beneficiary != "" {
 		return a.Beneficiary, err
 	}
-	number, err := s.open(a)
+	number, err := a.open(s.o.Seals.Keys)
 	if err != nil {
 		return "", err
 	}
@@ -95,35 +97,37 @@ func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
 	if beneficiary == "" {
 		return "", fmt.Errorf("the gateway gave bank account %s no name", id)
 	}
-	err = s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetBeneficiary(ctx, id, beneficiary) })
-	return beneficiary, err
+	return s.nameAtGateway(ctx, a, beneficiary)
 }
 
-func (s *Service) seal(id ID, n Number) (string, error) {
-	sealed, err := s.o.Sealer.Seal(n.Reveal(), sealedContext(id))
-	if err != nil {
-		return "", fmt.Errorf("seal the number of bank account %s: %w", id, err)
+// trusted finds an account, and fails with [seal.ErrBroken] if it is not what the service wrote. What is decided on it
+// is sealed again, so it is looked at before.
+func (s *Service) trusted(ctx context.Context, id ID) (Account, error) {
+	a, err := s.o.Store.BankAccountByID(ctx, id)
+	if err == nil {
+		err = a.CheckSeal(s.o.Seals)
 	}
-	return sealed, nil
+	return a, err
 }
 
-func (s *Service) open(a Account) (Number, error) { return a.open(s.o.Sealer) }
-
-func (a Account) open(s Sealer) (Number, error) {
-	digits, err := s.Open(a.SealedNumber, sealedContext(a.ID))
-	if err != nil {
-		return Number{}, fmt.Errorf("open the number of bank account %s: %w", a.ID, err)
+// nameAtGateway records what the gateway calls an account. Of two who do so at once, the first one's is kept.
+func (s *Service) nameAtGateway(ctx context.Context, a Account, beneficiary string) (string, error) {
+	seen := a.Seal
+	a.Beneficiary = beneficiary
+	if err := a.reseal(s.o.Seals); err != nil {
+		return "", err
 	}
-	return Number{digits}, nil
-}
-
-// CheckSealed reports, as an error, why the account's number is not one that was sealed for it.
-func (a Account) CheckSealed(s Sealer) error {
-	number, err := a.open(s)
-	if err == nil && number.Last4() != a.Last4 {
-		err = fmt.Errorf("bank account %s is shown as ending in %q, and its number does not", a.ID, a.Last4)
+	named := false
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		named, err = tx.SetBeneficiary(ctx, seen, a)
+		return err
+	})
+	if err != nil || named {
+		return beneficiary, err
 	}
-	return err
+	now, err := s.o.Store.BankAccountByID(ctx, a.ID)
+	if err == nil && now.Beneficiary == "" {
+		err = fmt.Errorf("bank account %s was decided on while the gateway was told of it", a.ID)
+	}
+	return now.Beneficiary, err
 }
-
-func sealedContext(id ID) string { return "bank_accounts|sealed_number|" + string(id) }

@@ -17,7 +17,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/fault"
-	"bursar/internal/keyset"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
@@ -29,6 +29,7 @@ type house struct {
 	place   storetest.Place
 	db      *store.DB
 	store   bank.Store
+	seals   seal.Seals
 	service *bank.Service
 	gateway *gateway
 }
@@ -38,8 +39,8 @@ type house struct {
 type gateway struct {
 	mu      sync.Mutex
 	answers []answer
-	// meanwhile happens while the gateway is being asked.
-	meanwhile func()
+	// meanwhile happens while the gateway is being asked, told while it is told of an account.
+	meanwhile, told func()
 
 	beneficiaryErr error
 	registered     []string // numbers that were made known, in full
@@ -53,6 +54,9 @@ type answer struct {
 }
 
 func (g *gateway) EnsureBeneficiary(_ context.Context, a bank.Account, number bank.Number) (string, error) {
+	if g.told != nil {
+		g.told()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.registered = append(g.registered, number.Reveal())
@@ -105,13 +109,10 @@ func newHouse(t *testing.T, answers ...answer) *house {
 	h := &house{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &gateway{answers: answers}}
 	h.place = storetest.NewPlace(t)
 	db := h.place.Open(t)
-	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(t.TempDir(), "keys.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.db, h.store = db, db.Bank()
+	h.db, h.store, h.seals = db, db.Bank(), storetest.Seals(t)
+	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Sealer: keys, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Store: h.store, Seals: h.seals, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -309,7 +310,7 @@ func TestManualVerification(t *testing.T) {
 	h := newHouse(t)
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Sealer: plainSealer{}, Registrar: h.gateway, Verifier: bank.ManualVerifier{}, Directory: ifsc.New(),
+		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: h.gateway, Verifier: bank.ManualVerifier{}, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -544,7 +545,7 @@ func TestBranch(t *testing.T) {
 
 func TestNewRefusesHalfAService(t *testing.T) {
 	whole := bank.Options{
-		Store: newHouse(t).store, Sealer: plainSealer{}, Registrar: &gateway{}, Verifier: &gateway{}, Directory: ifsc.New(),
+		Store: newHouse(t).store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: &gateway{}, Verifier: &gateway{}, Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := bank.New(whole); err != nil {
@@ -552,7 +553,7 @@ func TestNewRefusesHalfAService(t *testing.T) {
 	}
 	for part, take := range map[string]func(*bank.Options){
 		"store":     func(o *bank.Options) { o.Store = nil },
-		"sealer":    func(o *bank.Options) { o.Sealer = nil },
+		"keys":      func(o *bank.Options) { o.Seals.Keys = nil },
 		"registrar": func(o *bank.Options) { o.Registrar = nil },
 		"verifier":  func(o *bank.Options) { o.Verifier = nil },
 		"directory": func(o *bank.Options) { o.Directory = nil },

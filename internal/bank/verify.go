@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/seal"
 )
 
 // lease is how long a step may take before another worker may take it up. It is longer than
@@ -42,6 +43,10 @@ const (
 var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
 	"This bank account is already verified, or was replaced by another. Look at it again.")
 
+// ErrAltered keeps everybody from accepting what somebody else than the service wrote.
+var ErrAltered = fault.New(fault.Refused, "bank_account_altered",
+	"This bank account is not as it was registered: somebody changed it in the database. Have the seller register it again.")
+
 // TakeDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
 // to run out, and the step is taken again.
 func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
@@ -66,11 +71,11 @@ func (s *Service) Hint(ctx context.Context, verificationID string) error {
 // Step does what is next in an account's verification. It asks outside of any transaction, and
 // records what it learnt only if nobody decided meanwhile.
 func (s *Service) Step(ctx context.Context, id ID) error {
-	seen, err := s.o.Store.BankAccountByID(ctx, id)
+	seen, err := s.trusted(ctx, id)
 	if err != nil || seen.Status != StatusUnverified {
 		return err
 	}
-	v, err := s.ask(ctx, seen)
+	v, err := s.ask(ctx, &seen)
 	switch refusal := fault.From(err); {
 	case err == nil:
 	case refusal != nil && refusal.Kind == fault.Refused:
@@ -82,12 +87,13 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 		v = Verification{ID: seen.VerificationID, Outcome: OutcomeFault, NameScore: noScore}
 		err = fmt.Errorf("verify bank account %s: %w", id, err)
 	}
-	_, saveErr := s.save(context.WithoutCancel(ctx), seen, s.after(seen, v), nil)
+	after := s.after(seen, v)
+	_, saveErr := s.save(context.WithoutCancel(ctx), seen, &after, nil)
 	return errors.Join(err, saveErr)
 }
 
-// ask starts the verification, or asks how it stands.
-func (s *Service) ask(ctx context.Context, a Account) (Verification, error) {
+// ask starts the verification, or asks how it stands. The gateway has a name for the account then.
+func (s *Service) ask(ctx context.Context, a *Account) (Verification, error) {
 	if a.VerificationID != "" {
 		v, err := s.o.Verifier.Verification(ctx, a.VerificationID)
 		if v.Outcome == OutcomeFault {
@@ -95,11 +101,12 @@ func (s *Service) ask(ctx context.Context, a Account) (Verification, error) {
 		}
 		return v, err
 	}
-	var err error
-	if a.Beneficiary, err = s.Beneficiary(ctx, a.ID); err != nil {
+	name, err := s.Beneficiary(ctx, a.ID)
+	if err != nil {
 		return Verification{}, err
 	}
-	v, err := s.o.Verifier.StartVerification(ctx, a)
+	a.Beneficiary = name
+	v, err := s.o.Verifier.StartVerification(ctx, *a)
 	switch {
 	case err != nil:
 		return Verification{}, err
@@ -177,12 +184,15 @@ func sentence(given, otherwise string) string {
 	return given
 }
 
-// save records a change and the decision that it comes of, if any, unless somebody else's change came
+// save seals and records a change, and the decision that it comes of, if any, unless somebody else's change came
 // first, and reports whether it did.
-func (s *Service) save(ctx context.Context, seen, a Account, by *decision.Decision) (bool, error) {
+func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decision.Decision) (bool, error) {
+	if err := a.reseal(s.o.Seals); err != nil {
+		return false, err
+	}
 	saved := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		saved, err = tx.SaveVerification(ctx, seen, a)
+		saved, err = tx.SaveVerification(ctx, seen, *a)
 		if err != nil || !saved || by == nil {
 			return err
 		}
@@ -197,7 +207,7 @@ func (s *Service) save(ctx context.Context, seen, a Account, by *decision.Decisi
 
 // Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
 // to 500 characters, which the seller sees; a note is for the record alone. It fails with [ErrNone], or
-// with [ErrDecided] when the account is verified or was replaced.
+// with [ErrDecided] when the account is verified or was replaced, or with [ErrAltered].
 func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified bool, reason string) (Account, error) {
 	if err := by.CheckNote(); err != nil {
 		return Account{}, err
@@ -207,7 +217,10 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 		return Account{}, fault.Field("reason", "must say to the seller what is wrong, in up to 500 characters")
 	}
 	for range 2 { // a verification that ends meanwhile is overruled
-		seen, err := s.o.Store.BankAccountByID(ctx, id)
+		seen, err := s.trusted(ctx, id)
+		if errors.Is(err, seal.ErrBroken) {
+			return Account{}, ErrAltered
+		}
 		if err != nil {
 			return Account{}, err
 		}
@@ -220,7 +233,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 			action = decision.RejectBankAccount
 		}
 		made := decision.New(by, action, string(id), s.o.Now())
-		saved, err := s.save(ctx, seen, a, &made)
+		saved, err := s.save(ctx, seen, &a, &made)
 		if err != nil {
 			return Account{}, err
 		}

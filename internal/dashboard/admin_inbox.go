@@ -200,6 +200,9 @@ func (d *dashboard) payoutTask(p payout.Payout) task {
 		t.Kind = kindContradicted
 		t.Since = p.RequestedAt
 		t.Evidence = []string{"The gateway says: " + sentenceOf(p.Contradiction)}
+		if p.Altered() {
+			t.Evidence = []string{"Changed by hand: " + sentenceOf(p.Contradiction)}
+		}
 	case p.State == payout.Held:
 		t.Kind = kindHeld
 		t.Evidence = []string{"It was sent, and the gateway could not say what became of it."}

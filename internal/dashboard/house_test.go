@@ -31,6 +31,7 @@ import (
 	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
@@ -157,7 +158,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: h.db.Bank(), Sealer: keys, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Store: h.db.Bank(), Seals: seal.Seals{Keys: keys}, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -166,7 +167,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	fee, err := payout.ParseFee("5+0.5%", rupees(t))
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
-		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
+		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: seal.Seals{Keys: keys}, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})

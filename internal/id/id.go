@@ -69,8 +69,11 @@ func (s Source) read(p []byte) {
 	}
 }
 
-// Time is when a valid identifier was made, to the millisecond.
+// Time is when an identifier was made, to the millisecond; zero for one that is not valid.
 func Time(prefix, s string) time.Time {
+	if !Valid(prefix, s) {
+		return time.Time{}
+	}
 	ms := int64(0)
 	for _, c := range []byte(s[len(prefix):][:timeDigits]) {
 		ms = ms*62 + int64(strings.IndexByte(alphabet, c))

@@ -15,10 +15,10 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"bursar/internal/bank"
+	"bursar/internal/seal"
 )
 
-var _ bank.Sealer = (*Set)(nil)
+var _ seal.Keys = (*Set)(nil)
 
 func pathIn(t *testing.T) string {
 	t.Helper()

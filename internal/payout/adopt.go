@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"bursar/internal/fault"
@@ -78,7 +79,7 @@ func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why 
 		State: Waiting, Mode: o.Mode, RequestedAt: id.requestedAt(),
 	}
 	_, p.ArriveAt = s.o.Arrival.Estimate(t.Amount, p.RequestedAt)
-	return p, "", err
+	return p, "", errors.Join(err, p.sealIn(s.o.Seals))
 }
 
 // recordStray writes down a transfer that nobody in the book can be charged with, once.

@@ -125,8 +125,11 @@ func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID,
 			return "", ErrContradiction
 		}
 		p.Contradiction = ""
-		said := []rune(seen)
-		return "The gateway: " + string(said[:min(len(said), mostSaid)]), nil
+		said, whose := []rune(seen), "The gateway: "
+		if seen == alteredBeforeSending {
+			whose = "Found: "
+		}
+		return whose + string(said[:min(len(said), mostSaid)]), nil
 	})
 	return err
 }

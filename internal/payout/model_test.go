@@ -21,6 +21,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
@@ -99,6 +100,7 @@ type market struct {
 	db      *store.DB
 	sales   *sale.Service
 	payouts *payout.Service
+	seals   seal.Seals
 	gateway *paperGateway
 	now     time.Time
 
@@ -135,7 +137,7 @@ func newMarket(t *testing.T, rt failer) *market {
 		ctx: t.Context(), tb: t, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
 		sellers: []string{"usr_a", "usr_b"}, sold: map[string]*soldItem{},
 	}
-	m.place = storetest.NewPlace(t)
+	m.place, m.seals = storetest.NewPlace(t), storetest.Seals(t)
 	m.gateway = &paperGateway{transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: func() time.Time { return m.now }}
 	m.open(rt)
 	if err := insertUser(m.ctx, m.db, ada.Admin, auth.Admin, m.now); err != nil {
@@ -208,7 +210,7 @@ func (m *market) newPayouts(t failer) *payout.Service {
 		t.Fatal(err)
 	}
 	service, err := payout.New(payout.Options{
-		Store: undoing{m.db.Payouts()}, Gateway: m.gateway, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Store: undoing{m.db.Payouts()}, Gateway: m.gateway, Beneficiaries: m.gateway, Seals: m.seals, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, Patience: patience, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})

@@ -70,6 +70,9 @@ type Payout struct {
 	ReasonCode string
 	Reason     string
 
+	// Seal is of all that the payout was made with.
+	Seal string
+
 	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.
 	Contradiction string
 

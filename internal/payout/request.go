@@ -134,6 +134,9 @@ func (s *Service) hold(ctx context.Context, tx RequestTx, p Payout) (Payout, err
 	if err != nil {
 		return Payout{}, err
 	}
+	if err := p.sealIn(s.o.Seals); err != nil {
+		return Payout{}, err
+	}
 	return p, tx.InsertPayout(ctx, p)
 }
 

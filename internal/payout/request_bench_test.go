@@ -14,6 +14,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // BenchmarkRequest measures 64 callers who ask for payouts, beside a floor: the same rows written by
@@ -99,7 +100,7 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 	}
 	gateway := &paperGateway{}
 	service, err := payout.New(payout.Options{
-		Store: db.Payouts(), Gateway: gateway, Beneficiaries: gateway, Currency: inr, Minimum: 50000,
+		Store: db.Payouts(), Gateway: gateway, Beneficiaries: gateway, Seals: storetest.Seals(b), Currency: inr, Minimum: 50000,
 		CancelWindow: time.Hour, Lease: time.Minute, Zone: time.UTC, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})

@@ -12,6 +12,7 @@ import (
 	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
+	"bursar/internal/seal"
 )
 
 // Options are what a service is made of.
@@ -19,6 +20,7 @@ type Options struct {
 	Store         Store
 	Gateway       Gateway
 	Beneficiaries Beneficiaries
+	Seals         seal.Seals
 	Currency      money.Currency
 	// Minimum is the least that may be asked for.
 	Minimum money.Amount
@@ -62,6 +64,8 @@ func New(o Options) (*Service, error) {
 	switch {
 	case o.Store == nil || o.Gateway == nil || o.Beneficiaries == nil:
 		return nil, errors.New("payout: a service needs a store, a gateway and its beneficiaries")
+	case o.Seals.Keys == nil:
+		return nil, errors.New("payout: a service needs keys to seal with")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
 	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0 || o.ReturnsEvery < 0:

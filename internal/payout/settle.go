@@ -63,7 +63,7 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 }
 
 func (s *Service) tellContradiction(ctx context.Context, id ID, said error) {
-	s.o.Logger.ErrorContext(ctx, "the gateway contradicts the books; a person must look",
+	s.o.Logger.ErrorContext(ctx, "a payout is contradicted; a person must look",
 		slog.String("payout", string(id)), slog.String("contradiction", said.Error()))
 }
 

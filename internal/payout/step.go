@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/seal"
 )
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
@@ -55,10 +56,16 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 	if sent {
 		return nil
 	}
+	if err := p.CheckSeal(s.o.Seals); err != nil {
+		return s.stopAltered(ctx, p, err)
+	}
 	if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 		return err
 	}
 	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
+	if errors.Is(err, seal.ErrBroken) {
+		return s.stopAltered(ctx, p, err)
+	}
 	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
 		return s.failWaiting(ctx, p, refusal)
 	}
@@ -87,6 +94,12 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}
 	return s.recordFirst(context.WithoutCancel(ctx), p.ID, answer)
+}
+
+// stopAltered keeps a payout from being sent that is not what was asked for, and tells a person. It is looked at again,
+// in case that is put right.
+func (s *Service) stopAltered(ctx context.Context, p Payout, why error) error {
+	return errors.Join(s.contradict(ctx, p.ID, errors.New(alteredBeforeSending)), s.wait(ctx, p.ID, Waiting, 0), why)
 }
 
 // claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
@@ -266,7 +279,7 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 	return errors.Join(s.stillUnknown(ctx, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
 }
 
-// contradict writes down on a payout what the gateway said that can't be true, unless something is there already.
+// contradict writes down on a payout what can't be true of it, unless something is there already.
 func (s *Service) contradict(ctx context.Context, id ID, said error) error {
 	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
 		if p.Contradiction != "" {

@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 	fee, err := payout.ParseFee("5", inr)
 	w.must(err)
 	w.payouts, err = payout.New(payout.Options{
-		Store: w.db.Payouts(), Gateway: w.client, Beneficiaries: beneficiaries{w}, Currency: inr, Minimum: 1000, Fee: fee,
+		Store: w.db.Payouts(), Gateway: w.client, Beneficiaries: beneficiaries{w}, Seals: storetest.Seals(t), Currency: inr, Minimum: 1000, Fee: fee,
 		Arrival: payout.NewArrival(inr, india, payout.Holidays{}), Lease: time.Minute, Zone: india, Now: clock, Logger: quiet, Moved: func(payout.State, payout.State) {},
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})

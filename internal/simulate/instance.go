@@ -11,6 +11,7 @@ import (
 	"bursar/internal/razorpayx"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
@@ -89,7 +90,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.bank, err = bank.New(bank.Options{
-		Store: bankStore{on.db.Bank(), on}, Sealer: m.keys, Registrar: client, Verifier: client, Directory: nowhere{},
+		Store: bankStore{on.db.Bank(), on}, Seals: seal.Seals{Keys: m.keys}, Registrar: client, Verifier: client, Directory: nowhere{},
 		Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.payouts, err = payout.New(payout.Options{
-		Store: payoutStore{on.db.Payouts(), on}, Gateway: client, Beneficiaries: on.bank, Currency: rupees(),
+		Store: payoutStore{on.db.Payouts(), on}, Gateway: client, Beneficiaries: on.bank, Seals: seal.Seals{Keys: m.keys}, Currency: rupees(),
 		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReturnsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},

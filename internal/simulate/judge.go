@@ -11,6 +11,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/seal"
 )
 
 // audit runs the service's own audit of the book, and compares all rows with the model.
@@ -18,7 +19,9 @@ func (m *market) audit(on *instance) {
 	m.tally.audits++
 	report, err := on.db.Audit(m.ctx)
 	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
-	for _, f := range report.Findings {
+	seals, err := on.db.AuditSeals(m.ctx, seal.Seals{Keys: m.keys})
+	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
+	for _, f := range append(report.Findings, seals...) {
 		if f.Name == "gateway-agrees" { // it lies, and what it said waits for an admin
 			m.checkContradictions(f.Violations)
 			continue

@@ -357,10 +357,12 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 	return saved, err
 }
 
-func (t bankTx) SetBeneficiary(ctx context.Context, id bank.ID, beneficiary string) error {
-	err := t.Tx.SetBeneficiary(ctx, id, beneficiary)
-	t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(id, beneficiary) })
-	return err
+func (t bankTx) SetBeneficiary(ctx context.Context, before string, a bank.Account) (bool, error) {
+	named, err := t.Tx.SetBeneficiary(ctx, before, a)
+	if named {
+		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Beneficiary) })
+	}
+	return named, err
 }
 
 func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {

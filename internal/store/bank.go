@@ -8,12 +8,12 @@ import (
 )
 
 const bankAccountColumns = `SELECT id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
-	name_score, beneficiary, verification_id, tries, due_at, created_at, verified_at FROM bank_accounts `
+	name_score, beneficiary, seal, verification_id, tries, due_at, created_at, verified_at FROM bank_accounts `
 
 func bankAccountDest(a *bank.Account) []any {
 	return []any{
 		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.SealedNumber, &a.Status, &a.Reason, &a.RegisteredName,
-		&a.NameScore, &a.Beneficiary, &a.VerificationID, &a.Tries,
+		&a.NameScore, &a.Beneficiary, &a.Seal, &a.VerificationID, &a.Tries,
 		instant{&a.DueAt},
 		instant{&a.CreatedAt},
 		instant{&a.VerifiedAt},
@@ -30,8 +30,8 @@ func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, er
 	return db.bankAccount(ctx, `WHERE id = $1`, string(id))
 }
 
-// EachBankAccount hands on every account ever registered.
-func (db *DB) EachBankAccount(ctx context.Context, take func(bank.Account) error) error {
+// eachBankAccount hands on every account ever registered.
+func (db *DB) eachBankAccount(ctx context.Context, take func(bank.Account) error) error {
 	return db.query(ctx, bankAccountColumns, func(r row) error {
 		var a bank.Account
 		if err := r.Scan(bankAccountDest(&a)...); err != nil {
@@ -92,15 +92,15 @@ func (tx *Tx) AddFormerAccount(ctx context.Context, a bank.Account) error {
 func (tx *Tx) insertBankAccount(ctx context.Context, a bank.Account, current bool) error {
 	insert := `INSERT INTO bank_accounts
 		(id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score,
-		beneficiary, verification_id, tries, due_at, created_at, verified_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+		beneficiary, verification_id, tries, due_at, created_at, verified_at, seal)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	if !current {
 		insert += ` ON CONFLICT (id) DO NOTHING`
 	}
 	_, err := tx.exec(ctx, insert,
 		string(a.ID), a.Seller, flag(current), a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
 		a.RegisteredName, a.NameScore, a.Beneficiary, a.VerificationID, a.Tries, nullMicros(a.DueAt),
-		micros(a.CreatedAt), nullMicros(a.VerifiedAt))
+		micros(a.CreatedAt), nullMicros(a.VerifiedAt), a.Seal)
 	return err
 }
 
@@ -119,15 +119,16 @@ func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, li
 	return ids, err
 }
 
-// SaveVerification records progress from seen to a. A hint that came since seen was read is kept: its
+// SaveVerification records progress from seen to a, which is sealed as the gateway calls it in seen. A hint that came since seen was read is kept: its
 // due time is the earlier one.
 func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool, error) {
 	return tx.execOne(ctx, `UPDATE bank_accounts SET status = $3, reason = $4, registered_name = $5, name_score = $6,
-		verification_id = $7, tries = $8, verified_at = $9,
+		verification_id = $7, tries = $8, verified_at = $9, seal = $13,
 		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
-		WHERE id = $1 AND status = $2 AND is_current = 1`,
+		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1`,
 		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
-		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt))
+		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt),
+		seen.Beneficiary, a.Seal)
 }
 
 // HastenVerification makes the next step of a verification due now, if it is under way.
@@ -137,8 +138,7 @@ func (tx *Tx) HastenVerification(ctx context.Context, verificationID string, now
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
 }
 
-// SetBeneficiary records what the gateway calls the account.
-func (tx *Tx) SetBeneficiary(ctx context.Context, id bank.ID, beneficiary string) error {
-	_, err := tx.exec(ctx, `UPDATE bank_accounts SET beneficiary = $2 WHERE id = $1`, string(id), beneficiary)
-	return err
+// SetBeneficiary records what the gateway calls the account, if the stored seal is still the one that was seen.
+func (tx *Tx) SetBeneficiary(ctx context.Context, seen string, a bank.Account) (bool, error) {
+	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, seal = $3 WHERE id = $1 AND seal = $4`, string(a.ID), a.Beneficiary, a.Seal, seen)
 }

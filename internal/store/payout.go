@@ -17,7 +17,7 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, b.holder, b.last4, b.ifsc`
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.seal, b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
 )
 
@@ -25,7 +25,7 @@ func scanPayout(r row, p *payout.Payout) error {
 	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction,
+		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction, &p.Seal,
 		&p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
@@ -48,13 +48,13 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 const insertPayout = `INSERT INTO payouts
 	(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
-	tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, '', '', '', '', '', '', '')`
+	seal, tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, '', '', '', '', '', '', '')`
 
 func insertPayoutArgs(p payout.Payout) []any {
 	return []any{
 		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
-		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt),
+		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt), p.Seal,
 	}
 }
 

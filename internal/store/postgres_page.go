@@ -381,20 +381,21 @@ func (w *requestWrites) queuePayouts(b *pgx.Batch) {
 		func(p payout.Payout) string { return p.Notes },
 		func(p payout.Payout) string { return string(p.Mode) },
 		func(p payout.Payout) string { return string(p.State) },
-		func(p payout.Payout) string { return string(p.Status()) })
+		func(p payout.Payout) string { return string(p.Status()) },
+		func(p payout.Payout) string { return p.Seal })
 	rows = append(rows, columns(w.payouts,
 		func(p payout.Payout) int64 { return int64(p.Amount) },
 		func(p payout.Payout) int64 { return int64(p.Fee) },
 		func(p payout.Payout) int64 { return micros(p.RequestedAt) },
 		func(p payout.Payout) int64 { return micros(p.ArriveAt) },
 		func(p payout.Payout) int64 { return micros(p.DueAt) })...)
-	b.Queue(`INSERT INTO payouts (id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at,
+	b.Queue(`INSERT INTO payouts (id, seller_id, bank_account_id, notes, mode, state, status, seal, amount, fee, requested_at, arrive_at, due_at,
 			tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-		SELECT id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at,
+		SELECT id, seller_id, bank_account_id, notes, mode, state, status, seal, amount, fee, requested_at, arrive_at, due_at,
 			0, '', '', '', '', '', '', ''
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-			$8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
-			AS p (id, seller_id, bank_account_id, notes, mode, state, status, amount, fee, requested_at, arrive_at, due_at)`, rows...)
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+			$9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[])
+			AS p (id, seller_id, bank_account_id, notes, mode, state, status, seal, amount, fee, requested_at, arrive_at, due_at)`, rows...)
 }
 
 // column is one value of each row.

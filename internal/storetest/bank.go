@@ -51,11 +51,23 @@ func testBankAccounts(_ *testing.T, b *bench) {
 		if !errors.Is(missing, bank.ErrNone) || !errors.Is(nothing, bank.ErrNone) {
 			b.Errorf("a seller without an account: %v, %v", missing, nothing)
 		}
-		return tx.SetBeneficiary(b.ctx(), "bka_usr_a", "fa_first")
+		return nil
 	})
+	for _, try := range []struct {
+		seen, beneficiary, seal string
+		named                   bool
+	}{{"", "fa_first", "seal", true}, {"", "fa_late", "late", false}} {
+		b.update(func(tx *store.Tx) error {
+			named, err := tx.SetBeneficiary(b.ctx(), try.seen, bank.Account{ID: "bka_usr_a", Beneficiary: try.beneficiary, Seal: try.seal})
+			if named != try.named {
+				b.Errorf("%s was recorded: %t, want %t", try.beneficiary, named, try.named)
+			}
+			return err
+		})
+	}
 	first, err = b.db.BankAccountByID(b.ctx(), "bka_usr_a")
-	if err != nil || first.Beneficiary != "fa_first" {
-		b.Errorf("the beneficiary became %q, %v", first.Beneficiary, err)
+	if err != nil || first.Beneficiary != "fa_first" || first.Seal != "seal" {
+		b.Errorf("the beneficiary became %q, sealed %q, %v", first.Beneficiary, first.Seal, err)
 	}
 	for id, read := range map[string]func(string) (bank.Account, error){
 		"usr_b":    func(id string) (bank.Account, error) { return b.db.BankAccount(b.ctx(), id) },
@@ -126,6 +138,10 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 	verified := later
 	verified.Status, verified.VerifiedAt, verified.DueAt, verified.Reason = bank.StatusVerified, b.now.Add(time.Hour), time.Time{}, ""
 	verified.RegisteredName, verified.NameScore, verified.VerificationID = "ASHA R", 99, "fav_new"
+	verified.Seal = "of a verified account"
+	renamed := later
+	renamed.Beneficiary = "fa_other"
+	save(renamed, verified, false) // the gateway calls it otherwise than its seal says
 	save(later, verified, true)
 	wantStored(verified)
 	save(later, verified, false) // it is unverified no more

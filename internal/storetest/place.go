@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"database/sql"
 	"errors"
 	"flag"
 	"os"
@@ -71,6 +72,23 @@ func (p Place) Copy(t testing.TB) Place {
 		t.Fatal(err)
 	}
 	return copied
+}
+
+// ByHand changes what is kept there, as nobody may.
+func (p Place) ByHand(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	driver, at := "sqlite", "file:"+p.Path+"?_pragma=busy_timeout(5000)"
+	if p.url != "" {
+		driver, at = "pgx", p.url
+	}
+	db, err := sql.Open(driver, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), statement, args...)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
 }
 
 // Open opens an empty database, until the test ends.
