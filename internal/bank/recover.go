@@ -11,19 +11,40 @@ import (
 
 // Recover makes sure that the seller's account with that id is in the book. One that is missing is
 // made again of what the gateway knows of the beneficiary: a former account, for the payouts that
-// went there. It fails with [ErrNone] when there is no such account anywhere, or it is somebody else's.
+// went there. It fails with [ErrNone] when there is no such account anywhere, or it is somebody else's, or
+// the beneficiary, where it is told, is another account.
 func (s *Service) Recover(ctx context.Context, seller string, accountID ID, beneficiary string) error {
 	if !id.Valid(idPrefix, string(accountID)) {
 		return ErrNone
 	}
 	a, err := s.o.Store.BankAccountByID(ctx, accountID)
-	if errors.Is(err, ErrNone) {
+	switch {
+	case errors.Is(err, ErrNone):
 		return s.remake(ctx, seller, accountID, beneficiary)
-	}
-	if err == nil && a.Seller != seller {
+	case err != nil:
+		return err
+	case a.Seller != seller:
 		return ErrNone
+	case beneficiary == "" || beneficiary == a.Beneficiary:
+		return nil
+	case a.Beneficiary != "":
+		return ErrNone
+	default:
+		return s.recognise(ctx, a, beneficiary)
 	}
-	return err
+}
+
+// recognise notes what the gateway calls an account that it was told of after the book was saved. It fails with
+// [ErrNone] unless what it calls so is that account.
+func (s *Service) recognise(ctx context.Context, a Account, beneficiary string) error {
+	told, number, err := s.o.Registrar.DescribeBeneficiary(ctx, beneficiary)
+	if err != nil {
+		return fmt.Errorf("ask the gateway for bank account %s: %w", a.ID, err)
+	}
+	if ours, err := s.open(a); err != nil || number != ours || told.IFSC != a.IFSC {
+		return ErrNone.Because(err)
+	}
+	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetBeneficiary(ctx, a.ID, beneficiary) })
 }
 
 func (s *Service) remake(ctx context.Context, seller string, accountID ID, beneficiary string) error {

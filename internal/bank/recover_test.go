@@ -12,16 +12,51 @@ import (
 
 func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
 	h := newHouse(t)
-	want := h.register(h.ashas())
-	h.gateway.beneficiaryErr = errors.New("nobody may ask")
-	if err := h.service.Recover(t.Context(), "usr_asha", want.ID, "fa_1"); err != nil {
+	id := h.register(h.ashas()).ID
+	told, err := h.service.Beneficiary(t.Context(), id)
+	if err != nil {
 		t.Fatal(err)
+	}
+	want := h.account()
+	h.gateway.beneficiaryErr = errors.New("nobody may ask")
+	for _, beneficiary := range []string{told, ""} {
+		if err := h.service.Recover(t.Context(), "usr_asha", id, beneficiary); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.service.Recover(t.Context(), "usr_ravi", id, told); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("another seller's account was recovered: %v", err)
+	}
+	if err := h.service.Recover(t.Context(), "usr_asha", id, "fa_2"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("what went to another account was taken for this one's: %v", err)
 	}
 	if diff := cmp.Diff(want, h.account()); diff != "" {
 		t.Errorf("account (-want +got):\n%s", diff)
 	}
-	if err := h.service.Recover(t.Context(), "usr_ravi", want.ID, "fa_1"); !errors.Is(err, bank.ErrNone) {
-		t.Errorf("another seller's account was recovered: %v", err)
+}
+
+// TestAnAccountIsRecognisedByItsNumber has a book from before the gateway was told of the account.
+func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
+	h := newHouse(t)
+	a := h.register(h.ashas())
+	silent := errors.New("silence")
+	for name, tt := range map[string]struct {
+		number string
+		err    error
+		want   error
+	}{
+		"it is another's":        {"00100123456780", nil, bank.ErrNone},
+		"the gateway knows none": {"", bank.ErrNone, bank.ErrNone},
+		"the gateway is silent":  {"", silent, silent},
+	} {
+		h.gateway.registered, h.gateway.beneficiaryErr = []string{tt.number}, tt.err
+		if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); !errors.Is(err, tt.want) || h.account().Beneficiary != "" {
+			t.Errorf("%s: %v, and it is %q there", name, err, h.account().Beneficiary)
+		}
+	}
+	h.gateway.registered, h.gateway.beneficiaryErr = []string{h.ashas().Number.Reveal()}, nil
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); err != nil || h.account().Beneficiary != "fa_1" {
+		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
 }
 
