@@ -41,10 +41,15 @@ func (s *Service) recognise(ctx context.Context, a Account, beneficiary string) 
 	if err != nil {
 		return fmt.Errorf("ask the gateway for bank account %s: %w", a.ID, err)
 	}
-	if ours, err := s.open(a); err != nil || number != ours || told.IFSC != a.IFSC {
+	ours, err := a.open(s.o.Seals.Keys)
+	if err := errors.Join(err, a.CheckSeal(s.o.Seals)); err != nil || number != ours || told.IFSC != a.IFSC {
 		return ErrNone.Because(err)
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetBeneficiary(ctx, a.ID, beneficiary) })
+	name, err := s.nameAtGateway(ctx, a, beneficiary)
+	if err == nil && name != beneficiary {
+		err = ErrNone
+	}
+	return err
 }
 
 func (s *Service) remake(ctx context.Context, seller string, accountID ID, beneficiary string) error {

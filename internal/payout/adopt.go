@@ -60,6 +60,8 @@ func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why 
 	switch {
 	case o.Seller == "" || o.Account == "" || o.Gross == 0:
 		return p, "the gateway does not tell whose payout it was", nil
+	case t.Currency != "" && t.Currency != s.o.Currency.Code():
+		return p, "it is in another currency than the book", nil
 	case t.Amount <= 0 || o.Gross < t.Amount:
 		return p, "its amount and what the gateway tells of the payout do not fit together", nil
 	}
@@ -72,7 +74,7 @@ func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why 
 	}
 	err = s.o.Beneficiaries.Recover(ctx, o.Seller, o.Account, o.Beneficiary)
 	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
-		return p, "its bank account is not its seller's, or not to be had any more", nil
+		return p, "the bank account that it went to is not its seller's, or not to be had any more", nil
 	}
 	p = Payout{
 		ID: id, Seller: o.Seller, BankAccountID: o.Account, Amount: o.Gross, Fee: o.Gross - t.Amount,

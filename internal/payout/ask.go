@@ -86,7 +86,7 @@ func toldOf(err error) error {
 
 // Identify takes an unclear payout for a transfer that the gateway has under an id that an admin knows,
 // where it is not found by our reference. The gateway is asked for that transfer, and only its own word
-// counts: that the transfer has this payout's reference and amount. Then the payout goes on from there. It
+// counts: that the transfer has this payout's reference, amount, currency and account. Then the payout goes on from there. It
 // fails with [ErrMovedOn], [ErrNoTransfer], [ErrOtherTransfer] or [ErrGatewayUnclear].
 func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID string) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
@@ -137,9 +137,11 @@ func (s *Service) isTransferOf(p Payout, gatewayID string, r Report) error {
 		c := s.o.Currency
 		return ErrOtherTransfer.WithMessage("This transfer is of %s %s, and the payout sends %s. Nothing was changed.",
 			c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
-	default:
-		return nil
 	}
+	if err := r.differs(p, s.o.Currency); err != nil {
+		return ErrOtherTransfer.WithMessage("This transfer is not this payout's: the gateway says that %s. Nothing was changed.", err)
+	}
+	return nil
 }
 
 // isGatewayID refuses what would make another address of the gateway's of it.

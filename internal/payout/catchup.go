@@ -175,7 +175,7 @@ func (s *Service) follow(ctx context.Context, p Payout, r Report) {
 // hastenIfNews makes the next step of a payout due now if the gateway tells news of it, and reports
 // whether it did.
 func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) (bool, error) {
-	if to, err := r.outcome(p); err == nil && to == p.State {
+	if to, err := r.outcome(p, s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
 	hastened := false

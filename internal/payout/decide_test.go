@@ -77,6 +77,12 @@ func (s *story) made(progress payout.Progress) *transfer {
 	return &transfer{id: "pout_9", amount: s.payout().Net(), progress: progress, made: s.now}
 }
 
+// putOdd puts a paid transfer that was not ordered so.
+func (s *story) putOdd(lie string) {
+	s.put(s.made(payout.Paid))
+	lies[lie].alter(s.gateway.transfers[string(s.id)])
+}
+
 func TestNothingToClearIsNotCleared(t *testing.T) {
 	s := newHeldStory(t)
 	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrContradiction) {
@@ -380,7 +386,9 @@ func TestIdentify(t *testing.T) {
 		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.Held},
 		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Held},
 		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.Held},
-		"of another amount":      {"pout_9", func(s *story) { s.put(s.made(payout.Paid)); s.gateway.transfers[string(s.id)].amount-- }, payout.ErrOtherTransfer, payout.Held},
+		"of another amount":      {"pout_9", func(s *story) { s.putOdd("another amount") }, payout.ErrOtherTransfer, payout.Held},
+		"to another account":     {"pout_9", func(s *story) { s.putOdd("another account") }, payout.ErrOtherTransfer, payout.Held},
+		"in another currency":    {"pout_9", func(s *story) { s.putOdd("another currency") }, payout.ErrOtherTransfer, payout.Held},
 		"no id of the gateway's": {"../contacts", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
 		"no id":                  {"", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
 	} {

@@ -228,7 +228,7 @@ func openSeller(ctx context.Context, db *store.DB, seller string, now time.Time)
 	return db.Bank().InTx(ctx, func(tx bank.Tx) error {
 		return tx.ReplaceBankAccount(ctx, bank.Account{
 			ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234",
-			Status: bank.StatusVerified, NameScore: -1, CreatedAt: now, VerifiedAt: now,
+			Status: bank.StatusVerified, NameScore: -1, Beneficiary: "fa_" + seller, CreatedAt: now, VerifiedAt: now,
 		})
 	})
 }
@@ -747,6 +747,8 @@ type paperGateway struct {
 	// whenSent runs before an order is answered, and whenFetched while an answer is on its way.
 	whenSent    func()
 	whenFetched func()
+	// whenTaken alters a transfer that is made.
+	whenTaken func(*transfer)
 	// unlisting hides all transfers from lists. torn makes a list fail after so many pages, and worn up to
 	// so many.
 	unlisting  bool
@@ -784,7 +786,7 @@ func (t *transfer) advance(luck int) {
 	}
 }
 
-func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
+func (g *paperGateway) Beneficiary(_ context.Context, id bank.ID) (string, error) {
 	if g.whenAsked != nil {
 		g.whenAsked()
 	}
@@ -794,17 +796,17 @@ func (g *paperGateway) Beneficiary(context.Context, bank.ID) (string, error) {
 	case shunning:
 		return "", fmt.Errorf("tell the gateway: %w", fault.New(fault.Refused, "bank_account_refused", "No such account."))
 	default:
-		return "fa_1", nil
+		return strings.Replace(string(id), "bka_", "fa_", 1), nil
 	}
 }
 
 func (g *paperGateway) Prepare(o payout.Order) (string, error) {
-	return fmt.Sprintf("%d %s %s %s %d", o.Amount, o.Mode, o.Seller, o.Account, o.Gross), nil
+	return fmt.Sprintf("%d %s %s %s %d %s %s", o.Amount, o.Mode, o.Seller, o.Account, o.Gross, o.Beneficiary, o.Currency), nil
 }
 
 // Recover knows the accounts that sellers joined with.
-func (g *paperGateway) Recover(_ context.Context, seller string, id bank.ID, _ string) error {
-	if id != bank.ID("bka_"+seller) {
+func (g *paperGateway) Recover(_ context.Context, seller string, id bank.ID, beneficiary string) error {
+	if id != bank.ID("bka_"+seller) || (beneficiary != "" && beneficiary != "fa_"+seller) {
 		return bank.ErrNone
 	}
 	return nil
@@ -871,8 +873,11 @@ func (g *paperGateway) take(key, body string) *transfer {
 			t.progress = payout.Queued
 		}
 		o := &t.order
-		if _, err := fmt.Sscanf(body, "%d %s %s %s %d", &t.amount, &o.Mode, &o.Seller, &o.Account, &o.Gross); err != nil {
+		if _, err := fmt.Sscanf(body, "%d %s %s %s %d %s %s", &t.amount, &o.Mode, &o.Seller, &o.Account, &o.Gross, &o.Beneficiary, &o.Currency); err != nil {
 			panic(err)
+		}
+		if g.whenTaken != nil {
+			g.whenTaken(t)
 		}
 		g.transfers[key] = t
 	}
@@ -883,7 +888,10 @@ func (g *paperGateway) take(key, body string) *transfer {
 }
 
 func (t *transfer) report(ref string) payout.Report {
-	r := payout.Report{GatewayID: t.id, Reference: ref, Amount: t.amount, MadeAt: t.made, Progress: t.progress, RawStatus: string(t.progress)}
+	r := payout.Report{
+		GatewayID: t.id, Reference: ref, Amount: t.amount, Beneficiary: t.order.Beneficiary, Currency: t.order.Currency,
+		MadeAt: t.made, Progress: t.progress, RawStatus: string(t.progress),
+	}
 	if t.paid > 0 {
 		r.UTR = "HDFCN00000000001"
 	}

@@ -76,6 +76,9 @@ type Payout struct {
 	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.
 	Contradiction string
 
+	// Beneficiary is what the gateway calls the bank account; empty until it was told of it, and the same ever after.
+	Beneficiary string
+
 	// Of the bank account, for showing: never the full number.
 	AccountHolder string
 	AccountLast4  string

@@ -217,7 +217,7 @@ type Beneficiaries interface {
 	Beneficiary(ctx context.Context, id bank.ID) (string, error)
 	// Recover makes sure that the seller's account with that id is in the book, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
-	// when there is no such account anywhere, or it is somebody else's.
+	// when there is no such account anywhere, or it is somebody else's, or the beneficiary is another one.
 	Recover(ctx context.Context, seller string, id bank.ID, beneficiary string) error
 }
 
@@ -258,6 +258,9 @@ type Report struct {
 	Reference string
 	// Amount is what the bank is sent.
 	Amount money.Amount
+	// Beneficiary and Currency are an order's, as the gateway has them; empty where it does not say.
+	Beneficiary string
+	Currency    string
 	// MadeAt is when the gateway took the order; zero where it does not say.
 	MadeAt   time.Time
 	Progress Progress

@@ -517,6 +517,8 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 		{},
 		{Seller: "usr_a", Account: "bka_usr_a", Gross: 1},
 		{Seller: "usr_a", Account: "bka_usr_b", Gross: 60_000},
+		{Seller: "usr_a", Account: "bka_usr_a", Gross: 60_000, Beneficiary: "fa_usr_b", Currency: "INR"},
+		{Seller: "usr_a", Account: "bka_usr_a", Gross: 60_000, Beneficiary: "fa_usr_a", Currency: "USD"},
 	} {
 		id := fmt.Sprintf("pyt_%024d", i)
 		s.gateway.transfers[id] = &transfer{id: "pout_x" + id, order: order, amount: 500, progress: payout.Paid, made: s.now}
@@ -528,8 +530,8 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 	s.putBack(t, saved)
 	for range 2 {
 		s.catchUp()
-		if seen, err := s.db.Watch(t.Context()); seen.Strays != 4 || err != nil {
-			t.Errorf("%d strays, error %v; want 4", seen.Strays, err)
+		if seen, err := s.db.Watch(t.Context()); seen.Strays != 6 || err != nil {
+			t.Errorf("%d strays, error %v; want 6", seen.Strays, err)
 		}
 	}
 	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {
@@ -552,20 +554,46 @@ func TestATransferThatIsNotThePayoutsOwnIsAStray(t *testing.T) {
 	s.wantViolated("strays-are-settled")
 }
 
-func TestAFoundTransferOfAnotherAmountMovesNoMoney(t *testing.T) {
+func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			saved := s.save()
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			lie.alter(s.gateway.transfers[string(s.id)])
+			s.putBack(t, saved)
+			s.catchUp()
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
+				t.Errorf("contradiction %q", p.Contradiction)
+			}
+			s.wantAvailable(held)
+			s.later(time.Hour)
+			s.wantState(payout.Submitted)
+			if s.gateway.sent != 1 {
+				t.Errorf("it was sent %d times, want once", s.gateway.sent)
+			}
+			s.wantViolated("gateway-agrees")
+		})
+	}
+}
+
+// TestAnAdoptedPayoutIsHeldAgainstItsAccount has a payout adopted, and told of later as gone to another account.
+func TestAnAdoptedPayoutIsHeldAgainstItsAccount(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
+	s.now = s.now.Add(time.Minute)
+	lost := s.request("usr_b", 60_000)
 	s.later(windowOver)
-	s.gateway.transfers[string(s.id)].amount++
 	s.putBack(t, saved)
 	s.catchUp()
-	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, "ordered were") {
-		t.Errorf("contradiction %q", p.Contradiction)
-	}
-	s.wantAvailable(held)
+	tr := s.gateway.transfers[string(lost.ID)]
+	tr.advance(1)
+	tr.order.Beneficiary = "fa_usr_a"
 	s.later(time.Hour)
-	if s.gateway.sent != 1 {
-		t.Errorf("it was sent %d times, want once", s.gateway.sent)
+	p, err := s.db.Payout(t.Context(), lost.ID)
+	if err != nil || p.State != payout.Submitted || !strings.Contains(p.Contradiction, "a transfer to fa_usr_a") {
+		t.Errorf("it is %s with the contradiction %q, %v", p.State, p.Contradiction, err)
 	}
 	s.wantViolated("gateway-agrees")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"bursar/internal/money"
 )
 
 // merge takes the gateway's report into the payout, and reports whether that changed its state.
@@ -25,7 +27,7 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		}
 		now := s.o.Now()
 		from = p.State
-		to, disagreement = r.outcome(*p)
+		to, disagreement = r.outcome(*p, s.o.Currency)
 		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
 			to, disagreement = from, nil
 			p.DueAt = now
@@ -72,12 +74,12 @@ type contradiction struct{ error }
 
 // outcome is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
-func (r Report) outcome(p Payout) (State, error) {
+func (r Report) outcome(p Payout, c money.Currency) (State, error) {
 	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
 		return "", fmt.Errorf("it was asked for %s (%s there) and answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
 	}
-	if r.Amount != p.Net() {
-		return "", fmt.Errorf("it has a transfer of %d minor units, ordered were %d", r.Amount, p.Net())
+	if err := r.differs(p, c); err != nil {
+		return "", err
 	}
 	to := r.follows(p.State)
 	switch {
@@ -91,6 +93,22 @@ func (r Report) outcome(p Payout) (State, error) {
 		return p.State, nil
 	default:
 		return "", fmt.Errorf("its transfer is %s, the payout is %s", r.RawStatus, p.State)
+	}
+}
+
+// differs says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
+// difference. The account is compared by its row, because the order itself is not kept once the gateway has it;
+// the row never changes, and the audit holds each order against it.
+func (r Report) differs(p Payout, c money.Currency) error {
+	switch {
+	case r.Amount != p.Net():
+		return fmt.Errorf("it has a transfer of %d minor units, ordered were %d", r.Amount, p.Net())
+	case r.Currency != "" && r.Currency != c.Code():
+		return fmt.Errorf("it has a transfer in %s, ordered was one in %s", r.Currency, c)
+	case r.Beneficiary != "" && p.Beneficiary != "" && r.Beneficiary != p.Beneficiary:
+		return fmt.Errorf("it has a transfer to %s, and the payout's bank account is %s there", r.Beneficiary, p.Beneficiary)
+	default:
+		return nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -237,25 +238,119 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 		s.wantAvailable(opening)
 		s.wantViolated("gateway-agrees")
 	})
-	t.Run("another amount", func(t *testing.T) {
-		s := newStory(t)
-		s.gateway.mood = lostAnswers
-		s.later(windowOver)
-		s.gateway.transfers[string(s.id)].amount++
-		s.gateway.mood = fair
-		s.later(time.Minute)
-		if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() {
-			t.Errorf("contradiction %q, next look %s; want both", p.Contradiction, p.DueAt)
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			lie.alter(s.gateway.transfers[string(s.id)])
+			s.gateway.mood = fair
+			s.later(time.Minute)
+			if p := s.wantState(payout.Unknown); !strings.Contains(p.Contradiction, lie.says) || p.DueAt.IsZero() {
+				t.Errorf("contradiction %q, next look %s; want both", p.Contradiction, p.DueAt)
+			}
+			for range 8 {
+				s.later(20 * time.Minute)
+			}
+			if wait := s.payout().DueAt.Sub(s.now); wait < 2*time.Minute {
+				t.Errorf("after nine looks it is looked at again in %s, want minutes", wait)
+			}
+			s.wantAvailable(held)
+			s.wantViolated("gateway-agrees")
+		})
+	}
+}
+
+// lies are what a transfer may be said to be that is not the one that was ordered, and what is written down then.
+var lies = map[string]struct {
+	alter func(*transfer)
+	says  string
+}{
+	"another amount":   {func(tr *transfer) { tr.amount++ }, "ordered were 99000"},
+	"another account":  {func(tr *transfer) { tr.order.Beneficiary = "fa_usr_b" }, "a transfer to fa_usr_b, and the payout's bank account is fa_usr_a"},
+	"another currency": {func(tr *transfer) { tr.order.Currency = "USD" }, "in USD, ordered was one in INR"},
+}
+
+// TestNothingIsBelievedOfAnotherTransfer has the gateway tell of another transfer than was ordered at each point of
+// a payout's life, whether as a success or a failure.
+func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
+	for name, lie := range lies {
+		for moment, tt := range map[string]struct {
+			tell func(*story)
+			want payout.State
+		}{
+			"in the answer to the order": {func(s *story) {
+				s.gateway.whenTaken = lie.alter
+				s.later(windowOver)
+				s.wantState(payout.Submitting) // it is asked once more
+				s.later(time.Second)
+			}, payout.Unknown},
+			"when it is paid": {func(s *story) {
+				s.later(windowOver)
+				s.gateway.transfers[string(s.id)].advance(1)
+				lie.alter(s.gateway.transfers[string(s.id)])
+				s.later(time.Hour)
+			}, payout.Submitted},
+			"when it has failed": {func(s *story) {
+				s.later(windowOver)
+				s.gateway.transfers[string(s.id)].advance(2)
+				lie.alter(s.gateway.transfers[string(s.id)])
+				s.later(time.Hour)
+			}, payout.Submitted},
+			"when it comes back": {func(s *story) {
+				s.later(windowOver)
+				s.gateway.transfers[string(s.id)].advance(1)
+				s.later(time.Hour)
+				s.gateway.transfers[string(s.id)].advance(3)
+				lie.alter(s.gateway.transfers[string(s.id)])
+				s.lookForReturns(1) // a list that lies is a hint all the same
+				s.later(time.Second)
+			}, payout.Completed},
+			"when an admin asks": {func(s *story) {
+				s.later(windowOver)
+				s.gateway.transfers[string(s.id)].advance(1)
+				lie.alter(s.gateway.transfers[string(s.id)])
+				if _, err := s.payouts.AskGateway(s.Context(), ada, s.id); err != nil {
+					s.Error(err)
+				}
+			}, payout.Submitted},
+		} {
+			t.Run(name+" "+moment, func(t *testing.T) {
+				s := newStory(t)
+				tt.tell(s)
+				if p := s.wantState(tt.want); !strings.Contains(p.Contradiction, lie.says) {
+					t.Errorf("contradiction %q", p.Contradiction)
+				}
+				s.wantAvailable(held)
+				s.wantViolated("gateway-agrees")
+			})
 		}
-		for range 8 {
-			s.later(20 * time.Minute)
-		}
-		if wait := s.payout().DueAt.Sub(s.now); wait < 2*time.Minute {
-			t.Errorf("after nine looks it is looked at again in %s, want minutes", wait)
-		}
-		s.wantAvailable(held)
-		s.wantViolated("gateway-agrees")
-	})
+	}
+}
+
+// TestWhatTheGatewayLeavesOutIsNoDifference has a gateway that names neither account nor currency, and a bank
+// account whose name there is not in the book.
+func TestWhatTheGatewayLeavesOutIsNoDifference(t *testing.T) {
+	for name, leaveOut := range map[string]func(*story, *transfer){
+		"the gateway says neither": func(_ *story, tr *transfer) { tr.order.Beneficiary, tr.order.Currency = "", "" },
+		"the book does not know the account's name": func(s *story, _ *transfer) {
+			err := s.db.Bank().InTx(s.Context(), func(tx bank.Tx) error { return tx.SetBeneficiary(s.Context(), "bka_usr_a", "") })
+			if err != nil {
+				s.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubmittedStory(t)
+			tr := s.gateway.transfers[string(s.id)]
+			leaveOut(s, tr)
+			tr.advance(1)
+			s.later(time.Hour)
+			s.wantState(payout.Completed)
+			s.wantAvailable(held)
+			s.wantViolated()
+		})
+	}
 }
 
 // TestAnAnswerFromBeforeTheEndIsNoContradiction has an answer overtaken by a later one: the gateway said that it
@@ -484,6 +579,7 @@ func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made.Beneficiary = "fa_usr_a" // who asks needs no such thing
 	if p, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); p != made || !found || err != nil {
 		t.Errorf("the key stands for %+v, %t, %v; want %+v", p, found, err, made)
 	}
@@ -532,19 +628,23 @@ func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
 }
 
 func TestACancellationAnsweredWithAnotherAmountIsUnclear(t *testing.T) {
-	s := newStory(t)
-	s.gateway.mood = queueing
-	s.later(windowOver)
-	s.wantState(payout.Submitted)
+	for name, lie := range lies {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = queueing
+			s.later(windowOver)
+			s.wantState(payout.Submitted)
 
-	s.gateway.mood = fair
-	s.gateway.transfers[string(s.id)].amount++
-	_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "key-1")
-	if !errors.Is(err, payout.ErrCancelUnclear) {
-		t.Errorf("the answer was %v", err)
+			s.gateway.mood = fair
+			lie.alter(s.gateway.transfers[string(s.id)])
+			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "key-1")
+			if !errors.Is(err, payout.ErrCancelUnclear) {
+				t.Errorf("the answer was %v", err)
+			}
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
+				t.Errorf("what the gateway said is not written down, but %q", p.Contradiction)
+			}
+			s.wantAvailable(held)
+		})
 	}
-	if p := s.wantState(payout.Submitted); p.Contradiction == "" {
-		t.Error("what the gateway said is not written down")
-	}
-	s.wantAvailable(held)
 }

@@ -359,6 +359,7 @@ func TestReports(t *testing.T) {
 		"payout_reversed":   {Progress: payout.Reversed, RawStatus: "reversed", ReasonCode: "bank_account_closed", Reason: "The bank account is closed. Register another bank account."},
 	} {
 		want.GatewayID, want.Reference, want.Amount = "pout_00000000000001", reference, 1_000_000
+		want.Beneficiary, want.Currency = "fa_00000000000001", "INR"
 		want.MadeAt = time.Date(2018, 12, 21, 9, 1, 10, 0, time.UTC)
 		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
 		got, err := c.Fetch(t.Context(), "pout_00000000000001")
@@ -369,6 +370,49 @@ func TestReports(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 	}
+}
+
+// TestEveryAnswerTellsWhereTheMoneyWent asks in each way that there is, of a gateway that paid another account in
+// another currency, and of one that does not say.
+func TestEveryAnswerTellsWhereTheMoneyWent(t *testing.T) {
+	const told = `"fund_account_id":"fa_00000000000009","currency":"USD"`
+	for said, want := range map[string][2]string{
+		told:                                     {"fa_00000000000009", "USD"},
+		`"fund_account_id":"","currency":""`:     {"", ""},
+		`"fund_account_id":null,"currency":null`: {"", ""},
+		`"narration":"x"`:                        {"", ""},
+		`"fund_account_id":7,"currency":{}`:      {"", ""},
+		`"currency":"inr","fund_account_id":"` + strings.Repeat("fa_", 999) + `"`: {strings.Repeat("fa_", 999)[:64], "INR"},
+	} {
+		body := `{"id":"pout_00000000000001","reference_id":"` + reference + `","amount":100,"status":"processed",` + said + `}`
+		c := newClient(t, gateway(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && r.URL.Path == "/v1/payouts" {
+				saying(200, `{"entity":"collection","items":[`+body+`]}`)(w, r)
+				return
+			}
+			saying(200, body)(w, r)
+		}), nil)
+		for name, ask := range map[string]func() (payout.Report, error){
+			"submit": func() (payout.Report, error) { return c.Submit(t.Context(), reference, "{}").Report, nil },
+			"fetch":  func() (payout.Report, error) { return c.Fetch(t.Context(), "pout_00000000000001") },
+			"cancel": func() (payout.Report, error) { return c.Cancel(t.Context(), "pout_00000000000001") },
+			"find":   func() (payout.Report, error) { return c.Find(t.Context(), reference) },
+			"list":   func() (payout.Report, error) { return first(c.Transfers(t.Context(), time.Time{}, 0)) },
+			"return": func() (payout.Report, error) { return first(c.Reversed(t.Context(), time.Time{}, 0)) },
+		} {
+			got, err := ask()
+			if err != nil || got.Reference != reference || got.Beneficiary != want[0] || got.Currency != want[1] {
+				t.Errorf("%s, %.60s: %+v, %v; want %q", name, said, got, err, want)
+			}
+		}
+	}
+}
+
+func first(list []payout.Transfer, err error) (payout.Report, error) {
+	if err != nil || len(list) == 0 {
+		return payout.Report{}, err
+	}
+	return list[0].Report, nil
 }
 
 func TestEveryStatusIsKnown(t *testing.T) {
@@ -515,6 +559,7 @@ func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
 		{
 			Report: payout.Report{
 				GatewayID: "pout_00000000000003", Reference: reference, Amount: 1_000_000, MadeAt: time.Date(2018, 12, 21, 9, 1, 10, 0, time.UTC),
+				Beneficiary: "fa_00000000000001", Currency: "INR",
 				Progress: payout.Paid, RawStatus: "processed", ReasonCode: "payout_processed", UTR: "523223155921",
 			},
 			Order: payout.Order{
@@ -525,13 +570,14 @@ func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
 		{ // by hand in the vendor's dashboard: without notes and a reference
 			Report: payout.Report{
 				GatewayID: "pout_00000000000002", Amount: 2_500_000, MadeAt: time.Date(2018, 12, 21, 9, 0, 0, 0, time.UTC),
-				Progress: payout.InProgress, RawStatus: "scheduled",
+				Beneficiary: "fa_00000000000002", Currency: "INR", Progress: payout.InProgress, RawStatus: "scheduled",
 			},
 			Order: payout.Order{Beneficiary: "fa_00000000000002", Amount: 2_500_000, Currency: "INR", Mode: payout.NEFT},
 		},
 		{ // with notes of other kinds
 			Report: payout.Report{
 				GatewayID: "pout_00000000000001", Reference: "salary 12", Amount: 100, MadeAt: time.Date(2018, 12, 21, 9, 0, 0, 0, time.UTC),
+				Beneficiary: "fa_00000000000003", Currency: "INR",
 				Progress: payout.Rejected, RawStatus: "rejected", Reason: "The payout was not approved. Ask the marketplace about it.",
 			},
 			Order: payout.Order{Reference: "salary 12", Beneficiary: "fa_00000000000003", Amount: 100, Currency: "INR", Mode: payout.RTGS, Seller: "12"},

@@ -338,6 +338,9 @@ func report(p Payout) payout.Report {
 		Progress:  payout.Unrecognised,
 		RawStatus: p.Status,
 		UTR:       string(p.UTR),
+		// Anything is told that is said here: what is no account and no currency differs from ours.
+		Beneficiary: shortText(p.FundAccountID),
+		Currency:    shortText(strings.ToUpper(p.Currency)),
 	}
 	if p.CreatedAt > 0 {
 		r.MadeAt = time.Unix(p.CreatedAt, 0).UTC()

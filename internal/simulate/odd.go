@@ -53,7 +53,7 @@ func (a *answer) rewrite(v any) {
 // makeOdd says nothing false of a payout, and not what is expected.
 func (m *market) makeOdd(p *razorpayx.Payout) {
 	if m.chance(500) {
-		p.UTR = ""
+		p.UTR, p.FundAccountID, p.Currency = "", "", ""
 	}
 	if p.Status == razorpayx.StatusProcessing && m.chance(700) {
 		p.Status = one(m, []string{razorpayx.StatusPending, razorpayx.StatusScheduled, "under_review", "on_hold"})
@@ -79,6 +79,10 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		p.ReferenceID, told.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
 	case n == 1 && gaveBack:
 		p.Status, told.what = razorpayx.StatusProcessed, "it was paid"
+	case p.Amount%3 == 0: // the amount chooses among the others, so that runs from before are thrown the same dice
+		p.FundAccountID, told.what = "fa_00000000000000", "it went to another account"
+	case p.Amount%3 == 1:
+		p.Currency, told.what = "USD", "it is in another currency"
 	default:
 		p.Amount, told.what = p.Amount+1, "it is of another amount"
 	}

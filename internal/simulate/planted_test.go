@@ -195,7 +195,16 @@ var bugs = []planted{
 		{"internal/razorpayx/payouts.go", "Progress:  payout.Unrecognised,", "Progress:  payout.Rejected,"},
 	}},
 	{"another amount is believed", []edit{
-		{"internal/payout/settle.go", "\tif r.Amount != p.Net() {", "\tif r.Amount < 0 {"},
+		{payoutSettle, "case r.Amount != p.Net():", "case r.Amount < 0:"},
+	}},
+	{"another account is believed", []edit{
+		{payoutSettle, "&& r.Beneficiary != p.Beneficiary:", "&& r.Beneficiary == \"\":"},
+	}},
+	{"another currency is believed", []edit{
+		{payoutSettle, "&& r.Currency != c.Code():", "&& c.Code() == \"\":"},
+	}},
+	{"what the gateway leaves out is taken for a difference", []edit{
+		{payoutSettle, "case r.Beneficiary != \"\" && p.Beneficiary", "case p.Beneficiary"},
 	}},
 	{"every transfer goes by IMPS", []edit{
 		{"internal/payout/arrival.go", "case a.India && amount <= impsMost:", "case a.India:"},

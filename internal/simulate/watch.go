@@ -99,7 +99,7 @@ func (m *market) compareWritten(on *instance, s *seen) {
 // asStored is a payout without what belongs to its account, and with its instants as the book keeps them. When it
 // is due is not its own to say: it may have been hastened.
 func asStored(p payout.Payout) payout.Payout {
-	p.AccountHolder, p.AccountLast4, p.AccountIFSC, p.DueAt = "", "", "", time.Time{}
+	p.Beneficiary, p.AccountHolder, p.AccountLast4, p.AccountIFSC, p.DueAt = "", "", "", "", time.Time{}
 	for _, at := range []*time.Time{&p.RequestedAt, &p.ArriveAt, &p.SentAt, &p.ProcessedAt, &p.CompletedAt, &p.EndedAt} {
 		*at = stored(*at)
 	}
