@@ -44,7 +44,7 @@ var bugs = []planted{
 		{payoutStep, "Submitting, body, now // Tries goes on: being turned away again waits longer\n\t\tp.DueAt = now.Add(s.o.Lease)", "Submitting, body, now\n\t\tp.DueAt = now"},
 	}},
 	{"a time-out is taken for a failure", []edit{
-		{payoutStep, "a.Reason))\n\t\treturn s.unclear(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, Submitting, a.ReasonCode, a.Reason)\n"},
+		{payoutStep, "a.Reason))\n\t\treturn s.unclear(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
 	}},
 	{"a 5xx is taken for an order that was not taken", []edit{
 		{"internal/razorpayx/payouts.go", `payout.Submission{ReasonCode: "gateway_error"`, `payout.Submission{Answer: payout.NotTaken, ReasonCode: "gateway_error"`},
@@ -53,10 +53,10 @@ var bugs = []planted{
 		{"internal/razorpayx/client.go", "return response{}, c.lost(err, !connected.Load())", "return response{}, c.lost(err, true)"},
 	}},
 	{"unknown to the gateway is taken for failed", []edit{
-		{payoutStep, "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0", "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown {\n\t\treturn s.fail(ctx, p.ID, Unknown, \"not_found\", \"\")\n\t}\n\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0"},
+		{payoutStep, "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0", "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a repeat is believed", []edit{
-		{payoutStep, "\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == Refused {\n\t\treturn s.fail(ctx, sent.ID, Unknown, answer.ReasonCode, answer.Reason)\n\t}\n\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
+		{payoutStep, "\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
 		{payoutStep, "s.o.Gateway.Submit(ctx, string(sent.ID), sent.OrderBody)", `s.o.Gateway.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
