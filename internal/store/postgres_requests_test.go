@@ -419,17 +419,21 @@ func TestRequestsOutliveTheirConnections(t *testing.T) {
 	c := newCrowd(t, 2)
 	c.seller("asha", 8000, bank.StatusVerified)
 	c.seller("bina", 8000, bank.StatusVerified)
-	stop := make(chan struct{})
+	stop, hasBegun := make(chan struct{}), make(chan struct{})
 	var cutter sync.WaitGroup
+	var begun sync.Once
 	cuts := 0
 	cutter.Go(func() {
+		defer begun.Do(func() { close(hasBegun) })
 		other := newCutter(t, c.handles[0])
 		for {
 			select {
 			case <-stop:
 				return
 			case <-time.After(20 * time.Millisecond):
-				cuts += other.cut(t)
+				if cuts += other.cut(t); cuts > 0 {
+					begun.Do(func() { close(hasBegun) })
+				}
 			}
 		}
 	})
@@ -439,6 +443,9 @@ func TestRequestsOutliveTheirConnections(t *testing.T) {
 		callers.Go(func() {
 			seller := []string{"asha", "bina"}[worker%2]
 			for i := range 10 {
+				if i == 5 {
+					<-hasBegun
+				}
 				key := fmt.Sprintf("%d of %d", i, worker)
 				for range 200 {
 					_, err := c.ask(t.Context(), c.handles[worker%2], seller, key, 100)

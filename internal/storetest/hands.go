@@ -135,10 +135,7 @@ func (b *bench) world() {
 	_, err := b.request(seller, "key", "pyt_keyed", 600)
 	b.must(err)
 	for _, seller := range []string{"usr_a", "usr_b"} {
-		b.update(func(tx *store.Tx) error {
-			_, err := tx.SetBeneficiary(b.ctx(), "", bank.Account{ID: bank.ID("bka_" + seller), Beneficiary: "fa_" + seller})
-			return err
-		})
+		b.nameAtGateway(bank.ID("bka_"+seller), "", "fa_"+seller, true)
 	}
 	sending := b.ask("pyt_sending", "usr_a", 800, 10)
 	sending.OrderBody, sending.SentAt = "790 to fa_usr_a, bka_usr_a of usr_a, of 800", b.now

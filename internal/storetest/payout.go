@@ -40,7 +40,7 @@ func testMoves(_ *testing.T, b *bench) {
 	if stored != p {
 		b.Errorf("after the move\n%+v, want\n%+v", stored, p)
 	}
-	b.update(func(tx *store.Tx) error { return tx.SetBeneficiary(b.ctx(), p.BankAccountID, "fa_1") })
+	b.nameAtGateway(p.BankAccountID, "", "fa_1", true)
 	stored, err = b.db.Payout(b.ctx(), p.ID)
 	if err != nil || stored.Beneficiary != "fa_1" {
 		b.Errorf("its account is %q at the gateway, %v", stored.Beneficiary, err)
