@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 )
 
@@ -75,11 +76,11 @@ func readLog(path string) (damage, error) {
 
 // logReader reads a log once from its beginning.
 type logReader struct {
-	from  io.Reader
-	order binary.ByteOrder
-	salt  uint64 // of all frames of the log; zero until it is known
-	frame []byte
-	sum   [2]uint32 // as stored by what was read last
+	from      io.Reader
+	bigEndian bool   // as its checksums are
+	salt      uint64 // of all frames of the log; zero until it is known
+	frame     []byte
+	sum       [2]uint32 // as stored by what was read last
 }
 
 // read returns how many bytes are whole, and whether there are commits behind what is not.
@@ -116,10 +117,7 @@ func (l *logReader) read() (whole int64, damaged bool, err error) {
 // begin takes over what the header says, and reports whether it is whole. If not, the log may be as we write them.
 func (l *logReader) begin(header []byte) (whole bool) {
 	magic, page := binary.BigEndian.Uint32(header), int(binary.BigEndian.Uint32(header[8:]))
-	l.order = binary.LittleEndian
-	if magic == logMagic|1 {
-		l.order = binary.BigEndian
-	}
+	l.bigEndian = magic == logMagic|1
 	l.sum = storedSum(header[24:])
 	l.salt = binary.BigEndian.Uint64(header[16:])
 	whole = magic&^1 == logMagic && l.add([2]uint32{}, header[:24]) == l.sum
@@ -149,11 +147,16 @@ func storedSum(b []byte) [2]uint32 {
 
 // add goes on with a checksum.
 func (l *logReader) add(sum [2]uint32, b []byte) [2]uint32 {
+	one, two := sum[0], sum[1]
 	for ; len(b) >= 8; b = b[8:] {
-		sum[0] += l.order.Uint32(b) + sum[1]
-		sum[1] += l.order.Uint32(b[4:]) + sum[0]
+		x, y := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if l.bigEndian {
+			x, y = bits.ReverseBytes32(x), bits.ReverseBytes32(y)
+		}
+		one += x + two
+		two += y + one
 	}
-	return sum
+	return [2]uint32{one, two}
 }
 
 // ignoreEnd takes the end of the file for no error: a torn tail ends anywhere.
