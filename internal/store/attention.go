@@ -18,8 +18,8 @@ const (
 		UNION SELECT id FROM payouts WHERE utr = $2 AND utr <> '') `
 
 	wantedPayouts = `SELECT ` + payoutColumns + payoutFrom + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
-	oldestWanted  = wantedPayouts + `LIMIT $1) ORDER BY p.id`
-	newestWanted  = wantedPayouts + `DESC LIMIT $1) ORDER BY p.id DESC`
+	oldestWanted  = wantedPayouts + `LIMIT $1 + 0) ORDER BY p.id`
+	newestWanted  = wantedPayouts + `DESC LIMIT $1 + 0) ORDER BY p.id DESC`
 )
 
 // UnclearPayouts lists those that are unknown or held, oldest first.
@@ -49,7 +49,7 @@ func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.
 }
 
 const openStrays = `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
-	FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1`
+	FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1 + 0`
 
 // OpenStrays lists stray transfers that nobody has settled, the first found first.
 func (db *DB) OpenStrays(ctx context.Context, limit int) ([]payout.Stray, error) {

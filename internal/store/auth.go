@@ -44,7 +44,7 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 // FindUsers lists users whose e-mail address begins so, by the keys of addresses, up to limit.
 func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]auth.User, error) {
 	var all []auth.User
-	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3`,
+	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
 		func(r row) error {
 			var u auth.User
 			err := r.Scan(userDest(&u)...)
@@ -141,7 +141,7 @@ func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]auth.SessionInfo, error) {
 	var all []auth.SessionInfo
 	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address FROM sessions
-		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3`, func(r row) error {
+		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, func(r row) error {
 		var s auth.SessionInfo
 		var refreshes []time.Time
 		err := r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address)
@@ -294,21 +294,21 @@ func (tx *Tx) ForgetDevices(ctx context.Context, userID string) error {
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
 func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
 	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
-		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(sessionsBefore), limit)
+		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(sessionsBefore), limit)
 	if err != nil {
 		return 0, err
 	}
 	buckets, err := tx.exec(ctx, `DELETE FROM throttles WHERE virtual_at < $1 AND bucket IN
-		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(now), limit)
+		(SELECT bucket FROM throttles WHERE virtual_at < $1 ORDER BY virtual_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
 	if err != nil {
 		return 0, err
 	}
 	devices, err := tx.exec(ctx, `DELETE FROM known_devices WHERE seen_at < $1 AND (user_id, device) IN
-		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(devicesBefore), limit)
+		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(devicesBefore), limit)
 	if err != nil {
 		return 0, err
 	}
 	used, err := tx.exec(ctx, `DELETE FROM used_sign_ins WHERE state IN
-		(SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at LIMIT $2`+tx.dialect.skipLocked+`)`, micros(now), limit)
+		(SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
 	return sessions + buckets + devices + used, err
 }

@@ -50,7 +50,7 @@ func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account,
 	return a, err
 }
 
-const accountsInReview = bankAccountColumns + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1`
+const accountsInReview = bankAccountColumns + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1 + 0`
 
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {

@@ -73,7 +73,7 @@ func (tx *Tx) chainForUpdate(ctx context.Context, seller string) (chain ledger.C
 }
 
 const selectEntries = `SELECT number, at, kind, debit, credit, amount, ref FROM transfers
-	WHERE seller_id = $1 AND number > $2 ORDER BY number LIMIT $3`
+	WHERE seller_id = $1 AND number > $2 ORDER BY number LIMIT $3 + 0`
 
 func scanEntry(r row) (e ledger.Entry, err error) {
 	err = r.Scan(&e.Number, instant{&e.At}, &e.Kind, &e.Debit, &e.Credit, &e.Amount, &e.Ref)

@@ -73,7 +73,7 @@ func scanBook(r row) (b proof.Book, err error) {
 // checkpoint has of it.
 func (db *DB) Books(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.Book, error) {
 	var books []proof.Book
-	err := db.query(ctx, booksAsOf+` WHERE b.seller_id > $2 ORDER BY b.seller_id LIMIT $3`, func(r row) error {
+	err := db.query(ctx, booksAsOf+` WHERE b.seller_id > $2 ORDER BY b.seller_id LIMIT $3 + 0`, func(r row) error {
 		b, err := scanBook(r)
 		books = append(books, b)
 		return err

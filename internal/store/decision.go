@@ -15,9 +15,9 @@ func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
 
 // Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error) {
-	query, args := `SELECT id, at, admin_id, action, subject, note FROM decisions ORDER BY id DESC LIMIT $1`, []any{limit}
+	query, args := `SELECT id, at, admin_id, action, subject, note FROM decisions ORDER BY id DESC LIMIT $1 + 0`, []any{limit}
 	if subject != "" {
-		query = `SELECT id, at, admin_id, action, subject, note FROM decisions WHERE subject = $2 ORDER BY id DESC LIMIT $1`
+		query = `SELECT id, at, admin_id, action, subject, note FROM decisions WHERE subject = $2 ORDER BY id DESC LIMIT $1 + 0`
 		args = append(args, subject)
 	}
 	var all []decision.Decision

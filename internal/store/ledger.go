@@ -103,7 +103,7 @@ func (tx *Tx) Available(ctx context.Context, seller string) (money.Amount, error
 }
 
 const entriesPage = `SELECT number, at, kind, debit, credit, amount, ref FROM transfers
-	WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`
+	WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`
 
 // Entries lists a seller's transfers numbered below before, newest first; before 0 begins at the newest.
 func (db *DB) Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error) {

@@ -100,8 +100,7 @@ func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout
 	return true, err
 }
 
-// TakeDuePayouts leases payouts whose step is due, the longest due first. SQLite would plan a statement
-// anew each time whose LIMIT is a parameter alone, which costs more than running it.
+// TakeDuePayouts leases payouts whose step is due, the longest due first.
 func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
 	var ids []payout.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
@@ -160,12 +159,12 @@ func (tx *Tx) RememberRefusal(ctx context.Context, user, key, refusal string) er
 // Forget deletes idempotency keys and gateway events from before the given instants, a batch at most.
 func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error) {
 	keys, err := tx.exec(ctx, `DELETE FROM idempotency_keys WHERE (user_id, key) IN (
-		SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT $2`+tx.dialect.skipLocked+`)`, micros(keysBefore), limit)
+		SELECT user_id, key FROM idempotency_keys WHERE created_at < $1 LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(keysBefore), limit)
 	if err != nil {
 		return 0, err
 	}
 	events, err := tx.exec(ctx, `DELETE FROM gateway_events WHERE id IN (
-		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2`+tx.dialect.skipLocked+`)`, micros(eventsBefore), limit)
+		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(eventsBefore), limit)
 	return keys + events, err
 }
 
@@ -208,7 +207,7 @@ func (d dialect) pageOf(f payout.Filter) (string, []any) {
 		if f.Status != "" {
 			where = `WHERE status = ` + literal(f.Status)
 		}
-		return `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 OFFSET $2`, args
+		return `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 + 0 OFFSET $2`, args
 	}
 	args = append(args, f.Seller, f.Limit+f.Offset)
 	statuses := payout.Statuses()
@@ -218,9 +217,9 @@ func (d dialect) pageOf(f payout.Filter) (string, []any) {
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
 		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = %s
-			ORDER BY %s DESC LIMIT $4) AS end%d`, literal(status), d.historyOrder, i)
+			ORDER BY %s DESC LIMIT $4 + 0) AS end%d`, literal(status), d.historyOrder, i)
 	}
-	return `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 OFFSET $2`, args
+	return `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0 OFFSET $2`, args
 }
 
 // literal quotes one of the four statuses; anything else becomes a status that no payout has.

@@ -2,6 +2,9 @@ package store
 
 import (
 	"fmt"
+	"go/ast"
+	"go/token"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,6 +65,27 @@ func (p plan) check(t *testing.T, plan string, indexes []string, walks ...string
 		if strings.Contains(plan, walk) {
 			t.Errorf("%s are looked for in a whole table:\n%s", p.name, plan)
 		}
+	}
+}
+
+// TestNoLimitIsAParameterAlone holds the rule at the head of the package, which nothing but the time would tell of.
+func TestNoLimitIsAParameterAlone(t *testing.T) {
+	alone := regexp.MustCompile(`LIMIT \$\d+(?: \+ 0)?`)
+	found := 0
+	for _, file := range sources(t, token.NewFileSet(), "postgres") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				for _, limit := range alone.FindAllString(literal.Value, -1) {
+					if found++; !strings.HasSuffix(limit, "+ 0") {
+						t.Errorf("SQLite plans this statement anew each time; write %s + 0: %s", limit, literal.Value)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if found < 20 {
+		t.Errorf("%d limits were found; the test looks in the wrong place", found)
 	}
 }
 

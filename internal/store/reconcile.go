@@ -128,12 +128,12 @@ func (s reconcileStore) LinesBetween(ctx context.Context, from, to time.Time, af
 	if after.ID == "" {
 		after.At = from
 	}
-	return s.lines(ctx, `WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4`, micros(after.At), after.ID, micros(to), limit)
+	return s.lines(ctx, `WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4 + 0`, micros(after.At), after.ID, micros(to), limit)
 }
 
 // ChangedLines lists lines of a period that were told differently later, or no more.
 func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]reconcile.Line, error) {
-	return s.lines(ctx, `WHERE at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3`,
+	return s.lines(ctx, `WHERE at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
 		micros(from), micros(to), limit)
 }
 
@@ -168,7 +168,7 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 	}
 	var entries []reconcile.Entry
 	err := s.query(ctx, `SELECT at, ref, CASE kind WHEN 'payout_paid' THEN amount ELSE -amount END, seller_id, number`+ofGateway+`
-		(at, seller_id, number) > ($1, $2, $3) AND at < $4 ORDER BY at, seller_id, number LIMIT $5`, func(r row) error {
+		(at, seller_id, number) > ($1, $2, $3) AND at < $4 ORDER BY at, seller_id, number LIMIT $5 + 0`, func(r row) error {
 		var e reconcile.Entry
 		err := r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
 		entries = append(entries, e)
@@ -217,7 +217,7 @@ const (
 	differenceColumns = `SELECT id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen, gone_at, settled_at FROM differences `
 
 	openDifferences = differenceColumns + `WHERE gone_at IS NULL AND settled_at IS NULL AND (first_seen, id) > ($1, $2)
-		ORDER BY first_seen, id LIMIT $3`
+		ORDER BY first_seen, id LIMIT $3 + 0`
 )
 
 func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
@@ -315,7 +315,7 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 // LastRuns lists the newest comparisons, the newest first.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
-	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1`, func(row row) error {
+	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row row) error {
 		var r reconcile.Run
 		var result string
 		err := row.Scan(&r.ID, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)

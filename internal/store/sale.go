@@ -38,7 +38,7 @@ func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 }
 
 const salesPage = `SELECT id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
-	FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 OFFSET $3`
+	FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
 
 // ListSales lists a page of a seller's sales, newest first. The total comes from the seller's counters,
 // so that it costs the same however many there are.
