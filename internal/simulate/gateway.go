@@ -342,7 +342,11 @@ func (m *market) bankDecides(id payout.ID) {
 		m.after(when, func() { m.moveByHand(id, razorpayx.StatusProcessing, how, "bank_account_closed") })
 	}
 	if m.o.Faults[bankFails] { // some are stuck, until they are decided on by the fifth day
-		m.after(m.between(time.Hour, 5*24*time.Hour), func() { m.bankDecidesAtLast(id) })
+		longest := 5 * 24 * time.Hour
+		if m.isLong() && !m.chance(200) { // who is asked about them all the while
+			longest /= 10
+		}
+		m.after(m.between(time.Hour, longest), func() { m.bankDecidesAtLast(id) })
 	}
 }
 

@@ -176,7 +176,7 @@ func (m *market) anyInstance() *instance {
 
 // due lets the loops look when something is due by their clocks, if it still is then.
 func (m *market) due(loop int, due int64, still func() bool) {
-	for _, mc := range m.machines {
+	for i, mc := range m.machines {
 		if m.chance(50) { // a loop looks all the time, and must find nothing until then
 			early := time.UnixMicro(due).Sub(m.start) - mc.offset - m.between(0, time.Minute)
 			m.at(early, func() {
@@ -186,7 +186,8 @@ func (m *market) due(loop int, due int64, still func() bool) {
 			})
 		}
 		m.at(time.UnixMicro(due).Sub(m.start)-mc.offset, func() {
-			if mc.on != nil && still() {
+			othersTurn := m.fair && due%int64(len(m.machines)) != int64(i) // they compete when the weather is foul
+			if mc.on != nil && !othersTurn && still() {
 				m.look(mc.on, loop)
 			}
 		})

@@ -61,6 +61,7 @@ type market struct {
 
 	weather   [numFaults]int
 	disturbed time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
+	fair      bool          // nothing goes wrong for a while, in a long run
 	closing   bool          // nobody trades any more, and the weather is fair
 	restoring bool
 	askEvery  time.Duration
@@ -233,15 +234,10 @@ func (m *market) happen(e event) {
 	e.do()
 }
 
-// close ends trading and all bad weather; only a gateway that has fallen silent stays so for its time.
+// close ends trading and all bad weather.
 func (m *market) close() {
 	m.closing = true
-	m.weather = [numFaults]int{}
-	m.gateway.fund(plenty)
-	m.gateway.settle(usualSettling)
-	for _, mc := range m.machines {
-		mc.offset = 0
-	}
+	m.beFair()
 	m.note("", "", "trading ends, and the weather is fair")
 	m.after(0, m.lookAll)
 }
@@ -380,7 +376,45 @@ func (m *market) changeWeather() {
 	if m.anyFaults() {
 		m.gateway.settle(one(m, []time.Duration{50 * time.Millisecond, usualSettling, usualSettling, 20 * time.Minute}))
 	}
+	m.fair = false
+	if m.isLong() {
+		m.after(lasts, m.clearUp)
+		lasts += m.fairAfter(lasts)
+	}
 	m.after(lasts, m.changeWeather)
+}
+
+// aMonth is how long a run may be in which something goes wrong all the time. A longer one has as much foul weather in all,
+// with fair weather in between: what goes wrong takes the most time, and soon shows the same again.
+const aMonth = 40 * 24 * time.Hour
+
+// isLong reports whether the weather is fair now and then.
+func (m *market) isLong() bool { return m.anyFaults() && m.end() > aMonth }
+
+// fairAfter is how long the weather is fair after so much that is not.
+func (m *market) fairAfter(foul time.Duration) time.Duration {
+	return time.Duration(int64(foul) * int64((m.end()-aMonth)/time.Hour) / int64(aMonth/time.Hour))
+}
+
+// clearUp ends the foul weather for a while.
+func (m *market) clearUp() {
+	if m.closing {
+		return
+	}
+	m.fair = true
+	m.beFair()
+	m.disturbed = max(m.disturbed, m.now+2*mostOff)
+	m.after(mostOff+time.Second, m.lookAll)
+}
+
+// beFair ends all that goes wrong; only a gateway that has fallen silent stays so for its time.
+func (m *market) beFair() {
+	m.weather = [numFaults]int{}
+	m.gateway.fund(plenty)
+	m.gateway.settle(usualSettling)
+	for _, mc := range m.machines {
+		mc.offset = 0
+	}
 }
 
 func (m *market) anyFaults() bool { return m.o.Faults != Faults{} }
