@@ -343,7 +343,7 @@ func (m *market) bankDecides(id payout.ID) {
 	}
 	if m.o.Faults[bankFails] { // some are stuck, until they are decided on by the fifth day
 		longest := 5 * 24 * time.Hour
-		if m.isLong() && !m.chance(200) { // who is asked about them all the while
+		if m.isLong() && !m.chance(200) { // all the while they are asked about, which takes most of a long run's time
 			longest /= 10
 		}
 		m.after(m.between(time.Hour, longest), func() { m.bankDecidesAtLast(id) })

@@ -384,16 +384,16 @@ func (m *market) changeWeather() {
 	m.after(lasts, m.changeWeather)
 }
 
-// aMonth is how long a run may be in which something goes wrong all the time. A longer one has as much foul weather in all,
-// with fair weather in between: what goes wrong takes the most time, and soon shows the same again.
-const aMonth = 40 * 24 * time.Hour
+// mostFoul is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
+// the most time, and soon shows the same again.
+const mostFoul = 40 * 24 * time.Hour
 
 // isLong reports whether the weather is fair now and then.
-func (m *market) isLong() bool { return m.anyFaults() && m.end() > aMonth }
+func (m *market) isLong() bool { return m.anyFaults() && m.end() > mostFoul }
 
 // fairAfter is how long the weather is fair after so much that is not.
 func (m *market) fairAfter(foul time.Duration) time.Duration {
-	return time.Duration(int64(foul) * int64((m.end()-aMonth)/time.Hour) / int64(aMonth/time.Hour))
+	return time.Duration(int64(foul) * int64((m.end()-mostFoul)/time.Hour) / int64(mostFoul/time.Hour))
 }
 
 // clearUp ends the foul weather for a while.

@@ -1,6 +1,9 @@
 package simulate
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestALargeRunIsOfManyMarketplaces wants each of them to be seen again by itself.
 func TestALargeRunIsOfManyMarketplaces(t *testing.T) {
@@ -15,5 +18,22 @@ func TestALargeRunIsOfManyMarketplaces(t *testing.T) {
 	}
 	if len(seeds) != 4 || sellers != o.Sellers || !seeds[o.Seed] {
 		t.Errorf("%d marketplaces with %d sellers, want 4 with %d, one of them with the run's own seed", len(seeds), sellers, o.Sellers)
+	}
+}
+
+func TestALongRunHasAsMuchFoulWeatherAsAShortOneAndFairWeatherBetween(t *testing.T) {
+	const day = 24 * time.Hour
+	for days, foul := range map[int]time.Duration{1: day, 7: 7 * day, 31: 31 * day, 40: 40 * day, 41: 40 * day, 365: 40 * day, MostDays: 40 * day} {
+		m := &market{o: Options{Days: days, Faults: Faults{crash: true}}}
+		is := m.end()
+		if m.isLong() {
+			is = m.end() / (12*time.Hour + m.fairAfter(12*time.Hour)) * 12 * time.Hour
+		}
+		if is < foul-2*day || is > foul {
+			t.Errorf("of %d days, %s are foul, want %s", days, is, foul)
+		}
+	}
+	if fair := (&market{o: Options{Days: 365}}); fair.isLong() {
+		t.Error("there is no foul weather without faults, and so nothing to space")
 	}
 }
