@@ -148,12 +148,16 @@ func writeReport(w io.Writer, r ledger.Report) error {
 	if isTerminal(w) {
 		kept, broken = "✓", "✗"
 	}
+	width := 0
+	for _, f := range r.Findings {
+		width = max(width, len(f.Name))
+	}
 	for _, f := range r.Findings {
 		mark := kept
 		if len(f.Violations) > 0 {
 			mark = broken
 		}
-		if _, err := fmt.Fprintf(w, "%s %-26s %s\n", mark, f.Name, f.Promise); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %-*s %s\n", mark, width, f.Name, f.Promise); err != nil {
 			return err
 		}
 		for _, violation := range f.Violations {

@@ -23,7 +23,7 @@ type simulateCmd struct {
 	Days    int     `default:"7" placeholder:"D" help:"How many virtual days there is trade (${default})."`
 	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
 	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
-	Keep    string  `placeholder:"DIR" help:"Keep the books of the run in a directory, to look into."`
+	Keep    string  `placeholder:"DIR" help:"Keep the books of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
 }
 
 func (simulateCmd) Help() string {

@@ -143,6 +143,9 @@ func (m *market) inviteSellers() error {
 	if err != nil {
 		return err
 	}
+	if _, err := db.Pin(m.ctx, "currency", rupees().Code()); err != nil { // as serve does, so that other commands read the book
+		return err
+	}
 	m.admin = m.ids.New("usr_", m.start)
 	err = db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
 		return tx.InsertUser(m.ctx, auth.User{ID: m.admin, Name: "Priya Menon", Email: "admin@example.com", Role: auth.Admin, CreatedAt: m.start})
@@ -160,7 +163,7 @@ func (m *market) inviteSellers() error {
 	return errors.Join(err, db.Close())
 }
 
-func (m *market) bookFile() string { return filepath.Join(m.dir, "book.db") }
+func (m *market) bookFile() string { return filepath.Join(m.dir, "bursar.db") }
 
 // run lets the market trade for its days, and then come to rest.
 func (m *market) run() {

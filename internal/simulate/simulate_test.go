@@ -102,9 +102,9 @@ func hashOf(t *testing.T, dir string) string {
 	hash := sha256.New()
 	rows := 0
 	for _, q := range []struct{ file, query string }{
-		{"book.db", `SELECT seller_id || number || at || kind || debit || credit || amount || ref FROM transfers ORDER BY seller_id, number`},
-		{"book.db", `SELECT id || seller_id || bank_account_id || amount || state || gateway_id || utr || requested_at || COALESCE(ended_at, '') FROM payouts ORDER BY id`},
-		{"book.db", `SELECT payout_id || number || at || from_state || to_state FROM payout_events ORDER BY payout_id, number`},
+		{"bursar.db", `SELECT seller_id || number || at || kind || debit || credit || amount || ref FROM transfers ORDER BY seller_id, number`},
+		{"bursar.db", `SELECT id || seller_id || bank_account_id || amount || state || gateway_id || utr || requested_at || COALESCE(ended_at, '') FROM payouts ORDER BY id`},
+		{"bursar.db", `SELECT payout_id || number || at || from_state || to_state FROM payout_events ORDER BY payout_id, number`},
 		{"gateway.db", `SELECT seq || reference_id || amount || status || debited || credited || utr || created_at FROM payouts ORDER BY seq`},
 	} {
 		rows += readInto(t, hash, filepath.Join(dir, "market-1", q.file), q.query)
