@@ -11,13 +11,11 @@ import (
 )
 
 func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
-	h := newHouse(t)
+	h := newHouse(t, pending())
 	id := h.register(h.ashas()).ID
-	told, err := h.service.Beneficiary(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.mustStep()
 	want := h.account()
+	told := want.Beneficiary
 	h.gateway.beneficiaryErr = errors.New("nobody may ask")
 	for _, beneficiary := range []string{told, ""} {
 		if err := h.service.Recover(t.Context(), "usr_asha", id, beneficiary); err != nil {

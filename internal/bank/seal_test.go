@@ -34,7 +34,10 @@ func TestWhatNobodyRegisteredIsNotPaid(t *testing.T) {
 			if to, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, seal.ErrBroken) {
 				t.Errorf("it is paid to %q, %v", to, err)
 			}
-			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review'`)
+			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review'`) // its seal fits one that was not accepted
+			if to, err := h.service.Beneficiary(t.Context(), a.ID); err == nil {
+				t.Errorf("it is paid to %q once it is not accepted any more", to)
+			}
 			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); tt.change != `status = 'verified'` && !errors.Is(err, bank.ErrAltered) {
 				t.Errorf("it is accepted: %v", err)
 			}
@@ -91,12 +94,15 @@ func TestTwoWhoNameAnAccountAtOnce(t *testing.T) {
 	a := h.register(h.ashas())
 	h.gateway.told = func() {
 		h.gateway.told = nil
-		if _, err := h.service.Beneficiary(t.Context(), a.ID); err != nil {
+		if err := h.service.Step(t.Context(), a.ID); err != nil {
 			t.Error(err)
 		}
 		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 			t.Error(err)
 		}
+	}
+	if err := h.service.Step(t.Context(), a.ID); err != nil {
+		t.Error(err)
 	}
 	to, err := h.service.Beneficiary(t.Context(), a.ID)
 	if got := h.account(); err != nil || to != "fa_"+string(a.ID) || got.Status != bank.StatusVerified || got.Beneficiary != to {

@@ -75,16 +75,24 @@ func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
 
-// Beneficiary is what the gateway calls an account; it is told of the account when it first matters.
-// It fails with [ErrNotAccepted] for an account that was rejected, and with [seal.ErrBroken] for one that somebody
-// changed by hand. Safe to repeat.
+// Beneficiary is what the gateway calls an account that is to be paid; it is told of the account when it first matters.
+// It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
+// with [seal.ErrBroken] for one that somebody changed by hand. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
 	a, err := s.trusted(ctx, id)
-	if err == nil && a.Status == StatusRejected {
+	if err == nil && a.Status != StatusVerified {
 		err = ErrNotAccepted
 	}
-	if err != nil || a.Beneficiary != "" {
-		return a.Beneficiary, err
+	if err != nil {
+		return "", err
+	}
+	return s.beneficiaryOf(ctx, a)
+}
+
+// beneficiaryOf is what the gateway calls an account that is trusted; it is told of it if it was not yet.
+func (s *Service) beneficiaryOf(ctx context.Context, a Account) (string, error) {
+	if a.Beneficiary != "" {
+		return a.Beneficiary, nil
 	}
 	number, err := a.open(s.o.Seals.Keys)
 	if err != nil {
@@ -92,10 +100,10 @@ func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
 	}
 	beneficiary, err := s.o.Registrar.EnsureBeneficiary(ctx, a, number)
 	if err != nil {
-		return "", fmt.Errorf("make bank account %s known to the gateway: %w", id, err)
+		return "", fmt.Errorf("make bank account %s known to the gateway: %w", a.ID, err)
 	}
 	if beneficiary == "" {
-		return "", fmt.Errorf("the gateway gave bank account %s no name", id)
+		return "", fmt.Errorf("the gateway gave bank account %s no name", a.ID)
 	}
 	return s.nameAtGateway(ctx, a, beneficiary)
 }

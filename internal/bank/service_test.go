@@ -479,6 +479,12 @@ func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
 func TestBeneficiary(t *testing.T) {
 	h := newHouse(t, pending())
 	a := h.register(h.ashas())
+	if to, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
+		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
+	}
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
 	h.gateway.beneficiaryErr = errors.New("down")
 	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, h.gateway.beneficiaryErr) {
 		t.Errorf("err = %v, want the gateway's", err)
@@ -496,7 +502,8 @@ func TestBeneficiary(t *testing.T) {
 	if _, err := h.service.Beneficiary(t.Context(), "bka_nobody"); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
-	if _, err := h.service.Resolve(t.Context(), ada, a.ID, false, "It is somebody else's."); err != nil {
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.") })
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {

@@ -101,7 +101,7 @@ func (s *Service) ask(ctx context.Context, a *Account) (Verification, error) {
 		}
 		return v, err
 	}
-	name, err := s.Beneficiary(ctx, a.ID)
+	name, err := s.beneficiaryOf(ctx, *a)
 	if err != nil {
 		return Verification{}, err
 	}
