@@ -69,10 +69,10 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 	if !c.sees(p) {
 		return Payout{}, ErrNotFound
 	}
-	if p.State == Waiting && p.CheckSeal(s.o.Seals) != nil { // its amount may be another than was held
-		return Payout{}, ErrAltered
-	}
 	if s.Cancellable(p) {
+		if p.CheckSeal(s.o.Seals) != nil { // its amount may be another than was held
+			return Payout{}, ErrAltered
+		}
 		return p, nil
 	}
 	if p.Status() == StatusProcessing {

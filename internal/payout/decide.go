@@ -70,7 +70,7 @@ func (p Payout) GivenBack() bool { return p.State == Failed && p.ReasonCode == c
 // GiveBack ends a held payout and gives its amount back to the seller. It does so only where nothing of
 // it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
 // knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
-// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway] or [ErrGatewayUnclear].
+// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrAltered] or [ErrGatewayUnclear].
 func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
@@ -92,6 +92,9 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 	return s.decide(ctx, by, decision.GivePayoutBack, id, func(p *Payout) (string, error) {
 		if p.State != Held {
 			return "", movedOn(*p)
+		}
+		if p.CheckSeal(s.o.Seals) != nil { // its amount may be another than was held
+			return "", ErrAltered
 		}
 		now := s.o.Now()
 		p.ReasonCode, p.Reason = codeGivenBack, "This payout was not made, and its amount is back in your balance. You can request it again."

@@ -29,7 +29,7 @@ func (p Payout) CheckSeal(s seal.Seals) error {
 
 // ErrAltered keeps money where it is that somebody else than the service put down for a payout.
 var ErrAltered = fault.New(fault.Refused, "payout_altered",
-	"This payout is not as it was requested, so it is neither sent nor cancelled. Our team has to look into it.")
+	"This payout is not as it was requested, so it is neither sent nor cancelled nor given back. Our team has to look into it.")
 
 // alteredBeforeSending is what is written down on a payout that is not sent, in place of the gateway's word.
 const alteredBeforeSending = "this payout or its bank account is not what was asked for: somebody changed it in the database, so it is not sent"

@@ -54,3 +54,40 @@ func TestWhatWasNotAskedForIsNotSent(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWasChangedByHandIsNotGivenBack has somebody raise a payout after it was sent, by as much as its fee, so that what
+// the bank is sent stays the same.
+func TestWhatWasChangedByHandIsNotGivenBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mood     mood
+		giveBack func(*story) error
+	}{
+		"by the gateway's word": {queueing, func(s *story) error {
+			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+			return err
+		}},
+		"by an admin's": {lostRequests, func(s *story) error {
+			if _, err := s.payouts.Hold(t.Context(), ada, s.id); err != nil {
+				return err
+			}
+			s.now = s.now.Add(time.Hour)
+			_, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 500_000}); err != nil {
+				t.Fatal(err)
+			}
+			s.gateway.mood = tt.mood
+			s.later(windowOver)
+			s.gateway.mood = fair
+			s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000 WHERE id = '`+string(s.id)+`'`)
+			if err := tt.giveBack(s); !errors.Is(err, payout.ErrAltered) {
+				t.Errorf("given back with %v", err)
+			}
+			s.wantAvailable(held - 500_000)
+		})
+	}
+}
