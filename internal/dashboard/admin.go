@@ -118,7 +118,7 @@ func waitingOf(b Backlog) []waiting {
 			all = append(all, waiting{count, many, inboxAddress(kind)})
 		}
 	}
-	add(b.Contradicted, "payout that the gateway contradicts", "payouts that the gateway contradicts", kindContradicted)
+	add(b.Contradicted, "payout that is contradicted", "payouts that are contradicted", kindContradicted)
 	add(b.Strays, "stray transfer at the gateway", "stray transfers at the gateway", kindStray)
 	add(b.Held, "held payout, whose outcome nobody knows", "held payouts, whose outcome nobody knows", kindHeld)
 	add(b.Differences, "difference between the gateway's statement and the book", "differences between the gateway's statement and the book", kindDifference)

@@ -74,7 +74,7 @@ var acts = []act{
 	},
 	{
 		Slug: "clear", Title: "Clear the contradiction", done: "cleared",
-		Does:    "Takes the gateway's contradicting word off this payout, once you have settled it with the seller and the gateway.",
+		Does:    "Takes off this payout what contradicts the books, once you have settled it.",
 		DoesNot: "It moves no money and changes no state. If the gateway says it again, it is written down again.",
 		fits:    func(_ *dashboard, p payout.Payout) bool { return p.Contradiction != "" },
 		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Contradiction}} },

@@ -218,7 +218,7 @@ func TestTheDeskSaysWhatNeedsAPerson(t *testing.T) {
 	o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM")
 	o.unknown(money.Amount(650_00))
 	o.admin.get(adminHome).want(t, 200).
-		reads(t, "1 payout that the gateway contradicts", "1 stray transfer at the gateway", "1 held payout, whose outcome nobody knows", "1 bank account to compare", "1 unknown").
+		reads(t, "1 payout that is contradicted", "1 stray transfer at the gateway", "1 held payout, whose outcome nobody knows", "1 bank account to compare", "1 unknown").
 		says(t, `href="/dashboard/admin/inbox?kind=held"`).saysNot(t, "Nothing needs you.")
 }
 

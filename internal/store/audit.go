@@ -175,8 +175,8 @@ var invariants = []invariant{
 		WHERE status = 'processing' AND state <> 'held' AND due_at IS NULL`,
 	},
 	{
-		"gateway-agrees", "The gateway has said nothing about a payout that contradicts the books.",
-		`SELECT 'payout ' || id || ' is ' || state || '; the gateway: ' || contradiction FROM payouts WHERE contradiction <> ''`,
+		"gateway-agrees", "The gateway has said nothing about a payout that contradicts the books, and none was kept back that was changed by hand.",
+		`SELECT 'payout ' || id || ' is ' || state || '; found: ' || contradiction FROM payouts WHERE contradiction <> ''`,
 	},
 	{
 		"strays-are-settled", "Each transfer that the gateway made for us belongs to a payout in the book, or a person has settled it.",

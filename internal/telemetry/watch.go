@@ -42,7 +42,7 @@ func newWatched(registry *prometheus.Registry) watched {
 	w := watched{
 		unknown:      gauge("bursar_payouts_unknown", "Payouts whose outcome is unknown and being found out."),
 		held:         gauge("bursar_payouts_held", "Payouts whose outcome is unknown and that wait for a person. Should be 0."),
-		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books. Should be 0."),
+		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books, or that were changed by hand. Should be 0."),
 		strays:       gauge("bursar_stray_transfers", "Transfers under references of ours that are in nobody's book; a person has to settle them. Should be 0."),
 		inReview:     gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
 		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
