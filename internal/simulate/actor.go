@@ -20,6 +20,8 @@ type actor struct {
 	ask *ask
 	// account is the account number that a seller is registering.
 	account string
+	// claimed is the payout that the book has just let them send, and sent the one that they sent last.
+	claimed, sent string
 
 	act  func()
 	rest func(struct{}) bool
@@ -47,7 +49,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account = name, m.begun, act, nil, nil, ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent = name, m.begun, act, nil, nil, "", "", ""
 	a.goOn()
 }
 

@@ -40,6 +40,11 @@ var (
 	ordersSound        = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
 	keysAreAlive       = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
 	sentAlone          = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
+	claimedFirst       = Check{"claimed-before-sent", "An order is sent only by whom the book has just let, for as long as a lease lasts."}
+	sendingsTimed      = Check{"sendings-are-timed", "When an order was sent is in the book before it is, and stays there until nothing of it can have left."}
+	nightsReconciled   = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
+	checkpointsMade    = Check{"checkpoints-are-made", "A checkpoint of all books is made by itself, again and again."}
+	heldForCause       = Check{"held-for-a-cause", "A payout is held only by a person, because its key has run out, or because it may pay the same money again."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
 	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
 	statementAgrees    = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
@@ -50,7 +55,7 @@ var (
 	windowIsKept       = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
 	verifiedIsTrue     = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
 	failuresHaveCause  = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was not accepted, it would pay the same money again, or a person gave it back."}
-	waitingIsUnsent    = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it."}
+	waitingIsUnsent    = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it, or has turned it away all the same."}
 	waitsAsAsked       = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
 	listsReadWhole     = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}
 	writtenAsMeant     = Check{"rows-are-as-written", "What a transaction wrote is in the book as it was written, and one that was refused or undone has left no trace."}
@@ -58,11 +63,11 @@ var (
 	referencesKept     = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
 	oldestFirst        = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
 	minimumKept        = Check{"minimum-is-kept", "No payout is of less than the minimum."}
-	numbersSecret      = Check{"numbers-stay-secret", "No full account number is in a log, in an error, or in an order."}
-	decisionsKept      = Check{"decisions-are-on-record", "What an admin decided is on record, and nothing is that was not done."}
+	numbersSecret      = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the book."}
+	decisionsKept      = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
 	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's transfers, and can be checked with the public key alone."}
 	refundsAreDue      = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
-	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day."}
+	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
 	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
 	bookIsRight        = Check{"book-is-readable", "The book can be opened, read and audited."}
 	nothingPanics      = Check{"nothing-panics", "No part of the service panics."}
@@ -74,10 +79,10 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, leasesHold, nothingSpins, statementAgrees, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, heldForCause, leasesHold, nothingSpins, statementAgrees, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
-		statementsProve, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
+		statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
 	}
 }
 

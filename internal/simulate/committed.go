@@ -38,6 +38,7 @@ func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	m.hold(releasedWhenDue, !e.released && !early, e.seller,
 		"sale %s was released at %s, due at %s, released before: %t", id, on.now(), e.availableAt, e.released)
 	m.model.released(id)
+	m.tally.releases++
 	m.note(id, e.seller, "sale released:")
 }
 
@@ -66,6 +67,9 @@ func (m *market) wasAsked(p payout.Payout) {
 	m.tally.asked++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d committed:", p.Amount))
 	m.payoutDue(p.ID, m.model.payouts[p.ID], p.DueAt)
+	if m.strikes(hookForged) {
+		m.announce(p.ID)
+	}
 	if m.backUpSoon {
 		m.backUpSoon = false
 		m.after(m.between(0, cancelWindow), m.backUp)
@@ -89,8 +93,9 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkLie(w, p)
 	m.hold(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
+	m.checkSending(w, p, at)
 	if was == payout.Submitting && p.State == payout.Waiting {
-		m.hold(waitingIsUnsent, !m.gateway.has(p.ID), string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
+		m.hold(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
 	w.last = p
 	if from != p.State || was != p.State {
@@ -127,6 +132,30 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 }
 
+// checkSending holds what is written of a payout's sending against what was, and notes who may send it from here on.
+func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
+	before, now := stored(w.last.SentAt), stored(p.SentAt)
+	switch {
+	case w.state == payout.Waiting && p.State == payout.Submitting:
+		m.hold(sendingsTimed, now.Sub(at).Abs() < time.Second, string(p.ID), "payout %s is being sent since %s, by the book since %s", p.ID, at, now)
+	case w.state == payout.Submitting && p.State == payout.Waiting && m.current.sent != string(p.ID):
+	default:
+		m.hold(sendingsTimed, now.Equal(before), string(p.ID), "payout %s, which was %s, was sent at %s, and at %s now", p.ID, w.state, before, now)
+	}
+	switch {
+	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
+		m.current.claimed, m.current.sent = string(p.ID), ""
+		m.hold(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
+	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was put off
+		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
+		m.hold(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
+			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
+	case p.State == payout.Held && w.state != payout.Held:
+		runOut := at.Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff
+		m.hold(heldForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is held at %s", p.ID, w.sentAt, at)
+	}
+}
+
 // mayArrive is how long after a payout was held what was sent before may still arrive: as long as a sending may last, and
 // what the service allows the gateway besides. Clocks that are off make it shorter.
 func (m *market) mayArrive() time.Duration {
@@ -156,7 +185,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 	if w.state == payout.Failed && !m.gateway.has(id) {
 		o, a := m.gateway.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
-		doubted := w.last.ReasonCode == "overdrawn" && w.doubted
+		doubted := w.last.ReasonCode == "overdrawn" && w.doubted && m.model.sellers[w.seller].row().Available < w.amount // which it has back
 		m.hold(failuresHaveCause, refused || doubted || w.last.GivenBack() && m.current.name == admin, string(id),
 			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
 	}
@@ -234,7 +263,7 @@ const mostTakes = 5000
 const orderEvery = 50
 
 func (m *market) wasDecided(d decision.Decision) {
-	m.decided[d.Subject]++
+	m.decided[decided{d.Subject, m.current.number}]++
 	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
 	m.hold(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
 }
@@ -278,6 +307,11 @@ func (m *market) wasRegistered(a bank.Account) {
 
 // registrationsADay is how many accounts a seller may register.
 const registrationsADay = 10
+
+// wasRecovered is told of an account that the book had lost, of which it knows no verdict.
+func (m *market) wasRecovered(a bank.Account) {
+	m.hold(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
+}
 
 func (m *market) wasRegisteredAtGateway(id bank.ID, beneficiary string) {
 	a := m.model.accounts[id]

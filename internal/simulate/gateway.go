@@ -43,6 +43,9 @@ type gateway struct {
 	lies map[payout.ID]*lieTold
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
+	// hook is the last webhook that it sent, and fundAccount the last one that it told of.
+	hookHeader        http.Header
+	hook, fundAccount []byte
 	// settleAfter is how long a step of a payout takes.
 	settleAfter time.Duration
 	balance     int64
@@ -61,6 +64,8 @@ type order struct {
 	// known says that the gateway has made it, and knows the key; refused that it has said no to it; turnedAway that
 	// it did not even look at what was sent last.
 	known, refused, turnedAway bool
+	// denied says that it has turned away what it had made.
+	denied bool
 	// putOff is the number of who was last asked to wait, and notBefore until when.
 	putOff    uint64
 	notBefore time.Duration
@@ -272,6 +277,8 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
 	}
 	m.keepSecret(string(body))
+	m.hold(claimedFirst, m.current.claimed == key, key, "%s sends payout %s, and has not put down in the book that it does", on.name, key)
+	m.current.claimed, m.current.sent = "", key
 	alone := o.by == nil || (w != nil && w.hinted >= o.since) || o.by.dead || m.now-o.since >= lease || !m.leasesHold()
 	m.hold(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
 	early := w != nil && on.now().Before(w.sendAt) && m.leasesHold()

@@ -280,7 +280,9 @@ func (m *market) look(on *instance, loop int) {
 			takeDue(m, on, loop, on.bank.TakeDue, on.bank.Step)
 		case sales:
 			m.try(on, "release", func() error {
+				before := m.tally.releases
 				n, err := on.sales.ReleaseDue(m.ctx)
+				m.hold(nothingSpins, n == 0 || m.tally.releases > before, "", "%s says that it released %d sales, and nothing was", on.name, n)
 				if n > 0 {
 					m.look(on, loop)
 				}

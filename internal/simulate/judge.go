@@ -31,6 +31,7 @@ func (m *market) audit(on *instance) {
 	for _, s := range m.sellers {
 		m.compareRows(on, []string{s.id})
 		m.readSales(on, s)
+		m.readEntries(on, s)
 	}
 	m.comparePayouts(on)
 }
@@ -123,6 +124,9 @@ func (m *market) judge() {
 		if w.state == payout.Held {
 			held[w.seller] += w.amount
 		}
+	}
+	for id, e := range m.model.sales {
+		m.hold(releasedWhenDue, e.released, e.seller, "sale %s, which was due at %s, is not released", id, e.availableAt)
 	}
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]

@@ -56,7 +56,7 @@ type market struct {
 	// backUpSoon says that a backup is wanted.
 	backUpSoon bool
 	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the book has lost
-	decided    map[string]int           // decisions on record, by what they are about
+	decided    map[decided]int          // decisions on record
 	numbers    map[string]bool          // every account number that was ever registered
 
 	weather   [numFaults]int
@@ -74,12 +74,18 @@ type market struct {
 	kept time.Duration
 }
 
+// decided is what a decision is about, and which beginning of the admin's decided.
+type decided struct {
+	subject string
+	by      uint64
+}
+
 // tally counts what happened.
 type tally struct {
-	sales, refunds, asked, adopted, sent, unknown int64
-	calls, webhooks, crashes, restores, takeovers int64
-	checks, audits, takes                         int64
-	faults                                        [numFaults]int64
+	sales, refunds, releases, asked, adopted, sent, unknown int64
+	calls, webhooks, crashes, restores, takeovers           int64
+	checks, audits, takes                                   int64
+	faults                                                  [numFaults]int64
 }
 
 // pace of the work, as with the real gateway.
@@ -105,7 +111,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, decided: map[string]int{}, numbers: map[string]bool{}, printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, decided: map[decided]int{}, numbers: map[string]bool{}, printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -198,6 +204,7 @@ func (m *market) open() {
 	m.after(0, m.changeWeather)
 	m.after(tickEvery, m.tick)
 	m.after(m.auditEvery(), m.auditNowAndThen)
+	m.awaitMonth()
 	if m.o.Faults[outage] && m.chance(400) { // towards the end, since there is little to see in it
 		lasts := m.between(keyLifetime-24*time.Hour, keyLifetime+48*time.Hour)
 		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
@@ -271,6 +278,19 @@ func (m *market) tick() {
 	}
 	m.lookAll()
 	m.after(tickEvery, m.tick)
+}
+
+// awaitMonth has sellers' overviews read soon after each month begins in India, where the last one goes on in most of the world.
+func (m *market) awaitMonth() {
+	now := m.clock().In(indianTime)
+	m.after(time.Date(now.Year(), now.Month()+1, 1, 0, 30, 0, 0, indianTime).Sub(now), func() {
+		if on := m.anyInstance(); on != nil {
+			for _, s := range m.sellers {
+				m.readOverview(on, s)
+			}
+		}
+		m.awaitMonth()
+	})
 }
 
 // houseEvery spaces what an instance does each hour or night so that it takes a small part of a long run.
@@ -371,7 +391,10 @@ func (m *market) changeWeather() {
 	if m.weather[broke] > 0 && m.chance(500) {
 		m.strike(broke)
 		m.gateway.fund(0)
-		m.after(m.between(10*time.Minute, lasts), func() { m.gateway.fund(plenty) })
+		m.after(m.between(10*time.Minute, lasts), func() {
+			m.cancelQueued()
+			m.after(30*time.Second, func() { m.gateway.fund(plenty) })
+		})
 	}
 	if m.weather[clock] > 0 {
 		m.jump()

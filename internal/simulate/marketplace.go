@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -28,6 +29,9 @@ func (m *market) sell(s *seller, hold time.Duration) {
 	}
 	if m.chance(100) { // told late
 		n.OccurredAt = n.OccurredAt.Add(-m.between(0, 40*24*time.Hour))
+		if s.sold%2 == 0 { // or on the edge of a month
+			n.OccurredAt = monthsEdge(n.OccurredAt)
+		}
 	}
 	if !m.chance(50) { // else it is held for as long as usual
 		n.AvailableAt = n.OccurredAt.Add(hold)
@@ -52,6 +56,16 @@ func (m *market) sell(s *seller, hold time.Duration) {
 			m.takeBack(n)
 		}
 	}
+}
+
+// monthsEdge is soon after the month of t began in India, where it was the one before in most of the world, if that is not after t.
+func monthsEdge(t time.Time) time.Time {
+	local := t.In(indianTime)
+	edge := time.Date(local.Year(), local.Month(), 1, 1, 0, 0, 0, indianTime)
+	if edge.After(t) {
+		return t
+	}
+	return edge.UTC()
 }
 
 func (m *market) tellSale(n sale.NewSale) {
@@ -93,6 +107,9 @@ func (m *market) takeBack(n sale.NewSale) {
 		m.pause(m.between(0, time.Hour))
 		m.tellRefund(r)
 		m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID, Amount: r.Amount + 1}, sale.ErrRefundConflict)
+		if e := m.model.sales[n.ID]; e != nil {
+			m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID + "-more", Amount: e.left() + 1}, sale.ErrRefundTooLarge)
+		}
 	}
 }
 
@@ -123,8 +140,7 @@ func (m *market) refusedRefund(r sale.NewRefund, want error) {
 
 // tellWrongly tells what is no sale, or another one under an id that was used.
 func (m *market) tellWrongly(n sale.NewSale) {
-	other, nobodys, early := n, n, n
-	other.Amount++
+	other, nobodys, early := m.another(n), n, n
 	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
 	early.ID, early.AvailableAt = n.ID+"-early", n.OccurredAt.Add(-time.Second)
 	for _, wrong := range []struct {
@@ -148,6 +164,22 @@ func (m *market) tellWrongly(n sale.NewSale) {
 	}
 }
 
+// another is a sale that differs in one thing.
+func (m *market) another(n sale.NewSale) sale.NewSale {
+	switch of := len(m.told) % 4; {
+	case of == 1 && len(m.sellers) > 1:
+		at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.id != n.Seller })
+		n.Seller = m.sellers[at].id
+	case of == 2:
+		n.OccurredAt = n.OccurredAt.Add(-time.Second)
+	case of == 3 && !n.AvailableAt.IsZero():
+		n.AvailableAt = n.AvailableAt.Add(time.Second)
+	default:
+		n.Amount++
+	}
+	return n
+}
+
 func (m *market) tellRefund(r sale.NewRefund) {
 	m.told = append(m.told, told{refund: r})
 	_ = m.persist(time.Minute, func(on *instance) error {
@@ -158,10 +190,17 @@ func (m *market) tellRefund(r sale.NewRefund) {
 			_, booked := e.refunds[r.ID]
 			m.hold(answersAreTrue, booked, e.seller, "refund %s was answered, and is not in the book", r.ID)
 		} else if e != nil {
-			m.hold(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict),
+			m.hold(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict) && m.toldOtherwise(r),
 				e.seller, "refund %+v of a sale of which %d is left was answered with %v", r, e.left(), err)
 		}
 		return err
+	})
+}
+
+// toldOtherwise reports whether another refund was told under the same id: ids come again when the book is put back.
+func (m *market) toldOtherwise(r sale.NewRefund) bool {
+	return slices.ContainsFunc(m.told, func(t told) bool {
+		return t.refund.Sale == r.Sale && t.refund.ID == r.ID && t.refund.Amount != r.Amount
 	})
 }
 

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -43,6 +44,36 @@ func (w wire) tellOddly(req *http.Request, a *answer) {
 	}
 }
 
+// mixUp tells of another fund account or validation than was asked for, now and then in weather in which the gateway lies.
+func (w wire) mixUp(req *http.Request, a *answer) {
+	m := w.on.m
+	if m.weather[lie] == 0 || m.closing || a.status != http.StatusOK || a.cut || m.begun%3 != 0 {
+		return
+	}
+	var v razorpayx.Validation
+	var made, other razorpayx.FundAccount
+	switch {
+	case req.Method == http.MethodPost && req.URL.Path == "/v1/fund_accounts":
+		was := m.gateway.fundAccount
+		m.gateway.fundAccount = bytes.Clone(a.body.Bytes())
+		if json.Unmarshal(was, &other) != nil || json.Unmarshal(a.body.Bytes(), &made) != nil || last4(made) == last4(other) {
+			return
+		}
+		a.rewrite(other)
+	case req.Method == http.MethodGet && strings.HasPrefix(req.URL.Path, "/v1/fund_accounts/validations/") && json.Unmarshal(a.body.Bytes(), &v) == nil:
+		v.ID = "fav_0000another"
+		a.rewrite(v)
+	default:
+		return
+	}
+	m.strike(lie)
+}
+
+func last4(a razorpayx.FundAccount) string {
+	number := a.BankAccount.AccountNumber
+	return number[max(0, len(number)-4):]
+}
+
 func (a *answer) rewrite(v any) {
 	if body, err := json.Marshal(v); err == nil {
 		a.body.Reset()
@@ -75,6 +106,8 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	}
 	gaveBack := known.state == payout.Failed || known.state == payout.Cancelled
 	switch n := m.dice.IntN(3); {
+	case n == 0 && req.URL.RawQuery == "" && known.last.GatewayID == p.ID && m.begun%2 == 0:
+		p.ID, told.what = "pout_0000another", "it is another transfer"
 	case n == 0 && req.URL.RawQuery == "":
 		p.ReferenceID, told.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
 	case n == 1 && gaveBack:
@@ -84,7 +117,7 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	case p.Amount%3 == 1:
 		p.Currency, told.what = "USD", "it is in another currency"
 	default:
-		p.Amount, told.what = p.Amount+1, "it is of another amount"
+		p.Amount, told.what = p.Amount+1-2*int64(m.begun%2), "it is of another amount"
 	}
 	a.lie, m.gateway.lies[id] = told, told
 	m.note(string(id), known.seller, "the gateway lies, "+told.what+":")

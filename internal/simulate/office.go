@@ -108,12 +108,13 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 	if on == nil {
 		return errNowhere
 	}
-	before := m.decided[subject]
+	by := decided{subject, m.current.number}
+	before := m.decided[by]
 	var answer error
 	err := m.call(on, func() error {
 		answer = do(on)
 		m.hold(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
-		now := m.decided[subject]
+		now := m.decided[by]
 		m.hold(decisionsKept, isUnavailable(answer) || always || now-before == btoi(answer == nil), subject,
 			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
 		return answer
@@ -237,6 +238,7 @@ func (m *market) meddle() {
 	}
 	stray := "pout_none" + m.ids.New("", m.clock())[:8]
 	_ = m.decide(stray, false, func(on *instance) error {
+		m.decideWithoutReason(on)
 		err := on.payouts.SettleStray(m.ctx, m.by(), stray)
 		m.hold(answersAreTrue, errors.Is(err, payout.ErrStraySettled) || isUnavailable(err), "", "a stray that nobody knows was settled: %v", err)
 		return err
@@ -250,6 +252,22 @@ func (m *market) meddle() {
 			m.hold(verifiedIsTrue, !verified || errors.Is(err, bank.ErrDecided) || isUnavailable(err), s.id, "bank account %s, which was verified, was rejected: %v", id, err)
 			return err
 		})
+	}
+}
+
+// decideWithoutReason tries what must be refused at once, for want of a note that says why.
+func (m *market) decideWithoutReason(on *instance) {
+	silent := decision.By{Admin: m.admin, Note: " \n"}
+	for id := range m.model.payouts {
+		_, holdErr := on.payouts.Hold(m.ctx, silent, id)
+		_, giveBackErr := on.payouts.GiveBack(m.ctx, silent, id)
+		_, identifyErr := on.payouts.Identify(m.ctx, silent, id, "pout_00000000000001")
+		clearErr := on.payouts.ClearContradiction(m.ctx, silent, id, "anything")
+		settleErr := on.payouts.SettleStray(m.ctx, silent, "pout_00000000000001")
+		for _, err := range []error{holdErr, giveBackErr, identifyErr, clearErr, settleErr} {
+			m.hold(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", string(id), "a decision without a reason was answered with %v", err)
+		}
+		return // one payout will do
 	}
 }
 

@@ -45,6 +45,8 @@ func (m *market) readOverview(on *instance, s *seller) {
 		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
+	m.hold(readsAgree, known == nil && sum.Account.Status == "" || known != nil && sum.Account.Status == known.status && sum.Account.Last4 == known.last4, s.id,
+		"%s is shown the account %+v beside the balance, and has %s", s.id, sum.Account, h.current)
 	m.hold(readsAgree, (known == nil && errors.Is(err, bank.ErrNone)) || (err == nil && known != nil && a.ID == h.current && a.Status == known.status && a.Last4 == known.last4), s.id,
 		"%s is shown account %s, %s (error %v), and has %s", s.id, a.ID, a.Status, err, h.current)
 }
@@ -74,17 +76,44 @@ func (m *market) readSales(on *instance, s *seller) {
 		want := time.Date(at.Year(), at.Month()-time.Month(2-i), 1, 0, 0, 0, 0, indianTime).Format("2006-01")
 		m.hold(readsAgree, err == nil && len(months) == 3 && month.Month == want && month.Earned == h.months[want], s.id, "%s is shown %+v as month %d (error %v), and has %v", s.id, month, i, err, h.months)
 	}
-	var coming, want money.Amount
+	m.readReleases(on, s)
+}
+
+// readReleases compares what is to come on each day. What is overdue comes today.
+func (m *market) readReleases(on *instance, s *seller) {
 	releases, err := on.sales.Releases(m.ctx, s.id, 1000)
-	for _, r := range releases {
-		coming += r.Amount
-	}
+	today, want := midnight(on.now()), map[time.Time]money.Amount{}
 	for _, e := range m.model.sales {
-		if e.seller == s.id && !e.released && e.availableAt.Before(on.now().Add(30*24*time.Hour)) {
-			want += e.left()
+		day := midnight(e.availableAt)
+		if day.Before(today) {
+			day = today
+		}
+		if e.seller == s.id && !e.released && e.left() > 0 && day.Before(today.AddDate(0, 0, 31)) {
+			want[day] += e.left()
 		}
 	}
-	m.hold(readsAgree, err == nil && coming == want, s.id, "%s is shown %d to come (error %v), and has %d", s.id, coming, err, want)
+	m.hold(readsAgree, err == nil && len(releases) == len(want), s.id, "%s is shown releases on %d days (error %v), and has %v", s.id, len(releases), err, want)
+	for _, r := range releases {
+		m.hold(readsAgree, r.Amount == want[midnight(r.Day)], s.id, "%s is shown %d to come on %s, and has %v", s.id, r.Amount, r.Day, want)
+	}
+}
+
+// readEntries pages through a seller's transfers, which lead without a gap from the last to the first.
+func (m *market) readEntries(on *instance, s *seller) {
+	const page = 37
+	last := int64(0)
+	for {
+		list, err := on.db.Entries(m.ctx, s.id, last, page)
+		m.hold(readsAgree, err == nil, s.id, "%s can't read their transfers: %v", s.id, err)
+		for _, e := range list {
+			m.hold(readsAgree, last == 0 || e.Number == last-1, s.id, "%s is shown transfer %d after %d", s.id, e.Number, last)
+			last = e.Number
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	m.hold(readsAgree, last <= 1, s.id, "the first transfer that %s is shown is number %d", s.id, last)
 }
 
 // readHistory pages through a seller's payouts at one moment, all of them or those of one status.

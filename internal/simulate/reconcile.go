@@ -21,6 +21,7 @@ func (m *market) reconcileAll() {
 	if on == nil {
 		return // which the judge tells
 	}
+	m.checkNights(on)
 	var r reconcile.Result
 	err := errLost
 	m.work(on, 0, "reconcile", func() {
@@ -32,9 +33,32 @@ func (m *market) reconcileAll() {
 		return
 	}
 	m.hold(statementAgrees, r.Sums.Rest() == 0 && r.Sums.Gap() == 0, "", "nothing accounts for %d, and balances miss %d: %+v", r.Sums.Rest(), r.Sums.Gap(), r.Sums)
+	kinds, err := on.db.OpenKinds(m.ctx)
+	waiting := 0
+	for _, n := range kinds {
+		waiting += int(n)
+	}
+	m.hold(statementAgrees, err == nil && waiting == r.Open, "", "%d differences were found and are open, and %v wait for a person (error %v)", r.Open, kinds, err)
+	m.hold(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and nobody is told: %v", kinds)
 	for _, d := range r.Differences {
 		m.hold(statementAgrees, !d.Open() || m.explains(d), string(d.Payout), "%s of %s: %s", d.Kind, d.Subject, d.Detail)
 	}
+}
+
+// checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.
+func (m *market) checkNights(on *instance) {
+	days, err := on.db.Reconciling().Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
+	if !m.hold(bookIsRight, err == nil, "", "the days that were reconciled: %v", err) {
+		return
+	}
+	var reached time.Time
+	for i, d := range days {
+		m.hold(nightsReconciled, i == 0 || d.From.Equal(reached), "", "the days up to %s were reconciled, and then those from %s on", reached, d.From)
+		reached = d.To
+	}
+	m.hold(nightsReconciled, m.clock().Sub(reached) < 48*time.Hour+2*m.houseEvery(), "", "the days up to %s were reconciled, and it is %s", reached, m.clock())
+	last, _, err := on.db.LastCheckpoint(m.ctx)
+	m.hold(checkpointsMade, err == nil && m.clock().Sub(last.At) < 2*m.houseEvery(), "", "the last checkpoint was made at %s (error %v), and it is %s", last.At, err, m.clock())
 }
 
 // explains reports whether a fault is why the statement and the book differ: money was taken from the account by

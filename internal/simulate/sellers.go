@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -171,7 +172,7 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 	if a.made != "" && m.chance(s.fickle) {
 		m.pause(m.between(0, one(m, []time.Duration{cancelWindow, cancelWindow + time.Second, 2 * time.Hour})))
-		m.cancel(s, a.made)
+		m.callOff(s, a.made)
 	}
 }
 
@@ -202,7 +203,7 @@ func (m *market) expired(a *ask) bool {
 	return (a.made != "" || a.refused != "") && m.now-a.at > 7*24*time.Hour-time.Hour
 }
 
-// sendOther asks for another amount under a key that was used, which must be refused.
+// sendOther asks for another amount, or with other notes, under a key that was used, which must be refused.
 func (m *market) sendOther(a *ask) {
 	on := m.anyInstance()
 	if on == nil || m.closing {
@@ -216,7 +217,11 @@ func (m *market) sendOther(a *ask) {
 		if a.amount+1 < minimum {
 			return nil
 		}
-		p, _, err := on.payouts.Request(m.ctx, payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key})
+		other := payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key}
+		if m.tally.asked%2 == 0 {
+			other.Amount, other.Notes = a.amount, a.notes+", please"
+		}
+		p, _, err := on.payouts.Request(m.ctx, other)
 		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err), a.seller,
 			"another request under the key %s was answered with %s, %v", a.key, p.ID, err)
 		return err
@@ -254,15 +259,36 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 	return err
 }
 
+// callOff has a payout cancelled by its seller, or by an admin.
+func (m *market) callOff(s *seller, id payout.ID) {
+	if m.begun%3 == 0 {
+		m.spawn(0, admin, func() { m.cancelAsAdmin(id) })
+		return
+	}
+	m.cancel(s, id)
+}
+
+// cancelQueued has sellers stop what was queued for want of money, at the moment at which there is some.
+func (m *market) cancelQueued() {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		if w := m.model.payouts[id]; w.state == payout.Submitted && w.last.Progress == payout.Queued {
+			s := m.sellerOf(w.seller)
+			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
+		}
+	}
+}
+
 // cancel calls a payout off. That it is too late, or unclear, is an answer.
 func (m *market) cancel(s *seller, id payout.ID) {
 	key := ""
 	if m.chance(500) {
 		key = m.newKey(s)
 	}
+	answered, restores := false, m.tally.restores
 	_ = m.persist(time.Minute, func(on *instance) error {
 		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
 		w := m.model.payouts[id]
+		answered = err == nil || errors.Is(err, payout.ErrNotCancellable)
 		switch {
 		case err == nil:
 			m.hold(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
@@ -274,6 +300,29 @@ func (m *market) cancel(s *seller, id payout.ID) {
 		default:
 			m.hold(answersAreKnown, fault.From(err) != nil, string(id), "a cancellation was answered with %v", err)
 		}
+		return err
+	})
+	if key != "" && answered && restores == m.tally.restores {
+		m.cancelOther(s, id, key)
+	}
+}
+
+// cancelOther calls another payout off under a key that was used, which must be refused.
+func (m *market) cancelOther(s *seller, id payout.ID, key string) {
+	var other payout.ID
+	for p, w := range m.model.payouts {
+		if w.seller == s.id && p != id && p > other {
+			other = p
+		}
+	}
+	on, restores := m.anyInstance(), m.tally.restores
+	if on == nil || other == "" {
+		return
+	}
+	_ = m.call(on, func() error {
+		p, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, other, key)
+		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, s.id,
+			"the key %s, under which payout %s was called off, was used for %s and answered with %s, %v", key, id, other, p.ID, err)
 		return err
 	})
 }
@@ -306,7 +355,12 @@ func (m *market) registerNumber(s *seller, digits string) {
 	_ = m.persist(5*time.Minute, func(on *instance) error {
 		a, err := on.bank.Register(m.ctx, r)
 		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
+		if errors.Is(err, bank.ErrTooMany) {
+			lately := m.model.sellers[s.id].registered
+			m.hold(fewRegistrations, len(lately) >= registrationsADay-1, s.id, "%s registered accounts at %v, and one more at %s is too many", s.id, lately, m.now)
+		}
 		if err == nil {
+			m.hold(answersAreTrue, a.Status != bank.StatusRejected, s.id, "%s registered account %s, which was rejected before", s.id, a.ID)
 			known := m.model.accounts[a.ID]
 			m.hold(answersAreTrue, known != nil && known.seller == s.id && (known.number == "" || known.number == digits), s.id,
 				"%s registered an account and was answered with %s, which is another one", s.id, a.ID)

@@ -92,6 +92,7 @@ func (m *market) compareWritten(on *instance, s *seen) {
 	}
 	for id, a := range s.accounts {
 		got, err := on.db.BankAccountByID(m.ctx, id)
+		m.keepSecret(got.SealedNumber)
 		m.hold(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
 	}
 }
@@ -345,6 +346,12 @@ func (t bankTx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
 	err := t.Tx.ReplaceBankAccount(ctx, a)
 	t.seen.accounts[a.ID] = a
 	t.seen.note(func() { t.seen.m.wasRegistered(a) })
+	return err
+}
+
+func (t bankTx) AddFormerAccount(ctx context.Context, a bank.Account) error {
+	err := t.Tx.AddFormerAccount(ctx, a)
+	t.seen.note(func() { t.seen.m.wasRecovered(a) })
 	return err
 }
 

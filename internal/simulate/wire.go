@@ -76,6 +76,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	page := pageOf(sent)
 	a := g.arrive(sent, body)
 	w.misreport(req, a)
+	w.mixUp(req, a)
 	w.tellOddly(req, a)
 	return w.after(req, a, page)
 }
@@ -145,6 +146,8 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	switch {
 	case a.cut, m.strikes(lostAnswer):
 		return nil, w.lost()
+	case m.denies(req, a):
+		return w.said(req, http.StatusTooManyRequests, "Throttling Error"), nil
 	case m.chance(500) && m.strikes(serverError):
 		return w.trouble(req), nil
 	case m.chance(300) && m.strikes(html):
@@ -163,6 +166,16 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 		w.on.listed(page, a.body.Bytes())
 	}
 	return response(req, a.status, a.header, &a.body), nil
+}
+
+// denies reports whether the gateway turns away an order that it has made. It has it in its records at once.
+func (m *market) denies(req *http.Request, a *answer) bool {
+	o := m.gateway.orders[req.Header.Get(razorpayx.IdempotencyHeader)]
+	if o == nil || a.status != http.StatusOK || a.lie != nil || !m.strikes(throttle) {
+		return false
+	}
+	o.denied = true
+	return true
 }
 
 // pageOf is how many of a list a request passes over, or -1 where it asks for no list of all that was made.
@@ -285,7 +298,7 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 	case m.strikes(odd):
 		query.Del("reference_id")
 	}
-	if m.strikes(lag) {
+	if o := m.gateway.orders[query.Get("reference_id")]; m.strikes(lag) && (o == nil || !o.denied) {
 		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
 	}
 	r.URL.RawQuery = query.Encode()
