@@ -289,7 +289,21 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 	w.takes++
 	m.hold(nothingSpins, w.takes <= mostTakes, string(id), "payout %s was taken up %d times", id, w.takes)
 	w.taken, w.leased = on, until.UnixMicro()
+	m.interfere(id, w)
 	m.payoutDue(id, w, until)
+}
+
+// interfere has somebody decide about a payout at the very moment at which its step begins.
+func (m *market) interfere(id payout.ID, w *withdrawal) {
+	soon := func() time.Duration { return m.between(0, 100*time.Millisecond) }
+	switch {
+	case m.closing || !m.anyFaults():
+	case w.state == payout.Waiting && m.begun%16 == 0:
+		s := m.sellerOf(w.seller)
+		m.spawn(soon(), "seller "+s.name, func() { m.cancel(s, id) })
+	case w.state == payout.Unknown && m.begun%8 == 0:
+		m.spawn(soon(), admin, func() { m.holdAndGiveBack(id) })
+	}
 }
 
 func (m *market) wasRegistered(a bank.Account) {

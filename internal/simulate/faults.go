@@ -51,7 +51,7 @@ var catalogue = [numFaults]struct {
 	throttle:    {"throttle", "the gateway answers 429, with or without Retry-After, now and then to an order that it has taken", 300},
 	serverError: {"error", "the gateway answers 409, 500 to 504, or a 400 that says no more, before or after it did what it was asked", 300},
 	html:        {"html", "a page of HTML or half an answer comes in place of JSON", 200},
-	refuse:      {"refuse", "the gateway refuses an order with a readable 400, and does not make it", 300},
+	refuse:      {"refuse", "the gateway refuses an order with a readable 400, and does not make it, or has made it all the same", 300},
 	lockedOut:   {"locked-out", "the gateway does not let us in: 401, 403, a wrong address, or a 400 about our account", 300},
 	odd:         {"odd", "an answer names a status that nobody knows, leaves out the bank's reference, the account and the currency, or lists more than was asked for", 300},
 	lie:         {"lie", "the gateway says of a transfer what can't be true: another amount, currency, account or reference, or paid after it failed; or it tells of something else than was asked for", 100},

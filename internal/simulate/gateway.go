@@ -64,7 +64,7 @@ type order struct {
 	// known says that the gateway has made it, and knows the key; refused that it has said no to it; turnedAway that
 	// it did not even look at what was sent last.
 	known, refused, turnedAway bool
-	// denied says that it has turned away what it had made.
+	// denied says that it has turned away, or refused, what it had made.
 	denied bool
 	// putOff is the number of who was last asked to wait, and notBefore until when.
 	putOff    uint64

@@ -205,6 +205,7 @@ func (m *market) open() {
 	m.after(tickEvery, m.tick)
 	m.after(m.auditEvery(), m.auditNowAndThen)
 	m.awaitMonth()
+	m.after(m.end()/2, m.rotateKeys)
 	if m.o.Faults[outage] && m.chance(400) { // towards the end, since there is little to see in it
 		lasts := m.between(keyLifetime-24*time.Hour, keyLifetime+48*time.Hour)
 		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
@@ -278,6 +279,12 @@ func (m *market) tick() {
 	}
 	m.lookAll()
 	m.after(tickEvery, m.tick)
+}
+
+// rotateKeys has the service sign with another key from now on.
+func (m *market) rotateKeys() {
+	err := m.keys.Rotate(m.ctx, m.clock())
+	m.hold(bookIsRight, err == nil, "", "rotate the keys: %v", err)
 }
 
 // awaitMonth has sellers' overviews read soon after each month begins in India, where the last one goes on in most of the world.

@@ -115,7 +115,7 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 		answer = do(on)
 		m.hold(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
 		now := m.decided[by]
-		m.hold(decisionsKept, isUnavailable(answer) || always || now-before == btoi(answer == nil), subject,
+		m.hold(decisionsKept, isUnavailable(answer) || now-before == btoi(answer == nil || always && !errors.Is(answer, payout.ErrNotFound)), subject,
 			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
 		return answer
 	})
@@ -146,7 +146,7 @@ func (m *market) settleUnclear(id payout.ID) {
 		m.askGateway(id)
 	case n < 4 && w.state == payout.Unknown && !m.closing:
 		m.holdUnknown(id)
-	case n < 5 && !m.closing:
+	case (n < 5 || n < 8 && m.gateway.has(id)) && !m.closing:
 		m.identify(id)
 	case m.chance(200) || m.closing:
 		m.giveBack(id)
@@ -170,7 +170,7 @@ func (m *market) holdAndGiveBack(id payout.ID) {
 		return
 	}
 	m.holdUnknown(id)
-	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, time.Minute, 11 * time.Minute, 2 * time.Hour}))
+	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, 11 * time.Minute, 2 * time.Hour}))
 	m.giveBack(id)
 }
 
@@ -257,17 +257,15 @@ func (m *market) meddle() {
 
 // decideWithoutReason tries what must be refused at once, for want of a note that says why.
 func (m *market) decideWithoutReason(on *instance) {
+	const id, transfer = payout.ID("pyt_000000000000000000000000"), "pout_00000000000001"
 	silent := decision.By{Admin: m.admin, Note: " \n"}
-	for id := range m.model.payouts {
-		_, holdErr := on.payouts.Hold(m.ctx, silent, id)
-		_, giveBackErr := on.payouts.GiveBack(m.ctx, silent, id)
-		_, identifyErr := on.payouts.Identify(m.ctx, silent, id, "pout_00000000000001")
-		clearErr := on.payouts.ClearContradiction(m.ctx, silent, id, "anything")
-		settleErr := on.payouts.SettleStray(m.ctx, silent, "pout_00000000000001")
-		for _, err := range []error{holdErr, giveBackErr, identifyErr, clearErr, settleErr} {
-			m.hold(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", string(id), "a decision without a reason was answered with %v", err)
-		}
-		return // one payout will do
+	_, holdErr := on.payouts.Hold(m.ctx, silent, id)
+	_, giveBackErr := on.payouts.GiveBack(m.ctx, silent, id)
+	_, identifyErr := on.payouts.Identify(m.ctx, silent, id, transfer)
+	clearErr := on.payouts.ClearContradiction(m.ctx, silent, id, "anything")
+	settleErr := on.payouts.SettleStray(m.ctx, silent, transfer)
+	for _, err := range []error{holdErr, giveBackErr, identifyErr, clearErr, settleErr} {
+		m.hold(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
 	}
 }
 

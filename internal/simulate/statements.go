@@ -20,6 +20,7 @@ func (m *market) checkStatements(on *instance) {
 	for i, s := range m.sellers {
 		if i < statementsChecked && m.violation == nil {
 			m.checkStatement(on, s, keys, one(m, []proof.Format{proof.JSON, proof.CSV}))
+			m.checkPeriod(on, s)
 		}
 	}
 }
@@ -51,6 +52,30 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 	row := m.model.sellers[s.id].row()
 	m.hold(statementsProve, v.Closing == row.Standing(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Standing())
 	m.checkForged(s, v, text.Bytes(), keys)
+}
+
+// checkPeriod gets a statement from one of a seller's transfers up to the newest, which has the one and not the other.
+func (m *market) checkPeriod(on *instance, s *seller) {
+	const most = 10_000
+	list, err := on.db.Entries(m.ctx, s.id, 0, most)
+	if !m.hold(readsAgree, err == nil, s.id, "%s can't read their transfers: %v", s.id, err) || len(list) == 0 {
+		return
+	}
+	from, to := list[len(list)/2].At, list[0].At
+	first, last := int64(0), int64(0)
+	for _, e := range list { // the newest first; clocks that are off mix them
+		if !e.At.Before(from) {
+			first = e.Number
+		}
+		if e.At.Before(to) {
+			last = max(last, e.Number)
+		}
+	}
+	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
+	if m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
+		m.hold(statementsProve, statement.Transfers == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d transfers, and should have those from number %d to %d",
+			s.id, from, to, statement.Transfers, first, last)
+	}
 }
 
 // checkForged alters a digit of a statement, which must then not verify.

@@ -143,11 +143,12 @@ const mostLate = 2 * time.Minute
 func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, error) {
 	m := w.on.m
 	m.step(w.on, 10*time.Millisecond, 200*time.Millisecond)
+	if denial := w.deny(req, a); denial != nil {
+		return denial, nil
+	}
 	switch {
 	case a.cut, m.strikes(lostAnswer):
 		return nil, w.lost()
-	case m.denies(req, a):
-		return w.said(req, http.StatusTooManyRequests, "Throttling Error"), nil
 	case m.chance(500) && m.strikes(serverError):
 		return w.trouble(req), nil
 	case m.chance(300) && m.strikes(html):
@@ -168,14 +169,22 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	return response(req, a.status, a.header, &a.body), nil
 }
 
-// denies reports whether the gateway turns away an order that it has made. It has it in its records at once.
-func (m *market) denies(req *http.Request, a *answer) bool {
+// deny turns away an order that the gateway has made, or refuses it. The gateway has it in its records at once.
+func (w wire) deny(req *http.Request, a *answer) *http.Response {
+	m := w.on.m
 	o := m.gateway.orders[req.Header.Get(razorpayx.IdempotencyHeader)]
-	if o == nil || a.status != http.StatusOK || a.lie != nil || !m.strikes(throttle) {
-		return false
+	switch {
+	case o == nil || a.status != http.StatusOK || a.cut || a.lie != nil:
+		return nil
+	case m.strikes(throttle):
+		o.denied = true
+		return w.said(req, http.StatusTooManyRequests, "Throttling Error")
+	case m.strikes(refuse):
+		o.denied = true
+		return w.said(req, http.StatusBadRequest, "The fund account is inactive.")
+	default:
+		return nil
 	}
-	o.denied = true
-	return true
 }
 
 // pageOf is how many of a list a request passes over, or -1 where it asks for no list of all that was made.
@@ -292,13 +301,14 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 		return r
 	}
 	query := r.URL.Query()
+	o := m.gateway.orders[query.Get("reference_id")]
 	switch {
 	case query.Has("from") && !query.Has("status"): // in small pages, so that there are many
 		query.Set("count", strconv.Itoa(1+m.dice.IntN(7)))
 	case m.strikes(odd):
 		query.Del("reference_id")
 	}
-	if o := m.gateway.orders[query.Get("reference_id")]; m.strikes(lag) && (o == nil || !o.denied) {
+	if m.strikes(lag) && (o == nil || !o.denied) {
 		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
 	}
 	r.URL.RawQuery = query.Encode()
