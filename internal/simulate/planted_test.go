@@ -51,10 +51,10 @@ var bugs = []planted{
 		{"internal/razorpayx/client.go", "return response{}, c.lost(err, !connected.Load())", "return response{}, c.lost(err, true)"},
 	}},
 	{"unknown to the gateway is taken for failed", []edit{
-		{payoutStep, "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0", "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0"},
+		{payoutStep, "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0", "\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a repeat is believed", []edit{
-		{payoutStep, "\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
+		{payoutStep, "\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
 		{payoutStep, "s.o.Gateway.Submit(ctx, string(sent.ID), sent.OrderBody)", `s.o.Gateway.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
@@ -277,6 +277,137 @@ var bugs = []planted{
 	}},
 	{"the default hold is none", []edit{
 		{"internal/sale/service.go", "draft.OccurredAt.Add(s.o.Hold)", "draft.OccurredAt"},
+	}},
+	{"when an order was sent is not recorded", []edit{
+		{payoutStep, "p.State, p.OrderBody, p.SentAt = Submitting, body, now //", "p.State, p.OrderBody = Submitting, body //"},
+	}},
+	{"who has lost the claim sends all the same", []edit{
+		{payoutStep, "\tclaimed, err := s.claim(ctx, p.ID, body)\n\tif err != nil || !claimed {", "\t_, err = s.claim(ctx, p.ID, body)\n\tif err != nil {"},
+	}},
+	{"what is sent again is not counted", []edit{
+		{payoutStep, "\t\tp.Tries++\n\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate", "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate"},
+	}},
+	{"what is sent again takes no lease", []edit{
+		{payoutStep, "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem hastened\n", ""},
+	}},
+	{"what is held is sent again", []edit{
+		{payoutStep, "if p.State != Unknown || p.Tries != seen.Tries {", "if p.Tries != seen.Tries {"},
+	}},
+	{"a refusal is believed without looking", []edit{
+		{payoutStep, "\t\treport, err := s.o.Gateway.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)", "\t\treport, err := Report{}, ErrUnknownToGateway\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)"},
+	}},
+	{"what was turned away counts as never sent", []edit{
+		{payoutStep, "\tif answer.NotSent {", "\tif answer.Answer == NotTaken {"},
+	}},
+	{"what was turned away is tried again at once", []edit{
+		{payoutStep, "p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},
+	}},
+	{"what was turned away is not asked about", []edit{
+		{"internal/payout/catchup.go", "(!p.RequestedAt.Before(s.started) && p.SentAt.IsZero())", "!p.RequestedAt.Before(s.started)"},
+	}},
+	{"what is unknown is held at once", []edit{
+		{payoutStep, "if p.State == Held || !now.Before(p.SentAt.Add(keyLifetime)) {", "if p.State == Held || now.Before(p.SentAt.Add(keyLifetime)) {"},
+	}},
+	{"news of what was never sent hurries it", []edit{
+		{"internal/store/payout.go", "AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND state <> 'submitting'"},
+	}},
+	{"whom an admin cancels for is mixed up", []edit{
+		{payoutCancel, "if !c.Admin || c.User == p.Seller {", "if c.Admin || c.User == p.Seller {"},
+	}},
+	{"a cancellation at the gateway is not on record", []edit{
+		{payoutCancel, "\t\treturn c.recordCancel(ctx, tx, p, s.o.Now())\n\t})\n\tif _, contr", "\t\treturn nil\n\t})\n\tif _, contr"},
+	}},
+	{"any answer to a cancellation is a yes", []edit{
+		{payoutCancel, "\tmoved, err := s.mergeIf(ctx, p, report,", "\treport.Progress = CalledOff\n\tmoved, err := s.mergeIf(ctx, p, report,"},
+	}},
+	{"the key of a cancellation does not tell payouts apart", []edit{
+		{payoutCancel, `fingerprint: fmt.Sprintf("cancel %s", id), payout`, `fingerprint: fmt.Sprint("cancel"), payout`},
+	}},
+	{"a key does not tell notes apart", []edit{
+		{payoutRequest, `fmt.Sprintf("request %d %s", r.Amount, r.Notes)`, `fmt.Sprintf("request %d", r.Amount)`},
+	}},
+	{"the overview shows a former account", []edit{
+		{"internal/store/payout.go", "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1", "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current >= 0"},
+	}},
+	{"the month of the overview is in UTC", []edit{
+		{payoutService, "now := s.o.Now().In(s.o.Zone)\n", "now := s.o.Now().UTC()\n"},
+	}},
+	{"the month of a sale is in UTC", []edit{
+		{saleService, "draft.OccurredAt.In(s.o.Zone).Format", "draft.OccurredAt.UTC().Format"},
+	}},
+	{"what comes today is shown for tomorrow", []edit{
+		{"internal/sale/views.go", "now.Day()+i, 0", "now.Day()+i+1, 0"},
+	}},
+	{"more than the sale is refunded", []edit{
+		{saleService, "refund.Amount > sale.Left()", "refund.Amount > sale.Amount"},
+		{"internal/store/sale.go", "AND refunded + $2 <= amount`", "AND refunded >= 0`"},
+	}},
+	{"a refund of all that is left is another one when told again", []edit{
+		{saleService, "\tfingerprint := strconv.FormatInt(int64(n.Amount), 10)\n", "\tif n.Amount == 0 {\n\t\tn.Amount = sale.Left()\n\t}\n\tfingerprint := strconv.FormatInt(int64(n.Amount), 10)\n"},
+	}},
+	{"what was refunded whole can not be released", []edit{
+		{saleService, "if err != nil || sale.Left() == 0 {", "if err != nil {"},
+	}},
+	{"a sale at another time is the same", []edit{
+		{saleService, `fmt.Sprintf("%s %d %s %s", n.Seller, n.Amount, stamp(n.OccurredAt), stamp(n.AvailableAt))`, `fmt.Sprintf("%s %d %s", n.Seller, n.Amount, stamp(n.AvailableAt))`},
+	}},
+	{"a sale of another seller is the same", []edit{
+		{saleService, `fmt.Sprintf("%s %d %s %s", n.Seller, n.Amount, stamp`, `fmt.Sprintf("%d %s %s", n.Amount, stamp`},
+	}},
+	{"another transfer is believed", []edit{
+		{payoutSettle, `r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID)`, "r.Reference != string(p.ID)"},
+	}},
+	{"a smaller amount is believed", []edit{
+		{payoutSettle, "if r.Amount != p.Net() {", "if r.Amount > p.Net() {"},
+	}},
+	{"what was called off has failed", []edit{
+		{payoutSettle, "\tcase CalledOff:\n\t\treturn Cancelled", "\tcase CalledOff:\n\t\treturn Failed"},
+	}},
+	{"what was unknown for long may be given back at once", []edit{
+		{"internal/payout/decide.go", "if e.To == Held {", "if e.To == Unknown {"},
+	}},
+	{"money is given back without patience", []edit{
+		{"internal/payout/decide.go", "e.At.Add(s.o.Lease + s.o.Patience)", "e.At.Add(s.o.Lease)"},
+	}},
+	{"decisions need no reason", []edit{
+		{"internal/decision/decision.go", `if strings.TrimSpace(by.Note) == "" {`, `if strings.TrimSpace(by.Note) == "-" {`},
+	}},
+	{"identifying a transfer is not on record", []edit{
+		{"internal/payout/ask.go", "\t\t\treturn movedOn(p)\n\t\t}\n\t\treturn tx.RecordDecision(ctx, made)", "\t\t\treturn movedOn(p)\n\t\t}\n\t\treturn nil"},
+	}},
+	{"asking the gateway is not on record", []edit{
+		{"internal/payout/ask.go", "if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err", "if err := error(nil); err"},
+	}},
+	{"a rejected account stays though it is registered again", []edit{
+		{"internal/bank/register.go", "if current.Status == StatusRejected || current.Holder", "if current.Holder"},
+	}},
+	{"another verification is believed", []edit{
+		{"internal/razorpayx/validations.go", "if v.ID != id {", `if v.ID == "" {`},
+	}},
+	{"another fund account is taken", []edit{
+		{"internal/razorpayx/beneficiaries.go", "\t\terr = account.isOf(a.IFSC, number)\n", "\t\terr = nil\n"},
+	}},
+	{"an account that was found again is verified", []edit{
+		{"internal/bank/recover.go", "a.Status, a.Reason, a.NameScore = StatusUnverified,", "a.Status, a.Reason, a.NameScore = StatusVerified,"},
+	}},
+	{"account numbers are not sealed", []edit{
+		{"internal/bank/service.go", "\tsealed, err := s.o.Sealer.Seal(n.Reveal(), sealedContext(id))\n", "\tsealed, err := n.Reveal(), error(nil)\n"},
+		{"internal/bank/service.go", "\tdigits, err := s.Open(a.SealedNumber, sealedContext(a.ID))\n", "\tdigits, err := a.SealedNumber, error(nil)\n"},
+	}},
+	{"days without the gateway are not reconciled later", []edit{
+		{"internal/reconcile/run.go", "return s.days(Period{s.midnight(reached, -againDays), over}), nil", "return s.days(Period{s.midnight(over, -1), over}), nil"},
+	}},
+	{"nothing is reconciled by itself", []edit{
+		{"internal/reconcile/run.go", "func (s *Service) RunDue(ctx context.Context) (int, error) {\n", "func (s *Service) RunDue(ctx context.Context) (int, error) {\n\tif s != nil {\n\t\treturn 0, nil\n\t}\n"},
+	}},
+	{"differences are not written down", []edit{
+		{"internal/reconcile/run.go", "if err := s.note(ctx, c.found, nil); err != nil {", "if err := s.note(ctx, nil, nil); err != nil {"},
+	}},
+	{"no checkpoint is made by itself", []edit{
+		{"internal/proof/make.go", "if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {", "if s != nil || last.Number > 0 {"},
+	}},
+	{"a page of transfers begins with the last one again", []edit{
+		{"internal/store/ledger.go", "WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`", "WHERE seller_id = $1 AND number <= $2 ORDER BY number DESC LIMIT $3`"},
 	}},
 }
 
