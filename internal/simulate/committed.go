@@ -280,8 +280,8 @@ func isDead(status string) bool {
 
 func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 	w := m.model.payouts[id]
-	m.hold(leasesHold, w.due != 0 && w.due <= now.UnixMicro(), string(id), "%s took payout %s at %s, which is due at %s",
-		on.name, id, now, time.UnixMicro(w.due).UTC())
+	m.hold(leasesHold, w.due != 0 && w.due <= now.UnixMicro() && until.Sub(now) >= lease, string(id), "%s took payout %s at %s until %s, which is due at %s",
+		on.name, id, now, until, time.UnixMicro(w.due).UTC())
 	if w.taken != nil && w.taken != on && w.due == w.leased {
 		m.tally.takeovers++
 		m.note(string(id), w.seller, "taken over from "+w.taken.name+":")
@@ -304,6 +304,13 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 	case w.state == payout.Unknown && m.begun%8 == 0:
 		m.spawn(soon(), admin, func() { m.holdAndGiveBack(id) })
 	}
+}
+
+// wasTakenToVerify is told that an account's verification goes on. Hints make it due earlier than is known here.
+func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time) {
+	a := m.model.accounts[id]
+	m.hold(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
+	m.verificationDue(id, a, until)
 }
 
 func (m *market) wasRegistered(a bank.Account) {

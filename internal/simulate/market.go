@@ -183,6 +183,9 @@ func (m *market) run() {
 	if m.violation == nil && m.ctx.Err() == nil {
 		m.judge()
 	}
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkTakeOver()
+	}
 	m.leave()
 }
 

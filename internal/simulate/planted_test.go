@@ -390,6 +390,15 @@ var bugs = []planted{
 	{"an account that was found again is verified", []edit{
 		{"internal/bank/recover.go", "a.Status, a.Reason, a.NameScore = StatusUnverified,", "a.Status, a.Reason, a.NameScore = StatusVerified,"},
 	}},
+	{"a rejected account is paid", []edit{
+		{"internal/bank/service.go", "if err == nil && a.Status == StatusRejected {", `if err == nil && a.Status == "none" {`},
+	}},
+	{"a verification takes no lease", []edit{
+		{"internal/bank/verify.go", "now.Add(lease), limit", "now, limit"},
+	}},
+	{"a replaced account is still to be verified", []edit{
+		{"internal/store/bank.go", "SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller", "SET is_current = 0 WHERE seller_id = $1 AND is_current = 1`, a.Seller"},
+	}},
 	{"account numbers are not sealed", []edit{
 		{"internal/bank/service.go", "\tsealed, err := s.o.Sealer.Seal(n.Reveal(), sealedContext(id))\n", "\tsealed, err := n.Reveal(), error(nil)\n"},
 		{"internal/bank/service.go", "\tdigits, err := s.Open(a.SealedNumber, sealedContext(a.ID))\n", "\tdigits, err := a.SealedNumber, error(nil)\n"},
@@ -402,6 +411,9 @@ var bugs = []planted{
 	}},
 	{"differences are not written down", []edit{
 		{"internal/reconcile/run.go", "if err := s.note(ctx, c.found, nil); err != nil {", "if err := s.note(ctx, nil, nil); err != nil {"},
+	}},
+	{"a statement has what came after it", []edit{
+		{"internal/store/chain.go", "MAX(CASE WHEN at < $4 THEN number END)", "MAX(CASE WHEN at <= $4 THEN number END)"},
 	}},
 	{"no checkpoint is made by itself", []edit{
 		{"internal/proof/make.go", "if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {", "if s != nil || last.Number > 0 {"},

@@ -382,7 +382,7 @@ func (t bankTx) TakeDueVerifications(ctx context.Context, now, until time.Time, 
 	ids, err := t.Tx.TakeDueVerifications(ctx, now, until, limit)
 	t.seen.note(func() {
 		for _, id := range ids {
-			t.seen.m.verificationDue(id, t.seen.m.model.accounts[id], until)
+			t.seen.m.wasTakenToVerify(t.seen.on, id, now, until)
 		}
 	})
 	return ids, err

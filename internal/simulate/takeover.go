@@ -1,0 +1,46 @@
+package simulate
+
+import (
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+)
+
+// checkTakeOver has a seller ask for a last payout, and then prove to be somebody else than who registered the bank
+// account: the payout, which was yet to be sent, must not go there.
+func (m *market) checkTakeOver() {
+	on, s := m.anyInstance(), m.payable()
+	if on == nil || s == nil || !m.anyFaults() {
+		return
+	}
+	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.pass(m.now + cancelWindow/2)
+	if m.violation != nil || !m.hold(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
+		return
+	}
+	h := m.model.sellers[s.id]
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.RejectBankAccount(m.ctx, s.id, "It was somebody else's.") })
+	m.hold(bookIsRight, err == nil, s.id, "reject the account of %s: %v", s.id, err)
+	account := m.model.accounts[h.current]
+	account.status, account.due = bank.StatusRejected, 0
+	h.former, h.current = h.current, ""
+	m.pass(m.now + time.Hour)
+	w := m.model.payouts[a.made]
+	m.hold(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateway.has(a.made), string(a.made),
+		"payout %s is %s, and its account was rejected before it was sent", a.made, w.state)
+	m.readOverview(on, s)
+}
+
+// payable finds a seller who can ask for a payout.
+func (m *market) payable() *seller {
+	for _, s := range m.sellers {
+		h := m.model.sellers[s.id]
+		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && h.row().Available >= minimum {
+			return s
+		}
+	}
+	return nil
+}
