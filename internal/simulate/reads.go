@@ -84,11 +84,14 @@ func (m *market) readReleases(on *instance, s *seller) {
 	releases, err := on.sales.Releases(m.ctx, s.id, 1000)
 	today, want := midnight(on.now()), map[time.Time]money.Amount{}
 	for _, e := range m.model.sales {
+		if e.seller != s.id || e.released || e.left() == 0 {
+			continue
+		}
 		day := midnight(e.availableAt)
 		if day.Before(today) {
 			day = today
 		}
-		if e.seller == s.id && !e.released && e.left() > 0 && day.Before(today.AddDate(0, 0, 31)) {
+		if day.Before(today.AddDate(0, 0, 31)) {
 			want[day] += e.left()
 		}
 	}
