@@ -26,7 +26,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if p.State == Submitted {
 			return Payout{}, errAskGateway
 		}
-		if !p.SentAt.Equal(asked.SentAt) { // it was sent and turned away since the gateway was asked
+		if asked.State != Waiting || !p.SentAt.Equal(asked.SentAt) { // it was sent and turned away since then
 			return Payout{}, ErrCancelUnclear
 		}
 		return s.cancelIn(ctx, tx, c, p)
@@ -40,8 +40,8 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	return p, replayed, err
 }
 
-// askFirst makes sure that a payout waits only if the gateway does not have it, and returns the payout that it
-// asked about.
+// askFirst makes sure that a payout waits only if the gateway does not have it, and returns the payout as it was
+// then. Of one that did not wait nothing was asked.
 func (s *Service) askFirst(ctx context.Context, c Caller, id ID) (Payout, error) {
 	p, err := s.Payout(ctx, c, id)
 	if err == nil { // else the caller is told in its turn

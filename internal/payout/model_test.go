@@ -201,6 +201,11 @@ const (
 // newPayouts starts a service for payouts, as on one of many instances.
 func (m *market) newPayouts(t failer) *payout.Service {
 	t.Helper()
+	return m.newPayoutsOn(t, undoing{m.db.Payouts()})
+}
+
+func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
+	t.Helper()
 	inr, err := money.ParseCurrency("INR")
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +215,7 @@ func (m *market) newPayouts(t failer) *payout.Service {
 		t.Fatal(err)
 	}
 	service, err := payout.New(payout.Options{
-		Store: undoing{m.db.Payouts()}, Gateway: m.gateway, Beneficiaries: m.gateway, Seals: m.seals, Currency: inr, Minimum: 50000, Fee: fee,
+		Store: store, Gateway: m.gateway, Beneficiaries: m.gateway, Seals: m.seals, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, Patience: patience, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})

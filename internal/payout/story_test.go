@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -475,6 +476,29 @@ func TestACancellationLooksAgain(t *testing.T) {
 		t.Errorf("it was sent again meanwhile, and cancelled: %v", err)
 	}
 	s.wantState(payout.Waiting)
+}
+
+// late reads a payout as it was a moment ago.
+type late struct {
+	payout.Store
+	seen payout.Payout
+}
+
+func (l late) Payout(context.Context, payout.ID) (payout.Payout, error) { return l.seen, nil }
+
+// TestACancellationThatSawThePayoutBeingSentAsksFirst has a payout turned away, though it was taken, just after a
+// cancellation saw that it is being sent.
+func TestACancellationThatSawThePayoutBeingSentAsksFirst(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	seen := s.wantState(payout.Waiting)
+	seen.State = payout.Submitting
+	if _, _, err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("it was turned away meanwhile, and cancelled: %v", err)
+	}
+	s.wantState(payout.Waiting)
+	s.wantAvailable(held)
 }
 
 // TestWhatNeverLeftUsIsOurs has the gateway out of reach, and a cancellation that needs nobody's word.

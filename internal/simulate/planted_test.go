@@ -100,7 +100,7 @@ var bugs = []planted{
 		{payoutRequest, "errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified)", "errors.Is(err, bank.ErrNone)"},
 	}},
 	{"a payout goes to the account of today", []edit{
-		{"internal/bank/service.go", "\tif err != nil || a.Beneficiary != \"\" {", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta, id = today, today.ID\n\t}\n\tif err != nil || a.Beneficiary != \"\" {"},
+		{"internal/bank/service.go", "\treturn s.beneficiaryOf(ctx, a)\n", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta = today\n\t}\n\treturn s.beneficiaryOf(ctx, a)\n"},
 	}},
 	{"strangers see payouts", []edit{
 		{payoutService, "return c.Admin || c.User == p.Seller", "return c.Admin || c.User != \"\" || p.Seller != \"\""},
@@ -358,7 +358,7 @@ var bugs = []planted{
 		{payoutSettle, `r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID)`, "r.Reference != string(p.ID)"},
 	}},
 	{"a smaller amount is believed", []edit{
-		{payoutSettle, "if r.Amount != p.Net() {", "if r.Amount > p.Net() {"},
+		{payoutSettle, "case r.Amount != p.Net():", "case r.Amount > p.Net():"},
 	}},
 	{"what was called off has failed", []edit{
 		{payoutSettle, "\tcase CalledOff:\n\t\treturn Cancelled", "\tcase CalledOff:\n\t\treturn Failed"},
@@ -379,7 +379,7 @@ var bugs = []planted{
 		{"internal/payout/ask.go", "if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err", "if err := error(nil); err"},
 	}},
 	{"a rejected account stays though it is registered again", []edit{
-		{"internal/bank/register.go", "if current.Status == StatusRejected || current.Holder", "if current.Holder"},
+		{"internal/bank/register.go", "if altered || current.Status == StatusRejected ||", "if altered ||"},
 	}},
 	{"another verification is believed", []edit{
 		{"internal/razorpayx/validations.go", "if v.ID != id {", `if v.ID == "" {`},
@@ -391,7 +391,7 @@ var bugs = []planted{
 		{"internal/bank/recover.go", "a.Status, a.Reason, a.NameScore = StatusUnverified,", "a.Status, a.Reason, a.NameScore = StatusVerified,"},
 	}},
 	{"a rejected account is paid", []edit{
-		{"internal/bank/service.go", "if err == nil && a.Status == StatusRejected {", `if err == nil && a.Status == "none" {`},
+		{"internal/bank/service.go", "if err == nil && a.Status != StatusVerified {", `if err == nil && a.Status == "none" {`},
 	}},
 	{"a verification takes no lease", []edit{
 		{"internal/bank/verify.go", "now.Add(lease), limit", "now, limit"},
@@ -400,8 +400,8 @@ var bugs = []planted{
 		{"internal/store/bank.go", "SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller", "SET is_current = 0 WHERE seller_id = $1 AND is_current = 1`, a.Seller"},
 	}},
 	{"account numbers are not sealed", []edit{
-		{"internal/bank/service.go", "\tsealed, err := s.o.Sealer.Seal(n.Reveal(), sealedContext(id))\n", "\tsealed, err := n.Reveal(), error(nil)\n"},
-		{"internal/bank/service.go", "\tdigits, err := s.Open(a.SealedNumber, sealedContext(a.ID))\n", "\tdigits, err := a.SealedNumber, error(nil)\n"},
+		{"internal/bank/seal.go", "a.SealedNumber, err = keys.Seal(n.Reveal(), a.numberContext())", "a.SealedNumber = n.Reveal()"},
+		{"internal/bank/seal.go", "\tdigits, err := keys.Open(a.SealedNumber, a.numberContext())\n", "\tdigits, err := a.SealedNumber, error(nil)\n"},
 	}},
 	{"days without the gateway are not reconciled later", []edit{
 		{"internal/reconcile/run.go", "return s.days(Period{s.midnight(reached, -againDays), over}), nil", "return s.days(Period{s.midnight(over, -1), over}), nil"},
@@ -419,7 +419,7 @@ var bugs = []planted{
 		{"internal/proof/make.go", "if age := s.o.Now().Sub(last.At); last.Number > 0 && age < s.o.Every && age > -s.o.Every {", "if s != nil || last.Number > 0 {"},
 	}},
 	{"a page of transfers begins with the last one again", []edit{
-		{"internal/store/ledger.go", "WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`", "WHERE seller_id = $1 AND number <= $2 ORDER BY number DESC LIMIT $3`"},
+		{"internal/store/ledger.go", "WHERE seller_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`", "WHERE seller_id = $1 AND number <= $2 ORDER BY number DESC LIMIT $3 + 0`"},
 	}},
 }
 
