@@ -53,6 +53,19 @@ func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
 		}
 	}
 	h.gateway.registered, h.gateway.beneficiaryErr = []string{h.ashas().Number.Reveal()}, nil
+	h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Ravi Kumar'`)
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
+		t.Errorf("changed by hand: %v, and it is %q there", err, h.account().Beneficiary)
+	}
+	h.wantSealed(a.ID, false)
+	h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Asha Desai'`)
+	elsewhere := h.ashas()
+	elsewhere.IFSC = "ICIC0000021"
+	other := h.register(elsewhere)
+	if err := h.service.Recover(t.Context(), "usr_asha", other.ID, "fa_1"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("the same number at another bank: %v", err)
+	}
+	a = h.register(h.ashas())
 	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); err != nil || h.account().Beneficiary != "fa_1" {
 		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
@@ -72,6 +85,7 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.wantSealed(lost, true)
 	if got.SealedNumber == "" || got.Reason == "" {
 		t.Errorf("its number is not sealed (%q), or nobody is told where it comes from (%q)", got.SealedNumber, got.Reason)
 	}

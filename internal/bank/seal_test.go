@@ -110,3 +110,22 @@ func TestTwoWhoNameAnAccountAtOnce(t *testing.T) {
 	}
 	h.wantSealed(a.ID, true)
 }
+
+// TestADecisionWhileTheGatewayIsToldIsKept, and no order goes to an account without a name.
+func TestADecisionWhileTheGatewayIsToldIsKept(t *testing.T) {
+	h := newHouse(t, pending())
+	a := h.register(h.ashas())
+	h.gateway.told = func() {
+		h.gateway.told = nil
+		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := h.service.Step(t.Context(), a.ID); err == nil || len(h.gateway.started) > 0 {
+		t.Errorf("the account is verified as %q, %v", h.gateway.started, err)
+	}
+	if to, err := h.service.Beneficiary(t.Context(), a.ID); err != nil || to != "fa_"+string(a.ID) || h.account().Status != bank.StatusVerified {
+		t.Errorf("it is called %q, %v; the account is %+v", to, err, h.account())
+	}
+	h.wantSealed(a.ID, true)
+}

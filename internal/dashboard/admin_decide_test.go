@@ -134,6 +134,16 @@ func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
 	o.wantDecisions(string(id), decision.ClearContradiction)
 }
 
+// TestWhatWasChangedByHandIsNotCalledTheGatewaysWord where an admin is told of it.
+func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
+	o := openOffice(t)
+	const found = "this payout or its bank account is not what was asked for: somebody changed it in the database, so it is not sent"
+	page := adminPayout(o.contradicted(found))
+	o.admin.get(page).want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway contradicts the books")
+	o.admin.get(page+"/clear").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")
+	o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway says")
+}
+
 func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 	o := openOffice(t)
 	id := o.ask(o.seller, 640_00, "").ID

@@ -748,6 +748,8 @@ type paperGateway struct {
 	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
 	forgetful bool
 	deaf      bool
+	// altered says that somebody changed each bank account by hand.
+	altered   bool
 	whenAsked func()
 	// whenSent runs before an order is answered, and whenFetched while an answer is on its way.
 	whenSent    func()
@@ -794,6 +796,9 @@ func (t *transfer) advance(luck int) {
 func (g *paperGateway) Beneficiary(_ context.Context, id bank.ID) (string, error) {
 	if g.whenAsked != nil {
 		g.whenAsked()
+	}
+	if g.altered {
+		return "", fmt.Errorf("bank account %s: %w", id, seal.ErrBroken)
 	}
 	switch g.mood {
 	case silent:

@@ -55,6 +55,27 @@ func TestWhatWasNotAskedForIsNotSent(t *testing.T) {
 	}
 }
 
+// TestNothingIsSentToAnAccountThatWasChangedByHand though the payout is what was asked for, which can be cancelled.
+func TestNothingIsSentToAnAccountThatWasChangedByHand(t *testing.T) {
+	s := newStory(t)
+	s.gateway.altered = true
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !p.Altered() || p.Tries != 1 || s.gateway.sent > 0 {
+		t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
+	}
+	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, s.payout().Contradiction); err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := s.db.Decisions(t.Context(), string(s.id), 10)
+	if err != nil || len(decisions) != 1 || !strings.Contains(decisions[0].Note, "Found: this payout") {
+		t.Errorf("on record is %+v, %v", decisions, err)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Error(err)
+	}
+	s.wantAvailable(opening)
+}
+
 // TestWhatWasChangedByHandIsNotGivenBack has somebody raise a payout after it was sent, by as much as its fee, so that what
 // the bank is sent stays the same.
 func TestWhatWasChangedByHandIsNotGivenBack(t *testing.T) {
