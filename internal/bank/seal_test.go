@@ -56,6 +56,16 @@ func TestAVerificationSealsNothingThatWasChangedByHand(t *testing.T) {
 	h.wantSealed(a.ID, false)
 }
 
+// TestANumberEndsAsItIsShown though no seal of the row's would tell, where it is older than seals.
+func TestANumberEndsAsItIsShown(t *testing.T) {
+	h := newHouse(t)
+	a := h.register(h.ashas())
+	h.unseal()
+	h.wantSealed(a.ID, true)
+	h.place.ByHand(t, `UPDATE bank_accounts SET last4 = '0000'`)
+	h.wantSealed(a.ID, false)
+}
+
 // wantSealed checks whether the audit has it that the account is what was registered and decided.
 func (h *house) wantSealed(id bank.ID, want bool) {
 	h.t.Helper()

@@ -290,6 +290,9 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() {
 				t.Errorf("adopted was\n%+v of\n%+v, want it %s", p, lost, tt.want)
 			}
+			if err := p.CheckSeal(s.seals); err != nil {
+				t.Error(err)
+			}
 			b, err := s.db.Balance(t.Context(), "usr_b")
 			if err != nil || int64(b.Available) != tt.wantAvailable {
 				t.Errorf("available %d, error %v; want %d", b.Available, err, tt.wantAvailable)
