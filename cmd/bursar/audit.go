@@ -12,7 +12,6 @@ import (
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/proof"
-	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
@@ -134,11 +133,11 @@ func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
 	if _, isOurs := b.keys.VerificationKey(last.KeyID); !isOurs && last.Number > 0 {
 		ours.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
 	}
-	since, err := b.SealedSince(ctx)
+	seals, _, err := openSeals(ctx, b.DB, b.keys)
 	if err != nil {
 		return r, err
 	}
-	sealed, err := b.AuditSeals(ctx, seal.Seals{Keys: b.keys, Since: since})
+	sealed, err := b.AuditSeals(ctx, seals)
 	r.Findings = append(append(r.Findings, ours), sealed...)
 	return r, err
 }

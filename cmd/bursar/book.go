@@ -39,11 +39,11 @@ func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
 	if err != nil {
 		return nil, err
 	}
-	since, err := db.SealedSince(ctx)
+	seals, err := pinSeals(ctx, db, keys)
 	if err != nil {
 		return nil, err
 	}
-	b = &book{db: db, keys: keys, seals: seal.Seals{Keys: keys, Since: since}}
+	b = &book{db: db, keys: keys, seals: seals}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (s *Service) recognise(ctx context.Context, a Account, beneficiary string) 
 		return fmt.Errorf("ask the gateway for bank account %s: %w", a.ID, err)
 	}
 	ours, err := a.open(s.o.Seals.Keys)
-	if err := errors.Join(err, a.CheckSeal(s.o.Seals)); err != nil || number != ours || told.IFSC != a.IFSC {
+	if err := errors.Join(err, a.checkSeal(s.o.Seals)); err != nil || number != ours || told.IFSC != a.IFSC {
 		return ErrNone.Because(err)
 	}
 	name, err := s.nameAtGateway(ctx, a, beneficiary)

@@ -158,7 +158,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 // same reports whether a registration is of the account that is there. A rejected account is given
 // another chance, and so is one that somebody changed by hand.
 func (s *Service) same(current Account, r Registration) (bool, error) {
-	altered := errors.Is(current.CheckSeal(s.o.Seals), seal.ErrBroken)
+	altered := errors.Is(current.checkSeal(s.o.Seals), seal.ErrBroken)
 	if altered || current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4() {
 		return false, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/seal"
 )
@@ -138,4 +139,31 @@ func TestADecisionWhileTheGatewayIsToldIsKept(t *testing.T) {
 		t.Errorf("it is called %q, %v; the account is %+v", to, err, h.account())
 	}
 	h.wantSealed(a.ID, true)
+}
+
+// TestWhatATakeOverRejectedIsNotAcceptedByHand has somebody put back what a take-over changed.
+func TestWhatATakeOverRejectedIsNotAcceptedByHand(t *testing.T) {
+	h := newHouse(t, answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeValid, NameScore: 100}})
+	a := h.register(h.ashas())
+	h.mustStep()
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.wantSealed(a.ID, true)
+	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
+		t.Errorf("it is paid: %v", err)
+	}
+	h.place.ByHand(t, `UPDATE bank_accounts SET status = 'verified', is_current = 1`)
+	h.wantSealed(a.ID, false)
+	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, seal.ErrBroken) {
+		t.Errorf("it is paid: %v", err)
+	}
+	if _, err := h.service.Vouch(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.wantSealed(a.ID, true)
+	if to, err := h.service.Beneficiary(t.Context(), a.ID); err != nil || to == "" {
+		t.Errorf("somebody vouched for it, and it is paid to %q, %v", to, err)
+	}
 }

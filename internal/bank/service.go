@@ -80,7 +80,7 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 // with [seal.ErrBroken] for one that somebody changed by hand. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
 	a, err := s.trusted(ctx, id)
-	if err == nil && a.Status != StatusVerified {
+	if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {
 		err = ErrNotAccepted
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Service) beneficiaryOf(ctx context.Context, a Account) (string, error) 
 func (s *Service) trusted(ctx context.Context, id ID) (Account, error) {
 	a, err := s.o.Store.BankAccountByID(ctx, id)
 	if err == nil {
-		err = a.CheckSeal(s.o.Seals)
+		err = a.checkSeal(s.o.Seals)
 	}
 	return a, err
 }

@@ -38,7 +38,7 @@ func (s *Service) adopt(ctx context.Context, id ID, t Transfer) error {
 			return err
 		}
 		found.foundAtGateway(t.Report, now)
-		if err := move(ctx, tx, Waiting, found, now); err != nil {
+		if err := s.move(ctx, tx, waiting, found, now); err != nil {
 			return err
 		}
 		return tx.DoubtUnsent(ctx, waiting.Seller, codeOverdrawn)

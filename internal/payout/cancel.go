@@ -70,7 +70,7 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 		return Payout{}, ErrNotFound
 	}
 	if s.Cancellable(p) {
-		if p.CheckSeal(s.o.Seals) != nil { // its amount may be another than was held
+		if p.CheckSeal(s.o.Seals) != nil { // the gateway is not even asked
 			return Payout{}, ErrAltered
 		}
 		return p, nil
@@ -82,9 +82,9 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 }
 
 func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payout, error) {
-	from, now := p.State, s.o.Now()
+	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
-	if err := move(ctx, tx, from, p, now); err != nil {
+	if err := s.move(ctx, tx, was, p, now); err != nil {
 		return Payout{}, err
 	}
 	return p, c.recordCancel(ctx, tx, p, now)

@@ -93,9 +93,6 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 		if p.State != Held {
 			return "", movedOn(*p)
 		}
-		if p.CheckSeal(s.o.Seals) != nil { // its amount may be another than was held
-			return "", ErrAltered
-		}
 		now := s.o.Now()
 		p.ReasonCode, p.Reason = codeGivenBack, "This payout was not made, and its amount is back in your balance. You can request it again."
 		p.end(Failed, now)
@@ -129,7 +126,7 @@ func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID,
 		}
 		p.Contradiction = ""
 		said, whose := []rune(seen), "The gateway: "
-		if seen == alteredBeforeSending {
+		if seen == altered {
 			whose = "Found: "
 		}
 		return whose + string(said[:min(len(said), mostSaid)]), nil

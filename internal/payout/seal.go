@@ -1,25 +1,27 @@
 package payout
 
 import (
+	"context"
 	"fmt"
 
 	"bursar/internal/fault"
 	"bursar/internal/seal"
 )
 
-// words are what the seal of a payout is of: all that it was made with, which nobody changes afterwards.
+// words are what the seal of a payout is of: all that it was made with, the order that is being sent, when it was sent,
+// and whether it has ended. What has ended can't begin again without the key, nor an order become another.
 func (p Payout) words() string {
-	return fmt.Sprintf("payouts|seal|%q %q %q %d %d %q %q %d %d", p.ID, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Notes, p.Mode,
-		p.RequestedAt.UnixMicro(), p.ArriveAt.UnixMicro())
+	return fmt.Sprintf("payouts|seal|%q %q %q %d %d %q %q %d %d %q %d %t", p.ID, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Notes, p.Mode,
+		p.RequestedAt.UnixMicro(), p.ArriveAt.UnixMicro(), p.OrderBody, p.SentAt.UnixMicro(), p.Status() != StatusProcessing)
 }
 
-// sealIn seals a payout that is about to be added.
+// sealIn seals the payout as it is now.
 func (p *Payout) sealIn(s seal.Seals) (err error) {
 	p.Seal, err = s.Make(p.words())
 	return err
 }
 
-// CheckSeal fails with [seal.ErrBroken] if the payout is not what the service added.
+// CheckSeal fails with [seal.ErrBroken] if the payout is not what the service wrote.
 func (p Payout) CheckSeal(s seal.Seals) error {
 	if err := s.Check(p.Seal, p.ID.requestedAt(), p.words()); err != nil {
 		return fmt.Errorf("payout %s: %w", p.ID, err)
@@ -31,8 +33,25 @@ func (p Payout) CheckSeal(s seal.Seals) error {
 var ErrAltered = fault.New(fault.Refused, "payout_altered",
 	"This payout is not as it was requested, so it is neither sent nor cancelled nor given back. Our team has to look into it.")
 
-// alteredBeforeSending is what is written down on a payout that is not sent, in place of the gateway's word.
-const alteredBeforeSending = "this payout or its bank account is not what was asked for: somebody changed it in the database, so it is not sent"
+// altered is what is written down on such a payout, in place of the gateway's word.
+const altered = "this payout or its bank account is not what was asked for: somebody changed it in the database, so nothing of it is sent or given back"
 
 // Altered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
-func (p Payout) Altered() bool { return p.Contradiction == alteredBeforeSending }
+func (p Payout) Altered() bool { return p.Contradiction == altered }
+
+// Vouch seals a payout as it is now, because a person has made sure that it is right, and returns it. It is for what a
+// version wrote that seals nothing, or what was put right by hand. It fails with [ErrNotFound].
+func (s *Service) Vouch(ctx context.Context, id ID) (Payout, error) {
+	var p Payout
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if p, err = tx.PayoutForUpdate(ctx, id); err != nil {
+			return err
+		}
+		if err := p.sealIn(s.o.Seals); err != nil {
+			return err
+		}
+		_, err = tx.MovePayout(ctx, p.State, p, s.o.Now())
+		return err
+	})
+	return p, err
+}

@@ -49,7 +49,9 @@ func TestWhatWasNotAskedForIsNotSent(t *testing.T) {
 			s.place.ByHand(t, `UPDATE payouts SET `+column+` = (SELECT `+column+` FROM kept)`)
 			s.wantSealed(true)
 			s.later(time.Hour)
-			s.wantState(payout.Submitted)
+			if p := s.wantState(payout.Submitted); p.Contradiction != "" {
+				t.Errorf("it is still said that %s", p.Contradiction)
+			}
 			s.wantAvailable(held)
 		})
 	}
@@ -110,5 +112,87 @@ func TestWhatWasChangedByHandIsNotGivenBack(t *testing.T) {
 			}
 			s.wantAvailable(held - 500_000)
 		})
+	}
+}
+
+// TestAnOrderThatWasChangedByHandIsNotSentAgain has an order's answer missing, or makes it out to be.
+func TestAnOrderThatWasChangedByHandIsNotSentAgain(t *testing.T) {
+	for name, change := range map[string]string{
+		"another order":      `UPDATE payouts SET order_body = order_body || ' '`,
+		"a longer time":      `UPDATE payouts SET sent_at = sent_at + 1`,
+		"one that was never": `UPDATE payouts SET state = 'unknown', tries = 1, sent_at = requested_at, order_body = 'all to fa_mallory'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			s.wantSealed(true)
+			s.gateway.mood = fair
+			s.place.ByHand(t, change)
+			s.wantSealed(false)
+			for range 5 {
+				s.later(time.Hour)
+			}
+			if p := s.wantState(payout.Unknown); !p.Altered() || s.gateway.sent != 1 {
+				t.Errorf("%+v; it was sent %d times, want once before it was changed", p, s.gateway.sent)
+			}
+			s.wantAvailable(held)
+		})
+	}
+}
+
+// TestWhatHasEndedDoesNotBeginAgain though somebody says so in the database.
+func TestWhatHasEndedDoesNotBeginAgain(t *testing.T) {
+	s := newStory(t)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.wantSealed(true)
+	s.place.ByHand(t, `UPDATE payouts SET state = 'waiting', status = 'processing', ended_at = NULL, due_at = requested_at`)
+	s.wantSealed(false)
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent > 0 {
+		t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
+	}
+}
+
+// TestTheGatewaysNewsMovesNoMoneyOfAPayoutThatWasChangedByHand until that is put right, and nothing is told of it any more.
+func TestTheGatewaysNewsMovesNoMoneyOfAPayoutThatWasChangedByHand(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000`)
+	s.gateway.transfers[string(s.id)].progress = payout.Rejected
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); !p.Altered() {
+		t.Errorf("%+v", p)
+	}
+	s.wantAvailable(held)
+	s.place.ByHand(t, `UPDATE payouts SET amount = amount - 400000, fee = fee - 400000`)
+	s.later(24 * time.Hour)
+	if p := s.wantState(payout.Failed); p.Contradiction != "" {
+		t.Errorf("%+v", p)
+	}
+	s.wantAvailable(opening)
+	s.wantSealed(true)
+}
+
+// TestAPersonVouchesForAPayout that was made by a version that seals nothing, or changed by hand and well.
+func TestAPersonVouchesForAPayout(t *testing.T) {
+	s := newStory(t)
+	s.place.ByHand(t, `UPDATE payouts SET seal = ''`)
+	s.later(windowOver)
+	s.wantState(payout.Waiting)
+	if _, err := s.payouts.Vouch(t.Context(), s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.wantSealed(true)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); p.Contradiction != "" {
+		t.Errorf("%+v", p)
+	}
+	if _, err := s.payouts.Vouch(t.Context(), "pyt_none"); !errors.Is(err, payout.ErrNotFound) {
+		t.Errorf("vouched for nothing: %v", err)
 	}
 }

@@ -145,9 +145,20 @@ var errRaced = errors.New("payout: moved by somebody else")
 
 // move saves p, whose state was from, and posts the money that goes with the change. It is the only
 // way for a payout to change its state. It fails with errRaced when the stored state is another.
-func move(ctx context.Context, tx Tx, from State, p Payout, now time.Time) error {
+func (s *Service) move(ctx context.Context, tx Tx, was, p Payout, now time.Time) error {
+	from := was.State
 	if from != p.State && !from.CanBecome(p.State) {
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
+	}
+	transfers, counts := effect(from, p)
+	if was.CheckSeal(s.o.Seals) != nil {
+		if len(transfers) > 0 { // its amount may be another than was held
+			return ErrAltered
+		}
+	} else if p.words() != was.words() {
+		if err := p.sealIn(s.o.Seals); err != nil {
+			return err
+		}
 	}
 	moved, err := tx.MovePayout(ctx, from, p, now)
 	if err != nil {
@@ -156,7 +167,6 @@ func move(ctx context.Context, tx Tx, from State, p Payout, now time.Time) error
 	if !moved {
 		return errRaced
 	}
-	transfers, counts := effect(from, p)
 	if len(transfers) == 0 {
 		return nil
 	}
@@ -205,12 +215,13 @@ func (s *Service) changeIn(ctx context.Context, id ID, decide func(Tx, *Payout) 
 		if err != nil {
 			return err
 		}
+		was := p
 		from = p.State
 		if err := decide(tx, &p); err != nil {
 			return err
 		}
 		to = p.State
-		return move(ctx, tx, from, p, s.o.Now())
+		return s.move(ctx, tx, was, p, s.o.Now())
 	})
 	if err == nil && from != to {
 		s.o.Moved(from, to)

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -28,6 +29,10 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		now := s.o.Now()
 		from = p.State
 		to, disagreement = r.outcome(*p, s.o.Currency)
+		intact := p.CheckSeal(s.o.Seals) == nil
+		if disagreement == nil && !intact && to != from && to.Status() != from.Status() {
+			disagreement = errors.New(altered) // its amount may be another than was held
+		}
 		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
 			to, disagreement = from, nil
 			p.DueAt = now
@@ -39,6 +44,9 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 			p.Tries++
 			p.putOff(seen, s.nextLook(*p, now))
 			return nil //nolint:nilerr // the contradiction is to be committed
+		}
+		if intact && p.Altered() { // it was put right
+			p.Contradiction = ""
 		}
 		p.take(r, now)
 		if to == from {

@@ -99,7 +99,7 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 // stopAltered keeps a payout from being sent that is not what was asked for, and tells a person. It is looked at again,
 // in case that is put right.
 func (s *Service) stopAltered(ctx context.Context, p Payout, why error) error {
-	return errors.Join(s.contradict(ctx, p.ID, errors.New(alteredBeforeSending)), s.wait(ctx, p.ID, Waiting, 0), why)
+	return errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.wait(ctx, p.ID, Waiting, 0), why)
 }
 
 // claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
@@ -108,6 +108,12 @@ func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
 	return s.change(ctx, id, func(p *Payout) error {
 		if p.State != Waiting {
 			return errRaced
+		}
+		if err := p.CheckSeal(s.o.Seals); err != nil {
+			return err
+		}
+		if p.Altered() { // it was put right
+			p.Contradiction = ""
 		}
 		now := s.o.Now()
 		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
@@ -266,6 +272,9 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 		return err
 	}
 	if errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime)) {
+		if err := p.CheckSeal(s.o.Seals); err != nil {
+			return errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, p, p.Tries+1, 0), err)
+		}
 		if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 			return err
 		}
@@ -302,6 +311,9 @@ func (s *Service) resend(ctx context.Context, seen Payout) error {
 	claimed, err := s.change(ctx, seen.ID, func(p *Payout) error {
 		if p.State != Unknown || p.Tries != seen.Tries {
 			return errRaced
+		}
+		if err := p.CheckSeal(s.o.Seals); err != nil {
+			return err
 		}
 		p.Tries++
 		p.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem hastened

@@ -71,9 +71,10 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
 }
 
 // RejectBankAccount makes the user's current bank account, if there is one, a former one that is not paid to.
-// Nobody can decide about it any more, and a verification under way changes nothing.
+// Nobody can decide about it any more, and a verification under way changes nothing. Nobody can accept it by hand either:
+// it has no seal.
 func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string) error {
-	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL
+	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL, seal = ''
 		WHERE seller_id = $1 AND is_current = 1`, userID, reason)
 	return err
 }

@@ -86,11 +86,11 @@ func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
 	moved, err := tx.execOne(ctx, `UPDATE payouts SET state = $3, status = $4, processed_at = $5, completed_at = $6,
 		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, progress = $12, utr = $13,
-		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17, record = $18
+		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17, record = $18, seal = $19
 		WHERE id = $1 AND state = $2`,
 		string(p.ID), string(from), string(p.State), string(p.Status()), nullMicros(p.ProcessedAt), nullMicros(p.CompletedAt),
 		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), p.UTR,
-		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction, p.Record())
+		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction, p.Record(), p.Seal)
 	if err != nil || !moved || from == p.State {
 		return moved, err
 	}

@@ -31,6 +31,14 @@ func (b *bench) wantUnsealed(accounts, payouts int) {
 
 func testSealedSince(t *testing.T, b *bench) {
 	t.Helper()
+	if has, err := b.db.HasSeals(b.ctx()); err != nil || has {
+		t.Errorf("a new database has seals: %t, %v", has, err)
+	}
+	b.seller("usr_a")
+	b.nameAtGateway("bka_usr_a", "", "fa_1", true)
+	if has, err := b.db.HasSeals(b.ctx()); err != nil || !has {
+		t.Errorf("a database with a sealed account has seals: %t, %v", has, err)
+	}
 	if since, err := b.db.SealedSince(b.ctx()); err != nil || !since.IsZero() {
 		t.Errorf("a new database is sealed since %v, %v, want ever", since, err)
 	}
