@@ -43,17 +43,17 @@ func (a Account) checkSeal(s seal.Seals) error {
 
 // Vouch seals an account as it is now, because a person has made sure that it is right, and returns it. It fails with
 // [ErrNone].
-func (s *Service) Vouch(ctx context.Context, id ID) (Account, error) {
-	a, err := s.o.Store.BankAccountByID(ctx, id)
+func Vouch(ctx context.Context, store Store, s seal.Seals, id ID) (Account, error) {
+	a, err := store.BankAccountByID(ctx, id)
 	if err != nil {
 		return Account{}, err
 	}
 	seen := a.Seal
-	if err := a.reseal(s.o.Seals); err != nil {
+	if err := a.reseal(s); err != nil {
 		return Account{}, err
 	}
 	saved := false
-	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+	err = store.InTx(ctx, func(tx Tx) (err error) {
 		saved, err = tx.SetBeneficiary(ctx, seen, a)
 		return err
 	})

@@ -159,7 +159,7 @@ func TestWhatATakeOverRejectedIsNotAcceptedByHand(t *testing.T) {
 	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, seal.ErrBroken) {
 		t.Errorf("it is paid: %v", err)
 	}
-	if _, err := h.service.Vouch(t.Context(), a.ID); err != nil {
+	if _, err := bank.Vouch(t.Context(), h.store, h.seals, a.ID); err != nil {
 		t.Fatal(err)
 	}
 	h.wantSealed(a.ID, true)

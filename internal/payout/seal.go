@@ -3,6 +3,7 @@ package payout
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"bursar/internal/fault"
 	"bursar/internal/seal"
@@ -41,16 +42,16 @@ func (p Payout) Altered() bool { return p.Contradiction == altered }
 
 // Vouch seals a payout as it is now, because a person has made sure that it is right, and returns it. It is for what a
 // version wrote that seals nothing, or what was put right by hand. It fails with [ErrNotFound].
-func (s *Service) Vouch(ctx context.Context, id ID) (Payout, error) {
+func Vouch(ctx context.Context, store Store, s seal.Seals, id ID, now time.Time) (Payout, error) {
 	var p Payout
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+	err := store.InTx(ctx, func(tx Tx) (err error) {
 		if p, err = tx.PayoutForUpdate(ctx, id); err != nil {
 			return err
 		}
-		if err := p.sealIn(s.o.Seals); err != nil {
+		if err := p.sealIn(s); err != nil {
 			return err
 		}
-		_, err = tx.MovePayout(ctx, p.State, p, s.o.Now())
+		_, err = tx.MovePayout(ctx, p.State, p, now)
 		return err
 	})
 	return p, err

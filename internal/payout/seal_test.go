@@ -184,7 +184,7 @@ func TestAPersonVouchesForAPayout(t *testing.T) {
 	s.place.ByHand(t, `UPDATE payouts SET seal = ''`)
 	s.later(windowOver)
 	s.wantState(payout.Waiting)
-	if _, err := s.payouts.Vouch(t.Context(), s.id); err != nil {
+	if _, err := payout.Vouch(t.Context(), s.db.Payouts(), s.seals, s.id, s.now); err != nil {
 		t.Fatal(err)
 	}
 	s.wantSealed(true)
@@ -192,7 +192,7 @@ func TestAPersonVouchesForAPayout(t *testing.T) {
 	if p := s.wantState(payout.Submitted); p.Contradiction != "" {
 		t.Errorf("%+v", p)
 	}
-	if _, err := s.payouts.Vouch(t.Context(), "pyt_none"); !errors.Is(err, payout.ErrNotFound) {
+	if _, err := payout.Vouch(t.Context(), s.db.Payouts(), s.seals, "pyt_none", s.now); !errors.Is(err, payout.ErrNotFound) {
 		t.Errorf("vouched for nothing: %v", err)
 	}
 }
