@@ -34,7 +34,7 @@ func TestTheBooksAreAuditedInTheBackground(t *testing.T) {
 	o.contradicted("its <i>transfer</i> is processed")
 	o.admin.post(page).leadsTo(t, page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The books are not right", "promises is broken", "Not right", "the gateway: its <i>transfer</i> is processed").
+	o.admin.get(page).want(t, 200).reads(t, "The books are not right", "promises is broken", "Not right", "found: its <i>transfer</i> is processed").
 		saysNot(t, "<i>transfer")
 	o.admin.get(adminHome).reads(t, "Not right")
 }

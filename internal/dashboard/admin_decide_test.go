@@ -137,7 +137,7 @@ func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
 // TestWhatWasChangedByHandIsNotCalledTheGatewaysWord where an admin is told of it.
 func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
 	o := openOffice(t)
-	const found = "this payout or its bank account is not what was asked for: somebody changed it in the database, so it is not sent"
+	const found = "this payout or its bank account is not what was asked for: somebody changed it in the database, so nothing of it is sent or given back"
 	page := adminPayout(o.contradicted(found))
 	o.admin.get(page).want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway contradicts the books")
 	o.admin.get(page+"/clear").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")

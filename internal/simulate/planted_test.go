@@ -64,7 +64,7 @@ var bugs = []planted{
 		{payoutStep, "p.State == Held || !now.Before(p.SentAt.Add(keyLifetime))", "p.State == Held"},
 	}},
 	{"a webhook is believed", []edit{
-		{payoutStep, "\t\t_, err = tx.HastenPayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn move(ctx, tx, Submitted, p, now)\n"},
+		{payoutStep, "\t\t_, err = tx.HastenPayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn s.move(ctx, tx, was, p, now)\n"},
 	}},
 	{"a webhook's signature is not checked", []edit{
 		{"internal/razorpayx/webhook.go", "\tmatch := false\n", "\tmatch := true\n"},
@@ -391,7 +391,7 @@ var bugs = []planted{
 		{"internal/bank/recover.go", "a.Status, a.Reason, a.NameScore = StatusUnverified,", "a.Status, a.Reason, a.NameScore = StatusVerified,"},
 	}},
 	{"a rejected account is paid", []edit{
-		{"internal/bank/service.go", "if err == nil && a.Status != StatusVerified {", `if err == nil && a.Status == "none" {`},
+		{"internal/bank/service.go", "if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {", `if err == nil && a.Status == "none" {`},
 	}},
 	{"a verification takes no lease", []edit{
 		{"internal/bank/verify.go", "now.Add(lease), limit", "now, limit"},
