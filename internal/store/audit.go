@@ -202,12 +202,10 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 		return ledger.Report{}, fmt.Errorf("audit: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
+	a := auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed}
 	for _, statement := range db.dialect.readAll {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return ledger.Report{}, fmt.Errorf("audit: %w", err)
-		}
+		a.do(statement)
 	}
-	a := auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable}
 	var r ledger.Report
 	if sound := a.sound(db.dialect.unsound); len(sound.Violations) > 0 { // nothing that is read counts for much
 		return ledger.Report{Findings: []ledger.Finding{sound}}, a.err
@@ -218,14 +216,7 @@ func (db *DB) Audit(ctx context.Context) (ledger.Report, error) {
 		a.each(`SELECT COUNT(*) FROM `+table, func(rows row) error { return rows.Scan(n) })
 	}
 	for _, i := range slices.Concat(invariants, rowInvariants) {
-		f := ledger.Finding{Name: i.name, Promise: i.promise}
-		a.each(i.query, func(rows row) error {
-			var violation string
-			err := rows.Scan(&violation)
-			f.Violations = append(f.Violations, violation)
-			return err
-		})
-		r.Findings = append(r.Findings, f)
+		r.Findings = append(r.Findings, a.hold(i))
 	}
 	r.Findings = append(r.Findings, a.recipes(), a.machine(), a.statuses(), a.records(), a.chains())
 	r.Findings = append(r.Findings, a.checkpoints()...)
@@ -239,6 +230,47 @@ type auditor struct {
 	err error
 	// unreadable says what the errors of reads mean.
 	unreadable func(error) error
+	// overflowed says that a number became larger than the engine can count.
+	overflowed func(error) bool
+}
+
+// What a finding says where its query can't name what is wrong.
+const (
+	nameless = "a row breaks it that lacks what would name it"
+	tooLarge = "it can't be checked: a sum of it is larger than any amount"
+)
+
+// hold holds the whole book against an invariant. Numbers that somebody made too large to add up break that one, and
+// hide no other: an engine that would end the transaction over it goes back to the savepoint.
+func (a *auditor) hold(i invariant) ledger.Finding {
+	f := ledger.Finding{Name: i.name, Promise: i.promise}
+	a.do(`SAVEPOINT invariant`)
+	a.each(i.query, func(r row) error {
+		violation := sql.NullString{}
+		err := r.Scan(&violation)
+		if err == nil && !violation.Valid {
+			violation.String = nameless
+		}
+		f.Violations = append(f.Violations, violation.String)
+		return err
+	})
+	if a.err != nil && a.overflowed(a.err) {
+		a.err = nil
+		a.do(`ROLLBACK TO SAVEPOINT invariant`)
+		f.Violations = append([]string{tooLarge}, f.Violations[:min(len(f.Violations), ledger.MaxViolations-1)]...)
+	}
+	a.do(`RELEASE SAVEPOINT invariant`)
+	return f
+}
+
+// do runs a statement that reads nothing.
+func (a *auditor) do(statement string) {
+	if a.err != nil {
+		return
+	}
+	if _, err := a.tx.ExecContext(a.ctx, statement); err != nil {
+		a.err = fmt.Errorf("audit: %w", a.unreadable(err))
+	}
 }
 
 // sound looks at the file before anything that is in it, if there is a way to.

@@ -13,13 +13,13 @@ var rowInvariants = []invariant{
 	{
 		"times-match-transfers", "Each sale and each payout has the times at which its money moved.",
 		`SELECT 'sale ' || s.id || ' says it was made at ' || s.created_at || ' and released at ' || COALESCE(s.released_at, 0)
-			|| ', its transfers ' || t.sold || ' and ' || COALESCE(t.released, 0)
+			|| ', its transfers ' || COALESCE(t.sold, 0) || ' and ' || COALESCE(t.released, 0)
 		FROM sales s JOIN (SELECT ref, seller_id, MAX(CASE kind WHEN 'sale' THEN at END) AS sold, MAX(CASE kind WHEN 'sale_release' THEN at END) AS released
 			FROM transfers WHERE kind IN ('sale', 'sale_release') GROUP BY ref, seller_id) t ON t.ref = s.id AND t.seller_id = s.seller_id
 		WHERE s.created_at <> t.sold OR s.released_at <> t.released
 		UNION ALL
 		SELECT 'payout ' || p.id || ' says it was requested at ' || p.requested_at || ', paid at ' || COALESCE(p.completed_at, 0) || ' and over at ' || COALESCE(p.ended_at, 0)
-			|| ', its transfers ' || t.held || ', ' || COALESCE(t.paid, 0) || ' and ' || t.last
+			|| ', its transfers ' || COALESCE(t.held, 0) || ', ' || COALESCE(t.paid, 0) || ' and ' || COALESCE(t.last, 0)
 		FROM payouts p JOIN (SELECT ref, seller_id, MAX(CASE kind WHEN 'payout_hold' THEN at END) AS held,
 			MAX(CASE kind WHEN 'payout_paid' THEN at END) AS paid, COALESCE(MAX(CASE kind WHEN 'payout_return' THEN at END), MAX(CASE WHEN kind <> 'payout_hold' THEN at END)) AS last
 			FROM transfers WHERE kind NOT IN ('sale', 'sale_release', 'sale_refund') GROUP BY ref, seller_id) t ON t.ref = p.id AND t.seller_id = p.seller_id

@@ -32,4 +32,6 @@ type dialect struct {
 	lost func(error) bool
 	// unreadable marks the errors of a read that a later try may not meet.
 	unreadable func(error) error
+	// overflowed says that a statement failed because a number in it became too large.
+	overflowed func(error) bool
 }

@@ -66,7 +66,14 @@ var postgresDialect = dialect{
 		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
 	},
 	unreadable: postgresUnreadable,
+	overflowed: func(err error) bool {
+		e, ok := errors.AsType[*pgconn.PgError](err)
+		return ok && e.Code == numericValueOutOfRange
+	},
 }
+
+// numericValueOutOfRange is what a sum ends with that is too large for its type.
+const numericValueOutOfRange = "22003"
 
 // migrationLock is any number that others who share the database do not use.
 const migrationLock = "1651864179"

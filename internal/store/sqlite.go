@@ -49,6 +49,10 @@ var sqliteDialect = dialect{
 	},
 	lost:       func(error) bool { return false },
 	unreadable: sqliteUnavailable,
+	overflowed: func(err error) bool { // it has no code of its own
+		e, ok := errors.AsType[*sqlite.Error](err)
+		return ok && e.Code() == sqlitecodes.SQLITE_ERROR && strings.Contains(e.Error(), "integer overflow")
+	},
 }
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 
 	"bursar/internal/ledger"
@@ -127,5 +128,47 @@ func testAuditFinds(t *testing.T, b *bench) {
 		if !broken[f.Name] {
 			t.Errorf("nothing here breaks %s", f.Name)
 		}
+	}
+}
+
+// testOneRow changes a row so that its finding lacks half of what it is made of, or that no sum of it can be had,
+// beside another that is found all the same.
+func testOneRow(t *testing.T, b *bench) {
+	t.Helper()
+	b.world()
+	copied := b.tampered()
+	const most = "9223372036854775807"
+	for _, tt := range []struct {
+		sql   string
+		finds map[string]string // a part of the text, by the name of the finding
+	}{
+		{`UPDATE payouts SET requested_at = requested_at + 1 WHERE id = 'pyt_waiting'`, map[string]string{"times-match-transfers": "pyt_waiting"}},
+		{`UPDATE payouts SET completed_at = requested_at WHERE id = 'pyt_waiting'`, map[string]string{"times-match-transfers": "pyt_waiting"}},
+		{`UPDATE payouts SET ended_at = requested_at WHERE id = 'pyt_sending'`, map[string]string{"times-match-transfers": "pyt_sending"}},
+		{`UPDATE payouts SET completed_at = completed_at + 70000000 WHERE id = 'pyt_completed';
+			UPDATE transfers SET kind = 'payout_paid' WHERE ref = 'pyt_completed' AND kind = 'payout_hold'`, map[string]string{"times-match-transfers": "pyt_completed"}},
+		{`UPDATE sales SET released_at = released_at + 1 WHERE id = 'sale for usr_a';
+			UPDATE transfers SET kind = 'sale_release' WHERE ref = 'sale for usr_a'`, map[string]string{"times-match-transfers": "sale for usr_a"}},
+		{`UPDATE transfers SET amount = ` + most + ` WHERE seller_id = 'usr_a' AND number = 1`, map[string]string{
+			"book-sums-to-zero": "", "balances-match-transfers": "", "totals-match-transfers": "", "sales-match-transfers": "", "chains-are-whole": "usr_a",
+		}},
+		{`UPDATE seller_balances SET available = ` + most + ` WHERE seller_id = 'usr_a'`, map[string]string{
+			"book-sums-to-zero": "", "balances-match-transfers": "usr_a",
+		}},
+		{`UPDATE payouts SET completed_at = -` + most + `, ended_at = -` + most + ` WHERE id = 'pyt_completed'`, map[string]string{"times-match-transfers": ""}},
+		{`UPDATE payouts SET amount = ` + most + ` WHERE status = 'completed'`, map[string]string{
+			"withdrawn-matches-payouts": "", "payouts-match-transfers": "pyt_completed",
+		}},
+	} {
+		found := copied.found(tt.sql + `; UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`)
+		tt.finds["gateway-agrees"] = "pyt_failed"
+		for name, part := range tt.finds {
+			if found[name] == "" || !strings.Contains(found[name], part) {
+				t.Errorf("after %s the audit finds %v, want %s of %q among them", tt.sql, found, name, part)
+			}
+		}
+	}
+	if left := copied.broken(); len(left) > 0 {
+		t.Errorf("what was put right is still broken: %v", left)
 	}
 }

@@ -123,6 +123,7 @@ func Run(t *testing.T, e Engine) {
 		"Audit/CleanBooksAreClean":                  testCleanAudit,
 		"Audit/EveryInvariantIsFound":               testAuditFinds,
 		"Audit/HandsInTheDatabaseAreFound":          testHands,
+		"Audit/OneRowHidesNothingElse":              testOneRow,
 		"Audit/SealsBeganWhenTheDatabaseDid":        testSealedSince,
 		"Audit/CleverHandsAreFound":                 testForgeries,
 		"Proof/WhatIsMadeUpIsNotChained":            testMadeUp,
