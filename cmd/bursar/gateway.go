@@ -181,9 +181,9 @@ func (c counted) StartVerification(ctx context.Context, a bank.Account) (bank.Ve
 	return v, err
 }
 
-func (c counted) Verification(ctx context.Context, id string) (bank.Verification, error) {
+func (c counted) Verification(ctx context.Context, a bank.Account) (bank.Verification, error) {
 	began := time.Now()
-	v, err := c.gateway.Verification(ctx, id)
+	v, err := c.gateway.Verification(ctx, a)
 	c.done("verification", began, err)
 	return v, err
 }

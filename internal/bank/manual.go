@@ -13,6 +13,6 @@ func (ManualVerifier) StartVerification(context.Context, Account) (Verification,
 }
 
 // Verification reports the same.
-func (v ManualVerifier) Verification(ctx context.Context, _ string) (Verification, error) {
-	return v.StartVerification(ctx, Account{})
+func (v ManualVerifier) Verification(ctx context.Context, a Account) (Verification, error) {
+	return v.StartVerification(ctx, a)
 }

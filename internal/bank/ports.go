@@ -69,8 +69,9 @@ type Registrar interface {
 type Verifier interface {
 	// StartVerification asks for a verification and returns its first report.
 	StartVerification(ctx context.Context, a Account) (Verification, error)
-	// Verification asks how the verification with that id stands.
-	Verification(ctx context.Context, id string) (Verification, error)
+	// Verification asks how the verification that the account names stands. What it reports is about this account,
+	// or it fails: the id alone proves nothing.
+	Verification(ctx context.Context, a Account) (Verification, error)
 }
 
 // Verification is a verifier's report.

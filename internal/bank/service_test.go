@@ -43,9 +43,9 @@ type gateway struct {
 	meanwhile, told func()
 
 	beneficiaryErr error
-	registered     []string // numbers that were made known, in full
-	started        []string // beneficiaries of the verifications begun
-	asked          []string // ids of verifications asked about
+	registered     []string       // numbers that were made known, in full
+	started        []string       // beneficiaries of the verifications begun
+	asked          []bank.Account // whose verifications were asked about
 }
 
 type answer struct {
@@ -84,10 +84,10 @@ func (g *gateway) StartVerification(_ context.Context, a bank.Account) (bank.Ver
 	return g.answer()
 }
 
-func (g *gateway) Verification(_ context.Context, id string) (bank.Verification, error) {
+func (g *gateway) Verification(_ context.Context, a bank.Account) (bank.Verification, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked = append(g.asked, id)
+	g.asked = append(g.asked, a)
 	return g.answer()
 }
 
@@ -251,6 +251,11 @@ func TestAnAccountIsVerified(t *testing.T) {
 	if len(h.gateway.started) != 1 || len(h.gateway.asked) != 2 || len(h.gateway.registered) != 1 {
 		t.Errorf("the gateway was asked too much: %d begun, %d asked, %d registered",
 			len(h.gateway.started), len(h.gateway.asked), len(h.gateway.registered))
+	}
+	for _, asked := range h.gateway.asked {
+		if asked.ID != a.ID || asked.Beneficiary != "fa_"+string(a.ID) || asked.VerificationID != "fav_1" {
+			t.Errorf("the gateway was asked about %+v", asked)
+		}
 	}
 	h.now = h.now.AddDate(1, 0, 0)
 	if err := h.service.Hint(t.Context(), "fav_1"); err != nil {

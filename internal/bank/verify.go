@@ -95,7 +95,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 // ask starts the verification, or asks how it stands. The gateway has a name for the account then.
 func (s *Service) ask(ctx context.Context, a *Account) (Verification, error) {
 	if a.VerificationID != "" {
-		v, err := s.o.Verifier.Verification(ctx, a.VerificationID)
+		v, err := s.o.Verifier.Verification(ctx, *a)
 		if v.Outcome == OutcomeFault {
 			v.ID = "" // this one is over; the next try begins another
 		}

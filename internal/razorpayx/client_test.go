@@ -640,6 +640,9 @@ func TestFetchTellsAnUnknownIDFromOtherTrouble(t *testing.T) {
 	}
 }
 
+// verified is the account that the samples tell of.
+var verified = bank.Account{ID: bankAccountID, Beneficiary: "fa_00000000000001", VerificationID: "fav_00000000000001"}
+
 func TestVerifications(t *testing.T) {
 	for file, want := range map[string]bank.Verification{
 		"validation_created":   {Outcome: bank.OutcomePending, NameScore: -1},
@@ -650,7 +653,7 @@ func TestVerifications(t *testing.T) {
 	} {
 		c := newClient(t, gateway(t, saying(200, sample(t, file))), nil)
 		want.ID = "fav_00000000000001"
-		got, err := c.Verification(t.Context(), "fav_00000000000001")
+		got, err := c.Verification(t.Context(), verified)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -676,16 +679,58 @@ func TestACompletedValidationAloneProvesNothing(t *testing.T) {
 		`{"account_status":"invalid"}`: bank.OutcomeInvalid,
 	} {
 		body := `{"id":"fav_00000000000001","status":"completed","results":` + results + `}`
-		got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "fav_00000000000001")
+		got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), verified)
 		if err != nil || got.Outcome != want {
 			t.Errorf("%s: %s, %v; want %s", results, got.Outcome, err, want)
 		}
 	}
 }
 
+// An answer about another account, or another verification, is none, whatever it says. One that leaves out which is
+// about the one that was asked for.
+func TestAVerificationOfAnotherAccountIsNotBelieved(t *testing.T) {
+	sealed, number := seller(t)
+	for name, tt := range map[string]struct {
+		from, to string
+		asked    func(*bank.Account) // what somebody changed of the account before it was asked about
+		begins   bool
+		stands   bool
+	}{
+		"as asked":                      {begins: true, stands: true},
+		"another beneficiary":           {from: `"fa_00000000000001"`, to: `"fa_00000000000002"`},
+		"another bank account":          {from: bankAccountID, to: "bka_0Tz3aB9xQ2mK7LpW4sYd1eHd"},
+		"a bank account that is a list": {from: `"` + bankAccountID + `"`, to: "[1]"},
+		"another verification":          {from: "fav_00000000000001", to: "fav_00000000000002", begins: true},
+		"no beneficiary":                {from: `"fa_00000000000001"`, to: `""`, begins: true, stands: true},
+		"no bank account":               {from: "bank_account_id", to: "x", begins: true, stands: true},
+		"no beneficiary, another bank account": {
+			from: `"id": "fa_00000000000001"`, to: `"x": 1`, asked: func(a *bank.Account) { a.ID = "bka_0Tz3aB9xQ2mK7LpW4sYd1eHd" },
+		},
+		"asked for by another account":        {asked: func(a *bank.Account) { a.ID, a.Beneficiary = "bka_0Tz3aB9xQ2mK7LpW4sYd1eHd", "fa_00000000000002" }},
+		"asked for by one without a name yet": {asked: func(a *bank.Account) { a.Beneficiary = "" }},
+	} {
+		account := sealed
+		account.VerificationID = "fav_00000000000001"
+		if tt.asked != nil {
+			tt.asked(&account)
+		}
+		c := newClient(t, gateway(t, saying(200, strings.ReplaceAll(sample(t, "validation_active"), tt.from, tt.to))), nil)
+		for call, want := range map[string]bool{"start": tt.begins, "ask": tt.stands} {
+			ask := map[string]func(context.Context, bank.Account) (bank.Verification, error){"start": c.StartVerification, "ask": c.Verification}[call]
+			got, err := ask(t.Context(), account)
+			if (err == nil) != want || want && got.Outcome != bank.OutcomeValid || !want && got != (bank.Verification{}) {
+				t.Errorf("%s, %s: %+v, %v", name, call, got, err)
+			}
+			if err != nil && (fault.From(err) != nil || strings.Contains(err.Error(), number.Reveal())) {
+				t.Errorf("%s, %s: %v", name, call, err)
+			}
+		}
+	}
+}
+
 func TestUnreadableVerificationsAreErrors(t *testing.T) {
 	for _, body := range []string{"", "<html>", "{}", `{"id":"pout_00000000000001","status":"completed"}`, `{"id":"fav_00000000000001","status":"perhaps"}`} {
-		if got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), "fav_00000000000001"); err == nil {
+		if got, err := newClient(t, gateway(t, saying(200, body)), nil).Verification(t.Context(), verified); err == nil {
 			t.Errorf("%q was read as %+v", body, got)
 		}
 	}

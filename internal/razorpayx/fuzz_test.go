@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/payout"
 	"bursar/internal/razorpayx"
@@ -88,7 +89,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("listed %+v", transfer)
 			}
 		}
-		if v, err := c.Verification(t.Context(), "fav_1"); err == nil && !success {
+		if v, err := c.Verification(t.Context(), bank.Account{VerificationID: "fav_1"}); err == nil && !success {
 			t.Errorf("%d is a verification: %+v", status, v)
 		} else if f := fault.From(err); f != nil {
 			t.Errorf("a fault of the caller's: %v", f)

@@ -25,16 +25,17 @@ func (c *Client) StartVerification(ctx context.Context, a bank.Account) (bank.Ve
 		FundAccount:   FundAccountRef{ID: a.Beneficiary},
 		Amount:        validationAmount,
 		Currency:      c.o.Currency.Code(),
-		Notes:         Notes{"bank_account_id": string(a.ID)},
+		Notes:         Notes{noteAccount: string(a.ID)},
 	})
 	if err != nil {
 		return bank.Verification{}, fmt.Errorf("start the verification of bank account %s: %w", a.ID, err)
 	}
-	return verification(v)
+	return verification(v, a)
 }
 
-// Verification asks how a validation stands.
-func (c *Client) Verification(ctx context.Context, id string) (bank.Verification, error) {
+// Verification asks how an account's validation stands.
+func (c *Client) Verification(ctx context.Context, a bank.Account) (bank.Verification, error) {
+	id := a.VerificationID
 	v, err := call[Validation](ctx, c, request{method: http.MethodGet, path: "/fund_accounts/validations/" + url.PathEscape(id)})
 	if err != nil {
 		return bank.Verification{}, fmt.Errorf("ask for verification %s: %w", id, err)
@@ -42,14 +43,20 @@ func (c *Client) Verification(ctx context.Context, id string) (bank.Verification
 	if v.ID != id {
 		return bank.Verification{}, fmt.Errorf("the gateway was asked for verification %s and told of another", id)
 	}
-	return verification(v)
+	return verification(v, a)
 }
 
-// verification reads a validation. Completed alone means nothing: the account must also be called
+// verification reads a validation of an account. What tells of another account says nothing about this one. Completed alone means nothing: the account must also be called
 // active or invalid, or a person has to look. Failed is the gateway's trouble and says nothing about the account.
-func verification(v Validation) (bank.Verification, error) {
+func verification(v Validation, a bank.Account) (bank.Verification, error) {
 	if !strings.HasPrefix(v.ID, "fav_") {
 		return bank.Verification{}, errors.New("the gateway's answer holds no validation")
+	}
+	if named := v.FundAccount.ID; named != "" && named != a.Beneficiary {
+		return bank.Verification{}, fmt.Errorf("verification %s of bank account %s tells of another beneficiary", v.ID, a.ID)
+	}
+	if named := v.Notes[noteAccount]; named != "" && named != string(a.ID) {
+		return bank.Verification{}, fmt.Errorf("verification %s of bank account %s tells of another bank account", v.ID, a.ID)
 	}
 	found := v.results()
 	report := bank.Verification{ID: v.ID, RegisteredName: string(found.RegisteredName), NameScore: -1}

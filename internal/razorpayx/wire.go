@@ -92,7 +92,7 @@ func (n Notes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string(n))
 }
 
-// UnmarshalJSON reads an object, a list or null. It never fails: notes decide nothing, so they may
+// UnmarshalJSON reads an object, a list or null. It never fails: notes prove nothing, so they may
 // not make an answer unreadable.
 func (n *Notes) UnmarshalJSON(text []byte) error {
 	*n = nil

@@ -41,15 +41,22 @@ func TestVerificationsByAccount(t *testing.T) {
 		"4321": {Outcome: bank.OutcomeValid, RegisteredName: "Asha Rao", NameScore: -1},
 		"0001": {Outcome: bank.OutcomeInvalid, NameScore: -1},
 	} {
-		begun, err := w.client.StartVerification(t.Context(), w.beneficiary(ending))
+		account := w.beneficiary(ending)
+		begun, err := w.client.StartVerification(t.Context(), account)
 		if err != nil || begun.Outcome != bank.OutcomePending {
 			t.Fatalf("%+v, %v", begun, err)
 		}
+		account.VerificationID = begun.ID
 		got := begun
 		w.eventually("the verification", func() bool {
-			got, err = w.client.Verification(t.Context(), begun.ID)
+			got, err = w.client.Verification(t.Context(), account)
 			return err != nil || got.Outcome != bank.OutcomePending
 		})
+		other := w.beneficiary("4322")
+		other.VerificationID = begun.ID
+		if told, err := w.client.Verification(t.Context(), other); err == nil {
+			t.Errorf("another account's verification says %+v", told)
+		}
 		got.Reason, want.ID = "", begun.ID
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", ending, err, diff)
