@@ -28,14 +28,7 @@ func TestVerificationAtTheGateway(t *testing.T) {
 		{"an account that is not there", "50100123450001", "Asha Desai", bank.StatusRejected},
 	}
 	h := newHouse(t)
-	client := newGateway(t)
-	service, err := bank.New(bank.Options{
-		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: client, Verifier: client, Directory: ifsc.New(),
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := h.atGateway()
 	for _, tt := range tests {
 		a, err := service.Register(t.Context(), bank.Registration{
 			Seller: "usr_asha", Holder: tt.holder, Number: mustNumber(t, tt.number), IFSC: "HDFC0000053",
@@ -59,6 +52,45 @@ func TestVerificationAtTheGateway(t *testing.T) {
 			t.Errorf("%s is %q and its verification %q at the gateway", tt.about, a.Beneficiary, a.VerificationID)
 		}
 	}
+}
+
+// TestAnAccountIsNotVerifiedByAnothersVerification though the gateway confirmed that one, and it is named by hand.
+func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
+	h := newHouse(t)
+	service := h.atGateway()
+	begin := func(seller, number string) bank.Account {
+		a, err := service.Register(t.Context(), bank.Registration{Seller: seller, Holder: "Asha Desai", Number: mustNumber(t, number), IFSC: "HDFC0000053"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := service.Step(t.Context(), a.ID); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	begin("usr_asha", "50100123456789")
+	ravis := begin("usr_ravi", "50100123450001") // there is no such account
+	h.place.ByHand(t, `UPDATE bank_accounts SET verification_id = '`+h.account().VerificationID+`' WHERE id = '`+string(ravis.ID)+`'`)
+	if err := service.Step(t.Context(), ravis.ID); err == nil || !strings.Contains(err.Error(), "tells of another beneficiary") {
+		t.Errorf("the step ended with %v", err)
+	}
+	if got, err := service.Account(t.Context(), "usr_ravi"); err != nil || got.Status != bank.StatusUnverified || got.Tries != 1 || got.DueAt.IsZero() {
+		t.Errorf("the account is %+v, %v", got, err)
+	}
+}
+
+// atGateway is the service with the gateway's double.
+func (h *house) atGateway() *bank.Service {
+	h.t.Helper()
+	client := newGateway(h.t)
+	service, err := bank.New(bank.Options{
+		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: client, Verifier: client, Directory: ifsc.New(),
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return service
 }
 
 // newGateway runs the gateway's double, and returns a client of it.
