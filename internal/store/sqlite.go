@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlitecodes "modernc.org/sqlite/lib"
@@ -84,11 +85,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 		return nil, err
 	}
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
-	writer, err := pool(file + "?_txlock=immediate&" + pragmas)
-	if err != nil {
-		return nil, err
-	}
-	w, err := newGroupWriter(ctx, writer)
+	w, err := openWriter(ctx, func() (*sql.DB, error) { return pool(file + "?_txlock=immediate&" + pragmas) })
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, sqliteDamaged(err))
 	}
@@ -101,6 +98,24 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	reader.SetMaxIdleConns(readers)
 	return &DB{dialect: sqliteDialect, reader: reader, writer: w}, nil
 }
+
+// openWriter opens the database for writing. SQLite does not wait for others where two who open a new database, or the
+// last one who closes it and the next one, are in each other's way: then it is tried again, as long as it would wait.
+func openWriter(ctx context.Context, pool func() (*sql.DB, error)) (*groupWriter, error) {
+	for until := time.Now().Add(busyTimeout); ; time.Sleep(10 * time.Millisecond) {
+		writer, err := pool()
+		if err != nil {
+			return nil, err
+		}
+		w, err := newGroupWriter(ctx, writer)
+		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlitecodes.SQLITE_BUSY || !time.Now().Before(until) || ctx.Err() != nil {
+			return w, err
+		}
+	}
+}
+
+// busyTimeout is how long SQLite waits for another process's lock; pragmas say the same.
+const busyTimeout = 5 * time.Second
 
 // sqliteConnector connects to the database at a DSN.
 type sqliteConnector string
