@@ -102,13 +102,15 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 // openWriter opens the database for writing. SQLite does not wait for others where two who open a new database, or the
 // last one who closes it and the next one, are in each other's way: then it is tried again, as long as it would wait.
 func openWriter(ctx context.Context, pool func() (*sql.DB, error)) (*groupWriter, error) {
-	for until := time.Now().Add(busyTimeout); ; time.Sleep(10 * time.Millisecond) {
+	trying, stop := context.WithTimeout(ctx, busyTimeout)
+	defer stop()
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		writer, err := pool()
 		if err != nil {
 			return nil, err
 		}
 		w, err := newGroupWriter(ctx, writer)
-		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlitecodes.SQLITE_BUSY || !time.Now().Before(until) || ctx.Err() != nil {
+		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlitecodes.SQLITE_BUSY || trying.Err() != nil {
 			return w, err
 		}
 	}
