@@ -39,15 +39,12 @@ func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
 	if err != nil {
 		return nil, err
 	}
-	seals, err := pinSeals(ctx, db, keys)
-	if err != nil {
-		return nil, err
-	}
-	b = &book{db: db, keys: keys, seals: seals}
+	b = &book{db: db, keys: keys}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}
-	return b, nil
+	b.seals, err = pinSeals(ctx, db, keys) // after the keys were checked: others would seal what is never believed again
+	return b, err
 }
 
 // openStore opens the database with the engine that it belongs to.
