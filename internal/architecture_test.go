@@ -53,7 +53,8 @@ var mayImport = map[string][]string{
 	"reconcile": slices.Concat(leaves, []string{"payout"}),
 
 	"npmtest":   {},
-	"pgtest":    {},
+	"pgtest":    {"porttest"},
+	"porttest":  {},
 	"store":     slices.Concat(leaves, domains, []string{"proof", "reconcile"}),
 	"storetest": slices.Concat(leaves, domains, []string{"keyset", "pgtest", "proof", "reconcile", "store"}),
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,14 +15,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bursar/internal/porttest"
 )
 
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
+	port, err := porttest.Free()
+	return porttest.Address(port), err
 }
 
 // patience is how long one request may take.

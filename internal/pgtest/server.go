@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"bursar/internal/porttest"
 )
 
 // superuser owns every server made here.
@@ -97,12 +98,10 @@ func (s *server) run(program string, args ...string) error {
 func (s *server) startAnywhere() error {
 	var err error
 	for range 5 {
-		listener, listenErr := net.Listen("tcp", "127.0.0.1:0")
-		if listenErr != nil {
-			return listenErr
+		if s.port, err = porttest.Free(); err != nil {
+			return err
 		}
-		s.port = listener.Addr().(*net.TCPAddr).Port
-		if err = errors.Join(listener.Close(), s.start()); err == nil {
+		if err = s.start(); err == nil {
 			return nil
 		}
 	}
@@ -163,7 +162,7 @@ func (s *server) lastWords() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-func (s *server) host() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *server) host() string { return porttest.Address(s.port) }
 
 func (s *server) url(database string) *url.URL {
 	return &url.URL{
