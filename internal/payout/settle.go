@@ -191,7 +191,7 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 		}
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
-		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, pollMost)))
+		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
 	case !p.endedUnpaid() || p.SentAt.IsZero() || p.Contradiction != "" || !now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
 		return time.Time{}
 	case p.GivenBack():

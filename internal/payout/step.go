@@ -405,12 +405,13 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 			return errRaced
 		}
 		p.Tries++
-		most := pollMost
+		now := s.o.Now()
+		most := p.pollMost(now)
 		if p.State == Completed {
 			most = endedMost
 		}
-		due := s.o.Now().Add(s.jitter(backoff(p.Tries, pollBase, most)))
-		if errors.Is(err, ErrUnknownToGateway) && p.State == Completed && !s.o.Now().Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)) {
+		due := now.Add(s.jitter(backoff(p.Tries, pollBase, most)))
+		if errors.Is(err, ErrUnknownToGateway) && p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)) {
 			due = time.Time{} // it was forgotten, and a person was told
 		}
 		p.putOff(seen, due)
@@ -427,13 +428,24 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 // Waits between polls. Webhooks bring most news sooner; polling is for those that never come.
 const (
 	pollBase = 2 * time.Second
-	pollMost = 15 * time.Minute
+	// pollMostEarly and pollMostLate bound the waits of payouts that are under way, see [Payout.pollMost].
+	pollMostEarly = 15 * time.Minute
+	pollMostLate  = 2 * time.Hour
 	// endedMost bounds the waits of payouts that have ended while the gateway answers nothing: there are many.
 	endedMost = 4 * time.Hour
 	// triesForgotten is after how many looks, half an hour or so, a person is told that the gateway has
 	// forgotten a transfer.
 	triesForgotten = 10
 )
+
+// pollMost bounds the wait until the next look at a payout that is under way: news of it is late by a quarter of an
+// hour at most, or by an eighth of the time that it has taken so far.
+func (p *Payout) pollMost(now time.Time) time.Duration {
+	if p.SentAt.IsZero() {
+		return pollMostEarly
+	}
+	return min(max(now.Sub(p.SentAt)/8, pollMostEarly), pollMostLate)
+}
 
 // Waits between looks at a payout that has ended, the last one repeated. Of what was paid the bank returns
 // most soon, and [Service.LookForReturns] asks for all at once; these looks are the second way to learn

@@ -629,6 +629,32 @@ func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	}
 }
 
+// TestASlowPayoutIsLookedAtLessAndLess has a bank that takes four days, and nobody who tells of it. News must not be
+// late by much, and every look is a call at a gateway that answers few.
+func TestASlowPayoutIsLookedAtLessAndLess(t *testing.T) {
+	for name, mood := range map[string]mood{"answered": fair, "unanswered": silent} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			sent := s.now
+			s.gateway.mood = mood
+			looks := 0
+			for s.now.Sub(sent) < 96*time.Hour {
+				wait := s.wantState(payout.Submitted).DueAt.Sub(s.now)
+				longest := min(max(s.now.Sub(sent)/8, 15*time.Minute), 2*time.Hour)
+				if wait > longest*6/5 { // waits are spread by a fifth
+					t.Fatalf("%s after it was sent the next look is in %s", s.now.Sub(sent), wait)
+				}
+				s.later(wait)
+				looks++
+			}
+			if looks > 80 {
+				t.Errorf("the gateway was asked %d times", looks)
+			}
+		})
+	}
+}
+
 // TestAnOrderSentAgainWaitsForItsTurn has a clock that is finer than what is stored.
 func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
 	s := newStory(t)

@@ -44,7 +44,7 @@ const (
 
 // SellersTogether is how many sellers share a marketplace. A larger run is of many, each of which depends on
 // nothing but its own seed.
-const SellersTogether = 125
+const SellersTogether = 250
 
 // Check refuses what can't be run.
 func (o Options) Check() error {
