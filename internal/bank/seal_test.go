@@ -35,14 +35,29 @@ func TestWhatNobodyRegisteredIsNotPaid(t *testing.T) {
 			if to, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, seal.ErrBroken) {
 				t.Errorf("it is paid to %q, %v", to, err)
 			}
-			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review'`) // its seal fits one that was not accepted
+			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review'`)
 			if to, err := h.service.Beneficiary(t.Context(), a.ID); err == nil {
 				t.Errorf("it is paid to %q once it is not accepted any more", to)
 			}
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); tt.change != `status = 'verified'` && !errors.Is(err, bank.ErrAltered) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); name != "taken out of review" && !errors.Is(err, bank.ErrAltered) {
 				t.Errorf("it is accepted: %v", err)
 			}
 		})
+	}
+}
+
+// TestWhatIsSaidOfAnAccountIsSealed changes by hand what decides about nothing, or only keeps an account from being paid.
+func TestWhatIsSaidOfAnAccountIsSealed(t *testing.T) {
+	for _, change := range []string{
+		`status = 'rejected'`, `reason = 'No such account.'`, `registered_name = 'RAVI KUMAR'`, `name_score = name_score - 1`, `verification_id = 'fav_2'`,
+		`created_at = created_at + 1`, `verified_at = verified_at + 1`,
+	} {
+		h := newHouse(t, answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeValid, RegisteredName: "A", NameScore: 100}})
+		a := h.register(h.ashas())
+		h.mustStep()
+		h.wantSealed(a.ID, true)
+		h.place.ByHand(t, `UPDATE bank_accounts SET `+change)
+		h.wantSealed(a.ID, false)
 	}
 }
 

@@ -109,6 +109,8 @@ func (o *office) inReview(seller person, registered string) bank.ID {
 		_, err := tx.SaveVerification(o.Context(), seen, a)
 		return err
 	}))
+	_, err = bank.Vouch(o.Context(), o.db.Bank(), o.seals, a.ID)
+	must(o, err)
 	return a.ID
 }
 

@@ -83,6 +83,7 @@ type house struct {
 	server *httptest.Server
 
 	db      *store.DB
+	seals   seal.Seals
 	auth    *auth.Service
 	bank    *bank.Service
 	sales   *sale.Service
@@ -150,6 +151,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	h.books, h.health = &books{DB: h.db}, &health{house: h}
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
+	h.seals = seal.Seals{Keys: keys}
 	gateway := h.openGateway(dir, logger)
 	h.auth, err = auth.New(auth.Options{
 		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
@@ -158,7 +160,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: h.db.Bank(), Seals: seal.Seals{Keys: keys}, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Store: h.db.Bank(), Seals: h.seals, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -167,7 +169,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	fee, err := payout.ParseFee("5+0.5%", rupees(t))
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
-		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: seal.Seals{Keys: keys}, Currency: rupees(t), Minimum: 500_00, Fee: fee,
+		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: h.seals, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})

@@ -70,7 +70,9 @@ type Payout struct {
 	ReasonCode string
 	Reason     string
 
-	// Seal is of all that the payout was made with.
+	// History is the head of the chain of its events; empty before the first.
+	History string
+	// Seal is of all that the payout was made with, and of where it stands.
 	Seal string
 
 	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.

@@ -141,14 +141,6 @@ type Remembered struct {
 	Refusal string
 }
 
-// Event is one change of a payout's state.
-type Event struct {
-	At     time.Time
-	From   State
-	To     State
-	Reason string
-}
-
 // Stray is a transfer that the gateway made under a reference of ours, and that no payout can be made of.
 type Stray struct {
 	Transfer Transfer

@@ -9,11 +9,21 @@ import (
 	"bursar/internal/seal"
 )
 
-// words are what the seal of a payout is of: all that it was made with, the order that is being sent, when it was sent,
-// and whether it has ended. What has ended can't begin again without the key, nor an order become another.
+// words are what the seal of a payout is of: all that it was made with, and all that happened to it. What is left out is
+// when to look next, and what the service writes without reading: why one that is under way waits.
 func (p Payout) words() string {
-	return fmt.Sprintf("payouts|seal|%q %q %q %d %d %q %q %d %d %q %d %t", p.ID, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Notes, p.Mode,
-		p.RequestedAt.UnixMicro(), p.ArriveAt.UnixMicro(), p.OrderBody, p.SentAt.UnixMicro(), p.Status() != StatusProcessing)
+	made := fmt.Sprintf("%q %q %q %d %d %q %q %d %d", p.ID, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Notes, p.Mode,
+		p.RequestedAt.UnixMicro(), p.ArriveAt.UnixMicro())
+	stands := fmt.Sprintf("%q %q %q %d %d %d %d %q %q", p.State, p.History, p.OrderBody, p.SentAt.UnixMicro(), p.ProcessedAt.UnixMicro(),
+		p.CompletedAt.UnixMicro(), p.EndedAt.UnixMicro(), p.GatewayID, p.UTR)
+	why, said := "", ""
+	if p.Status() != StatusProcessing {
+		why = fmt.Sprintf("%q %q", p.ReasonCode, p.Reason)
+	}
+	if !p.Altered() { // which is written down on rows that can't be sealed
+		said = p.Contradiction
+	}
+	return fmt.Sprintf("payouts|seal|%s %s %q %q", made, stands, why, said)
 }
 
 // sealIn seals the payout as it is now.
@@ -48,6 +58,11 @@ func Vouch(ctx context.Context, store Store, s seal.Seals, id ID, now time.Time)
 		if p, err = tx.PayoutForUpdate(ctx, id); err != nil {
 			return err
 		}
+		events, err := store.Events(ctx, id) // nobody adds one: the payout is locked
+		if err != nil {
+			return err
+		}
+		p.History = headOf(id, events)
 		if err := p.sealIn(s); err != nil {
 			return err
 		}

@@ -9,16 +9,21 @@ import (
 	"bursar/internal/payout"
 )
 
-// wantSealed checks whether the audit has it that the payout is what was asked for.
-func (s *story) wantSealed(want bool) {
+// wantSealed checks whether the audit has it that the payout is what the service wrote.
+func (s *story) wantSealed(want bool) { s.Helper(); s.wantWhole("seals-are-whole", want) }
+
+// wantHistory checks whether the audit has it that the payout's events are what the service wrote.
+func (s *story) wantHistory(want bool) { s.Helper(); s.wantWhole("histories-are-whole", want) }
+
+func (s *story) wantWhole(finding string, want bool) {
 	s.Helper()
 	findings, err := s.db.AuditSeals(s.Context(), s.seals)
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, f := range findings {
-		if broken := strings.Contains(strings.Join(f.Violations, " "), string(s.id)); f.Name == "seals-are-whole" && broken == want {
-			s.Errorf("the audit finds %q, want it to find the payout: %t", f.Violations, !want)
+		if broken := strings.Contains(strings.Join(f.Violations, " "), string(s.id)); f.Name == finding && broken == want {
+			s.Errorf("%s finds %q, want it to find the payout: %t", finding, f.Violations, !want)
 		}
 	}
 }
@@ -178,20 +183,72 @@ func TestTheGatewaysNewsMovesNoMoneyOfAPayoutThatWasChangedByHand(t *testing.T) 
 	s.wantSealed(true)
 }
 
+// TestWhatHappenedCanNotBeToldOtherwise changes by hand what a payout says of its past, once it is completed.
+func TestWhatHappenedCanNotBeToldOtherwise(t *testing.T) {
+	const putBack = `UPDATE payouts SET state = old.state, status = old.status, processed_at = old.processed_at, completed_at = NULL, ended_at = NULL,
+		progress = old.progress, utr = old.utr, record = old.record, history = old.history, seal = old.seal FROM before AS old`
+	for name, tt := range map[string]struct {
+		change         string
+		sealed, events bool
+	}{
+		"what it was":      {`UPDATE payouts SET state = 'returned'`, false, true},
+		"taken on":         {`UPDATE payouts SET processed_at = processed_at + 1`, false, true},
+		"completed":        {`UPDATE payouts SET completed_at = completed_at + 1`, false, true},
+		"over":             {`UPDATE payouts SET ended_at = ended_at + 1`, false, true},
+		"the transfer":     {`UPDATE payouts SET gateway_id = 'pout_other'`, false, true},
+		"the reference":    {`UPDATE payouts SET utr = 'HDFCN00000000002'`, false, true},
+		"a reason":         {`UPDATE payouts SET reason_code = 'bank_rejected'`, false, true},
+		"what it says why": {`UPDATE payouts SET reason = 'No such account.'`, false, true},
+		"a contradiction":  {`UPDATE payouts SET contradiction = 'another amount'`, false, true},
+		"the head":         {`UPDATE payouts SET history = ''`, false, false},
+		"a time":           {`UPDATE payout_events SET at = at + 1 WHERE number = 2`, true, false},
+		"why it moved":     {`UPDATE payout_events SET reason = 'Asked by phone.' WHERE number = 1`, true, false},
+		"from where":       {`UPDATE payout_events SET from_state = 'unknown' WHERE number = 3`, true, false},
+		"an event dropped": {`DELETE FROM payout_events WHERE number = 3`, true, false},
+		"all dropped":      {`DELETE FROM payout_events`, true, false},
+		"one added": {`INSERT INTO payout_events (payout_id, number, at, from_state, to_state, reason)
+			SELECT payout_id, 4, at, 'completed', to_state, '' FROM payout_events WHERE number = 3`, true, false},
+		"the row from before, whole":  {putBack, true, false},
+		"and the history that it had": {putBack + `; DELETE FROM payout_events WHERE number = 3`, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			s.wantState(payout.Submitted)
+			s.place.ByHand(t, `CREATE TABLE before AS SELECT * FROM payouts`) //nolint:unqueryvet // all of it
+			made := s.gateway.transfers[string(s.id)]
+			made.progress, made.paid = payout.Paid, 1
+			s.later(time.Minute)
+			s.wantState(payout.Completed)
+			s.wantSealed(true)
+			s.wantHistory(true)
+			s.place.ByHand(t, tt.change)
+			s.wantSealed(tt.sealed)
+			s.wantHistory(tt.events)
+			if tt.sealed && tt.events { // it was so once, but for the money, which has moved since
+				s.wantViolated("in-transit-matches-payouts", "withdrawn-matches-payouts", "payouts-match-transfers", "counters-match-rows", "times-match-transfers")
+			}
+		})
+	}
+}
+
 // TestAPersonVouchesForAPayout that was made by a version that seals nothing, or changed by hand and well.
 func TestAPersonVouchesForAPayout(t *testing.T) {
 	s := newStory(t)
 	s.place.ByHand(t, `UPDATE payouts SET seal = ''`)
 	s.later(windowOver)
 	s.wantState(payout.Waiting)
+	s.place.ByHand(t, `UPDATE payouts SET history = 'another'`)
 	if _, err := payout.Vouch(t.Context(), s.db.Payouts(), s.seals, s.id, s.now); err != nil {
 		t.Fatal(err)
 	}
 	s.wantSealed(true)
+	s.wantHistory(true)
 	s.later(time.Hour)
 	if p := s.wantState(payout.Submitted); p.Contradiction != "" {
 		t.Errorf("%+v", p)
 	}
+	s.wantHistory(true)
 	if _, err := payout.Vouch(t.Context(), s.db.Payouts(), s.seals, "pyt_none", s.now); !errors.Is(err, payout.ErrNotFound) {
 		t.Errorf("vouched for nothing: %v", err)
 	}

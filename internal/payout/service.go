@@ -151,6 +151,9 @@ func (s *Service) move(ctx context.Context, tx Tx, was, p Payout, now time.Time)
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
 	}
 	transfers, counts := effect(from, p)
+	if from != p.State {
+		p.History = Event{At: now, From: from, To: p.State, Reason: p.Reason}.after(p.ID, was.History)
+	}
 	if was.CheckSeal(s.o.Seals) != nil {
 		if len(transfers) > 0 { // its amount may be another than was held
 			return ErrAltered

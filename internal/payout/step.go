@@ -272,13 +272,14 @@ func (s *Service) resolve(ctx context.Context, p Payout) error {
 		return err
 	}
 	if errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime)) {
-		if err := p.CheckSeal(s.o.Seals); err != nil {
-			return errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, p, p.Tries+1, 0), err)
-		}
 		if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 			return err
 		}
-		return s.resend(ctx, p)
+		err := s.resend(ctx, p)
+		if errors.Is(err, seal.ErrBroken) {
+			err = errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, p, p.Tries+1, 0), err)
+		}
+		return err
 	}
 	if errors.Is(err, ErrManyTransfers) {
 		if noted := s.contradict(ctx, p.ID, err); noted != nil {

@@ -35,7 +35,8 @@ func (db *DB) HasSeals(ctx context.Context) (bool, error) {
 // AuditSeals checks what only who has the keys can: whether payouts and bank accounts are what the service wrote.
 func (db *DB) AuditSeals(ctx context.Context, s seal.Seals) ([]ledger.Finding, error) {
 	numbers := ledger.Finding{Name: "account-numbers-are-sealed", Promise: "Each bank account's number was sealed with a key of the key set, for that account, and ends as it is shown."}
-	rows := ledger.Finding{Name: "seals-are-whole", Promise: "Each payout is what was asked for, and each bank account what was registered and accepted, by a seal of a key of the key set."}
+	rows := ledger.Finding{Name: "seals-are-whole", Promise: "Each payout and each bank account is as the service wrote it, by a seal of a key of the key set."}
+	histories := ledger.Finding{Name: "histories-are-whole", Promise: "Each payout's history is what happened to it: all of it, in that order, at those times."}
 	note := func(f *ledger.Finding, err error) {
 		if err != nil && len(f.Violations) < ledger.MaxViolations {
 			f.Violations = append(f.Violations, err.Error())
@@ -46,14 +47,46 @@ func (db *DB) AuditSeals(ctx context.Context, s seal.Seals) ([]ledger.Finding, e
 		note(&rows, a.CheckSeal(s))
 		return nil
 	})
-	payouts := db.query(ctx, `SELECT id, seller_id, bank_account_id, amount, fee, notes, mode, requested_at, arrive_at, state, order_body, sent_at, seal FROM payouts`, func(r row) error {
+	payouts := db.query(ctx, `SELECT id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, arrive_at, sent_at, processed_at,
+		completed_at, ended_at, order_body, gateway_id, utr, reason_code, reason, contradiction, history, seal FROM payouts`, func(r row) error {
 		var p payout.Payout
-		err := r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, instant{&p.RequestedAt}, instant{&p.ArriveAt},
-			&p.State, &p.OrderBody, instant{&p.SentAt}, &p.Seal)
+		err := r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State, instant{&p.RequestedAt}, instant{&p.ArriveAt},
+			instant{&p.SentAt}, instant{&p.ProcessedAt}, instant{&p.CompletedAt}, instant{&p.EndedAt}, &p.OrderBody, &p.GatewayID, &p.UTR,
+			&p.ReasonCode, &p.Reason, &p.Contradiction, &p.History, &p.Seal)
 		if err == nil {
 			note(&rows, p.CheckSeal(s))
 		}
 		return err
 	})
-	return []ledger.Finding{numbers, rows}, errors.Join(accounts, payouts)
+	events := db.eachHistory(ctx, func(p payout.Payout, events []payout.Event) { note(&histories, p.CheckHistory(s, events)) })
+	return []ledger.Finding{numbers, rows, histories}, errors.Join(accounts, payouts, events)
+}
+
+// eachHistory lists the events of all payouts, of which it tells the id and the head of the history.
+func (db *DB) eachHistory(ctx context.Context, tell func(payout.Payout, []payout.Event)) error {
+	var p payout.Payout
+	var events []payout.Event
+	told := func() {
+		if p.ID != "" {
+			tell(p, events)
+		}
+	}
+	err := db.query(ctx, `SELECT p.id, p.history, e.at, COALESCE(e.from_state, ''), COALESCE(e.to_state, ''), COALESCE(e.reason, '')
+		FROM payouts p LEFT JOIN payout_events e ON e.payout_id = p.id ORDER BY p.id, e.number`, func(r row) error {
+		var next payout.Payout
+		var e payout.Event
+		if err := r.Scan(&next.ID, &next.History, instant{&e.At}, &e.From, &e.To, &e.Reason); err != nil {
+			return err
+		}
+		if next.ID != p.ID {
+			told()
+			p, events = next, nil
+		}
+		if e != (payout.Event{}) {
+			events = append(events, e)
+		}
+		return nil
+	})
+	told()
+	return err
 }

@@ -17,7 +17,7 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.seal, b.beneficiary,
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.history, p.seal, b.beneficiary,
 		b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
 )
@@ -26,7 +26,7 @@ func scanPayout(r row, p *payout.Payout) error {
 	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction, &p.Seal,
+		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction, &p.History, &p.Seal,
 		&p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
@@ -86,11 +86,11 @@ func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
 	moved, err := tx.execOne(ctx, `UPDATE payouts SET state = $3, status = $4, processed_at = $5, completed_at = $6,
 		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, progress = $12, utr = $13,
-		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17, record = $18, seal = $19
+		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17, record = $18, history = $19, seal = $20
 		WHERE id = $1 AND state = $2`,
 		string(p.ID), string(from), string(p.State), string(p.Status()), nullMicros(p.ProcessedAt), nullMicros(p.CompletedAt),
 		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), p.UTR,
-		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction, p.Record(), p.Seal)
+		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction, p.Record(), p.History, p.Seal)
 	if err != nil || !moved || from == p.State {
 		return moved, err
 	}

@@ -44,7 +44,7 @@ func fillBook(numbers string) []string {
 	return []string{
 		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1 FROM ` + numbers,
 		`INSERT INTO payouts SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
-			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', '', '' FROM ` + numbers,
+			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', '', '', '' FROM ` + numbers,
 		`INSERT INTO seller_balances SELECT 'usr_' || i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', 0 FROM ` + numbers,
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '' FROM ` + numbers,
 		`INSERT INTO strays SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
