@@ -85,7 +85,7 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
 	}
-	claimed, err := s.claim(ctx, p.ID, body)
+	claimed, err := s.claim(ctx, p, body)
 	if err != nil || !claimed {
 		return err
 	}
@@ -103,10 +103,11 @@ func (s *Service) stopAltered(ctx context.Context, p Payout, why error) error {
 }
 
 // claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
-// this call did. From here on the transfer may have been made.
-func (s *Service) claim(ctx context.Context, id ID, body string) (bool, error) {
-	return s.change(ctx, id, func(p *Payout) error {
-		if p.State != Waiting {
+// this call did. From here on the transfer may have been made. One that was sent and turned away since it was
+// seen is left alone: the gateway was not asked about that sending.
+func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
+	return s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
 		if err := p.CheckSeal(s.o.Seals); err != nil {

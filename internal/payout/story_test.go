@@ -501,6 +501,30 @@ func TestACancellationThatSawThePayoutBeingSentAsksFirst(t *testing.T) {
 	s.wantAvailable(held)
 }
 
+// TestAWorkerThatOverranItsLeaseForgetsNoSending has a payout sent and turned away, though it was taken, while a slow worker
+// was about to send it, who then can't reach the gateway.
+func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
+	s := newStory(t)
+	s.gateway.whenAsked = func() {
+		s.gateway.whenAsked = nil
+		s.gateway.mood = closed
+		s.later(time.Hour)
+		s.put(s.made(payout.Paid))
+		s.gateway.transfers[string(s.id)].body = "as it was"
+		s.gateway.mood = unreachable
+	}
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); p.SentAt.IsZero() || s.gateway.sent != 1 {
+		t.Errorf("it was sent %d times, the last time at %s", s.gateway.sent, p.SentAt)
+	}
+	s.gateway.mood = fair
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancelled: %v", err)
+	}
+	s.wantState(payout.Completed)
+	s.wantAvailable(held)
+}
+
 // TestWhatNeverLeftUsIsOurs has the gateway out of reach, and a cancellation that needs nobody's word.
 func TestWhatNeverLeftUsIsOurs(t *testing.T) {
 	s := newStory(t)
