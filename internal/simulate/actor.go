@@ -22,6 +22,9 @@ type actor struct {
 	account string
 	// claimed is the payout that the book has just let them send, and sent the one that they sent last.
 	claimed, sent string
+	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
+	asked   string
+	askedAt time.Duration
 
 	act  func()
 	rest func(struct{}) bool
@@ -49,7 +52,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent = name, m.begun, act, nil, nil, "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked = name, m.begun, act, nil, nil, "", "", "", ""
 	a.goOn()
 }
 

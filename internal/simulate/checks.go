@@ -45,9 +45,12 @@ var (
 	nightsReconciled   = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
 	checkpointsMade    = Check{"checkpoints-are-made", "A checkpoint of all books is made by itself, again and again."}
 	heldForCause       = Check{"held-for-a-cause", "A payout is held only by a person, because its key has run out, or because it may pay the same money again."}
+	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
+	endsWatched        = Check{"ends-are-watched", "A payout that has ended and was sent is looked at again, as long as banks may change its end."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
 	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
 	statementAgrees    = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
+	misstatementsFound = Check{"misstatements-are-found", "What the gateway's statement tells falsely is found, under its name, until it is told rightly or a person has settled it."}
 	askedFirst         = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
 	forgeriesRefused   = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
 	onlyRightAccount   = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
@@ -79,7 +82,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, heldForCause, leasesHold, nothingSpins, statementAgrees, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

@@ -94,6 +94,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.hold(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(w, p, at)
+	m.checkAsked(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting {
 		m.hold(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
@@ -108,6 +109,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 		"payout %s went from %s to %s", p.ID, was, p.State)
 	m.model.moved(w, p.State)
 	w.sentAt, w.taken = p.SentAt, nil
+	m.checkWatched(w, p, was)
 	m.payoutDue(p.ID, w, p.DueAt)
 	if p.State == was {
 		return
@@ -137,8 +139,10 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	before, now := stored(w.last.SentAt), stored(p.SentAt)
 	switch {
 	case w.state == payout.Waiting && p.State == payout.Submitting:
+		w.sentBefore = before
 		m.hold(sendingsTimed, now.Sub(at).Abs() < time.Second, string(p.ID), "payout %s is being sent since %s, by the book since %s", p.ID, at, now)
 	case w.state == payout.Submitting && p.State == payout.Waiting && m.current.sent != string(p.ID):
+		m.hold(sendingsTimed, now.Equal(before) || now.Equal(w.sentBefore), string(p.ID), "payout %s, which was not sent after all, was sent at %s before, and at %s by the book", p.ID, w.sentBefore, now)
 	default:
 		m.hold(sendingsTimed, now.Equal(before), string(p.ID), "payout %s, which was %s, was sent at %s, and at %s now", p.ID, w.state, before, now)
 	}
@@ -154,6 +158,29 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		runOut := at.Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff
 		m.hold(heldForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is held at %s", p.ID, w.sentAt, at)
 	}
+}
+
+// checkAsked wants whoever gives back what was sent and turned away to have asked the gateway after it was.
+func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
+	o := m.gateway.orders[string(p.ID)]
+	if w.state != payout.Waiting || kindOf(p.State) == underWay || o == nil {
+		return
+	}
+	m.hold(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),
+		"payout %s was sent %s ago and is given back, and the gateway was not asked since", p.ID, m.now-o.since)
+}
+
+// checkWatched wants the end of a payout that was sent to be looked at again, unless a person has to look or banks have
+// had the least of days in which they may change it.
+func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) {
+	ended := m.now
+	if p.State == was {
+		ended = w.changed
+	}
+	cleared := p.State == was && w.due == 0 // a person has looked
+	over := p.State == payout.Returned || p.Contradiction != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
+	m.hold(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
+		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }
 
 // mayArrive is how long after a payout was held what was sent before may still arrive: as long as a sending may last, and

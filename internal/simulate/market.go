@@ -186,6 +186,9 @@ func (m *market) run() {
 	if m.violation == nil && m.ctx.Err() == nil {
 		m.checkTakeOver()
 	}
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkMisstatements()
+	}
 	m.leave()
 }
 

@@ -63,6 +63,8 @@ type withdrawal struct {
 	state   payout.State
 	sendAt  time.Time // when the time to cancel it is over
 	sentAt  time.Time
+	// sentBefore is what the book had for sentAt when it was sent last.
+	sentBefore time.Time
 	// due is when the book has its next step, in microseconds since 1970; 0 is never.
 	due int64
 	// taken is the instance that has the lease; nil when the last one to take it has put it down.

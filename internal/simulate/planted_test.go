@@ -282,7 +282,7 @@ var bugs = []planted{
 		{payoutStep, "p.State, p.OrderBody, p.SentAt = Submitting, body, now //", "p.State, p.OrderBody = Submitting, body //"},
 	}},
 	{"who has lost the claim sends all the same", []edit{
-		{payoutStep, "\tclaimed, err := s.claim(ctx, p.ID, body)\n\tif err != nil || !claimed {", "\t_, err = s.claim(ctx, p.ID, body)\n\tif err != nil {"},
+		{payoutStep, "\tclaimed, err := s.claim(ctx, p, body)\n\tif err != nil || !claimed {", "\t_, err = s.claim(ctx, p, body)\n\tif err != nil {"},
 	}},
 	{"what is sent again is not counted", []edit{
 		{payoutStep, "\t\tp.Tries++\n\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate", "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate"},

@@ -75,6 +75,9 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	sent := w.copyOf(req, body)
 	page := pageOf(sent)
 	a := g.arrive(sent, body)
+	if reference := req.URL.Query().Get("reference_id"); reference != "" {
+		m.current.asked, m.current.askedAt = reference, m.now
+	}
 	w.misreport(req, a)
 	w.mixUp(req, a)
 	w.tellOddly(req, a)

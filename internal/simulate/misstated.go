@@ -1,0 +1,154 @@
+package simulate
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/reconcile"
+)
+
+// falsehood is something that the gateway's statement is made to tell falsely, and what is to be found of it.
+type falsehood struct {
+	kind   reconcile.Kind
+	change sandbox.StatementChange
+	// fits says of which payouts it can be told; nil of none in particular.
+	fits func(m *market, w *withdrawal) bool
+	// moves says that money moves, so that it can't be told rightly again.
+	moves bool
+}
+
+// falsehoods are one of each kind. What is told of a payout is told of its newest line.
+func falsehoods() []falsehood {
+	seven, paid, reversal, adjustment, dollars := int64(7_000), "payout", "reversal", "adjustment", "USD"
+	completed := func(_ *market, w *withdrawal) bool { return w.state == payout.Completed }
+	returned := func(_ *market, w *withdrawal) bool { return w.state == payout.Returned }
+	neverMade := func(m *market, w *withdrawal) bool {
+		return kindOf(w.state) == calledOff && len(m.gateway.transfers(w.last.ID)) == 0
+	}
+	return []falsehood{
+		{reconcile.PayoutWithoutLine, sandbox.StatementChange{Change: "drop"}, completed, false},
+		{reconcile.ReturnWithoutLine, sandbox.StatementChange{Change: "drop"}, returned, false},
+		{reconcile.AmountDiffers, sandbox.StatementChange{Change: "alter", Debit: &seven}, completed, false},
+		{reconcile.FeeDiffers, sandbox.StatementChange{Change: "alter", Fees: &seven}, completed, false},
+		{reconcile.CurrencyDiffers, sandbox.StatementChange{Change: "alter", Currency: &dollars}, completed, false},
+		{reconcile.PaidTwice, sandbox.StatementChange{Change: "double"}, completed, true},
+		{reconcile.ReturnedAtGateway, sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, completed, true},
+		{reconcile.GivenBackButPaid, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, neverMade, true},
+		{reconcile.LineWithoutPayout, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, nil, true},
+		{reconcile.UnexplainedDebit, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, nil, true},
+	}
+}
+
+// checkMisstatements has the gateway's statement tell falsely, once all else is over, and wants each falsehood to be found
+// by its name, and to be gone when it is told rightly.
+func (m *market) checkMisstatements() {
+	on := m.anyInstance()
+	if on == nil {
+		return
+	}
+	told := m.misstate()
+	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
+	found := m.reconcileAgain(on)
+	changed := 0
+	for _, d := range found {
+		changed += btoi(d.Kind == reconcile.LineChanged && d.Open())
+	}
+	retold := 0
+	for _, f := range told {
+		d, isFound := f.in(found)
+		m.hold(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
+		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers)
+		if isFound && f.kind == reconcile.AmountDiffers {
+			m.tellOtherwise(on, f, d)
+		}
+	}
+	m.hold(misstatementsFound, changed >= retold, "", "%d lines are told otherwise, and %d are found", retold, changed)
+	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+		m.broken(bookIsRight, "", err.Error())
+	}
+	found = m.reconcileAgain(on)
+	for _, f := range told {
+		d, isFound := f.in(found)
+		m.hold(misstatementsFound, f.moves == (isFound && d.Open()), f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isFound && d.Open())
+	}
+}
+
+// misstate has the statement tell each falsehood of a payout of its own that is in order.
+func (m *market) misstate() (told []falsehood) {
+	used := map[payout.ID]bool{}
+	ids := slices.Sorted(maps.Keys(m.model.payouts))
+	for _, f := range falsehoods() {
+		if f.fits != nil {
+			at := slices.IndexFunc(ids, func(id payout.ID) bool {
+				w := m.model.payouts[id]
+				return !used[id] && w.last.ID == id && w.last.Contradiction == "" && m.clock().Sub(w.last.RequestedAt) < lookBackOn-48*time.Hour && f.fits(m, w)
+			})
+			if at < 0 {
+				continue
+			}
+			f.change.Line, used[ids[at]] = string(ids[at]), true
+		}
+		var line struct {
+			ID     string              `json:"id"`
+			Source struct{ ID string } `json:"source"`
+		}
+		if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, &line); err != nil {
+			m.broken(bookIsRight, f.change.Line, err.Error())
+		}
+		if f.fits == nil {
+			f.change.Line = line.ID
+		}
+		if f.kind == reconcile.LineWithoutPayout { // it is about what the line names
+			f.change.Line = line.Source.ID
+		}
+		told = append(told, f)
+	}
+	return told
+}
+
+// lookBackOn is how far back the statement is compared in the end.
+const lookBackOn = 40 * 24 * time.Hour
+
+// in finds the difference that a falsehood makes.
+func (f falsehood) in(found []reconcile.Difference) (reconcile.Difference, bool) {
+	at := slices.IndexFunc(found, func(d reconcile.Difference) bool { return d.Kind == f.kind && d.Subject == f.change.Line })
+	if at < 0 {
+		return reconcile.Difference{}, false
+	}
+	return found[at], true
+}
+
+// reconcileAgain reads the statement again, and compares it with the book.
+func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
+	var r reconcile.Result
+	err := errLost
+	m.work(on, 0, "reconcile", func() {
+		to := midnight(m.clock())
+		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-lookBackOn), To: to}, true)
+	})
+	m.pass(m.now + time.Hour)
+	m.hold(misstatementsFound, err == nil, "", "reconcile: %v", err)
+	m.hold(misstatementsFound, r.Sums.Rest() == 0, "", "nothing accounts for %d: %+v", r.Sums.Rest(), r.Sums)
+	return r.Differences
+}
+
+// tellOtherwise has an admin settle a difference, and the statement then tell something else, which is not settled.
+func (m *market) tellOtherwise(on *instance, f falsehood, d reconcile.Difference) {
+	by := decision.By{Admin: m.admin, Note: "Their support explained it."}
+	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
+	m.hold(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)
+	again, isFound := f.in(m.reconcileAgain(on))
+	m.hold(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
+	eight := int64(8_000)
+	f.change.Debit = &eight
+	if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
+		m.broken(bookIsRight, f.change.Line, err.Error())
+	}
+	again, isFound = f.in(m.reconcileAgain(on))
+	m.hold(misstatementsFound, isFound && again.Open(), f.change.Line, "the statement tells something else of %s than was settled, and it is not open: %+v", f.change.Line, again)
+}
