@@ -46,7 +46,7 @@ var (
 	checkpointsMade    = Check{"checkpoints-are-made", "A checkpoint of all books is made by itself, again and again."}
 	heldForCause       = Check{"held-for-a-cause", "A payout is held only by a person, because its key has run out, or because it may pay the same money again."}
 	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
-	endsWatched        = Check{"ends-are-watched", "A payout that has ended and was sent is looked at again, as long as banks may change its end."}
+	endsWatched        = Check{"ends-are-watched", "A payout that is held is looked at again, and one that was sent and has ended is as long as banks may change its end."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
 	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
 	statementAgrees    = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}

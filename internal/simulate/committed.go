@@ -170,7 +170,7 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 		"payout %s was sent %s ago and is given back, and the gateway was not asked since", p.ID, m.now-o.since)
 }
 
-// checkWatched wants the end of a payout that was sent to be looked at again, unless a person has to look or banks have
+// checkWatched wants what is held, and the end of a payout that was sent, to be looked at again, unless a person has to look or banks have
 // had the least of days in which they may change it.
 func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) {
 	ended := m.now
@@ -179,6 +179,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
 	over := p.State == payout.Returned || p.Contradiction != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
+	m.hold(endsWatched, p.State != payout.Held || !p.DueAt.IsZero(), string(p.ID), "payout %s is held, and is not looked at again", p.ID)
 	m.hold(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }

@@ -51,7 +51,7 @@ func (m *market) checkMisstatements() {
 	if on == nil {
 		return
 	}
-	told := m.misstate()
+	told, began := m.misstate(), m.now
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
 	changed := 0
@@ -63,6 +63,9 @@ func (m *market) checkMisstatements() {
 		d, isFound := f.in(found)
 		m.hold(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
 		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers)
+		if w := m.model.payouts[payout.ID(f.change.Line)]; f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.GivenBackButPaid {
+			m.hold(misstatementsFound, w.hinted >= began, f.change.Line, "the statement tells of %q that it is %s, and the gateway is not asked", f.change.Line, f.kind)
+		}
 		if isFound && f.kind == reconcile.AmountDiffers {
 			m.tellOtherwise(on, f, d)
 		}
@@ -71,10 +74,12 @@ func (m *market) checkMisstatements() {
 	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(bookIsRight, "", err.Error())
 	}
-	found = m.reconcileAgain(on)
+	m.reconcileAgain(on)
+	open, err := on.reconciling.Open(m.ctx, 10_000)
+	m.hold(misstatementsFound, err == nil, "", "the open differences: %v", err)
 	for _, f := range told {
-		d, isFound := f.in(found)
-		m.hold(misstatementsFound, f.moves == (isFound && d.Open()), f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isFound && d.Open())
+		_, isOpen := f.in(open)
+		m.hold(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
 	}
 }
 
