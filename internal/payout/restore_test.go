@@ -307,6 +307,20 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 }
 
 // TestALookThatFailedGoesOn: a long list is never read to its end if each failure sends it back.
+func TestAGatewayWhoseClockIsSlowIsAskedFromEarlyEnoughOn(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	saved := s.save()
+	lost := s.request("usr_b", 400_000)
+	s.later(windowOver)
+	s.gateway.transfers[string(lost.ID)].made = s.now.Add(-9 * time.Minute)
+	s.putBack(t, saved)
+	s.catchUp()
+	if got := s.stateOf(lost.ID); got != payout.Submitted {
+		t.Errorf("the lost payout is %q", got)
+	}
+}
+
 func TestALookThatFailedGoesOn(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()

@@ -377,21 +377,25 @@ func TestAnAnswerFromBeforeTheEndIsNoContradiction(t *testing.T) {
 }
 
 func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
-	s := newStory(t)
-	s.later(windowOver)
-	tr := s.gateway.transfers[string(s.id)]
-	tr.advance(1)
-	s.later(time.Hour)
-	s.wantState(payout.Completed)
-	s.wantAvailable(held)
-	tr.advance(3)
-	s.later(7 * time.Hour) // nobody told us: the look-again finds it
-	p := s.wantState(payout.Returned)
-	if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() {
-		t.Errorf("status %s, due %s, completed %s", p.Status(), p.DueAt, p.CompletedAt)
+	for _, word := range []payout.Progress{payout.Reversed, payout.Rejected} {
+		t.Run(string(word), func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			tr := s.gateway.transfers[string(s.id)]
+			tr.advance(1)
+			s.later(time.Hour)
+			s.wantState(payout.Completed)
+			s.wantAvailable(held)
+			tr.progress, tr.paid = word, 0
+			s.later(7 * time.Hour) // nobody told us: the look-again finds it
+			p := s.wantState(payout.Returned)
+			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() {
+				t.Errorf("status %s, due %s, completed %s", p.Status(), p.DueAt, p.CompletedAt)
+			}
+			s.wantAvailable(opening)
+			s.wantViolated()
+		})
 	}
-	s.wantAvailable(opening)
-	s.wantViolated()
 }
 
 func TestACompletedPayoutIsLookedAtUntilBanksReturnNoMore(t *testing.T) {
@@ -521,6 +525,26 @@ func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
 		t.Errorf("cancelled: %v", err)
 	}
+	s.wantState(payout.Completed)
+	s.wantAvailable(held)
+}
+
+// TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile has a payout sent and turned away, though it was taken, while
+// a slow worker was told that its bank account can't be paid.
+func TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile(t *testing.T) {
+	s := newStory(t)
+	s.gateway.whenAsked = func() {
+		s.gateway.whenAsked = nil
+		s.gateway.mood = closed
+		s.later(time.Hour)
+		s.put(s.made(payout.Paid))
+		s.gateway.transfers[string(s.id)].body = "as it was"
+		s.gateway.mood = shunning
+	}
+	s.later(windowOver)
+	s.wantState(payout.Waiting)
+	s.wantAvailable(held)
+	s.later(time.Hour)
 	s.wantState(payout.Completed)
 	s.wantAvailable(held)
 }
