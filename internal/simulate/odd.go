@@ -116,6 +116,8 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		p.FundAccountID, told.what = "fa_00000000000000", "it went to another account"
 	case p.Amount%3 == 1:
 		p.Currency, told.what = "USD", "it is in another currency"
+	case m.begun%8 == 0:
+		p.Amount, told.what = int64(known.amount), "it is of the amount before the fee"
 	default:
 		p.Amount, told.what = p.Amount+1-2*int64(m.begun%2), "it is of another amount"
 	}
