@@ -473,6 +473,22 @@ func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
 	}
 }
 
+// TestWhatCanNotBeJudgedStaysOpen has news of a payout, of which a person was told, that the book may learn of yet.
+func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
+	w := newWorld(t)
+	id := w.pay("1234", 100_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.goTo(3, 4)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
+	reversal := "reversal"
+	w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Credit: new(int64(100_590)), Entity: &reversal})
+	w.now = w.now.Add(5 * time.Minute)
+	wantKinds(t, w.reconcile("03", "03"))
+	if got := w.open(); !slices.Equal(got, []reconcile.Kind{reconcile.PayoutWithoutLine}) {
+		t.Errorf("open are %v", got)
+	}
+}
+
 func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 	w := newWorld(t)
 	hand := "payout"

@@ -293,13 +293,14 @@ func (m *market) rotateKeys() {
 	m.hold(bookIsRight, err == nil, "", "rotate the keys: %v", err)
 }
 
-// awaitMonth has sellers' overviews read soon after each month begins in India, where the last one goes on in most of the world.
+// awaitMonth has sellers' overviews and sales read soon after each month begins in India, where the last one goes on in most of the world.
 func (m *market) awaitMonth() {
 	now := m.clock().In(indianTime)
 	m.after(time.Date(now.Year(), now.Month()+1, 1, 0, 30, 0, 0, indianTime).Sub(now), func() {
 		if on := m.anyInstance(); on != nil {
 			for _, s := range m.sellers {
 				m.readOverview(on, s)
+				m.readSales(on, s)
 			}
 		}
 		m.awaitMonth()

@@ -451,7 +451,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range bugs {
+	for _, bug := range slices.Concat(bugs, furtherBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -471,7 +471,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range bugs {
+	for _, bug := range slices.Concat(bugs, furtherBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}
