@@ -95,6 +95,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(w, p, at)
 	m.checkAsked(w, p)
+	m.checkTold(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting {
 		m.hold(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
@@ -168,6 +169,16 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 	}
 	m.hold(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),
 		"payout %s was sent %s ago and is given back, and the gateway was not asked since", p.ID, m.now-o.since)
+}
+
+// checkTold holds what a seller is told of a payout against what it is and what they were told before.
+func (m *market) checkTold(w *withdrawal, p payout.Payout) {
+	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.Held
+	m.hold(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
+	m.hold(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
+	same := func(before, now time.Time) bool { return before.IsZero() || stored(before).Equal(stored(now)) }
+	m.hold(timesKept, same(w.last.ProcessedAt, p.ProcessedAt) && same(w.last.CompletedAt, p.CompletedAt) && (p.State != w.state || same(w.last.EndedAt, p.EndedAt)), string(p.ID),
+		"payout %s was taken on at %s, paid at %s and over at %s, and now at %s, %s and %s", p.ID, w.last.ProcessedAt, w.last.CompletedAt, w.last.EndedAt, p.ProcessedAt, p.CompletedAt, p.EndedAt)
 }
 
 // checkWatched wants what is held, and the end of a payout that was sent, to be looked at again, unless a person has to look or banks have

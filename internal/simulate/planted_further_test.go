@@ -68,4 +68,10 @@ var furtherBugs = []planted{
 	{"a line belongs to whom its notes name", []edit{
 		{"internal/reconcile/compare.go", "if id, isKnown := byTransfer[l.Transfer]; isKnown {", `if id, isKnown := byTransfer[l.Transfer]; isKnown && l.Payout != "" {`},
 	}},
+	{"why it was not paid is not kept", []edit{
+		{payoutSettle, "\tdefault:\n\t\tp.ReasonCode, p.Reason = r.ReasonCode, r.Reason\n", "\tdefault:\n"},
+	}},
+	{"when the gateway took it on moves with each look", []edit{
+		{payoutSettle, "if p.ProcessedAt.IsZero() {", "if !now.IsZero() {"},
+	}},
 }
