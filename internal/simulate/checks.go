@@ -47,6 +47,7 @@ var (
 	heldForCause       = Check{"held-for-a-cause", "A payout is held only by a person, because its key has run out, or because it may pay the same money again."}
 	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
 	endsWatched        = Check{"ends-are-watched", "A payout that is held is looked at again, and one that was sent and has ended is as long as banks may change its end."}
+	newsFollowed       = Check{"news-is-followed", "What the gateway sends news of is looked at without delay."}
 	endsTellWhy        = Check{"ends-tell-why", "A payout that has failed, was returned or is held tells its seller why, and one that is paid has nothing to tell."}
 	timesKept          = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
@@ -84,7 +85,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

@@ -58,6 +58,7 @@ type market struct {
 	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the book has lost
 	decided    map[decided]int          // decisions on record
 	numbers    map[string]bool          // every account number that was ever registered
+	heard      map[string]bool          // events of the gateway that some book has on record
 
 	weather   [numFaults]int
 	disturbed time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
@@ -111,7 +112,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, decided: map[decided]int{}, numbers: map[string]bool{}, printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.

@@ -74,4 +74,10 @@ var furtherBugs = []planted{
 	{"when the gateway took it on moves with each look", []edit{
 		{payoutSettle, "if p.ProcessedAt.IsZero() {", "if !now.IsZero() {"},
 	}},
+	{"news counts only when it comes again", []edit{
+		{payoutStep, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.HastenPayout", "if err != nil || isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.HastenPayout"},
+	}},
+	{"events of one kind about a payout are one", []edit{
+		{"internal/razorpayx/webhook.go", "hint.EventID = h.Get(EventIDHeader)", "hint.EventID = hint.Event + hint.Reference"},
+	}},
 }

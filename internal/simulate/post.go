@@ -78,7 +78,25 @@ func (m *market) receive(on *instance, header http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return on.payouts.Hint(m.ctx, hint.EventID, id)
+	return m.takeNews(on, hint.EventID, id)
+}
+
+// takeNews takes news of a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
+func (m *market) takeNews(on *instance, event string, id payout.ID) error {
+	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[event]
+	var before withdrawal
+	if w != nil {
+		before = *w
+	}
+	err := on.payouts.Hint(m.ctx, event, id)
+	if err != nil || again || w == nil || m.model.payouts[id] != w {
+		return err
+	}
+	unsent := before.state == payout.Submitting || before.state == payout.Waiting && before.sentAt.IsZero()
+	isDue := before.due != 0 && before.due <= now
+	followed := w.hinted >= began || w.state != before.state || w.takes != before.takes || w.due != before.due
+	m.hold(newsFollowed, unsent || isDue || followed, string(id), "there is news of payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
+	return nil
 }
 
 // forge posts what the gateway never sent: under a wrong signature, or, from somebody who has got hold of the

@@ -246,6 +246,12 @@ func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error
 	return err
 }
 
+func (t payoutTx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
+	isNew, err := t.Tx.RememberEvent(ctx, eventID, now)
+	t.seen.note(func() { t.seen.m.heard[eventID] = true })
+	return isNew, err
+}
+
 func (t payoutTx) DoubtUnsent(ctx context.Context, seller, code string) error {
 	err := t.Tx.DoubtUnsent(ctx, seller, code)
 	t.seen.note(func() { t.seen.m.wasDoubted(seller) })
