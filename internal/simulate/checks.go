@@ -48,6 +48,7 @@ var (
 	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
 	endsWatched        = Check{"ends-are-watched", "A payout that is held is looked at again, and one that was sent and has ended is as long as banks may change its end."}
 	newsFollowed       = Check{"news-is-followed", "What the gateway sends news of is looked at without delay."}
+	queuedCancellable  = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
 	endsTellWhy        = Check{"ends-tell-why", "A payout that has failed, was returned or is held tells its seller why, and one that is paid has nothing to tell."}
 	timesKept          = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
@@ -85,7 +86,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, queuedCancellable, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

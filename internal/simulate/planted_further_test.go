@@ -80,4 +80,10 @@ var furtherBugs = []planted{
 	{"events of one kind about a payout are one", []edit{
 		{"internal/razorpayx/webhook.go", "hint.EventID = h.Get(EventIDHeader)", "hint.EventID = hint.Event + hint.Reference"},
 	}},
+	{"how the gateway has it is not kept", []edit{
+		{payoutSettle, "\tp.Progress = r.Progress\n\tif r.UTR", "\tif r.UTR"},
+	}},
+	{"what is queued is taken for under way", []edit{
+		{"internal/razorpayx/payouts.go", "StatusQueued:     payout.Queued,", "StatusQueued:     payout.InProgress,"},
+	}},
 }

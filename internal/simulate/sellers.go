@@ -13,6 +13,7 @@ import (
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
 )
 
 // temper is how a seller behaves: each figure is how often in a thousand times they do so.
@@ -271,7 +272,12 @@ func (m *market) callOff(s *seller, id payout.ID) {
 // cancelQueued has sellers stop what was queued for want of money, at the moment at which there is some.
 func (m *market) cancelQueued() {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
-		if w := m.model.payouts[id]; w.state == payout.Submitted && w.last.Progress == payout.Queued {
+		w := m.model.payouts[id]
+		if w.state != payout.Submitted {
+			continue
+		}
+		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
+			m.hold(queuedCancellable, w.last.Progress == payout.Queued, string(id), "payout %s is queued at the gateway, and %q by the book", id, w.last.Progress)
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
 		}
