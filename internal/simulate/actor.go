@@ -25,6 +25,8 @@ type actor struct {
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string
 	askedAt time.Duration
+	// event is the gateway's id of the news that they bring.
+	event string
 
 	act  func()
 	rest func(struct{}) bool
@@ -52,7 +54,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked = name, m.begun, act, nil, nil, "", "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.event = name, m.begun, act, nil, nil, "", "", "", "", ""
 	a.goOn()
 }
 

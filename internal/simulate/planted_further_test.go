@@ -86,4 +86,7 @@ var furtherBugs = []planted{
 	{"what is queued is taken for under way", []edit{
 		{"internal/razorpayx/payouts.go", "StatusQueued:     payout.Queued,", "StatusQueued:     payout.InProgress,"},
 	}},
+	{"a quote takes the fee off twice", []edit{
+		{payoutRequest, "Fee: p.Fee, Net: p.Net(), Mode: p.Mode", "Fee: p.Fee, Net: p.Net() - p.Fee, Mode: p.Mode"},
+	}},
 }

@@ -78,12 +78,13 @@ func (m *market) receive(on *instance, header http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
+	m.current.event = header.Get(razorpayx.EventIDHeader)
 	return m.takeNews(on, hint.EventID, id)
 }
 
 // takeNews takes news of a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
 func (m *market) takeNews(on *instance, event string, id payout.ID) error {
-	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[event]
+	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[m.current.event]
 	var before withdrawal
 	if w != nil {
 		before = *w

@@ -43,6 +43,8 @@ func (m *market) readOverview(on *instance, s *seller) {
 	last := now.AddDate(0, 0, -now.Day())
 	m.hold(readsAgree, sum.ThisMonth == h.months[now.Format("2006-01")] && sum.LastMonth == h.months[last.Format("2006-01")], s.id,
 		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
+	q := on.payouts.Quote(minimum + money.Amount(m.begun%100_000)*100)
+	m.hold(feesAsAgreed, q.Fee == agreedFee(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
 	m.hold(readsAgree, known == nil && sum.Account.Status == "" || known != nil && sum.Account.Status == known.status && sum.Account.Last4 == known.last4, s.id,

@@ -248,7 +248,7 @@ func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error
 
 func (t payoutTx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
 	isNew, err := t.Tx.RememberEvent(ctx, eventID, now)
-	t.seen.note(func() { t.seen.m.heard[eventID] = true })
+	t.seen.note(func() { t.seen.m.heard[t.seen.m.current.event] = true })
 	return isNew, err
 }
 
