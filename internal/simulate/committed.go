@@ -173,6 +173,7 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 
 // checkTold holds what a seller is told of a payout against what it is and what they were told before.
 func (m *market) checkTold(w *withdrawal, p payout.Payout) {
+	m.hold(contradictionsKept, w.last.Contradiction == "" || p.Contradiction != "" || m.current.name == admin, string(p.ID), "what contradicts payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Contradiction)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.Held
 	m.hold(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.hold(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)

@@ -183,9 +183,12 @@ func (m *market) another(n sale.NewSale) sale.NewSale {
 func (m *market) tellRefund(r sale.NewRefund) {
 	m.told = append(m.told, told{refund: r})
 	_ = m.persist(time.Minute, func(on *instance) error {
-		_, _, _, err := on.sales.Refund(m.ctx, r)
+		before := m.refundedOf(r.Sale)
+		left, made, created, err := on.sales.Refund(m.ctx, r)
 		e := m.model.sales[r.Sale]
 		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, "", "a refund was answered with %v", err)
+		m.hold(answersAreTrue, err != nil || left.Refunded <= e.refunded && (!created || left.Refunded >= before+made.Amount), left.Seller,
+			"refund %+v was answered with %+v and %+v; refunded were %d, and are %d", r, left, made, before, m.refundedOf(r.Sale))
 		if err == nil {
 			_, booked := e.refunds[r.ID]
 			m.hold(answersAreTrue, booked, e.seller, "refund %s was answered, and is not in the book", r.ID)
@@ -195,6 +198,14 @@ func (m *market) tellRefund(r sale.NewRefund) {
 		}
 		return err
 	})
+}
+
+// refundedOf is how much of a sale was refunded.
+func (m *market) refundedOf(id string) money.Amount {
+	if e := m.model.sales[id]; e != nil {
+		return e.refunded
+	}
+	return 0
 }
 
 // toldOtherwise reports whether another refund was told under the same id: ids come again when the book is put back.

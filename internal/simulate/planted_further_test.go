@@ -89,4 +89,10 @@ var furtherBugs = []planted{
 	{"a quote takes the fee off twice", []edit{
 		{payoutRequest, "Fee: p.Fee, Net: p.Net(), Mode: p.Mode", "Fee: p.Fee, Net: p.Net() - p.Fee, Mode: p.Mode"},
 	}},
+	{"an honest answer clears a contradiction", []edit{
+		{payoutSettle, "if intact && p.Altered() { // it was put right", "if intact { // it was put right"},
+	}},
+	{"a refund is answered with the sale as it was", []edit{
+		{saleService, "\tsale.Refunded += refund.Amount\n", ""},
+	}},
 }
