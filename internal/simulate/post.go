@@ -94,7 +94,7 @@ func (m *market) takeNews(on *instance, event string, id payout.ID) error {
 		return err
 	}
 	unsent := before.state == payout.Submitting || before.state == payout.Waiting && before.sentAt.IsZero()
-	isDue := before.due != 0 && before.due <= now
+	isDue := before.due != 0 && before.due <= max(now, on.now().UnixMicro()) // the clock may be set back meanwhile
 	followed := w.hinted >= began || w.state != before.state || w.takes != before.takes || w.due != before.due
 	m.hold(newsFollowed, unsent || isDue || followed, string(id), "there is news of payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
 	return nil
