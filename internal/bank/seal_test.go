@@ -169,6 +169,9 @@ func TestWhatATakeOverRejectedIsNotAcceptedByHand(t *testing.T) {
 	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("it is paid: %v", err)
 	}
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {
+		t.Errorf("it is accepted: %v", err)
+	}
 	h.place.ByHand(t, `UPDATE bank_accounts SET status = 'verified', is_current = 1`)
 	h.wantSealed(a.ID, false)
 	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, seal.ErrBroken) {

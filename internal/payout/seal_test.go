@@ -232,6 +232,36 @@ func TestWhatHappenedCanNotBeToldOtherwise(t *testing.T) {
 	}
 }
 
+// TestWhatIsOlderThanSealsNeedsNone in a database that an earlier version wrote.
+func TestWhatIsOlderThanSealsNeedsNone(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.place.ByHand(t, `UPDATE payouts SET seal = '', history = ''`)
+	s.wantSealed(false)
+	s.wantHistory(false)
+	s.seals.Since = s.now
+	s.wantSealed(true)
+	s.wantHistory(true)
+}
+
+// TestWhatTheGatewaySaidIsKeptOnAPayoutThatWasChangedByHand: it has not seen the end of it.
+func TestWhatTheGatewaySaidIsKeptOnAPayoutThatWasChangedByHand(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	made := s.gateway.transfers[string(s.id)]
+	made.amount += 100
+	s.later(time.Minute)
+	said := s.wantState(payout.Submitted).Contradiction
+	made.amount, made.progress = made.amount-100, payout.Rejected
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); said == "" || p.Contradiction != said {
+		t.Errorf("the gateway had said %q, and what is kept is %q", said, p.Contradiction)
+	}
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'rent'`)
+	s.wantSealed(true)
+}
+
 // TestAPersonVouchesForAPayout that was made by a version that seals nothing, or changed by hand and well.
 func TestAPersonVouchesForAPayout(t *testing.T) {
 	s := newStory(t)

@@ -40,10 +40,12 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		}
 		if disagreement != nil {
 			to = from
-			p.Contradiction = disagreement.Error()
+			if said := disagreement.Error(); said != altered || p.Contradiction == "" { // what the gateway has said is kept
+				p.Contradiction = said
+			}
 			p.Tries++
 			p.putOff(seen, s.nextLook(*p, now))
-			return nil //nolint:nilerr // the contradiction is to be committed
+			return nil // the contradiction is to be committed
 		}
 		if intact && p.Altered() { // it was put right
 			p.Contradiction = ""

@@ -87,6 +87,8 @@ func (db *DB) eachHistory(ctx context.Context, tell func(payout.Payout, []payout
 		}
 		return nil
 	})
-	told()
+	if err == nil {
+		told()
+	}
 	return err
 }

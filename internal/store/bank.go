@@ -138,7 +138,9 @@ func (tx *Tx) HastenVerification(ctx context.Context, verificationID string, now
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
 }
 
-// SetBeneficiary records what the gateway calls the account, if the stored seal is still the one that was seen.
+// SetBeneficiary records what the gateway calls the account, if the stored seal is still the one that was seen, and the
+// account is as far as it was then.
 func (tx *Tx) SetBeneficiary(ctx context.Context, seen string, a bank.Account) (bool, error) {
-	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, seal = $3 WHERE id = $1 AND seal = $4`, string(a.ID), a.Beneficiary, a.Seal, seen)
+	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, seal = $3 WHERE id = $1 AND seal = $4 AND status = $5`,
+		string(a.ID), a.Beneficiary, a.Seal, seen, string(a.Status))
 }

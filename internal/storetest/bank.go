@@ -27,8 +27,15 @@ func (b *bench) register(id, seller string) bank.Account {
 // nameAtGateway records what the gateway calls an account whose seal was seen.
 func (b *bench) nameAtGateway(id bank.ID, seen, name string, want bool) {
 	b.Helper()
+	a, err := b.db.BankAccountByID(b.ctx(), id)
+	b.must(err)
+	b.nameAtGatewayAs(a.Status, id, seen, name, want)
+}
+
+func (b *bench) nameAtGatewayAs(status bank.Status, id bank.ID, seen, name string, want bool) {
+	b.Helper()
 	b.update(func(tx *store.Tx) error {
-		named, err := tx.SetBeneficiary(b.ctx(), seen, bank.Account{ID: id, Beneficiary: name, Seal: "seal of " + name})
+		named, err := tx.SetBeneficiary(b.ctx(), seen, bank.Account{ID: id, Status: status, Beneficiary: name, Seal: "seal of " + name})
 		if named != want {
 			b.Errorf("%s was recorded: %t, want %t", name, named, want)
 		}
@@ -65,6 +72,7 @@ func testBankAccounts(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	b.nameAtGatewayAs(bank.StatusRejected, "bka_usr_a", "", "fa_early", false)
 	b.nameAtGateway("bka_usr_a", "", "fa_first", true)
 	b.nameAtGateway("bka_usr_a", "", "fa_late", false) // it was sealed since that was seen
 	first, err = b.db.BankAccountByID(b.ctx(), "bka_usr_a")

@@ -234,7 +234,7 @@ func testHands(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
 	b.wantCleanAudit()
-	b.wantUnsealed(3, 7)
+	b.wantUnsealed(3, 7, 5)
 	promises := map[string]bool{}
 	report, err := b.db.Audit(b.ctx())
 	b.must(err)

@@ -19,13 +19,16 @@ func Seals(t testing.TB) seal.Seals {
 	return seal.Seals{Keys: keys}
 }
 
-// wantUnsealed checks that the audit misses the seal of so many bank accounts and payouts; the store makes none itself.
-func (b *bench) wantUnsealed(accounts, payouts int) {
+// wantUnsealed checks that the audit misses the seal of so many bank accounts and payouts, and the head of so many histories;
+// the store makes none itself.
+func (b *bench) wantUnsealed(accounts, payouts, unheard int) {
 	b.Helper()
 	findings, err := b.db.AuditSeals(b.ctx(), Seals(b))
 	b.must(err)
-	if numbers, rows := findings[0], findings[1]; len(numbers.Violations) != accounts || len(rows.Violations) != accounts+payouts {
-		b.Errorf("without a seal are %q and %q, want %d bank accounts and %d payouts", numbers.Violations, rows.Violations, accounts, payouts)
+	numbers, rows, histories := findings[0], findings[1], findings[2]
+	if len(numbers.Violations) != accounts || len(rows.Violations) != accounts+payouts || len(histories.Violations) != unheard {
+		b.Errorf("without a seal are %q and %q, want %d bank accounts and %d payouts; without a head are the histories %q, want %d",
+			numbers.Violations, rows.Violations, accounts, payouts, histories.Violations, unheard)
 	}
 }
 
