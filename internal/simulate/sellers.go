@@ -277,7 +277,8 @@ func (m *market) cancelQueued() {
 			continue
 		}
 		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
-			m.hold(queuedCancellable, w.last.Progress == payout.Queued, string(id), "payout %s is queued at the gateway, and %q by the book", id, w.last.Progress)
+			told := w.last.Progress // a status that nobody knows may have been told since
+			m.hold(queuedCancellable, told == payout.Queued || told == payout.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the book", id, told)
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
 		}
