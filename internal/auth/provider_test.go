@@ -24,8 +24,9 @@ type scripted struct {
 	fails error
 	// asked is what came with each callback that got as far as here.
 	asked []auth.ProviderRequest
-	// hold, if there is one, is waited for before the provider answers.
-	hold chan struct{}
+	// hold, if there is one, is waited for before the provider answers. whenHeld runs when somebody waits.
+	hold     chan struct{}
+	whenHeld func()
 }
 
 func (s *scripted) Label() string { return "Scripted" }
@@ -42,6 +43,9 @@ func (s *scripted) Finish(ctx context.Context, r auth.ProviderRequest, _ url.Val
 	says, fails, hold := s.says, s.fails, s.hold
 	s.mu.Unlock()
 	if hold != nil {
+		if s.whenHeld != nil {
+			s.whenHeld()
+		}
 		select {
 		case <-hold:
 		case <-ctx.Done():
@@ -594,7 +598,7 @@ func TestAProviderThatDoesNotAnswer(t *testing.T) {
 	s := newStreet(t)
 	s.a.hold = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(time.Millisecond, cancel)
+	s.a.whenHeld = cancel
 	_, _, err := s.FinishSignIn(ctx, s.begin(auth.ProviderA, auth.Seller))
 	wantErr(t, err, auth.ErrProviderUnavailable)
 }
