@@ -506,19 +506,26 @@ func TestACancellationThatSawThePayoutBeingSentAsksFirst(t *testing.T) {
 	s.wantAvailable(held)
 }
 
-// TestAWorkerThatOverranItsLeaseForgetsNoSending has a payout sent and turned away, though it was taken, while a slow worker
-// was about to send it, who then can't reach the gateway.
-func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
-	s := newStory(t)
+// overrun has the payout sent and turned away, though it was taken, while a slow worker is about to send it, who then
+// meets the gateway in that mood.
+func (s *story) overrun(then mood) {
+	s.Helper()
 	s.gateway.whenAsked = func() {
 		s.gateway.whenAsked = nil
 		s.gateway.mood = closed
 		s.later(time.Hour)
 		s.put(s.made(payout.Paid))
 		s.gateway.transfers[string(s.id)].body = "as it was"
-		s.gateway.mood = unreachable
+		s.gateway.mood = then
 	}
 	s.later(windowOver)
+}
+
+// TestAWorkerThatOverranItsLeaseForgetsNoSending has a payout sent and turned away, though it was taken, while a slow worker
+// was about to send it, who then can't reach the gateway.
+func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
+	s := newStory(t)
+	s.overrun(unreachable)
 	if p := s.wantState(payout.Waiting); p.SentAt.IsZero() || s.gateway.sent != 1 {
 		t.Errorf("it was sent %d times, the last time at %s", s.gateway.sent, p.SentAt)
 	}
@@ -534,15 +541,7 @@ func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
 // a slow worker was told that its bank account can't be paid.
 func TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile(t *testing.T) {
 	s := newStory(t)
-	s.gateway.whenAsked = func() {
-		s.gateway.whenAsked = nil
-		s.gateway.mood = closed
-		s.later(time.Hour)
-		s.put(s.made(payout.Paid))
-		s.gateway.transfers[string(s.id)].body = "as it was"
-		s.gateway.mood = shunning
-	}
-	s.later(windowOver)
+	s.overrun(shunning)
 	s.wantState(payout.Waiting)
 	s.wantAvailable(held)
 	s.later(time.Hour)
