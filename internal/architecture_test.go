@@ -64,10 +64,13 @@ var mayImport = map[string][]string{
 	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"reconcile", "telemetry", "web"}),
 
-	"cmd/bursar": slices.Concat(leaves, domains, []string{
+	"app": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "razorpayx", "razorpayx/sandbox",
-		"reconcile", "simulate", "store", "telemetry", "web", "work",
+		"reconcile", "store", "telemetry", "web", "work",
 	}),
+	"demo": slices.Concat(leaves, domains, []string{"app"}),
+
+	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "telemetry"}),
 }
 
 func TestImportsFollowTheTable(t *testing.T) {

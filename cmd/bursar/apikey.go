@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
+
+	"bursar/internal/app"
 )
 
 type apikeyCmd struct {
@@ -25,12 +26,12 @@ func (c apikeyCreateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	users, err := newAuth(cfg, book, time.Now, quiet(), nil)
+	defer datastore.Close()
+	users, err := datastore.Auth()
 	if err != nil {
 		return err
 	}

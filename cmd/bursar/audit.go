@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/config"
-	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/proof"
-	"bursar/internal/store"
 )
 
 type auditCmd struct {
@@ -33,14 +31,14 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	db, err := openExisting(ctx, cfg)
+	datastore, err := app.Inspect(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer datastore.Close()
 	progress := progressOn(e.err)
 	progress("Checking the books")
-	report, err := c.audit(ctx, e, cfg, db)
+	report, err := c.audit(ctx, e, cfg, datastore)
 	progress("")
 	if err != nil {
 		return err
@@ -59,28 +57,27 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 }
 
 // audit checks the books by themselves, beside the key set, and beside what was kept elsewhere.
-func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, db *store.DB) (ledger.Report, error) {
+func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, datastore *app.Datastore) (ledger.Report, error) {
 	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil && len(c.Kept) == 0 {
 		fmt.Fprintf(e.err, "The key set is not at hand (%v), so it was not checked what is signed or sealed with it.\n", err)
-		return db.Audit(ctx)
+		return datastore.Audit(ctx)
 	}
-	keys, err := openKeys(ctx, cfg, db)
-	if err != nil {
+	if err := datastore.OpenKeys(ctx); err != nil {
 		return ledger.Report{}, err
 	}
-	report, err := auditedBooks{db, keys}.Audit(ctx)
+	report, err := datastore.Audit(ctx)
 	if err != nil || len(c.Kept) == 0 {
 		return report, err
 	}
-	finding, err := c.compare(ctx, cfg, &book{db: db, keys: keys})
+	finding, err := c.compare(ctx, datastore)
 	report.Findings = append(report.Findings, finding)
 	return report, err
 }
 
 // compare holds the books against what was kept elsewhere.
-func (c auditCmd) compare(ctx context.Context, cfg config.Config, b *book) (ledger.Finding, error) {
+func (c auditCmd) compare(ctx context.Context, datastore *app.Datastore) (ledger.Finding, error) {
 	f := ledger.Finding{Name: "books-match-kept", Promise: "The books go on from each checkpoint and statement that was kept elsewhere."}
-	proofs, err := newProofs(cfg, b, time.Now, quiet())
+	proofs, err := datastore.Proofs(quiet())
 	if err != nil {
 		return f, err
 	}
@@ -110,36 +107,6 @@ func readKept(path string) ([]proof.Kept, error) {
 	}
 	defer file.Close()
 	return proof.ReadKept(file)
-}
-
-// auditedBooks are the books as auditors see them who have the key set: the database by itself can't tell what was
-// signed or sealed with it.
-type auditedBooks struct {
-	*store.DB
-	keys *keyset.Set
-}
-
-// Audit checks the books, and what is signed or sealed.
-func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
-	r, err := b.DB.Audit(ctx)
-	if err != nil {
-		return r, err
-	}
-	last, _, err := b.LastCheckpoint(ctx)
-	if err != nil {
-		return r, err
-	}
-	ours := ledger.Finding{Name: "checkpoints-are-ours", Promise: "The newest checkpoint, which names all before it, is signed with a key of the key set."}
-	if _, isOurs := b.keys.VerificationKey(last.KeyID); !isOurs && last.Number > 0 {
-		ours.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
-	}
-	seals, _, err := openSeals(ctx, b.DB, b.keys)
-	if err != nil {
-		return r, err
-	}
-	sealed, err := b.AuditSeals(ctx, seals)
-	r.Findings = append(append(r.Findings, ours), sealed...)
-	return r, err
 }
 
 func writeReport(w io.Writer, r ledger.Report) error {

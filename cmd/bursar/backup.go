@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"bursar/internal/app"
 	"bursar/internal/config"
-	"bursar/internal/store"
 )
 
 type backupCmd struct {
@@ -29,11 +29,11 @@ func (c backupCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	db, err := openExisting(ctx, cfg)
+	datastore, err := app.Inspect(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer datastore.Close()
 	file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already; name a new file for the backup", c.File)
@@ -43,12 +43,12 @@ func (c backupCmd) Run(ctx context.Context, e *env) error {
 	}
 	progress := progressOn(e.err)
 	progress("Copying the database")
-	err = copyDatabase(ctx, cfg.Database, db, file)
+	err = datastore.CopyDatabase(ctx, file)
 	progress("")
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(fmt.Errorf("make the backup: %w", err), os.Remove(c.File))
 	}
-	advice, err := keysAdvice(ctx, cfg, db)
+	advice, err := keysAdvice(ctx, cfg, datastore)
 	if err != nil {
 		return err
 	}
@@ -57,24 +57,16 @@ func (c backupCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// copyDatabase fills a file that was just made.
-func copyDatabase(ctx context.Context, where config.Database, db *store.DB, file *os.File) error {
-	if where.Postgres != "" {
-		return errors.Join(dumpPostgres(ctx, where, file), file.Sync())
-	}
-	return db.Backup(ctx, file.Name())
-}
-
 // keysAdvice tells what becomes of the key set, without which a backup is of little use.
-func keysAdvice(ctx context.Context, cfg config.Config, db *store.DB) (string, error) {
-	place := ownKeysFile(cfg)
+func keysAdvice(ctx context.Context, cfg config.Config, datastore *app.Datastore) (string, error) {
+	place := app.OwnKeysFile(cfg)
 	switch {
 	case cfg.Keys != "":
 		place = "BURSAR_KEYS"
 	case cfg.KeysFile != "":
 		place = cfg.KeysFile
 	}
-	_, err := db.KeySet().Read(ctx)
+	_, err := datastore.DB().KeySet().Read(ctx)
 	switch {
 	case err == nil:
 		return "The backup holds the key set too: whoever reads it can read the bank account numbers in it. \"bursar keys export --help\" tells how to keep the two apart.", nil
@@ -98,11 +90,11 @@ func (migrateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	if err := book.Close(); err != nil {
+	if err := datastore.Close(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.out, "The database %s is up to date.\n", cfg.Database)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/crypto/argon2"
 
+	"bursar/internal/app"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/config"
@@ -31,7 +33,6 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 	"bursar/internal/store"
-	"bursar/internal/telemetry"
 )
 
 // The benchmarks measure the service over HTTP on loopback, each beside its floor in the same run:
@@ -192,8 +193,8 @@ func BenchmarkSessions(b *testing.B) {
 // hall is the service and its floor, over one database, with sellers who can withdraw without end.
 type hall struct {
 	database config.Database
-	book     *book
-	services services
+	db       *store.DB
+	services app.Services
 	// cheap signs in to the same sessions without the cost of password hashes.
 	cheap    *auth.Service
 	accounts map[string]bank.ID
@@ -207,31 +208,21 @@ type hall struct {
 func newHall(b *testing.B, on engine, sellers int) *hall {
 	b.Helper()
 	cfg := benchConfig(b, on)
-	opened, err := openBook(b.Context(), cfg)
+	logger := slog.New(slog.DiscardHandler)
+	service, err := app.NewService(b.Context(), cfg, logger, "bench")
 	if err != nil {
 		b.Fatal(err)
 	}
-	gateway, err := newGateway(cfg, opened.db)
-	if err != nil {
-		b.Fatal(err)
-	}
-	made, err := newServices(parts{cfg, opened, gateway, time.Now, quiet(), func(payout.State, payout.State) {}, nil})
-	if err != nil {
-		b.Fatal(err)
-	}
-	handler, err := newAPI(cfg, made, nil, opened, telemetry.NewMetrics(), quiet(), func() bool { return false })
-	if err != nil {
-		b.Fatal(err)
-	}
+	opened := service.Datastore()
 	cheap, err := auth.New(auth.Options{
-		Store: opened.db.Auth(), Keys: opened.keys, Sealer: opened.keys, Now: time.Now, Logger: quiet(), Issuer: opened.issuer, CheapHashes: true,
+		Store: opened.DB().Auth(), Keys: opened.Keys(), Sealer: opened.Keys(), Now: time.Now, Logger: logger, Issuer: opened.Issuer(), CheapHashes: true,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	h := &hall{
-		database: cfg.Database, book: opened, services: made, cheap: cheap, accounts: map[string]bank.ID{},
-		service: httptest.NewServer(handler),
+		database: cfg.Database, db: opened.DB(), services: service.Services(), cheap: cheap, accounts: map[string]bank.ID{},
+		service: httptest.NewServer(service.Handler()),
 	}
 	h.floor = httptest.NewServer(h.bareHandlers())
 	h.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
@@ -239,7 +230,7 @@ func newHall(b *testing.B, on engine, sellers int) *hall {
 		h.service.Close()
 		h.floor.Close()
 		h.client.CloseIdleConnections()
-		_ = opened.Close()
+		_ = service.Close()
 	})
 	h.addSellers(b, sellers)
 	return h
@@ -249,7 +240,7 @@ func benchConfig(b *testing.B, on engine) config.Config {
 	b.Helper()
 	dir := b.TempDir()
 	sources := config.NewSources([]string{
-		"BURSAR_DATA_DIR=" + dir, "BURSAR_LOGIN_THROTTLE=off", "BURSAR_CANCEL_WINDOW=10h",
+		"BURSAR_DATA_DIR=" + dir, "BURSAR_LOGIN_THROTTLE=off", "BURSAR_CANCEL_WINDOW=10h", "BURSAR_ADDR=127.0.0.1:0", "BURSAR_METRICS_ADDR=off",
 		"BURSAR_DATABASE_URL=" + on.database(b),
 		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_test_1", "BURSAR_RAZORPAYX_KEY_SECRET=secret",
 		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=secret-of-webhooks",
@@ -281,7 +272,7 @@ func (h *hall) addSellers(b *testing.B, n int) {
 		}
 		h.sellers = append(h.sellers, s)
 		h.accounts[s.User.ID] = bank.ID(id.New("bka_", past))
-		err = h.book.db.Bank().InTx(ctx, func(tx bank.Tx) error {
+		err = h.db.Bank().InTx(ctx, func(tx bank.Tx) error {
 			return tx.ReplaceBankAccount(ctx, bank.Account{
 				ID: h.accounts[s.User.ID], Seller: s.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
 				Status: bank.StatusVerified, NameScore: -1, CreatedAt: past, VerifiedAt: past,
@@ -290,7 +281,7 @@ func (h *hall) addSellers(b *testing.B, n int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, _, err = h.services.sales.Record(ctx, sale.NewSale{
+		_, _, err = h.services.Sales.Record(ctx, sale.NewSale{
 			ID: "sale of " + s.User.ID, Seller: s.User.ID, Amount: money.Max, OccurredAt: past, AvailableAt: past,
 		})
 		if err != nil {
@@ -299,7 +290,7 @@ func (h *hall) addSellers(b *testing.B, n int) {
 	}
 	for released := 1; released > 0; {
 		var err error
-		if released, err = h.services.sales.ReleaseDue(ctx); err != nil {
+		if released, err = h.services.Sales.ReleaseDue(ctx); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -428,7 +419,7 @@ func (h *hall) sessions(b *testing.B, n int) []auth.SignIn {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if all[i], err = h.services.auth.Refresh(b.Context(), s.RefreshToken); err != nil {
+		if all[i], err = h.services.Auth.Refresh(b.Context(), s.RefreshToken); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -465,7 +456,7 @@ func (h *hall) refreshes(b *testing.B, connections int) {
 
 // bareHandlers are the floors.
 func (h *hall) bareHandlers() http.Handler {
-	db := h.book.db
+	db := h.db
 	answer := bytes.Repeat([]byte("x"), 205)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /read", func(w http.ResponseWriter, r *http.Request) {
@@ -508,7 +499,7 @@ func (h *hall) bareHandlers() http.Handler {
 // advance writes what a refresh must write, whatever the session's counter is.
 func (h *hall) advance(ctx context.Context, session string) error {
 	now := time.Now()
-	return h.book.db.Update(ctx, func(tx *store.Tx) error {
+	return h.db.Update(ctx, func(tx *store.Tx) error {
 		stored, _, _, err := tx.Session(ctx, session)
 		if err != nil {
 			return err
@@ -533,7 +524,7 @@ func (h *hall) hold(ctx context.Context, seller string, amount money.Amount, wit
 	if withKey {
 		key = id.Random(20)
 	}
-	return h.book.db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
+	return h.db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
 		if withKey {
 			if _, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: "f", Payout: p.ID}, now); err != nil {
 				return err

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"bursar/internal/demo"
 )
 
 // newStreet opens the service as a newcomer finds it, but for the time that things take. Its sandbox can
@@ -281,7 +283,7 @@ func TestPictures(t *testing.T) {
 	until(t, "the demo is open", func() bool { return strings.Contains(i.said(t, "stdout"), "The market is open") })
 	for _, s := range []screen{phone, desktop} {
 		asha := openBrowser(t, i.api, s)
-		asha.signIn("asha@example.com", demoPassword)
+		asha.signIn("asha@example.com", demo.Password)
 		asha.keep("overview")
 		if s.phone {
 			asha.visit("/dashboard/payouts?status=completed")
@@ -290,7 +292,7 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	admin := openBrowser(t, i.api, desktop)
-	admin.signIn("admin@example.com", demoPassword)
+	admin.signIn("admin@example.com", demo.Password)
 	admin.keep("desk")
 }
 

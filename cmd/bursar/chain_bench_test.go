@@ -41,7 +41,7 @@ func BenchmarkChain(b *testing.B) {
 		})
 		b.Run("posting of a sale", func(b *testing.B) {
 			takeTurns(b, func(half func() auth.SignIn) error {
-				_, _, err := h.services.sales.Record(context.WithoutCancel(b.Context()), sale.NewSale{ID: id.Random(20), Seller: half().User.ID, Amount: 100})
+				_, _, err := h.services.Sales.Record(context.WithoutCancel(b.Context()), sale.NewSale{ID: id.Random(20), Seller: half().User.ID, Amount: 100})
 				return err
 			}, with, without)
 		})

@@ -12,7 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/config"
+	"bursar/internal/demo"
 )
 
 type demoCmd struct{}
@@ -39,32 +41,31 @@ func (demoCmd) Run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := newService(ctx, cfg, logger)
+	s, err := app.NewService(ctx, cfg, logger, versionName())
 	if err != nil {
 		return err
 	}
-
 	filled := make(chan struct{})
-	fill := func(ctx context.Context) error {
-		if err := fillMarket(ctx, s, logger, progressOn(e.err)); err != nil {
+	s.BeforeWork = func(ctx context.Context) error {
+		if err := demo.Fill(ctx, s, cfg.Currency, progressOn(e.err)); err != nil {
 			return unlessStopped(ctx, err)
 		}
 		close(filled)
 		return nil
 	}
-	tell := func(ctx context.Context) error {
+	s.Beside = func(ctx context.Context) error {
 		select {
 		case <-filled:
 		case <-ctx.Done():
 			return nil
 		}
-		if err := openMarket(ctx, s.apiAt, e.out); err != nil {
+		if err := openMarket(ctx, s.URL(), e.out); err != nil {
 			return unlessStopped(ctx, err)
 		}
 		<-ctx.Done()
 		return nil
 	}
-	return errors.Join(runStages(ctx, s.sandbox.run, inTurn(fill, s.work), s.metrics, s.api, tell), s.close())
+	return s.Run(ctx)
 }
 
 // unlessStopped forgives what was cut short because the demo was stopped.
@@ -80,7 +81,7 @@ func unlessStopped(ctx context.Context, err error) error {
 func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.DataDir = dir
 	cfg.Database = config.Database{SQLite: filepath.Join(dir, "bursar.db")}
-	cfg.Keys, cfg.KeysFile = "", ownKeysFile(cfg)
+	cfg.Keys, cfg.KeysFile = "", app.OwnKeysFile(cfg)
 	cfg.Gateway, cfg.GatewayRate = config.Sandbox, 0
 	cfg.BankVerifier = config.ByGateway
 	cfg.ProviderA, cfg.ProviderB = nil, nil
@@ -92,49 +93,28 @@ func throwAway(cfg config.Config, dir string) config.Config {
 	return cfg
 }
 
-// inTurn makes one stage of two: the second begins when the first is done.
-func inTurn(first, second stage) stage {
-	return func(ctx context.Context) error {
-		if err := first(ctx); err != nil || ctx.Err() != nil {
-			return err
-		}
-		return second(ctx)
-	}
-}
-
-// openMarket does over HTTP what happens today, and tells how to look around.
+// openMarket has happen what happens today, and tells how to look around.
 func openMarket(ctx context.Context, at string, w io.Writer) error {
-	c := &client{at: at}
-	if err := c.signIn(ctx, marketSellers[0].email); err != nil {
+	token, err := demo.Open(ctx, at)
+	if err != nil {
 		return err
 	}
-	var waiting, cancelled struct {
-		PayoutID string `json:"payoutId"`
-	}
-	if err := c.post(ctx, "/api/payouts/request", `{"amount": 500, "notes": "Changed my mind"}`, &cancelled); err != nil {
-		return err
-	}
-	if err := c.post(ctx, "/api/payouts/"+cancelled.PayoutID+"/cancel", "", nil); err != nil {
-		return err
-	}
-	if err := c.post(ctx, "/api/payouts/request", `{"amount": 750, "notes": "Courier bill"}`, &waiting); err != nil {
-		return err
-	}
+	people := demo.People()
 	var text strings.Builder
 	fmt.Fprintf(&text, "The market is open at %s until you press Ctrl-C; then all of it is gone.\n\n", at)
 	fmt.Fprintf(&text, "Open %s/dashboard in a browser and sign in as somebody:\n\n", at)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "E-MAIL\tPASSWORD\tROLE\tWHAT TO SEE")
-	for _, p := range marketPeople() {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.email, demoPassword, p.role, p.sight)
+	for _, p := range people {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Email, demo.Password, p.Role, p.Sight)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(&text, "\nThe documentation is at %s/docs. To look at %s's balance, and to ask for a payout:\n\n", at, marketSellers[0].name)
-	fmt.Fprintf(&text, "TOKEN=%s\n", c.token)
+	fmt.Fprintf(&text, "\nThe documentation is at %s/docs. To look at %s's balance, and to ask for a payout:\n\n", at, people[0].Name)
+	fmt.Fprintf(&text, "TOKEN=%s\n", token)
 	fmt.Fprintf(&text, "curl -H \"Authorization: Bearer $TOKEN\" %s/api/payouts/balance\n", at)
 	fmt.Fprintf(&text, "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{\"amount\": 600}' %s/api/payouts/request\n", at)
-	_, err := io.WriteString(w, text.String())
+	_, err = io.WriteString(w, text.String())
 	return err
 }

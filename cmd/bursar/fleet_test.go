@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/money"
 	"bursar/internal/pgtest"
 )
@@ -58,8 +59,8 @@ func prepareFleet(t *testing.T, url string, instances int, settings ...string) *
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 	}}
 	account := []string{
-		"BURSAR_RAZORPAYX_KEY_ID=" + sandboxKeyID, "BURSAR_RAZORPAYX_KEY_SECRET=" + sandboxSecret,
-		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=" + sandboxAccount, "BURSAR_LOG_LEVEL=warn", "BURSAR_LOG_FORMAT=json",
+		"BURSAR_RAZORPAYX_KEY_ID=" + app.SandboxKeyID, "BURSAR_RAZORPAYX_KEY_SECRET=" + sandboxSecret,
+		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=" + app.SandboxAccountNumber, "BURSAR_LOG_LEVEL=warn", "BURSAR_LOG_FORMAT=json",
 	}
 	f.gateway = newInstance(t, append(account, "BURSAR_SANDBOX_SETTLE_AFTER=200ms")...)
 	settings = slices.Concat(account, []string{

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"bursar/internal/app"
 )
 
 type keysCmd struct {
@@ -27,15 +29,15 @@ func (keysRotateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	if err := book.keys.Rotate(ctx, time.Now()); err != nil {
+	defer datastore.Close()
+	if err := datastore.Keys().Rotate(ctx, time.Now()); err != nil {
 		return err
 	}
-	kid, _ := book.keys.SigningKey()
+	kid, _ := datastore.Keys().SigningKey()
 	_, err = fmt.Fprintf(e.out, "New tokens are signed with key %s.\n", kid)
 	return err
 }
@@ -53,12 +55,12 @@ func (keysExportCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	_, err = e.out.Write(book.keys.Document())
+	defer datastore.Close()
+	_, err = e.out.Write(datastore.Keys().Document())
 	return err
 }
 
@@ -76,15 +78,15 @@ func (keysForgetCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	if book.keepsKeys() {
+	defer datastore.Close()
+	if datastore.KeepsKeys() {
 		return errors.New("the key set is kept nowhere but in the database; keep what \"bursar keys export\" prints, and set BURSAR_KEYS or BURSAR_KEYS_FILE to it first")
 	}
-	stored := book.db.KeySet()
+	stored := datastore.DB().KeySet()
 	document, err := stored.Read(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = fmt.Fprintf(e.out, "The database %s keeps no key set.\n", cfg.Database)
@@ -93,8 +95,8 @@ func (keysForgetCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := book.keys.Covers(document); err != nil {
-		return fmt.Errorf("the key set given (%s) can't take the place of the one in the database: %w; export that one again", book.keysPlace(), err)
+	if err := datastore.Keys().Covers(document); err != nil {
+		return fmt.Errorf("the key set given (%s) can't take the place of the one in the database: %w; export that one again", datastore.KeysPlace(), err)
 	}
 	forgotten, err := stored.Forget(ctx, document)
 	if err != nil {
@@ -103,6 +105,6 @@ func (keysForgetCmd) Run(ctx context.Context, e *env) error {
 	if !forgotten {
 		return errors.New("the key set in the database was changed just now; export it again")
 	}
-	_, err = fmt.Fprintf(e.out, "The key set is kept in %s alone.\n", book.keysPlace())
+	_, err = fmt.Fprintf(e.out, "The key set is kept in %s alone.\n", datastore.KeysPlace())
 	return err
 }

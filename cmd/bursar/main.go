@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"bursar/internal/app"
 	"bursar/internal/config"
 	"bursar/internal/fault"
 )
@@ -51,6 +52,16 @@ type env struct {
 
 // config is the checked configuration, or config.Problems.
 func (e *env) config() (config.Config, error) { return e.settings.Parse(e.sources) }
+
+// openExisting opens the datastore that a command was pointed at, and makes none.
+func openExisting(ctx context.Context, e *env) (config.Config, *app.Datastore, error) {
+	cfg, err := e.config()
+	if err != nil {
+		return cfg, nil, err
+	}
+	datastore, err := app.OpenExisting(ctx, cfg)
+	return cfg, datastore, err
+}
 
 // run is the program: it ends when its command does, or ctx, and returns the exit code.
 func run(ctx context.Context, args, environ []string, std stdio) int {

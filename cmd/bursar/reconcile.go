@@ -13,7 +13,6 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/reconcile"
 )
 
@@ -34,28 +33,25 @@ func (reconcileCmd) Help() string {
 
 // Run reads the statement, compares and reports.
 func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
-	cfg, book, err := openExistingBook(ctx, e)
+	cfg, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	logger := quiet()
-	reached, err := reachSandbox(ctx, &cfg, book, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, reached.close()) }()
+	defer datastore.Close()
 	progress := progressOn(e.err)
-	service, err := newReconciling(cfg, book, progress)
+	service, err := datastore.Reconciliation(ctx, func(day time.Time, lines int) {
+		progress("Reading the statement of %s: %d lines", day.Format(time.DateOnly), lines)
+	})
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, service.Close()) }()
 	period, err := service.Period(c.From, c.To)
 	if err != nil {
 		return err
 	}
 	progress("Reading the statement")
-	result, err := patiently(ctx, func() (reconcile.Result, error) { return service.Reconcile(ctx, period, c.Again) })
+	result, err := service.Reconcile(ctx, period, c.Again)
 	progress("")
 	if err != nil {
 		return err
@@ -72,44 +68,6 @@ func (c reconcileCmd) Run(ctx context.Context, e *env) (err error) {
 		return errReported
 	}
 	return nil
-}
-
-// newReconciling makes the service for a command of its own. A payout that is to be looked at sooner is
-// looked at by the running service.
-func newReconciling(cfg config.Config, b *book, progress func(string, ...any)) (*reconcile.Service, error) {
-	client, err := newGateway(cfg, b.db)
-	if err != nil {
-		return nil, err
-	}
-	return reconcile.New(reconcile.Options{
-		Store: b.db.Reconciling(), Statement: client, Payouts: hastener{b}, Currency: cfg.Currency,
-		Grace: paceOf(cfg.Gateway).patience, Zone: cfg.Zone, Now: time.Now, Logger: quiet(),
-		Progress: func(day time.Time, lines int) {
-			progress("Reading the statement of %s: %d lines", day.Format(time.DateOnly), lines)
-		},
-	})
-}
-
-// hastener hastens payouts where no service for them runs.
-type hastener struct{ *book }
-
-func (h hastener) LookSoon(ctx context.Context, id payout.ID) error {
-	return h.db.Payouts().InTx(ctx, func(tx payout.Tx) error {
-		_, err := tx.HastenPayout(ctx, id, time.Now())
-		return err
-	})
-}
-
-// patiently tries again what another instance is just doing, or what the gateway did not answer.
-func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	const tries = 5
-	for pause := time.Second; ; pause *= 2 {
-		result, err := do()
-		var refused *razorpayx.RefusedError
-		if err == nil || errors.As(err, &refused) || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
-			return result, err
-		}
-	}
 }
 
 func writeResult(w io.Writer, r reconcile.Result, cfg config.Config) error {

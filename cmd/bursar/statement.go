@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"bursar/internal/proof"
 )
@@ -25,12 +24,12 @@ func (statementCmd) Help() string {
 
 // Run writes the statement to standard output.
 func (c statementCmd) Run(ctx context.Context, e *env) error {
-	cfg, book, err := openExistingBook(ctx, e)
+	_, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	proofs, err := newProofs(cfg, book, time.Now, quiet())
+	defer datastore.Close()
+	proofs, err := datastore.Proofs(quiet())
 	if err != nil {
 		return err
 	}
@@ -62,16 +61,16 @@ func (checkpointCmd) Help() string {
 
 // Run makes a checkpoint and prints what is signed.
 func (c checkpointCmd) Run(ctx context.Context, e *env) error {
-	cfg, book, err := openExistingBook(ctx, e)
+	cfg, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
+	defer datastore.Close()
 	logger, err := newLogger(cfg, e.err)
 	if err != nil {
 		return err
 	}
-	proofs, err := newProofs(cfg, book, time.Now, logger)
+	proofs, err := datastore.Proofs(logger)
 	if err != nil {
 		return err
 	}

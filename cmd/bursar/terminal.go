@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+
+	"bursar/internal/config"
+	"bursar/internal/telemetry"
 )
 
 // isTerminal reports whether somebody is looking: w is a terminal, not a file or a pipe.
@@ -26,3 +30,18 @@ func progressOn(w io.Writer) func(format string, args ...any) {
 		fmt.Fprintf(w, eraseLine+format, args...)
 	}
 }
+
+// newLogger makes the log of a command, as text where somebody is looking and nothing else is set.
+func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {
+	format := telemetry.Format(cfg.LogFormat)
+	if format == "" {
+		format = telemetry.JSON
+		if isTerminal(w) {
+			format = telemetry.Text
+		}
+	}
+	return telemetry.NewLogger(w, cfg.LogLevel, format)
+}
+
+// quiet is the log of commands that tell what they did themselves.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

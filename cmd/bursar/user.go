@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/auth"
 )
 
@@ -46,12 +46,12 @@ func (c userCreateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	book, err := openBook(ctx, cfg)
+	datastore, err := app.OpenDatastore(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	users, err := newAuth(cfg, book, time.Now, quiet(), nil)
+	defer datastore.Close()
+	users, err := datastore.Auth()
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/bank"
 	"bursar/internal/payout"
 )
@@ -24,13 +25,13 @@ func (vouchCmd) Help() string {
 
 // Run seals rows as they are.
 func (c vouchCmd) Run(ctx context.Context, e *env) error {
-	_, book, err := openExistingBook(ctx, e)
+	_, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
+	defer datastore.Close()
 	for _, id := range c.ID {
-		said, err := vouch(ctx, book, id)
+		said, err := vouch(ctx, datastore, id)
 		if err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
@@ -42,13 +43,13 @@ func (c vouchCmd) Run(ctx context.Context, e *env) error {
 }
 
 // vouch seals one row, and tells what was sealed.
-func vouch(ctx context.Context, b *book, id string) (string, error) {
+func vouch(ctx context.Context, b *app.Datastore, id string) (string, error) {
 	switch {
 	case strings.HasPrefix(id, "pyt_"):
-		p, err := payout.Vouch(ctx, b.db.Payouts(), b.seals, payout.ID(id), time.Now())
+		p, err := payout.Vouch(ctx, b.DB().Payouts(), b.Seals(), payout.ID(id), time.Now())
 		return fmt.Sprintf("%s is sealed: %d minor units, of them %d for the fee, for %s to bank account %s; it is %s.", id, p.Amount, p.Fee, p.Seller, p.BankAccountID, p.State), err
 	case strings.HasPrefix(id, "bka_"):
-		a, err := bank.Vouch(ctx, b.db.Bank(), b.seals, bank.ID(id))
+		a, err := bank.Vouch(ctx, b.DB().Bank(), b.Seals(), bank.ID(id))
 		return fmt.Sprintf("%s is sealed: %s of %s, %s, as %q at the gateway; it is %s.", id, a.Masked(), a.Seller, a.IFSC, a.Beneficiary, a.Status), err
 	default:
 		return "", usageError{errors.New("only payouts (pyt_…) and bank accounts (bka_…) are sealed")}

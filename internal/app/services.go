@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"log/slog"
@@ -17,7 +17,7 @@ import (
 // parts is what services are made of.
 type parts struct {
 	cfg     config.Config
-	book    *book
+	book    *Datastore
 	gateway gateway
 	now     func() time.Time
 	logger  *slog.Logger
@@ -26,21 +26,21 @@ type parts struct {
 	providers map[auth.ProviderID]auth.Provider
 }
 
-// services are the domains at work.
-type services struct {
-	auth    *auth.Service
-	bank    *bank.Service
-	sales   *sale.Service
-	payouts *payout.Service
-	proofs  *proof.Service
-	// reconciling compares the gateway's statement with the book.
-	reconciling *reconcile.Service
+// Services are the domains at work.
+type Services struct {
+	Auth    *auth.Service
+	Bank    *bank.Service
+	Sales   *sale.Service
+	Payouts *payout.Service
+	Proofs  *proof.Service
+	// Reconciling compares the gateway's statement with the ledger.
+	Reconciling *reconcile.Service
 }
 
-func newServices(p parts) (services, error) {
+func newServices(p parts) (Services, error) {
 	users, err := newAuth(p.cfg, p.book, p.now, p.logger, p.providers)
 	if err != nil {
-		return services{}, err
+		return Services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
 		Store: p.book.db.Bank(), Seals: p.book.seals,
@@ -48,11 +48,11 @@ func newServices(p parts) (services, error) {
 		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {
-		return services{}, err
+		return Services{}, err
 	}
 	sales, err := sale.New(sale.Options{Store: p.book.db.Sales(), Now: p.now, Hold: p.cfg.EarningsHold, Zone: p.cfg.Zone})
 	if err != nil {
-		return services{}, err
+		return Services{}, err
 	}
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
@@ -63,28 +63,33 @@ func newServices(p parts) (services, error) {
 		Now: p.now, Logger: p.logger, Moved: p.moved,
 	})
 	if err != nil {
-		return services{}, err
+		return Services{}, err
 	}
 	proofs, err := newProofs(p.cfg, p.book, p.now, p.logger)
 	if err != nil {
-		return services{}, err
+		return Services{}, err
 	}
 	reconciling, err := reconcile.New(reconcile.Options{
 		Store: p.book.db.Reconciling(), Statement: p.gateway, Payouts: payouts, Currency: p.cfg.Currency,
 		Grace: work.patience, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
-	return services{users, accounts, sales, payouts, proofs, reconciling}, err
+	return Services{users, accounts, sales, payouts, proofs, reconciling}, err
 }
 
 // newProofs makes the service that seals the books.
-func newProofs(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
+func newProofs(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
 	return proof.New(proof.Options{
 		Store: b.db.Proofs(), Signer: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
 	})
 }
 
+// Proofs makes the service for checkpoints and statements, for a command.
+func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
+	return newProofs(b.cfg, b, time.Now, logger)
+}
+
 // newAuth makes the service that knows users.
-func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logger, providers map[auth.ProviderID]auth.Provider) (*auth.Service, error) {
+func newAuth(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger, providers map[auth.ProviderID]auth.Provider) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: b.db.Auth(), Keys: b.keys, Sealer: b.keys, Now: now, Logger: logger,
 		Providers:         providers,
@@ -93,6 +98,11 @@ func newAuth(cfg config.Config, b *book, now func() time.Time, logger *slog.Logg
 		Throttle:          cfg.LoginThrottle,
 		PasswordBlocklist: cfg.PasswordBlocklist,
 	})
+}
+
+// Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
+func (b *Datastore) Auth() (*auth.Service, error) {
+	return newAuth(b.cfg, b, time.Now, quiet(), nil)
 }
 
 // verifier is who looks at new bank accounts: RazorpayX does so on some of its accounts only.

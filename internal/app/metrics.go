@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 )
 
 // newMetrics makes the metrics of a service on these books.
-func newMetrics(b *book) *telemetry.Metrics {
+func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 	m := telemetry.NewMetrics()
-	m.SetBuild(versionName(), runtime.Version())
+	m.SetBuild(version, runtime.Version())
 	m.WatchDatabase(func() telemetry.DatabaseStats {
 		stats := b.db.Stats()
 		shown := telemetry.DatabaseStats{Pools: stats.Pools, Queues: map[string]telemetry.QueueStats{}}
@@ -33,7 +33,7 @@ func newMetrics(b *book) *telemetry.Metrics {
 }
 
 // watch tells operators what may need them.
-func watch(b *book, metrics *telemetry.Metrics) take {
+func watch(b *Datastore, metrics *telemetry.Metrics) take {
 	return func(ctx context.Context, _ int) ([]work.Step, error) {
 		seen, err := b.db.Watch(ctx)
 		if err != nil {

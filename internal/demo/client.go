@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type client struct {
 
 // signIn takes a token for the calls that follow.
 func (c *client) signIn(ctx context.Context, email string) error {
-	body, err := json.Marshal(map[string]string{"email": email, "password": demoPassword})
+	body, err := json.Marshal(map[string]string{"email": email, "password": Password})
 	if err != nil {
 		return err
 	}

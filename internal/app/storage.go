@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const (
 
 // watchStorage is the stage that tells operators when the disk takes no more writes, and when it does again. It
 // also finds that out where no request does: then nobody writes.
-func watchStorage(cfg config.Config, b *book, logger *slog.Logger) stage {
+func watchStorage(cfg config.Config, b *Datastore, logger *slog.Logger) stage {
 	return func(ctx context.Context) error {
 		var since, told time.Time
 		for wait(ctx, storageEvery) {

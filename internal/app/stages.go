@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -43,5 +43,15 @@ func beside(stages ...stage) stage {
 			group.Go(func() error { return run(ctx) })
 		}
 		return group.Wait()
+	}
+}
+
+// inTurn makes one stage of two: the second begins when the first is done.
+func inTurn(first, second stage) stage {
+	return func(ctx context.Context) error {
+		if err := first(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return second(ctx)
 	}
 }

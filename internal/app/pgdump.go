@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"bytes"
@@ -12,6 +12,14 @@ import (
 
 	"bursar/internal/config"
 )
+
+// CopyDatabase fills a file that was just made with a consistent copy of the database.
+func (b *Datastore) CopyDatabase(ctx context.Context, file *os.File) error {
+	if b.cfg.Database.Postgres != "" {
+		return errors.Join(dumpPostgres(ctx, b.cfg.Database, file), file.Sync())
+	}
+	return b.db.Backup(ctx, file.Name())
+}
 
 // dumpPostgres writes a copy of the database in the format of pg_dump, which knows best how. Where to
 // connect to is told in its environment: everybody may read the arguments of a program.

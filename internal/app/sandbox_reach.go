@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type reachedSandbox struct {
 // reachSandbox finds the records of the built-in sandbox, and points cfg at them as if they were RazorpayX.
 // A service may be at work on them: here they are only read, through a listener of the command's own, so that
 // it makes no difference whether one runs, and where.
-func reachSandbox(ctx context.Context, cfg *config.Config, b *book, logger *slog.Logger) (*reachedSandbox, error) {
+func reachSandbox(ctx context.Context, cfg *config.Config, b *Datastore, logger *slog.Logger) (*reachedSandbox, error) {
 	if cfg.Gateway != config.Sandbox {
 		return &reachedSandbox{stop: func() error { return nil }}, nil
 	}
@@ -54,7 +54,7 @@ func reachSandbox(ctx context.Context, cfg *config.Config, b *book, logger *slog
 func (r *reachedSandbox) close() error { return r.stop() }
 
 // sandboxFile is where the sandbox of these books keeps its records.
-func sandboxFile(ctx context.Context, cfg config.Config, b *book) (string, error) {
+func sandboxFile(ctx context.Context, cfg config.Config, b *Datastore) (string, error) {
 	file, err := filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -55,7 +55,11 @@ func TestWhileItDrainsAListenerTakesConnections(t *testing.T) {
 		t.Error("a connection was not kept before the stop")
 	}
 	stop()
-	until(t, "the drain has begun", d.begun.Load)
+	for deadline := time.Now().Add(time.Minute); !d.begun.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the drain has not begun")
+		}
+	}
 	if !ask() { // on the connection that was kept
 		t.Error("a connection was kept while the listener drained")
 	}

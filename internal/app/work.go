@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -52,7 +52,7 @@ const (
 )
 
 // newWork is the stage of all that happens by itself. Its loops tell how they do to h.
-func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	p := paceOf(cfg.Gateway)
 	loop := func(name string, every time.Duration, workers int, take take) stage {
 		metrics.ExpectLoop(name)
@@ -64,28 +64,28 @@ func newWork(cfg config.Config, s services, b *book, h *health, metrics *telemet
 		return l.Run
 	}
 	return beside(
-		catchUp(s.payouts, metrics, logger),
+		catchUp(s.Payouts, metrics, logger),
 		watchStorage(cfg, b, logger),
-		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.payouts.TakeDue, s.payouts.Step)),
-		loop("returns", returnsEvery, 1, work.Batch(s.payouts.LookForReturns)),
-		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.bank.TakeDue, s.bank.Step)),
-		loop(salesLoop, releaseEvery, 1, work.Batch(s.sales.ReleaseDue)),
-		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.proofs.MakeDue)),
+		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.Payouts.TakeDue, s.Payouts.Step)),
+		loop("returns", returnsEvery, 1, work.Batch(s.Payouts.LookForReturns)),
+		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.Bank.TakeDue, s.Bank.Step)),
+		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
+		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceCaughtUp(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
-		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.auth.Sweep)),
-		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.payouts.Sweep)),
+		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.Auth.Sweep)),
+		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.Payouts.Sweep)),
 	)
 }
 
 // onceCaughtUp reconciles once the gateway was asked for what the book does not know: before, a book that was put
 // back differs from the statement in all that it is about to learn.
-func onceCaughtUp(s services) func(context.Context) (int, error) {
+func onceCaughtUp(s Services) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		if !s.payouts.CaughtUp() {
+		if !s.Payouts.CaughtUp() {
 			return 0, nil
 		}
-		return s.reconciling.RunDue(ctx)
+		return s.Reconciling.RunDue(ctx)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 	"bursar/internal/store"
 )
 
-// book is the data that all commands work on: the database, and the key set that belongs to it.
-type book struct {
+// Datastore is the data that all commands work on: the database, and the key set that belongs to it.
+type Datastore struct {
+	cfg   config.Config
 	db    *store.DB
 	keys  *keyset.Set
 	seals seal.Seals
@@ -24,9 +25,9 @@ type book struct {
 	issuer string
 }
 
-// openBook opens the data, makes it where there is none yet, and refuses a currency or a key set
+// OpenDatastore opens the datastore, makes it where there is none yet, and refuses a currency or a key set
 // that is not the one it was made with.
-func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
+func OpenDatastore(ctx context.Context, cfg config.Config) (b *Datastore, err error) {
 	var undo cleanup
 	defer func() { err = undo.unless(err) }()
 
@@ -39,13 +40,53 @@ func openBook(ctx context.Context, cfg config.Config) (b *book, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &book{db: db, keys: keys}
+	b = &Datastore{cfg: cfg, db: db, keys: keys}
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}
 	b.seals, err = pinSeals(ctx, db, keys) // after the keys were checked: others would seal what is never believed again
 	return b, err
 }
+
+// OpenExisting opens a datastore as OpenDatastore does, and makes none.
+func OpenExisting(ctx context.Context, cfg config.Config) (*Datastore, error) {
+	db, err := openExisting(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return OpenDatastore(ctx, cfg)
+}
+
+// Inspect opens an existing datastore without its key set: OpenKeys opens that, where it is needed. It pins and
+// makes nothing.
+func Inspect(ctx context.Context, cfg config.Config) (*Datastore, error) {
+	db, err := openExisting(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Datastore{cfg: cfg, db: db}, nil
+}
+
+// OpenKeys opens the key set of a datastore that was opened to be inspected.
+func (b *Datastore) OpenKeys(ctx context.Context) (err error) {
+	b.keys, err = openKeys(ctx, b.cfg, b.db)
+	return err
+}
+
+// DB is the database.
+func (b *Datastore) DB() *store.DB { return b.db }
+
+// Keys is the key set, and nil before OpenKeys where the datastore was opened to be inspected.
+func (b *Datastore) Keys() *keyset.Set { return b.keys }
+
+// Seals make and check the seals of rows.
+func (b *Datastore) Seals() seal.Seals { return b.seals }
+
+// Issuer is the issuer of access tokens.
+func (b *Datastore) Issuer() string { return b.issuer }
 
 // openStore opens the database with the engine that it belongs to.
 func openStore(ctx context.Context, d config.Database) (*store.DB, error) {
@@ -82,7 +123,7 @@ func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
 
 // nameIssuer takes the public address for the tokens' issuer, or, where none is set, the first
 // address that these books were served on: tokens outlive a change of port, and hold on every instance.
-func (b *book) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
+func (b *Datastore) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
 	b.issuer = cfg.BaseURL
 	if b.issuer == "" {
 		b.issuer, err = b.db.Pin(ctx, "token_issuer", cfg.Origin())
@@ -90,13 +131,13 @@ func (b *book) nameIssuer(ctx context.Context, cfg config.Config) (err error) {
 	return err
 }
 
-// Close finishes the writes under way.
-func (b *book) Close() error { return b.db.Close() }
+// Close finishes the writes under way, and closes the database.
+func (b *Datastore) Close() error { return b.db.Close() }
 
 const pinnedCurrency = "currency"
 
 // checkCurrency pins the currency: the ledger counts its minor units.
-func (b *book) checkCurrency(ctx context.Context, cfg config.Config) error {
+func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error {
 	pinned, err := b.db.Pin(ctx, pinnedCurrency, cfg.Currency.Code())
 	if err == nil && pinned != cfg.Currency.Code() {
 		err = fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s; set it to %[2]s, or begin a new database",
@@ -126,7 +167,7 @@ func openOwnKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.
 	if err != nil {
 		return nil, err
 	}
-	path := ownKeysFile(cfg)
+	path := OwnKeysFile(cfg)
 	if _, err := os.Stat(path); err == nil {
 		keys, err := keyset.Open(ctx, keyset.File(path))
 		if err != nil || keys.Fingerprint() == pinned {
@@ -136,49 +177,32 @@ func openOwnKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.
 	return nil, fmt.Errorf("the database %s was written with a key set that is kept elsewhere; set BURSAR_KEYS to it, or BURSAR_KEYS_FILE to its file", cfg.Database)
 }
 
-// ownKeysFile is where a data directory holds a key set.
-func ownKeysFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "keys.json") }
+// OwnKeysFile is where a data directory holds a key set.
+func OwnKeysFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "keys.json") }
 
-// keysPlace names where the key set is kept.
-func (b *book) keysPlace() string {
+// KeysPlace names where the key set is kept.
+func (b *Datastore) KeysPlace() string {
 	if source := b.keys.Source(); source != nil {
 		return source.String()
 	}
 	return "BURSAR_KEYS"
 }
 
-// keepsKeys reports whether the database keeps the key set too.
-func (b *book) keepsKeys() bool {
+// KeepsKeys reports whether the database keeps the key set too.
+func (b *Datastore) KeepsKeys() bool {
 	_, inDatabase := b.keys.Source().(store.KeySet)
 	return inDatabase
 }
 
 // checkKeys pins the key set: bank account numbers are sealed with it.
-func (b *book) checkKeys(ctx context.Context, cfg config.Config) error {
+func (b *Datastore) checkKeys(ctx context.Context, cfg config.Config) error {
 	pinned, err := b.db.KeySet().PinFingerprint(ctx, b.keys.Fingerprint())
 	if err == nil && pinned != b.keys.Fingerprint() {
 		err = fmt.Errorf("the key set (%s) is not the one that the database %s was written with, so the bank account numbers in it can't be read; put the right key set back from where you keep a copy",
-			b.keysPlace(), cfg.Database)
+			b.KeysPlace(), cfg.Database)
 	}
 	return err
 }
 
-// quiet is the log of commands that tell what they did themselves.
+// quiet is the log of what a command does, which tells itself what it did.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// openExistingBook opens the books that a command was pointed at, and makes none.
-func openExistingBook(ctx context.Context, e *env) (config.Config, *book, error) {
-	cfg, err := e.config()
-	if err != nil {
-		return cfg, nil, err
-	}
-	db, err := openExisting(ctx, cfg)
-	if err != nil {
-		return cfg, nil, err
-	}
-	if err := db.Close(); err != nil {
-		return cfg, nil, err
-	}
-	b, err := openBook(ctx, cfg)
-	return cfg, b, err
-}

@@ -1,16 +1,17 @@
-package main
+// Package demo fills a service with a small marketplace that has been trading for a year.
+package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"bursar/internal/app"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/money"
@@ -18,8 +19,8 @@ import (
 	"bursar/internal/sale"
 )
 
-// demoPassword is everybody's in the demo.
-const demoPassword = "monsoon-market"
+// Password is everybody's in the demo.
+const Password = "monsoon-market"
 
 // marketSeller is a seller of the demo, and what is to be seen there.
 type marketSeller struct {
@@ -43,25 +44,28 @@ var marketSellers = []marketSeller{
 	{"Lakshmi Iyer", "lakshmi@example.com", "a new seller: pending earnings, and a bank account that was not accepted", 2, "", "60123456780001", "KKBK0000958", false},
 }
 
-// marketPerson is a sign-in of the demo.
-type marketPerson struct {
-	name, email, sight string
-	role               auth.Role
+// Person is a sign-in of the demo.
+type Person struct {
+	Name, Email string
+	// Sight is what there is to see for them.
+	Sight string
+	Role  auth.Role
 }
 
-func marketPeople() []marketPerson {
-	var people []marketPerson
+// People are all who can sign in. The first one is a seller with a long history.
+func People() []Person {
+	var people []Person
 	for _, s := range marketSellers {
-		people = append(people, marketPerson{s.name, s.email, s.sight, auth.Seller})
+		people = append(people, Person{s.name, s.email, s.sight, auth.Seller})
 	}
 	return append(people,
-		marketPerson{"Priya Menon", "admin@example.com", "the desk, the inbox of what needs a person, everybody's payouts, and the audit of the books", auth.Admin},
-		marketPerson{"Kabir Gupta", "kabir@example.com", "a buyer, to whom payouts are closed", auth.Buyer})
+		Person{"Priya Menon", "admin@example.com", "the desk, the inbox of what needs a person, everybody's payouts, and the audit of the books", auth.Admin},
+		Person{"Kabir Gupta", "kabir@example.com", "a buyer, to whom payouts are closed", auth.Buyer})
 }
 
 // market is filled month by month under a clock of its own, so that everything is as old as it seems.
 type market struct {
-	services
+	app.Services
 	clock atomic.Int64 // microseconds
 	// round is a hundred major units: who takes money out takes a round sum.
 	round   money.Amount
@@ -83,17 +87,15 @@ const (
 
 var payoutMonths = map[int]bool{9: true, 6: true, 4: true, storyMonth: true}
 
-// fillMarket makes the people, their sales and their payouts of the year before now.
-func fillMarket(ctx context.Context, s *service, logger *slog.Logger, progress func(string, ...any)) error {
+// Fill makes the people, their sales and their payouts of the year before now. s must not have begun its work.
+func Fill(ctx context.Context, s *app.Service, currency money.Currency, progress func(string, ...any)) error {
 	defer progress("")
-	round, err := s.cfg.Currency.Parse("100")
+	round, err := currency.Parse("100")
 	if err != nil {
 		return err
 	}
 	m := &market{round: round, sellers: map[string]string{}, sent: map[payout.ID]payout.State{}}
-	cfg := s.cfg
-	cfg.CancelWindow = 0 // nobody changes their mind about the past
-	m.services, err = newServices(parts{cfg, s.book, s.gateway, m.now, logger, func(payout.State, payout.State) {}, nil})
+	m.Services, err = s.ServicesOfThePast(m.now)
 	if err != nil {
 		return err
 	}
@@ -120,16 +122,16 @@ func fillMarket(ctx context.Context, s *service, logger *slog.Logger, progress f
 
 // invite makes the users and gives the sellers their first bank accounts.
 func (m *market) invite(ctx context.Context) error {
-	for _, p := range marketPeople() {
+	for _, p := range People() {
 		m.advance(11 * time.Hour)
-		user, err := m.auth.CreateUser(ctx, auth.Registration{Name: p.name, Email: p.email, Password: demoPassword, Role: p.role})
+		user, err := m.Auth.CreateUser(ctx, auth.Registration{Name: p.Name, Email: p.Email, Password: Password, Role: p.Role})
 		if err != nil {
 			return err
 		}
-		m.sellers[p.email] = user.ID
+		m.sellers[p.Email] = user.ID
 	}
 	for _, s := range marketSellers {
-		if err := m.auth.SetProductsListed(ctx, m.sellers[s.email], int64(3*s.sells)); err != nil {
+		if err := m.Auth.SetProductsListed(ctx, m.sellers[s.email], int64(3*s.sells)); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,7 @@ func (m *market) openAccounts(ctx context.Context, numberOf func(marketSeller) s
 		if err != nil {
 			return err
 		}
-		_, err = m.bank.Register(ctx, bank.Registration{Seller: m.sellers[s.email], Holder: s.name, Number: number, IFSC: bank.IFSC(s.ifsc)})
+		_, err = m.Bank.Register(ctx, bank.Registration{Seller: m.sellers[s.email], Holder: s.name, Number: number, IFSC: bank.IFSC(s.ifsc)})
 		if err != nil {
 			return err
 		}
@@ -159,7 +161,7 @@ func (m *market) openAccounts(ctx context.Context, numberOf func(marketSeller) s
 func (m *market) verify(ctx context.Context) (bool, error) {
 	done := true
 	for _, s := range marketSellers {
-		account, err := m.bank.Account(ctx, m.sellers[s.email])
+		account, err := m.Bank.Account(ctx, m.sellers[s.email])
 		if errors.Is(err, bank.ErrNone) {
 			continue
 		}
@@ -168,7 +170,7 @@ func (m *market) verify(ctx context.Context) (bool, error) {
 		}
 		if account.Status == bank.StatusUnverified {
 			done = false
-			if err := m.bank.Step(ctx, account.ID); err != nil {
+			if err := m.Bank.Step(ctx, account.ID); err != nil {
 				return false, err
 			}
 		}
@@ -217,7 +219,7 @@ func (m *market) trade(ctx context.Context, month int) error {
 	}
 	for released := 1; released > 0; {
 		var err error
-		if released, err = m.sales.ReleaseDue(ctx); err != nil {
+		if released, err = m.Sales.ReleaseDue(ctx); err != nil {
 			return err
 		}
 	}
@@ -242,7 +244,7 @@ func (m *market) sell(ctx context.Context, s marketSeller, began time.Time, rand
 			return err
 		}
 		if random.IntN(12) == 0 {
-			if _, _, _, err := m.sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1", Amount: amount / 2}); err != nil {
+			if _, _, _, err := m.Sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1", Amount: amount / 2}); err != nil {
 				return err
 			}
 		}
@@ -251,27 +253,27 @@ func (m *market) sell(ctx context.Context, s marketSeller, began time.Time, rand
 }
 
 func (m *market) record(ctx context.Context, s marketSeller, id string, amount money.Amount, at, availableAt time.Time) error {
-	_, _, err := m.sales.Record(ctx, sale.NewSale{ID: id, Seller: m.sellers[s.email], Amount: amount, OccurredAt: at, AvailableAt: availableAt})
+	_, _, err := m.Sales.Record(ctx, sale.NewSale{ID: id, Seller: m.sellers[s.email], Amount: amount, OccurredAt: at, AvailableAt: availableAt})
 	return err
 }
 
 // withdraw takes most of a seller's balance out, and hands the payout to the sandbox.
 func (m *market) withdraw(ctx context.Context, s marketSeller, month int) error {
 	seller := m.sellers[s.email]
-	summary, err := m.payouts.Summary(ctx, seller)
+	summary, err := m.Payouts.Summary(ctx, seller)
 	if err != nil {
 		return err
 	}
 	amount := summary.Available / 5 * 4
 	amount -= amount % m.round
-	if summary.Account.Status != bank.StatusVerified || amount < m.payouts.Minimum() {
+	if summary.Account.Status != bank.StatusVerified || amount < m.Payouts.Minimum() {
 		return nil
 	}
-	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: seller, Amount: amount, Notes: "Takings until " + m.now().Format("2 January")})
+	p, _, err := m.Payouts.Request(ctx, payout.Request{Seller: seller, Amount: amount, Notes: "Takings until " + m.now().Format("2 January")})
 	if err != nil {
 		return err
 	}
-	if err := m.payouts.Step(ctx, p.ID); err != nil {
+	if err := m.Payouts.Step(ctx, p.ID); err != nil {
 		return err
 	}
 	m.sent[p.ID] = payout.Completed
@@ -295,7 +297,7 @@ func (m *market) settle(ctx context.Context) error {
 	return m.untilDone(ctx, "payouts are settled", func() (bool, error) {
 		done := true
 		for id, end := range m.sent {
-			p, err := m.payouts.Payout(ctx, payout.Caller{Admin: true}, id)
+			p, err := m.Payouts.Payout(ctx, payout.Caller{Admin: true}, id)
 			if err != nil {
 				return false, err
 			}
@@ -304,7 +306,7 @@ func (m *market) settle(ctx context.Context) error {
 			}
 			done = false
 			m.set(p.RequestedAt.Add(4 * time.Minute))
-			if err := m.payouts.Step(ctx, id); err != nil {
+			if err := m.Payouts.Step(ctx, id); err != nil {
 				return false, err
 			}
 		}
@@ -336,20 +338,40 @@ func (m *market) overdraw(ctx context.Context, s marketSeller) error {
 	if err := m.record(ctx, s, id, 90*m.round, m.now().Add(-time.Hour), m.now()); err != nil {
 		return err
 	}
-	if _, err := m.sales.ReleaseDue(ctx); err != nil {
+	if _, err := m.Sales.ReleaseDue(ctx); err != nil {
 		return err
 	}
-	summary, err := m.payouts.Summary(ctx, m.sellers[s.email])
+	summary, err := m.Payouts.Summary(ctx, m.sellers[s.email])
 	if err != nil {
 		return err
 	}
-	p, _, err := m.payouts.Request(ctx, payout.Request{Seller: m.sellers[s.email], Amount: summary.Available, Notes: "All of it"})
+	p, _, err := m.Payouts.Request(ctx, payout.Request{Seller: m.sellers[s.email], Amount: summary.Available, Notes: "All of it"})
 	if err != nil {
 		return err
 	}
-	if err := m.payouts.Step(ctx, p.ID); err != nil {
+	if err := m.Payouts.Step(ctx, p.ID); err != nil {
 		return err
 	}
-	_, _, _, err = m.sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1"})
+	_, _, _, err = m.Sales.Refund(ctx, sale.NewRefund{Sale: id, ID: "return-1"})
 	return err
+}
+
+// Open does over HTTP what happens today, at the address of the service: the first person asks for two payouts and
+// cancels one. It returns their token.
+func Open(ctx context.Context, at string) (token string, err error) {
+	c := &client{at: at}
+	if err := c.signIn(ctx, marketSellers[0].email); err != nil {
+		return "", err
+	}
+	var waiting, cancelled struct {
+		PayoutID string `json:"payoutId"`
+	}
+	if err := c.post(ctx, "/api/payouts/request", `{"amount": 500, "notes": "Changed my mind"}`, &cancelled); err != nil {
+		return "", err
+	}
+	if err := c.post(ctx, "/api/payouts/"+cancelled.PayoutID+"/cancel", "", nil); err != nil {
+		return "", err
+	}
+	err = c.post(ctx, "/api/payouts/request", `{"amount": 750, "notes": "Courier bill"}`, &waiting)
+	return c.token, err
 }

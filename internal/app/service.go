@@ -1,10 +1,10 @@
-package main
+// Package app wires the program: it opens the datastore, builds the service from the settings, runs it, and stops its
+// parts in order. Commands ask it for an opened datastore or a service to run.
+package app
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,68 +19,31 @@ import (
 	"bursar/internal/telemetry"
 )
 
-type serveCmd struct{}
-
-func (serveCmd) Help() string {
-	return "Without settings it keeps its data in ./bursar-data, and pays through a built-in sandbox that moves no money.\n\n" +
-		examples("bursar serve", "bursar serve --addr :8080 --base-url https://payouts.example.com", "BURSAR_CONFIG=/etc/bursar.env bursar serve",
-			"BURSAR_DATABASE_URL_FILE=/run/secrets/database bursar serve --drain-delay 5s")
-}
-
-// Run serves until a signal comes.
-func (serveCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	cfg.Addr.OrFree = false // clients would not find a service that took another port
-	logger, err := newLogger(cfg, e.err)
-	if err != nil {
-		return err
-	}
-	for _, name := range e.sources.Unknown() {
-		logger.WarnContext(ctx, "this variable is no setting; nothing reads it", slog.String("variable", name))
-	}
-	s, err := newService(ctx, cfg, logger)
-	if err != nil {
-		return err
-	}
-	announce(e.out, s)
-	logger.InfoContext(ctx, "started", slog.String("address", s.apiAt), slog.String("version", versionName()))
-	context.AfterFunc(ctx, func() { logger.InfoContext(ctx, "stopping; a second signal ends at once") })
-	err = errors.Join(runStages(ctx, s.sandbox.run, s.work, s.metrics, s.api), s.close())
-	logger.InfoContext(ctx, "stopped")
-	return err
-}
-
-func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {
-	format := telemetry.Format(cfg.LogFormat)
-	if format == "" {
-		format = telemetry.JSON
-		if isTerminal(w) {
-			format = telemetry.Text
-		}
-	}
-	return telemetry.NewLogger(w, cfg.LogLevel, format)
-}
-
-// service is everything that runs, ready to be started. Its stages rely on each other in this order:
+// Service is everything that runs, ready to be started. Its stages rely on each other in this order:
 // the sandbox, the work, the metrics, the API.
-type service struct {
-	cfg     config.Config
-	book    *book
-	sandbox *builtInSandbox
-	gateway gateway
-	work    stage
-	metrics stage
-	api     stage
+type Service struct {
+	// BeforeWork runs before the work begins, and Beside runs until it or the service is stopped. Both are optional.
+	BeforeWork, Beside func(ctx context.Context) error
+
+	cfg      config.Config
+	book     *Datastore
+	sandbox  *builtInSandbox
+	gateway  gateway
+	services Services
+	handler  http.Handler
+	logger   *slog.Logger
+	work     stage
+	metrics  stage
+	api      stage
+	// listeners are the ports that were taken.
+	listeners []net.Listener
 	// apiAt and metricsAt are where to find them; metricsAt is empty for nowhere.
 	apiAt, metricsAt string
 }
 
-// newService makes the service of its parts. Nothing runs yet, but its ports are taken, so that a
-// second service on the same port ends before it touches any data.
-func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s *service, err error) {
+// NewService makes the service of its parts. Nothing runs yet, but its ports are taken, so that a
+// second service on the same port ends before it touches any data. version is what it tells of itself.
+func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, version string) (s *Service, err error) {
 	var undo cleanup
 	defer func() { err = undo.unless(err) }()
 
@@ -89,6 +52,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	undo.add(listener.Close)
+	listeners := []net.Listener{listener}
 	cfg.Addr.Addr = listener.Addr().String()
 	metricsListener, err := listen(ctx, cfg.Metrics, "BURSAR_METRICS_ADDR (--metrics-addr)")
 	if err != nil {
@@ -96,14 +60,15 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	}
 	if metricsListener != nil {
 		undo.add(metricsListener.Close)
+		listeners = append(listeners, metricsListener)
 	}
 
-	book, err := openBook(ctx, cfg)
+	book, err := OpenDatastore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	undo.add(book.Close)
-	if book.keepsKeys() {
+	if book.KeepsKeys() {
 		logger.WarnContext(ctx, `the database keeps the key set beside the account numbers that it seals, so whoever reads the one reads the other; "bursar keys export --help" tells how to keep them apart`)
 	}
 	sandbox, err := newBuiltInSandbox(ctx, &cfg, book, logger)
@@ -115,7 +80,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 	if err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(book)
+	metrics := newMetrics(book, version)
 	gateway := newCounted(client, metrics)
 	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
 	places, err := newSignInPlaces(ctx, cfg, logger)
@@ -127,7 +92,7 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
-	health := &health{db: book.db, started: time.Now()}
+	health := &health{version: version, db: book.db, started: time.Now()}
 	background, runBackground := newBackground()
 	pages, err := newPages(cfg, services, places, book, health, background, logger)
 	if err != nil {
@@ -138,20 +103,67 @@ func newService(ctx context.Context, cfg config.Config, logger *slog.Logger) (s 
 		return nil, err
 	}
 
-	return &service{
-		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway,
+	return &Service{
+		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway, services: services, handler: handler, logger: logger,
 		work:      beside(runBackground, newWork(cfg, services, book, health, metrics, logger)),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
+		listeners: listeners,
 		apiAt:     cfg.Origin(),
 		metricsAt: addressOf(metricsListener),
 	}, nil
 }
 
-// close ends what the stages relied on, once they have stopped.
-func (s *service) close() error { return errors.Join(s.sandbox.close(), s.book.Close()) }
+// Run runs the service until ctx ends or a part of it does. Then it stops the parts in order, and closes what they
+// relied on.
+func (s *Service) Run(ctx context.Context) error {
+	work := s.work
+	if s.BeforeWork != nil {
+		work = inTurn(s.BeforeWork, work)
+	}
+	stages := []stage{s.sandbox.run, work, s.metrics, s.api}
+	if s.Beside != nil {
+		stages = append(stages, s.Beside)
+	}
+	return errors.Join(runStages(ctx, stages...), s.Close())
+}
 
-func newAPI(cfg config.Config, s services, pages http.Handler, b *book, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
+// Close ends what the stages relied on, once they have stopped or where none was run.
+func (s *Service) Close() error {
+	var err error
+	for _, listener := range s.listeners {
+		err = errors.Join(err, ignoreClosed(listener.Close()))
+	}
+	return errors.Join(err, s.sandbox.close(), s.book.Close())
+}
+
+// URL is where the API and the pages are.
+func (s *Service) URL() string { return s.apiAt }
+
+// MetricsURL is where the metrics are; it is empty for nowhere.
+func (s *Service) MetricsURL() string { return s.metricsAt }
+
+// SandboxURL is where the built-in sandbox is; it is empty where another gateway pays.
+func (s *Service) SandboxURL() string { return s.sandbox.at }
+
+// Datastore is what the service works on.
+func (s *Service) Datastore() *Datastore { return s.book }
+
+// Handler answers requests as the service does at its URL.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Services are the domains at work.
+func (s *Service) Services() Services { return s.services }
+
+// ServicesOfThePast are the domains on a clock of their own, without a cancel window: nobody changes their mind
+// about the past.
+func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
+	cfg := s.cfg
+	cfg.CancelWindow = 0
+	return newServices(parts{cfg, s.book, s.gateway, now, s.logger, func(payout.State, payout.State) {}, nil})
+}
+
+func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
 	baseURL, err := url.Parse(cfg.Origin())
 	if err != nil {
 		return nil, err
@@ -162,7 +174,7 @@ func newAPI(cfg config.Config, s services, pages http.Handler, b *book, metrics 
 	}
 	return api.New(api.Options{
 		Pages: pages,
-		Auth:  s.auth, Bank: s.bank, Sales: s.sales, Payouts: s.payouts, Statements: s.proofs,
+		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Statements: s.Proofs,
 		ReadWebhook: readWebhook(webhooks),
 		Currency:    cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,
@@ -203,21 +215,6 @@ func addressOf(listener net.Listener) string {
 		return ""
 	}
 	return "http://" + listener.Addr().String()
-}
-
-// announce tells people where to look.
-func announce(w io.Writer, s *service) {
-	fmt.Fprintf(w, "Bursar %s is ready.\n", versionName())
-	fmt.Fprintf(w, "  Dashboard  %s/dashboard\n", s.apiAt)
-	fmt.Fprintf(w, "  API        %s/api\n", s.apiAt)
-	fmt.Fprintf(w, "  Docs       %s/docs\n", s.apiAt)
-	if s.metricsAt != "" {
-		fmt.Fprintf(w, "  Metrics    %s/metrics\n", s.metricsAt)
-	}
-	if s.sandbox.at != "" {
-		fmt.Fprintf(w, "  Sandbox    %s/control/moves (a pretended gateway: no money moves)\n", s.sandbox.at)
-	}
-	fmt.Fprintf(w, "  Data       %s\n", s.cfg.Database)
 }
 
 // cleanup undoes what was begun when the whole is not finished.

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -36,7 +36,7 @@ const (
 )
 
 // findSandbox finds the sandbox's home, and on SQLite takes its listener: there is one instance.
-func findSandbox(ctx context.Context, cfg config.Config, b *book, logger *slog.Logger) (sandboxHome, net.Listener, error) {
+func findSandbox(ctx context.Context, cfg config.Config, b *Datastore, logger *slog.Logger) (sandboxHome, net.Listener, error) {
 	file, err := filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
 	if err != nil {
 		return sandboxHome{}, nil, err
@@ -56,7 +56,7 @@ func findSandbox(ctx context.Context, cfg config.Config, b *book, logger *slog.L
 
 // agreeOnSandbox pins an own home for all instances, or takes the one that is pinned. An address that
 // the operator gives wins over the pinned one: all instances are given the same.
-func agreeOnSandbox(ctx context.Context, wanted config.Listen, b *book, own sandboxHome, logger *slog.Logger) (home sandboxHome, err error) {
+func agreeOnSandbox(ctx context.Context, wanted config.Listen, b *Datastore, own sandboxHome, logger *slog.Logger) (home sandboxHome, err error) {
 	host, port, _ := net.SplitHostPort(wanted.Addr) // it was checked
 	isGiven := !wanted.OrFree && port != "0"
 	own.Address = wanted.Addr
@@ -97,7 +97,7 @@ func steadyAddress(ctx context.Context, host string) (string, error) {
 	return "", last
 }
 
-func pinSandbox(ctx context.Context, b *book, own sandboxHome) (home sandboxHome, err error) {
+func pinSandbox(ctx context.Context, b *Datastore, own sandboxHome) (home sandboxHome, err error) {
 	text, err := json.Marshal(own)
 	if err != nil {
 		return home, err

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 // health tells the pages how the work goes. Its loops are all there before anything is served.
 type health struct {
+	version string
 	db      *store.DB
 	loops   []*work.Loop
 	started time.Time
@@ -21,7 +22,7 @@ type health struct {
 
 // Instance tells of this process.
 func (h *health) Instance() dashboard.Instance {
-	i := dashboard.Instance{Version: versionName(), StartedAt: h.started}
+	i := dashboard.Instance{Version: h.version, StartedAt: h.started}
 	pools := h.db.Stats().Pools
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]

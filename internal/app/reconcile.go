@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bursar/internal/payout"
+	"bursar/internal/razorpayx"
+	"bursar/internal/reconcile"
+)
+
+// Reconciliation compares the gateway's statement with the ledger where no service runs, or beside one.
+type Reconciliation struct {
+	service *reconcile.Service
+	sandbox *reachedSandbox
+}
+
+// Reconciliation makes what compares, and has progress told of each day that was read. A payout that is to be looked
+// at sooner is looked at by the running service.
+func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.Time, lines int)) (*Reconciliation, error) {
+	cfg := b.cfg
+	reached, err := reachSandbox(ctx, &cfg, b, quiet())
+	if err != nil {
+		return nil, err
+	}
+	client, err := newGateway(cfg, b.db)
+	if err != nil {
+		return nil, errors.Join(err, reached.close())
+	}
+	service, err := reconcile.New(reconcile.Options{
+		Store: b.db.Reconciling(), Statement: client, Payouts: hastener{b}, Currency: cfg.Currency,
+		Grace: paceOf(cfg.Gateway).patience, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
+	})
+	if err != nil {
+		return nil, errors.Join(err, reached.close())
+	}
+	return &Reconciliation{service, reached}, nil
+}
+
+// Period reads the first and the last day of a period; empty is yesterday.
+func (r *Reconciliation) Period(from, to string) (reconcile.Period, error) {
+	return r.service.Period(from, to)
+}
+
+// Reconcile compares a period, days that were read whole before only again if asked to. It tries a few times.
+func (r *Reconciliation) Reconcile(ctx context.Context, p reconcile.Period, again bool) (reconcile.Result, error) {
+	return patiently(ctx, func() (reconcile.Result, error) { return r.service.Reconcile(ctx, p, again) })
+}
+
+// Close ends the way to the gateway, and not the datastore.
+func (r *Reconciliation) Close() error { return r.sandbox.close() }
+
+// hastener hastens payouts where no service for them runs.
+type hastener struct{ *Datastore }
+
+func (h hastener) LookSoon(ctx context.Context, id payout.ID) error {
+	return h.db.Payouts().InTx(ctx, func(tx payout.Tx) error {
+		_, err := tx.HastenPayout(ctx, id, time.Now())
+		return err
+	})
+}
+
+// patiently tries again what another instance is just doing, or what the gateway did not answer.
+func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	const tries = 5
+	for pause := time.Second; ; pause *= 2 {
+		result, err := do()
+		var refused *razorpayx.RefusedError
+		if err == nil || errors.As(err, &refused) || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
+			return result, err
+		}
+	}
+}
