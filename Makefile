@@ -44,18 +44,18 @@ fuzz: ## Every fuzz target for FUZZTIME each (10s)
 .PHONY: bench
 bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in bin/bench.txt; BASE=FILE compares
 	@mkdir -p bin
-	go test -run='^$$' -bench=. -benchmem -benchtime=2s -count=$(COUNT) -timeout=60m ./cmd/bursar ./internal/payout ./internal/store | tee bin/bench.txt
+	go test -run='^$$' -bench=. -benchmem -benchtime=2s -count=$(COUNT) -timeout=60m ./test/e2e ./internal/payout ./internal/store | tee bin/bench.txt
 	@[ -z "$(BASE)" ] || go tool -modfile=tools/go.mod benchstat $(BASE) bin/bench.txt
 
 .PHONY: failover
 failover: ## PostgreSQL is killed, hung and failed over under load (needs its programs); all is calm for CALM (5s) in between
-	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|Standby|LostAnswer|Linearizable|Histories' ./cmd/bursar
+	BURSAR_TEST_FAILOVER=$(CALM) go test -count=1 -v -timeout=30m -run='Failover|Standby|LostAnswer|Linearizable|Histories' ./test/e2e
 
 .PHONY: crash
 crash: ## The program is killed CRASHES times (300) under load, its disk is filled and taken away, its log is torn; SEED repeats a run's kills
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/bursar
 	BURSAR_TEST_PROGRAM=$(CURDIR)/bin/bursar BURSAR_TEST_CRASHES=$(CRASHES) BURSAR_TEST_SEED=$(SEED) \
-	go test -count=1 -v -timeout=60m -run='Crashes|FirstStart|Disk|Directory|Durable|Torn' ./cmd/bursar
+	go test -count=1 -v -timeout=60m -run='Crashes|FirstStart|Disk|Directory|Durable|Torn' ./test/e2e
 
 .PHONY: planted
 planted: ## Bugs are planted in the source one by one, and the simulator has to find each within PLANTED seeds (20)
@@ -63,14 +63,14 @@ planted: ## Bugs are planted in the source one by one, and the simulator has to 
 
 .PHONY: golden
 golden: ## Rewrite the golden files from what the code does now; read the diff before committing it
-	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool\("update"' internal cmd | sed 's|/[^/]*$$||; s|^|./|' | sort -u); \
+	@dirs=$$(grep -rlE --include='*_test.go' 'flag\.Bool\("update"' internal cmd test | sed 's|/[^/]*$$||; s|^|./|' | sort -u); \
 	if [ -z "$$dirs" ]; then echo "no golden tests found" >&2; exit 1; fi; \
 	go test -count=1 $$dirs -update
 
 .PHONY: screenshots
 screenshots: ## Pictures of the demo's pages for the README, in docs/images (needs Chromium, Node.js and npm)
 	@mkdir -p docs/images
-	BURSAR_TEST_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run='^TestPictures$$' ./cmd/bursar
+	BURSAR_TEST_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run='^TestPictures$$' ./test/e2e
 
 .PHONY: run
 run: ## The service, on http://127.0.0.1:8080

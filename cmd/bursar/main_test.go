@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,15 +16,17 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // for the commands that break the books
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite" // for the command that breaks the books
+	_ "modernc.org/sqlite" // for the same on SQLite
 
 	"bursar/internal/pgtest"
+	"bursar/internal/porttest"
 )
 
-// TestMain lets scripts, and the tests that start servers, run the program as "bursar", and on a disk that fails.
+// TestMain lets scripts run the program as "bursar".
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bursar": main, "on-a-bad-disk": onABadDisk})
+	testscript.Main(m, map[string]func(){"bursar": main})
 }
 
 // TestScripts runs the stories in testdata/script. Beside testscript's own commands they have:
@@ -128,7 +133,28 @@ func ask(ts *testscript.TestScript, args []string) (int, []byte, error) {
 	if len(args) == 3 {
 		body = args[2]
 	}
-	return send(args[0], "http://"+ts.Getenv("ADDR")+args[1], ts.Getenv("TOKEN"), body, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, args[0], "http://"+ts.Getenv("ADDR")+args[1], strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if token := ts.Getenv("TOKEN"); token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+func freeAddress() (string, error) {
+	port, err := porttest.Free()
+	return porttest.Address(port), err
 }
 
 func takeCommand(ts *testscript.TestScript, neg bool, args []string) {

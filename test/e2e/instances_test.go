@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestEightInstancesStartAtOnce starts instances on an empty database, of which each knows nothing but
+// its own address and that database: they make one schema, one key set and one sandbox.
+func TestEightInstancesStartAtOnce(t *testing.T) {
+	s := shopOnPostgres(t, 8)
+	for _, i := range s.instances {
+		i.environ = slices.DeleteFunc(i.environ, func(setting string) bool { return strings.HasPrefix(setting, "BURSAR_METRICS_ADDR=") })
+		i.begin(t)
+	}
+	for _, i := range s.instances {
+		until(t, i.api+" is ready", i.isReady)
+	}
+
+	files, err := filepath.Glob("../../internal/store/migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := 0
+	if err := s.books.QueryRow(`SELECT COUNT(*) FROM schema_migrations`).Scan(&applied); err != nil || applied != len(files) {
+		t.Errorf("%d migrations were applied (%v), want %d", applied, err, len(files))
+	}
+	keys, sandboxes := map[string]int{}, map[string]int{}
+	records := 0
+	for _, i := range s.instances {
+		_, jwks, err := send("GET", i.api+"/.well-known/jwks.json", "", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[string(jwks)]++
+		sandboxes[i.sandbox(t)]++
+		if _, err := os.Stat(filepath.Join(i.dataDir(), "sandbox.db")); err == nil {
+			records++
+		}
+		if _, err := os.Stat(filepath.Join(i.dataDir(), "keys.json")); err == nil {
+			t.Errorf("%s has a key set of its own", i.api)
+		}
+	}
+	if len(keys) != 1 || len(sandboxes) != 1 || records != 1 {
+		t.Errorf("%d key sets, %d sandboxes in %d files; want one of each", len(keys), len(sandboxes), records)
+	}
+	s.open(t) // a token of any instance, an account sealed by any instance, for all
+	for _, i := range s.instances {
+		i.stop(t)
+	}
+}
+
+// TestAnInstanceKnowsWhatAnotherDid signs people out, in and away on one instance and looks at another.
+func TestAnInstanceKnowsWhatAnotherDid(t *testing.T) {
+	s := shopOnPostgres(t, 2)
+	for _, i := range s.instances {
+		i.environ = append(i.environ, "BURSAR_LOGIN_THROTTLE=on", "BURSAR_REFRESH_REUSE_GRACE=1h")
+	}
+	s.start(t)
+	s.open(t)
+	here, there := s.instances[0], s.instances[1]
+	wantStatus := func(t *testing.T, i *instance, token, path string, want int) {
+		t.Helper()
+		if status, answer, err := send("GET", i.api+path, token, "", nil); err != nil || status != want {
+			t.Errorf("GET %s was answered with %d (%v): %s; want %d", path, status, err, answer, want)
+		}
+	}
+	register := func(t *testing.T, name string) session {
+		t.Helper()
+		var in session
+		here.call(t, "POST", "/api/auth/register", "", fmt.Sprintf(
+			`{"name":"Kabir Shah","email":"%s@example.com","password":"monsoon-market","role":"seller"}`, name), &in)
+		wantStatus(t, there, in.Token, "/api/payouts/balance", http.StatusOK)
+		return in
+	}
+	access := func(t *testing.T, user, role string, suspended bool) {
+		t.Helper()
+		here.call(t, "POST", "/api/admin/users/"+user+"/access", s.admin(t).Token, fmt.Sprintf(`{"role":%q,"suspended":%t}`, role, suspended), nil)
+	}
+
+	t.Run("Logout", func(t *testing.T) {
+		in := register(t, "logout")
+		here.call(t, "POST", "/api/auth/logout", in.Token, "", nil)
+		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusUnauthorized)
+	})
+	t.Run("Suspension", func(t *testing.T) {
+		in := register(t, "suspended")
+		access(t, in.User.ID, "seller", true)
+		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusUnauthorized)
+	})
+	t.Run("RoleChange", func(t *testing.T) {
+		in := register(t, "demoted")
+		access(t, in.User.ID, "buyer", false)
+		wantStatus(t, there, in.Token, "/api/payouts/balance", http.StatusForbidden)
+	})
+	t.Run("Refresh", func(t *testing.T) {
+		in := register(t, "refreshed")
+		body := fmt.Sprintf(`{"refreshToken":%q}`, in.RefreshToken)
+		var first, again session
+		here.call(t, "POST", "/api/auth/refresh", "", body, &first)
+		there.call(t, "POST", "/api/auth/refresh", "", body, &again)
+		if first.RefreshToken != again.RefreshToken {
+			t.Errorf("within the grace one token has two successors: %s and %s", first.RefreshToken, again.RefreshToken)
+		}
+	})
+	t.Run("IdempotencyKeys", func(t *testing.T) { sameKeyEverywhere(t, s) })
+	t.Run("Throttle", func(t *testing.T) { oneThrottle(t, s) })
+}
+
+// sameKeyEverywhere asks for the same payout on all instances at once, and then for another under its key.
+func sameKeyEverywhere(t *testing.T, s *shop) {
+	t.Helper()
+	seller := s.sellers[0]
+	key := http.Header{"Idempotency-Key": {"one"}}
+	var mu sync.Mutex
+	ids := map[string]int{}
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			i := s.instances[n%len(s.instances)]
+			for range 100 {
+				status, answer, err := send("POST", i.api+"/api/payouts/request", seller.token, `{"amount":700}`, key)
+				var made struct{ PayoutID string }
+				if err == nil && status == http.StatusCreated && readData(answer, &made) == nil {
+					mu.Lock()
+					ids[made.PayoutID]++
+					mu.Unlock()
+					return
+				}
+				if err != nil || status != http.StatusConflict { // which says that it is under way
+					t.Errorf("answered with %d (%v): %s", status, err, answer)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(ids) != 1 {
+		t.Errorf("one key made %d payouts: %v", len(ids), ids)
+	}
+	for _, i := range s.instances {
+		status, answer, err := send("POST", i.api+"/api/payouts/request", seller.token, `{"amount":701}`, key)
+		if err != nil || status != http.StatusUnprocessableEntity {
+			t.Errorf("another amount under the key was answered with %d (%v): %s", status, err, answer)
+		}
+	}
+}
+
+// oneThrottle guesses a password on all instances at once.
+func oneThrottle(t *testing.T, s *shop) {
+	t.Helper()
+	const tries = 10 // that a stranger has
+	var mu sync.Mutex
+	answers := map[int]int{}
+	var all sync.WaitGroup
+	for n := range 3 * tries {
+		all.Go(func() {
+			status, _, err := send("POST", s.instances[n%len(s.instances)].api+"/api/auth/login", "",
+				`{"email":"nobody@example.com","password":"not-this-one"}`, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			answers[status]++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	if answers[http.StatusUnauthorized] != tries || answers[http.StatusTooManyRequests] != 2*tries {
+		t.Errorf("%d tries were answered with %v, want %d let through", 3*tries, answers, tries)
+	}
+}
+
+// TestTheSandboxOutlivesItsInstance ends the instance that runs the sandbox, in both ways, while payouts
+// are under way: another one runs it on, with all its records.
+func TestTheSandboxOutlivesItsInstance(t *testing.T) {
+	for name, end := range map[string]func(*instance, *testing.T){"Stopped": (*instance).stop, "Killed": (*instance).kill} {
+		t.Run(name, func(t *testing.T) {
+			s := shopOnPostgres(t, 2)
+			s.start(t)
+			s.open(t)
+			second := s.instances[1]
+			s.ask(t, 4, func() string { return second.api })
+			until(t, "some are paid", func() bool { return s.count(t, s.sellers[0], "completed") > 2 })
+			end(s.instances[0], t)
+			s.instances = s.instances[1:]
+			paid := s.count(t, s.sellers[0], "completed")
+			until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
+			s.close(t)
+			s.settle(t)
+			s.check(t)
+			second.stop(t)
+		})
+	}
+}
+
+// TestBinariesBeforeAndAfterAMigrationRunSideBySide applies by hand what a later version might bring,
+// while an instance of this version is under load, and starts another one against the result.
+func TestBinariesBeforeAndAfterAMigrationRunSideBySide(t *testing.T) {
+	s := shopOnPostgres(t, 2)
+	before, after := s.instances[0], s.instances[1]
+	before.start(t)
+	s.instances = []*instance{before}
+	s.open(t)
+	s.ask(t, 4, func() string { return before.api })
+	more := func() {
+		t.Helper()
+		paid := s.count(t, s.sellers[0], "completed")
+		until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
+	}
+	more()
+	if _, err := s.books.Exec(`BEGIN;
+		ALTER TABLE payouts ADD COLUMN batch TEXT;
+		ALTER TABLE users ADD COLUMN phone TEXT;
+		CREATE TABLE batches (id TEXT PRIMARY KEY, created_at BIGINT NOT NULL);
+		CREATE INDEX payouts_by_batch ON payouts (batch) WHERE batch IS NOT NULL;
+		INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ('9999_batches.sql', 'of a later version', 0);
+		COMMIT`); err != nil {
+		t.Fatal(err)
+	}
+	more()
+	after.start(t)
+	s.ask(t, 4, func() string { return after.api })
+	more()
+	s.instances = []*instance{before, after}
+	more()
+	s.close(t)
+	if n := s.unanswered.Load(); n > 0 {
+		t.Errorf("%d requests were not answered", n)
+	}
+	s.settle(t)
+	s.check(t)
+}
+
+// session is what a sign-in is answered with.
+type session struct {
+	User                struct{ ID string }
+	Token, RefreshToken string
+}
+
+// admin is a new admin's session.
+func (s *shop) admin(t *testing.T) session {
+	t.Helper()
+	s.admins++
+	email := fmt.Sprintf("admin%d@example.com", s.admins)
+	create := s.any().command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
+	create.Stdin = strings.NewReader("monsoon-market\n")
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var in session
+	s.any().call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":"monsoon-market"}`, email), &in)
+	return in
+}

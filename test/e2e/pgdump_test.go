@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bursar/internal/pgtest"
+)
+
+// TestABackupIsTakenFromTheHostThatAnswers names a host in vain before the one that there is.
+func TestABackupIsTakenFromTheHostThatAnswers(t *testing.T) {
+	address, err := url.Parse(pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address.Host == "" {
+		t.Skip("the server listens on a socket alone")
+	}
+	nobody, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Host = nobody + "," + address.Host
+	i := newInstance(t, "BURSAR_DATABASE_URL="+withParameter(address.String(), "pool_max_conns=4"), "BURSAR_DATA_DIR="+t.TempDir())
+	file := filepath.Join(t.TempDir(), "copy.dump")
+	for _, args := range [][]string{{"migrate"}, {"backup", file}} {
+		if out, err := i.command(args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+		t.Errorf("the backup is %v (%v)", info, err)
+	}
+}
