@@ -6,6 +6,9 @@ SHELL := bash
 
 FUZZTIME ?= 10s
 COUNT ?= 1
+BENCH ?= .
+ROUNDS ?= 10
+HISTORY ?= 1000000
 CALM ?= 5s
 PLANTED ?= 20
 CRASHES ?= 300
@@ -42,9 +45,10 @@ fuzz: ## Every fuzz target for FUZZTIME each (10s)
 	@FUZZTIME=$(FUZZTIME) bash .ci/run fuzz
 
 .PHONY: bench
-bench: ## Speed over HTTP beside its floor (of-floor), COUNT times (1), kept in bin/bench.txt; BASE=FILE compares
+bench: ## Speed over HTTP beside floors, in ROUNDS (10) that alternate, COUNT times (1), at HISTORY (1000000) payouts, kept in bin/bench.txt; BENCH=REGEXP selects, BASE=FILE compares
 	@mkdir -p bin
-	go test -run='^$$' -bench=. -benchmem -benchtime=2s -count=$(COUNT) -timeout=60m ./test/e2e ./internal/payout ./internal/store | tee bin/bench.txt
+	BURSAR_TEST_HISTORY=$(HISTORY) go test -run='^$$' -bench='$(BENCH)' -benchtime=$(ROUNDS)x -count=$(COUNT) -timeout=120m ./test/e2e | tee bin/bench.txt
+	go test -run='^$$' -bench='$(BENCH)' -benchmem -benchtime=2s -count=$(COUNT) -timeout=60m ./internal/payout ./internal/store | tee -a bin/bench.txt
 	@[ -z "$(BASE)" ] || go tool -modfile=tools/go.mod benchstat $(BASE) bin/bench.txt
 
 .PHONY: failover

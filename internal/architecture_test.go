@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	leaves  = []string{"decision", "fault", "id", "money", "seal"}
+	leaves  = []string{"decision", "fault", "id", "money"}
 	domains = []string{"auth", "bank", "ledger", "payout", "sale"}
 )
 
@@ -26,13 +26,12 @@ var mayImport = map[string][]string{
 	"fault":    {},
 	"id":       {},
 	"money":    {},
-	"seal":     {},
 	"decision": {"fault", "id"},
 
 	"auth":   leaves,
-	"bank":   leaves,
+	"bank":   slices.Concat(leaves, []string{"gateway", "ledger"}),
 	"ledger": leaves,
-	"payout": slices.Concat(leaves, []string{"bank", "ledger"}),
+	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger"}),
 	"sale":   slices.Concat(leaves, []string{"bank", "ledger"}),
 
 	"bank/ifsc":     {"bank"},
@@ -43,29 +42,31 @@ var mayImport = map[string][]string{
 	"telemetry": leaves,
 	"work":      leaves,
 
-	"razorpayx":         slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
-	"razorpayx/sandbox": slices.Concat(leaves, []string{"razorpayx"}),
+	"gateway":             {"fault", "id", "money"},
+	"gateway/razorpayx":   slices.Concat(leaves, []string{"gateway"}),
+	"gateway/gatewaytest": {"fault", "gateway", "id", "money"},
+	"gateway/sandbox":     slices.Concat(leaves, []string{"gateway", "gateway/razorpayx", "web"}),
 
 	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
-	"reconcile": slices.Concat(leaves, []string{"payout"}),
+	"reconcile": slices.Concat(leaves, []string{"gateway", "payout"}),
 
 	"npmtest":   {},
 	"pgtest":    {"porttest"},
 	"porttest":  {},
-	"store":     slices.Concat(leaves, domains, []string{"proof", "reconcile"}),
-	"storetest": slices.Concat(leaves, domains, []string{"keyset", "pgtest", "proof", "reconcile", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"gateway", "proof", "reconcile"}),
+	"storetest": slices.Concat(leaves, domains, []string{"gateway", "keyset", "pgtest", "proof", "reconcile", "store"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "razorpayx", "razorpayx/sandbox", "reconcile", "store"}),
+	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "store"}),
 
 	"web":       {"fault"},
-	"api":       slices.Concat(leaves, domains, []string{"proof", "telemetry", "web"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"reconcile", "telemetry", "web"}),
+	"api":       slices.Concat(leaves, domains, []string{"gateway", "proof", "telemetry", "web"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "reconcile", "telemetry", "web"}),
 
 	"app": slices.Concat(leaves, domains, []string{
-		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "razorpayx", "razorpayx/sandbox",
+		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox",
 		"reconcile", "store", "telemetry", "web", "work",
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),

@@ -19,7 +19,7 @@ type auditCmd struct {
 }
 
 func (auditCmd) Help() string {
-	return "Everything is recomputed from the transfers, from one consistent view and without holding up a running server. " +
+	return "Every journal is followed from its first entry and every row is held against it, from one consistent view and without holding up a running server. " +
 		"The exit code is 0 when the books are right, and 1 when any promise is broken.\n\n" +
 		"A database that was put back to an older state, or that somebody rewrote who has the key set too, is right by itself; --kept finds it.\n\n" +
 		examples("bursar audit", "bursar audit --kept /mnt/elsewhere/checkpoints --kept october.json", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
@@ -59,7 +59,7 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 // audit checks the books by themselves, beside the key set, and beside what was kept elsewhere.
 func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, datastore *app.Datastore) (ledger.Report, error) {
 	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil && len(c.Kept) == 0 {
-		fmt.Fprintf(e.err, "The key set is not at hand (%v), so it was not checked what is signed or sealed with it.\n", err)
+		fmt.Fprintf(e.err, "The key set is not at hand (%v), so no MAC, signature or account number was checked.\n", err)
 		return datastore.Audit(ctx)
 	}
 	if err := datastore.OpenKeys(ctx); err != nil {
@@ -136,7 +136,7 @@ func writeReport(w io.Writer, r ledger.Report) error {
 	if !r.Clean() {
 		verdict = "The books are NOT right. Stop payouts, keep this report and a backup, and look into each line above"
 	}
-	_, err := fmt.Fprintf(w, "%s: %d sellers, %d sales, %d payouts, %d transfers.\n", verdict, r.Sellers, r.Sales, r.Payouts, r.Transfers)
+	_, err := fmt.Fprintf(w, "%s: %d sellers, %d sales, %d payouts, %d journal entries.\n", verdict, r.Sellers, r.Sales, r.Payouts, r.Entries)
 	return err
 }
 
@@ -147,13 +147,13 @@ func writeReportJSON(w io.Writer, r ledger.Report) error {
 		Violations []string `json:"violations"`
 	}
 	out := struct {
-		Clean     bool      `json:"clean"`
-		Sellers   int64     `json:"sellers"`
-		Sales     int64     `json:"sales"`
-		Payouts   int64     `json:"payouts"`
-		Transfers int64     `json:"transfers"`
-		Findings  []finding `json:"findings"`
-	}{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Transfers, nil}
+		Clean    bool      `json:"clean"`
+		Sellers  int64     `json:"sellers"`
+		Sales    int64     `json:"sales"`
+		Payouts  int64     `json:"payouts"`
+		Entries  int64     `json:"entries"`
+		Findings []finding `json:"findings"`
+	}{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil}
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, finding{f.Name, f.Promise, append([]string{}, f.Violations...)})
 	}

@@ -29,7 +29,7 @@ type commands struct {
 
 	Audit      auditCmd      `cmd:"" help:"Check every balance and every invariant of the books."`
 	Reconcile  reconcileCmd  `cmd:"" help:"Compare the gateway's statement with the ledger, line by line."`
-	Vouch      vouchCmd      `cmd:"" help:"Seal payouts and bank accounts as they are, after a look at who changed them."`
+	Repair     repairCmd     `cmd:"" help:"Rebuild rows from the journal that were changed in the database."`
 	Statement  statementCmd  `cmd:"" help:"Write a seller's statement, with the proof that it is true."`
 	Verify     verifyCmd     `cmd:"" help:"Check a statement, with nothing but the public key."`
 	Checkpoint checkpointCmd `cmd:"" help:"Seal all books now; serve does so by itself."`

@@ -174,7 +174,7 @@ func takeCommand(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func breakBooksCommand(ts *testscript.TestScript, neg bool, args []string) {
-	tamperCommand(ts, neg, slices.Insert(args, 0, `UPDATE seller_balances SET available = available + 1`))
+	tamperCommand(ts, neg, slices.Insert(args, 0, `UPDATE journals SET available = available + 1`))
 }
 
 func tamperCommand(ts *testscript.TestScript, neg bool, args []string) {

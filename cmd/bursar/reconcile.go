@@ -139,6 +139,7 @@ func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
 	line("  fees of the gateway", s.Fees)
 	optional("  at the gateway, and not completed here yet", s.UnderWay)
 	optional("  in another period than at the gateway", s.OtherPeriod)
+	optional("  through other gateways", s.OtherGateway)
 	optional("  differences", s.Differing)
 	optional("UNEXPLAINED", s.Rest())
 	line("Taken for payouts by the gateway, net", s.AtGateway())
@@ -163,7 +164,7 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 	sums := map[string]any{
 		"putIn": show(s.PutIn), "debits": show(s.Debits), "credits": show(s.Credits), "checks": show(s.Checks), "other": show(s.Other),
 		"paid": show(s.Paid), "returned": show(s.Returned), "fees": show(s.Fees), "underWay": show(s.UnderWay),
-		"otherPeriod": show(s.OtherPeriod), "differing": show(s.Differing), "unexplained": show(s.Rest()), "atGateway": show(s.AtGateway()),
+		"otherPeriod": show(s.OtherPeriod), "otherGateway": show(s.OtherGateway), "differing": show(s.Differing), "unexplained": show(s.Rest()), "atGateway": show(s.AtGateway()),
 		"opening": nil, "closing": nil, "gap": nil,
 	}
 	if s.HasBalances {

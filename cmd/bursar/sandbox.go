@@ -11,6 +11,8 @@ import (
 type sandboxCmd struct {
 	File          string `placeholder:"PATH" help:"File of its records; a temporary one that is removed unless set."`
 	WebhookURL    string `name:"webhook-url" placeholder:"URL" help:"Where events go; nowhere unless set."`
+	AllowPublic   bool   `help:"Listen on an address that other machines reach. All of them can then reach the control API, which asks for no password: they can read every payment, and change and fail them."`
+	Profile       string `enum:"full,limited" default:"full" help:"Which features it offers: full, or limited: keys honoured for 24 hours, no lists, notes, cancelling or validations."`
 	WebhookSecret string `default:"sandbox-webhook-secret" help:"What events are signed with."`
 }
 
@@ -23,6 +25,7 @@ func (sandboxCmd) Help() string {
 			`curl http://127.0.0.1:8081/control/faults -d '{"method":"POST","path":"/v1/payouts","when":"after","status":503,"times":3}'`,
 			`curl http://127.0.0.1:8081/control/faults -d '{"path":"/v1/payouts","when":"after","cut":true}'`,
 			`curl http://127.0.0.1:8081/control/statement -d '{"change":"drop","line":"pyt_…"}'`,
+			"bursar sandbox --profile limited",
 			"bursar sandbox --addr 127.0.0.1:9000 --webhook-url http://127.0.0.1:8080/api/gateway/webhooks/razorpayx")
 }
 
@@ -37,7 +40,7 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	o := app.SandboxOptions{
-		Address: cfg.Sandbox, File: c.File,
+		Address: cfg.Sandbox, File: c.File, Profile: c.Profile,
 		KeyID:         cmp.Or(e.settings.RazorpayXKeyID, app.SandboxKeyID),
 		KeySecret:     cmp.Or(e.settings.RazorpayXKeySecret, "sandbox-key-secret"),
 		AccountNumber: cmp.Or(e.settings.RazorpayXAccountNumber, app.SandboxAccountNumber),
@@ -45,6 +48,9 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 	}
 	if !cfg.Addr.OrFree { // somebody asked for it
 		o.Address = cfg.Addr
+	}
+	if !c.AllowPublic && !o.Address.IsLoopback() {
+		return usageError{fmt.Errorf("%s is open to other machines, and the sandbox's control API asks for no password; listen on a loopback address such as 127.0.0.1:8081, or add --allow-public", o.Address.Addr)}
 	}
 	s, err := app.NewSandbox(ctx, cfg, o, logger)
 	if err != nil {

@@ -23,6 +23,7 @@ type simulateCmd struct {
 	Days    int     `default:"7" placeholder:"D" help:"How many virtual days there is trade (${default})."`
 	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
 	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
+	Limited bool    `help:"Have a gateway that lacks what others offer: it honours a key for a day, and has no lists, metadata, cancellations, verifications or statement. No backup is put back then."`
 	Keep    string  `placeholder:"DIR" help:"Keep the books of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
 }
 
@@ -31,12 +32,12 @@ func (simulateCmd) Help() string {
 	for _, name := range simulate.FaultNames() {
 		fmt.Fprintf(&faults, "\n    %-12s %s", name, simulate.DescribeFault(name))
 	}
-	return "The real services, store, gateway client and sandbox trade in one process on a virtual clock, while a model knows what every " +
-		"balance must be and the sandbox's record of what moved judges what was paid. It touches no data of yours. " +
+	return "The real services, store, gateway client and sandbox trade in one process on a virtual clock, while a model follows every entry of the " +
+		"journal and the sandbox's record of what moved judges what was paid. It touches no data of yours. " +
 		"The exit code is 0 when every promise held, and 1 when one was broken; it is then told with the last events and the command that shows it again. It is 2 when there is no verdict.\n\n" +
 		"Faults:\n" + faults.String() + "\n\n" +
 		examples("bursar simulate", "bursar simulate --seed 7 --days 7 --sellers 20",
-			"bursar simulate --days 365 --sellers 1000 --faults none", "bursar simulate --faults crash,rival,restore", "bursar simulate --faults all,-outage")
+			"bursar simulate --days 365 --sellers 1000 --faults none", "bursar simulate --faults crash,rival,restore", "bursar simulate --faults all,-outage", "bursar simulate --limited")
 }
 
 // Run runs the simulation and tells what came of it.
@@ -48,7 +49,7 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	if entries, err := os.ReadDir(c.Keep); c.Keep != "" && err == nil && len(entries) > 0 {
 		return usageError{fmt.Errorf("--keep: %s is not empty; name a directory that is, or one that is not there yet", c.Keep)}
 	}
-	options := simulate.Options{Seed: rand.Uint64() >> 32, Days: c.Days, Sellers: c.Sellers, Faults: faults, Dir: c.Keep}
+	options := simulate.Options{Seed: rand.Uint64() >> 32, Days: c.Days, Sellers: c.Sellers, Faults: faults, Limited: c.Limited, Dir: c.Keep}
 	if c.Seed != nil {
 		options.Seed = *c.Seed
 	}
@@ -117,7 +118,11 @@ func writeViolation(w io.Writer, r simulate.Report) error {
 	for _, event := range v.Events {
 		fmt.Fprintf(w, "  %s\n", event)
 	}
-	_, err := fmt.Fprintf(w, "\nTo see it again:\n  bursar simulate --seed %d --days %d --sellers %d --faults %s\n", v.Seed, r.Days, v.Sellers, r.Faults)
+	limited := ""
+	if r.Limited {
+		limited = " --limited"
+	}
+	_, err := fmt.Fprintf(w, "\nTo see it again:\n  bursar simulate --seed %d --days %d --sellers %d --faults %s%s\n", v.Seed, r.Days, v.Sellers, r.Faults, limited)
 	return err
 }
 

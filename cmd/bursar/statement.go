@@ -17,8 +17,8 @@ type statementCmd struct {
 }
 
 func (statementCmd) Help() string {
-	return "Every transfer of the period, with the balances that it left, and the proof that the books hold exactly this. " +
-		"It works beside a running server, and seals the books first if the newest transfers are in no checkpoint yet.\n\n" +
+	return "Every entry of the period, with the balances after it, and the proof that the books hold exactly this. " +
+		"It works beside a running server, and makes a checkpoint first if the newest entries are in no checkpoint yet.\n\n" +
 		examples("bursar statement --seller usr_… >statement.json", "bursar statement --seller usr_… --from 2026-10-01 --to 2026-10-31 --format csv >october.csv")
 }
 
@@ -49,13 +49,12 @@ func (c statementCmd) Run(ctx context.Context, e *env) error {
 }
 
 type checkpointCmd struct {
-	Trust     keyName `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
-	Unchained bool    `help:"Take in transfers that were not chained when they were made. Right if a binary older than chains ran again, and never before you know who made them."`
+	Trust keyName `placeholder:"KID" help:"Go on from a last checkpoint that this key signed, though it is not in the key set any more."`
 }
 
 func (checkpointCmd) Help() string {
 	return "It works beside a running server. Keep what it prints in another place: then not even somebody who has the database and the keys " +
-		"can change what was sealed without being found.\n\n" +
+		"can change what the checkpoint holds without being found.\n\n" +
 		examples("bursar checkpoint", "bursar checkpoint >>/mnt/elsewhere/checkpoints")
 }
 
@@ -76,7 +75,7 @@ func (c checkpointCmd) Run(ctx context.Context, e *env) error {
 	}
 	progress := progressOn(e.err)
 	progress("Sealing the books")
-	made, err := proofs.Make(ctx, proof.Trust{Key: string(c.Trust), Unchained: c.Unchained})
+	made, err := proofs.Make(ctx, proof.Trust{Key: string(c.Trust)})
 	progress("")
 	if err != nil {
 		return err

@@ -119,12 +119,12 @@ func tellProven(w io.Writer, v proof.Verified) error {
 			v.Currency.FormatFixed(s.Pending), v.Currency.FormatFixed(s.InTransit))
 	}
 	numbers := ""
-	if v.Transfers > 0 {
+	if v.Entries > 0 {
 		numbers = fmt.Sprintf(", numbers %d to %d", v.First, v.Last)
 	}
-	newest := "There are newer transfers after the period."
+	newest := "There are newer entries after the period."
 	if v.IsNewest {
-		newest = "There was nothing newer when the books were sealed."
+		newest = "There was nothing newer when the checkpoint was made."
 	}
 	who := "This key is one of those given."
 	if !v.Trusted {
@@ -135,12 +135,12 @@ func tellProven(w io.Writer, v proof.Verified) error {
 		verdict = fmt.Sprintf("Whole, but NOT proven to be the service's: whoever has the key below signed that this is what the books of %s hold.", v.Seller)
 	}
 	_, err := fmt.Fprintf(w, `%s
-  Period     %s to %s: %d transfers%s
+  Period     %s to %s: %d entries%s
   Opening    %s
   Closing    %s
-  Sealed     %s, in checkpoint %d, with %d books. %s
+  Checkpoint %d of %s, over %d journals. %s
   Signed     with key %s. %s
-`, verdict, moment(v.From), moment(v.To), v.Transfers, numbers, balance(v.Opening), balance(v.Closing),
-		moment(v.Checkpoint.At), v.Checkpoint.Number, v.Checkpoint.Books, newest, v.Checkpoint.KeyID, who)
+`, verdict, moment(v.From), moment(v.To), v.Entries, numbers, balance(v.Opening), balance(v.Closing),
+		v.Checkpoint.Number, moment(v.Checkpoint.At), v.Checkpoint.Books, newest, v.Checkpoint.KeyID, who)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/telemetry"
 	"bursar/internal/web"
@@ -27,8 +28,8 @@ type Options struct {
 	Payouts Payouts
 	// Statements proves what the others did.
 	Statements Statements
-	// ReadWebhook checks and reads the gateway's messages.
-	ReadWebhook ReadWebhook
+	// Webhooks check and read the gateways' messages, each at /api/gateway/webhooks/ and its name.
+	Webhooks map[gateway.Name]ReadWebhook
 
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookie's name and attributes.
@@ -51,7 +52,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Statements == nil || o.ReadWebhook == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

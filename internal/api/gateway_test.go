@@ -6,28 +6,28 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 
-	"bursar/internal/razorpayx"
-	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 )
 
 // openGateway starts the sandbox gateway, which settles as fast as it can, and makes a client of it.
 func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
 	t := h.t
 	t.Helper()
-	gateway, err := sandbox.New(sandbox.Options{
+	box, err := sandbox.New(sandbox.Options{
 		Path: filepath.Join(dir, "sandbox.db"), KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",
 		AccountNumber: "7878780080316316", Currency: rupees(t), Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
-	server := httptest.NewServer(gateway.Handler())
+	server := httptest.NewServer(box.Handler())
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- gateway.Run(ctx) }()
+	go func() { ended <- box.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		must(t, <-ended)
 		server.Close()
-		must(t, gateway.Close())
+		must(t, box.Close())
 	})
 	client, err := razorpayx.New(razorpayx.Options{
 		BaseURL: server.URL + "/v1", KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",

@@ -21,13 +21,13 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
-	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
-	"bursar/internal/seal"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
 )
@@ -79,6 +79,7 @@ type house struct {
 	clock   *clock
 	log     *logBuffer
 	metrics *telemetry.Metrics
+	place   storetest.Place
 	handler http.Handler
 	server  *httptest.Server
 	spec    *spec
@@ -119,10 +120,10 @@ func openHouse(t *testing.T, changes ...change) *house {
 	must(t, err)
 	o := api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs,
-		ReadWebhook: func(header http.Header, body []byte) (api.Hint, error) {
+		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Hint, error) {
 			hint, err := webhooks.Read(header, body)
-			return api.Hint{EventID: hint.EventID, Payout: payout.ID(hint.Reference), VerificationID: hint.ValidationID}, err
-		},
+			return api.Hint{Gateway: "razorpayx", EventID: hint.EventID, Payout: payout.ID(hint.Reference), VerificationID: hint.ValidationID}, err
+		}},
 		Currency: rupees(t),
 		BaseURL:  &url.URL{Scheme: "http", Host: "127.0.0.1:8080"},
 		Ping:     func(context.Context) error { return h.pingError },
@@ -143,11 +144,13 @@ func (h *house) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
-	db := storetest.Open(t)
+	h.place = storetest.NewPlace(t)
+	db := h.place.Open(t)
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
+	db.UseKeys(keys)
 
-	gateway := h.openGateway(dir, logger)
+	client := h.openGateway(dir, logger)
 
 	h.auth, err = auth.New(auth.Options{
 		Store: db.Auth(), Keys: keys, Sealer: keys, Providers: h.providers, Now: h.clock.Now, Logger: logger,
@@ -155,20 +158,20 @@ func (h *house) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Seals: seal.Seals{Keys: keys}, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Store: db.Bank(), Keys: keys, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
-		Store: db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: seal.Seals{Keys: keys}, Currency: rupees(t), Minimum: 500_00,
+		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{
-		Store: db.Proofs(), Signer: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Store: db.Proofs(), Signer: keys, Keys: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 }

@@ -400,7 +400,7 @@ func TestOptionsAreRefusedWhenHalfBuilt(t *testing.T) {
 		"no bank":        func(o *api.Options) { o.Bank = nil },
 		"no sales":       func(o *api.Options) { o.Sales = nil },
 		"no payouts":     func(o *api.Options) { o.Payouts = nil },
-		"no webhooks":    func(o *api.Options) { o.ReadWebhook = nil },
+		"no webhooks":    func(o *api.Options) { o.Webhooks = nil },
 		"no address":     func(o *api.Options) { o.BaseURL = nil },
 		"another scheme": func(o *api.Options) { o.BaseURL.Scheme = "ftp" },
 		"no probe":       func(o *api.Options) { o.Ping = nil },

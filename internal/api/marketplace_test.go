@@ -22,6 +22,12 @@ func TestSaleStory(t *testing.T) {
 	h.clock.advance(time.Second)
 	post("", sale).want(t, 200).wantBody(t, recorded)
 	post("", strings.Replace(sale, "1499.5", "1499.6", 1)).wantFailure(t, 409, "sale_conflict")
+	const most = `{"saleId":"most%d","sellerId":%q,"amount":90071992547409.91,"occurredAt":"2026-11-20T09:30:00Z"}`
+	other := h.signUp("Bina", auth.Seller)
+	for i := range 128 { // as many of the greatest sales as the totals can count
+		post("", fmt.Sprintf(most, i, other.id)).want(t, 201)
+	}
+	post("", fmt.Sprintf(most, 128, other.id)).wantFailure(t, 422, "total_too_large")
 	post("", strings.Replace(sale, seller.id, "usr_000000000000000000000000", 1)).wantFailure(t, 404, "seller_not_found")
 
 	const refundPath = "/order%2F1%20%C3%BC/refund"

@@ -21,6 +21,34 @@ func TestBalanceOfANewSeller(t *testing.T) {
 			`"bankAccount":{"isVerified":false,"accountNumber":"","ifsc":""}}}`)
 }
 
+// TestTamperedRecords expects a conflict that changes nothing, wherever the stored records are not the service's own.
+func TestTamperedRecords(t *testing.T) {
+	h := openHouse(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.earn(seller, "s1", "1499.55")
+	h.withBank(seller, "6789")
+	request := call{method: "POST", path: "/api/payouts/request", token: seller.token, body: `{"amount":600}`, header: header("Idempotency-Key", "k1")}
+	first := h.do(call{method: "POST", path: "/api/payouts/request", token: seller.token, body: `{"amount":500}`}).want(t, 201).text(t, "data.payoutId")
+	cancel := call{method: "POST", path: "/api/payouts/" + first + "/cancel", token: seller.token}
+
+	h.place.ByHand(t, `UPDATE payouts SET amount = amount + 1`)
+	h.do(cancel).wantFailure(t, 409, "payout_altered")
+	h.place.ByHand(t, `UPDATE payouts SET amount = amount - 1`)
+
+	h.place.ByHand(t, `UPDATE journals SET available = available + 100000`)
+	h.do(request).wantFailure(t, 409, "records_tampered")
+	h.do(cancel).wantFailure(t, 409, "payout_altered")
+	sale := func(path, body string) call {
+		return call{method: "POST", path: "/api/marketplace/sales" + path, token: h.serviceKey, body: body}
+	}
+	h.do(sale("", `{"saleId":"s2","sellerId":"`+seller.id+`","amount":10,"occurredAt":"2026-11-20T09:30:00Z"}`)).wantFailure(t, 409, "records_tampered")
+	h.do(sale("/s1/refund", `{"refundId":"r1"}`)).wantFailure(t, 409, "records_tampered")
+	h.place.ByHand(t, `UPDATE journals SET available = available - 100000`)
+
+	h.do(request).want(t, 201) // the key kept no conflict
+	h.do(cancel).want(t, 200)
+}
+
 func TestPayoutStory(t *testing.T) {
 	h := openHouse(t)
 	seller := h.signUp("Asha", auth.Seller)

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
@@ -60,7 +61,7 @@ type Payouts interface {
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
-	Hint(ctx context.Context, eventID string, id payout.ID) error
+	Hint(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
 	// CaughtUp reports whether payouts are sent: the gateway was asked for what the book does not know.
 	CaughtUp() bool
 }
@@ -77,6 +78,8 @@ type Statements interface {
 // Hint is what a gateway's message is about. It says that something happened, never what: the truth
 // is fetched from the gateway. An empty part means that the message is not about such a thing.
 type Hint struct {
+	// Gateway is the one that the message came from.
+	Gateway        gateway.Name
 	EventID        string
 	Payout         payout.ID
 	VerificationID string

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type route struct {
 
 // routes is all there is. The second word of each handle is who may call.
 func (a *api) routes() []route {
-	return []route{
+	routes := []route{
 		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
 		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
@@ -46,8 +47,6 @@ func (a *api) routes() []route {
 		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
 		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
 
-		{"POST", "/api/gateway/webhooks/razorpayx", a.webhook},
-
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},
 		{"GET", "/healthz", handle(a, a.anyone, a.health)},
@@ -57,6 +56,10 @@ func (a *api) routes() []route {
 		{"GET", "/docs/{file}", a.docsFile},
 		{"GET", "/{$}", a.home},
 	}
+	for name, read := range a.o.Webhooks {
+		routes = append(routes, route{"POST", "/api/gateway/webhooks/" + url.PathEscape(string(name)), a.webhook(read)})
+	}
+	return routes
 }
 
 // newMux gives each path one handler that knows all its methods, so that a method it does not have

@@ -28,7 +28,7 @@ func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
 		a := h.do(c).want(t, 200)
 		v, err := proof.Verify(strings.NewReader(a.body), keys)
 		must(t, err)
-		if len(v.Problems) > 0 || v.Seller != seller.id || v.Transfers < 1 || !v.Trusted {
+		if len(v.Problems) > 0 || v.Seller != seller.id || v.Entries < 1 || !v.Trusted {
 			t.Errorf("%s: proven is %+v", name, v)
 		}
 		disposition, cache := a.header.Get("Content-Disposition"), a.header.Get("Cache-Control")
@@ -85,7 +85,7 @@ func TestALongStatementIsStreamed(t *testing.T) {
 	a := h.do(call{method: "GET", path: "/api/payouts/statement", token: seller.token}).want(t, 200)
 	v, err := proof.Verify(strings.NewReader(a.body), nil)
 	must(t, err)
-	if len(v.Problems) > 0 || v.Transfers < 300 || len(a.body) < 100_000 {
+	if len(v.Problems) > 0 || v.Entries < 300 || len(a.body) < 100_000 {
 		t.Errorf("of %d bytes is proven %+v", len(a.body), v)
 	}
 }

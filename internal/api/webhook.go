@@ -7,16 +7,20 @@ import (
 	"bursar/internal/fault"
 )
 
-// webhook takes a message of the gateway: it checks the signature over the raw body and makes the
+// webhook takes messages of a gateway: it checks the signature over the raw body and makes the
 // next look at the payout due now. The look itself is the work loops' business, so the answer is fast;
 // it is given only once the hint is durable, so that the gateway sends again what we could not keep.
-func (a *api) webhook(w http.ResponseWriter, r *http.Request) {
+func (a *api) webhook(read ReadWebhook) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { a.takeMessage(w, r, read) }
+}
+
+func (a *api) takeMessage(w http.ResponseWriter, r *http.Request, read ReadWebhook) {
 	body, err := readBody(w, r)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	hint, err := a.o.ReadWebhook(r.Header, body)
+	hint, err := read(r.Header, body)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -33,7 +37,7 @@ func (a *api) takeHint(ctx context.Context, h Hint) error {
 	var err error
 	switch {
 	case h.Payout != "":
-		err = a.o.Payouts.Hint(ctx, h.EventID, h.Payout)
+		err = a.o.Payouts.Hint(ctx, h.Gateway, h.EventID, h.Payout)
 	case h.VerificationID != "":
 		err = a.o.Bank.Hint(ctx, h.VerificationID)
 	}

@@ -11,8 +11,9 @@ import (
 
 	"bursar/internal/api"
 	"bursar/internal/auth"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 )
 
 // deliver posts a gateway's message.
@@ -57,6 +58,12 @@ func TestWebhooks(t *testing.T) {
 	t.Run("too large", func(t *testing.T) {
 		large := `{"event":"` + strings.Repeat("x", 64<<10) + `"}`
 		h.deliver(large, sign(large), "evt_z").wantFailure(t, 413, "body_too_large")
+	})
+	t.Run("of a gateway that is not configured", func(t *testing.T) {
+		for _, name := range []string{"cashfree", "RAZORPAYX", "sandbox"} {
+			h.do(call{method: "POST", path: "/api/gateway/webhooks/" + name, body: event, header: header(
+				"X-Razorpay-Signature", sign(event), "X-Razorpay-Event-Id", "evt_w")}).wantFailure(t, 404, "not_found")
+		}
 	})
 	t.Run("without the gateway's headers", func(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.server.URL+"/api/gateway/webhooks/razorpayx", strings.NewReader(event))
@@ -104,7 +111,9 @@ func TestWebhookHastensTheNextLook(t *testing.T) {
 // deaf is a payout service that can't keep hints.
 type deaf struct{ api.Payouts }
 
-func (deaf) Hint(context.Context, string, payout.ID) error { return errors.New("disk full") }
+func (deaf) Hint(context.Context, gateway.Name, string, payout.ID) error {
+	return errors.New("disk full")
+}
 
 func TestWebhookThatCouldNotBeKeptIsNotThankedFor(t *testing.T) {
 	h := openHouse(t, func(o *api.Options) { o.Payouts = deaf{o.Payouts} })

@@ -11,16 +11,14 @@ import (
 
 	"bursar/internal/config"
 	"bursar/internal/keyset"
-	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
 // Datastore is the data that all commands work on: the database, and the key set that belongs to it.
 type Datastore struct {
-	cfg   config.Config
-	db    *store.DB
-	keys  *keyset.Set
-	seals seal.Seals
+	cfg  config.Config
+	db   *store.DB
+	keys *keyset.Set
 	// issuer is whom tokens name as their maker.
 	issuer string
 }
@@ -44,8 +42,8 @@ func OpenDatastore(ctx context.Context, cfg config.Config) (b *Datastore, err er
 	if err := errors.Join(b.checkCurrency(ctx, cfg), b.checkKeys(ctx, cfg), b.nameIssuer(ctx, cfg)); err != nil {
 		return nil, err
 	}
-	b.seals, err = pinSeals(ctx, db, keys) // after the keys were checked: others would seal what is never believed again
-	return b, err
+	db.UseKeys(keys) // after they were checked: entries with another key's MAC would never be believed again
+	return b, nil
 }
 
 // OpenExisting opens a datastore as OpenDatastore does, and makes none.
@@ -81,9 +79,6 @@ func (b *Datastore) DB() *store.DB { return b.db }
 
 // Keys is the key set, and nil before OpenKeys where the datastore was opened to be inspected.
 func (b *Datastore) Keys() *keyset.Set { return b.keys }
-
-// Seals make and check the seals of rows.
-func (b *Datastore) Seals() seal.Seals { return b.seals }
 
 // Issuer is the issuer of access tokens.
 func (b *Datastore) Issuer() string { return b.issuer }

@@ -5,41 +5,87 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"bursar/internal/bank"
+	"bursar/internal/api"
 	"bursar/internal/config"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
-	"bursar/internal/reconcile"
 	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
 
-// gateway is who pays, and who knows and verifies the accounts that are paid.
-type gateway interface {
-	payout.Gateway
-	bank.Registrar
-	bank.Verifier
-	reconcile.Statement
+// adapters open the gateways that this build knows, by the setting that chooses one. A new adapter is a line here.
+var adapters = map[config.Gateway]gateway.Open{
+	config.RazorpayXPayments: razorpayx.Open,
+	config.Sandbox:           razorpayx.Open, // the sandbox speaks the same wire
 }
 
-// newGateway makes the client of RazorpayX, or of the sandbox in its place.
-func newGateway(cfg config.Config, db *store.DB) (*razorpayx.Client, error) {
-	return razorpayx.New(razorpayx.Options{
-		BaseURL: cfg.RazorpayX.BaseURL,
-		KeyID:   cfg.RazorpayX.KeyID, KeySecret: cfg.RazorpayX.KeySecret,
-		AccountNumber: cfg.RazorpayX.AccountNumber,
-		Currency:      cfg.Currency,
-		Turn:          turns(cfg, db),
-		Timeout:       paceOf(cfg.Gateway).call,
-		Now:           time.Now,
+// gateways are those that are configured.
+type gateways struct {
+	router *gateway.Router
+	// preferred is the one that new payouts go through. Its statement is compared with the ledger.
+	preferred gateway.Gateway
+	webhooks  map[gateway.Name]api.ReadWebhook
+}
+
+// openGateways makes the gateways that are configured. Their calls are counted where there are metrics.
+func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (gateways, error) {
+	name := gateway.Name(cfg.Gateway)
+	open, isKnown := adapters[cfg.Gateway]
+	if !isKnown {
+		return gateways{}, fmt.Errorf("BURSAR_GATEWAY=%s is not known to this build", name)
+	}
+	opened, err := open(gateway.Setup{
+		Name: name, Currency: cfg.Currency, Settings: gatewaySettings(cfg),
+		Turn: turns(cfg, db), Timeout: paceOf(cfg.Gateway).call, Now: time.Now,
 	})
+	if err != nil {
+		return gateways{}, err
+	}
+	read := readWebhook(name, opened.ReadWebhook)
+	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]api.ReadWebhook{name: read}}
+	if cfg.Gateway == config.Sandbox { // which posts where RazorpayX would
+		all.webhooks[razorpayx.DefaultName] = read
+	}
+	if metrics != nil {
+		all.preferred = newCounted(opened.Gateway, metrics)
+	}
+	all.router, err = gateway.NewRouter(cfg.Currency, name, all.preferred)
+	return all, err
 }
 
-// errNoTurn is that more is to be asked of the gateway than its rate lets through.
-var errNoTurn = errors.New("no turn at the gateway")
+// gatewaySettings are what the adapter is told. RazorpayX has settings of its own names; another adapter's are given as
+// they are.
+func gatewaySettings(cfg config.Config) map[string]string {
+	if cfg.GatewaySettings != nil {
+		return cfg.GatewaySettings
+	}
+	x := cfg.RazorpayX
+	return map[string]string{
+		razorpayx.SettingBaseURL: x.BaseURL, razorpayx.SettingKeyID: x.KeyID, razorpayx.SettingKeySecret: x.KeySecret,
+		razorpayx.SettingAccountNumber: x.AccountNumber, razorpayx.SettingWebhookSecrets: strings.Join(x.WebhookSecrets, ","),
+	}
+}
+
+// readWebhook tells the API what a gateway's message hints at, in the API's own terms.
+func readWebhook(at gateway.Name, read gateway.ReadWebhook) api.ReadWebhook {
+	return func(header http.Header, body []byte) (api.Hint, error) {
+		hint, err := read(header, body)
+		if err != nil {
+			return api.Hint{}, err
+		}
+		about := api.Hint{Gateway: at, EventID: hint.EventID, VerificationID: hint.VerificationID}
+		if id, err := payout.ParseID(hint.Reference); err == nil { // others pay from the same account
+			about.Payout = id
+		}
+		return about, nil
+	}
+}
 
 // turns spaces requests to the gateway evenly, those of all instances together: the gateway counts them
 // so. What paces them is a row of the database, which one statement moves.
@@ -54,14 +100,14 @@ func turns(cfg config.Config, db *store.DB) func(context.Context) error {
 		var end time.Time
 		var mine bool
 		err := db.Update(ctx, func(tx *store.Tx) (err error) {
-			end, mine, err = tx.TakeThrottle(ctx, "gateway", now, every, patience+every)
+			end, mine, err = tx.TakeThrottle(ctx, "gateway|"+string(cfg.Gateway), now, every, patience+every)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("wait for a turn at the gateway: %w", err)
 		}
 		if !mine {
-			return fmt.Errorf("%w within %s", errNoTurn, patience)
+			return fmt.Errorf("%w within %s", gateway.ErrNoTurn, patience)
 		}
 		select {
 		case <-time.After(end.Add(-every).Sub(now)):
@@ -74,20 +120,20 @@ func turns(cfg config.Config, db *store.DB) func(context.Context) error {
 
 // counted is a gateway whose calls are counted.
 type counted struct {
-	gateway
+	gateway.Gateway
 	metrics *telemetry.Metrics
 }
 
 // submitOutcomes are what may come of a submission, in the words of the metrics.
-var submitOutcomes = map[payout.Answer]string{
-	payout.Accepted: "ok", payout.Refused: "refused", payout.NotTaken: "not_taken", payout.Unclear: "unclear",
+var submitOutcomes = map[gateway.Answer]string{
+	gateway.Accepted: "ok", gateway.Refused: "refused", gateway.NotTaken: "not_taken", gateway.Unclear: "unclear",
 }
 
 // newCounted counts the calls of a gateway.
-func newCounted(g gateway, metrics *telemetry.Metrics) counted {
-	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), razorpayx.NoTurn)...)
+func newCounted(g gateway.Gateway, metrics *telemetry.Metrics) counted {
+	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), gateway.ReasonNoTurn)...)
 	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "reversed", "lines", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
-		metrics.ExpectGatewayCall(operation, "ok", "not_found", razorpayx.NoTurn, "error")
+		metrics.ExpectGatewayCall(operation, "ok", "not_found", gateway.ReasonNoTurn, "error")
 	}
 	return counted{g, metrics}
 }
@@ -97,93 +143,93 @@ func newCounted(g gateway, metrics *telemetry.Metrics) counted {
 func (c counted) done(operation string, began time.Time, err error) {
 	outcome := "ok"
 	switch {
-	case errors.Is(err, payout.ErrUnknownToGateway):
+	case errors.Is(err, gateway.ErrUnknownTransfer):
 		outcome = "not_found"
-	case errors.Is(err, errNoTurn):
-		outcome = razorpayx.NoTurn
+	case errors.Is(err, gateway.ErrNoTurn):
+		outcome = gateway.ReasonNoTurn
 	case err != nil:
 		outcome = "error"
 	}
 	c.metrics.GatewayCalled(operation, outcome, time.Since(began))
 }
 
-func (c counted) Submit(ctx context.Context, key, body string) payout.Submission {
+func (c counted) Submit(ctx context.Context, key, body string) gateway.Submission {
 	began := time.Now()
-	s := c.gateway.Submit(ctx, key, body)
+	s := c.Gateway.Submit(ctx, key, body)
 	outcome := submitOutcomes[s.Answer]
-	if s.ReasonCode == razorpayx.NoTurn {
-		outcome = razorpayx.NoTurn
+	if s.ReasonCode == gateway.ReasonNoTurn {
+		outcome = gateway.ReasonNoTurn
 	}
 	c.metrics.GatewayCalled("submit", outcome, time.Since(began))
 	return s
 }
 
-func (c counted) Fetch(ctx context.Context, gatewayID string) (payout.Report, error) {
+func (c counted) Fetch(ctx context.Context, gatewayID string) (gateway.Report, error) {
 	began := time.Now()
-	r, err := c.gateway.Fetch(ctx, gatewayID)
+	r, err := c.Gateway.Fetch(ctx, gatewayID)
 	c.done("fetch", began, err)
 	return r, err
 }
 
-func (c counted) Find(ctx context.Context, reference string) (payout.Report, error) {
+func (c counted) Find(ctx context.Context, reference string) (gateway.Report, error) {
 	began := time.Now()
-	r, err := c.gateway.Find(ctx, reference)
+	r, err := c.Gateway.Find(ctx, reference)
 	c.done("find", began, err)
 	return r, err
 }
 
-func (c counted) Cancel(ctx context.Context, gatewayID string) (payout.Report, error) {
+func (c counted) Cancel(ctx context.Context, gatewayID string) (gateway.Report, error) {
 	began := time.Now()
-	r, err := c.gateway.Cancel(ctx, gatewayID)
+	r, err := c.Gateway.Cancel(ctx, gatewayID)
 	c.done("cancel", began, err)
 	return r, err
 }
 
-func (c counted) Transfers(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+func (c counted) Transfers(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
 	began := time.Now()
-	page, err := c.gateway.Transfers(ctx, since, skip)
+	page, err := c.Gateway.Transfers(ctx, since, after)
 	c.done("transfers", began, err)
 	return page, err
 }
 
-func (c counted) Reversed(ctx context.Context, since time.Time, skip int) ([]payout.Transfer, error) {
+func (c counted) Reversed(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
 	began := time.Now()
-	page, err := c.gateway.Reversed(ctx, since, skip)
+	page, err := c.Gateway.Reversed(ctx, since, after)
 	c.done("reversed", began, err)
 	return page, err
 }
 
-func (c counted) Lines(ctx context.Context, from, to time.Time, skip int) ([]reconcile.Line, error) {
+func (c counted) Lines(ctx context.Context, from, to time.Time, after gateway.Cursor) (gateway.LinePage, error) {
 	began := time.Now()
-	page, err := c.gateway.Lines(ctx, from, to, skip)
+	page, err := c.Gateway.Lines(ctx, from, to, after)
 	c.done("lines", began, err)
 	return page, err
 }
 
-func (c counted) DescribeBeneficiary(ctx context.Context, beneficiary string) (bank.Account, bank.Number, error) {
+func (c counted) DescribeBeneficiary(ctx context.Context, beneficiary string) (gateway.Destination, error) {
 	began := time.Now()
-	a, n, err := c.gateway.DescribeBeneficiary(ctx, beneficiary)
+	d, err := c.Gateway.DescribeBeneficiary(ctx, beneficiary)
 	c.done("describe_beneficiary", began, err)
-	return a, n, err
+	return d, err
 }
 
-func (c counted) EnsureBeneficiary(ctx context.Context, a bank.Account, n bank.Number) (string, error) {
+func (c counted) EnsureBeneficiary(ctx context.Context, reference string, d gateway.Destination) (string, error) {
 	began := time.Now()
-	name, err := c.gateway.EnsureBeneficiary(ctx, a, n)
+	name, err := c.Gateway.EnsureBeneficiary(ctx, reference, d)
 	c.done("beneficiary", began, err)
 	return name, err
 }
 
-func (c counted) StartVerification(ctx context.Context, a bank.Account) (bank.Verification, error) {
+func (c counted) StartVerification(ctx context.Context, v gateway.VerificationRequest) (gateway.Verification, error) {
 	began := time.Now()
-	v, err := c.gateway.StartVerification(ctx, a)
+	got, err := c.Gateway.StartVerification(ctx, v)
 	c.done("start_verification", began, err)
-	return v, err
+	return got, err
 }
 
-func (c counted) Verification(ctx context.Context, a bank.Account) (bank.Verification, error) {
+func (c counted) Verification(ctx context.Context, v gateway.VerificationRequest, id string) (gateway.Verification, error) {
 	began := time.Now()
-	v, err := c.gateway.Verification(ctx, a)
+	got, err := c.Gateway.Verification(ctx, v, id)
 	c.done("verification", began, err)
-	return v, err
+	return got, err
 }

@@ -5,37 +5,37 @@ import (
 	"errors"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/reconcile"
 )
 
 // Reconciliation compares the gateway's statement with the ledger where no service runs, or beside one.
 type Reconciliation struct {
-	service *reconcile.Service
-	sandbox *reachedSandbox
+	service     *reconcile.Service
+	stopSandbox func() error
 }
 
 // Reconciliation makes what compares, and has progress told of each day that was read. A payout that is to be looked
 // at sooner is looked at by the running service.
 func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.Time, lines int)) (*Reconciliation, error) {
 	cfg := b.cfg
-	reached, err := reachSandbox(ctx, &cfg, b, quiet())
+	stopSandbox, err := reachSandbox(ctx, &cfg, b, quiet())
 	if err != nil {
 		return nil, err
 	}
-	client, err := newGateway(cfg, b.db)
+	gateways, err := openGateways(cfg, b.db, nil)
 	if err != nil {
-		return nil, errors.Join(err, reached.close())
+		return nil, errors.Join(err, stopSandbox())
 	}
 	service, err := reconcile.New(reconcile.Options{
-		Store: b.db.Reconciling(), Statement: client, Payouts: hastener{b}, Currency: cfg.Currency,
+		Store: b.db.Reconciling(gateways.preferred.Name()), Statement: gateways.preferred, Payouts: hastener{b}, Currency: cfg.Currency,
 		Grace: paceOf(cfg.Gateway).patience, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
 	})
 	if err != nil {
-		return nil, errors.Join(err, reached.close())
+		return nil, errors.Join(err, stopSandbox())
 	}
-	return &Reconciliation{service, reached}, nil
+	return &Reconciliation{service, stopSandbox}, nil
 }
 
 // Period reads the first and the last day of a period; empty is yesterday.
@@ -49,7 +49,7 @@ func (r *Reconciliation) Reconcile(ctx context.Context, p reconcile.Period, agai
 }
 
 // Close ends the way to the gateway, and not the datastore.
-func (r *Reconciliation) Close() error { return r.sandbox.close() }
+func (r *Reconciliation) Close() error { return r.stopSandbox() }
 
 // hastener hastens payouts where no service for them runs.
 type hastener struct{ *Datastore }
@@ -66,8 +66,7 @@ func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	const tries = 5
 	for pause := time.Second; ; pause *= 2 {
 		result, err := do()
-		var refused *razorpayx.RefusedError
-		if err == nil || errors.As(err, &refused) || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
+		if err == nil || errors.Is(err, gateway.ErrRefused) || pause >= time.Second<<(tries-1) || !wait(ctx, pause) {
 			return result, err
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"bursar/internal/config"
-	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/gateway/sandbox"
 )
 
 // builtInSandbox is the gateway that serve brings along. Its zero value is none.
@@ -17,34 +18,46 @@ type builtInSandbox struct {
 	at      string
 	options sandbox.Options
 	logger  *slog.Logger
-	// listener and box are nil while another instance runs the sandbox.
+	// listener and box are nil while another instance serves the sandbox.
 	listener net.Listener
 	box      *sandbox.Sandbox
 }
 
-// newBuiltInSandbox makes the sandbox, on a listener and a file of its own, and points cfg at it as if
-// it were RazorpayX. Its credentials are made of the key set: they must be the same after a restart and
-// on every instance, and nobody needs to know them.
+// newBuiltInSandbox makes the sandbox and points cfg at it as if it were RazorpayX. Its credentials are
+// made of the key set: they must be the same after a restart and on every instance, and nobody needs to
+// know them.
 func newBuiltInSandbox(ctx context.Context, cfg *config.Config, b *Datastore, logger *slog.Logger) (*builtInSandbox, error) {
 	if cfg.Gateway != config.Sandbox {
 		return &builtInSandbox{}, nil
 	}
-	home, listener, err := findSandbox(ctx, *cfg, b, logger)
+	var (
+		place    sandboxPlace
+		listener net.Listener
+		err      error
+	)
+	if cfg.Database.Postgres != "" {
+		place, err = placeSandbox(ctx, *cfg, b)
+	} else if place.File, err = sandboxFile(*cfg); err == nil { // one instance has it to itself
+		listener, err = listen(ctx, cfg.Sandbox, sandboxSetting)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if listener != nil {
+		place.Address = listener.Addr().String()
+	}
 	secret := builtInSecret(b)
 	s := &builtInSandbox{
-		at:      "http://" + home.Address,
-		options: sandboxOptions(*cfg, home.File, secret, logger),
+		at:      "http://" + place.Address,
+		options: sandboxOptions(*cfg, place.File, secret, logger),
 		logger:  logger,
 	}
 	s.options.WebhookURL, s.options.WebhookSecret = "http://"+cfg.Addr.Addr+"/api/gateway/webhooks/razorpayx", secret
 	pointAtSandbox(cfg, s.at, secret)
-	if listener == nil {
-		return s, s.join(ctx, home.Address)
+	if listener != nil {
+		return s, s.open(listener)
 	}
-	return s, s.open(listener)
+	return s, s.tryToServe(ctx)
 }
 
 // builtInSecret is the secret of the sandbox's API key.
@@ -68,8 +81,17 @@ func pointAtSandbox(cfg *config.Config, at, secret string) {
 	}
 }
 
-// open runs the sandbox here, on a listener that was just taken: it is the lock that keeps any other
-// process from its file.
+// tryToServe serves the sandbox here, unless another instance has its address.
+func (s *builtInSandbox) tryToServe(ctx context.Context) error {
+	var socket net.ListenConfig
+	listener, err := socket.Listen(ctx, "tcp", strings.TrimPrefix(s.at, "http://"))
+	if err != nil {
+		return nil //nolint:nilerr // it is tried again
+	}
+	return s.open(listener)
+}
+
+// open opens the sandbox's file. The listener is the lock that keeps other instances from it.
 func (s *builtInSandbox) open(listener net.Listener) error {
 	box, err := sandbox.New(s.options)
 	if err != nil {
@@ -85,9 +107,16 @@ func (s *builtInSandbox) run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	if !s.await(ctx) {
+	for s.box == nil && wait(ctx, serveSandboxEvery) {
+		if err := s.tryToServe(ctx); err != nil {
+			s.logger.ErrorContext(ctx, "can't open the sandbox", slog.Any("error", err))
+			wait(ctx, 10*serveSandboxEvery)
+		}
+	}
+	if s.box == nil {
 		return nil
 	}
+	s.logger.DebugContext(ctx, "this instance serves the sandbox", slog.String("address", s.at))
 	return beside(s.box.Run, serveHTTP(s.listener, s.box.Handler(), s.logger, &drain{}))(ctx)
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/config"
-	"bursar/internal/razorpayx/sandbox"
+	"bursar/internal/gateway/sandbox"
 )
 
 // SandboxOptions are what the gateway's sandbox needs to run alone.
@@ -20,6 +20,8 @@ type SandboxOptions struct {
 	KeyID, KeySecret, AccountNumber string
 	// WebhookURL is where events go; empty is nowhere. WebhookSecret signs them.
 	WebhookURL, WebhookSecret string
+	// Profile is "full" or "limited".
+	Profile string
 }
 
 // Sandbox is the gateway's sandbox without a service, ready to be started.
@@ -37,7 +39,7 @@ func NewSandbox(ctx context.Context, cfg config.Config, o SandboxOptions, logger
 	}
 	box, err := sandbox.New(sandbox.Options{
 		Path: o.File, KeyID: o.KeyID, KeySecret: o.KeySecret, AccountNumber: o.AccountNumber,
-		WebhookURL: o.WebhookURL, WebhookSecret: o.WebhookSecret,
+		WebhookURL: o.WebhookURL, WebhookSecret: o.WebhookSecret, Profile: sandbox.Profile(o.Profile),
 		SettleAfter: cfg.SandboxSettleAfter, Currency: cfg.Currency, Now: time.Now, Logger: logger,
 	})
 	if err != nil {

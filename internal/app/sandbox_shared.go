@@ -5,187 +5,121 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"bursar/internal/config"
+	"bursar/internal/gateway/sandbox"
 )
 
 // Instances that share a database share one built-in sandbox, because a payout that one of them sent is
-// looked up by another. It has one address and one file. All try to listen on that address: whoever
-// succeeds opens the file and answers, and when that instance ends, however it does, another succeeds.
+// looked up by another. It has one address and one file, which the first instance pins. Every instance
+// tries to listen on that address: the one that can opens the file and serves it until it ends.
 
-// sandboxHome is where the sandbox of a database is. The first instance chooses it for all.
-type sandboxHome struct {
+// sandboxPlace is where the built-in sandbox of a database is.
+type sandboxPlace struct {
 	Address string `json:"address"`
 	File    string `json:"file"`
-	// Machine is where the file is.
-	Machine string `json:"machine"`
 }
 
 const (
 	sandboxSetting = "BURSAR_SANDBOX_ADDR (--sandbox-addr)"
 	pinnedSandbox  = "sandbox"
+	// serveSandboxEvery is how often an instance tries to serve the sandbox that another one serves.
+	serveSandboxEvery = 300 * time.Millisecond
 )
 
-// findSandbox finds the sandbox's home, and on SQLite takes its listener: there is one instance.
-func findSandbox(ctx context.Context, cfg config.Config, b *Datastore, logger *slog.Logger) (sandboxHome, net.Listener, error) {
-	file, err := filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
-	if err != nil {
-		return sandboxHome{}, nil, err
-	}
-	own := sandboxHome{File: file}
-	if cfg.Database.Postgres != "" {
-		home, err := agreeOnSandbox(ctx, cfg.Sandbox, b, own, logger)
-		return home, nil, err
-	}
-	listener, err := listen(ctx, cfg.Sandbox, sandboxSetting)
-	if err != nil {
-		return own, nil, err
-	}
-	own.Address = listener.Addr().String()
-	return own, listener, nil
+func sandboxFile(cfg config.Config) (string, error) {
+	return filepath.Abs(filepath.Join(cfg.DataDir, "sandbox.db"))
 }
 
-// agreeOnSandbox pins an own home for all instances, or takes the one that is pinned. An address that
-// the operator gives wins over the pinned one: all instances are given the same.
-func agreeOnSandbox(ctx context.Context, wanted config.Listen, b *Datastore, own sandboxHome, logger *slog.Logger) (home sandboxHome, err error) {
-	host, port, _ := net.SplitHostPort(wanted.Addr) // it was checked
-	isGiven := !wanted.OrFree && port != "0"
-	own.Address = wanted.Addr
+// placeSandbox returns the place for all instances. An address that the operator gives wins over the
+// pinned one: all instances are given the same.
+func placeSandbox(ctx context.Context, cfg config.Config, b *Datastore) (place sandboxPlace, err error) {
+	own := sandboxPlace{Address: cfg.Sandbox.Addr}
+	if own.File, err = sandboxFile(cfg); err != nil {
+		return place, err
+	}
+	host, port, _ := net.SplitHostPort(cfg.Sandbox.Addr) // it was checked
+	isGiven := !cfg.Sandbox.OrFree && port != "0"
 	if !isGiven {
 		if own.Address, err = steadyAddress(ctx, host); err != nil {
-			return own, err
+			return place, err
 		}
 	}
-	if own.Machine, err = os.Hostname(); err != nil {
-		return own, err
-	}
-	if home, err = pinSandbox(ctx, b, own); err != nil {
-		return own, err
-	}
-	if isGiven {
-		home.Address = own.Address
-	}
-	if home.Machine != own.Machine {
-		logger.WarnContext(ctx, `the built-in sandbox serves the instances of one machine, and its records were begun on another; run one "bursar sandbox" for all if instances still run there`,
-			slog.String("machine", home.Machine))
-	}
-	return home, nil
-}
-
-// steadyAddress finds a port that is likely to be free whenever it is taken again: none that somebody
-// would choose for a service, and none that systems give to outgoing connections.
-func steadyAddress(ctx context.Context, host string) (string, error) {
-	const first, ports, tries = 10_000, 20_000, 20
-	var last error
-	for range tries {
-		address := net.JoinHostPort(host, strconv.Itoa(first+rand.IntN(ports)))
-		listener, err := listen(ctx, config.Listen{Addr: address}, sandboxSetting)
-		if err == nil {
-			return address, listener.Close()
-		}
-		last = err
-	}
-	return "", last
-}
-
-func pinSandbox(ctx context.Context, b *Datastore, own sandboxHome) (home sandboxHome, err error) {
 	text, err := json.Marshal(own)
 	if err != nil {
-		return home, err
+		return place, err
 	}
 	pinned, err := b.db.Pin(ctx, pinnedSandbox, string(text))
 	if err != nil {
-		return home, err
+		return place, err
 	}
-	if err := json.Unmarshal([]byte(pinned), &home); err != nil {
-		return home, fmt.Errorf("the place of the sandbox that the database names can't be read: %w", err)
+	err = json.Unmarshal([]byte(pinned), &place)
+	if isGiven {
+		place.Address = own.Address
 	}
-	return home, nil
+	return place, err
 }
 
-const (
-	// takeOverEvery is how often an instance tries to run the sandbox that another one runs.
-	takeOverEvery = 300 * time.Millisecond
-	// joinTries is how often an instance that starts looks for the sandbox. Another instance may be about
-	// to run it, or to end.
-	joinTries     = 30
-	probePatience = time.Second
-)
-
-// join runs the sandbox here, or else makes sure that whoever has its address runs it.
-func (s *builtInSandbox) join(ctx context.Context, address string) error {
-	var err error
-	for range joinTries {
-		listener, listenErr := listen(ctx, config.Listen{Addr: address}, sandboxSetting)
-		if listenErr == nil {
-			return s.open(listener)
-		}
-		if err = s.probe(ctx); err == nil {
-			return nil
-		}
-		if errors.Is(err, errOtherServer) {
-			break
-		}
-		if !wait(ctx, takeOverEvery) {
-			return ctx.Err()
+// steadyAddress finds a port that is likely to be free whenever it is taken again: none that a service
+// usually has, and none that systems give to outgoing connections.
+func steadyAddress(ctx context.Context, host string) (address string, err error) {
+	const first, ports, tries = 10_000, 20_000, 20
+	for range tries {
+		address = net.JoinHostPort(host, strconv.Itoa(first+rand.IntN(ports)))
+		var listener net.Listener
+		if listener, err = listen(ctx, config.Listen{Addr: address}, sandboxSetting); err == nil {
+			return address, listener.Close()
 		}
 	}
-	return fmt.Errorf(`the instances of these books share a sandbox on %s, and it is not there: %w; stop what is there, or set %s to another address, the same for all instances; instances on several machines need one "bursar sandbox" that BURSAR_RAZORPAYX_BASE_URL names`,
-		address, err, sandboxSetting)
+	return "", err
 }
 
-var errOtherServer = errors.New("another server answers")
-
-// probe asks who has the sandbox's address. An answer that is not the sandbox's is errOtherServer; any
-// other error tells nothing.
-func (s *builtInSandbox) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.at+"/control/health", nil)
+// reachSandbox serves the records of the built-in sandbox to a command beside the service, and points cfg
+// at them. A running service may be at work on the same file; the command only reads.
+func reachSandbox(ctx context.Context, cfg *config.Config, b *Datastore, logger *slog.Logger) (stop func() error, err error) {
+	if cfg.Gateway != config.Sandbox {
+		return func() error { return nil }, nil
+	}
+	var place sandboxPlace
+	if place.File, err = sandboxFile(*cfg); err != nil {
+		return nil, err
+	}
+	pinned, isPinned, err := b.db.Pinned(ctx, pinnedSandbox)
+	if err == nil && isPinned {
+		err = json.Unmarshal([]byte(pinned), &place)
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	request.SetBasicAuth(s.options.KeyID, s.options.KeySecret)
-	response, err := http.DefaultClient.Do(request)
+	if _, err := os.Stat(place.File); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf(`the built-in sandbox has no records at %s: run this on the machine where "bursar serve" runs the sandbox, after its first start, or set BURSAR_GATEWAY to the gateway that is used`,
+			place.File)
+	}
+	listener, err := listen(ctx, config.Listen{Addr: "127.0.0.1:0"}, sandboxSetting)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return errOtherServer
+	secret := builtInSecret(b)
+	box, err := sandbox.New(sandboxOptions(*cfg, place.File, secret, logger))
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
-	return nil
-}
-
-// await waits until this instance can run the sandbox, and reports whether it came to that before ctx ended.
-func (s *builtInSandbox) await(ctx context.Context) bool {
-	pause := takeOverEvery
-	for s.box == nil {
-		if !wait(ctx, pause) {
-			return false
-		}
-		var socket net.ListenConfig
-		listener, err := socket.Listen(ctx, "tcp", strings.TrimPrefix(s.at, "http://"))
-		if err != nil {
-			continue
-		}
-		if err := s.open(listener); err != nil {
-			s.logger.ErrorContext(ctx, "this instance can't run the sandbox", slog.Any("error", err))
-			pause = 10 * takeOverEvery
-			continue
-		}
-		s.logger.InfoContext(ctx, "this instance runs the sandbox from now on", slog.String("address", s.at))
-	}
-	return true
+	pointAtSandbox(cfg, addressOf(listener), secret)
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- serveHTTP(listener, box.Handler(), logger, &drain{})(serving) }()
+	return func() error {
+		cancel()
+		return errors.Join(<-ended, box.Close())
+	}, nil
 }
 
 // wait waits for d, and reports whether it did before ctx ended.

@@ -15,7 +15,6 @@ import (
 	"bursar/internal/api"
 	"bursar/internal/config"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/telemetry"
 )
 
@@ -28,7 +27,7 @@ type Service struct {
 	cfg      config.Config
 	book     *Datastore
 	sandbox  *builtInSandbox
-	gateway  gateway
+	gateways gateways
 	services Services
 	handler  http.Handler
 	logger   *slog.Logger
@@ -68,26 +67,25 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		return nil, err
 	}
 	undo.add(book.Close)
-	if book.KeepsKeys() {
-		logger.WarnContext(ctx, `the database keeps the key set beside the account numbers that it seals, so whoever reads the one reads the other; "bursar keys export --help" tells how to keep them apart`)
+	if err := checkKeysPlace(ctx, cfg, book, logger); err != nil {
+		return nil, err
 	}
 	sandbox, err := newBuiltInSandbox(ctx, &cfg, book, logger)
 	if err != nil {
 		return nil, err
 	}
 	undo.add(sandbox.close)
-	client, err := newGateway(cfg, book.db)
+	metrics := newMetrics(book, version)
+	gateways, err := openGateways(cfg, book.db, metrics)
 	if err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(book, version)
-	gateway := newCounted(client, metrics)
 	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
 	places, err := newSignInPlaces(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
-	services, err := newServices(parts{cfg, book, gateway, time.Now, logger, moved, places.providers})
+	services, err := newServices(parts{cfg, book, gateways, time.Now, logger, moved, places.providers})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +102,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	}
 
 	return &Service{
-		cfg: cfg, book: book, sandbox: sandbox, gateway: gateway, services: services, handler: handler, logger: logger,
+		cfg: cfg, book: book, sandbox: sandbox, gateways: gateways, services: services, handler: handler, logger: logger,
 		work:      beside(runBackground, newWork(cfg, services, book, health, metrics, logger)),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
@@ -112,6 +110,21 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		apiAt:     cfg.Origin(),
 		metricsAt: addressOf(metricsListener),
 	}, nil
+}
+
+// checkKeysPlace refuses to move real money while the keys that authenticate the journal lie in the database beside it.
+func checkKeysPlace(ctx context.Context, cfg config.Config, d *Datastore, logger *slog.Logger) error {
+	if !d.KeepsKeys() {
+		return nil
+	}
+	if cfg.MovesRealMoney() && !cfg.AcceptKeysInDatabase {
+		return errors.New(`the database keeps the key set, so somebody who can read and write it could make the service pay; ` +
+			`take the keys out with "bursar keys export" and "bursar keys forget-stored" and set BURSAR_KEYS_FILE, ` +
+			`or set BURSAR_KEYS_IN_DATABASE=accept (--keys-in-database) if you accept that`)
+	}
+	logger.WarnContext(ctx, "the database keeps the key set", slog.String("risk", "who reads and writes the database reads account numbers and can forge the journal"),
+		slog.String("cure", `see "bursar keys export --help"`))
+	return nil
 }
 
 // Run runs the service until ctx ends or a part of it does. Then it stops the parts in order, and closes what they
@@ -160,7 +173,7 @@ func (s *Service) Services() Services { return s.services }
 func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
 	cfg := s.cfg
 	cfg.CancelWindow = 0
-	return newServices(parts{cfg, s.book, s.gateway, now, s.logger, func(payout.State, payout.State) {}, nil})
+	return newServices(parts{cfg, s.book, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil})
 }
 
 func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
@@ -168,33 +181,14 @@ func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, met
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := razorpayx.NewWebhooks(cfg.RazorpayX.WebhookSecrets...)
-	if err != nil {
-		return nil, err
-	}
 	return api.New(api.Options{
 		Pages: pages,
 		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Statements: s.Proofs,
-		ReadWebhook: readWebhook(webhooks),
-		Currency:    cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
+		Webhooks: s.webhooks,
+		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,
 		Now: time.Now, Logger: logger, Metrics: metrics,
 	})
-}
-
-// readWebhook tells the API what a gateway's message hints at, in the API's own terms.
-func readWebhook(w *razorpayx.Webhooks) api.ReadWebhook {
-	return func(header http.Header, body []byte) (api.Hint, error) {
-		hint, err := w.Read(header, body)
-		if err != nil {
-			return api.Hint{}, err
-		}
-		about := api.Hint{EventID: hint.EventID, VerificationID: hint.ValidationID}
-		if id, err := payout.ParseID(hint.Reference); err == nil { // others pay from the same account
-			about.Payout = id
-		}
-		return about, nil
-	}
 }
 
 // serveMetrics is the stage that Prometheus asks. Without a listener it only waits for its end.

@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"time"
 
+	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/reconcile"
@@ -16,12 +18,12 @@ import (
 
 // parts is what services are made of.
 type parts struct {
-	cfg     config.Config
-	book    *Datastore
-	gateway gateway
-	now     func() time.Time
-	logger  *slog.Logger
-	moved   func(from, to payout.State)
+	cfg      config.Config
+	book     *Datastore
+	gateways gateways
+	now      func() time.Time
+	logger   *slog.Logger
+	moved    func(from, to payout.State)
 	// providers are those that people can sign in through.
 	providers map[auth.ProviderID]auth.Provider
 }
@@ -35,6 +37,8 @@ type Services struct {
 	Proofs  *proof.Service
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling *reconcile.Service
+	// webhooks read the gateways' messages.
+	webhooks map[gateway.Name]api.ReadWebhook
 }
 
 func newServices(p parts) (Services, error) {
@@ -43,8 +47,8 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
-		Store: p.book.db.Bank(), Seals: p.book.seals,
-		Registrar: p.gateway, Verifier: verifier(p.cfg, p.gateway), Directory: ifsc.New(),
+		Store: p.book.db.Bank(), Keys: p.book.keys,
+		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
 		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {
@@ -56,7 +60,7 @@ func newServices(p parts) (Services, error) {
 	}
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
-		Store: p.book.db.Payouts(), Gateway: p.gateway, Beneficiaries: accounts, Seals: p.book.seals,
+		Store: p.book.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, ReturnsEvery: work.returns, Zone: p.cfg.Zone,
@@ -70,16 +74,16 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	reconciling, err := reconcile.New(reconcile.Options{
-		Store: p.book.db.Reconciling(), Statement: p.gateway, Payouts: payouts, Currency: p.cfg.Currency,
+		Store: p.book.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
 		Grace: work.patience, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
-	return Services{users, accounts, sales, payouts, proofs, reconciling}, err
+	return Services{users, accounts, sales, payouts, proofs, reconciling, p.gateways.webhooks}, err
 }
 
 // newProofs makes the service that seals the books.
 func newProofs(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
 	return proof.New(proof.Options{
-		Store: b.db.Proofs(), Signer: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
+		Store: b.db.Proofs(), Signer: b.keys, Keys: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
 	})
 }
 
@@ -103,12 +107,4 @@ func newAuth(cfg config.Config, b *Datastore, now func() time.Time, logger *slog
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
 func (b *Datastore) Auth() (*auth.Service, error) {
 	return newAuth(b.cfg, b, time.Now, quiet(), nil)
-}
-
-// verifier is who looks at new bank accounts: RazorpayX does so on some of its accounts only.
-func verifier(cfg config.Config, gateway gateway) bank.Verifier {
-	if cfg.BankVerifier == config.ByHand {
-		return bank.ManualVerifier{}
-	}
-	return gateway
 }

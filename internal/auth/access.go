@@ -23,7 +23,7 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 	}
 	now := s.o.Now()
 	by.Note = accessNote(role, suspended, by.Note)
-	record := decision.New(by, decision.ChangeAccess, userID, now)
+	record := decision.New(by, decision.ChangeAccess, userID, userID, now)
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := keepAnAdmin(ctx, tx, userID, role, suspended); err != nil {
 			return err

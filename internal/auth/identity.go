@@ -143,7 +143,7 @@ func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time
 		func() error { return tx.EndUserSessions(ctx, user.ID, "", endedByTakeOver, now) },
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
 		func() error { return tx.ForgetDevices(ctx, user.ID) },
-		func() error { return tx.RejectBankAccount(ctx, user.ID, reasonRegisterAgain) },
+		func() error { return tx.RejectBankAccount(ctx, user.ID, reasonRegisterAgain, now) },
 		func() error { return link(ctx, tx, user, who, now) },
 	} {
 		if err := end(); err != nil {

@@ -44,6 +44,8 @@ type Store interface {
 	FindUsers(ctx context.Context, emailPrefix string, limit int) ([]User, error)
 	// ServiceKeyExists reports whether a key with that hash was made and not revoked.
 	ServiceKeyExists(ctx context.Context, hash string) (bool, error)
+	// AdvanceSession is [Tx.AdvanceSession] in a transaction that may serve many.
+	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
@@ -95,7 +97,7 @@ type Tx interface {
 	TakeUserOver(ctx context.Context, userID string) error
 	// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to; a
 	// verification under way does not undo that.
-	RejectBankAccount(ctx context.Context, userID, reason string) error
+	RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error
 
 	InsertServiceKey(ctx context.Context, id, name, hash string, now time.Time) error
 	// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.

@@ -54,12 +54,14 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, err
 		return SignIn{}, ErrRefresh
 	}
 	now := s.o.Now()
-	var p Principal
-	var outcome refreshOutcome
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		p, outcome, err = s.refresh(ctx, tx, session, counter, now)
-		return err
-	})
+	outcome := refreshed
+	p, advanced, err := s.o.Store.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
+	if err == nil && !advanced {
+		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+			p, outcome, err = s.refresh(ctx, tx, session, counter, now)
+			return err
+		})
+	}
 	if err != nil {
 		return SignIn{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // Somebody may register with an address that is not theirs, and wait for its owner. In these stories the
@@ -24,6 +25,24 @@ func (s *street) squat() auth.SignIn {
 		s.t.Fatal(err)
 	}
 	return in
+}
+
+// addBankAccount adds an account as if its seller had registered it.
+func (s *street) addBankAccount(a bank.Account) {
+	s.t.Helper()
+	err := s.db.Bank().InTx(s.t.Context(), func(tx bank.Tx) error {
+		if _, err := tx.InsertBankAccount(s.t.Context(), a); err != nil {
+			return err
+		}
+		added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+a.Seller, a.CreatedAt)
+		if err == nil {
+			_, err = tx.Append(s.t.Context(), added)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func TestTheOwnersComingEndsThePasswordOfWhoWaited(t *testing.T) {
@@ -96,15 +115,12 @@ func TestTheOwnersComingEndsTheTrustInTheBankAccount(t *testing.T) {
 			s := newStreet(t)
 			squatter := s.squat()
 			account := bank.Account{
-				ID: "bka_theirs", Seller: squatter.User.ID, Holder: "Mallory", IFSC: "HDFC0000053", Last4: "6666", Status: status,
+				ID: "bka_theirs", Seller: squatter.User.ID, Holder: "Mallory", IFSC: "HDFC0000053", Last4: "6666", Status: status, Current: true,
 				NameScore: -1, VerificationID: "fav_1", DueAt: s.clock.Now(), CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
 			}
-			err := s.db.Bank().InTx(t.Context(), func(tx bank.Tx) error { return tx.ReplaceBankAccount(t.Context(), account) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			s.addBankAccount(account)
 			s.mustArrive(asha())
-			err = s.db.Bank().InTx(t.Context(), func(tx bank.Tx) error { // the verification that was under way
+			err := s.db.Bank().InTx(t.Context(), func(tx bank.Tx) error { // the verification that was under way
 				verified := account
 				verified.Status = bank.StatusVerified
 				saved, err := tx.SaveVerification(t.Context(), account, verified)
@@ -123,6 +139,10 @@ func TestTheOwnersComingEndsTheTrustInTheBankAccount(t *testing.T) {
 			if err != nil || got.Status != bank.StatusRejected || got.Reason == "" || !got.DueAt.IsZero() {
 				t.Errorf("account %+v, %v", got, err)
 			}
+			entries, err := s.db.EntriesAbout(t.Context(), squatter.User.ID, string(account.ID))
+			if err := errors.Join(err, bank.CheckEntries(got, entries)); err != nil || entries[len(entries)-1].Type != ledger.BankAccountRejected {
+				t.Errorf("the journal tells %+v, %v", entries, err)
+			}
 		})
 	}
 }
@@ -131,15 +151,10 @@ func TestAVerifiedAccountKeepsWhatItHas(t *testing.T) {
 	s := newStreet(t)
 	in := s.register()
 	s.verify(in.User)
-	err := s.db.Bank().InTx(t.Context(), func(tx bank.Tx) error {
-		return tx.ReplaceBankAccount(t.Context(), bank.Account{
-			ID: "bka_hers", Seller: in.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234", Status: bank.StatusVerified,
-			NameScore: -1, CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
-		})
+	s.addBankAccount(bank.Account{
+		ID: "bka_hers", Seller: in.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234", Status: bank.StatusVerified, Current: true,
+		NameScore: -1, CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if linked := s.mustArrive(asha()); linked.User.ID != in.User.ID {
 		t.Error("she got another account")
 	}

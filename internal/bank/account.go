@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 )
 
 // ID is a bank account's identifier, with prefix "bka_".
@@ -30,31 +31,32 @@ const (
 	StatusReview     Status = "review" // exists, but the holder's name needs a person's eye
 )
 
-// Account is a seller's bank account.
+// Account is a seller's bank account. Its tagged fields are recorded in the seller's journal, which they fold from.
 type Account struct {
 	ID     ID
-	Seller string
-	Holder string
-	IFSC   IFSC
+	Seller string `journal:"seller"`
+	Holder string `journal:"holder"`
+	IFSC   IFSC   `journal:"ifsc"`
+	// Current says that new payouts go there.
+	Current bool `journal:"current"`
 	// Last4 is all of the number that may be shown; the rest is in SealedNumber.
-	Last4        string
+	Last4        string `journal:"last4"`
 	SealedNumber string
-	Status       Status
+	Status       Status `journal:"status"`
 	// Reason is a sentence for the seller: why it is not verified and what to do.
-	Reason string
+	Reason string `journal:"reason"`
 	// RegisteredName and NameScore are the verifier's findings; the score is -1 where there is none.
-	RegisteredName string
-	NameScore      int
-	// Beneficiary is what the gateway calls the account; empty until it was told.
-	Beneficiary string
-	// Seal is of what decides whether and where it is paid.
-	Seal           string
-	VerificationID string
+	RegisteredName string `journal:"registeredName"`
+	NameScore      int    `journal:"nameScore"`
+	// Beneficiary is what Gateway calls the account; both are empty until it was told.
+	Beneficiary    string       `journal:"beneficiary"`
+	Gateway        gateway.Name `journal:"gateway"`
+	VerificationID string       `journal:"verificationId"`
 	// Tries counts steps of the verification, for back-off. DueAt is when the next one is, zero for never.
 	Tries      int
 	DueAt      time.Time
-	CreatedAt  time.Time
-	VerifiedAt time.Time
+	CreatedAt  time.Time `journal:"createdAt"`
+	VerifiedAt time.Time `journal:"verifiedAt"`
 }
 
 // Masked shows the last four digits alone.

@@ -1,6 +1,7 @@
 package bank_test
 
 import (
+	"context"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -11,10 +12,10 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/money"
-	"bursar/internal/razorpayx"
-	"bursar/internal/razorpayx/sandbox"
-	"bursar/internal/seal"
 )
 
 // The whole way through the gateway's own protocol.
@@ -54,10 +55,24 @@ func TestVerificationAtTheGateway(t *testing.T) {
 	}
 }
 
-// TestAnAccountIsNotVerifiedByAnothersVerification though the gateway confirmed that one, and it is named by hand.
+// mixedUp is the gateway, which tells of one verification whichever it is asked about.
+type mixedUp struct {
+	*razorpayx.Client
+	told string
+}
+
+func (m *mixedUp) Verification(ctx context.Context, v gateway.VerificationRequest, id string) (gateway.Verification, error) {
+	if m.told != "" {
+		id = m.told
+	}
+	return m.Client.Verification(ctx, v, id)
+}
+
+// TestAnAccountIsNotVerifiedByAnothersVerification though the gateway confirmed that one.
 func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
 	h := newHouse(t)
-	service := h.atGateway()
+	confused := &mixedUp{Client: newGateway(t)}
+	service := h.serviceAt(confused)
 	begin := func(seller, number string) bank.Account {
 		a, err := service.Register(t.Context(), bank.Registration{Seller: seller, Holder: "Asha Desai", Number: mustNumber(t, number), IFSC: "HDFC0000053"})
 		if err != nil {
@@ -70,7 +85,7 @@ func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
 	}
 	begin("usr_asha", "50100123456789")
 	ravis := begin("usr_ravi", "50100123450001") // there is no such account
-	h.place.ByHand(t, `UPDATE bank_accounts SET verification_id = '`+h.account().VerificationID+`' WHERE id = '`+string(ravis.ID)+`'`)
+	confused.told = h.account().VerificationID
 	if err := service.Step(t.Context(), ravis.ID); err == nil || !strings.Contains(err.Error(), "tells of another beneficiary") {
 		t.Errorf("the step ended with %v", err)
 	}
@@ -80,11 +95,12 @@ func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
 }
 
 // atGateway is the service with the gateway's double.
-func (h *house) atGateway() *bank.Service {
+func (h *house) atGateway() *bank.Service { return h.serviceAt(&mixedUp{Client: newGateway(h.t)}) }
+
+func (h *house) serviceAt(client *mixedUp) *bank.Service {
 	h.t.Helper()
-	client := newGateway(h.t)
 	service, err := bank.New(bank.Options{
-		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: client, Verifier: client, Directory: ifsc.New(),
+		Store: h.store, Keys: plainSealer{}, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -101,24 +117,24 @@ func newGateway(t *testing.T) *razorpayx.Client {
 		t.Fatal(err)
 	}
 	const keyID, secret, account = "rzp_test_bank", "secret", "7878780080316316"
-	gateway, err := sandbox.New(sandbox.Options{
+	box, err := sandbox.New(sandbox.Options{
 		Path: filepath.Join(t.TempDir(), "sandbox.db"), KeyID: keyID, KeySecret: secret, AccountNumber: account,
 		SettleAfter: time.Millisecond, Currency: inr, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(gateway)
+	server := httptest.NewServer(box)
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := gateway.Run(t.Context()); err != nil {
+		if err := box.Run(t.Context()); err != nil {
 			t.Errorf("the sandbox ended with %v", err)
 		}
 	})
 	t.Cleanup(func() { // the test's context has ended by now
 		running.Wait()
 		server.Close()
-		if err := gateway.Close(); err != nil {
+		if err := box.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -6,66 +6,99 @@ import (
 	"fmt"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // Recover makes sure that the seller's account with that id is in the book. One that is missing is
 // made again of what the gateway knows of the beneficiary: a former account, for the payouts that
 // went there. It fails with [ErrNone] when there is no such account anywhere, or it is somebody else's, or
 // the beneficiary, where it is told, is another account.
-func (s *Service) Recover(ctx context.Context, seller string, accountID ID, beneficiary string) error {
+func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at gateway.Name, beneficiary string) error {
 	if !id.Valid(idPrefix, string(accountID)) {
 		return ErrNone
+	}
+	g, err := s.o.Gateways.Named(at)
+	if err != nil {
+		return err
 	}
 	a, err := s.o.Store.BankAccountByID(ctx, accountID)
 	switch {
 	case errors.Is(err, ErrNone):
-		return s.remake(ctx, seller, accountID, beneficiary)
+		return s.remake(ctx, g, seller, accountID, beneficiary)
 	case err != nil:
 		return err
 	case a.Seller != seller:
 		return ErrNone
-	case beneficiary == "" || beneficiary == a.Beneficiary:
+	case beneficiary == "" || beneficiary == a.Beneficiary && a.Gateway == at:
 		return nil
-	case a.Beneficiary != "":
+	case a.Beneficiary != "" && a.Gateway == at:
 		return ErrNone
 	default:
-		return s.recognise(ctx, a, beneficiary)
+		return s.recognise(ctx, g, a, beneficiary)
 	}
 }
 
 // recognise notes what the gateway calls an account that it was told of after the book was saved. It fails with
 // [ErrNone] unless what it calls so is that account.
-func (s *Service) recognise(ctx context.Context, a Account, beneficiary string) error {
-	told, number, err := s.o.Registrar.DescribeBeneficiary(ctx, beneficiary)
+func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, beneficiary string) error {
+	told, number, err := s.describe(ctx, g, a.ID, beneficiary)
 	if err != nil {
-		return fmt.Errorf("ask the gateway for bank account %s: %w", a.ID, err)
+		return err
 	}
-	ours, err := a.open(s.o.Seals.Keys)
-	if err := errors.Join(err, a.checkSeal(s.o.Seals)); err != nil || number != ours || told.IFSC != a.IFSC {
+	a, err = s.trusted(ctx, a.ID) // it may have changed while the gateway was asked
+	if err != nil && !errors.Is(err, ledger.ErrTampered) {
+		return err
+	}
+	ours, unreadable := a.open(s.o.Keys)
+	if err := errors.Join(err, unreadable); err != nil || number != ours || told.IFSC != a.IFSC {
 		return ErrNone.Because(err)
 	}
-	name, err := s.nameAtGateway(ctx, a, beneficiary)
+	if a.Beneficiary != "" { // another gateway's name is kept
+		return nil
+	}
+	name, err := s.nameAtGateway(ctx, a, g.Name(), beneficiary)
 	if err == nil && name != beneficiary {
 		err = ErrNone
 	}
 	return err
 }
 
-func (s *Service) remake(ctx context.Context, seller string, accountID ID, beneficiary string) error {
-	a, number, err := s.o.Registrar.DescribeBeneficiary(ctx, beneficiary)
-	if err != nil {
-		return fmt.Errorf("ask the gateway for bank account %s: %w", accountID, err)
+// describe asks a gateway for the account behind a beneficiary. It fails with [ErrNone] when that is no account of ours.
+func (s *Service) describe(ctx context.Context, g gateway.Gateway, accountID ID, beneficiary string) (Account, Number, error) {
+	told, err := g.DescribeBeneficiary(ctx, beneficiary)
+	if errors.Is(err, gateway.ErrUnknownBeneficiary) {
+		return Account{}, Number{}, ErrNone.Because(err)
 	}
-	a.ID, a.Seller, a.Beneficiary = accountID, seller, beneficiary
+	if err != nil {
+		return Account{}, Number{}, fmt.Errorf("ask the gateway for bank account %s: %w", accountID, err)
+	}
+	number, numberErr := ParseNumber(told.AccountNumber)
+	ifsc, ifscErr := ParseIFSC(told.IFSC)
+	if err := errors.Join(numberErr, ifscErr); err != nil {
+		return Account{}, Number{}, ErrNone.Because(err)
+	}
+	return Account{Holder: told.Holder, IFSC: ifsc}, number, nil
+}
+
+func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, accountID ID, beneficiary string) error {
+	a, number, err := s.describe(ctx, g, accountID, beneficiary)
+	if err != nil {
+		return err
+	}
+	a.ID, a.Seller, a.Beneficiary, a.Gateway = accountID, seller, beneficiary, g.Name()
 	a.Last4 = number.Last4()
 	a.Status, a.Reason, a.NameScore = StatusUnverified, "Known from the payment gateway alone; register the account to use it.", noScore
 	a.CreatedAt = s.o.Now().UTC().Truncate(time.Microsecond)
-	if err := a.sealNumber(s.o.Seals.Keys, number); err != nil {
+	if err := a.sealNumber(s.o.Keys, number); err != nil {
 		return err
 	}
-	if err := a.reseal(s.o.Seals); err != nil {
-		return err
-	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.AddFormerAccount(ctx, a) })
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		inserted, err := tx.InsertBankAccount(ctx, a)
+		if err != nil || !inserted {
+			return err
+		}
+		return record(ctx, tx, Account{ID: a.ID}, a, actorGateway, a.CreatedAt)
+	})
 }

@@ -18,14 +18,14 @@ func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
 	told := want.Beneficiary
 	h.gateway.beneficiaryErr = errors.New("nobody may ask")
 	for _, beneficiary := range []string{told, ""} {
-		if err := h.service.Recover(t.Context(), "usr_asha", id, beneficiary); err != nil {
+		if err := h.service.Recover(t.Context(), "usr_asha", id, "double", beneficiary); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.service.Recover(t.Context(), "usr_ravi", id, told); !errors.Is(err, bank.ErrNone) {
+	if err := h.service.Recover(t.Context(), "usr_ravi", id, "double", told); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("another seller's account was recovered: %v", err)
 	}
-	if err := h.service.Recover(t.Context(), "usr_asha", id, "fa_2"); !errors.Is(err, bank.ErrNone) {
+	if err := h.service.Recover(t.Context(), "usr_asha", id, "double", "fa_2"); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("what went to another account was taken for this one's: %v", err)
 	}
 	if diff := cmp.Diff(want, h.account()); diff != "" {
@@ -48,25 +48,25 @@ func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
 		"the gateway is silent":  {"", silent, silent},
 	} {
 		h.gateway.registered, h.gateway.beneficiaryErr = []string{tt.number}, tt.err
-		if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); !errors.Is(err, tt.want) || h.account().Beneficiary != "" {
+		if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, tt.want) || h.account().Beneficiary != "" {
 			t.Errorf("%s: %v, and it is %q there", name, err, h.account().Beneficiary)
 		}
 	}
 	h.gateway.registered, h.gateway.beneficiaryErr = []string{h.ashas().Number.Reveal()}, nil
 	h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Ravi Kumar'`)
-	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
 		t.Errorf("changed by hand: %v, and it is %q there", err, h.account().Beneficiary)
 	}
-	h.wantSealed(a.ID, false)
+	h.wantIntact(a.ID, false)
 	h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Asha Desai'`)
 	elsewhere := h.ashas()
 	elsewhere.IFSC = "ICIC0000021"
 	other := h.register(elsewhere)
-	if err := h.service.Recover(t.Context(), "usr_asha", other.ID, "fa_1"); !errors.Is(err, bank.ErrNone) {
+	if err := h.service.Recover(t.Context(), "usr_asha", other.ID, "double", "fa_1"); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("the same number at another bank: %v", err)
 	}
 	a = h.register(h.ashas())
-	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "fa_1"); err != nil || h.account().Beneficiary != "fa_1" {
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); err != nil || h.account().Beneficiary != "fa_1" {
 		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
 }
@@ -77,7 +77,7 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 	h.gateway.registered = []string{"00100123456780"}
 	lost := bank.ID(id.New("bka_", h.now))
 	for range 2 {
-		if err := h.service.Recover(t.Context(), "usr_asha", lost, "fa_1"); err != nil {
+		if err := h.service.Recover(t.Context(), "usr_asha", lost, "double", "fa_1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,13 +85,13 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.wantSealed(lost, true)
+	h.wantIntact(lost, true)
 	if got.SealedNumber == "" || got.Reason == "" {
 		t.Errorf("its number is not sealed (%q), or nobody is told where it comes from (%q)", got.SealedNumber, got.Reason)
 	}
 	want := bank.Account{
-		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", SealedNumber: got.SealedNumber, Seal: got.Seal,
-		Status: bank.StatusUnverified, Reason: got.Reason, NameScore: -1, Beneficiary: "fa_1", CreatedAt: h.now,
+		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", SealedNumber: got.SealedNumber,
+		Status: bank.StatusUnverified, Reason: got.Reason, NameScore: -1, Beneficiary: "fa_1", Gateway: "double", CreatedAt: h.now,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("account (-want +got):\n%s", diff)
@@ -109,13 +109,13 @@ func TestAnAccountThatNobodyKnowsIsNotRecovered(t *testing.T) {
 		id          bank.ID
 		beneficiary string
 	}{"no id of ours": {"bka_1", "fa_1"}, "unknown to the gateway": {unknown, "cont_1"}} {
-		if err := h.service.Recover(t.Context(), "usr_asha", tt.id, tt.beneficiary); !errors.Is(err, bank.ErrNone) {
+		if err := h.service.Recover(t.Context(), "usr_asha", tt.id, "double", tt.beneficiary); !errors.Is(err, bank.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	silent := errors.New("silence")
 	h.gateway.beneficiaryErr = silent
-	if err := h.service.Recover(t.Context(), "usr_asha", unknown, "fa_1"); !errors.Is(err, silent) || errors.Is(err, bank.ErrNone) {
+	if err := h.service.Recover(t.Context(), "usr_asha", unknown, "double", "fa_1"); !errors.Is(err, silent) || errors.Is(err, bank.ErrNone) {
 		t.Errorf("a gateway that does not answer: %v", err)
 	}
 }

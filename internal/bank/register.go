@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/fault"
-	"bursar/internal/seal"
+	"bursar/internal/ledger"
 )
 
 const idPrefix = "bka_"
@@ -117,15 +117,13 @@ func (s *Service) draft(r Registration) (Account, error) {
 		Holder:    r.Holder,
 		IFSC:      r.IFSC,
 		Last4:     r.Number.Last4(),
+		Current:   true,
 		Status:    StatusUnverified,
 		NameScore: noScore,
 		DueAt:     now,
 		CreatedAt: now,
 	}
-	if err := a.sealNumber(s.o.Seals.Keys, r.Number); err != nil {
-		return Account{}, err
-	}
-	return a, a.reseal(s.o.Seals)
+	return a, a.sealNumber(s.o.Keys, r.Number)
 }
 
 // replace puts the draft in the place of the current account, or returns that one if it is the same.
@@ -140,7 +138,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err != nil && !errors.Is(err, ErrNone) {
 		return Account{}, err
 	}
-	same, err := s.same(current, r)
+	same, known, err := s.same(ctx, tx, current, r)
 	switch {
 	case err != nil:
 		return Account{}, err
@@ -152,16 +150,37 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 		free := busyUntil.Add(-(registrationsADay - 1) * registrationCost)
 		return Account{}, ErrTooMany.After(free.Sub(draft.CreatedAt))
 	}
-	return draft, tx.ReplaceBankAccount(ctx, draft)
+	if _, err := tx.InsertBankAccount(ctx, draft); err != nil {
+		return Account{}, err
+	}
+	by := "user:" + r.Seller
+	if known {
+		former := current
+		former.Current = false
+		if err := record(ctx, tx, current, former, by, draft.CreatedAt); err != nil {
+			return Account{}, err
+		}
+	}
+	return draft, record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt)
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given
-// another chance, and so is one that somebody changed by hand.
-func (s *Service) same(current Account, r Registration) (bool, error) {
-	altered := errors.Is(current.checkSeal(s.o.Seals), seal.ErrBroken)
-	if altered || current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4() {
-		return false, nil
+// another chance, and so is one that somebody changed by hand. known says that the seller's journal tells of the
+// account: one that somebody took from another seller by hand is not.
+func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known bool, err error) {
+	if current.ID == "" {
+		return false, false, nil
 	}
-	number, err := current.open(s.o.Seals.Keys)
-	return err == nil && number == r.Number, err
+	entries, err := checkIn(ctx, tx, current)
+	known = len(entries) > 0
+	switch {
+	case errors.Is(err, ledger.ErrTampered):
+		return false, known, nil
+	case err != nil:
+		return false, known, err
+	case current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():
+		return false, known, nil
+	}
+	number, err := current.open(s.o.Keys)
+	return err == nil && number == r.Number, known, err
 }

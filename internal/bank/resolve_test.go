@@ -69,7 +69,7 @@ func (h *house) wantDecision(id bank.ID, verified, made bool) {
 		}
 		return
 	}
-	want := decision.New(ada, decision.RejectBankAccount, string(id), h.now)
+	want := decision.New(ada, decision.RejectBankAccount, "usr_asha", string(id), h.now)
 	if verified {
 		want.Action = decision.AcceptBankAccount
 	}
@@ -133,7 +133,7 @@ func TestADecisionThatIsOvertaken(t *testing.T) {
 		}
 	}}
 	person, err := bank.New(bank.Options{
-		Store: overtaken, Seals: h.seals, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Store: overtaken, Keys: h.keys, Gateways: h.gateways(), Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

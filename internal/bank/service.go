@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/id"
-	"bursar/internal/seal"
+	"bursar/internal/ledger"
 )
 
 // Options are what a service is made of.
 type Options struct {
 	Store     Store
-	Seals     seal.Seals
-	Registrar Registrar
-	Verifier  Verifier
+	Keys      Keys
+	Gateways  *gateway.Router
 	Directory Directory
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// ByHand leaves each verification to a person, whatever the gateway offers.
+	ByHand bool
+	Now    func() time.Time
+	Logger *slog.Logger
 	// IDs and Jitter are set by simulations alone, which must come out the same again. Jitter spreads a wait.
 	IDs    id.Source
 	Jitter func(time.Duration) time.Duration
@@ -38,10 +40,13 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Seals.Keys == nil || o.Registrar == nil || o.Verifier == nil || o.Directory == nil:
-		return nil, errors.New("bank: a service needs a store, keys to seal with, a registrar, a verifier and a directory")
+	case o.Store == nil || o.Keys == nil || o.Gateways == nil || o.Directory == nil:
+		return nil, errors.New("bank: a service needs a store, keys to encrypt with, gateways and a directory")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("bank: a service needs a clock and a logger")
+	}
+	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
+		return nil, errors.New("bank: no gateway pays bank accounts in this currency")
 	}
 	if o.Jitter == nil {
 		o.Jitter = jitter
@@ -75,60 +80,93 @@ func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
 
-// Beneficiary is what the gateway calls an account that is to be paid; it is told of the account when it first matters.
+// Beneficiary is what a gateway calls an account that is to be paid; it is told of the account when it first matters.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
-// with [seal.ErrBroken] for one that somebody changed by hand. Safe to repeat.
-func (s *Service) Beneficiary(ctx context.Context, id ID) (string, error) {
+// with [ledger.ErrTampered] for one that somebody changed by hand. Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, id ID, at gateway.Name) (string, error) {
 	a, err := s.trusted(ctx, id)
 	if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {
 		err = ErrNotAccepted
 	}
+	if err == nil {
+		err = s.checkNewest(ctx, a)
+	}
 	if err != nil {
 		return "", err
 	}
-	return s.beneficiaryOf(ctx, a)
+	g, err := s.o.Gateways.Named(at)
+	if err != nil {
+		return "", err
+	}
+	return s.beneficiaryOf(ctx, a, g)
 }
 
-// beneficiaryOf is what the gateway calls an account that is trusted; it is told of it if it was not yet.
-func (s *Service) beneficiaryOf(ctx context.Context, a Account) (string, error) {
-	if a.Beneficiary != "" {
+// beneficiaryOf is what a gateway calls an account that is trusted; it is told of it if it was not yet. One name is
+// kept, the first gateway's: another gateway is told again each time, and gives the same name each time.
+func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gateway) (string, error) {
+	if a.Beneficiary != "" && a.Gateway == g.Name() {
 		return a.Beneficiary, nil
 	}
-	number, err := a.open(s.o.Seals.Keys)
+	number, err := a.open(s.o.Keys)
 	if err != nil {
 		return "", err
 	}
-	beneficiary, err := s.o.Registrar.EnsureBeneficiary(ctx, a, number)
+	beneficiary, err := g.EnsureBeneficiary(ctx, string(a.ID), gateway.Destination{
+		Holder: a.Holder, AccountNumber: number.Reveal(), IFSC: string(a.IFSC),
+	})
 	if err != nil {
 		return "", fmt.Errorf("make bank account %s known to the gateway: %w", a.ID, err)
 	}
 	if beneficiary == "" {
 		return "", fmt.Errorf("the gateway gave bank account %s no name", a.ID)
 	}
-	return s.nameAtGateway(ctx, a, beneficiary)
+	if a.Beneficiary != "" {
+		return beneficiary, nil
+	}
+	return s.nameAtGateway(ctx, a, g.Name(), beneficiary)
 }
 
-// trusted finds an account, and fails with [seal.ErrBroken] if it is not what the service wrote. What is decided on it
-// is sealed again, so it is looked at before.
+// checkNewest fails with [ledger.ErrTampered] if an entry behind the last one about the account is missing: it could have
+// told that the account was rejected.
+func (s *Service) checkNewest(ctx context.Context, a Account) error {
+	entries, err := checkIn(ctx, s.o.Store, a)
+	if err != nil {
+		return err
+	}
+	return s.o.Store.CheckJournal(ctx, a.Seller, entries[len(entries)-1].Number)
+}
+
+// trusted finds an account, and fails with [ledger.ErrTampered] if it is not what the service wrote.
 func (s *Service) trusted(ctx context.Context, id ID) (Account, error) {
-	a, err := s.o.Store.BankAccountByID(ctx, id)
-	if err == nil {
-		err = a.checkSeal(s.o.Seals)
+	const reads = 3 // one that changes between two reads is read again
+	var a Account
+	var tampered error
+	for range reads {
+		now, err := s.o.Store.BankAccountByID(ctx, id)
+		if err != nil {
+			return a, err
+		}
+		if _, differs := ledger.Differs(a, now); tampered != nil && !differs {
+			break
+		}
+		a = now
+		if tampered = s.check(ctx, a); !errors.Is(tampered, ledger.ErrTampered) {
+			break
+		}
 	}
-	return a, err
+	return a, tampered
 }
 
-// nameAtGateway records what the gateway calls an account. Of two who do so at once, the first one's is kept.
-func (s *Service) nameAtGateway(ctx context.Context, a Account, beneficiary string) (string, error) {
-	seen := a.Seal
-	a.Beneficiary = beneficiary
-	if err := a.reseal(s.o.Seals); err != nil {
-		return "", err
-	}
+// nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept.
+func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name, beneficiary string) (string, error) {
+	was := a
+	a.Beneficiary, a.Gateway = beneficiary, at
 	named := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		named, err = tx.SetBeneficiary(ctx, seen, a)
-		return err
+		if named, err = tx.SetBeneficiary(ctx, a); err != nil || !named {
+			return err
+		}
+		return record(ctx, tx, was, a, actorGateway, s.o.Now())
 	})
 	if err != nil || named {
 		return beneficiary, err
@@ -136,6 +174,9 @@ func (s *Service) nameAtGateway(ctx context.Context, a Account, beneficiary stri
 	now, err := s.o.Store.BankAccountByID(ctx, a.ID)
 	if err == nil && now.Beneficiary == "" {
 		err = fmt.Errorf("bank account %s was decided on while the gateway was told of it", a.ID)
+	}
+	if err == nil && now.Gateway != at {
+		return beneficiary, nil
 	}
 	return now.Beneficiary, err
 }

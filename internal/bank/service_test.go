@@ -17,7 +17,8 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/fault"
-	"bursar/internal/seal"
+	"bursar/internal/gateway"
+	"bursar/internal/keyset"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
@@ -29,69 +30,85 @@ type house struct {
 	place   storetest.Place
 	db      *store.DB
 	store   bank.Store
-	seals   seal.Seals
+	keys    *keyset.Set
 	service *bank.Service
-	gateway *gateway
+	router  *gateway.Router
+	gateway *double
 }
 
-// gateway is a registrar and verifier that gives one answer after another, the last one again and
+// double is a gateway that gives one answer after another, the last one again and
 // again, and remembers what it was asked.
-type gateway struct {
+type double struct {
+	gateway.Gateway // what is not asked of it here
+	name            gateway.Name
+	lacking         bool // no verification
+
 	mu      sync.Mutex
 	answers []answer
 	// meanwhile happens while the gateway is being asked, told while it is told of an account.
 	meanwhile, told func()
 
 	beneficiaryErr error
-	registered     []string       // numbers that were made known, in full
-	started        []string       // beneficiaries of the verifications begun
-	asked          []bank.Account // whose verifications were asked about
+	registered     []string                      // numbers that were made known, in full
+	started        []string                      // beneficiaries of the verifications begun
+	asked          []gateway.VerificationRequest // whose verifications were asked about
+	askedFor       string                        // the last verification asked about
 }
 
 type answer struct {
-	verification bank.Verification
+	verification gateway.Verification
 	err          error
 }
 
-func (g *gateway) EnsureBeneficiary(_ context.Context, a bank.Account, number bank.Number) (string, error) {
+func (g *double) Name() gateway.Name {
+	if g.name != "" {
+		return g.name
+	}
+	return "double"
+}
+
+func (g *double) Capabilities() gateway.Capabilities {
+	return gateway.Capabilities{Currency: "INR", Destinations: []gateway.DestinationKind{gateway.BankAccount}, Verification: !g.lacking}
+}
+
+func (g *double) EnsureBeneficiary(_ context.Context, reference string, d gateway.Destination) (string, error) {
 	if g.told != nil {
 		g.told()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.registered = append(g.registered, number.Reveal())
-	return "fa_" + string(a.ID), g.beneficiaryErr
+	g.registered = append(g.registered, d.AccountNumber)
+	return "fa_" + reference, g.beneficiaryErr
 }
 
 // DescribeBeneficiary tells the number that was registered last.
-func (g *gateway) DescribeBeneficiary(_ context.Context, beneficiary string) (bank.Account, bank.Number, error) {
+func (g *double) DescribeBeneficiary(_ context.Context, beneficiary string) (gateway.Destination, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.beneficiaryErr != nil {
-		return bank.Account{}, bank.Number{}, g.beneficiaryErr
+		return gateway.Destination{}, g.beneficiaryErr
 	}
 	if len(g.registered) == 0 || !strings.HasPrefix(beneficiary, "fa_") {
-		return bank.Account{}, bank.Number{}, bank.ErrNone
+		return gateway.Destination{}, gateway.ErrUnknownBeneficiary
 	}
-	number, err := bank.ParseNumber(g.registered[len(g.registered)-1])
-	return bank.Account{Holder: "Asha D", IFSC: "HDFC0000053"}, number, err
+	return gateway.Destination{Holder: "Asha D", IFSC: "HDFC0000053", AccountNumber: g.registered[len(g.registered)-1]}, nil
 }
 
-func (g *gateway) StartVerification(_ context.Context, a bank.Account) (bank.Verification, error) {
+func (g *double) StartVerification(_ context.Context, a gateway.VerificationRequest) (gateway.Verification, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.started = append(g.started, a.Beneficiary)
 	return g.answer()
 }
 
-func (g *gateway) Verification(_ context.Context, a bank.Account) (bank.Verification, error) {
+func (g *double) Verification(_ context.Context, a gateway.VerificationRequest, id string) (gateway.Verification, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked = append(g.asked, a)
+	g.asked, g.askedFor = append(g.asked, a), id
 	return g.answer()
 }
 
-func (g *gateway) answer() (bank.Verification, error) {
+func (g *double) answer() (gateway.Verification, error) {
 	if g.meanwhile != nil {
 		g.meanwhile()
 	}
@@ -106,10 +123,10 @@ func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 func newHouse(t *testing.T, answers ...answer) *house {
 	t.Helper()
-	h := &house{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &gateway{answers: answers}}
+	h := &house{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &double{answers: answers}}
 	h.place = storetest.NewPlace(t)
 	db := h.place.Open(t)
-	h.db, h.store, h.seals = db, db.Bank(), storetest.Seals(t)
+	h.db, h.store, h.keys = db, db.Bank(), storetest.Keys(t)
 	h.open()
 	for _, user := range []string{"usr_asha", "usr_ravi", ada.Admin} {
 		err := db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -122,24 +139,25 @@ func newHouse(t *testing.T, answers ...answer) *house {
 	return h
 }
 
+// gateways are those that are configured: the one, unless a test says otherwise.
+func (h *house) gateways() *gateway.Router {
+	if h.router != nil {
+		return h.router
+	}
+	return gateway.Only(h.gateway)
+}
+
 // open starts the service.
 func (h *house) open() {
 	h.t.Helper()
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Seals: h.seals, Registrar: h.gateway, Verifier: h.gateway, Directory: ifsc.New(),
+		Store: h.store, Keys: h.keys, Gateways: h.gateways(), Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-}
-
-// unseal makes all rows older than seals.
-func (h *house) unseal() {
-	h.t.Helper()
-	h.seals.Since = h.now.Add(time.Hour)
-	h.open()
 }
 
 // ashas is a registration as a seller makes it.
@@ -199,15 +217,15 @@ func (h *house) mustStep() time.Duration {
 }
 
 func pending() answer {
-	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomePending, NameScore: -1}}
+	return answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomePending, NameScore: -1}}
 }
 
 func valid(name string, score int) answer {
-	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeValid, RegisteredName: name, NameScore: score}}
+	return answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomeValid, RegisteredName: name, NameScore: score}}
 }
 
 func technicalFault() answer {
-	return answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeFault, NameScore: -1}}
+	return answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomeFault, NameScore: -1}}
 }
 
 func TestAnAccountIsVerified(t *testing.T) {
@@ -253,7 +271,7 @@ func TestAnAccountIsVerified(t *testing.T) {
 			len(h.gateway.started), len(h.gateway.asked), len(h.gateway.registered))
 	}
 	for _, asked := range h.gateway.asked {
-		if asked.ID != a.ID || asked.Beneficiary != "fa_"+string(a.ID) || asked.VerificationID != "fav_1" {
+		if asked.Account != string(a.ID) || asked.Beneficiary != "fa_"+string(a.ID) || h.gateway.askedFor != "fav_1" {
 			t.Errorf("the gateway was asked about %+v", asked)
 		}
 	}
@@ -286,12 +304,12 @@ func TestOutcomes(t *testing.T) {
 		{"a name without a score, another", valid("RAVI KUMAR", -1), bank.StatusRejected, "another name", 0},
 		{
 			"no such account, in the verifier's words",
-			answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeInvalid, NameScore: -1, Reason: "Closed."}},
+			answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomeInvalid, NameScore: -1, Reason: "Closed."}},
 			bank.StatusRejected, "Closed.", -1,
 		},
 		{
 			"no such account",
-			answer{verification: bank.Verification{ID: "fav_1", Outcome: bank.OutcomeInvalid, NameScore: -1}},
+			answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomeInvalid, NameScore: -1}},
 			bank.StatusRejected, "no such account", -1,
 		},
 		{
@@ -301,7 +319,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			"a word that we don't know",
-			answer{verification: bank.Verification{ID: "fav_1", Outcome: "maybe", NameScore: -1}},
+			answer{verification: gateway.Verification{ID: "fav_1", Outcome: "maybe", NameScore: -1}},
 			bank.StatusReview, "could not be finished", -1,
 		},
 	}
@@ -328,7 +346,7 @@ func TestManualVerification(t *testing.T) {
 	h := newHouse(t)
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: h.gateway, Verifier: bank.ManualVerifier{}, Directory: ifsc.New(),
+		Store: h.store, Keys: plainSealer{}, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -406,7 +424,7 @@ func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
 }
 
 func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
-	h := newHouse(t, answer{verification: bank.Verification{Outcome: bank.OutcomePending}})
+	h := newHouse(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomePending}})
 	h.register(h.ashas())
 	if _, err := h.step(); err == nil {
 		t.Error("the step succeeded: it would begin and pay for another verification at each poll")
@@ -497,19 +515,19 @@ func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
 func TestBeneficiary(t *testing.T) {
 	h := newHouse(t, pending())
 	a := h.register(h.ashas())
-	if to, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
+	if to, err := h.service.Beneficiary(t.Context(), a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
 	}
 	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.gateway.beneficiaryErr = errors.New("down")
-	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, h.gateway.beneficiaryErr) {
+	if _, err := h.service.Beneficiary(t.Context(), a.ID, "double"); !errors.Is(err, h.gateway.beneficiaryErr) {
 		t.Errorf("err = %v, want the gateway's", err)
 	}
 	h.gateway.beneficiaryErr = nil
 	for range 2 {
-		got, err := h.service.Beneficiary(t.Context(), a.ID)
+		got, err := h.service.Beneficiary(t.Context(), a.ID, "double")
 		if want := "fa_" + string(a.ID); got != want || err != nil {
 			t.Errorf("Beneficiary = %q, %v; want %q", got, err, want)
 		}
@@ -517,14 +535,16 @@ func TestBeneficiary(t *testing.T) {
 	if diff := cmp.Diff([]string{"50100123456789", "50100123456789"}, h.gateway.registered); diff != "" {
 		t.Errorf("numbers made known: one that failed and one for good (-want +got):\n%s", diff)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), "bka_nobody"); !errors.Is(err, bank.ErrNone) {
+	if _, err := h.service.Beneficiary(t.Context(), "bka_nobody", "double"); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
-	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.") })
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.service.Beneficiary(t.Context(), a.ID); !errors.Is(err, bank.ErrNotAccepted) {
+	if _, err := h.service.Beneficiary(t.Context(), a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("of a rejected account: err = %v, want ErrNotAccepted", err)
 	}
 }
@@ -552,12 +572,20 @@ func TestASealedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
 	a := h.register(h.ashas())
 	stolen := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "30200987654321"), IFSC: "SBIN0000001"})
 	stolen.ID, stolen.SealedNumber, stolen.Status = "bka_stolen", a.SealedNumber, bank.StatusVerified
-	err := h.store.InTx(t.Context(), func(tx bank.Tx) error { return tx.ReplaceBankAccount(t.Context(), stolen) })
+	err := h.store.InTx(t.Context(), func(tx bank.Tx) error {
+		if _, err := tx.InsertBankAccount(t.Context(), stolen); err != nil {
+			return err
+		}
+		added, err := bank.Recorded(bank.Account{ID: stolen.ID}, stolen, "user:usr_ravi", h.now) // or the journal would tell
+		if err == nil {
+			_, err = tx.Append(t.Context(), added)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.unseal() // or its row's seal would tell
-	if _, err := h.service.Beneficiary(t.Context(), stolen.ID); err == nil || len(h.gateway.registered) > 0 {
+	if _, err := h.service.Beneficiary(t.Context(), stolen.ID, "double"); err == nil || len(h.gateway.registered) > 0 {
 		t.Error("a sealed number was opened in another row")
 	}
 }
@@ -571,7 +599,7 @@ func TestBranch(t *testing.T) {
 
 func TestNewRefusesHalfAService(t *testing.T) {
 	whole := bank.Options{
-		Store: newHouse(t).store, Seals: seal.Seals{Keys: plainSealer{}}, Registrar: &gateway{}, Verifier: &gateway{}, Directory: ifsc.New(),
+		Store: newHouse(t).store, Keys: plainSealer{}, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := bank.New(whole); err != nil {
@@ -579,9 +607,8 @@ func TestNewRefusesHalfAService(t *testing.T) {
 	}
 	for part, take := range map[string]func(*bank.Options){
 		"store":     func(o *bank.Options) { o.Store = nil },
-		"keys":      func(o *bank.Options) { o.Seals.Keys = nil },
-		"registrar": func(o *bank.Options) { o.Registrar = nil },
-		"verifier":  func(o *bank.Options) { o.Verifier = nil },
+		"keys":      func(o *bank.Options) { o.Keys = nil },
+		"gateways":  func(o *bank.Options) { o.Gateways = nil },
 		"directory": func(o *bank.Options) { o.Directory = nil },
 		"clock":     func(o *bank.Options) { o.Now = nil },
 		"logger":    func(o *bank.Options) { o.Logger = nil },

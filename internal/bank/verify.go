@@ -11,7 +11,8 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
-	"bursar/internal/seal"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // lease is how long a step may take before another worker may take it up. It is longer than
@@ -32,6 +33,7 @@ const (
 
 // Sentences for the seller.
 const (
+	reasonManual     = "Our team checks new bank accounts by hand; there is nothing for you to do."
 	reasonRetrying   = "The verification could not be finished yet. It is tried again by itself; there is nothing for you to do."
 	reasonUnfinished = "The verification could not be finished. Our team is looking into it; there is nothing for you to do."
 	reasonCompare    = "The name that the bank has is not quite the account holder's. Our team is comparing them; there is nothing for you to do."
@@ -44,8 +46,8 @@ var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
 	"This bank account is already verified, or was replaced by another. Look at it again.")
 
 // ErrAltered keeps everybody from accepting what somebody else than the service wrote.
-var ErrAltered = fault.New(fault.Refused, "bank_account_altered",
-	"This bank account is not as it was registered: somebody changed it in the database. Have the seller register it again.")
+var ErrAltered = fault.New(fault.Conflict, "bank_account_altered",
+	"This bank account was changed outside the service, so it can't be decided on. Have the seller register it again.")
 
 // TakeDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
 // to run out, and the step is taken again.
@@ -79,12 +81,12 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	switch refusal := fault.From(err); {
 	case err == nil:
 	case refusal != nil && refusal.Kind == fault.Refused:
-		v = Verification{Outcome: OutcomeInvalid, NameScore: noScore, Reason: refusal.Message}
+		v = gateway.Verification{Outcome: gateway.OutcomeInvalid, NameScore: noScore, Reason: refusal.Message}
 		err = nil
 	case ctx.Err() != nil: // we are stopping, and nothing was learnt
 		return err
 	default:
-		v = Verification{ID: seen.VerificationID, Outcome: OutcomeFault, NameScore: noScore}
+		v = gateway.Verification{ID: seen.VerificationID, Outcome: gateway.OutcomeFault, NameScore: noScore}
 		err = fmt.Errorf("verify bank account %s: %w", id, err)
 	}
 	after := s.after(seen, v)
@@ -92,42 +94,64 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	return errors.Join(err, saveErr)
 }
 
-// ask starts the verification, or asks how it stands. The gateway has a name for the account then.
-func (s *Service) ask(ctx context.Context, a *Account) (Verification, error) {
-	if a.VerificationID != "" {
-		v, err := s.o.Verifier.Verification(ctx, *a)
-		if v.Outcome == OutcomeFault {
+// verifier is the gateway that verifies an account: the one that has it, or else the one that new payouts go through.
+func (s *Service) verifier(a Account) (gateway.Gateway, error) {
+	if a.Gateway != "" {
+		return s.o.Gateways.Named(a.Gateway)
+	}
+	g, _ := s.o.Gateways.Pick(gateway.BankAccount) // there is one: New has looked
+	return g, nil
+}
+
+// ask starts the verification, or asks how it stands. The gateway has a name for the account then. Where it verifies
+// none, a person has to.
+func (s *Service) ask(ctx context.Context, a *Account) (gateway.Verification, error) {
+	g, err := s.verifier(*a)
+	if err != nil {
+		return gateway.Verification{}, err
+	}
+	byHand := s.o.ByHand || !g.Capabilities().Verification
+	if a.VerificationID != "" && !byHand {
+		v, err := g.Verification(ctx, a.request(), a.VerificationID)
+		if v.Outcome == gateway.OutcomeFault {
 			v.ID = "" // this one is over; the next try begins another
 		}
 		return v, err
 	}
-	name, err := s.beneficiaryOf(ctx, *a)
+	name, err := s.beneficiaryOf(ctx, *a, g)
 	if err != nil {
-		return Verification{}, err
+		return gateway.Verification{}, err
 	}
-	a.Beneficiary = name
-	v, err := s.o.Verifier.StartVerification(ctx, *a)
+	a.Beneficiary, a.Gateway = name, g.Name()
+	if byHand {
+		return gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: noScore, Reason: reasonManual}, nil
+	}
+	v, err := g.StartVerification(ctx, a.request())
 	switch {
 	case err != nil:
-		return Verification{}, err
-	case v.Outcome == OutcomeFault:
+		return gateway.Verification{}, err
+	case v.Outcome == gateway.OutcomeFault:
 		v.ID = ""
-	case v.Outcome == OutcomePending && v.ID == "":
-		return Verification{}, errors.New("the verifier gave no id to ask again by")
+	case v.Outcome == gateway.OutcomePending && v.ID == "":
+		return gateway.Verification{}, errors.New("the verifier gave no id to ask again by")
 	}
 	return v, nil
 }
 
+func (a Account) request() gateway.VerificationRequest {
+	return gateway.VerificationRequest{Account: string(a.ID), Beneficiary: a.Beneficiary}
+}
+
 // after is the account as a report leaves it.
-func (s *Service) after(a Account, v Verification) Account {
+func (s *Service) after(a Account, v gateway.Verification) Account {
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	a.VerificationID = v.ID
 	switch age := now.Sub(a.CreatedAt); {
-	case v.Outcome == OutcomePending && age < patience:
+	case v.Outcome == gateway.OutcomePending && age < patience:
 		a.Reason = ""
 		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), pollMost)))
 		return a
-	case v.Outcome == OutcomeFault && a.Tries+1 < mostTries:
+	case v.Outcome == gateway.OutcomeFault && a.Tries+1 < mostTries:
 		a.Tries++
 		a.Reason = reasonRetrying
 		a.DueAt = now.Add(s.jitter(backoff(a.Tries)))
@@ -151,13 +175,13 @@ func backoff(tries int) time.Duration {
 }
 
 // judge decides on a report after which nothing more is to be asked.
-func judge(v Verification, score int) (Status, string) {
+func judge(v gateway.Verification, score int) (Status, string) {
 	switch v.Outcome {
-	case OutcomeValid:
+	case gateway.OutcomeValid:
 		return judgeName(score)
-	case OutcomeInvalid:
+	case gateway.OutcomeInvalid:
 		return StatusRejected, sentence(v.Reason, reasonInvalid)
-	case OutcomeReview:
+	case gateway.OutcomeReview:
 		return StatusReview, sentence(v.Reason, reasonUnfinished)
 	default: // pending for too long, or failed too often
 		return StatusReview, reasonUnfinished
@@ -184,16 +208,20 @@ func sentence(given, otherwise string) string {
 	return given
 }
 
-// save seals and records a change, and the decision that it comes of, if any, unless somebody else's change came
-// first, and reports whether it did.
+// save records a change and the decision that it comes of, if any, unless somebody else's change came first, and
+// reports whether it did.
 func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decision.Decision) (bool, error) {
-	if err := a.reseal(s.o.Seals); err != nil {
-		return false, err
+	actor := actorGateway
+	if by != nil {
+		actor = "admin:" + by.Admin
 	}
 	saved := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		saved, err = tx.SaveVerification(ctx, seen, *a)
-		if err != nil || !saved || by == nil {
+		if err != nil || !saved {
+			return err
+		}
+		if err := record(ctx, tx, seen, *a, actor, s.o.Now()); err != nil || by == nil {
 			return err
 		}
 		return tx.RecordDecision(ctx, *by)
@@ -218,11 +246,8 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 	}
 	for range 2 { // a verification that ends meanwhile is overruled
 		seen, err := s.trusted(ctx, id)
-		if errors.Is(err, seal.ErrBroken) {
-			if seen.CheckSeal(s.o.Seals) == nil { // rejected by a take-over
-				break
-			}
-			return Account{}, ErrAltered
+		if errors.Is(err, ledger.ErrTampered) {
+			return Account{}, ErrAltered.Because(err)
 		}
 		if err != nil {
 			return Account{}, err
@@ -235,7 +260,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 		if !verified {
 			action = decision.RejectBankAccount
 		}
-		made := decision.New(by, action, string(id), s.o.Now())
+		made := decision.New(by, action, seen.Seller, string(id), s.o.Now())
 		saved, err := s.save(ctx, seen, &a, &made)
 		if err != nil {
 			return Account{}, err

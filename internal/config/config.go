@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"time"
 
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/web"
 )
 
 // Config is what the settings mean, checked.
@@ -17,6 +19,8 @@ type Config struct {
 	// Keys is the key set itself, or empty where KeysFile holds it. Both are empty where the database does.
 	Keys     string
 	KeysFile string
+	// AcceptKeysInDatabase lets a gateway move real money while the database keeps the key set.
+	AcceptKeysInDatabase bool
 
 	Addr Listen
 	// BaseURL has no slash at its end; empty stands for the address that is listened on.
@@ -45,8 +49,12 @@ type Config struct {
 
 	Gateway Gateway
 	// GatewayRate is requests per second; zero is no limit.
-	GatewayRate        float64
-	BankVerifier       BankVerifier
+	GatewayRate float64
+	// GatewaySettings are those of a gateway that has no variables of its own, by the names that its adapter gives them.
+	GatewaySettings map[string]string
+	BankVerifier    BankVerifier
+	// Restored says that the database was put back to an older state, and nobody has compared it with the gateway yet.
+	Restored           bool
 	Sandbox            Listen
 	SandboxSettleAfter time.Duration
 	// RazorpayX is set where Gateway is.
@@ -70,6 +78,20 @@ func (c Config) Origin() string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
+// MovesRealMoney reports whether payouts go to a gateway outside of this machine. What answers on a loopback address is
+// a sandbox.
+func (c Config) MovesRealMoney() bool {
+	switch c.Gateway {
+	case Sandbox:
+		return false
+	case RazorpayXPayments:
+		at, err := url.Parse(c.RazorpayX.BaseURL)
+		return err != nil || !web.IsLoopback(at.Host)
+	default:
+		return true
+	}
+}
+
 // HasProviders reports whether an identity provider is set up.
 func (c Config) HasProviders() bool { return c.ProviderA != nil || c.ProviderB != nil }
 
@@ -80,6 +102,9 @@ type Listen struct {
 	// OrFree says that a free port will do where this one is taken: nobody asked for it.
 	OrFree bool
 }
+
+// IsLoopback reports whether only this machine reaches the address.
+func (l Listen) IsLoopback() bool { return web.IsLoopback(l.Addr) }
 
 // Gateway names who pays.
 type Gateway string

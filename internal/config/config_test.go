@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,18 @@ func TestOnlyPortsThatNobodyAskedForAreReplaced(t *testing.T) {
 	}
 }
 
+// TestGatewaySettings has a gateway that the configuration knows nothing of.
+func TestGatewaySettings(t *testing.T) {
+	c := mustLoad(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS_FILE=" + file(t, "client_id=a\nclient_secret=b=c\n")})
+	if diff := cmp.Diff(map[string]string{"client_id": "a", "client_secret": "b=c"}, c.GatewaySettings); diff != "" || c.Gateway != "cashfree" {
+		t.Errorf("%s (-want +got):\n%s", c.Gateway, diff)
+	}
+	_, _, err := load(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS=hush"})
+	if err == nil || !strings.Contains(err.Error(), "BURSAR_GATEWAY_SETTINGS holds what is no pair") || strings.Contains(err.Error(), "hush") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 func TestRazorpayX(t *testing.T) {
 	c := mustLoad(t, []string{
 		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_live_1",
@@ -146,6 +159,50 @@ func TestRazorpayX(t *testing.T) {
 	wantProxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")}
 	if diff := cmp.Diff(wantProxies, c.TrustedProxies, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("proxies (-want +got):\n%s", diff)
+	}
+}
+
+func TestMovesRealMoney(t *testing.T) {
+	razorpayx := []string{
+		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_live_1", "BURSAR_RAZORPAYX_KEY_SECRET=hush",
+		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=new",
+	}
+	const at = "BURSAR_RAZORPAYX_BASE_URL="
+	for name, tt := range map[string]struct {
+		environ []string
+		want    bool
+	}{
+		"the built-in sandbox":       {nil, false},
+		"RazorpayX":                  {razorpayx, true},
+		"RazorpayX elsewhere":        {append(slices.Clone(razorpayx), at+"https://gateway.example/v1"), true},
+		"a sandbox on this machine":  {append(slices.Clone(razorpayx), at+"http://127.0.0.1:8081/v1"), false},
+		"the same by name":           {append(slices.Clone(razorpayx), at+"http://localhost:8081/v1"), false},
+		"the same on IPv6":           {append(slices.Clone(razorpayx), at+"http://[::1]:8081/v1"), false},
+		"a name that begins like it": {append(slices.Clone(razorpayx), at+"https://localhost.example/v1"), true},
+		"another machine of ours":    {append(slices.Clone(razorpayx), at+"http://10.0.0.7:8081/v1"), true},
+	} {
+		if c := mustLoad(t, tt.environ); c.MovesRealMoney() != tt.want {
+			t.Errorf("%s: %t, want %t", name, !tt.want, tt.want)
+		}
+	}
+	c := config.Config{Gateway: "cashfree", RazorpayX: config.RazorpayX{BaseURL: "http://127.0.0.1:8081/v1"}}
+	if !c.MovesRealMoney() {
+		t.Error("the address of a gateway that is not used makes another one a sandbox")
+	}
+}
+
+func TestKeysInDatabase(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "refuse": false, "accept": true} {
+		var environ []string
+		if value != "" {
+			environ = append(environ, "BURSAR_KEYS_IN_DATABASE="+value)
+		}
+		if c := mustLoad(t, environ); c.AcceptKeysInDatabase != want {
+			t.Errorf("%q: %t, want %t", value, !want, want)
+		}
+	}
+	if _, _, err := load(t, []string{"BURSAR_KEYS_IN_DATABASE=yes"}); err == nil || !strings.Contains(err.Error(), "BURSAR_KEYS_IN_DATABASE") {
+		t.Errorf("err = %v", err)
 	}
 }
 
@@ -174,6 +231,13 @@ func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
 		{"BURSAR_HOLIDAYS=Diwali", "BURSAR_HOLIDAYS=Diwali does not list days"},
 		{"BURSAR_LOGIN_THROTTLE=no", "BURSAR_LOGIN_THROTTLE=no is not known; write on or off"},
 		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox or razorpayx"},
+		{"BURSAR_SANDBOX_ADDR=0.0.0.0:8081", "BURSAR_SANDBOX_ADDR=0.0.0.0:8081 is open to other machines, and the sandbox's control API asks for no password; write a loopback address"},
+		{"BURSAR_SANDBOX_ADDR=:8081", "BURSAR_SANDBOX_ADDR=:8081 is open to other machines"},
+		{"BURSAR_SANDBOX_ADDR=[::]:8081", "BURSAR_SANDBOX_ADDR=[::]:8081 is open to other machines"},
+		{"BURSAR_SANDBOX_ADDR=10.0.0.7:8081", "BURSAR_SANDBOX_ADDR=10.0.0.7:8081 is open to other machines"},
+		{"BURSAR_SANDBOX_ADDR=8081", "BURSAR_SANDBOX_ADDR=8081 is not an address"},
+		{"BURSAR_GATEWAY_SETTINGS=client_id=x", "BURSAR_GATEWAY_SETTINGS is set, and sandbox has variables of its own; take it away"},
+		{"BURSAR_RESTORED=yes", "BURSAR_RESTORED=yes is not known; write on or off"},
 		{"BURSAR_GATEWAY_RATE=fast", "BURSAR_GATEWAY_RATE=fast is not a number of requests per second"},
 		{"BURSAR_GATEWAY_RATE=NaN", "BURSAR_GATEWAY_RATE=NaN is not a number"},
 		{"BURSAR_BANK_VERIFIER=me", "BURSAR_BANK_VERIFIER=me is not known; write gateway or manual"},

@@ -26,6 +26,8 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		Keys:     s.Keys,
 		KeysFile: s.KeysFile,
 
+		AcceptKeysInDatabase: p.choice("KEYS_IN_DATABASE", s.KeysInDatabase, "refuse", "accept") == "accept",
+
 		Addr:           p.listen("ADDR", s.Addr, "127.0.0.1:8080"),
 		BaseURL:        p.origin("BASE_URL", s.BaseURL),
 		TrustedProxies: p.prefixes("TRUSTED_PROXIES", s.TrustedProxies),
@@ -41,9 +43,10 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		LoginThrottle:     p.choice("LOGIN_THROTTLE", s.LoginThrottle, "on", "off") == "on",
 		PasswordBlocklist: p.choice("PASSWORD_BLOCKLIST", s.PasswordBlocklist, "on", "off") == "on",
 
-		Gateway:            Gateway(p.choice("GATEWAY", s.Gateway, string(Sandbox), string(RazorpayXPayments))),
+		Gateway:            p.gatewayName(s),
+		Restored:           p.choice("RESTORED", s.Restored, "on", "off") == "on",
 		BankVerifier:       BankVerifier(p.choice("BANK_VERIFIER", s.BankVerifier, string(ByGateway), string(ByHand))),
-		Sandbox:            p.listen("SANDBOX_ADDR", s.SandboxAddr, "127.0.0.1:8081"),
+		Sandbox:            p.loopback("SANDBOX_ADDR", s.SandboxAddr, "127.0.0.1:8081"),
 		SandboxSettleAfter: p.duration("SANDBOX_SETTLE_AFTER", s.SandboxSettleAfter),
 
 		LogLevel: p.level("LOG_LEVEL", s.LogLevel),
@@ -116,8 +119,38 @@ func zoneOf(currency string) string {
 	return "UTC"
 }
 
+// gatewayName reads who pays. One that has no variables of its own is known by its settings; whether this build has it
+// is found when it is opened.
+func (p *parser) gatewayName(s Settings) Gateway {
+	if s.GatewaySettings != "" {
+		return Gateway(s.Gateway)
+	}
+	return Gateway(p.choice("GATEWAY", s.Gateway, string(Sandbox), string(RazorpayXPayments)))
+}
+
+// gatewaySettings reads pairs, separated by commas or line ends. None of them is in a problem: they hold secrets.
+func (p *parser) gatewaySettings(s Settings) map[string]string {
+	settings := map[string]string{}
+	for _, pair := range strings.FieldsFunc(s.GatewaySettings, func(c rune) bool { return c == ',' || c == '\n' }) {
+		name, value, isPair := strings.Cut(strings.TrimSpace(pair), "=")
+		if !isPair || name == "" {
+			p.problem("GATEWAY_SETTINGS", "", "holds what is no pair; write name=value, separated by commas or line ends")
+			return nil
+		}
+		settings[name] = value
+	}
+	return settings
+}
+
 // gateway reads what depends on who pays.
 func (p *parser) gateway(s Settings, c *Config) {
+	switch {
+	case s.GatewaySettings == "":
+	case c.Gateway == Sandbox || c.Gateway == RazorpayXPayments:
+		p.problem("GATEWAY_SETTINGS", "", "is set, and "+string(c.Gateway)+" has variables of its own; take it away")
+	default:
+		c.GatewaySettings = p.gatewaySettings(s)
+	}
 	rate := or(s.GatewayRate, "none")
 	if c.Gateway == RazorpayXPayments {
 		rate = or(s.GatewayRate, "8")
@@ -202,6 +235,16 @@ func (p *parser) optionalListen(name, text, usual string) Listen {
 		return Listen{}
 	}
 	return p.listen(name, text, usual)
+}
+
+// loopback reads an address that only this machine reaches.
+func (p *parser) loopback(name, text, usual string) Listen {
+	known := len(p.problems)
+	l := p.listen(name, text, usual)
+	if len(p.problems) == known && !l.IsLoopback() {
+		p.problem(name, text, `is open to other machines, and the sandbox's control API asks for no password; write a loopback address such as 127.0.0.1:8081, or for several machines run one "bursar sandbox --addr ADDRESS --allow-public"`)
+	}
+	return l
 }
 
 // origin reads the address of a site, which has no path. Addresses are not quoted in problems: they

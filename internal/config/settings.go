@@ -16,10 +16,11 @@ import "strings"
 type Settings struct {
 	Config string `group:"data" placeholder:"FILE" help:"File of settings, one BURSAR_NAME=value on each line."`
 
-	DataDir     string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
-	DatabaseURL string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
-	Keys        string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
-	KeysFile    string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
+	DataDir        string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
+	DatabaseURL    string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
+	Keys           string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
+	KeysFile       string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
+	KeysInDatabase string `group:"data" default:"refuse" help:"Whether a gateway that moves real money may be used while PostgreSQL keeps the key set: refuse, or accept. With accept, somebody who can read and write the database can make the service pay: the keys that authenticate the journal lie beside it."`
 
 	Addr           string `group:"listen" placeholder:"127.0.0.1:8080" help:"Listen address. Where only PORT is set, all addresses on that port."`
 	BaseURL        string `group:"listen" name:"base-url" placeholder:"http://ADDRESS" help:"Public address, for links, redirects, cookies and the tokens' issuer."`
@@ -46,7 +47,9 @@ type Settings struct {
 
 	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
+	GatewaySettings         string `group:"gateway" secret:"" placeholder:"KEY=VALUE,…" help:"Settings of a gateway that has no variables of its own, as its adapter names them."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`
+	Restored                string `group:"gateway" default:"off" help:"\"on\" after a backup was put in place of the database: a gateway that can't list its payouts is sent nothing until it is off again."`
 	SandboxAddr             string `group:"gateway" placeholder:"127.0.0.1:8081" help:"Where the built-in sandbox listens; a free port where this one is taken, and with PostgreSQL a port that the first instance chooses for all."`
 	SandboxSettleAfter      string `group:"gateway" default:"5s" help:"How long the sandbox takes to finish a payout."`
 	RazorpayXKeyID          string `group:"gateway" name:"razorpayx-key-id" placeholder:"ID" help:"RazorpayX API key."`

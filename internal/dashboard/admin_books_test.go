@@ -26,7 +26,7 @@ func TestTheBooksAreAuditedInTheBackground(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Being audited", "It has run for 1 min").
 		says(t, "data-live", `<noscript><meta http-equiv="refresh"`).saysNot(t, "<form method=\"post\" action=\""+page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The books are right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "balances-match-transfers").
+	o.admin.get(page).want(t, 200).reads(t, "The books are right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "journals-are-whole", "payouts-match-journal").
 		saysNot(t, "data-live", "Broken")
 	o.admin.get(adminHome).reads(t, "Audited 0 s ago.")
 

@@ -60,7 +60,7 @@ var acts = []act{
 		fields: func(payout.Payout) []field {
 			return []field{{
 				Name: "gatewayId", Label: "The gateway's id of the transfer", Type: "text", Autocomplete: "off", Max: 64,
-				Hint: "As the gateway's own dashboard shows it; RazorpayX's begin with pout_.",
+				Hint: "As the gateway's own dashboard shows it.",
 			}}
 		},
 		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {

@@ -59,7 +59,7 @@ func TestAHeldPayoutIsGivenBackWhenNothingCanBeOnItsWay(t *testing.T) {
 	o.wantState(id, payout.Held)
 
 	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
-		reads(t, "the seller has the money back", "Payout: given back", "in transit → available", "Gave a payout back").
+		reads(t, "the seller has the money back", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Gave a payout back").
 		saysNot(t, `href="`+page+`/give-back"`)
 	o.wantState(id, payout.Failed)
 	o.wantDecisions(string(id), decision.HoldPayout, decision.GivePayoutBack)
@@ -93,11 +93,11 @@ func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
 		says   string
 	}{
 		"":                       {422, "The gateway's id of the transfer must be given"},
-		"../contacts":            {422, "must be as the gateway shows it, such as pout_"},
-		"<b>":                    {422, "must be as the gateway shows it, such as pout_"},
+		"../contacts":            {422, "must be the transfer's id as the gateway shows it"},
+		"<b>":                    {422, "must be the transfer's id as the gateway shows it"},
 		"pout_00000000000zzz":    {400, "knows no such transfer"},
 		theirs:                   {400, "This transfer is not this payout's"},
-		strings.Repeat("p", 500): {422, "must be as the gateway shows it, such as pout_"},
+		strings.Repeat("p", 500): {422, "must be the transfer's id as the gateway shows it"},
 	} {
 		o.admin.post(page, "gatewayId", given, "note", "Found it.").want(t, want.status).reads(t, want.says).says(t, "Found it.</textarea>")
 	}
@@ -137,7 +137,7 @@ func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
 // TestWhatWasChangedByHandIsNotCalledTheGatewaysWord where an admin is told of it.
 func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
 	o := openOffice(t)
-	const found = "this payout or its bank account is not what was asked for: somebody changed it in the database, so nothing of it is sent or given back"
+	const found = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
 	page := adminPayout(o.contradicted(found))
 	o.admin.get(page).want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway contradicts the books")
 	o.admin.get(page+"/clear").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")
@@ -159,8 +159,8 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 
 	gone := o.ask(o.seller, 650_00, "").ID
 	o.step(gone)
-	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "₹650.00 available → in transit").saysNot(t, "₹640.00")
-	o.admin.get(page).want(t, 200).reads(t, "₹640.00 available → in transit", "₹640.00 in transit → available").saysNot(t, "₹650.00")
+	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "−₹650.00 available ₹650.00 in transit").saysNot(t, "₹640.00")
+	o.admin.get(page).want(t, 200).reads(t, "−₹640.00 available ₹640.00 in transit", "₹640.00 available −₹640.00 in transit").saysNot(t, "₹650.00")
 	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was done")
 }
 

@@ -22,13 +22,14 @@ const (
 	kindContradicted taskKind = "contradicted"
 	kindStray        taskKind = "stray"
 	kindHeld         taskKind = "held"
+	kindNoGateway    taskKind = "no-gateway"
 	kindDifference   taskKind = "difference"
 	kindAccount      taskKind = "bank-account"
 	kindUnknown      taskKind = "unknown"
 )
 
 // taskKinds lists all, the most pressing first.
-var taskKinds = []taskKind{kindContradicted, kindStray, kindHeld, kindDifference, kindAccount, kindUnknown}
+var taskKinds = []taskKind{kindContradicted, kindStray, kindHeld, kindNoGateway, kindDifference, kindAccount, kindUnknown}
 
 // Label is a kind in a word or two.
 func (k taskKind) Label() label {
@@ -39,6 +40,8 @@ func (k taskKind) Label() label {
 		return label{"Stray transfer", bad}
 	case kindHeld:
 		return label{"Held", bad}
+	case kindNoGateway:
+		return label{"No gateway", bad}
 	case kindDifference:
 		return label{"Difference", bad}
 	case kindAccount:
@@ -87,7 +90,7 @@ func (t task) SinceWord() string {
 		return "Found"
 	case kindAccount:
 		return "Registered"
-	case kindContradicted:
+	case kindContradicted, kindNoGateway:
 		return "Requested"
 	default:
 		return "First sent"
@@ -159,6 +162,11 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 			all = append(all, d.payoutTask(p))
 		}
 	}
+	for _, p := range attention.WithoutGateway {
+		if !contradicted[p.ID] {
+			all = append(all, d.withoutGatewayTask(p))
+		}
+	}
 	for _, s := range attention.Strays {
 		all = append(all, d.strayTask(s))
 	}
@@ -169,7 +177,7 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 		all = append(all, d.accountTask(a))
 	}
 	slices.SortStableFunc(all, func(a, b task) int { return a.Since.Compare(b.Since) })
-	full = max(len(attention.Contradicted), len(attention.Unclear), len(attention.Strays), len(accounts), len(differences)) >= tasksPerKindMax
+	full = max(len(attention.Contradicted), len(attention.Unclear), len(attention.WithoutGateway), len(attention.Strays), len(accounts), len(differences)) >= tasksPerKindMax
 	return all, full, nil
 }
 
@@ -211,6 +219,13 @@ func (d *dashboard) payoutTask(p payout.Payout) task {
 		t.Evidence = []string{fmt.Sprintf("The answer is missing; looked for %s by now.", times(p.Tries))}
 	}
 	return t
+}
+
+func (d *dashboard) withoutGatewayTask(p payout.Payout) task {
+	return task{
+		Kind: kindNoGateway, Path: adminPayoutAddress(p.ID), Since: p.RequestedAt, Amount: p.Amount, Seller: p.Seller,
+		Evidence: []string{fmt.Sprintf("Its gateway, %s, is not configured, so nothing more is sent or asked. Configure it again, or cancel the payout where that is offered.", p.Gateway)},
+	}
 }
 
 func (d *dashboard) strayTask(s payout.Stray) task {

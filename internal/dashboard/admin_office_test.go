@@ -16,6 +16,8 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/dashboard"
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
+	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -56,6 +58,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 // books are the database's, but for an audit that a test may hold up or change.
 type books struct {
 	*store.DB
+	keys  *keyset.Set
 	audit func(context.Context) (ledger.Report, error)
 	// meanwhile happens each time that a balance was read.
 	meanwhile func()
@@ -73,7 +76,7 @@ func (b *books) Audit(ctx context.Context) (ledger.Report, error) {
 	if b.audit != nil {
 		return b.audit(ctx)
 	}
-	return b.DB.Audit(ctx)
+	return b.DB.Audit(ctx, b.keys)
 }
 
 // office is a house with an admin at work, and a seller who has money and a bank account.
@@ -106,11 +109,15 @@ func (o *office) inReview(seller person, registered string) bank.ID {
 	a := seen
 	a.Status, a.RegisteredName, a.NameScore, a.DueAt = bank.StatusReview, registered, 72, time.Time{}
 	must(o, o.db.Bank().InTx(o.Context(), func(tx bank.Tx) error {
-		_, err := tx.SaveVerification(o.Context(), seen, a)
+		p, err := bank.Recorded(seen, a, "system", o.clock.Now())
+		if err == nil {
+			_, err = tx.Append(o.Context(), p)
+		}
+		if err == nil {
+			_, err = tx.SaveVerification(o.Context(), seen, a)
+		}
 		return err
 	}))
-	_, err = bank.Vouch(o.Context(), o.db.Bank(), o.seals, a.ID)
-	must(o, err)
 	return a.ID
 }
 
@@ -171,10 +178,18 @@ func (o *office) hold(id payout.ID) payout.ID {
 // contradicted makes a payout that the gateway contradicts.
 func (o *office) contradicted(says string) payout.ID {
 	o.Helper()
-	p := o.ask(o.seller, 600_00, "")
+	was := o.ask(o.seller, 600_00, "")
+	p := was
 	p.Contradiction = says
+	data, err := ledger.Change(was, p)
+	must(o, err)
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
-		_, err := tx.MovePayout(o.Context(), p.State, p, o.clock.Now())
+		if _, err := tx.Append(o.Context(), ledger.Posting{
+			Owner: p.Seller, At: o.clock.Now(), Type: ledger.DiscrepancyFound, Subject: string(p.ID), Actor: "gateway", Data: data,
+		}); err != nil {
+			return err
+		}
+		_, err := tx.MovePayout(o.Context(), p.State, p)
 		return err
 	}))
 	return p.ID
@@ -184,9 +199,9 @@ func (o *office) contradicted(says string) payout.ID {
 func (o *office) stray(gatewayID, why string) {
 	o.Helper()
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
-		_, err := tx.RecordStray(o.Context(), payout.Stray{FoundAt: o.clock.Now(), Why: why, Transfer: payout.Transfer{
-			Report: payout.Report{GatewayID: gatewayID, Reference: "pyt_lost", Amount: 700_00, MadeAt: o.clock.Now(), Progress: payout.Paid},
-			Order:  payout.Order{Seller: "usr_gone"},
+		_, err := tx.RecordStray(o.Context(), payout.Stray{FoundAt: o.clock.Now(), Why: why, Transfer: gateway.Transfer{
+			Report: gateway.Report{GatewayID: gatewayID, Reference: "pyt_lost", Amount: 700_00, MadeAt: o.clock.Now(), Progress: gateway.Paid},
+			Order:  gateway.Order{Seller: "usr_gone"},
 		}})
 		return err
 	}))

@@ -15,21 +15,20 @@ import (
 const (
 	// decisionsShown is how many of what was decided about one thing a page lists.
 	decisionsShown = 20
-	// transfersSearched is how many of a seller's newest transfers are searched for those of a payout.
-	transfersSearched = 500
 )
 
 // adminPayoutView is all about one payout.
 type adminPayoutView struct {
 	payoutRow
-	Meaning   string
-	Branch    bank.Branch
-	Events    []eventRow
-	Transfers []transferRow
-	// TransfersCut says that the payout's first transfer is older than those that were searched.
-	TransfersCut bool
-	Decisions    []decisionRow
-	Acts         []actRow
+	Meaning string
+	Branch  bank.Branch
+	Events  []eventRow
+	// Entries are what the seller's journal says of it, oldest first.
+	Entries []entryRow
+	// Tampered says that the service did not write all of them.
+	Tampered  bool
+	Decisions []decisionRow
+	Acts      []actRow
 }
 
 // AccountPath is the page of the bank account that it goes to.
@@ -102,35 +101,20 @@ func (d *dashboard) payoutView(ctx context.Context, v *visit, p payout.Payout) (
 	for i, e := range events {
 		shown.Events = append(shown.Events, eventRow{e, i == 0})
 	}
-	if shown.Transfers, shown.TransfersCut, err = d.transfersOf(ctx, p); err != nil {
+	entries, err := d.o.Books.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if shown.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !shown.Tampered {
 		return nil, err
+	}
+	for _, e := range entries {
+		if e.Type != ledger.AdminDecided { // they have a list of their own
+			shown.Entries = append(shown.Entries, entryRow{e})
+		}
 	}
 	if shown.Decisions, err = d.decisionsAbout(ctx, string(p.ID)); err != nil {
 		return nil, err
 	}
 	shown.Acts, err = d.actsFor(ctx, p)
 	return shown, err
-}
-
-// transfersOf finds a payout's transfers among its seller's newest, oldest first, and reports whether
-// that did not reach far enough.
-func (d *dashboard) transfersOf(ctx context.Context, p payout.Payout) (rows []transferRow, cut bool, err error) {
-	entries, err := d.o.Books.Entries(ctx, p.Seller, 0, transfersSearched)
-	if err != nil {
-		return nil, false, err
-	}
-	cut = len(entries) == transfersSearched
-	for _, e := range entries {
-		if e.Ref != string(p.ID) {
-			continue
-		}
-		rows = append([]transferRow{{Entry: e}}, rows...)
-		if e.Kind == ledger.KindPayoutHold { // the first that there is of a payout
-			cut = false
-			break
-		}
-	}
-	return rows, cut, nil
 }
 
 // decisionRow is a decision as it is listed.

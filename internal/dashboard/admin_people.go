@@ -103,7 +103,7 @@ func (p personView) AccountPath() string { return accountAddress(p.Account.ID) }
 func (p personView) AccountLabel() label { return accountLabel(p.Account.Status) }
 
 // HasBook reports whether they ever sold anything or were paid.
-func (p personView) HasBook() bool { return len(p.Book.Rows) > 0 || p.Role == auth.Seller }
+func (p personView) HasBook() bool { return p.Balance != (ledger.Balance{}) || p.Role == auth.Seller }
 
 // user finds the user that the address names.
 func (d *dashboard) user(ctx context.Context, v *visit) (auth.User, auth.Stats, error) {

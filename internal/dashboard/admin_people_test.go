@@ -12,6 +12,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/store"
 )
 
 func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
@@ -111,31 +112,34 @@ func TestPayoutsAreFound(t *testing.T) {
 }
 
 func TestASellersBookAddsUpToTheBalance(t *testing.T) {
-	o := openOffice(t) // ₹20,000.00 were earned and released: transfers 1 and 2
+	o := openOffice(t) // entries 1 to 3 are about the bank account, 4 and 5 earn and release ₹20,000.00
 	page := adminHome + "/sellers/" + o.seller.id
-	cancelled := o.ask(o.seller, 700_00, "").ID // 3
+	cancelled := o.ask(o.seller, 700_00, "").ID // 6
 	_, _, err := o.payouts.Cancel(t.Context(), payout.Caller{User: o.seller.id}, cancelled, "")
-	must(t, err)
-	o.follow(o.ask(o.seller, 1_000_00, "").ID, payout.Completed) // 5, and when it is paid 6 and the fee, 7
+	must(t, err) // 7
+	paid := o.ask(o.seller, 1_000_00, "").ID
+	o.follow(paid, payout.Completed) // 8 to 12, of which one names the account at the gateway
 	_, _, _, err = o.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1", Amount: 500_00})
-	must(t, err) // 8
+	must(t, err) // 13
+	const seller = "by the seller "
 	o.admin.get(page).want(t, 200).reads(t,
 		"asha.rao@example.com", "Seller", "password", "•••• 0008", "Available ₹18,500.00", "Paid out ₹1,000.00 ₹19,500.00 earned, less refunds",
-		"Refund available → the platform's sales order-1 ₹500.00 ₹18,500.00 ₹0.00 ₹0.00",
-		"Payout: fee in transit → the platform's fees",
-		"Payout: given back in transit → available "+string(cancelled)+" ₹700.00 ₹20,000.00 ₹0.00 ₹0.00",
-		"Payout: set aside available → in transit "+string(cancelled)+" ₹700.00 ₹19,300.00 ₹0.00 ₹700.00",
-		"Sale released pending → available order-1 ₹20,000.00 ₹20,000.00 ₹0.00 ₹0.00",
-		"Sale the platform's sales → pending order-1 ₹20,000.00 ₹0.00 ₹20,000.00 ₹0.00",
-	).says(t, `href="`+adminPayout(cancelled)+`"`).saysNot(t, accountDigits, "Older transfers")
+		"Refund by the marketplace order-1 −₹500.00 available ₹500.00 sales ₹18,500.00 ₹0.00 ₹0.00",
+		"Payout paid to the bank by the gateway "+string(paid)+" −₹1,000.00 in transit ₹990.00 gateway ₹10.00 fees ₹19,000.00 ₹0.00 ₹0.00",
+		"Payout cancelled: amount available again "+seller+string(cancelled)+" ₹700.00 available −₹700.00 in transit ₹20,000.00 ₹0.00 ₹0.00",
+		"Payout requested: amount reserved "+seller+string(cancelled)+" −₹700.00 available ₹700.00 in transit ₹19,300.00 ₹0.00 ₹700.00",
+		"Sale released by Bursar order-1 −₹20,000.00 pending ₹20,000.00 available ₹20,000.00 ₹0.00 ₹0.00",
+		"Sale by the marketplace order-1 ₹20,000.00 pending −₹20,000.00 sales ₹0.00 ₹20,000.00 ₹0.00",
+		"Bank account verified by an admin", "Bank account added "+seller,
+	).says(t, `href="`+adminPayout(cancelled)+`"`).saysNot(t, accountDigits, "Older entries")
 
-	for i := range 40 { // 81 more, so three pages
+	for i := range 38 { // 76 more, so three pages
 		o.earn(o.seller, fmt.Sprintf("more-%d", i), 10_00)
 	}
-	first := o.admin.get(page).want(t, 200).reads(t, "Available ₹18,900.00", "Older transfers").says(t, `href="`+page+`?before=59#book"`)
+	first := o.admin.get(page).want(t, 200).reads(t, "Available ₹18,880.00", "Older entries").says(t, `href="`+page+`?before=60#book"`)
 	checkPage(t, page, first)
-	oldest := o.admin.get(page+"?before=29").want(t, 200).says(t, `href="`+page+`#book"`).reads(t,
-		"Sale the platform's sales → pending order-1 ₹20,000.00 ₹0.00 ₹20,000.00 ₹0.00").saysNot(t, "Older transfers")
+	oldest := o.admin.get(page+"?before=30").want(t, 200).says(t, `href="`+page+`#book"`).reads(t,
+		"Sale by the marketplace order-1 ₹20,000.00 pending −₹20,000.00 sales ₹0.00 ₹20,000.00 ₹0.00").saysNot(t, "Older entries")
 	checkPage(t, page, oldest)
 }
 
@@ -148,7 +152,7 @@ func TestABookThatMovesIsShownForWhatItIs(t *testing.T) {
 			o.earn(o.seller, "meanwhile", 10_00)
 		}
 	}
-	o.admin.get(page).want(t, 200).reads(t, "Available ₹20,010.00", "Sale released pending → available meanwhile ₹10.00 ₹20,010.00 ₹0.00 ₹0.00")
+	o.admin.get(page).want(t, 200).reads(t, "Available ₹20,010.00", "meanwhile −₹10.00 pending ₹10.00 available ₹20,010.00 ₹0.00 ₹0.00")
 	if reads != 2 {
 		t.Errorf("the balance was read %d times, want again once it had moved", reads)
 	}
@@ -156,8 +160,50 @@ func TestABookThatMovesIsShownForWhatItIs(t *testing.T) {
 		reads++
 		o.earn(o.seller, fmt.Sprintf("meanwhile-%d", reads), 10_00)
 	}
-	o.admin.get(page).want(t, 200).reads(t, "What the accounts held is not shown here: the balance moved", "Sale released pending → available meanwhile-5 ₹10.00").
-		saysNot(t, "worked out back from the balance")
+	o.admin.get(page).want(t, 200).reads(t, // each row says what the accounts held after it, whatever came since
+		"meanwhile-3 −₹10.00 pending ₹10.00 available ₹20,020.00 ₹0.00 ₹0.00", "meanwhile-4 −₹10.00 pending ₹10.00 available ₹20,030.00 ₹0.00 ₹0.00")
+	if reads != 4 {
+		t.Errorf("the balance was read %d times, want no more than twice for a page", reads)
+	}
+}
+
+// TestAPersonWithoutABookHasNone though an admin decided about them, which is an entry.
+func TestAPersonWithoutABookHasNone(t *testing.T) {
+	o := openOffice(t)
+	buyer := o.signUp("Bela Shah", auth.Buyer)
+	page := adminHome + "/sellers/" + buyer.id
+	o.admin.post(page+"/access", "seen", "buyer active", "confirm", buyer.email, "role", "buyer", "state", "suspended", "note", "Case 12.").leadsTo(t, page)
+	o.admin.get(page).want(t, 200).reads(t, "Changed access", "Case 12.").saysNot(t, `id="book"`, "Paid out")
+}
+
+// TestARepairIsInTheJournal with who ran it.
+func TestARepairIsInTheJournal(t *testing.T) {
+	o := openOffice(t)
+	page := adminHome + "/sellers/" + o.seller.id
+	o.place.ByHand(t, `UPDATE journals SET available = available + 1000000 WHERE sales > 0`)
+	o.admin.get(page).want(t, 200).reads(t, "Available ₹30,000.00", "₹20,000.00 available ₹20,000.00 ₹0.00 ₹0.00") // the entries say otherwise
+	repairs := 0
+	must(t, o.db.Repair(t.Context(), o.books.keys, "asha", o.clock.Now(), true, func(store.Repair) error { repairs++; return nil }))
+	if repairs != 1 {
+		t.Errorf("%d rows were repaired, want one", repairs)
+	}
+	o.admin.get(page).want(t, 200).reads(t, "Available ₹20,000.00", "Record repaired by an operator by operator asha "+o.seller.id)
+}
+
+// TestATamperedJournalIsShownAsFarAsItCanBeRead on both pages that list entries.
+func TestATamperedJournalIsShownAsFarAsItCanBeRead(t *testing.T) {
+	o := openOffice(t)
+	id := o.ask(o.seller, 700_00, "").ID // 6
+	page := adminHome + "/sellers/" + o.seller.id
+	tampered := []string{"The list ends where an entry can't be read", "Not all of these entries were written by Bursar"}
+	o.admin.get(page).want(t, 200).saysNot(t, tampered...)
+	o.admin.get(adminPayout(id)).want(t, 200).saysNot(t, tampered...)
+
+	o.place.ByHand(t, `UPDATE entries SET actor = 'admin:nobody' WHERE number = 6`)
+	o.admin.get(adminPayout(id)).want(t, 200).reads(t, tampered[1])
+	o.place.ByHand(t, `UPDATE entries SET after = 'mine' WHERE number = 4`)
+	a := o.admin.get(page).want(t, 200).reads(t, tampered[0], "Available ₹19,300.00", "Payout requested: amount reserved", "Sale released").saysNot(t, "Bank account added", "Older entries")
+	checkPage(t, page, a)
 }
 
 func TestPeopleAreFound(t *testing.T) {

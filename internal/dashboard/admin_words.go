@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -69,72 +70,87 @@ func meaningOf(p payout.Payout) string {
 }
 
 // progressWords is the gateway's last word about a transfer.
-func progressWords(p payout.Progress) string {
+func progressWords(p gateway.Progress) string {
 	switch p {
-	case payout.InProgress:
+	case gateway.InProgress:
 		return "in progress"
-	case payout.Queued:
+	case gateway.Queued:
 		return "queued; it can still be called off"
-	case payout.Paid:
+	case gateway.Paid:
 		return "paid"
-	case payout.Reversed:
+	case gateway.Reversed:
 		return "reversed: the money came back"
-	case payout.Rejected:
+	case gateway.Rejected:
 		return "failed"
-	case payout.CalledOff:
+	case gateway.CalledOff:
 		return "cancelled"
-	case payout.Unrecognised:
+	case gateway.Unrecognised:
 		return "a status that Bursar does not know"
 	default:
 		return string(p)
 	}
 }
 
-// kindWords says what a transfer of the ledger is for.
-func kindWords(k ledger.Kind) string {
-	switch k {
-	case ledger.KindSale:
+// entryWords says what happened, for an entry of the journal.
+func entryWords(t ledger.Type) string {
+	switch t {
+	case ledger.SaleRecorded:
 		return "Sale"
-	case ledger.KindSaleRelease:
+	case ledger.SaleReleased:
 		return "Sale released"
-	case ledger.KindSaleRefund:
+	case ledger.SaleRefunded:
 		return "Refund"
-	case ledger.KindPayoutHold:
-		return "Payout: set aside"
-	case ledger.KindPayoutRelease:
-		return "Payout: given back"
-	case ledger.KindPayoutPaid:
-		return "Payout: paid to the bank"
-	case ledger.KindPayoutFee:
-		return "Payout: fee"
-	case ledger.KindPayoutReturn:
-		return "Payout: returned by the bank"
-	case ledger.KindFeeReturn:
-		return "Payout: fee given back"
+	case ledger.PayoutRequested:
+		return "Payout requested: amount reserved"
+	case ledger.PayoutImported:
+		return "Payout found at the gateway: amount reserved"
+	case ledger.PayoutRequeued:
+		return "Payout waits to be sent again"
+	case ledger.PayoutSubmitting:
+		return "Payout being sent"
+	case ledger.PayoutSubmitted:
+		return "Payout accepted by the gateway"
+	case ledger.PayoutUnclear:
+		return "Payout unclear: the gateway's answer is missing"
+	case ledger.PayoutReview:
+		return "Payout in review"
+	case ledger.PayoutUpdated:
+		return "Payout updated by the gateway"
+	case ledger.PayoutCompleted:
+		return "Payout paid to the bank"
+	case ledger.PayoutFailed:
+		return "Payout failed: amount available again"
+	case ledger.PayoutCancelled:
+		return "Payout cancelled: amount available again"
+	case ledger.PayoutReturned:
+		return "Payout returned by the bank"
+	case ledger.BankAccountAdded:
+		return "Bank account added"
+	case ledger.BankAccountReplaced:
+		return "Bank account replaced"
+	case ledger.BankAccountVerified:
+		return "Bank account verified"
+	case ledger.BankAccountRejected:
+		return "Bank account rejected"
+	case ledger.BankAccountReview:
+		return "Bank account in review"
+	case ledger.BankAccountUpdated:
+		return "Bank account updated"
+	case ledger.DiscrepancyFound:
+		return "Discrepancy found"
+	case ledger.DiscrepancyResolved:
+		return "Discrepancy resolved"
+	case ledger.AdminDecided:
+		return "Decision of an admin"
+	case ledger.Repaired:
+		return "Record repaired by an operator"
 	default:
-		return string(k)
+		return string(t)
 	}
 }
 
-// accountWords names an account of the ledger.
-func accountWords(a ledger.Account) string {
-	switch a {
-	case ledger.Pending:
-		return "pending"
-	case ledger.Available:
-		return "available"
-	case ledger.InTransit:
-		return "in transit"
-	case ledger.Sales:
-		return "the platform's sales"
-	case ledger.Gateway:
-		return "the gateway"
-	case ledger.Fees:
-		return "the platform's fees"
-	default:
-		return string(a)
-	}
-}
+// accountWords names the accounts in the order of [ledger.Accounts].
+var accountWords = [...]string{"pending", "available", "in transit", "sales", "gateway", "fees"}
 
 // actionWords says what was decided.
 func actionWords(a decision.Action) string {

@@ -23,15 +23,15 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/dashboard"
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
-	"bursar/internal/razorpayx"
-	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
-	"bursar/internal/seal"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
@@ -82,8 +82,8 @@ type house struct {
 	log    *logBuffer
 	server *httptest.Server
 
+	place   storetest.Place
 	db      *store.DB
-	seals   seal.Seals
 	auth    *auth.Service
 	bank    *bank.Service
 	sales   *sale.Service
@@ -129,8 +129,8 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	must(t, err)
 	handler, err = api.New(api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs, Pages: pages,
-		ReadWebhook: func(http.Header, []byte) (api.Hint, error) { return api.Hint{}, nil },
-		Currency:    rupees(t), BaseURL: at,
+		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Hint, error) { return api.Hint{}, nil }},
+		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
 		Now: h.clock.Now, Logger: logger, Metrics: telemetry.NewMetrics(),
 	})
@@ -147,12 +147,14 @@ func (h *house) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
-	h.db = storetest.Open(t)
+	h.place = storetest.NewPlace(t)
+	h.db = h.place.Open(t)
 	h.books, h.health = &books{DB: h.db}, &health{house: h}
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
-	h.seals = seal.Seals{Keys: keys}
-	gateway := h.openGateway(dir, logger)
+	h.db.UseKeys(keys)
+	h.books.keys = keys
+	client := h.openGateway(dir, logger)
 	h.auth, err = auth.New(auth.Options{
 		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
 		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: nobodyAsked{}},
@@ -160,7 +162,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: h.db.Bank(), Seals: h.seals, Registrar: gateway, Verifier: gateway, Directory: ifsc.New(),
+		Store: h.db.Bank(), Keys: keys, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -169,17 +171,17 @@ func (h *house) openServices(logger *slog.Logger) {
 	fee, err := payout.ParseFee("5+0.5%", rupees(t))
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
-		Store: h.db.Payouts(), Gateway: gateway, Beneficiaries: h.bank, Seals: h.seals, Currency: rupees(t), Minimum: 500_00, Fee: fee,
+		Store: h.db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})
 	must(t, err)
 	h.reconciling, err = reconcile.New(reconcile.Options{
-		Store: h.db.Reconciling(), Statement: gateway, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{
-		Store: h.db.Proofs(), Signer: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Proofs(), Signer: keys, Keys: keys, Currency: rupees(t), Every: time.Hour, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 }
@@ -188,21 +190,21 @@ func (h *house) openServices(logger *slog.Logger) {
 func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
 	t := h.t
 	t.Helper()
-	gateway, err := sandbox.New(sandbox.Options{
+	box, err := sandbox.New(sandbox.Options{
 		Path: filepath.Join(dir, "sandbox.db"), KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",
 		AccountNumber: "7878780080316316", Currency: rupees(t), Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
-	server := httptest.NewServer(gateway.Handler())
+	server := httptest.NewServer(box.Handler())
 	h.gateway = server.URL
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- gateway.Run(ctx) }()
+	go func() { ended <- box.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		must(t, <-ended)
 		server.Close()
-		must(t, gateway.Close())
+		must(t, box.Close())
 	})
 	client, err := razorpayx.New(razorpayx.Options{
 		BaseURL: server.URL + "/v1", KeyID: "rzp_test_key", KeySecret: "rzp_test_secret",

@@ -126,8 +126,11 @@ type Reconciling interface {
 // Books is the ledger as auditors see it.
 type Books interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)
-	// Entries lists a seller's transfers numbered below before, newest first, up to limit.
+	// Entries lists a seller's journal entries numbered below before, newest first, up to limit.
 	Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	// EntriesAbout lists what a seller's journal says of a subject, oldest first. With [ledger.ErrTampered] it tells
+	// what is there all the same.
+	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)
 	Audit(context.Context) (ledger.Report, error)
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)

@@ -53,7 +53,7 @@ func (h *house) wantStatement(t *testing.T, seller person, path string) {
 		t.Errorf("%s is %q, want an attachment", path, got)
 	}
 	v, err := proof.Verify(strings.NewReader(a.body), nil)
-	if err != nil || len(v.Problems) > 0 || v.Transfers != 2 {
-		t.Errorf("%s proves %d transfers, %v, %v: %s", path, v.Transfers, v.Problems, err, a.body)
+	if err != nil || len(v.Problems) > 0 || v.Entries != 2 {
+		t.Errorf("%s proves %d entries, %v, %v: %s", path, v.Entries, v.Problems, err, a.body)
 	}
 }

@@ -26,6 +26,8 @@ type Decision struct {
 	At     time.Time
 	Admin  string
 	Action Action
+	// Owner is whose journal it belongs to: the seller, or [Platform] where it is nobody's.
+	Owner string
 	// Subject is the id of what it is about: a payout, a bank account, a user, a transfer of the gateway.
 	Subject string
 	Note    string
@@ -53,9 +55,12 @@ const (
 const maxNoteRunes = 1000
 
 // New makes a decision, to be stored with what it does.
-func New(by By, action Action, subject string, now time.Time) Decision {
-	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Action: action, Subject: subject, Note: by.Note}
+func New(by By, action Action, owner, subject string, now time.Time) Decision {
+	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Action: action, Owner: owner, Subject: subject, Note: by.Note}
 }
+
+// Platform owns the journal of what belongs to no user.
+const Platform = "platform"
 
 // RequireNote fails with a fault that names the field unless there is a note that says something.
 func (by By) RequireNote() error {

@@ -15,10 +15,14 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"bursar/internal/seal"
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
 )
 
-var _ seal.Keys = (*Set)(nil)
+var (
+	_ bank.Keys   = (*Set)(nil)
+	_ ledger.Keys = (*Set)(nil)
+)
 
 func pathIn(t *testing.T) string {
 	t.Helper()

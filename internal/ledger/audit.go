@@ -17,11 +17,11 @@ const MaxViolations = 20
 
 // Report is the outcome of an audit, taken from one consistent view of the book.
 type Report struct {
-	Sellers   int64
-	Transfers int64
-	Payouts   int64
-	Sales     int64
-	Findings  []Finding
+	Sellers  int64
+	Entries  int64
+	Payouts  int64
+	Sales    int64
+	Findings []Finding
 }
 
 // Clean reports whether every invariant holds.

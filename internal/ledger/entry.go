@@ -1,11 +1,250 @@
 package ledger
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
-// Entry is a transfer as it stands in a seller's book.
+	"bursar/internal/money"
+)
+
+// Hash is a SHA-256 in hexadecimal. Hashes are text everywhere, so that sha256sum can check them.
+type Hash string
+
+// HashOf is the hash of a text.
+func HashOf(text string) Hash { return hashOf([]byte(text)) }
+
+func hashOf(text []byte) Hash {
+	sum := sha256.Sum256(text)
+	var digits [2 * sha256.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return Hash(digits[:])
+}
+
+// Next is the hash of a chain after an entry whose own hash is entry.
+func (h Hash) Next(entry Hash) Hash {
+	var buffer [4 * sha256.Size]byte
+	return hashOf(append(append(buffer[:0], h...), entry...))
+}
+
+// FirstHash is the hash of an owner's chain before the first entry.
+func FirstHash(owner string) Hash { return HashOf("bursar journal v1\n" + owner) }
+
+// Posting is an entry to be appended to an owner's journal.
+type Posting struct {
+	Owner string
+	At    time.Time
+	Type  Type
+	// Subject is the id of the sale, payout, bank account or other thing that the entry is about.
+	Subject string
+	// Actor is who caused it: "user:…", "key:…", "admin:…", "system" or "gateway:NAME".
+	Actor string
+	// Data is what the entry says of its subject: a JSON object, never with a full account number.
+	Data  string
+	Moved Moved
+}
+
+// Entry is one line of an owner's journal. It is never changed.
 type Entry struct {
-	// Number counts the seller's transfers: 1, 2, 3 … without a gap.
+	Posting
+	// Number counts the owner's entries: 1, 2, 3 … without a gap.
 	Number int64
-	At     time.Time
-	Transfer
+	// After is the owner's totals after it.
+	After Balance
+	// Before is the chain's hash before this entry, and Hash the one after it.
+	Before, Hash Hash
+	// MAC proves that the service wrote the entry. It names its key.
+	MAC string
+}
+
+// Own is the hash of the entry itself. The chain's hash is [Hash.Next] of the one before and of this. The text that
+// is hashed is specified in docs/statements.md.
+func (e Entry) Own() Hash {
+	var buffer [512]byte
+	return hashOf(e.appendText(buffer[:0]))
+}
+
+// appendText writes "NUMBER AT TYPE SUBJECT ACTOR DATA MOVED AFTER": microseconds since 1970, texts led by how many
+// bytes they have, the SHA-256 of the data in its place, and amounts in minor units.
+func (e Entry) appendText(b []byte) []byte {
+	b = strconv.AppendInt(b, e.Number, 10)
+	b = strconv.AppendInt(append(b, ' '), e.At.UnixMicro(), 10)
+	for _, text := range []string{string(e.Type), e.Subject, e.Actor} {
+		b = strconv.AppendInt(append(b, ' '), int64(len(text)), 10)
+		b = append(append(b, ':'), text...)
+	}
+	b = append(append(b, ' '), e.Digest()...)
+	for _, amount := range [...]money.Amount{e.Moved.Pending, e.Moved.Available, e.Moved.InTransit, e.Moved.Sales, e.Moved.Gateway, e.Moved.Fees} {
+		b = strconv.AppendInt(append(b, ' '), int64(amount), 10)
+	}
+	b = append(b, ' ')
+	return e.After.AppendText(b)
+}
+
+// erased is how data begins whose text was erased. The digest that follows keeps the chain whole.
+const erased = `{"erased":"`
+
+// Digest is the hash of the data. Where the data was erased, it is the hash of what stood there before.
+func (e Entry) Digest() Hash {
+	if rest, isErased := strings.CutPrefix(e.Data, erased); isErased {
+		return Hash(strings.TrimSuffix(rest, `"}`))
+	}
+	return HashOf(e.Data)
+}
+
+// AppendText writes the totals in a fixed order, apart by spaces.
+func (b Balance) AppendText(to []byte) []byte {
+	for i, n := range [...]int64{
+		int64(b.Pending), int64(b.Available), int64(b.InTransit), int64(b.Earned), int64(b.Withdrawn),
+		b.Counts.Sales, b.Counts.Processing, b.Counts.Completed, b.Counts.Failed, b.Counts.Cancelled,
+	} {
+		if i > 0 {
+			to = append(to, ' ')
+		}
+		to = strconv.AppendInt(to, n, 10)
+	}
+	return to
+}
+
+// Text is the totals as entries tell and store them.
+func (b Balance) Text() string { return string(b.AppendText(make([]byte, 0, 96))) }
+
+// ParseBalance reads what [Balance.Text] writes, and nothing else.
+func ParseBalance(text string) (b Balance, err error) {
+	parts := strings.Split(text, " ")
+	var n [10]int64
+	if len(parts) != len(n) {
+		return b, fmt.Errorf("totals of %d numbers, where there are %d", len(parts), len(n))
+	}
+	for i, part := range parts {
+		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil {
+			return b, fmt.Errorf("totals with %q: %w", part, err)
+		}
+	}
+	b = Balance{
+		Pending: money.Amount(n[0]), Available: money.Amount(n[1]), InTransit: money.Amount(n[2]),
+		Earned: money.Amount(n[3]), Withdrawn: money.Amount(n[4]),
+		Counts: Counts{n[5], n[6], n[7], n[8], n[9]},
+	}
+	if b.Text() != text {
+		return b, fmt.Errorf("totals written as %q", text)
+	}
+	return b, nil
+}
+
+// Keys make and check MACs. A key's id is kept with each MAC, so that keys can be rotated.
+type Keys interface {
+	// MAC authenticates a message with the newest key, and names that key.
+	MAC(message []byte) (kid string, sum []byte)
+	// CheckMAC reports whether the key of that id made the sum for the message.
+	CheckMAC(kid string, message, sum []byte) bool
+}
+
+// macText is what a MAC covers: the place in the journal, the chain's hash there, and the totals after it.
+func macText(owner string, number int64, hash Hash, after Balance) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, "bursar entry mac v1\n"...)
+	b = strconv.AppendInt(b, int64(len(owner)), 10)
+	b = append(append(b, ':'), owner...)
+	b = strconv.AppendInt(append(b, ' '), number, 10)
+	b = append(append(b, ' '), hash...)
+	return after.AppendText(append(b, ' '))
+}
+
+func makeMAC(keys Keys, owner string, number int64, hash Hash, after Balance) string {
+	kid, sum := keys.MAC(macText(owner, number, hash, after))
+	return kid + "." + base64.RawURLEncoding.EncodeToString(sum)
+}
+
+func checkMAC(keys Keys, mac, owner string, number int64, hash Hash, after Balance) bool {
+	kid, text, _ := strings.Cut(mac, ".")
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil && !strings.ContainsAny(text, "\r\n") && keys.CheckMAC(kid, macText(owner, number, hash, after), sum)
+}
+
+// Check fails with [ErrTampered] unless the service wrote the entry at this place of its owner's journal, after a
+// chain whose hash was Before.
+func (e Entry) Check(keys Keys) error {
+	switch {
+	case e.Before.Next(e.Own()) != e.Hash:
+		return ErrTampered.Because(fmt.Errorf("entry %d of %s does not have its hash", e.Number, e.Owner))
+	case !checkMAC(keys, e.MAC, e.Owner, e.Number, e.Hash, e.After):
+		return ErrTampered.Because(fmt.Errorf("entry %d of %s was not written by the service", e.Number, e.Owner))
+	default:
+		return nil
+	}
+}
+
+// Account is where an owner's journal stands: the last entry's number, hash and MAC, and the totals after it. It
+// verifies itself, without a look at the entries.
+type Account struct {
+	Owner  string
+	Number int64
+	Hash   Hash
+	Balance
+	MAC string
+}
+
+// NewAccount is an owner's account before the first entry.
+func NewAccount(owner string) Account { return Account{Owner: owner, Hash: FirstHash(owner)} }
+
+// Check fails with [ErrTampered] unless the account is one that the service wrote.
+func (a Account) Check(keys Keys) error {
+	if a == NewAccount(a.Owner) {
+		return nil
+	}
+	if !checkMAC(keys, a.MAC, a.Owner, a.Number, a.Hash, a.Balance) {
+		return ErrTampered.Because(fmt.Errorf("the balance of %s was not written by the service", a.Owner))
+	}
+	return nil
+}
+
+// Post appends p to the account's journal. It returns the account as it then is and the entry to be stored. It fails
+// with [ErrTampered] when the service did not write the account, and like [Balance.After].
+func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
+	if p.Owner == "" || p.Owner != a.Owner || p.Type == "" || p.Subject == "" || p.Actor == "" || p.Data == "" {
+		return a, Entry{}, fmt.Errorf("ledger: an entry of type %q about %q for %q in the journal of %q lacks something", p.Type, p.Subject, p.Owner, a.Owner)
+	}
+	if err := a.Check(keys); err != nil {
+		return a, Entry{}, err
+	}
+	after, err := a.After(p.Type, p.Moved)
+	if err != nil {
+		return a, Entry{}, err
+	}
+	p.At = p.At.UTC().Truncate(time.Microsecond)
+	e := Entry{Posting: p, Number: a.Number + 1, After: after, Before: a.Hash}
+	e.Hash = e.Before.Next(e.Own())
+	e.MAC = makeMAC(keys, e.Owner, e.Number, e.Hash, e.After)
+	return Account{Owner: a.Owner, Number: e.Number, Hash: e.Hash, Balance: after, MAC: e.MAC}, e, nil
+}
+
+// Follow is the account after an entry that is read back. It fails with [ErrTampered] unless the entry follows on the
+// account in number, hash and totals, and the service wrote it. Without keys it checks all but the MAC.
+func (a Account) Follow(keys Keys, e Entry) (Account, error) {
+	after, err := a.After(e.Type, e.Moved)
+	switch {
+	case e.Owner != a.Owner || e.Number != a.Number+1:
+		err = fmt.Errorf("entry %d of %s follows on entry %d of %s", e.Number, e.Owner, a.Number, a.Owner)
+	case err != nil:
+		err = fmt.Errorf("entry %d of %s: %w", e.Number, a.Owner, err)
+	case e.After != after:
+		err = fmt.Errorf("entry %d of %s leaves %s, and its totals say %s", e.Number, a.Owner, after.Text(), e.After.Text())
+	}
+	next := Account{Owner: a.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+	if err != nil {
+		return next, ErrTampered.Because(err)
+	}
+	e.Before = a.Hash
+	if keys == nil {
+		if e.Before.Next(e.Own()) != e.Hash {
+			err = ErrTampered.Because(fmt.Errorf("entry %d of %s does not have its hash", e.Number, e.Owner))
+		}
+		return next, err
+	}
+	return next, e.Check(keys)
 }

@@ -2,18 +2,20 @@ package payout
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 )
 
 // adopt makes a payout again that the book has lost and the gateway has made. The money has left, so
 // it is held even if that overdraws the seller; later sales make up for it. But then what the seller
 // still has to be sent may be the same money once more, and is doubted.
-func (s *Service) adopt(ctx context.Context, id ID, t Transfer) error {
-	waiting, why, err := s.remake(ctx, id, t)
+func (s *Service) adopt(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
+	waiting, why, err := s.remake(ctx, g, id, t)
 	if err != nil {
 		return err
 	}
@@ -22,26 +24,29 @@ func (s *Service) adopt(ctx context.Context, id ID, t Transfer) error {
 	}
 	found, adopted := waiting, false
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if err = tx.OpenBook(ctx, waiting.Seller); err != nil {
-			return err
-		}
 		if adopted, err = tx.AdoptPayout(ctx, waiting); err != nil || !adopted {
 			return err
 		}
 		now := s.o.Now()
-		err = ledger.Post(ctx, tx, ledger.Posting{
-			Seller: waiting.Seller, At: now, MayOverdraw: true,
-			Transfers: ledger.HoldPayout(string(id), waiting.Amount),
-			Counts:    ledger.Counts{Processing: +1},
+		data, err := ledger.Change(Payout{ID: id}, waiting)
+		if err != nil {
+			return err
+		}
+		e, err := tx.Append(ctx, ledger.Posting{
+			Owner: waiting.Seller, At: now, Type: ledger.PayoutImported, Subject: string(id), Actor: actorGateway,
+			Data: data, Moved: ledger.ReservePayout(waiting.Amount),
 		})
 		if err != nil {
 			return err
 		}
 		found.foundAtGateway(t.Report, now)
-		if err := s.move(ctx, tx, waiting, found, now); err != nil {
+		if err := s.move(ctx, tx, waiting, found, actorGateway, now); err != nil {
 			return err
 		}
-		return tx.DoubtUnsent(ctx, waiting.Seller, codeOverdrawn)
+		if e.After.Available >= 0 {
+			return nil
+		}
+		return s.doubtUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if err != nil || !adopted {
 		return err
@@ -53,9 +58,27 @@ func (s *Service) adopt(ctx context.Context, id ID, t Transfer) error {
 	return nil
 }
 
+// doubtUnsent marks the seller's payouts that the gateway is not known to have: they may be of the money that an imported
+// payout has paid already. It changes payouts after a balance, against the usual order of locks: a deadlock is undone
+// and tried again.
+func (s *Service) doubtUnsent(ctx context.Context, tx Tx, seller string, now time.Time) error {
+	unsent, err := tx.UnsentPayouts(ctx, seller)
+	if err != nil {
+		return err
+	}
+	for _, p := range unsent {
+		was := p
+		p.ReasonCode = codeOverdrawn
+		if err := s.move(ctx, tx, was, p, actorSystem, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // remake is a lost payout as it was before it was sent, made of what the gateway kept with its
 // transfer. Where that can't be, it says why.
-func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why string, err error) {
+func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) (p Payout, why string, err error) {
 	o := t.Order
 	switch {
 	case o.Seller == "" || o.Account == "" || o.Gross == 0:
@@ -72,20 +95,20 @@ func (s *Service) remake(ctx context.Context, id ID, t Transfer) (p Payout, why 
 	if !exists {
 		return p, "its seller is not in the book", nil
 	}
-	err = s.o.Beneficiaries.Recover(ctx, o.Seller, o.Account, o.Beneficiary)
+	err = s.o.Beneficiaries.Recover(ctx, o.Seller, bank.ID(o.Account), g.Name(), o.Beneficiary)
 	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
 		return p, "the bank account that it went to is not its seller's, or not to be had any more", nil
 	}
 	p = Payout{
-		ID: id, Seller: o.Seller, BankAccountID: o.Account, Amount: o.Gross, Fee: o.Gross - t.Amount,
-		State: Waiting, Mode: o.Mode, RequestedAt: id.requestedAt(),
+		ID: id, Seller: o.Seller, BankAccountID: bank.ID(o.Account), Amount: o.Gross, Fee: o.Gross - t.Amount,
+		State: Waiting, Mode: o.Rail, Gateway: g.Name(), RequestedAt: id.requestedAt(),
 	}
-	_, p.ArriveAt = s.o.Arrival.Estimate(t.Amount, p.RequestedAt)
-	return p, "", errors.Join(err, p.sealIn(s.o.Seals))
+	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt)
+	return p, "", err
 }
 
 // recordStray writes down a transfer that nobody in the book can be charged with, once.
-func (s *Service) recordStray(ctx context.Context, t Transfer, why string) error {
+func (s *Service) recordStray(ctx context.Context, t gateway.Transfer, why string) error {
 	isNew := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		isNew, err = tx.RecordStray(ctx, Stray{Transfer: t, FoundAt: s.o.Now(), Why: why})
@@ -109,7 +132,7 @@ func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error
 		return false, nil
 	}
 	stopped := false
-	_, err := s.changeIn(ctx, seen.ID, func(tx Tx, p *Payout) error {
+	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
 		stopped = false
 		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced

@@ -3,18 +3,18 @@ package payout
 import (
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 )
 
-// Arrival estimates when the bank has the money, from the rules of its payment systems. The zero
+// Arrival estimates when the bank has the money, from the bank's days and the gateway's rails. The zero
 // value knows week-ends alone and counts days in UTC.
 type Arrival struct {
 	// Zone is where the bank's days begin; nil is UTC.
 	Zone *time.Location
 	// Holidays are days off besides week-ends.
 	Holidays Holidays
-	// India says that money travels by IMPS, RTGS and NEFT, whose limits and windows are known.
-	// Elsewhere it arrives by the end of the next working day.
+	// India says that banks rest on the second and the fourth Saturday of a month, too.
 	India bool
 }
 
@@ -28,50 +28,28 @@ func NewArrival(c money.Currency, zone *time.Location, added Holidays) Arrival {
 	return Arrival{Zone: time.FixedZone("IST", offset), Holidays: indianHolidays().and(added), India: true}
 }
 
-// Limits and windows as RazorpayX documents them, the narrowest of its partner banks' where they
-// differ. IMPS works at all hours; the others on working days alone.
-const (
-	impsMost = money.Amount(5_00_000_00) // ₹5 lakh
-
-	impsTakes = 5 * time.Minute
-	rtgsTakes = 30 * time.Minute
-	neftTakes = 2 * time.Hour
-)
-
-// window is the part of a working day in which transfers are taken, in minutes after midnight.
-type window struct{ opens, closes int }
-
-var (
-	rtgsWindow = window{opens: 9 * 60, closes: 17*60 + 30}
-	neftWindow = window{opens: 2 * 60, closes: 18 * 60}
-)
-
-// ModeFor is how an amount travels that is handed over at the given time: IMPS where it may, else
-// RTGS while it is open, else NEFT.
-func (a Arrival) ModeFor(amount money.Amount, at time.Time) Mode {
-	switch {
-	case a.India && amount <= impsMost:
-		return IMPS
-	case a.India && a.open(rtgsWindow, at):
-		return RTGS
-	default:
-		return NEFT
+// railFor is how an amount travels that is handed over at the given time: by the first rail that carries it and is open,
+// else by the last one that carries it, when that opens. There is none where no rail carries it.
+func (a Arrival) railFor(rails []gateway.Rail, amount money.Amount, at time.Time) (rail gateway.Rail) {
+	for _, r := range rails {
+		if !r.Carries(amount) {
+			continue
+		}
+		rail = r
+		if a.open(r, at) {
+			return r
+		}
 	}
+	return rail
 }
 
 // Estimate is how an amount travels that is handed over at from, and when it should be there.
-func (a Arrival) Estimate(amount money.Amount, from time.Time) (Mode, time.Time) {
-	mode := a.ModeFor(amount, from)
-	switch {
-	case !a.India:
-		return mode, a.at(a.workingDay(from, 1), closingTime)
-	case mode == IMPS:
-		return mode, from.Add(impsTakes)
-	case mode == RTGS:
-		return mode, from.Add(rtgsTakes)
-	default:
-		return mode, a.nextOpen(neftWindow, from).Add(neftTakes)
+func (a Arrival) Estimate(rails []gateway.Rail, amount money.Amount, from time.Time) (gateway.RailName, time.Time) {
+	rail := a.railFor(rails, amount, from)
+	if rail.Takes == 0 {
+		return rail.Name, a.at(a.workingDay(from, 1), closingTime)
 	}
+	return rail.Name, a.nextOpen(rail, from).Add(rail.Takes)
 }
 
 // closingTime is when a plain bank's day is over, in minutes after midnight.
@@ -83,23 +61,26 @@ func (a Arrival) LookAgainUntil(completedAt time.Time) time.Time {
 	return a.at(a.workingDay(completedAt, 3), 24*60)
 }
 
-// open reports whether a window is open at t.
-func (a Arrival) open(w window, t time.Time) bool {
+// open reports whether a rail takes transfers at t.
+func (a Arrival) open(r gateway.Rail, t time.Time) bool {
+	if r.AlwaysOpen() {
+		return true
+	}
 	local := a.local(t)
 	minute := local.Hour()*60 + local.Minute()
-	return a.works(local) && w.opens <= minute && minute < w.closes
+	return a.works(local) && r.Opens <= minute && minute < r.Closes
 }
 
-// nextOpen is the first time from t on at which a window is open.
-func (a Arrival) nextOpen(w window, t time.Time) time.Time {
-	if a.open(w, t) {
+// nextOpen is the first time from t on at which a rail takes transfers.
+func (a Arrival) nextOpen(r gateway.Rail, t time.Time) time.Time {
+	if a.open(r, t) {
 		return t
 	}
 	day := a.workingDay(t, 0)
-	if opens := a.at(day, w.opens); opens.After(t) {
+	if opens := a.at(day, r.Opens); opens.After(t) {
 		return opens
 	}
-	return a.at(a.workingDay(t, 1), w.opens)
+	return a.at(a.workingDay(t, 1), r.Opens)
 }
 
 // workingDay is noon of the nth working day after the one that t falls on; a day off counts as the

@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -38,42 +40,43 @@ func TestEstimateInIndia(t *testing.T) {
 		about    string
 		amount   money.Amount
 		from     string
-		wantMode payout.Mode
+		wantMode gateway.RailName
 		want     string
 	}{
-		{"IMPS on a working day", lakh, "2026-11-20 12:00:00", payout.IMPS, "2026-11-20 12:05:00"},
-		{"IMPS up to five lakh", 5 * lakh, "2026-11-20 12:00:00", payout.IMPS, "2026-11-20 12:05:00"},
-		{"IMPS on a Sunday night", lakh, "2026-11-22 23:58:00", payout.IMPS, "2026-11-23 00:03:00"},
-		{"IMPS on a holiday", lakh, "2026-01-26 03:00:00", payout.IMPS, "2026-01-26 03:05:00"},
-		{"a paisa over five lakh", 5*lakh + 1, "2026-11-20 12:00:00", payout.RTGS, "2026-11-20 12:30:00"},
-		{"RTGS opens", large, "2026-11-20 09:00:00", payout.RTGS, "2026-11-20 09:30:00"},
-		{"before RTGS opens", large, "2026-11-20 08:59:59", payout.NEFT, "2026-11-20 10:59:59"},
-		{"last second of RTGS", large, "2026-11-20 17:29:59", payout.RTGS, "2026-11-20 17:59:59"},
-		{"RTGS is closed", large, "2026-11-20 17:30:00", payout.NEFT, "2026-11-20 19:30:00"},
-		{"last second of NEFT", large, "2026-11-19 17:59:59", payout.NEFT, "2026-11-19 19:59:59"},
-		{"Thursday evening", large, "2026-11-19 18:00:00", payout.NEFT, "2026-11-20 04:00:00"},
-		{"just after midnight", large, "2026-11-20 00:00:01", payout.NEFT, "2026-11-20 04:00:00"},
-		{"NEFT opens", large, "2026-11-20 02:00:00", payout.NEFT, "2026-11-20 04:00:00"},
-		{"Friday evening before a third Saturday", large, "2026-11-20 18:30:00", payout.NEFT, "2026-11-21 04:00:00"},
-		{"Friday evening before a second Saturday", large, "2026-11-13 18:30:00", payout.NEFT, "2026-11-16 04:00:00"},
-		{"second Saturday", large, "2026-11-14 12:00:00", payout.NEFT, "2026-11-16 04:00:00"},
-		{"third Saturday", large, "2026-11-21 12:00:00", payout.RTGS, "2026-11-21 12:30:00"},
-		{"fourth Saturday", large, "2026-11-28 12:00:00", payout.NEFT, "2026-11-30 04:00:00"},
-		{"fifth Saturday", large, "2026-10-31 12:00:00", payout.RTGS, "2026-10-31 12:30:00"},
-		{"Sunday", large, "2026-11-22 12:00:00", payout.NEFT, "2026-11-23 04:00:00"},
-		{"Independence Day on a third Saturday", large, "2026-08-15 12:00:00", payout.NEFT, "2026-08-17 04:00:00"},
-		{"Gandhi Jayanti on a Friday, first Saturday after", large, "2026-10-02 12:00:00", payout.NEFT, "2026-10-03 04:00:00"},
-		{"fourth Saturday, Sunday, then Republic Day", large, "2026-01-23 18:00:00", payout.NEFT, "2026-01-27 04:00:00"},
-		{"Christmas, fourth Saturday, Sunday", large, "2026-12-24 18:00:00", payout.NEFT, "2026-12-28 04:00:00"},
-		{"operator's holidays in a chain", large, "2026-11-06 20:00:00", payout.NEFT, "2026-11-11 04:00:00"},
-		{"year end, New Year's Day on a Friday is no bank holiday", large, "2026-12-31 20:00:00", payout.NEFT, "2027-01-01 04:00:00"},
-		{"29 February", large, "2028-02-28 20:00:00", payout.NEFT, "2028-02-29 04:00:00"},
-		{"28 February of a common year", large, "2027-02-28 20:00:00", payout.NEFT, "2027-03-01 04:00:00"},
+		{"IMPS on a working day", lakh, "2026-11-20 12:00:00", "IMPS", "2026-11-20 12:05:00"},
+		{"IMPS up to five lakh", 5 * lakh, "2026-11-20 12:00:00", "IMPS", "2026-11-20 12:05:00"},
+		{"IMPS on a Sunday night", lakh, "2026-11-22 23:58:00", "IMPS", "2026-11-23 00:03:00"},
+		{"IMPS on a holiday", lakh, "2026-01-26 03:00:00", "IMPS", "2026-01-26 03:05:00"},
+		{"a paisa over five lakh", 5*lakh + 1, "2026-11-20 12:00:00", "RTGS", "2026-11-20 12:30:00"},
+		{"RTGS opens", large, "2026-11-20 09:00:00", "RTGS", "2026-11-20 09:30:00"},
+		{"before RTGS opens", large, "2026-11-20 08:59:59", "NEFT", "2026-11-20 10:59:59"},
+		{"last second of RTGS", large, "2026-11-20 17:29:59", "RTGS", "2026-11-20 17:59:59"},
+		{"RTGS is closed", large, "2026-11-20 17:30:00", "NEFT", "2026-11-20 19:30:00"},
+		{"last second of NEFT", large, "2026-11-19 17:59:59", "NEFT", "2026-11-19 19:59:59"},
+		{"Thursday evening", large, "2026-11-19 18:00:00", "NEFT", "2026-11-20 04:00:00"},
+		{"just after midnight", large, "2026-11-20 00:00:01", "NEFT", "2026-11-20 04:00:00"},
+		{"NEFT opens", large, "2026-11-20 02:00:00", "NEFT", "2026-11-20 04:00:00"},
+		{"Friday evening before a third Saturday", large, "2026-11-20 18:30:00", "NEFT", "2026-11-21 04:00:00"},
+		{"Friday evening before a second Saturday", large, "2026-11-13 18:30:00", "NEFT", "2026-11-16 04:00:00"},
+		{"second Saturday", large, "2026-11-14 12:00:00", "NEFT", "2026-11-16 04:00:00"},
+		{"third Saturday", large, "2026-11-21 12:00:00", "RTGS", "2026-11-21 12:30:00"},
+		{"fourth Saturday", large, "2026-11-28 12:00:00", "NEFT", "2026-11-30 04:00:00"},
+		{"fifth Saturday", large, "2026-10-31 12:00:00", "RTGS", "2026-10-31 12:30:00"},
+		{"Sunday", large, "2026-11-22 12:00:00", "NEFT", "2026-11-23 04:00:00"},
+		{"Independence Day on a third Saturday", large, "2026-08-15 12:00:00", "NEFT", "2026-08-17 04:00:00"},
+		{"Gandhi Jayanti on a Friday, first Saturday after", large, "2026-10-02 12:00:00", "NEFT", "2026-10-03 04:00:00"},
+		{"fourth Saturday, Sunday, then Republic Day", large, "2026-01-23 18:00:00", "NEFT", "2026-01-27 04:00:00"},
+		{"Christmas, fourth Saturday, Sunday", large, "2026-12-24 18:00:00", "NEFT", "2026-12-28 04:00:00"},
+		{"operator's holidays in a chain", large, "2026-11-06 20:00:00", "NEFT", "2026-11-11 04:00:00"},
+		{"year end, New Year's Day on a Friday is no bank holiday", large, "2026-12-31 20:00:00", "NEFT", "2027-01-01 04:00:00"},
+		{"29 February", large, "2028-02-28 20:00:00", "NEFT", "2028-02-29 04:00:00"},
+		{"28 February of a common year", large, "2027-02-28 20:00:00", "NEFT", "2027-03-01 04:00:00"},
 	}
 	// 7 November is a first Saturday; Sunday, Monday and Tuesday follow.
+	rails := razorpayx.Capabilities(inr(t)).Rails
 	arrival := payout.NewArrival(inr(t), time.UTC, holidays(t, "2026-11-07, 2026-11-09 11-10"))
 	for _, tt := range tests {
-		mode, got := arrival.Estimate(tt.amount, ist(t, tt.from).UTC())
+		mode, got := arrival.Estimate(rails, tt.amount, ist(t, tt.from).UTC())
 		if want := ist(t, tt.want); mode != tt.wantMode || !got.Equal(want) {
 			t.Errorf("%s: %d at %s: %s at %s, want %s at %s", tt.about, tt.amount, tt.from, mode, got, tt.wantMode, want)
 		}
@@ -102,8 +105,8 @@ func TestEstimateElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mode, got := arrival.Estimate(1, from)
-		if want, err := time.Parse(time.RFC3339, tt.want); err != nil || mode != payout.NEFT || !got.Equal(want) {
+		mode, got := arrival.Estimate(razorpayx.Capabilities(usd).Rails, 1, from)
+		if want, err := time.Parse(time.RFC3339, tt.want); err != nil || mode != "NEFT" || !got.Equal(want) {
 			t.Errorf("%s: from %s: %s at %s, want NEFT at %s", tt.about, tt.from, mode, got, tt.want)
 		}
 	}
@@ -135,17 +138,18 @@ func TestLookAgainUntil(t *testing.T) {
 // Whenever it is asked, the money is not there before it left, travels as its amount allows, and
 // leaves when the banks are open.
 func TestArrivalIsPossible(t *testing.T) {
+	rails := razorpayx.Capabilities(inr(t)).Rails
 	arrival := payout.NewArrival(inr(t), time.UTC, holidays(t, "2026-11-09 03-04"))
-	takes := map[payout.Mode]time.Duration{payout.IMPS: 5 * time.Minute, payout.RTGS: 30 * time.Minute, payout.NEFT: 2 * time.Hour}
+	takes := map[gateway.RailName]time.Duration{"IMPS": 5 * time.Minute, "RTGS": 30 * time.Minute, "NEFT": 2 * time.Hour}
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Unix(rapid.Int64Range(1767205800, 1830277800).Draw(t, "from"), 0) // 2026 and 2027 in India
 		amount := money.Amount(rapid.Int64Range(1, int64(20*lakh)).Draw(t, "amount"))
-		mode, at := arrival.Estimate(amount, from)
+		mode, at := arrival.Estimate(rails, amount, from)
 		left := at.Add(-takes[mode]).In(time.FixedZone("IST", 19800))
 		if left.Before(from) {
 			t.Fatalf("%s at %s would have left at %s, before %s", mode, at, left, from)
 		}
-		if mode == payout.IMPS {
+		if mode == "IMPS" {
 			if amount > 5*lakh || !left.Equal(from) {
 				t.Fatalf("IMPS of %d from %s left at %s", amount, from, left)
 			}
@@ -159,7 +163,7 @@ func TestArrivalIsPossible(t *testing.T) {
 			t.Fatalf("%s leaves on %s, a day off", mode, left)
 		}
 		clock := left.Format("15:04")
-		if mode == payout.RTGS && (clock < "09:00" || clock >= "17:30") || clock < "02:00" || clock >= "18:00" {
+		if mode == "RTGS" && (clock < "09:00" || clock >= "17:30") || clock < "02:00" || clock >= "18:00" {
 			t.Fatalf("%s leaves at %s, when it is closed", mode, left)
 		}
 		if until := arrival.LookAgainUntil(at); until.Before(at.AddDate(0, 0, 3)) || until.After(at.AddDate(0, 0, 12)) {

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 )
 
 // What an admin may be told of the gateway.
@@ -16,6 +17,10 @@ var (
 		"The gateway answered that it knows no such transfer. Nothing was changed.")
 	ErrGatewayUnclear = fault.New(fault.Unavailable, "gateway_unclear",
 		"The gateway gave no clear answer. Nothing was changed; try again in a moment.")
+	ErrNoGateway = fault.New(fault.Unavailable, "gateway_not_configured",
+		"The gateway of this payout is not configured. Nothing was changed.")
+	ErrNoLookup = fault.New(fault.Refused, "gateway_has_no_lookup",
+		"This gateway finds no transfer by our reference. Look it up in the gateway's own records, and match it by its id there.")
 	ErrOtherTransfer = fault.New(fault.Refused, "other_transfer", "This transfer is not this payout's. Nothing was changed.")
 )
 
@@ -30,7 +35,7 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 	if err != nil {
 		return Payout{}, err
 	}
-	asked := decision.New(by, decision.AskGateway, string(id), s.o.Now())
+	asked := decision.New(by, decision.AskGateway, seen.Seller, string(id), s.o.Now())
 	if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err != nil {
 		return Payout{}, err
 	}
@@ -54,17 +59,9 @@ func (s *Service) LookSoon(ctx context.Context, id ID) error {
 	})
 }
 
-// lookUp asks for the transfer that a payout is known to have, or else for one under its reference.
-func (s *Service) lookUp(ctx context.Context, p Payout) (Report, error) {
-	if p.State == Submitted || p.State == Completed {
-		return s.o.Gateway.Fetch(ctx, p.GatewayID)
-	}
-	return s.o.Gateway.Find(ctx, string(p.ID))
-}
-
 // takeNews takes in what the gateway says of a payout. That it contradicts the books is no error here: it
 // is on the payout, to be seen.
-func (s *Service) takeNews(ctx context.Context, seen Payout, r Report) error {
+func (s *Service) takeNews(ctx context.Context, seen Payout, r gateway.Report) error {
 	if seen.State == Waiting {
 		_, err := s.believe(ctx, seen.ID, r)
 		return err
@@ -78,10 +75,16 @@ func (s *Service) takeNews(ctx context.Context, seen Payout, r Report) error {
 
 // toldOf is what an admin is told of an answer without a transfer.
 func toldOf(err error) error {
-	if errors.Is(err, ErrUnknownToGateway) {
+	switch {
+	case errors.Is(err, gateway.ErrUnknownTransfer):
 		return ErrNoTransfer
+	case errors.Is(err, gateway.ErrNotConfigured):
+		return ErrNoGateway
+	case errors.Is(err, gateway.ErrNotOffered):
+		return ErrNoLookup
+	default:
+		return ErrGatewayUnclear.Because(err)
 	}
-	return ErrGatewayUnclear.Because(err)
 }
 
 // Identify takes an unclear payout for a transfer that the gateway has under an id that an admin knows,
@@ -93,7 +96,7 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 		return Payout{}, err
 	}
 	if !isGatewayID(gatewayID) {
-		return Payout{}, fault.Field("gatewayId", "must be as the gateway shows it, such as pout_00000000000001")
+		return Payout{}, fault.Field("gatewayId", "must be the transfer's id as the gateway shows it")
 	}
 	seen, err := s.o.Store.Payout(ctx, id)
 	if err != nil {
@@ -102,15 +105,19 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 	if !seen.isUnclear() {
 		return Payout{}, movedOn(seen)
 	}
-	report, err := s.o.Gateway.Fetch(ctx, gatewayID)
+	g, err := s.gatewayOf(seen)
+	if err != nil {
+		return seen, toldOf(err)
+	}
+	report, err := g.Fetch(ctx, gatewayID)
 	if err != nil {
 		return seen, toldOf(err)
 	}
 	if err := s.isTransferOf(seen, gatewayID, report); err != nil {
 		return seen, err
 	}
-	made := decision.New(by, decision.IdentifyTransfer, string(id), s.o.Now())
-	_, err = s.mergeIf(ctx, seen, report, func(tx Tx, p Payout) error {
+	made := decision.New(by, decision.IdentifyTransfer, seen.Seller, string(id), s.o.Now())
+	_, err = s.mergeIf(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
 		if !p.isUnclear() {
 			return movedOn(p)
 		}
@@ -127,7 +134,7 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == Held }
 
 // isTransferOf fails unless the gateway's word is that the transfer is the payout's.
-func (s *Service) isTransferOf(p Payout, gatewayID string, r Report) error {
+func (s *Service) isTransferOf(p Payout, gatewayID string, r gateway.Report) error {
 	switch {
 	case r.GatewayID != gatewayID:
 		return ErrGatewayUnclear.WithMessage("The gateway was asked for %s and told of %s. Nothing was changed.", gatewayID, r.GatewayID)
@@ -138,7 +145,7 @@ func (s *Service) isTransferOf(p Payout, gatewayID string, r Report) error {
 		return ErrOtherTransfer.WithMessage("This transfer is of %s %s, and the payout sends %s. Nothing was changed.",
 			c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
 	}
-	if err := r.differs(p, s.o.Currency); err != nil {
+	if err := differs(r, p, s.o.Currency); err != nil {
 		return ErrOtherTransfer.WithMessage("This transfer is not this payout's: the gateway says that %s. Nothing was changed.", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 )
 
 // Cancel calls a payout off and gives its amount back. That an admin did so is put on record with it. It can while the payout waits, which is ours
@@ -55,9 +56,13 @@ func (s *Service) askFirst(ctx context.Context, c Caller, id ID) (Payout, error)
 var errAskGateway = errors.New("payout: the gateway must be asked")
 
 // Cancellable reports whether a cancellation may still succeed: the payout is ours alone, or the gateway
-// said that it can let go of it. A list does not tell the second.
-func (*Service) Cancellable(p Payout) bool {
-	return p.State == Waiting || (p.State == Submitted && p.Progress == Queued)
+// can cancel and said that it can let go of it. A list does not tell the second.
+func (s *Service) Cancellable(p Payout) bool {
+	if p.State != Submitted || p.Progress != gateway.Queued {
+		return p.State == Waiting
+	}
+	g, err := s.gatewayOf(p)
+	return err == nil && g.Capabilities().Cancel
 }
 
 // toCancel finds a payout that may yet be cancelled.
@@ -70,10 +75,11 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 		return Payout{}, ErrNotFound
 	}
 	if s.Cancellable(p) {
-		if p.CheckSeal(s.o.Seals) != nil { // the gateway is not even asked
-			return Payout{}, ErrAltered
+		_, err := check(ctx, tx, p)
+		if isTampered(err) { // the gateway is not even asked
+			err = ErrAltered.Because(err)
 		}
-		return p, nil
+		return p, err
 	}
 	if p.Status() == StatusProcessing {
 		return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: the bank is already working on it.")
@@ -84,18 +90,18 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
-	if err := s.move(ctx, tx, was, p, now); err != nil {
+	if err := s.move(ctx, tx, was, p, c.actor(), now); err != nil {
 		return Payout{}, err
 	}
 	return p, c.recordCancel(ctx, tx, p, now)
 }
 
 // recordCancel puts on record that an admin cancelled somebody else's payout.
-func (c Caller) recordCancel(ctx context.Context, tx Tx, p Payout, now time.Time) error {
+func (c Caller) recordCancel(ctx context.Context, tx ChangeTx, p Payout, now time.Time) error {
 	if !c.Admin || c.User == p.Seller {
 		return nil
 	}
-	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, string(p.ID), now))
+	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), now))
 }
 
 // cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it. Of several
@@ -105,12 +111,16 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 	if err != nil {
 		return Payout{}, false, err
 	}
-	report, err := s.o.Gateway.Cancel(ctx, p.GatewayID)
+	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	moved, err := s.mergeIf(ctx, p, report, func(tx Tx, p Payout) error {
-		if p.State != Submitted || report.Progress != CalledOff {
+	report, err := g.Cancel(ctx, p.GatewayID)
+	if err != nil {
+		return Payout{}, false, ErrCancelUnclear.Because(err)
+	}
+	moved, err := s.mergeIf(ctx, p, report, c.actor(), func(tx ChangeTx, p Payout) error {
+		if p.State != Submitted || report.Progress != gateway.CalledOff {
 			return nil
 		}
 		return c.recordCancel(ctx, tx, p, s.o.Now())

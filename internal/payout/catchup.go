@@ -8,10 +8,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"bursar/internal/gateway"
 )
 
-// CatchUp asks the gateway for every transfer since the last sending that the book tells of, and
-// takes into the book what it does not know. A book that was put back to an older state calls payouts
+// CatchUp asks each gateway for every transfer since the last sending that the book tells of, and
+// takes into the book what it does not know. A gateway that can't list is not waited for, see [Service.catchUpUnlisted]. A book that was put back to an older state calls payouts
 // waiting that were sent, and has lost others altogether. Until CatchUp has succeeded once, nothing
 // is due, so nothing is sent. One that failed is gone on with by the next. It is safe to repeat, to
 // break off, and to run on many instances at once.
@@ -29,12 +31,17 @@ func (s *Service) CatchUp(ctx context.Context) error {
 		}
 		s.look.since = last.Add(-clocksApart)
 	}
-	if err := s.takeInRest(ctx); err != nil {
-		return err
+	for _, g := range s.o.Gateways.All() {
+		if slices.Contains(s.look.done, g.Name()) {
+			continue
+		}
+		if err := s.catchUpWith(ctx, g); err != nil {
+			return err
+		}
+		s.look.done = append(s.look.done, g.Name())
+		s.look.listed, s.look.next = 0, ""
 	}
-	s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know",
-		slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
-	s.look.since, s.look.listed, s.look.last = time.Time{}, 0, nil
+	s.look.since, s.look.done = time.Time{}, nil
 	s.caughtUp.Store(true)
 	return nil
 }
@@ -45,9 +52,12 @@ func (s *Service) CaughtUp() bool { return s.caughtUp.Load() }
 // look is how far a CatchUp has come.
 type look struct {
 	sync.Mutex
-	since  time.Time // zero before it has begun
+	since time.Time // zero before it has begun
+	// done are the gateways that have told all.
+	done []gateway.Name
+	// listed counts what was read of the list under way, and next is where it goes on.
 	listed int
-	last   []Transfer
+	next   gateway.Cursor
 }
 
 // Whatever was sent after the book was saved was made after the last sending in it; only the clocks of
@@ -57,53 +67,30 @@ const clocksApart = 10 * time.Minute
 // mostTransfers bounds a list that a broken gateway never ends.
 const mostTransfers = 10_000_000
 
-// takeInRest takes in what has not been listed yet.
-func (s *Service) takeInRest(ctx context.Context) error {
-	list := func(skip int) ([]Transfer, error) { return s.o.Gateway.Transfers(ctx, s.look.since, skip) }
+// catchUpWith takes in what one gateway has.
+func (s *Service) catchUpWith(ctx context.Context, g gateway.Gateway) error {
+	if !g.Capabilities().List {
+		return s.catchUpUnlisted(ctx, g)
+	}
 	for s.look.listed < mostTransfers {
-		page, err := list(s.look.listed)
+		page, err := g.Transfers(ctx, s.look.since, s.look.next)
 		if err != nil {
-			return fmt.Errorf("list the gateway's transfers: %w", err)
+			return fmt.Errorf("list the transfers of gateway %s: %w", g.Name(), err)
 		}
-		if done, err := atEnd(s.look.last, page, list); done || err != nil {
+		if err := s.takeInPage(ctx, g, page.Transfers); err != nil {
 			return err
 		}
-		if err := s.takeInPage(ctx, page); err != nil {
-			return err
+		s.look.listed, s.look.next = s.look.listed+len(page.Transfers), page.Next
+		if page.Next == "" {
+			s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know", slog.String("gateway", string(g.Name())),
+				slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
+			return nil
 		}
-		s.look.listed, s.look.last = s.look.listed+len(page), page
 	}
-	return fmt.Errorf("the gateway lists more than %d transfers since %s", mostTransfers, s.look.since)
+	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), mostTransfers, s.look.since)
 }
 
-// fullPage is how many transfers a gateway lists at once.
-const fullPage = 100
-
-// atEnd reports whether the list is over with a page that follows on last. One that comes again was pushed on
-// by what was made meanwhile, or the gateway knows no pages; then what lies far beyond its list is the same. Such
-// a list is whole if it is short, and of a full page nobody can tell.
-func atEnd(last, page []Transfer, list func(skip int) ([]Transfer, error)) (bool, error) {
-	if len(page) == 0 || !sameTransfers(last, page) {
-		return len(page) == 0, nil
-	}
-	beyond, err := list(mostTransfers)
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("list what should be past the end: %w", err)
-	case !sameTransfers(beyond, page):
-		return false, nil
-	case len(page) >= fullPage:
-		return false, errors.New("the gateway lists the same page again and again")
-	default:
-		return true, nil
-	}
-}
-
-func sameTransfers(a, b []Transfer) bool {
-	return slices.EqualFunc(a, b, func(a, b Transfer) bool { return a.GatewayID == b.GatewayID })
-}
-
-func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
+func (s *Service) takeInPage(ctx context.Context, g gateway.Gateway, page []gateway.Transfer) error {
 	known, err := s.payoutsOf(ctx, page)
 	if err != nil {
 		return err
@@ -113,7 +100,7 @@ func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
 		if err != nil {
 			continue
 		}
-		if err := s.takeIn(ctx, id, known, t); err != nil {
+		if err := s.takeIn(ctx, g, id, known, t); err != nil {
 			return fmt.Errorf("take in payout %s from the gateway: %w", id, err)
 		}
 	}
@@ -121,11 +108,13 @@ func (s *Service) takeInPage(ctx context.Context, page []Transfer) error {
 }
 
 // takeIn takes a transfer of ours into the book, where that is behind.
-func (s *Service) takeIn(ctx context.Context, id ID, known map[ID]Payout, t Transfer) error {
+func (s *Service) takeIn(ctx context.Context, g gateway.Gateway, id ID, known map[ID]Payout, t gateway.Transfer) error {
 	p, isKnown := known[id]
 	switch {
 	case !isKnown:
-		return s.adopt(ctx, id, t)
+		return s.adopt(ctx, g, id, t)
+	case p.Gateway != g.Name():
+		return s.recordStray(ctx, t, "the payout is at another gateway")
 	case p.State == Waiting:
 		_, err := s.believe(ctx, id, t.Report)
 		return err
@@ -138,7 +127,7 @@ func (s *Service) takeIn(ctx context.Context, id ID, known map[ID]Payout, t Tran
 }
 
 // believe moves a payout that waits to where the gateway has it, and reports whether it did.
-func (s *Service) believe(ctx context.Context, id ID, r Report) (bool, error) {
+func (s *Service) believe(ctx context.Context, id ID, r gateway.Report) (bool, error) {
 	var found Payout
 	moved, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != Waiting {
@@ -156,7 +145,7 @@ func (s *Service) believe(ctx context.Context, id ID, r Report) (bool, error) {
 }
 
 // foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
-func (p *Payout) foundAtGateway(r Report, now time.Time) {
+func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
 	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
 	p.ProcessedAt = r.MadeAt
 	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
@@ -165,7 +154,7 @@ func (p *Payout) foundAtGateway(r Report, now time.Time) {
 
 // follow takes in what the gateway says of a payout just found there. What goes wrong is left to the
 // payout's next step, which asks again.
-func (s *Service) follow(ctx context.Context, p Payout, r Report) {
+func (s *Service) follow(ctx context.Context, p Payout, r gateway.Report) {
 	if _, err := s.merge(ctx, p, r); err != nil {
 		s.o.Logger.WarnContext(ctx, "a payout found at the gateway has yet to be looked at",
 			slog.String("payout", string(p.ID)), slog.Any("error", err))
@@ -174,8 +163,8 @@ func (s *Service) follow(ctx context.Context, p Payout, r Report) {
 
 // hastenIfNews makes the next step of a payout due now if the gateway tells news of it, and reports
 // whether it did.
-func (s *Service) hastenIfNews(ctx context.Context, p Payout, r Report) (bool, error) {
-	if to, err := r.outcome(p, s.o.Currency); err == nil && to == p.State {
+func (s *Service) hastenIfNews(ctx context.Context, p Payout, r gateway.Report) (bool, error) {
+	if to, err := outcome(r, p, s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
 	hastened := false
@@ -193,9 +182,11 @@ func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
 	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
 		return false, nil
 	}
-	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+	report, err := s.lookUp(ctx, p)
 	switch {
-	case errors.Is(err, ErrUnknownToGateway):
+	case errors.Is(err, gateway.ErrUnknownTransfer):
+		return false, nil
+	case errors.Is(err, gateway.ErrNotOffered) && p.SentAt.IsZero(): // what this gateway was sent is never taken back to waiting
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)

@@ -9,6 +9,8 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // What a decision may be refused for.
@@ -49,7 +51,14 @@ func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 	if p.State != Held {
 		return time.Time{}, movedOn(p)
 	}
-	events, err := s.o.Store.Events(ctx, id)
+	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
+	if isTampered(err) {
+		err = ErrAltered.Because(err)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	events, err := eventsOf(id, entries)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -83,10 +92,17 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 		return Payout{}, ErrTooEarly.WithMessage("What was sent last may still arrive. This payout can be given back from %s on.",
 			from.In(s.o.Zone).Format("15:04:05 on 2 January")).After(wait)
 	}
-	switch report, err := s.o.Gateway.Find(ctx, string(id)); {
+	seen, err := s.o.Store.Payout(ctx, id)
+	if err != nil {
+		return Payout{}, err
+	}
+	switch report, err := s.lookUp(ctx, seen); {
 	case err == nil:
 		return s.keep(ctx, id, report)
-	case !errors.Is(err, ErrUnknownToGateway):
+	case errors.Is(err, gateway.ErrNotOffered): // the admin has looked it up in the gateway's own records
+	case errors.Is(err, gateway.ErrNotConfigured):
+		return Payout{}, ErrNoGateway
+	case !errors.Is(err, gateway.ErrUnknownTransfer):
 		return Payout{}, ErrGatewayUnclear.Because(err)
 	}
 	return s.decide(ctx, by, decision.GivePayoutBack, id, func(p *Payout) (string, error) {
@@ -102,7 +118,7 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 }
 
 // keep takes in the transfer of a payout that was to be given back.
-func (s *Service) keep(ctx context.Context, id ID, r Report) (Payout, error) {
+func (s *Service) keep(ctx context.Context, id ID, r gateway.Report) (Payout, error) {
 	if err := s.takeNews(ctx, Payout{ID: id, State: Held}, r); err != nil {
 		return Payout{}, err
 	}
@@ -143,7 +159,7 @@ func (s *Service) SettleStray(ctx context.Context, by decision.By, gatewayID str
 	if !isReference(gatewayID) {
 		return ErrStraySettled
 	}
-	made := decision.New(by, decision.SettleStray, gatewayID, s.o.Now())
+	made := decision.New(by, decision.SettleStray, decision.Platform, gatewayID, s.o.Now())
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		settled, err := tx.SettleStray(ctx, gatewayID)
 		if err != nil {
@@ -168,15 +184,16 @@ func (s *Service) decide(
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
 	}
-	made := decision.New(by, action, string(id), s.o.Now())
+	made := decision.New(by, action, "", string(id), s.o.Now()) // whose it is, is known once it is loaded
 	var decided Payout
-	changed, err := s.changeIn(ctx, id, func(tx Tx, p *Payout) error {
+	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorAdmin(by.Admin), func(tx ChangeTx, p *Payout) error {
 		added, err := alter(p)
 		if err != nil {
 			return err
 		}
 		decided = *p
 		record := made
+		record.Owner = p.Seller
 		if added != "" {
 			record.Note += "\n\n" + added
 		}

@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -61,7 +62,7 @@ func (s *story) wantDecisions(subject string, want ...decision.Action) []decisio
 // wantEnd checks the last entry of the payout's history.
 func (s *story) wantEnd(to payout.State) {
 	s.Helper()
-	events, err := s.db.Events(s.Context(), s.id)
+	events, err := s.payouts.Events(s.Context(), payout.Caller{Admin: true}, s.id)
 	if err != nil || len(events) == 0 {
 		s.Fatal(events, err)
 	}
@@ -73,13 +74,13 @@ func (s *story) wantEnd(to payout.State) {
 func (s *story) put(t *transfer) { s.gateway.transfers[string(s.id)] = t }
 
 // made is the transfer that the payout should have.
-func (s *story) made(progress payout.Progress) *transfer {
+func (s *story) made(progress gateway.Progress) *transfer {
 	return &transfer{id: "pout_9", amount: s.payout().Net(), progress: progress, made: s.now}
 }
 
 // putOdd puts a paid transfer that was not ordered so.
 func (s *story) putOdd(lie string) {
-	s.put(s.made(payout.Paid))
+	s.put(s.made(gateway.Paid))
 	lies[lie].alter(s.gateway.transfers[string(s.id)])
 }
 
@@ -146,7 +147,7 @@ func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
 		t.Errorf("held twice: %v", err)
 	}
 	s.wantDecisions(string(s.id), decision.HoldPayout)
-	s.put(s.made(payout.Paid)) // news are still taken in
+	s.put(s.made(gateway.Paid)) // news are still taken in
 	s.later(8 * time.Hour)
 	s.wantState(payout.Completed)
 }
@@ -244,8 +245,8 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		}
 		stays(s, payout.Held)
 	})
-	for progress, want := range map[payout.Progress]payout.State{
-		payout.InProgress: payout.Submitted, payout.Paid: payout.Completed, payout.Unrecognised: payout.Submitted,
+	for progress, want := range map[gateway.Progress]payout.State{
+		gateway.InProgress: payout.Submitted, gateway.Paid: payout.Completed, gateway.Unrecognised: payout.Submitted,
 	} {
 		t.Run("it is "+string(progress), func(t *testing.T) {
 			s := waited(t)
@@ -260,7 +261,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 	}
 	t.Run("it has another amount", func(t *testing.T) {
 		s := waited(t)
-		s.put(s.made(payout.Paid))
+		s.put(s.made(gateway.Paid))
 		s.gateway.transfers[string(s.id)].amount++
 		p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
 		if !errors.Is(err, payout.ErrKnownToGateway) || p.Contradiction == "" {
@@ -272,7 +273,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		s := waited(t)
 		s.gateway.whenFound = func() {
 			s.gateway.whenFound = nil
-			s.put(s.made(payout.InProgress))
+			s.put(s.made(gateway.InProgress))
 			s.tryStep(s.id)
 		}
 		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
@@ -319,7 +320,7 @@ func TestManyAdminsGiveBackOnce(t *testing.T) {
 // TestMoneyGivenBackMayTurnUpAsPaid: the gateway made the transfer against its word. Nobody told us; the
 // looks after the giving back find it.
 func TestMoneyGivenBackMayTurnUpAsPaid(t *testing.T) {
-	for _, progress := range []payout.Progress{payout.InProgress, payout.Paid} {
+	for _, progress := range []gateway.Progress{gateway.InProgress, gateway.Paid} {
 		s := newHeldStory(t)
 		s.now = s.now.Add(lease + patience)
 		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
@@ -345,11 +346,11 @@ func TestAContradictionIsClearedAsItWasSeen(t *testing.T) {
 	s.gateway.mood = refusing
 	s.later(windowOver)
 	s.gateway.mood = fair
-	s.put(s.made(payout.InProgress))
+	s.put(s.made(gateway.InProgress))
 	s.hint("event-1")
 	s.later(time.Second)
 	first := s.wantState(payout.Failed).Contradiction
-	s.gateway.transfers[string(s.id)].progress = payout.Paid
+	s.gateway.transfers[string(s.id)].progress = gateway.Paid
 	s.hint("event-2")
 	s.later(time.Second)
 	second := s.wantState(payout.Failed).Contradiction
@@ -380,9 +381,9 @@ func TestIdentify(t *testing.T) {
 		wantErr   error
 		want      payout.State
 	}{
-		"paid":                   {"pout_9", func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
-		"under way":              {"pout_9", func(s *story) { s.put(s.made(payout.InProgress)) }, nil, payout.Submitted},
-		"failed":                 {"pout_9", func(s *story) { s.put(s.made(payout.Rejected)) }, nil, payout.Failed},
+		"paid":                   {"pout_9", func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
+		"under way":              {"pout_9", func(s *story) { s.put(s.made(gateway.InProgress)) }, nil, payout.Submitted},
+		"failed":                 {"pout_9", func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
 		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.Held},
 		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Held},
 		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.Held},
@@ -424,7 +425,7 @@ func TestIdentifyLooksAgain(t *testing.T) {
 	s := newHeldStory(t)
 	s.now = s.now.Add(lease + patience)
 	s.gateway.misplaced = true
-	s.put(s.made(payout.Paid))
+	s.put(s.made(gateway.Paid))
 	s.gateway.whenFetched = func() {
 		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
 			t.Error(err)
@@ -441,7 +442,7 @@ func TestIdentifyLooksAgain(t *testing.T) {
 // TestIdentifyBelievesTheTransferItAskedFor has the gateway tell of another transfer than it was asked for.
 func TestIdentifyBelievesTheTransferItAskedFor(t *testing.T) {
 	s := newHeldStory(t)
-	s.put(s.made(payout.Paid))
+	s.put(s.made(gateway.Paid))
 	s.gateway.mistakes = true
 	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_8"); !errors.Is(err, payout.ErrGatewayUnclear) {
 		t.Errorf("asked for pout_8, told of pout_9: %v", err)
@@ -505,7 +506,7 @@ func TestAHintDuringALookBackIsFollowed(t *testing.T) {
 	}
 	s.gateway.whenFound = func() {
 		s.gateway.whenFound = nil
-		s.put(s.made(payout.Paid))
+		s.put(s.made(gateway.Paid))
 		s.hint("while it was looked for")
 	}
 	s.later(time.Hour)
@@ -525,12 +526,12 @@ func TestAskGateway(t *testing.T) {
 		want    payout.State
 	}{
 		"waits":                {newStory, func(*story) {}, payout.ErrNoTransfer, payout.Waiting},
-		"waits, but was sent":  {newStory, func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
+		"waits, but was sent":  {newStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"unknown, never made":  {newUnclearStory, func(*story) {}, payout.ErrNoTransfer, payout.Unknown},
 		"unknown, no answer":   {newUnclearStory, func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Unknown},
-		"unknown, paid":        {newUnclearStory, func(s *story) { s.put(s.made(payout.Paid)) }, nil, payout.Completed},
+		"unknown, paid":        {newUnclearStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"held, never made":     {newHeldStory, func(*story) {}, payout.ErrNoTransfer, payout.Held},
-		"held, failed":         {newHeldStory, func(s *story) { s.put(s.made(payout.Rejected)) }, nil, payout.Failed},
+		"held, failed":         {newHeldStory, func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
 		"submitted, no news":   {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
 		"submitted, paid":      {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
 		"submitted, forgotten": {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},
@@ -578,7 +579,7 @@ func TestAskGateway(t *testing.T) {
 		s.gateway.mood = refusing
 		s.later(windowOver)
 		s.gateway.mood = fair
-		s.put(s.made(payout.Paid))
+		s.put(s.made(gateway.Paid))
 		p, err := s.payouts.AskGateway(t.Context(), silently, s.id)
 		if err != nil || p.State != payout.Failed || p.Contradiction == "" {
 			t.Errorf("%+v, %v; want the contradiction to be seen", p, err)
@@ -598,7 +599,7 @@ func newSubmittedStory(t *testing.T) *story {
 
 func TestStraysAreSettledOnce(t *testing.T) {
 	s := newStory(t)
-	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
 	s.payouts = s.newPayouts(t)
 	s.catchUp()
 	s.wantViolated("strays-are-settled")

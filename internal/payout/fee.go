@@ -91,7 +91,7 @@ func (f Fee) Of(amount money.Amount) money.Amount {
 }
 
 // CheckMinimum refuses a fee that could leave less of a payout of minimum or more than can be
-// transferred: one major unit, and RazorpayX's least of a hundred minor ones.
+// transferred: one major unit, and at least a hundred minor ones.
 func (f Fee) CheckMinimum(minimum money.Amount) error {
 	least, err := f.currency.Parse("1")
 	if err != nil {

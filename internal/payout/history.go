@@ -1,11 +1,13 @@
 package payout
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"bursar/internal/fault"
 	"bursar/internal/ledger"
-	"bursar/internal/seal"
 )
 
 // Event is one change of a payout's state.
@@ -16,24 +18,94 @@ type Event struct {
 	Reason string
 }
 
-// after is the head of a payout's history with e at its end: a hash of the head before, and of e. The payout is sealed
-// with it, so that no event can be changed, dropped or added, nor the payout be put back to what it was before one.
-func (e Event) after(id ID, head string) string {
-	return string(ledger.HashOf(fmt.Sprintf("bursar payout event v1 %q %q %d %q %q %q", id, head, e.At.UnixMicro(), e.From, e.To, e.Reason)))
+// Fold is a payout as its entries tell it, oldest first.
+func Fold(id ID, entries []ledger.Entry) (Payout, error) { return ledger.Fold(Payout{ID: id}, entries) }
+
+// eventsOf are the changes of state that a payout's entries tell.
+func eventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
+	var events []Event
+	p := Payout{ID: id}
+	for _, e := range entries {
+		was := p.State
+		if err := ledger.Apply(e.Data, &p); err != nil {
+			return nil, fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
+		}
+		if was != p.State && was != "" {
+			events = append(events, Event{At: e.At, From: was, To: p.State, Reason: p.Reason})
+		}
+	}
+	return events, nil
 }
 
-// headOf is the head of a history.
-func headOf(id ID, events []Event) (head string) {
-	for _, e := range events {
-		head = e.after(id, head)
+// CheckEntries fails with [ledger.ErrTampered] unless the payout is what its entries fold to, and each of them moved
+// the money that its change of state stands for. The caller has checked that the service wrote them.
+func CheckEntries(p Payout, entries []ledger.Entry) error {
+	tampered := func(format string, args ...any) error {
+		return ledger.ErrTampered.Because(fmt.Errorf("payout %s: %s", p.ID, fmt.Sprintf(format, args...)))
 	}
-	return head
+	if len(entries) == 0 {
+		return tampered("its seller's journal does not know it")
+	}
+	folded := Payout{ID: p.ID}
+	for _, e := range entries {
+		was := folded
+		if err := ledger.Apply(e.Data, &folded); err != nil {
+			return tampered("entry %d: %v", e.Number, err)
+		}
+		moved := ledger.Moved{}
+		switch {
+		case e.Type == ledger.AdminDecided || e.Type == ledger.Repaired:
+			folded = was // it tells what a person did, and changes nothing by itself
+		case was.State == "":
+			moved = ledger.ReservePayout(folded.Amount)
+		case was.State != folded.State && !was.State.CanBecome(folded.State):
+			return tampered("entry %d takes it from %s to %s", e.Number, was.State, folded.State)
+		default:
+			moved = effect(was.State, folded)
+		}
+		if e.Moved != moved || (was.State == "") != (e.Type == ledger.PayoutRequested || e.Type == ledger.PayoutImported) {
+			return tampered("entry %d (%s) moves %+v", e.Number, e.Type, e.Moved)
+		}
+	}
+	if field, differs := ledger.Differs(folded, p); differs {
+		return tampered("its %s is not what the journal says", field)
+	}
+	return nil
 }
 
-// CheckHistory fails with [seal.ErrBroken] if the events, oldest first, are not all that the service wrote of the payout.
-func (p Payout) CheckHistory(s seal.Seals, events []Event) error {
-	if p.ID.requestedAt().Before(s.Since) || headOf(p.ID, events) == p.History {
-		return nil
-	}
-	return fmt.Errorf("the history of payout %s: %w", p.ID, seal.ErrBroken)
+// entriesReader is where a payout's entries are read.
+type entriesReader interface {
+	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 }
+
+// check fails with [ledger.ErrTampered] if the payout is not what the service wrote.
+func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, error) {
+	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err == nil {
+		err = CheckEntries(p, entries)
+	}
+	return entries, err
+}
+
+// checkToMove is check for a payout whose money is about to move: no later entry of its seller may be missing either, or
+// the payout could have been put back to what it was before it was sent, or ended.
+func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
+	entries, err := check(ctx, tx, p)
+	if err == nil {
+		err = tx.CheckJournal(ctx, p.Seller, entries[0].Number)
+	}
+	return entries, err
+}
+
+// ErrAltered keeps money where it is that somebody else than the service put down for a payout.
+var ErrAltered = fault.New(fault.Conflict, "payout_altered",
+	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
+
+// altered is what is written down on such a payout, in place of the gateway's word.
+const altered = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
+
+// Altered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
+func (p Payout) Altered() bool { return p.Contradiction == altered }
+
+// isTampered reports whether an error says that somebody else than the service wrote what was read.
+func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }

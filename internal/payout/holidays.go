@@ -23,7 +23,7 @@ func dateOf(t time.Time) date {
 type Holidays struct{ days map[date]bool }
 
 // indianHolidays are the days of every year on which India's banks and their payment partners are
-// closed (RazorpayX, payout modes). Days that follow the moon or a state's calendar are for the
+// closed. Days that follow the moon or a state's calendar are for the
 // operator to add.
 func indianHolidays() Holidays {
 	return Holidays{days: map[date]bool{

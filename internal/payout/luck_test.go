@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// luck is what the services draw: the same in each market, so that its seed alone repeats a run of the model.
+// luck is what the services draw: the same in each market, so that its seed alone repeats a walk.
 type luck struct {
 	drawing sync.Mutex // services work beside each other
 	dice    *rand.ChaCha8

@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/money"
 )
@@ -17,7 +18,7 @@ import (
 // ID is a payout's identifier, with prefix "pyt_"; it sorts by the time of the request.
 type ID string
 
-const idPrefix = "pyt_"
+const idPrefix = gateway.ReferencePrefix
 
 // ParseID refuses what can't be a payout's identifier, so that it never reaches the store.
 func ParseID(s string) (ID, error) {
@@ -30,28 +31,30 @@ func ParseID(s string) (ID, error) {
 // requestedAt is when the payout was asked for, to the millisecond.
 func (i ID) requestedAt() time.Time { return id.Time(idPrefix, string(i)) }
 
-// Payout is one withdrawal.
+// Payout is one withdrawal. Its tagged fields are recorded in its seller's journal, which they fold from.
 type Payout struct {
 	ID            ID
-	Seller        string
-	BankAccountID bank.ID
+	Seller        string  `journal:"seller"`
+	BankAccountID bank.ID `journal:"bankAccount"`
 	// Amount is what the seller asked for; the bank is sent Amount less Fee.
-	Amount money.Amount
-	Fee    money.Amount
-	Notes  string
-	State  State
-	Mode   Mode
+	Amount money.Amount     `journal:"amount"`
+	Fee    money.Amount     `journal:"fee"`
+	Notes  string           `journal:"notes"`
+	State  State            `journal:"state"`
+	Mode   gateway.RailName `journal:"mode"`
+	// Gateway is the one that was picked at the request. It never changes.
+	Gateway gateway.Name `journal:"gateway"`
 
-	RequestedAt time.Time
+	RequestedAt time.Time `journal:"requestedAt"`
 	// ArriveAt is when the money should be there, as estimated at the request.
-	ArriveAt time.Time
+	ArriveAt time.Time `journal:"arriveAt"`
 	// SentAt is when the transfer was sent, answered or not: the last time, where it was turned away before, and the
 	// first of those that were not answered. ProcessedAt is when the gateway took it on; CompletedAt when the bank
 	// had paid; EndedAt when it came to its present end. Each is zero until then.
-	SentAt      time.Time
-	ProcessedAt time.Time
-	CompletedAt time.Time
-	EndedAt     time.Time
+	SentAt      time.Time `journal:"sentAt"`
+	ProcessedAt time.Time `journal:"processedAt"`
+	CompletedAt time.Time `journal:"completedAt"`
+	EndedAt     time.Time `journal:"endedAt"`
 	// DueAt is when the next step is to be taken; zero when nothing is left to do.
 	DueAt time.Time
 	// Tries counts steps since the last change of state, for back-off.
@@ -60,25 +63,21 @@ type Payout struct {
 	// OrderBody is the exact body that asks the gateway for the transfer, stored before a byte of it is
 	// sent and repeated to the letter until the gateway has answered. The payout's own id is our
 	// reference there and the idempotency key: one payout, one transfer.
-	OrderBody string
+	OrderBody string `journal:"order,hash"`
 
-	GatewayID string
+	GatewayID string `journal:"gatewayId"`
 	// Progress is how the gateway's last report has it.
-	Progress Progress
-	UTR      string
+	Progress gateway.Progress `journal:"progress"`
+	UTR      string           `journal:"utr"`
 	// ReasonCode and Reason say why it failed, was returned or is held: for programs and for the seller.
-	ReasonCode string
-	Reason     string
-
-	// History is the head of the chain of its events; empty before the first.
-	History string
-	// Seal is of all that the payout was made with, and of where it stands.
-	Seal string
+	ReasonCode string `journal:"reasonCode"`
+	Reason     string `journal:"reason"`
 
 	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.
-	Contradiction string
+	Contradiction string `journal:"contradiction"`
 
-	// Beneficiary is what the gateway calls the bank account; empty until it was told of it, and the same ever after.
+	// Beneficiary is what the payout's gateway calls the bank account; empty until it was told of it, and where the
+	// account's name at another gateway is the one that is kept.
 	Beneficiary string
 
 	// Of the bank account, for showing: never the full number.
@@ -92,16 +91,6 @@ func (p Payout) Net() money.Amount { return p.Amount - p.Fee }
 
 // Status is what the seller sees.
 func (p Payout) Status() Status { return p.State.Status() }
-
-// Mode is how the money travels between banks.
-type Mode string
-
-// Modes of the Indian banking system that RazorpayX offers for bank accounts.
-const (
-	IMPS Mode = "IMPS"
-	NEFT Mode = "NEFT"
-	RTGS Mode = "RTGS"
-)
 
 // What a caller may be told.
 var (

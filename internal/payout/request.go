@@ -51,10 +51,10 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	}
 	draft := s.draft(r)
 	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
-	inRequest := func(ctx context.Context, fn func(RequestTx) error) error {
-		return s.o.Store.InRequest(ctx, RequestCaller{Seller: r.Seller, Key: r.Key}, fn)
+	inGroup := func(ctx context.Context, fn func(ChangeTx) error) error {
+		return s.o.Store.InGroup(ctx, ledger.Scope{Owner: r.Seller, Key: r.Key}, fn)
 	}
-	p, replayed, err := once(ctx, inRequest, draft.RequestedAt, memo, func(tx RequestTx) (Payout, error) {
+	p, replayed, err := once(ctx, inGroup, draft.RequestedAt, memo, func(tx ChangeTx) (Payout, error) {
 		return s.hold(ctx, tx, draft)
 	})
 	if err == nil && !replayed {
@@ -66,7 +66,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 // Requested finds the payout that a seller's key stands for, and changes nothing. It reports false for a
 // key that is new, forgotten or was refused.
 func (s *Service) Requested(ctx context.Context, seller, key string) (p Payout, found bool, err error) {
-	err = s.o.Store.InRequest(ctx, RequestCaller{Seller: seller, Key: key}, func(tx RequestTx) error {
+	err = s.o.Store.InGroup(ctx, ledger.Scope{Owner: seller, Key: key}, func(tx ChangeTx) error {
 		p, found = Payout{}, false
 		first, err := tx.Remembered(ctx, seller, key)
 		if err != nil || first.Payout == "" || first.Refusal != "" {
@@ -90,6 +90,7 @@ func (s *Service) draft(r Request) Payout {
 	// Stored instants are microseconds, so the answer to a repeat is the first one to the letter.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	submitAt := now.Add(s.o.CancelWindow)
+	payer := s.payer()
 	p := Payout{
 		ID:     ID(s.o.IDs.New(idPrefix, now)),
 		Seller: r.Seller,
@@ -98,12 +99,13 @@ func (s *Service) draft(r Request) Payout {
 		Notes:  r.Notes,
 		State:  Waiting,
 
+		Gateway:       payer.Name(),
 		BankAccountID: r.Account,
 
 		RequestedAt: now,
 		DueAt:       submitAt,
 	}
-	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(p.Net(), submitAt)
+	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(payer.Capabilities().Rails, p.Net(), submitAt)
 	p.ArriveAt = p.ArriveAt.UTC().Truncate(time.Microsecond)
 	return p
 }
@@ -123,18 +125,18 @@ func (s *Service) hold(ctx context.Context, tx RequestTx, p Payout) (Payout, err
 	p.BankAccountID = account.ID
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
 
-	err = ledger.Post(ctx, tx, ledger.Posting{
-		Seller: p.Seller, At: p.RequestedAt,
-		Transfers: ledger.HoldPayout(string(p.ID), p.Amount),
-		Counts:    ledger.Counts{Processing: +1},
+	data, err := ledger.Change(Payout{ID: p.ID}, p)
+	if err != nil {
+		return Payout{}, err
+	}
+	_, err = tx.Append(ctx, ledger.Posting{
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: actorUser(p.Seller),
+		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {
 		return Payout{}, s.insufficient(ctx, tx, p.Seller)
 	}
 	if err != nil {
-		return Payout{}, err
-	}
-	if err := p.sealIn(s.o.Seals); err != nil {
 		return Payout{}, err
 	}
 	return p, tx.InsertPayout(ctx, p)

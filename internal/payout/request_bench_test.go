@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -41,16 +42,13 @@ func BenchmarkRequest(b *testing.B) {
 		seller, now := fmt.Sprintf("usr_%d", n%sellers), time.Now()
 		p := payout.Payout{
 			ID: payout.ID(id.New("pyt_", now)), Seller: seller, BankAccountID: "bka_usr_0", Amount: 50000,
-			State: payout.Waiting, Mode: payout.IMPS, RequestedAt: now, ArriveAt: now, DueAt: now.Add(time.Hour),
+			State: payout.Waiting, Mode: "IMPS", RequestedAt: now, ArriveAt: now, DueAt: now.Add(time.Hour),
 		}
 		return db.Update(ctx, func(tx *store.Tx) error {
-			change := ledger.Change{Balance: ledger.Balance{Available: -50000, InTransit: 50000, Counts: ledger.Counts{Processing: 1}}, Transfers: 1}
-			transfers := ledger.HoldPayout(string(p.ID), 50000)
-			last, err := tx.MoveBalance(ctx, seller, change, ledger.Links(now, transfers), false)
-			if err != nil {
-				return err
-			}
-			if err := tx.InsertTransfers(ctx, seller, now, last, transfers); err != nil {
+			if _, err := tx.Append(ctx, ledger.Posting{
+				Owner: seller, At: now, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: "user:" + seller, Data: "{}",
+				Moved: ledger.ReservePayout(50000),
+			}); err != nil {
 				return err
 			}
 			return tx.InsertPayout(ctx, p)
@@ -74,6 +72,8 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = db.Close() })
+	keys := storetest.Keys(b)
+	db.UseKeys(keys)
 	inr, err := money.ParseCurrency("INR")
 	if err != nil {
 		b.Fatal(err)
@@ -85,7 +85,7 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 	past := time.Now().Add(-time.Hour)
 	for i := range sellers {
 		seller := fmt.Sprintf("usr_%d", i)
-		if err := openSeller(b.Context(), db, seller, past); err != nil {
+		if err := openSeller(b.Context(), db, keys, seller, past); err != nil {
 			b.Fatal(err)
 		}
 		_, _, err := sales.Record(b.Context(), sale.NewSale{ID: "sale of " + seller, Seller: seller, Amount: money.Max, OccurredAt: past, AvailableAt: past})
@@ -98,9 +98,9 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 			b.Fatal(err)
 		}
 	}
-	gateway := &paperGateway{}
+	g := &paperGateway{}
 	service, err := payout.New(payout.Options{
-		Store: db.Payouts(), Gateway: gateway, Beneficiaries: gateway, Seals: storetest.Seals(b), Currency: inr, Minimum: 50000,
+		Store: db.Payouts(), Gateways: gateway.Only(g), Beneficiaries: g, Currency: inr, Minimum: 50000,
 		CancelWindow: time.Hour, Lease: time.Minute, Zone: time.UTC, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), Moved: func(payout.State, payout.State) {},
 	})

@@ -2,15 +2,18 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"bursar/internal/gateway"
 )
 
-// LookForReturns asks the gateway which transfers of the last weeks have come back, and makes the next
+// LookForReturns asks each gateway that lists which transfers of the last weeks have come back, and makes the next
 // look at each payout that the book still takes for paid or under way due now. The list is a hint, like
 // a webhook, and not believed. One instance asks in each [Options.ReturnsEvery]; for the others, and in
 // between, there is nothing to do. It returns how many payouts were made due.
-func (s *Service) LookForReturns(ctx context.Context) (int, error) {
+func (s *Service) LookForReturns(ctx context.Context) (_ int, failed error) {
 	now := s.o.Now()
 	mine := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
@@ -20,23 +23,31 @@ func (s *Service) LookForReturns(ctx context.Context) (int, error) {
 	if err != nil || !mine {
 		return 0, err
 	}
-	list := func(skip int) ([]Transfer, error) { return s.o.Gateway.Reversed(ctx, now.Add(-returnsReach), skip) }
 	hastened := 0
-	var last []Transfer
-	for skip := 0; skip < mostTransfers; {
-		page, err := list(skip)
-		if err != nil {
-			return hastened, fmt.Errorf("list what came back to the gateway: %w", err)
+	for _, g := range s.o.Gateways.All() {
+		if !g.Capabilities().List { // its payouts are polled one by one
+			continue
 		}
-		if done, err := atEnd(last, page, list); done || err != nil {
-			return hastened, err
-		}
-		n, err := s.hastenReturned(ctx, page)
+		n, err := s.lookForReturnsAt(ctx, g, now.Add(-returnsReach))
 		hastened += n
+		failed = errors.Join(failed, err) // another gateway's answers are not kept waiting
+	}
+	return hastened, failed
+}
+
+func (s *Service) lookForReturnsAt(ctx context.Context, g gateway.Gateway, since time.Time) (hastened int, err error) {
+	listed := 0
+	for after := gateway.Cursor(""); listed < mostTransfers; {
+		page, err := g.Reversed(ctx, since, after)
 		if err != nil {
+			return hastened, fmt.Errorf("list what came back to gateway %s: %w", g.Name(), err)
+		}
+		n, err := s.hastenReturned(ctx, g.Name(), page.Transfers)
+		hastened += n
+		if err != nil || page.Next == "" {
 			return hastened, err
 		}
-		skip, last = skip+len(page), page
+		after, listed = page.Next, listed+len(page.Transfers)
 	}
 	return hastened, nil
 }
@@ -46,14 +57,14 @@ func (s *Service) LookForReturns(ctx context.Context) (int, error) {
 const returnsReach = 21 * 24 * time.Hour
 
 // hastenReturned makes the payouts due whose money came back and whose book does not know it yet.
-func (s *Service) hastenReturned(ctx context.Context, page []Transfer) (hastened int, err error) {
+func (s *Service) hastenReturned(ctx context.Context, at gateway.Name, page []gateway.Transfer) (hastened int, err error) {
 	known, err := s.payoutsOf(ctx, page)
 	if err != nil {
 		return 0, err
 	}
 	for _, t := range page {
 		p, isKnown := known[ID(t.Reference)]
-		if !isKnown || p.Contradiction != "" { // which is told to a person already
+		if !isKnown || p.Gateway != at || p.Contradiction != "" { // which is told to a person already
 			continue
 		}
 		isNews, err := s.hastenIfNews(ctx, p, t.Report)
@@ -68,7 +79,7 @@ func (s *Service) hastenReturned(ctx context.Context, page []Transfer) (hastened
 }
 
 // payoutsOf finds the payouts that transfers say they are of; others pay from the same account.
-func (s *Service) payoutsOf(ctx context.Context, page []Transfer) (map[ID]Payout, error) {
+func (s *Service) payoutsOf(ctx context.Context, page []gateway.Transfer) (map[ID]Payout, error) {
 	var ids []ID
 	for _, t := range page {
 		if id, err := ParseID(t.Reference); err == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -13,7 +14,7 @@ func newPaidStory(t *testing.T) (*story, *transfer) {
 	s := newStory(t)
 	s.later(windowOver)
 	made := s.gateway.transfers[string(s.id)]
-	made.progress, made.paid = payout.Paid, 1
+	made.progress, made.paid = gateway.Paid, 1
 	for range 4 { // past the looks that come soon
 		s.later(2 * time.Hour)
 	}
@@ -31,7 +32,7 @@ func (s *story) lookForReturns(want int) {
 func TestAReturnIsFoundInTheList(t *testing.T) {
 	s, made := newPaidStory(t)
 	s.lookForReturns(0)
-	made.progress = payout.Reversed
+	made.progress = gateway.Reversed
 	s.later(10 * time.Minute)
 	s.wantState(payout.Completed) // no webhook came, and the payout's own look is a day away
 	s.lookForReturns(1)
@@ -46,16 +47,16 @@ func TestAReturnIsFoundInTheList(t *testing.T) {
 func TestAListOfReturnsIsNotBelieved(t *testing.T) {
 	for name, lie := range map[string]func(*story, *transfer){
 		"the transfer says that it was paid": func(s *story, made *transfer) { // between the list and the look
-			made.progress = payout.Reversed
+			made.progress = gateway.Reversed
 			s.lookForReturns(1)
-			made.progress = payout.Paid
+			made.progress = gateway.Paid
 		},
 		"the list is of all transfers": func(s *story, _ *transfer) {
 			s.gateway.listsAll = true
 			s.lookForReturns(0)
 		},
 		"a transfer that is another payout's": func(s *story, made *transfer) {
-			s.gateway.transfers["pyt_01JDK2V4T1M8ZQ9F0C7B5N3XWA"] = &transfer{id: "pout_9", amount: made.amount, progress: payout.Reversed}
+			s.gateway.transfers["pyt_01JDK2V4T1M8ZQ9F0C7B5N3XWA"] = &transfer{id: "pout_9", amount: made.amount, progress: gateway.Reversed}
 			s.lookForReturns(0)
 		},
 	} {
@@ -72,7 +73,7 @@ func TestAListOfReturnsIsNotBelieved(t *testing.T) {
 
 func TestAContradictedPayoutIsNotHastenedAgain(t *testing.T) {
 	s, made := newPaidStory(t)
-	made.progress, made.amount = payout.Reversed, made.amount+1
+	made.progress, made.amount = gateway.Reversed, made.amount+1
 	s.lookForReturns(1)
 	s.later(time.Second)
 	if p := s.wantState(payout.Completed); p.Contradiction == "" {
@@ -85,7 +86,7 @@ func TestAContradictedPayoutIsNotHastenedAgain(t *testing.T) {
 func TestReturnsAreListedInTurns(t *testing.T) {
 	s, made := newPaidStory(t)
 	s.lookForReturns(0)
-	made.progress = payout.Reversed
+	made.progress = gateway.Reversed
 	s.later(4 * time.Minute)
 	s.lookForReturns(0) // it is nobody's turn
 	s.later(61 * time.Second)
@@ -107,13 +108,13 @@ func TestAllPagesOfReturnsAreRead(t *testing.T) {
 	s.later(windowOver)
 	for _, id := range ids {
 		made := s.gateway.transfers[string(id)]
-		made.progress, made.paid = payout.Paid, 1
+		made.progress, made.paid = gateway.Paid, 1
 	}
 	for range 4 {
 		s.later(2 * time.Hour)
 	}
 	for _, id := range ids {
-		s.gateway.transfers[string(id)].progress = payout.Reversed
+		s.gateway.transfers[string(id)].progress = gateway.Reversed
 	}
 	s.lookForReturns(5)
 	s.later(time.Second)
@@ -130,7 +131,7 @@ func TestAPaidPayoutIsLookedAtToTheEnd(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	made := s.gateway.transfers[string(s.id)]
-	made.progress, made.paid = payout.Paid, 1
+	made.progress, made.paid = gateway.Paid, 1
 	s.later(time.Minute)
 	s.wantState(payout.Completed)
 	want := time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) // the third working day is over
@@ -141,7 +142,7 @@ func TestAPaidPayoutIsLookedAtToTheEnd(t *testing.T) {
 			t.Fatal("it is looked at without end")
 		}
 		if due.Equal(want) {
-			made.progress = payout.Reversed
+			made.progress = gateway.Reversed
 		}
 		s.later(due.Sub(s.now))
 	}

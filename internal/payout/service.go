@@ -9,18 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
-	"bursar/internal/seal"
 )
 
 // Options are what a service is made of.
 type Options struct {
 	Store         Store
-	Gateway       Gateway
+	Gateways      *gateway.Router
 	Beneficiaries Beneficiaries
-	Seals         seal.Seals
 	Currency      money.Currency
 	// Minimum is the least that may be asked for.
 	Minimum money.Amount
@@ -36,6 +35,9 @@ type Options struct {
 	Patience time.Duration
 	// ReturnsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
 	ReturnsEvery time.Duration
+	// Restored says that the database was put back to an older state, and that nobody has compared it with the records
+	// of the gateways that can't list yet. Nothing is sent through any gateway then.
+	Restored bool
 	// Zone decides which month it is.
 	Zone   *time.Location
 	Now    func() time.Time
@@ -62,10 +64,8 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Gateway == nil || o.Beneficiaries == nil:
-		return nil, errors.New("payout: a service needs a store, a gateway and its beneficiaries")
-	case o.Seals.Keys == nil:
-		return nil, errors.New("payout: a service needs keys to seal with")
+	case o.Store == nil || o.Gateways == nil || o.Beneficiaries == nil:
+		return nil, errors.New("payout: a service needs a store, gateways and their beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
 	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0 || o.ReturnsEvery < 0:
@@ -73,6 +73,9 @@ func New(o Options) (*Service, error) {
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
+	}
+	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
+		return nil, errors.New("payout: no gateway pays bank accounts in this currency")
 	}
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
@@ -125,10 +128,15 @@ func (s *Service) History(ctx context.Context, c Caller, f Filter) ([]Payout, in
 
 // Events lists what happened to a payout that the caller may see, oldest first.
 func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]Event, error) {
-	if _, err := s.Payout(ctx, c, id); err != nil {
+	p, err := s.Payout(ctx, c, id)
+	if err != nil {
 		return nil, err
 	}
-	return s.o.Store.Events(ctx, id)
+	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
+	if err != nil && !isTampered(err) { // what was tampered with is shown all the same
+		return nil, err
+	}
+	return eventsOf(id, entries)
 }
 
 // Summary is all that a seller's overview shows.
@@ -143,38 +151,48 @@ const monthLayout = "2006-01"
 // errRaced means that somebody else moved the payout first; theirs is the outcome.
 var errRaced = errors.New("payout: moved by somebody else")
 
-// move saves p, whose state was from, and posts the money that goes with the change. It is the only
-// way for a payout to change its state. It fails with errRaced when the stored state is another.
-func (s *Service) move(ctx context.Context, tx Tx, was, p Payout, now time.Time) error {
+// move saves p, which was, and appends to the seller's journal what changes, with the money that goes with it. It is
+// the only way for a payout to change. It fails with errRaced when the stored state is another.
+func (s *Service) move(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
 	from := was.State
 	if from != p.State && !from.CanBecome(p.State) {
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
 	}
-	transfers, counts := effect(from, p)
-	if from != p.State {
-		p.History = Event{At: now, From: from, To: p.State, Reason: p.Reason}.after(p.ID, was.History)
-	}
-	if was.CheckSeal(s.o.Seals) != nil {
-		if len(transfers) > 0 { // its amount may be another than was held
-			return ErrAltered
+	moves, tells := effect(from, p), false
+	if _, differs := ledger.Differs(was, p); differs {
+		look := check
+		if !moves.IsZero() {
+			look = func(ctx context.Context, _ entriesReader, p Payout) ([]ledger.Entry, error) {
+				return checkToMove(ctx, tx, p)
+			}
 		}
-	} else if p.words() != was.words() {
-		if err := p.sealIn(s.o.Seals); err != nil {
+		entries, err := look(ctx, tx, was)
+		switch {
+		case err != nil && !isTampered(err):
 			return err
+		case err != nil && !moves.IsZero(): // its amount may be another than was reserved
+			return ErrAltered.Because(err)
 		}
+		tells = len(entries) > 0 // else somebody gave it to another seller, whose journal has nothing to do with it
 	}
-	moved, err := tx.MovePayout(ctx, from, p, now)
+	moved, err := tx.MovePayout(ctx, from, p)
 	if err != nil {
 		return err
 	}
 	if !moved {
 		return errRaced
 	}
-	if len(transfers) == 0 {
+	if !tells {
 		return nil
 	}
-	err = ledger.Post(ctx, tx, ledger.Posting{Seller: p.Seller, At: now, Transfers: transfers, Counts: counts})
-	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal to be told: the money was held
+	data, err := ledger.Change(was, p)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, ledger.Posting{
+		Owner: p.Seller, At: now, Type: entryType(was, p), Subject: string(p.ID), Actor: actor, Data: data, Moved: moves,
+	})
+	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal to be told: the money was reserved
 		err = errors.New(err.Error())
 	}
 	if err != nil {
@@ -183,38 +201,70 @@ func (s *Service) move(ctx context.Context, tx Tx, was, p Payout, now time.Time)
 	return nil
 }
 
-// effect is the money that moves, and the counters with it, when p came from another state.
-func effect(from State, p Payout) ([]ledger.Transfer, ledger.Counts) {
-	if from == p.State {
-		return nil, ledger.Counts{}
+// entryType says what happened when a payout that was so became p.
+func entryType(was, p Payout) ledger.Type {
+	switch {
+	case was.State != p.State:
+		return typeOf[p.State]
+	case was.Contradiction == "" && p.Contradiction != "":
+		return ledger.DiscrepancyFound
+	case was.Contradiction != "" && p.Contradiction == "":
+		return ledger.DiscrepancyResolved
+	default:
+		return ledger.PayoutUpdated
 	}
-	ref := string(p.ID)
+}
+
+// typeOf names the entry of a payout that comes to a state.
+var typeOf = map[State]ledger.Type{
+	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, Held: ledger.PayoutReview,
+	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
+	Cancelled: ledger.PayoutCancelled,
+}
+
+// effect is the money that moves when p came from another state.
+func effect(from State, p Payout) ledger.Moved {
+	if from == p.State {
+		return ledger.Moved{}
+	}
 	switch p.State {
 	case Completed:
-		return ledger.SettlePayout(ref, p.Net(), p.Fee), ledger.Counts{Processing: -1, Completed: +1}
-	case Failed:
-		return ledger.ReleasePayout(ref, p.Amount), ledger.Counts{Processing: -1, Failed: +1}
-	case Cancelled:
-		return ledger.ReleasePayout(ref, p.Amount), ledger.Counts{Processing: -1, Cancelled: +1}
+		return ledger.SettlePayout(p.Net(), p.Fee)
+	case Failed, Cancelled:
+		return ledger.ReleasePayout(p.Amount)
 	case Returned:
-		return ledger.ReturnPayout(ref, p.Net(), p.Fee), ledger.Counts{Completed: -1, Failed: +1}
+		return ledger.ReturnPayout(p.Net(), p.Fee)
 	default:
-		return nil, ledger.Counts{}
+		return ledger.Moved{}
 	}
+}
+
+// Who causes a change that nobody asked for.
+const actorSystem = "system"
+
+func actorUser(id string) string  { return "user:" + id }
+func actorAdmin(id string) string { return "admin:" + id }
+
+// actor names the caller in the journal.
+func (c Caller) actor() string {
+	if c.Admin {
+		return actorAdmin(c.User)
+	}
+	return actorUser(c.User)
 }
 
 // change loads a payout, lets decide alter it, and saves it, all in one transaction, and reports
 // whether it did. Decide may run more than once; it returns errRaced to leave things as they are, which
 // is no error of change.
 func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error) (bool, error) {
-	return s.changeIn(ctx, id, func(_ Tx, p *Payout) error { return decide(p) })
+	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorSystem, func(_ ChangeTx, p *Payout) error { return decide(p) })
 }
 
-// changeIn is change for a decision that asks the store.
-func (s *Service) changeIn(ctx context.Context, id ID, decide func(Tx, *Payout) error) (bool, error) {
+// changeIn is change for a decision that asks the store, or that somebody else than the service caused.
+func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string, decide func(ChangeTx, *Payout) error) (bool, error) {
 	var from, to State
-	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		p, err := tx.PayoutForUpdate(ctx, id)
+	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) error {
+		p, err := tx.PayoutForUpdate(ctx, ID(scope.Payout))
 		if err != nil {
 			return err
 		}
@@ -224,7 +274,7 @@ func (s *Service) changeIn(ctx context.Context, id ID, decide func(Tx, *Payout) 
 			return err
 		}
 		to = p.State
-		return s.move(ctx, tx, was, p, s.o.Now())
+		return s.move(ctx, tx, was, p, actor, s.o.Now())
 	})
 	if err == nil && from != to {
 		s.o.Moved(from, to)
@@ -236,7 +286,7 @@ func (s *Service) changeIn(ctx context.Context, id ID, decide func(Tx, *Payout) 
 }
 
 // How long idempotency keys are honoured (the API promises seven days), and gateway events remembered
-// (RazorpayX retries for a day and replays within fifteen).
+// (gateways repeat them for days).
 const (
 	keysKept   = 7 * 24 * time.Hour
 	eventsKept = 15 * 24 * time.Hour

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
 
@@ -14,22 +16,25 @@ import (
 // Reports may come twice, late and out of order: each is compared with what is stored, and one that
 // tells nothing new changes nothing but the time of the next look. One that contradicts the books is
 // written down for a person, and moves no money. seen is the payout as it was when the gateway was asked.
-func (s *Service) merge(ctx context.Context, seen Payout, r Report) (bool, error) {
-	return s.mergeIf(ctx, seen, r, func(Tx, Payout) error { return nil })
+func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
+	return s.mergeIf(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
 }
 
 // mergeIf is merge where may, which sees the payout as it is, has nothing against it.
-func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(Tx, Payout) error) (bool, error) {
+func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, actor string, may func(ChangeTx, Payout) error) (bool, error) {
 	var from, to State
 	var disagreement error
-	_, err := s.changeIn(context.WithoutCancel(ctx), seen.ID, func(tx Tx, p *Payout) error {
+	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
 		if err := may(tx, *p); err != nil {
 			return err
 		}
 		now := s.o.Now()
 		from = p.State
-		to, disagreement = r.outcome(*p, s.o.Currency)
-		intact := p.CheckSeal(s.o.Seals) == nil
+		to, disagreement = outcome(r, *p, s.o.Currency)
+		intact, err := s.isIntact(ctx, tx, *p, to)
+		if err != nil {
+			return err
+		}
 		if disagreement == nil && !intact && to != from && to.Status() != from.Status() {
 			disagreement = errors.New(altered) // its amount may be another than was held
 		}
@@ -67,12 +72,28 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r Report, may func(T
 		s.tellContradiction(ctx, seen.ID, disagreement)
 		err = contradiction{disagreement}
 	}
-	if err == nil && r.Progress == Unrecognised {
+	if err == nil && r.Progress == gateway.Unrecognised {
 		s.o.Logger.WarnContext(ctx, "the gateway tells a status that is not known; the payout is looked at again",
 			slog.String("payout", string(seen.ID)), slog.String("status", r.RawStatus))
 	}
 	return err == nil && to != from, err
 }
+
+// isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where
+// the state to has it, or it was found to be tampered with before.
+func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State) (bool, error) {
+	if !p.Altered() && to.Status() == p.Status() {
+		return true, nil
+	}
+	_, err := checkToMove(ctx, tx, p)
+	if isTampered(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// actorGateway names in the journal whose report changed a payout.
+const actorGateway = "gateway"
 
 func (s *Service) tellContradiction(ctx context.Context, id ID, said error) {
 	s.o.Logger.ErrorContext(ctx, "a payout is contradicted; a person must look",
@@ -84,14 +105,14 @@ type contradiction struct{ error }
 
 // outcome is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
-func (r Report) outcome(p Payout, c money.Currency) (State, error) {
+func outcome(r gateway.Report, p Payout, c money.Currency) (State, error) {
 	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
 		return "", fmt.Errorf("it was asked for %s (%s there) and answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
 	}
-	if err := r.differs(p, c); err != nil {
+	if err := differs(r, p, c); err != nil {
 		return "", err
 	}
-	to := r.follows(p.State)
+	to := follows(r, p.State)
 	switch {
 	case p.State == Waiting:
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
@@ -109,7 +130,7 @@ func (r Report) outcome(p Payout, c money.Currency) (State, error) {
 // differs says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
 // difference. The account is compared by its row, because the order itself is not kept once the gateway has it;
 // the row never changes, and the audit holds each order against it.
-func (r Report) differs(p Payout, c money.Currency) error {
+func differs(r gateway.Report, p Payout, c money.Currency) error {
 	switch {
 	case r.Amount != p.Net():
 		return fmt.Errorf("it has a transfer of %d minor units, ordered were %d", r.Amount, p.Net())
@@ -123,18 +144,18 @@ func (r Report) differs(p Payout, c money.Currency) error {
 }
 
 // follows is the state that a report stands for.
-func (r Report) follows(from State) State {
+func follows(r gateway.Report, from State) State {
 	switch r.Progress {
-	case Paid:
+	case gateway.Paid:
 		return Completed
-	case Reversed, Rejected:
+	case gateway.Reversed, gateway.Rejected:
 		if from == Completed || from == Returned {
 			return Returned
 		}
 		return Failed
-	case CalledOff:
+	case gateway.CalledOff:
 		return Cancelled
-	case Unrecognised:
+	case gateway.Unrecognised:
 		if from == Submitting || from == Unknown || from == Held {
 			return Submitted // whatever it is doing, it has it
 		}
@@ -145,9 +166,10 @@ func (r Report) follows(from State) State {
 }
 
 // take keeps what a report says beside its progress.
-func (p *Payout) take(r Report, now time.Time) {
+func (p *Payout) take(r gateway.Report, now time.Time) {
 	p.GatewayID = r.GatewayID
 	p.Progress = r.Progress
+	p.hasGateway()
 	if r.UTR != "" {
 		p.UTR = r.UTR
 	}
@@ -157,7 +179,7 @@ func (p *Payout) take(r Report, now time.Time) {
 }
 
 // become changes the state.
-func (p *Payout) become(to State, r Report, now time.Time) {
+func (p *Payout) become(to State, r gateway.Report, now time.Time) {
 	p.Tries = 0
 	switch to {
 	case Submitted:
@@ -187,7 +209,11 @@ func (s *Service) nextLook(p Payout, now time.Time) time.Time {
 	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
 		return time.Time{}
 	case p.State == Completed && p.UTR != "":
-		next := now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
+		waits := paidWaits
+		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
+			waits = givenBackWaits
+		}
+		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
 		if last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {
 			return last
 		}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"bursar/internal/fault"
-	"bursar/internal/seal"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // TakeDue leases up to limit payouts whose next step is due. A worker that dies leaves its lease to
@@ -33,22 +34,26 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	if err != nil {
 		return err
 	}
+	g, err := s.gatewayOf(p)
+	if err != nil {
+		return s.withoutGateway(ctx, p)
+	}
 	switch p.State {
 	case Waiting:
-		return s.submit(ctx, p)
+		return s.submit(ctx, g, p)
 	case Submitting:
-		return s.takeOver(ctx, p)
+		return s.takeOver(ctx, g, p)
 	case Unknown, Held:
-		return s.resolve(ctx, p)
+		return s.resolve(ctx, g, p)
 	case Submitted, Completed:
-		return s.poll(ctx, p)
+		return s.poll(ctx, g, p)
 	default:
 		return s.lookBack(ctx, p)
 	}
 }
 
 // submit stores the exact request, then sends it.
-func (s *Service) submit(ctx context.Context, p Payout) error {
+func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error {
 	sent, err := s.wasSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
@@ -56,14 +61,18 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 	if sent {
 		return nil
 	}
-	if err := p.CheckSeal(s.o.Seals); err != nil {
+	if _, err := check(ctx, s.o.Store, p); isTampered(err) && s.hasMovedOn(ctx, p) {
+		return nil // its entries tell more than was read of it
+	} else if isTampered(err) {
 		return s.stopAltered(ctx, p, err)
+	} else if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
 	}
 	if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 		return err
 	}
-	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID)
-	if errors.Is(err, seal.ErrBroken) {
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID, g.Name())
+	if isTampered(err) {
 		return s.stopAltered(ctx, p, err)
 	}
 	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
@@ -72,28 +81,38 @@ func (s *Service) submit(ctx context.Context, p Payout) error {
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
 	}
-	body, err := s.o.Gateway.Prepare(Order{
+	body, err := g.Prepare(gateway.Order{
 		Reference:   string(p.ID),
 		Beneficiary: beneficiary,
 		Amount:      p.Net(),
 		Currency:    s.o.Currency.Code(),
-		Mode:        p.Mode,
+		Rail:        p.Mode,
 		Seller:      p.Seller,
-		Account:     p.BankAccountID,
+		Account:     string(p.BankAccountID),
 		Gross:       p.Amount,
 	})
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
 	}
 	claimed, err := s.claim(ctx, p, body)
+	if isTampered(err) {
+		return s.stopAltered(ctx, p, err)
+	}
 	if err != nil || !claimed {
 		return err
 	}
-	answer := s.o.Gateway.Submit(ctx, string(p.ID), body)
+	answer := g.Submit(ctx, string(p.ID), body)
 	if answer.NotSent {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}
-	return s.recordFirst(context.WithoutCancel(ctx), p.ID, answer)
+	return s.recordFirst(context.WithoutCancel(ctx), g, p.ID, answer)
+}
+
+// hasMovedOn reports whether a payout has changed since it was read.
+func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
+	now, err := s.o.Store.Payout(ctx, seen.ID)
+	_, differs := ledger.Differs(seen, now)
+	return err == nil && differs
 }
 
 // stopAltered keeps a payout from being sent that is not what was asked for, and tells a person. It is looked at again,
@@ -106,16 +125,17 @@ func (s *Service) stopAltered(ctx context.Context, p Payout, why error) error {
 // this call did. From here on the transfer may have been made. One that was sent and turned away since it was
 // seen is left alone: the gateway was not asked about that sending.
 func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
-	return s.change(ctx, seen.ID, func(p *Payout) error {
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
-		if err := p.CheckSeal(s.o.Seals); err != nil {
+		if _, err := checkToMove(ctx, tx, *p); err != nil {
 			return err
 		}
 		if p.Altered() { // it was put right
 			p.Contradiction = ""
 		}
+		p.hasGateway()
 		now := s.o.Now()
 		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
 		p.DueAt = now.Add(s.o.Lease)
@@ -124,24 +144,29 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 }
 
 // recordFirst records the answer to a sending from Waiting. Only here may a refusal be believed, because what was
-// sent before it was turned away and looked up since, and even here only if the gateway knows no such transfer.
-func (s *Service) recordFirst(ctx context.Context, id ID, a Submission) error {
+// sent before it was turned away and looked up since, and even here only if the gateway knows no such transfer. A
+// gateway that can't be asked that leaves both a refusal and an order that it turned away unclear: it may have taken
+// the order all the same, and sending it again under its key is safe while the key lives.
+func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a gateway.Submission) error {
+	if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {
+		a.Answer = gateway.Unclear
+	}
 	switch a.Answer {
-	case Accepted:
+	case gateway.Accepted:
 		_, err := s.merge(ctx, Payout{ID: id}, a.Report)
 		return err
-	case Refused:
-		report, err := s.o.Gateway.Find(ctx, string(id))
+	case gateway.Refused:
+		report, err := g.Find(ctx, string(id))
 		switch {
 		case err == nil:
 			_, err := s.merge(ctx, Payout{ID: id}, report)
 			return err
-		case errors.Is(err, ErrUnknownToGateway):
+		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
 			return errors.Join(s.unclear(ctx, id), err)
 		}
-	case NotTaken:
+	case gateway.NotTaken:
 		s.o.Logger.WarnContext(ctx, "the gateway takes no payouts at the moment",
 			slog.String("payout", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 		return s.wait(ctx, id, Submitting, a.RetryAfter)
@@ -200,7 +225,7 @@ func (s *Service) fail(ctx context.Context, id ID, code, reason string) error {
 }
 
 // notSent puts a payout back that was to be sent and never left us. seen is as it was before.
-func (s *Service) notSent(ctx context.Context, seen Payout, a Submission) error {
+func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission) error {
 	s.o.Logger.WarnContext(ctx, "the gateway can't be reached; the payout waits",
 		slog.String("payout", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
@@ -236,58 +261,59 @@ func (s *Service) putBack(p *Payout, atLeast time.Duration) {
 
 // unknownWaits are the waits between attempts to learn what became of an order, the last one
 // repeated. The first attempt only looks it up. The second may send it again, soon, because most
-// answers are lost on the way and not at the gateway; RazorpayX advises to go on after 1, 2 and 5
-// minutes (docs, payout idempotency).
+// answers are lost on the way and not at the gateway.
 var unknownWaits = []time.Duration{
 	2 * time.Second, 15 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// keyLifetime is how long the gateway honours an idempotency key, seven days, less a day to be safe.
-// After it the same order could be paid again, so it is never sent again.
-const keyLifetime = 6 * 24 * time.Hour
-
 // takeOver resolves an order whose sender is gone: its lease ran out. That took long enough for the
 // order to have arrived, so the first look may already send it again.
-func (s *Service) takeOver(ctx context.Context, p Payout) error {
+func (s *Service) takeOver(ctx context.Context, g gateway.Gateway, p Payout) error {
 	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
 		if p.State != Submitting {
 			return errRaced
 		}
 		p.State, p.Tries = Unknown, 1
+		p.hasGateway()
 		return nil
 	})
 	if err != nil || !taken {
 		return err
 	}
 	p.State, p.Tries = Unknown, 1
-	return s.resolve(ctx, p)
+	return s.resolve(ctx, g, p)
 }
 
 // resolve learns what became of an order whose answer is missing: it looks it up by our reference,
 // and where the gateway does not know it, sends the same order under the same key again. When that
-// has not helped within the key's lifetime, the payout is held for a person, and only looked up.
-func (s *Service) resolve(ctx context.Context, p Payout) error {
-	report, err := s.o.Gateway.Find(ctx, string(p.ID))
+// has not helped within the key's lifetime, the payout is held for a person, and only looked up. A gateway that
+// finds nothing by reference is sent the order again without being asked, while the key lives.
+func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
+	report, err := s.lookUp(ctx, p)
 	if err == nil {
 		_, err := s.merge(ctx, p, report)
 		return err
 	}
-	if errors.Is(err, ErrUnknownToGateway) && p.State == Unknown && p.Tries > 0 && s.o.Now().Before(p.SentAt.Add(keyLifetime)) {
+	isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
+	if isUnknown && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
 		if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 			return err
 		}
-		err := s.resend(ctx, p)
-		if errors.Is(err, seal.ErrBroken) {
-			err = errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, p, p.Tries+1, 0), err)
+		err := s.resend(ctx, g, p)
+		if isTampered(err) {
+			err = errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, g, p, p.Tries+1, 0), err)
 		}
 		return err
 	}
-	if errors.Is(err, ErrManyTransfers) {
+	if errors.Is(err, gateway.ErrManyTransfers) {
 		if noted := s.contradict(ctx, p.ID, err); noted != nil {
 			return noted
 		}
 	}
-	return errors.Join(s.stillUnknown(ctx, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+	if errors.Is(err, gateway.ErrNotOffered) {
+		return s.stillUnknown(ctx, g, p, p.Tries+1, 0)
+	}
+	return errors.Join(s.stillUnknown(ctx, g, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
 }
 
 // contradict writes down on a payout what can't be true of it, unless something is there already.
@@ -308,13 +334,13 @@ func (s *Service) contradict(ctx context.Context, id ID, said error) error {
 // resend sends an order again to the letter. As with the first sending, that it may be on its way is
 // recorded before, so that nothing that has ended meanwhile is ever sent. No refusal is believed: the
 // first order may have been taken.
-func (s *Service) resend(ctx context.Context, seen Payout) error {
+func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	var sent Payout
-	claimed, err := s.change(ctx, seen.ID, func(p *Payout) error {
-		if p.State != Unknown || p.Tries != seen.Tries {
+	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
-		if err := p.CheckSeal(s.o.Seals); err != nil {
+		if _, err := checkToMove(ctx, tx, *p); err != nil {
 			return err
 		}
 		p.Tries++
@@ -325,24 +351,24 @@ func (s *Service) resend(ctx context.Context, seen Payout) error {
 	if err != nil || !claimed {
 		return err
 	}
-	answer := s.o.Gateway.Submit(ctx, string(sent.ID), sent.OrderBody)
-	if answer.Answer == Accepted {
+	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
+	if answer.Answer == gateway.Accepted {
 		_, err := s.merge(ctx, sent, answer.Report)
 		return err
 	}
-	return errors.Join(s.stillUnknown(ctx, sent, sent.Tries, answer.RetryAfter),
+	return errors.Join(s.stillUnknown(ctx, g, sent, sent.Tries, answer.RetryAfter),
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
 }
 
 // stillUnknown sets the next attempt after so many tries, or holds the payout for a person when the
 // key's lifetime is over.
-func (s *Service) stillUnknown(ctx context.Context, seen Payout, tries int, atLeast time.Duration) error {
+func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		if p.State != Unknown && p.State != Held {
 			return errRaced
 		}
 		now := s.o.Now()
-		if p.State == Held || !now.Before(p.SentAt.Add(keyLifetime)) {
+		if p.State == Held || !mayResend(g, *p, now) {
 			p.hold()
 			p.putOff(seen, now.Add(s.jitter(lookAtHeld)))
 			return nil
@@ -367,22 +393,25 @@ const lookAtHeld = 6 * time.Hour
 // ended. Whatever the gateway says can change nothing any more, but if it says that the money went out, a
 // person has to know.
 func (s *Service) lookBack(ctx context.Context, seen Payout) error {
-	report, err := s.o.Gateway.Find(ctx, string(seen.ID))
+	report, err := s.lookUp(ctx, seen)
 	if err == nil {
 		_, err := s.merge(ctx, seen, report)
 		return err
 	}
+	notOffered := errors.Is(err, gateway.ErrNotOffered)
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
 		now := s.o.Now()
 		p.Tries++
 		due := s.nextLook(*p, now)
-		if !errors.Is(err, ErrUnknownToGateway) {
+		if notOffered { // nothing will ever be found
+			due = time.Time{}
+		} else if !errors.Is(err, gateway.ErrUnknownTransfer) {
 			due = now.Add(s.jitter(backoff(p.Tries, pollBase, endedMost)))
 		}
 		p.putOff(seen, due)
 		return nil
 	})
-	if errors.Is(err, ErrUnknownToGateway) {
+	if notOffered || errors.Is(err, gateway.ErrUnknownTransfer) {
 		return again
 	}
 	return errors.Join(again, err)
@@ -396,8 +425,8 @@ func (p *Payout) putOff(seen Payout, due time.Time) {
 }
 
 // poll asks the gateway how a payout stands.
-func (s *Service) poll(ctx context.Context, seen Payout) error {
-	report, err := s.o.Gateway.Fetch(ctx, seen.GatewayID)
+func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) error {
+	report, err := g.Fetch(ctx, seen.GatewayID)
 	if err == nil {
 		_, err := s.merge(ctx, seen, report)
 		return err
@@ -413,14 +442,14 @@ func (s *Service) poll(ctx context.Context, seen Payout) error {
 			most = endedMost
 		}
 		due := now.Add(s.jitter(backoff(p.Tries, pollBase, most)))
-		if errors.Is(err, ErrUnknownToGateway) && p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)) {
+		if errors.Is(err, gateway.ErrUnknownTransfer) && p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)) {
 			due = time.Time{} // it was forgotten, and a person was told
 		}
 		p.putOff(seen, due)
 		return nil
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
-	if errors.Is(err, ErrUnknownToGateway) && seen.Tries >= triesForgotten {
+	if errors.Is(err, gateway.ErrUnknownTransfer) && seen.Tries >= triesForgotten {
 		forgotten := fmt.Errorf("it knows no transfer %s any more, which it had", seen.GatewayID)
 		again = errors.Join(again, s.contradict(ctx, seen.ID, forgotten))
 	}
@@ -462,12 +491,12 @@ func backoff(tries int, base, most time.Duration) time.Duration {
 	return min(base<<min(max(tries-1, 0), 20), most)
 }
 
-// Hint takes note of a gateway event about a payout. The event is not believed: it only makes the
+// Hint takes note of an event of a gateway about a payout. The event is not believed: it only makes the
 // next look at the payout due now. One that was seen before, or is about no payout of ours, is ignored.
-func (s *Service) Hint(ctx context.Context, eventID string, id ID) error {
+func (s *Service) Hint(ctx context.Context, at gateway.Name, eventID string, id ID) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
 		now := s.o.Now()
-		isNew, err := tx.RememberEvent(ctx, eventID, now)
+		isNew, err := tx.RememberEvent(ctx, at, eventID, now)
 		if err != nil || !isNew {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -21,10 +22,10 @@ func (s undoing) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	return s.Store.InTx(ctx, fn)
 }
 
-func (s undoing) InRequest(ctx context.Context, c payout.RequestCaller, fn func(payout.RequestTx) error) error {
-	err := s.Store.InRequest(ctx, c, func(tx payout.RequestTx) error { return errors.Join(fn(tx), errUndone) })
+func (s undoing) InGroup(ctx context.Context, c ledger.Scope, fn func(payout.ChangeTx) error) error {
+	err := s.Store.InGroup(ctx, c, func(tx payout.ChangeTx) error { return errors.Join(fn(tx), errUndone) })
 	if !errors.Is(err, errUndone) {
 		return err
 	}
-	return s.Store.InRequest(ctx, c, fn)
+	return s.Store.InGroup(ctx, c, fn)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 )
 
@@ -13,7 +14,7 @@ type Quote struct {
 	Amount   money.Amount
 	Fee      money.Amount
 	Net      money.Amount
-	Mode     Mode
+	Mode     gateway.RailName
 	ArriveAt time.Time
 	// CancelUntil is until when it can surely be cancelled.
 	CancelUntil time.Time
@@ -25,6 +26,8 @@ type Attention struct {
 	Unclear []Payout
 	// Contradicted are the payouts about which the gateway said what can't be true beside the books.
 	Contradicted []Payout
+	// WithoutGateway are the payouts that wait because their gateway is not configured.
+	WithoutGateway []Payout
 	// Strays are the gateway's transfers that belong to no payout in the book and that nobody has settled.
 	Strays []Stray
 }
@@ -43,6 +46,9 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 		return Attention{}, err
 	}
 	if a.Contradicted, err = s.o.Store.ContradictedPayouts(ctx, attentionShown); err != nil {
+		return Attention{}, err
+	}
+	if a.WithoutGateway, err = s.o.Store.PayoutsWithoutGateway(ctx, attentionShown); err != nil {
 		return Attention{}, err
 	}
 	a.Strays, err = s.o.Store.OpenStrays(ctx, attentionShown)

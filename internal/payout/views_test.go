@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -69,7 +70,7 @@ func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
 	s.later(windowOver)
 	s.gateway.mood = fair
 	s.gateway.transfers[string(s.id)].amount++
-	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: payout.Paid, made: s.now}
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
 	s.later(time.Minute)
 	s.payouts = s.newPayouts(t)
 	s.catchUp()

@@ -12,13 +12,13 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Checkpoint says where the chains of all books stood, in one hash.
+// Checkpoint says where all journals stood, in one hash.
 type Checkpoint struct {
 	// Number counts checkpoints: 1, 2, 3 … without a gap.
 	Number   int64
 	At       time.Time
 	Currency string
-	// Books is how many there are in the tree, and Root its root.
+	// Books is how many journals there are in the tree, and Root its root.
 	Books int64
 	Root  string
 	// Previous is the hash of the checkpoint before; empty for the first.
@@ -30,7 +30,7 @@ type Checkpoint struct {
 }
 
 // checkpointFormat is the first line of what is signed.
-const checkpointFormat = "bursar checkpoint v1"
+const checkpointFormat = "bursar checkpoint v2"
 
 // Text is what is signed. No token of ours can be taken for it, nor it for a token: those are one line of
 // base64.
@@ -44,7 +44,7 @@ func (c Checkpoint) Text() string {
 		"number " + strconv.FormatInt(c.Number, 10),
 		"at " + strconv.FormatInt(c.At.UnixMicro(), 10),
 		"currency " + c.Currency,
-		"books " + strconv.FormatInt(c.Books, 10),
+		"journals " + strconv.FormatInt(c.Books, 10),
 		"root " + c.Root,
 		"previous " + previous,
 		"key " + c.KeyID,
@@ -96,11 +96,11 @@ func (c Checkpoint) Follows(before Checkpoint) error {
 	}
 }
 
-// Root adds up the books of a checkpoint, which come in the order of their sellers' ids.
+// Root adds up the journals of a checkpoint, which come in the order of their sellers' ids.
 type Root struct{ t tree }
 
-// Add adds the next book.
-func (r *Root) Add(seller string, chain ledger.Chain) { r.t.add(bookSum(seller, chain)) }
+// Add adds the next journal.
+func (r *Root) Add(seller string, at ledger.Account) { r.t.add(leafOf(seller, at)) }
 
 // Books is how many were added.
 func (r *Root) Books() int64 { return r.t.n }
@@ -108,7 +108,7 @@ func (r *Root) Books() int64 { return r.t.n }
 // String is the root in hexadecimal.
 func (r *Root) String() string { return r.t.root().String() }
 
-// bookSum is a book as a leaf of the tree: "TRANSFERS HEAD SELLER". The head stands for the rest.
-func bookSum(seller string, chain ledger.Chain) sum {
-	return leafSum(strconv.FormatInt(chain.Number, 10) + " " + string(chain.Head) + " " + seller)
+// leafOf is a journal as a leaf of the tree: "NUMBER HASH SELLER". The hash stands for the entries.
+func leafOf(seller string, at ledger.Account) sum {
+	return leafSum(strconv.FormatInt(at.Number, 10) + " " + string(at.Hash) + " " + seller)
 }

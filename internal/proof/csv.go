@@ -10,8 +10,8 @@ import (
 	"bursar/internal/money"
 )
 
-// A statement as CSV is its lines, for a spreadsheet, and below them rows that begin with "#…", which tell
-// what else there is to tell. The first cell of those is one of these.
+// A statement as CSV is its lines, for a spreadsheet, and below them rows with the rest of the statement, whose first
+// cell is one of these.
 const (
 	rowStatement  = "#statement"
 	rowOpening    = "#opening"
@@ -20,13 +20,29 @@ const (
 	rowBefore     = "#before"
 	rowAfter      = "#after"
 	rowLater      = "#later"
-	rowBook       = "#book"
+	rowJournal    = "#journal"
 	rowPath       = "#path"
 	rowCheckpoint = "#checkpoint"
 	rowKey        = "#key"
 )
 
-var csvHeading = []string{"number", "at", "what", "kind", "from", "to", "amount", "ref", "pending", "available", "in_transit", "hash"}
+// The columns of a line: what it says, the amounts that move, the totals after it, and the chain's hash.
+var csvHeading = []string{
+	"number", "at", "what", "type", "subject", "actor", "digest",
+	"moved_pending", "moved_available", "moved_in_transit", "moved_sales", "moved_gateway", "moved_fees",
+	"pending", "available", "in_transit", "earned", "withdrawn",
+	"count_sales", "count_processing", "count_completed", "count_failed", "count_cancelled",
+	"hash",
+}
+
+// Where the parts of a line begin.
+const (
+	firstMoved  = 7
+	firstTotal  = firstMoved + 6
+	firstCount  = firstTotal + 5
+	hashColumn  = firstCount + 5
+	lineColumns = hashColumn + 1
+)
 
 // csvWriter writes a statement as CSV.
 type csvWriter struct {
@@ -44,12 +60,12 @@ func (c *csvWriter) begin(s Summary) error {
 	return c.w.Write(csvHeading)
 }
 
-func (c *csvWriter) line(l line) error { return c.w.Write(c.lineRow(l)) }
+func (c *csvWriter) line(e ledger.Entry) error { return c.w.Write(c.lineRow(e)) }
 
-func (c *csvWriter) proof(s start, before, after *line) error {
+func (c *csvWriter) proof(s start, before, after *ledger.Entry) error {
 	sum := c.summary
 	rows := [][]string{
-		{rowStatement, statementFormat, guarded(sum.Seller), sum.Currency.Code(), stamp(sum.From), stamp(sum.To), number(sum.Transfers)},
+		{rowStatement, statementFormat, guarded(sum.Seller), sum.Currency.Code(), stamp(sum.From), stamp(sum.To), number(sum.Entries)},
 		append([]string{rowOpening}, c.standing(sum.Opening)...),
 		append([]string{rowClosing}, c.standing(sum.Closing)...),
 		{rowStart, number(s.Number), string(s.Hash)},
@@ -72,8 +88,8 @@ func (c *csvWriter) later(entry ledger.Hash) error {
 	return c.w.Write([]string{rowLater, string(entry)})
 }
 
-func (c *csvWriter) end(s seal) error {
-	rows := [][]string{{rowBook, number(s.Transfers), string(s.Head), number(s.Index)}}
+func (c *csvWriter) end(s inclusion) error {
+	rows := [][]string{{rowJournal, number(s.Number), string(s.Hash), number(s.Index)}}
 	for _, other := range s.Path {
 		rows = append(rows, []string{rowPath, other})
 	}
@@ -91,15 +107,24 @@ func (c *csvWriter) end(s seal) error {
 }
 
 func (c *csvWriter) standing(s ledger.Standing) []string {
-	return []string{c.currency.FormatFixed(s.Pending), c.currency.FormatFixed(s.Available), c.currency.FormatFixed(s.InTransit)}
+	return c.amounts(s.Pending, s.Available, s.InTransit)
 }
 
-func (c *csvWriter) lineRow(l line) []string {
-	row := []string{
-		number(l.Number), stamp(l.At), guarded(inWords(l.Transfer)), guarded(string(l.Kind)), guarded(string(l.Debit)), guarded(string(l.Credit)),
-		c.currency.FormatFixed(l.Amount), guarded(l.Ref),
+func (c *csvWriter) amounts(amounts ...money.Amount) []string {
+	cells := make([]string, len(amounts))
+	for i, a := range amounts {
+		cells[i] = c.currency.FormatFixed(a)
 	}
-	return append(append(row, c.standing(l.After)...), string(l.Hash))
+	return cells
+}
+
+func (c *csvWriter) lineRow(e ledger.Entry) []string {
+	row := make([]string, 0, lineColumns)
+	row = append(row, number(e.Number), stamp(e.At), guarded(inWords(e)), guarded(string(e.Type)), guarded(e.Subject), guarded(e.Actor), string(e.Digest()))
+	row = append(row, c.amounts(e.Moved.Amounts()...)...)
+	row = append(row, c.amounts(e.After.Pending, e.After.Available, e.After.InTransit, e.After.Earned, e.After.Withdrawn)...)
+	counts := e.After.Counts
+	return append(row, number(counts.Sales), number(counts.Processing), number(counts.Completed), number(counts.Failed), number(counts.Cancelled), string(e.Hash))
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -11,20 +11,20 @@ import (
 	"bursar/internal/money"
 )
 
-// statementFormat names the format, in its first version.
-const statementFormat = "bursar statement v1"
+// statementFormat names the format and its version.
+const statementFormat = "bursar statement v2"
 
 // The JSON of a statement. Amounts are numbers of major units, and times have microseconds, as many as there are.
 type (
 	summaryJSON struct {
-		Format    string       `json:"format"`
-		SellerID  string       `json:"sellerId"`
-		Currency  string       `json:"currency"`
-		From      string       `json:"from"`
-		To        string       `json:"to"`
-		Opening   standingJSON `json:"opening"`
-		Closing   standingJSON `json:"closing"`
-		Transfers int64        `json:"transfers"`
+		Format   string       `json:"format"`
+		SellerID string       `json:"sellerId"`
+		Currency string       `json:"currency"`
+		From     string       `json:"from"`
+		To       string       `json:"to"`
+		Opening  standingJSON `json:"opening"`
+		Closing  standingJSON `json:"closing"`
+		Entries  int64        `json:"entries"`
 	}
 
 	standingJSON struct {
@@ -34,16 +34,40 @@ type (
 	}
 
 	lineJSON struct {
-		Number int64       `json:"number"`
-		At     string      `json:"at"`
-		What   string      `json:"what"`
-		Kind   string      `json:"kind"`
-		From   string      `json:"from"`
-		To     string      `json:"to"`
-		Amount json.Number `json:"amount"`
-		Ref    string      `json:"ref"`
+		Number  int64      `json:"number"`
+		At      string     `json:"at"`
+		What    string     `json:"what"`
+		Type    string     `json:"type"`
+		Subject string     `json:"subject"`
+		Actor   string     `json:"actor"`
+		Digest  string     `json:"digest"`
+		Moved   movedJSON  `json:"moved"`
+		After   totalsJSON `json:"after"`
+		Hash    string     `json:"hash"`
+	}
+
+	// movedJSON is what an entry adds to each account.
+	movedJSON struct {
 		standingJSON
-		Hash string `json:"hash"`
+		Sales   json.Number `json:"sales"`
+		Gateway json.Number `json:"gateway"`
+		Fees    json.Number `json:"fees"`
+	}
+
+	// totalsJSON is a seller's totals: sums of money, and how many sales and payouts.
+	totalsJSON struct {
+		standingJSON
+		Earned    json.Number `json:"earned"`
+		Withdrawn json.Number `json:"withdrawn"`
+		Counts    countsJSON  `json:"counts"`
+	}
+
+	countsJSON struct {
+		Sales      int64 `json:"sales"`
+		Processing int64 `json:"processing"`
+		Completed  int64 `json:"completed"`
+		Failed     int64 `json:"failed"`
+		Cancelled  int64 `json:"cancelled"`
 	}
 
 	startJSON struct {
@@ -57,24 +81,24 @@ type (
 		Hash   string `json:"hash"`
 	}
 
-	sealJSON struct {
-		Book       bookJSON       `json:"book"`
+	inclusionJSON struct {
+		Journal    journalJSON    `json:"journal"`
 		Path       []string       `json:"path"`
 		Checkpoint checkpointJSON `json:"checkpoint"`
 		Key        keyJSON        `json:"key"`
 	}
 
-	bookJSON struct {
-		Transfers int64  `json:"transfers"`
-		Head      string `json:"head"`
-		Index     int64  `json:"index"`
+	journalJSON struct {
+		Number int64  `json:"number"`
+		Hash   string `json:"hash"`
+		Index  int64  `json:"index"`
 	}
 
 	checkpointJSON struct {
 		Number    int64  `json:"number"`
 		At        string `json:"at"`
 		Currency  string `json:"currency"`
-		Books     int64  `json:"books"`
+		Journals  int64  `json:"journals"`
 		Root      string `json:"root"`
 		Previous  string `json:"previous"`
 		KeyID     string `json:"kid"`
@@ -94,12 +118,12 @@ type (
 		Proof struct {
 			startJSON
 			Later []string `json:"later"`
-			sealJSON
+			inclusionJSON
 		} `json:"proof"`
 	}
 )
 
-// jsonWriter writes a statement as JSON, a line for each transfer.
+// jsonWriter writes a statement as JSON, a line for each entry.
 type jsonWriter struct {
 	w        io.Writer
 	currency money.Currency
@@ -113,13 +137,13 @@ func (j *jsonWriter) begin(s Summary) error {
 	j.between = "\n"
 	return j.open(summaryJSON{
 		Format: statementFormat, SellerID: s.Seller, Currency: s.Currency.Code(), From: stamp(s.From), To: stamp(s.To),
-		Opening: j.standing(s.Opening), Closing: j.standing(s.Closing), Transfers: s.Transfers,
+		Opening: j.standing(s.Opening), Closing: j.standing(s.Closing), Entries: s.Entries,
 	}, ",\n\"lines\":[")
 }
 
-func (j *jsonWriter) line(l line) error { return j.element(j.lineJSON(l)) }
+func (j *jsonWriter) line(e ledger.Entry) error { return j.element(j.lineJSON(e)) }
 
-func (j *jsonWriter) proof(s start, before, after *line) error {
+func (j *jsonWriter) proof(s start, before, after *ledger.Entry) error {
 	told := startJSON{Start: numberedJSON{s.Number, string(s.Hash)}}
 	if before != nil {
 		told.Before = new(j.lineJSON(*before))
@@ -136,11 +160,11 @@ func (j *jsonWriter) proof(s start, before, after *line) error {
 
 func (j *jsonWriter) later(entry ledger.Hash) error { return j.element(string(entry)) }
 
-func (j *jsonWriter) end(s seal) error {
+func (j *jsonWriter) end(s inclusion) error {
 	c := s.Checkpoint
-	text, err := encode(sealJSON{
-		Book: bookJSON{s.Transfers, string(s.Head), s.Index},
-		Path: append([]string{}, s.Path...),
+	text, err := encode(inclusionJSON{
+		Journal: journalJSON{s.Number, string(s.Hash), s.Index},
+		Path:    append([]string{}, s.Path...),
 		Checkpoint: checkpointJSON{
 			c.Number, stamp(c.At), c.Currency, c.Books, c.Root, string(c.Previous), c.KeyID, c.Signature,
 		},
@@ -171,15 +195,25 @@ func (j *jsonWriter) element(v any) error {
 	return err
 }
 
+func (j *jsonWriter) amount(a money.Amount) json.Number { return json.Number(j.currency.Format(a)) }
+
 func (j *jsonWriter) standing(s ledger.Standing) standingJSON {
-	number := func(a money.Amount) json.Number { return json.Number(j.currency.Format(a)) }
-	return standingJSON{number(s.Pending), number(s.Available), number(s.InTransit)}
+	return standingJSON{j.amount(s.Pending), j.amount(s.Available), j.amount(s.InTransit)}
 }
 
-func (j *jsonWriter) lineJSON(l line) lineJSON {
+func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
+	m, b, n := e.Moved, e.After, e.After.Counts
 	return lineJSON{
-		Number: l.Number, At: stamp(l.At), What: inWords(l.Transfer), Kind: string(l.Kind), From: string(l.Debit), To: string(l.Credit),
-		Amount: json.Number(j.currency.Format(l.Amount)), Ref: l.Ref, standingJSON: j.standing(l.After), Hash: string(l.Hash),
+		Number: e.Number, At: stamp(e.At), What: inWords(e), Type: string(e.Type), Subject: e.Subject, Actor: e.Actor, Digest: string(e.Digest()),
+		Moved: movedJSON{
+			standingJSON{j.amount(m.Pending), j.amount(m.Available), j.amount(m.InTransit)},
+			j.amount(m.Sales), j.amount(m.Gateway), j.amount(m.Fees),
+		},
+		After: totalsJSON{
+			j.standing(b.Standing()), j.amount(b.Earned), j.amount(b.Withdrawn),
+			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled},
+		},
+		Hash: string(e.Hash),
 	}
 }
 

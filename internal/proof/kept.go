@@ -13,17 +13,16 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Kept is a checkpoint that somebody kept where nobody who writes to the database can reach: by itself, or
-// with a statement, which also says where it had a seller's chain.
+// Kept is a checkpoint that was kept where nobody who writes to the database can reach it: by itself, or with a
+// statement, which also says where the checkpoint has a seller's journal.
 type Kept struct {
 	Checkpoint Checkpoint
-	// Seller and Book are those of a statement.
-	Seller string
-	Book   ledger.Chain
+	// Journal is that of a statement: its owner, number and hash. Without a statement it has no owner.
+	Journal ledger.Account
 }
 
 // ReadKept reads a statement, or checkpoints as "bursar checkpoint" prints them, one below the other. What
-// does not prove itself is refused, because it says nothing about any book.
+// does not prove itself is refused, because it says nothing about any journal.
 func ReadKept(r io.Reader) ([]Kept, error) {
 	text, err := readAll(r)
 	if err != nil {
@@ -39,7 +38,7 @@ func ReadKept(r io.Reader) ([]Kept, error) {
 	case len(v.Problems) > 0:
 		return nil, fmt.Errorf("the statement is not proven: %s", strings.Join(v.Problems, " "))
 	}
-	return []Kept{{v.Checkpoint, v.Seller, v.Book}}, nil
+	return []Kept{{v.Checkpoint, v.Journal}}, nil
 }
 
 func readCheckpoints(text string) (all []Kept, err error) {
@@ -68,7 +67,7 @@ func parseCheckpoint(block string) (c Checkpoint, err error) {
 		return n
 	}
 	c = Checkpoint{
-		Number: number("number"), At: time.UnixMicro(number("at")).UTC(), Currency: values["currency"], Books: number("books"), Root: values["root"],
+		Number: number("number"), At: time.UnixMicro(number("at")).UTC(), Currency: values["currency"], Books: number("journals"), Root: values["root"],
 		Previous: ledger.Hash(values["previous"]), KeyID: values["key"], Signature: values["signature"],
 	}
 	if c.Previous == "none" {
@@ -80,8 +79,8 @@ func parseCheckpoint(block string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// Contradicts says, in a sentence each, where the books are not those that the checkpoint was made of. It
-// fails where the checkpoint is not signed by us: then it says nothing about our books.
+// Contradicts says, in a sentence each, where the journals are not those that the checkpoint was made of. It fails
+// where the checkpoint is not signed by us: then it says nothing about our journals.
 func (s *Service) Contradicts(ctx context.Context, k Kept) (contradictions []string, err error) {
 	if err := s.signedByUs(ctx, k); err != nil {
 		return nil, err
@@ -99,26 +98,39 @@ func (s *Service) Contradicts(ctx context.Context, k Kept) (contradictions []str
 		contradictions = append(contradictions, fmt.Sprintf("checkpoint %d of %s is another one than the database has, which is of %s",
 			k.Checkpoint.Number, stamp(k.Checkpoint.At), stamp(stored.At)))
 	}
-	if k.Seller == "" {
+	if k.Journal.Owner == "" {
 		return contradictions, nil
 	}
-	chain := ledger.NewChain(k.Seller)
-	for chain.Number < k.Book.Number {
-		entries, err := s.o.Store.EntriesAfter(ctx, k.Seller, chain.Number, int(min(entriesPage, k.Book.Number-chain.Number)))
-		if err != nil {
-			return nil, err
-		}
-		if len(entries) == 0 {
-			break
-		}
-		for _, e := range entries {
-			chain = chain.Add(e.At, e.Transfer)
-		}
+	leads, err := s.leadsTo(ctx, k.Journal)
+	if err != nil {
+		return nil, err
 	}
-	if chain.Number != k.Book.Number || chain.Head != k.Book.Head {
-		contradictions = append(contradictions, fmt.Sprintf("%s's first %d transfers are not those that the statement proves", k.Seller, k.Book.Number))
+	if !leads {
+		contradictions = append(contradictions, fmt.Sprintf("%s's first %d entries are not those that the statement proves", k.Journal.Owner, k.Journal.Number))
 	}
 	return contradictions, nil
+}
+
+// leadsTo reports whether the stored entries of a journal lead to a number and a hash.
+func (s *Service) leadsTo(ctx context.Context, want ledger.Account) (bool, error) {
+	at := ledger.NewAccount(want.Owner)
+	for at.Number < want.Number {
+		entries, err := s.o.Store.EntriesAfter(ctx, want.Owner, at.Number, int(min(entriesPage, want.Number-at.Number)))
+		if err != nil {
+			return false, err
+		}
+		if len(entries) == 0 {
+			return false, nil
+		}
+		for _, e := range entries {
+			if at, err = at.Follow(s.o.Keys, e); errors.Is(err, ledger.ErrTampered) {
+				return false, nil
+			} else if err != nil {
+				return false, err
+			}
+		}
+	}
+	return at.Number == want.Number && at.Hash == want.Hash, nil
 }
 
 // signedByUs reports, as an error, why a checkpoint is none of ours: it has to be signed with a key of the key

@@ -10,14 +10,14 @@ import (
 	"bursar/internal/ledger"
 )
 
-// How much is read at once, and how long a turn lasts unless it is kept.
+// How much is read at once, and how long the lease on making a checkpoint lasts unless it is extended.
 const (
 	booksPage   = 500
 	entriesPage = 1000
 	turnLasts   = time.Minute
 )
 
-// A checkpoint that somebody waits for is made at most once in leastRest, and so that making them takes a
+// A checkpoint that a statement waits for is made at most once in leastRest, and so that making them takes at most a
 // twentieth of the time.
 const (
 	leastRest = time.Second
@@ -40,18 +40,16 @@ func (s *Service) MakeDue(ctx context.Context) (int, error) {
 	return 0, err
 }
 
-// Trust is what somebody vouches for that the service would refuse by itself.
+// Trust is what the operator approves that the service would refuse by itself.
 type Trust struct {
 	// Key is the id of a key that may have signed the last checkpoint, though it is not in the key set any more.
 	Key string
-	// Unchained takes in transfers that no chain had when they were made, however new they are.
-	Unchained bool
 }
 
-// Make makes a checkpoint now, which holds every book as it is at some moment of the making. It reads beside
-// everybody's writes and holds up nobody. It signs nothing that does not continue the last checkpoint: that
-// one must be signed by a key of this installation (or be trusted), its books
-// must be those that it was made of, and each chain must lead on from where it had it.
+// Make makes a checkpoint now. It holds every journal as it is at some moment of the making, and blocks no writes. It
+// signs only what continues the last checkpoint: that one must be signed by a key of this installation (or be
+// trusted), and have been made of the journals that are kept with it. A journal that does not lead on from there is
+// left where the last checkpoint has it.
 func (s *Service) Make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	end, err := s.begin(ctx)
 	if err != nil {
@@ -61,7 +59,7 @@ func (s *Service) Make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	return s.makeInTurn(ctx, trust)
 }
 
-// begin waits until nobody else here makes a checkpoint.
+// begin waits until no other goroutine of this instance makes a checkpoint.
 func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -71,7 +69,7 @@ func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// makeInTurn makes a checkpoint unless somebody else does elsewhere.
+// makeInTurn makes a checkpoint unless another instance does.
 func (s *Service) makeInTurn(ctx context.Context, trust Trust) (Checkpoint, error) {
 	began := s.o.Now()
 	mine, err := s.o.Store.TakeTurn(ctx, s.holder, began, began.Add(turnLasts))
@@ -94,18 +92,15 @@ func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	if err := s.vouch(last, key, trust); err != nil {
+	if err := s.continues(last, key, trust); err != nil {
 		return Checkpoint{}, err
 	}
-	m := maker{s: s, trust: trust, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
-	if m.chainsSince, err = s.o.Store.ChainsSince(ctx); err != nil {
-		return Checkpoint{}, err
-	}
+	m := maker{s: s, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
 	if err := m.run(ctx); err != nil {
 		return Checkpoint{}, err
 	}
 	if last.Number > 0 && (m.before.Books() != last.Books || m.before.String() != last.Root) {
-		return Checkpoint{}, fmt.Errorf(`checkpoint %d does not hold the books that are kept with it, so none is made after it; run "bursar audit"`, last.Number)
+		return Checkpoint{}, fmt.Errorf(`checkpoint %d does not hold the journals that are kept with it, so none is made after it; run "bursar audit"`, last.Number)
 	}
 	next := Checkpoint{
 		Number: last.Number + 1, At: s.o.Now(), Currency: s.o.Currency.Code(),
@@ -122,14 +117,14 @@ func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	s.mu.Lock()
 	s.tiles = m.tiles
 	s.mu.Unlock()
-	s.o.Logger.InfoContext(ctx, "checkpoint made", slog.Int64("number", next.Number), slog.Int64("books", next.Books),
+	s.o.Logger.InfoContext(ctx, "checkpoint made", slog.Int64("number", next.Number), slog.Int64("journals", next.Books),
 		slog.String("hash", string(next.Hash())), slog.String("kid", next.KeyID))
 	return next, nil
 }
 
-// vouch refuses to go on from a checkpoint that is not ours: whoever can write to the database could have
-// made it, and would have the service sign what follows from it.
-func (s *Service) vouch(last Checkpoint, key Key, trust Trust) error {
+// continues refuses to go on from a checkpoint that is not ours. Otherwise an attacker who can write to the database
+// could make one, and have the service sign what follows from it.
+func (s *Service) continues(last Checkpoint, key Key, trust Trust) error {
 	if last.Number == 0 {
 		return nil
 	}
@@ -142,15 +137,12 @@ func (s *Service) vouch(last Checkpoint, key Key, trust Trust) error {
 	return nil
 }
 
-// maker goes through all books once.
+// maker goes through all journals once.
 type maker struct {
 	s     *Service
-	trust Trust
 	last  int64 // the checkpoint before
 	until time.Time
-	// chainsSince is when transfers began to be chained.
-	chainsSince time.Time
-	// before adds up the books as that one has them, and tiles as this one does.
+	// before adds up the journals as that one has them, and tiles as this one does.
 	before Root
 	tiles  *tiles
 }
@@ -177,23 +169,23 @@ func (m *maker) page(ctx context.Context, books []Book) error {
 		if b.isSealed() {
 			m.before.Add(b.Seller, b.Sealed)
 		}
-		chain, err := m.follow(ctx, b)
+		at, err := m.follow(ctx, b)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrBroken):
-			m.s.o.Logger.ErrorContext(ctx, `a book does not continue from its last checkpoint, and is left there; run "bursar audit"`,
+			m.s.o.Logger.ErrorContext(ctx, `a journal does not lead on from its last checkpoint, and is left there; run "bursar audit"`,
 				slog.String("seller", b.Seller), slog.Any("error", err))
-			chain = b.Sealed
-			moved = append(moved, Sealed{b.Seller, chain}) // over what somebody who did not finish may have left
+			at = b.Sealed
+			moved = append(moved, Sealed{b.Seller, at}) // overwrites what an unfinished checkpoint may have left
 		case err != nil:
 			return err
 		}
-		if chain != b.Sealed {
-			moved = append(moved, Sealed{b.Seller, chain})
+		if !isAt(at, b.Sealed) {
+			moved = append(moved, Sealed{b.Seller, at})
 		}
-		if chain.Head != "" {
-			m.tiles.add(b.Seller, bookSum(b.Seller, chain))
+		if at.Hash != "" {
+			m.tiles.add(b.Seller, leafOf(b.Seller, at))
 		}
 	}
 	now := m.s.o.Now()
@@ -204,67 +196,41 @@ func (m *maker) page(ctx context.Context, books []Book) error {
 	return m.s.o.Store.Seal(ctx, m.s.holder, m.until, m.last+1, moved)
 }
 
-// follow walks from where the last checkpoint has a chain to where it is now, over the transfers themselves.
-func (m *maker) follow(ctx context.Context, b Book) (ledger.Chain, error) {
-	b, err := m.catchUp(ctx, b)
-	if err != nil {
-		return ledger.Chain{}, err
+// follow walks from where the last checkpoint has a journal to where it is now. Each entry must follow on the one before
+// and carry the service's MAC, and the row of totals must be the last entry's.
+func (m *maker) follow(ctx context.Context, b Book) (ledger.Account, error) {
+	at := ledger.NewAccount(b.Seller)
+	if b.isSealed() {
+		at = b.Sealed
+		at.Owner = b.Seller
 	}
-	chain := b.Sealed
-	if !b.isSealed() {
-		chain = ledger.NewChain(b.Seller)
+	if b.Now.Number < at.Number {
+		return at, fmt.Errorf("%w: it went back from entry %d to entry %d", ErrBroken, at.Number, b.Now.Number)
 	}
-	for chain.Number < b.Chain.Number {
-		entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, chain.Number, int(min(entriesPage, b.Chain.Number-chain.Number)))
+	if err := b.Now.Check(m.s.o.Keys); err != nil {
+		return at, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	for at.Number < b.Now.Number {
+		entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, at.Number, int(min(entriesPage, b.Now.Number-at.Number)))
 		if err != nil {
-			return ledger.Chain{}, err
+			return at, err
 		}
 		if len(entries) == 0 {
-			return ledger.Chain{}, fmt.Errorf("%w: there is none after number %d", ErrBroken, chain.Number)
+			return at, fmt.Errorf("%w: there is no entry after entry %d", ErrBroken, at.Number)
 		}
 		for _, e := range entries {
-			if chain = chain.Add(e.At, e.Transfer); chain.Number != e.Number {
-				return ledger.Chain{}, fmt.Errorf("%w: number %d is missing", ErrBroken, chain.Number)
+			if at, err = at.Follow(m.s.o.Keys, e); err != nil {
+				return at, fmt.Errorf("%w: %w", ErrBroken, err)
 			}
 		}
 	}
-	if chain.Number != b.Chain.Number || chain.Head != b.Chain.Head {
-		return ledger.Chain{}, fmt.Errorf("%w: those after number %d", ErrBroken, b.Sealed.Number)
+	if at.Hash != b.Now.Hash || at.Balance != b.Now.Balance {
+		return at, fmt.Errorf("%w: the row of totals is not that after entry %d", ErrBroken, at.Number)
 	}
-	return chain, nil
+	return at, nil
 }
 
-// catchUp chains what a binary without chains made.
-func (m *maker) catchUp(ctx context.Context, b Book) (Book, error) {
-	for b.Transfers > b.Chain.Number {
-		if err := m.mayCatchUp(ctx, b); err != nil {
-			return b, err
-		}
-		_, err := m.s.o.Store.CatchUp(ctx, b.Seller)
-		if err == nil {
-			b, err = m.s.o.Store.Book(ctx, m.last, b.Seller)
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-	return b, nil
-}
-
-// mayCatchUp refuses transfers that are too new to be those of such a binary, which somebody made by hand.
-func (m *maker) mayCatchUp(ctx context.Context, b Book) error {
-	if m.trust.Unchained || !m.s.o.Now().After(m.chainsSince.Add(Unchained)) {
-		return nil
-	}
-	entries, err := m.s.o.Store.EntriesAfter(ctx, b.Seller, max(0, b.Chain.Number-1), entriesPage) // from the last one that is chained
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.At.After(m.chainsSince.Add(Unchained)) {
-			return fmt.Errorf(`%w: number %d and those after it were not chained when they were made; if a binary older than chains made them, run "bursar checkpoint --unchained"`,
-				ErrBroken, max(1, b.Chain.Number+1))
-		}
-	}
-	return nil
+// isAt reports whether two accounts are the same place of a journal. Their MACs may be by different keys.
+func isAt(a, b ledger.Account) bool {
+	return a.Number == b.Number && a.Hash == b.Hash && a.Balance == b.Balance
 }

@@ -9,7 +9,7 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Store keeps books and checkpoints.
+// Store reads journals and keeps checkpoints.
 type Store interface {
 	// LastCheckpoint is the newest one with its key, or the zero one where there is none.
 	LastCheckpoint(ctx context.Context) (Checkpoint, Key, error)
@@ -18,64 +18,52 @@ type Store interface {
 	// CheckpointKeys are those that ever signed one.
 	CheckpointKeys(ctx context.Context) ([]Key, error)
 
-	// Books lists books in the order of their sellers' ids from after one on, up to limit, each beside what
-	// a checkpoint has of it.
+	// Books lists journals in the order of their sellers' ids from after one on, up to limit, each beside where a
+	// checkpoint has it.
 	Books(ctx context.Context, checkpoint int64, after string, limit int) ([]Book, error)
 	// Book is one of them, or one without a seller where there is none.
 	Book(ctx context.Context, checkpoint int64, seller string) (Book, error)
-	// ChainsSince is when this database began to chain transfers.
-	ChainsSince(ctx context.Context) (time.Time, error)
-	// CatchUp adds to a chain what it lacks, a batch at most, and returns how much it still lacks. It fails
-	// with [ErrBroken] if the transfers are not there.
-	CatchUp(ctx context.Context, seller string) (int64, error)
 
-	// EntriesAfter lists a seller's transfers above a number, in order, up to limit.
+	// EntriesAfter lists a seller's entries above a number, in order, up to limit. Their Before may be empty.
 	EntriesAfter(ctx context.Context, seller string, number int64, limit int) ([]ledger.Entry, error)
-	// Period is the numbers of a seller's first transfer of a period and of its last one, among the first
-	// so many: the first that is not before it, and the last that is not after it.
+	// Period is the numbers of a seller's first and last entry of a period, among the first so many entries: the
+	// first that is not before the period, and the last that is not after it.
 	Period(ctx context.Context, seller string, among int64, from, to time.Time) (first, last int64, err error)
-	// SealedUpTo is the longest chain up to a number that one of the first checkpoints has, if any has one.
-	SealedUpTo(ctx context.Context, checkpoint int64, seller string, number int64) (ledger.Chain, bool, error)
-	// SealedBetween lists the chains above one number and up to another that the first checkpoints have.
-	SealedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Chain, error)
+	// SealedBetween lists where the checkpoints up to a number have a seller's journal, above one entry and up to
+	// another, in order.
+	SealedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error)
 
-	// TakeTurn lets one holder make the next checkpoint, until it is over or a time has come.
+	// TakeTurn leases the making of the next checkpoint to one holder, until it ends the lease or a time has come.
 	TakeTurn(ctx context.Context, holder string, now, until time.Time) (bool, error)
 	EndTurn(ctx context.Context, holder string) error
-	// Seal writes books of the checkpoint that is being made, and keeps the turn until another time. It
-	// fails with [ErrTurnLost] if somebody else has the turn.
+	// Seal writes journals of the checkpoint that is being made, and extends the lease. It fails with [ErrTurnLost]
+	// if another holder has the lease.
 	Seal(ctx context.Context, holder string, until time.Time, number int64, books []Sealed) error
-	// Publish adds the checkpoint whose books were sealed. It fails like Seal.
+	// Publish adds the checkpoint whose journals were written. It fails like Seal.
 	Publish(ctx context.Context, holder string, c Checkpoint, key Key) error
 }
 
-// ErrTurnLost means that making a checkpoint took so long that somebody else has begun to.
+// ErrTurnLost means that making a checkpoint took so long that another instance has begun to.
 var ErrTurnLost = errors.New("another instance makes the checkpoint now")
 
-// Unchained is for how long after chains began a binary that knows of none may run beside those that do, and
-// leave transfers behind that are chained later. What lacks its place in a chain after that was made by hand.
-const Unchained = 24 * time.Hour
+// ErrBroken means that a journal does not lead on from where the last checkpoint has it.
+var ErrBroken = errors.New("the journal does not lead on from the last checkpoint")
 
-// ErrBroken means that a chain is not that of its transfers.
-var ErrBroken = errors.New("the transfers do not lead to the head of the chain")
-
-// Book is where a seller's chain stands.
+// Book is where a seller's journal stands.
 type Book struct {
 	Seller string
-	// Transfers is how many there are: more than the chain has where a binary without chains made some.
-	Transfers int64
-	// Chain has no standing, which is that of all transfers in the book.
-	Chain ledger.Chain
-	// Sealed is where a checkpoint has the chain; without a head, it has none.
-	Sealed ledger.Chain
+	// Now is the row of totals as it is stored.
+	Now ledger.Account
+	// Sealed is where a checkpoint has the journal: number, hash and totals. Its hash is empty where none has it.
+	Sealed ledger.Account
 }
 
-func (b Book) isSealed() bool { return b.Sealed.Head != "" }
+func (b Book) isSealed() bool { return b.Sealed.Hash != "" }
 
-// Sealed is a book as a checkpoint has it.
+// Sealed is a journal as a checkpoint has it.
 type Sealed struct {
-	Seller string
-	Chain  ledger.Chain
+	Seller  string
+	Account ledger.Account
 }
 
 // Signer has the service's keys.

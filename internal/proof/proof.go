@@ -1,9 +1,9 @@
-// Package proof lets books prove themselves.
+// Package proof lets journals prove themselves.
 //
-// Each seller's transfers form a chain of hashes (package ledger). A [Checkpoint] says, in one hash
-// under the service's signature, where the chains of all books stood: the hash is the root of a Merkle tree
-// whose leaves are the books. A [Statement] is a seller's transfers of a period with the way from them to
-// a checkpoint, and whoever has the public key can check it without asking anybody.
+// Each seller's entries form a chain of hashes (package ledger). A [Checkpoint] says, in one hash under the service's
+// signature, where all journals stood: the hash is the root of a Merkle tree whose leaves are the journals. A
+// [Statement] is a seller's entries of a period with the proof that a checkpoint holds them. Anybody who has the
+// public key can check it offline.
 //
 // The formats are specified in docs/statements.md, so that others can check them with programs of their own.
 package proof

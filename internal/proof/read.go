@@ -14,7 +14,7 @@ import (
 	"bursar/internal/money"
 )
 
-// MaxFile bounds what is read as a statement, in bytes: a million transfers and more.
+// MaxFile bounds what is read as a statement, in bytes: 700,000 entries and more.
 const MaxFile = 512 << 20
 
 // document is a statement as it was read, all of it.
@@ -22,12 +22,13 @@ type document struct {
 	Summary
 	format Format
 	text   []byte
-	lines  []line
+	lines  []ledger.Entry
 	start  start
-	before *line
-	after  *line
-	entry  []ledger.Hash // of what is later
-	seal   seal
+	before *ledger.Entry
+	after  *ledger.Entry
+	// later is the own hashes of the entries behind after.
+	later     []ledger.Hash
+	inclusion inclusion
 	// rows are those of a CSV, and misdescribed tells lines whose description is not what they are.
 	rows         [][]string
 	misdescribed []string
@@ -98,14 +99,14 @@ func (d *document) take(j documentJSON) error {
 	p := parser{}
 	d.Summary = p.summary(j.summaryJSON)
 	for _, l := range j.Lines {
-		d.lines = append(d.lines, p.line(l))
+		d.lines = append(d.lines, p.line(d.Seller, l))
 	}
 	d.start = start{j.Proof.Start.Number, p.hash(j.Proof.Start.Hash)}
-	d.before, d.after = p.neighbour(j.Proof.Before), p.neighbour(j.Proof.After)
+	d.before, d.after = p.neighbour(d.Seller, j.Proof.Before), p.neighbour(d.Seller, j.Proof.After)
 	for _, entry := range j.Proof.Later {
-		d.entry = append(d.entry, p.hash(entry))
+		d.later = append(d.later, p.hash(entry))
 	}
-	d.seal = p.seal(j.Proof.sealJSON)
+	d.inclusion = p.inclusion(j.Proof.inclusionJSON)
 	d.misdescribed = p.misdescribed
 	if p.err != nil && d.format == CSV {
 		return fmt.Errorf("%w; %s", p.err, asDownloaded)
@@ -126,7 +127,7 @@ func (d *document) readCSV() error {
 			return fmt.Errorf("row %d: %w", i+1, err)
 		}
 	}
-	for _, name := range []string{rowStatement, rowOpening, rowClosing, rowStart, rowBook, rowCheckpoint, rowKey} {
+	for _, name := range []string{rowStatement, rowOpening, rowClosing, rowStart, rowJournal, rowCheckpoint, rowKey} {
 		if !told.seen[name] {
 			return fmt.Errorf("it has no row %s: it is cut off; download it again", name)
 		}
@@ -159,7 +160,7 @@ func (c *csvRows) take(row []string) error {
 		return number
 	}
 	switch want := map[string]int{
-		rowStatement: 6, rowOpening: 3, rowClosing: 3, rowStart: 2, rowBefore: 12, rowAfter: 12, rowLater: 1, rowBook: 3, rowPath: 1, rowCheckpoint: 8, rowKey: 1,
+		rowStatement: 6, rowOpening: 3, rowClosing: 3, rowStart: 2, rowBefore: lineColumns, rowAfter: lineColumns, rowLater: 1, rowJournal: 3, rowPath: 1, rowCheckpoint: 8, rowKey: 1,
 	}[row[0]]; {
 	case !strings.HasPrefix(row[0], "#"):
 		l, isLine := csvLine(row)
@@ -167,7 +168,7 @@ func (c *csvRows) take(row []string) error {
 	case want == 0 || len(cells) != want:
 		ok = false
 	case row[0] == rowStatement:
-		j.Format, j.SellerID, j.Currency, j.From, j.To, j.Transfers = cells[0], unguarded(cells[1]), cells[2], cells[3], cells[4], n(5)
+		j.Format, j.SellerID, j.Currency, j.From, j.To, j.Entries = cells[0], unguarded(cells[1]), cells[2], cells[3], cells[4], n(5)
 	case row[0] == rowOpening:
 		j.Opening = csvStanding(cells)
 	case row[0] == rowClosing:
@@ -182,8 +183,8 @@ func (c *csvRows) take(row []string) error {
 		p.After, ok = &l, isLine
 	case row[0] == rowLater:
 		p.Later = append(p.Later, cells[0])
-	case row[0] == rowBook:
-		p.Book = bookJSON{n(0), cells[1], n(2)}
+	case row[0] == rowJournal:
+		p.Journal = journalJSON{n(0), cells[1], n(2)}
 	case row[0] == rowPath:
 		p.Path = append(p.Path, cells[0])
 	case row[0] == rowCheckpoint:
@@ -201,19 +202,31 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 	if len(cells) != len(csvHeading) {
 		return l, false
 	}
-	number, err := strconv.ParseInt(cells[0], 10, 64)
-	return lineJSON{
-		Number: number, At: cells[1], What: unguarded(cells[2]), Kind: unguarded(cells[3]), From: unguarded(cells[4]), To: unguarded(cells[5]),
-		Amount: csvAmount(cells[6]), Ref: unguarded(cells[7]), standingJSON: csvStanding(cells[8:11]), Hash: cells[11],
-	}, err == nil
+	ok = true
+	n := func(i int) int64 {
+		number, err := strconv.ParseInt(cells[i], 10, 64)
+		ok = ok && err == nil
+		return number
+	}
+	moved, totals := cells[firstMoved:firstTotal], cells[firstTotal:firstCount]
+	l = lineJSON{
+		Number: n(0), At: cells[1], What: unguarded(cells[2]), Type: unguarded(cells[3]), Subject: unguarded(cells[4]), Actor: unguarded(cells[5]), Digest: cells[6],
+		Moved: movedJSON{csvStanding(moved), csvAmount(moved[3]), csvAmount(moved[4]), csvAmount(moved[5])},
+		After: totalsJSON{
+			csvStanding(totals), csvAmount(totals[3]), csvAmount(totals[4]),
+			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)},
+		},
+		Hash: cells[hashColumn],
+	}
+	return l, ok
 }
 
 func csvStanding(cells []string) standingJSON {
 	return standingJSON{csvAmount(cells[0]), csvAmount(cells[1]), csvAmount(cells[2])}
 }
 
-// csvAmount is a cell as a number of JSON's, which is zero where it is none: then the statement does not
-// come out again as it was.
+// csvAmount is a cell as a JSON number. A cell that is no amount gives zero, and then the check that the statement is
+// written the same again finds it.
 func csvAmount(cell string) json.Number {
 	if _, _, isAmount := cutAmount(cell); !isAmount {
 		return "0"
@@ -250,39 +263,52 @@ func (p *parser) summary(j summaryJSON) (s Summary) {
 	}
 	return Summary{
 		Seller: j.SellerID, Currency: p.currency, From: p.time(j.From), To: p.time(j.To),
-		Opening: p.standing(j.Opening), Closing: p.standing(j.Closing), Transfers: j.Transfers,
+		Opening: p.standing(j.Opening), Closing: p.standing(j.Closing), Entries: j.Entries,
 	}
 }
 
-func (p *parser) line(j lineJSON) line {
-	l := line{
-		Entry: ledger.Entry{Number: j.Number, At: p.time(j.At), Transfer: ledger.Transfer{
-			Kind: ledger.Kind(j.Kind), Debit: ledger.Account(j.From), Credit: ledger.Account(j.To), Amount: p.amount(j.Amount), Ref: j.Ref,
-		}},
-		After: p.standing(j.standingJSON), Hash: p.hash(j.Hash),
+// line reads an entry. Its data is not in a statement, only the data's digest: that is how erased data is written.
+func (p *parser) line(seller string, j lineJSON) ledger.Entry {
+	m, a, n := j.Moved, j.After, j.After.Counts
+	e := ledger.Entry{
+		Posting: ledger.Posting{
+			Owner: seller, At: p.time(j.At), Type: ledger.Type(j.Type), Subject: j.Subject, Actor: j.Actor,
+			Data: `{"erased":"` + string(p.hash(j.Digest)) + `"}`,
+			Moved: ledger.Moved{
+				Pending: p.amount(m.Pending), Available: p.amount(m.Available), InTransit: p.amount(m.InTransit),
+				Sales: p.amount(m.Sales), Gateway: p.amount(m.Gateway), Fees: p.amount(m.Fees),
+			},
+		},
+		Number: j.Number,
+		After: ledger.Balance{
+			Pending: p.amount(a.Pending), Available: p.amount(a.Available), InTransit: p.amount(a.InTransit),
+			Earned: p.amount(a.Earned), Withdrawn: p.amount(a.Withdrawn),
+			Counts: ledger.Counts{Sales: n.Sales, Processing: n.Processing, Completed: n.Completed, Failed: n.Failed, Cancelled: n.Cancelled},
+		},
+		Hash: p.hash(j.Hash),
 	}
-	if what := inWords(l.Transfer); what != j.What {
+	if what := inWords(e); what != j.What {
 		p.misdescribed = append(p.misdescribed, fmt.Sprintf("Number %d is described as %q, and is %q.", j.Number, j.What, what))
 	}
-	return l
+	return e
 }
 
-func (p *parser) neighbour(j *lineJSON) *line {
+func (p *parser) neighbour(seller string, j *lineJSON) *ledger.Entry {
 	if j == nil {
 		return nil
 	}
-	return new(p.line(*j))
+	return new(p.line(seller, *j))
 }
 
-func (p *parser) seal(j sealJSON) seal {
+func (p *parser) inclusion(j inclusionJSON) inclusion {
 	c := j.Checkpoint
 	key, err := ParseKey(j.Key.X)
 	if err != nil {
 		p.fail("its key can't be read: %w", err)
 	}
-	return seal{
-		Transfers: j.Book.Transfers, Head: p.hash(j.Book.Head), Index: j.Book.Index, Path: j.Path, Key: key,
-		Checkpoint: Checkpoint{c.Number, p.time(c.At), c.Currency, c.Books, c.Root, ledger.Hash(c.Previous), c.KeyID, c.Signature},
+	return inclusion{
+		Number: j.Journal.Number, Hash: p.hash(j.Journal.Hash), Index: j.Journal.Index, Path: j.Path, Key: key,
+		Checkpoint: Checkpoint{c.Number, p.time(c.At), c.Currency, c.Journals, c.Root, ledger.Hash(c.Previous), c.KeyID, c.Signature},
 	}
 }
 

@@ -9,13 +9,16 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
 
 // Options are what the service is made of.
 type Options struct {
-	Store    Store
-	Signer   Signer
+	Store  Store
+	Signer Signer
+	// Keys check the MACs of entries: a checkpoint takes in only what the service wrote.
+	Keys     ledger.Keys
 	Currency money.Currency
 	// Every is how often a checkpoint is made.
 	Every time.Duration
@@ -29,19 +32,19 @@ type Options struct {
 type Service struct {
 	o      Options
 	holder string
-	// turn is held by whoever makes a checkpoint here.
+	// turn is held by the goroutine that makes a checkpoint.
 	turn chan struct{}
 
 	mu sync.Mutex
 	// tiles are those of the newest checkpoint that was asked about.
 	tiles *tiles
-	// restUntil is when the next checkpoint may be made out of turn.
+	// restUntil is when a statement may have the next checkpoint made.
 	restUntil time.Time
 }
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Signer == nil || o.Currency == (money.Currency{}) || o.Every <= 0 || o.Zone == nil || o.Now == nil || o.Logger == nil {
+	if o.Store == nil || o.Signer == nil || o.Keys == nil || o.Currency == (money.Currency{}) || o.Every <= 0 || o.Zone == nil || o.Now == nil || o.Logger == nil {
 		return nil, errors.New("proof: the service needs all its parts")
 	}
 	const holderSize = 16
@@ -60,6 +63,6 @@ func (s *Service) JWKS(ctx context.Context) ([]byte, error) {
 // Faults of the service.
 var (
 	errNotSealed = fault.New(fault.Unavailable, "statement_not_ready",
-		"There is no checkpoint yet that holds this book. Try again in a minute.").After(time.Minute)
+		"There is no checkpoint yet that holds this seller's entries. Try again in a minute.").After(time.Minute)
 	errBeingMade = fault.New(fault.Unavailable, "checkpoint_being_made", "Another instance makes a checkpoint at this moment. Try again shortly.")
 )

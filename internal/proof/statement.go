@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -20,15 +21,15 @@ const (
 	CSV  Format = "csv"
 )
 
-// Statement is a seller's transfers of a period, and how they lead to a checkpoint. What a checkpoint does not
-// hold yet is in no statement.
+// Statement is a seller's entries of a period, and the proof that a checkpoint holds them. Entries that no checkpoint
+// holds yet are in no statement.
 type Statement struct {
 	Summary
-	seal  seal
-	start start
-	// before is the last transfer before the period. It shows that the period begins where the lines do, and
-	// its standing is the opening one.
-	before *line
+	inclusion inclusion
+	start     start
+	// before is the last entry before the period. It shows that the period begins where the lines do, and its totals
+	// are the opening ones.
+	before *ledger.Entry
 	// lines writes the lines themselves, and what leads from them to the checkpoint.
 	lines func(w writer) error
 }
@@ -40,27 +41,20 @@ type Summary struct {
 	// The period is from From on, and before To.
 	From, To         time.Time
 	Opening, Closing ledger.Standing
-	// Transfers is how many lines there are.
-	Transfers int64
+	// Entries is how many lines there are.
+	Entries int64
 }
 
-// line is a transfer, what it left in the accounts, and the head of the chain after it.
-type line struct {
-	ledger.Entry
-	After ledger.Standing
-	Hash  ledger.Hash
-}
-
-// start is the chain before the first line that is told.
+// start is where the journal stands before the first entry that is written.
 type start struct {
 	Number int64
 	Hash   ledger.Hash
 }
 
-// seal is a book in a checkpoint.
-type seal struct {
-	Transfers  int64
-	Head       ledger.Hash
+// inclusion is the proof that a checkpoint holds a journal: where the journal stands, and its path in the tree.
+type inclusion struct {
+	Number     int64
+	Hash       ledger.Hash
 	Index      int64
 	Path       []string
 	Checkpoint Checkpoint
@@ -70,11 +64,11 @@ type seal struct {
 // writer writes a statement, in this order.
 type writer interface {
 	begin(Summary) error
-	line(line) error
-	proof(s start, before, after *line) error
-	// later is the hash of an entry that is not told.
+	line(ledger.Entry) error
+	proof(s start, before, after *ledger.Entry) error
+	// later writes the own hash of an entry that is not written itself.
 	later(ledger.Hash) error
-	end(seal) error
+	end(inclusion) error
 }
 
 func newWriter(f Format, w io.Writer, c money.Currency) writer {
@@ -84,7 +78,7 @@ func newWriter(f Format, w io.Writer, c money.Currency) writer {
 	return newJSONWriter(w, c)
 }
 
-// Write writes the statement. It reads the transfers on the way, a page at a time.
+// Write writes the statement. It reads the entries on the way, a page at a time.
 func (s *Statement) Write(w io.Writer, f Format) error {
 	out := newWriter(f, w, s.Currency)
 	if err := out.begin(s.Summary); err != nil {
@@ -93,16 +87,16 @@ func (s *Statement) Write(w io.Writer, f Format) error {
 	if err := s.lines(out); err != nil {
 		return err
 	}
-	return out.end(s.seal)
+	return out.end(s.inclusion)
 }
 
 // ErrNoBook means that there is nothing to make a statement of.
 var ErrNoBook = fault.New(fault.NotFound, "no_book", "Nothing was ever booked for this seller.")
 
-// Statement makes a seller's statement of a period. If the newest transfers are in no checkpoint yet, one is
-// made for them, unless the last one was made just now: then the statement ends with that.
+// Statement makes a seller's statement of a period. If the newest entries are in no checkpoint yet, one is made for
+// them, unless the last one was made just now: then the statement ends with that.
 func (s *Service) Statement(ctx context.Context, seller string, from, to time.Time) (*Statement, error) {
-	c, key, book, err := s.sealed(ctx, seller)
+	c, key, journal, err := s.sealed(ctx, seller)
 	if err != nil {
 		return nil, err
 	}
@@ -110,71 +104,70 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 	if err != nil {
 		return nil, err
 	}
-	first, last, err := s.o.Store.Period(ctx, seller, book.Number, from, to)
+	first, last, err := s.o.Store.Period(ctx, seller, journal.Number, from, to)
 	if err != nil {
 		return nil, err
 	}
-	last = max(last, first-1) // no transfer is in the period
+	last = max(last, first-1) // no entry is in the period
 	w := walk{store: s.o.Store, seller: seller, checkpoint: c.Number}
-	begin, err := w.chainAt(ctx, max(0, first-2))
+	begin, err := w.accountAt(ctx, max(0, first-2))
 	if err != nil {
 		return nil, err
 	}
-	closing, err := w.chainAt(ctx, last)
+	closing, err := w.accountAt(ctx, last)
 	if err != nil {
 		return nil, err
 	}
 	st := &Statement{
 		Summary: Summary{
-			Seller: seller, Currency: s.o.Currency, From: from, To: to, Closing: closing.Standing, Transfers: last - first + 1,
+			Seller: seller, Currency: s.o.Currency, From: from, To: to, Closing: closing.Standing(), Entries: last - first + 1,
 		},
-		start: start{begin.Number, begin.Head},
-		seal:  seal{Transfers: book.Number, Head: book.Head, Index: index, Checkpoint: c, Key: key},
+		start:     start{begin.Number, begin.Hash},
+		inclusion: inclusion{Number: journal.Number, Hash: journal.Hash, Index: index, Checkpoint: c, Key: key},
 	}
 	for _, other := range path {
-		st.seal.Path = append(st.seal.Path, other.String())
+		st.inclusion.Path = append(st.inclusion.Path, other.String())
 	}
 	if first > 1 {
-		if st.before, err = w.lineAfter(ctx, begin); err != nil {
+		before, err := w.entryAt(ctx, first-1)
+		if err != nil {
 			return nil, err
 		}
-		begin = ledger.Chain{Number: st.before.Number, Standing: st.before.After, Head: st.before.Hash}
+		st.before, begin = &before, accountAfter(before)
 	}
-	st.Opening = begin.Standing
-	st.lines = func(out writer) error { return w.write(ctx, out, st, begin, last) }
+	st.Opening = begin.Standing()
+	st.lines = func(out writer) error { return w.write(ctx, out, st, begin.Number, last) }
 	return st, nil
 }
 
-// walk goes along a seller's chain.
+// walk goes along a seller's journal.
 type walk struct {
 	store      Store
 	seller     string
 	checkpoint int64
 }
 
-// along hands on each transfer after a chain, up to a number, with the hash of its entry. Where a checkpoint
-// has the chain, the walk goes on from what that has: if the transfers do not lead there, the line says so.
-func (w walk) along(ctx context.Context, c ledger.Chain, upTo int64, yield func(line, ledger.Hash) error) error {
-	for c.Number < upTo {
-		entries, err := w.store.EntriesAfter(ctx, w.seller, c.Number, int(min(entriesPage, upTo-c.Number)))
+// along yields each entry above a number and up to another. Where a checkpoint has the journal, the entry gets the hash
+// that the checkpoint has: if the entries do not lead there, that line shows it.
+func (w walk) along(ctx context.Context, number, upTo int64, yield func(ledger.Entry) error) error {
+	for number < upTo {
+		entries, err := w.store.EntriesAfter(ctx, w.seller, number, int(min(entriesPage, upTo-number)))
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		sealed, err := w.store.SealedBetween(ctx, w.checkpoint, w.seller, c.Number, entries[len(entries)-1].Number)
+		sealed, err := w.store.SealedBetween(ctx, w.checkpoint, w.seller, number, entries[len(entries)-1].Number)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
-			c = c.Add(e.At, e.Transfer)
-			c.Number = e.Number
-			hash := c.EntryHash(e.At, e.Transfer)
-			for len(sealed) > 0 && sealed[0].Number <= c.Number {
-				if sealed[0].Number == c.Number {
-					c = sealed[0]
+			number = e.Number
+			for len(sealed) > 0 && sealed[0].Number <= number {
+				if sealed[0].Number == number {
+					e.Hash = sealed[0].Hash
 				}
 				sealed = sealed[1:]
 			}
-			if err := yield(line{e, c.Standing, c.Head}, hash); err != nil {
+			if err := yield(e); err != nil {
 				return err
 			}
 		}
@@ -182,78 +175,77 @@ func (w walk) along(ctx context.Context, c ledger.Chain, upTo int64, yield func(
 	return nil
 }
 
-// chainAt is the chain as it was after so many transfers.
-func (w walk) chainAt(ctx context.Context, number int64) (ledger.Chain, error) {
-	c, isSealed, err := w.store.SealedUpTo(ctx, w.checkpoint, w.seller, number)
-	if err != nil {
-		return c, err
-	}
-	if !isSealed {
-		c = ledger.NewChain(w.seller)
-	}
-	err = w.along(ctx, c, number, func(l line, _ ledger.Hash) error {
-		c = ledger.Chain{Number: l.Number, Standing: l.After, Head: l.Hash}
+// entryAt is the entry with a number.
+func (w walk) entryAt(ctx context.Context, number int64) (at ledger.Entry, err error) {
+	err = w.along(ctx, number-1, number, func(e ledger.Entry) error {
+		at = e
 		return nil
 	})
-	return c, err
+	if err == nil && at.Number != number {
+		err = fmt.Errorf(`entry %d of %s is not there; run "bursar audit"`, number, w.seller)
+	}
+	return at, err
 }
 
-// lineAfter is the first one after a chain.
-func (w walk) lineAfter(ctx context.Context, c ledger.Chain) (*line, error) {
-	next := &line{Entry: ledger.Entry{Number: c.Number}, After: c.Standing, Hash: c.Head}
-	err := w.along(ctx, c, c.Number+1, func(l line, _ ledger.Hash) error {
-		*next = l
-		return nil
-	})
-	return next, err
+// accountAt is where the journal stood after so many entries.
+func (w walk) accountAt(ctx context.Context, number int64) (ledger.Account, error) {
+	if number == 0 {
+		return ledger.NewAccount(w.seller), nil
+	}
+	e, err := w.entryAt(ctx, number)
+	return accountAfter(e), err
 }
 
-// write writes the lines up to the last one, and then the way to the checkpoint.
-func (w walk) write(ctx context.Context, out writer, st *Statement, c ledger.Chain, last int64) error {
-	told := false
-	err := w.along(ctx, c, st.seal.Transfers, func(l line, entry ledger.Hash) error {
+func accountAfter(e ledger.Entry) ledger.Account {
+	return ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
+}
+
+// write writes the entries above a number and up to the last line, and then what leads from there to the checkpoint.
+func (w walk) write(ctx context.Context, out writer, st *Statement, above, last int64) error {
+	proven := false
+	err := w.along(ctx, above, st.inclusion.Number, func(e ledger.Entry) error {
 		switch {
-		case l.Number <= last:
-			return out.line(l)
-		case !told:
-			told = true
-			return out.proof(st.start, st.before, &l)
+		case e.Number <= last:
+			return out.line(e)
+		case !proven:
+			proven = true
+			return out.proof(st.start, st.before, &e)
 		default:
-			return out.later(entry)
+			return out.later(e.Own())
 		}
 	})
-	if err == nil && !told {
+	if err == nil && !proven {
 		err = out.proof(st.start, st.before, nil)
 	}
 	return err
 }
 
-// How long a statement waits for a checkpoint that holds its newest transfers.
+// How long a statement waits for a checkpoint that holds its newest entries, and how long between two looks.
 const (
-	patience  = 3 * time.Second
-	lookAgain = 100 * time.Millisecond
+	timeout   = 3 * time.Second
+	pollEvery = 100 * time.Millisecond
 )
 
-// sealed finds the newest checkpoint and where it has a seller's chain, and has one made first if that is
-// worth it.
-func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Chain, error) {
-	for left := patience; ; {
+// sealed is the newest checkpoint and where it has a seller's journal. It has a checkpoint made first if the newest
+// entries are in none.
+func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Account, error) {
+	for left := timeout; ; {
 		c, key, err := s.o.Store.LastCheckpoint(ctx)
 		if err != nil {
-			return Checkpoint{}, Key{}, ledger.Chain{}, err
+			return Checkpoint{}, Key{}, ledger.Account{}, err
 		}
 		book, err := s.o.Store.Book(ctx, c.Number, seller)
 		if err == nil && book.Seller == "" {
 			err = ErrNoBook
 		}
 		if err != nil {
-			return Checkpoint{}, Key{}, ledger.Chain{}, err
+			return Checkpoint{}, Key{}, ledger.Account{}, err
 		}
-		if book.isSealed() && book.Sealed.Number >= book.Transfers {
+		if book.isSealed() && book.Sealed.Number >= book.Now.Number {
 			return c, key, book.Sealed, nil
 		}
 		rest, err := s.freshen(ctx)
-		left -= max(rest, lookAgain)
+		left -= max(rest, pollEvery)
 		if err == nil && left <= 0 && !book.isSealed() {
 			err = errNotSealed
 		}
@@ -263,18 +255,18 @@ func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, l
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
-			return Checkpoint{}, Key{}, ledger.Chain{}, ctx.Err()
+			return Checkpoint{}, Key{}, ledger.Account{}, ctx.Err()
 		}
 	}
 }
 
 // freshen makes a checkpoint, or returns for how long to wait before one may be made.
 func (s *Service) freshen(ctx context.Context) (rest time.Duration, err error) {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	end, err := s.begin(waiting)
 	if err != nil && ctx.Err() == nil { // one is being made, and takes long
-		return patience, nil
+		return timeout, nil
 	}
 	if err != nil {
 		return 0, err
@@ -287,7 +279,7 @@ func (s *Service) freshen(ctx context.Context) (rest time.Duration, err error) {
 		return rest, nil
 	}
 	if _, err := s.makeInTurn(ctx, Trust{}); errors.Is(err, errBeingMade) {
-		return lookAgain, nil
+		return pollEvery, nil
 	} else if err != nil {
 		return 0, err
 	}

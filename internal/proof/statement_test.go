@@ -8,19 +8,17 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"bursar/internal/auth"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/proof"
-	"bursar/internal/store"
 )
 
 // keys is one key.
@@ -37,67 +35,78 @@ func (k keys) VerificationKey(kid string) (ed25519.PublicKey, bool) {
 	return k.key().Public, kid == k.key().ID
 }
 
-// office is a service with a few books.
-type office struct {
+// fixture is a service with a few journals.
+type fixture struct {
 	*testing.T
-	db      *store.DB
+	store   *memory
 	service *proof.Service
 	keys    keys
+	mac     macKey
 	now     time.Time
+	log     bytes.Buffer
 }
 
 var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
 
-func open(t *testing.T, sellers ...string) *office {
+func open(t *testing.T, sellers ...string) *fixture {
 	t.Helper()
-	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "bursar.db"))
-	if err != nil {
-		t.Fatal(err)
+	o := &fixture{
+		T: t, store: &memory{journals: map[string]*journal{}}, mac: "the service's",
+		keys: keys{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}, now: noon,
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	o := &office{t, db, nil, keys{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}, noon}
-	inr, err := money.ParseCurrency("INR")
-	o.must(err)
-	o.service, err = proof.New(proof.Options{
-		Store: db.Proofs(), Signer: o.keys, Currency: inr, Every: time.Hour, Zone: time.FixedZone("", 19800),
-		Now: func() time.Time { return o.now }, Logger: slog.New(slog.DiscardHandler),
-	})
-	o.must(err)
+	o.service = o.with(o.keys, o.mac)
 	for _, seller := range sellers {
-		o.must(db.Update(t.Context(), func(tx *store.Tx) error {
-			if err := tx.InsertUser(t.Context(), auth.User{ID: seller, Email: seller, Role: auth.Seller, CreatedAt: noon}); err != nil {
-				return err
-			}
-			return tx.OpenBook(t.Context(), seller)
-		}))
+		o.store.open(seller)
 	}
 	return o
 }
 
-func (o *office) must(err error) {
+// with is a service with other keys on the same store.
+func (o *fixture) with(signer keys, mac macKey) *proof.Service {
+	o.Helper()
+	inr, err := money.ParseCurrency("INR")
+	o.must(err)
+	service, err := proof.New(proof.Options{
+		Store: o.store, Signer: signer, Keys: mac, Currency: inr, Every: time.Hour, Zone: time.FixedZone("", 19800),
+		Now: func() time.Time { return o.now }, Logger: slog.New(slog.NewTextHandler(&o.log, nil)),
+	})
+	o.must(err)
+	return service
+}
+
+func (o *fixture) must(err error) {
 	o.Helper()
 	if err != nil {
 		o.Fatal(err)
 	}
 }
 
-// trade books a sale, its release and a payout with a fee, a minute apart: five transfers.
-func (o *office) trade(seller, ref string) {
+// trade appends a sale, its release and a payout with a fee, a minute apart: five entries, of which the fourth moves no
+// money.
+func (o *fixture) trade(seller, ref string) {
 	o.Helper()
-	for _, transfers := range [][]ledger.Transfer{
-		ledger.Sale(ref, 100_050), ledger.ReleaseSale(ref, 100_050), ledger.HoldPayout("pyt_"+ref, 60_000), ledger.SettlePayout("pyt_"+ref, 59_000, 1_000),
-	} {
-		o.must(o.db.Update(o.Context(), func(tx *store.Tx) error {
-			return ledger.Post(o.Context(), tx, ledger.Posting{Seller: seller, At: o.now, Transfers: transfers})
+	post := func(t ledger.Type, subject string, m ledger.Moved) {
+		o.Helper()
+		o.must(o.store.post(o.mac, ledger.Posting{
+			Owner: seller, At: o.now, Type: t, Subject: subject, Actor: "system", Data: fmt.Sprintf(`{"salt":"c2FsdA","about":%q}`, subject), Moved: m,
 		}))
-		o.now = o.now.Add(time.Minute)
 	}
+	minute := func() { o.now = o.now.Add(time.Minute) }
+	post(ledger.SaleRecorded, ref, ledger.Sale(100_050))
+	minute()
+	post(ledger.SaleReleased, ref, ledger.ReleaseSale(100_050))
+	minute()
+	post(ledger.PayoutRequested, "pyt_"+ref, ledger.ReservePayout(60_000))
+	minute()
+	post(ledger.PayoutSubmitted, "pyt_"+ref, ledger.Moved{})
+	post(ledger.PayoutCompleted, "pyt_"+ref, ledger.SettlePayout(59_000, 1_000))
+	minute()
 }
 
 // rest lets a checkpoint be made again.
-func (o *office) rest() { o.now = o.now.Add(time.Hour) }
+func (o *fixture) rest() { o.now = o.now.Add(time.Hour) }
 
-func (o *office) statement(seller string, from, to time.Time, f proof.Format) []byte {
+func (o *fixture) statement(seller string, from, to time.Time, f proof.Format) []byte {
 	o.Helper()
 	s, err := o.service.Statement(o.Context(), seller, from, to)
 	o.must(err)
@@ -106,7 +115,7 @@ func (o *office) statement(seller string, from, to time.Time, f proof.Format) []
 	return file.Bytes()
 }
 
-func (o *office) verify(file []byte) proof.Verified {
+func (o *fixture) verify(file []byte) proof.Verified {
 	o.Helper()
 	v, err := proof.Verify(bytes.NewReader(file), proof.Keys{o.keys.key().ID: o.keys.key()})
 	if err != nil {
@@ -117,7 +126,7 @@ func (o *office) verify(file []byte) proof.Verified {
 
 var formats = []proof.Format{proof.JSON, proof.CSV}
 
-func TestStatementsProveThemselves(t *testing.T) {
+func TestStatement_ProvesItself(t *testing.T) {
 	o := open(t, "usr_a", "usr_b", "usr_c", "usr_idle")
 	for _, seller := range []string{"usr_a", "usr_b", "usr_c"} {
 		o.trade(seller, "=first "+seller)
@@ -132,7 +141,7 @@ func TestStatementsProveThemselves(t *testing.T) {
 		name               string
 		seller             string
 		from, to           time.Time
-		transfers          int64
+		entries            int64
 		first              int64
 		opening, closing   money.Amount
 		hasNothingLeftover bool
@@ -141,7 +150,7 @@ func TestStatementsProveThemselves(t *testing.T) {
 		{"from the middle on", "usr_b", begin, o.now, 10, 6, 40_050, 3 * 40_050, true},
 		{"the middle", "usr_b", begin, end, 5, 6, 40_050, 2 * 40_050, false},
 		{"the beginning", "usr_b", noon, begin, 5, 1, 0, 40_050, false},
-		{"one transfer", "usr_b", begin, begin.Add(time.Minute), 1, 6, 40_050, 40_050, false},
+		{"one entry", "usr_b", begin, begin.Add(time.Minute), 1, 6, 40_050, 40_050, false},
 		{"nothing, before", "usr_b", noon.Add(-time.Hour), noon, 0, 0, 0, 0, false},
 		{"nothing, between", "usr_b", end, end.Add(time.Minute), 0, 0, 2 * 40_050, 2 * 40_050, false},
 		{"nothing, after", "usr_b", o.now, o.now.Add(time.Hour), 0, 0, 3 * 40_050, 3 * 40_050, true},
@@ -154,7 +163,7 @@ func TestStatementsProveThemselves(t *testing.T) {
 			if len(v.Problems) > 0 {
 				t.Errorf("%s, %s: %v\n%s", tt.name, f, v.Problems, file)
 			}
-			if v.Transfers != tt.transfers || v.First != tt.first || v.Opening.Available != tt.opening || v.Closing.Available != tt.closing ||
+			if v.Entries != tt.entries || v.First != tt.first || v.Opening.Available != tt.opening || v.Closing.Available != tt.closing ||
 				v.IsNewest != tt.hasNothingLeftover || v.Seller != tt.seller || !v.Trusted || v.Checkpoint.Books != 4 {
 				t.Errorf("%s, %s: proven is %+v", tt.name, f, v)
 			}
@@ -162,8 +171,8 @@ func TestStatementsProveThemselves(t *testing.T) {
 	}
 }
 
-// TestTheAnswerOfTheAPIIsAStatementToo takes what a client saved.
-func TestTheAnswerOfTheAPIIsAStatementToo(t *testing.T) {
+// TestVerify_AnswerOfTheAPI takes what a client saved.
+func TestVerify_AnswerOfTheAPI(t *testing.T) {
 	o := open(t, "usr_a")
 	o.trade("usr_a", "sale")
 	file := o.statement("usr_a", noon, o.now, proof.JSON)
@@ -184,16 +193,16 @@ func TestTheAnswerOfTheAPIIsAStatementToo(t *testing.T) {
 	}
 }
 
-// TestNothingInAFileCanChange changes every byte of a statement, one at a time, and wants it refused. Only the
+// TestVerify_EveryByteChanged changes every byte of a statement, one at a time, and wants it refused. Only the
 // period may be another one, as long as it has the same lines: then the statement is still true.
-func TestNothingInAFileCanChange(t *testing.T) {
+func TestVerify_EveryByteChanged(t *testing.T) {
 	o := open(t, "usr_a", "usr_b", "usr_c")
 	for _, seller := range []string{"usr_a", "usr_b", "usr_c"} {
 		o.trade(seller, "one")
 	}
 	begin := o.now
+	end := begin.Add(2 * time.Minute) // two lines, because the time that this takes grows with the square of the file
 	o.trade("usr_b", "two")
-	end := o.now
 	o.trade("usr_b", "three")
 	trusted := proof.Keys{o.keys.key().ID: o.keys.key()}
 	for _, f := range formats {
@@ -217,8 +226,8 @@ func TestNothingInAFileCanChange(t *testing.T) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// TestLinesAreToldByNumber drops, swaps and changes lines.
-func TestLinesAreToldByNumber(t *testing.T) {
+// TestVerify_NamesTheChangedLine drops, swaps and changes lines.
+func TestVerify_NamesTheChangedLine(t *testing.T) {
 	o := open(t, "usr_a")
 	o.trade("usr_a", "one")
 	o.trade("usr_a", "two")
@@ -239,10 +248,39 @@ func TestLinesAreToldByNumber(t *testing.T) {
 			return l
 		}, "Number 6 follows number 3"},
 		{"another amount", func(l []string) []string {
-			l[number(3)] = strings.Replace(l[number(3)], `"amount":600`, `"amount":60`, 1)
+			l[number(3)] = strings.Replace(l[number(3)], `"available":-600,"inTransit":600`, `"available":-60,"inTransit":60`, 1)
 			return l
-		}, "Number 3 leaves other balances"},
-		{"another reference", func(l []string) []string {
+		}, "Number 3 leaves other totals"},
+		{"another account", func(l []string) []string {
+			l[number(3)] = strings.Replace(l[number(3)], `"available":-600,"inTransit":600`, `"available":0,"inTransit":600`, 1)
+			return l
+		}, "Number 3 moves money in a way that no entry of its type can"},
+		{"more than there is", func(l []string) []string {
+			l[number(3)] = strings.Replace(l[number(3)], `"available":-600,"inTransit":600`, `"available":-6000,"inTransit":6000`, 1)
+			return l
+		}, "Number 3 moves money in a way that no entry of its type can"},
+		{"another total", func(l []string) []string {
+			l[number(3)] = strings.Replace(l[number(3)], `"available":400.5`, `"available":4000.5`, 1)
+			return l
+		}, "Number 3 leaves other totals"},
+		{"another count", func(l []string) []string {
+			l[number(5)] = strings.Replace(l[number(5)], `"completed":1`, `"completed":2`, 1)
+			return l
+		}, "Number 5 leaves other totals"},
+		{"another type", func(l []string) []string {
+			l[number(4)] = strings.Replace(l[number(4)], `"payout.submitted"`, `"payout.requeued"`, 1)
+			return l
+		}, "Number 4 is not what was booked"},
+		{"another actor", func(l []string) []string {
+			l[number(4)] = strings.Replace(l[number(4)], `"system"`, `"admin:usr_b"`, 1)
+			return l
+		}, "Number 4 is not what was booked"},
+		{"other data", func(l []string) []string {
+			l[number(4)] = strings.Replace(l[number(4)], `"digest":"`, `"digest":"`+strings.Repeat("0", 64)+`","was":"`, 1)
+			l[number(4)] = regexp.MustCompile(`"was":"[0-9a-f]+",`).ReplaceAllString(l[number(4)], "")
+			return l
+		}, "Number 4 is not what was booked"},
+		{"another subject", func(l []string) []string {
 			l[number(6)] = strings.ReplaceAll(l[number(6)], "two", "one")
 			return l
 		}, "Number 6 is not what was booked"},
@@ -254,6 +292,19 @@ func TestLinesAreToldByNumber(t *testing.T) {
 			l[number(6)] = strings.Replace(l[number(6)], "Sale two", "Gift two", 1)
 			return l
 		}, `Number 6 is described as "Gift two", and is "Sale two"`},
+		{"first lines dropped", func(l []string) []string {
+			fifth := regexp.MustCompile(`"hash":"[0-9a-f]+"`).FindString(l[number(5)])
+			for i := range l {
+				l[i] = regexp.MustCompile(`"start":\{"number":0,"hash":"[0-9a-f]+"\}`).ReplaceAllString(l[i], `"start":{"number":5,`+fifth+`}`)
+			}
+			return slices.Delete(l, number(1), number(6))
+		}, "The lines do not begin with the seller's first entry"},
+		{"another journal", func(l []string) []string {
+			for i := range l {
+				l[i] = regexp.MustCompile(`"journal":\{"number":10,"hash":"[0-9a-f]+"`).ReplaceAllString(l[i], `"journal":{"number":10,"hash":"`+strings.Repeat("0", 64)+`"`)
+			}
+			return l
+		}, "The entries do not lead to the hash that the checkpoint holds"},
 		{"another closing balance", func(l []string) []string {
 			l[0] = strings.Replace(l[0], `"closing":{"pending":0,"available":801`, `"closing":{"pending":0,"available":901`, 1)
 			return l
@@ -265,7 +316,7 @@ func TestLinesAreToldByNumber(t *testing.T) {
 		{"another seller", func(l []string) []string {
 			l[0] = strings.Replace(l[0], "usr_a", "usr_b", 1)
 			return l
-		}, "holds no such book of usr_b"},
+		}, "holds no such journal of usr_b"},
 	} {
 		changed := strings.Join(tt.change(slices.Clone(lines)), "")
 		if changed == file {
@@ -278,7 +329,7 @@ func TestLinesAreToldByNumber(t *testing.T) {
 	}
 }
 
-func TestAStatementIsNoOneElses(t *testing.T) {
+func TestVerify_Keys(t *testing.T) {
 	o := open(t, "usr_a")
 	o.trade("usr_a", "sale")
 	file := o.statement("usr_a", noon, o.now, proof.CSV)
@@ -308,9 +359,9 @@ func TestAStatementIsNoOneElses(t *testing.T) {
 	}
 }
 
-// TestALongBookIsProvenInPages has more transfers than are read at once, checkpoints among them, and asks for
+// TestStatement_LongJournal has more entries than are read at once, checkpoints among them, and asks for
 // periods all over it.
-func TestALongBookIsProvenInPages(t *testing.T) {
+func TestStatement_LongJournal(t *testing.T) {
 	o := open(t, "usr_a")
 	for i := range 250 {
 		o.trade("usr_a", fmt.Sprint(i))
@@ -322,17 +373,17 @@ func TestALongBookIsProvenInPages(t *testing.T) {
 	o.rest()
 	for _, from := range []int{0, 1, 2, 499, 798, 799, 800, 801, 990, 997} {
 		begin := noon.Add(time.Duration(from) * time.Minute)
-		if v := o.verify(o.statement("usr_a", begin, begin.Add(3*time.Minute), proof.JSON)); len(v.Problems) > 0 || v.Transfers < 1 {
-			t.Errorf("three minutes from minute %d: %d transfers, %v", from, v.Transfers, v.Problems)
+		if v := o.verify(o.statement("usr_a", begin, begin.Add(3*time.Minute), proof.JSON)); len(v.Problems) > 0 || v.Entries < 1 {
+			t.Errorf("three minutes from minute %d: %d entries, %v", from, v.Entries, v.Problems)
 		}
 	}
-	if v := o.verify(o.statement("usr_a", noon, o.now, proof.CSV)); len(v.Problems) > 0 || v.Transfers != 5*250 {
-		t.Errorf("all of it: %d transfers, %v", v.Transfers, v.Problems)
+	if v := o.verify(o.statement("usr_a", noon, o.now, proof.CSV)); len(v.Problems) > 0 || v.Entries != 5*250 {
+		t.Errorf("all of it: %d entries, %v", v.Entries, v.Problems)
 	}
 }
 
-// TestStatementsWaitForACheckpoint asks at once after a trade, when one was made just now.
-func TestStatementsWaitForACheckpoint(t *testing.T) {
+// TestStatement_WaitsForACheckpoint asks at once after a trade, when one was made just now.
+func TestStatement_WaitsForACheckpoint(t *testing.T) {
 	o := open(t, "usr_a", "usr_late")
 	o.trade("usr_a", "one")
 	first := o.verify(o.statement("usr_a", noon, o.now, proof.JSON))
@@ -340,20 +391,20 @@ func TestStatementsWaitForACheckpoint(t *testing.T) {
 	o.trade("usr_a", "two")
 	o.now = o.now.Add(-4 * time.Minute)
 	second := o.verify(o.statement("usr_a", noon, noon.Add(time.Hour), proof.JSON))
-	if first.Checkpoint.Number != 1 || second.Checkpoint.Number != 1 || second.Transfers != first.Transfers || len(second.Problems) > 0 {
-		t.Errorf("the statements are of %d transfers up to checkpoint %d, then %d up to %d: %v",
-			first.Transfers, first.Checkpoint.Number, second.Transfers, second.Checkpoint.Number, second.Problems)
+	if first.Checkpoint.Number != 1 || second.Checkpoint.Number != 1 || second.Entries != first.Entries || len(second.Problems) > 0 {
+		t.Errorf("the statements are of %d entries up to checkpoint %d, then %d up to %d: %v",
+			first.Entries, first.Checkpoint.Number, second.Entries, second.Checkpoint.Number, second.Problems)
 	}
 	o.rest()
-	if third := o.verify(o.statement("usr_a", noon, o.now, proof.JSON)); third.Checkpoint.Number != 2 || third.Transfers != 10 {
-		t.Errorf("later it is of %d transfers up to checkpoint %d", third.Transfers, third.Checkpoint.Number)
+	if third := o.verify(o.statement("usr_a", noon, o.now, proof.JSON)); third.Checkpoint.Number != 2 || third.Entries != 10 {
+		t.Errorf("later it is of %d entries up to checkpoint %d", third.Entries, third.Checkpoint.Number)
 	}
 	if _, err := o.service.Statement(t.Context(), "usr_nobody", noon, o.now); err == nil {
 		t.Error("there is a statement of nobody")
 	}
 }
 
-func TestPeriods(t *testing.T) {
+func TestPeriod(t *testing.T) {
 	o := open(t)
 	for _, tt := range []struct{ from, to, first, end, problem string }{
 		{"", "", "2026-10-31T18:30:00Z", "2026-11-02T18:30:00Z", ""},
@@ -376,11 +427,11 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestTheFormatStays holds statements to files that were written before, which others verify with programs of
+// TestStatement_FormatStays holds statements to files that were written before, which others verify with programs of
 // their own.
-func TestTheFormatStays(t *testing.T) {
+func TestStatement_FormatStays(t *testing.T) {
 	o := open(t, "usr_a", "usr_b", "usr_c")
 	o.trade("usr_a", "one")
 	begin := o.now
@@ -407,7 +458,7 @@ func TestTheFormatStays(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	seeds := [][]byte{nil, []byte(`{"success":true,"data":{"format":"bursar statement v1"}}`)}
+	seeds := [][]byte{nil, []byte(`{"success":true,"data":{"format":"bursar statement v2"}}`)}
 	for _, name := range formats {
 		golden, err := os.ReadFile("testdata/statement." + string(name))
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// tileSize is how many books' hashes are kept as one. It is a power of two, so that each tile is a
+// tileSize is how many journals' hashes are kept as one. It is a power of two, so that each tile is a
 // subtree; then a path through the whole tree is one through a tile, and one through the tree of tiles.
 const tileSize = 1024
 
@@ -14,7 +14,7 @@ const tileSize = 1024
 type tiles struct {
 	checkpoint int64
 	roots      []sum
-	// before[i] is the seller of the last book before tile i.
+	// before[i] is the seller of the last journal before tile i.
 	before []string
 
 	open tree // the tile that is not full yet
@@ -45,7 +45,7 @@ func (t *tiles) all() []sum {
 
 func (t *tiles) root() sum { return rootOf(t.all()) }
 
-// place finds a seller's book in the tree of a checkpoint: its index and its path.
+// place finds a seller's journal in the tree of a checkpoint: its index and its path.
 func (s *Service) place(ctx context.Context, c Checkpoint, seller string) (index int64, path []sum, err error) {
 	t, err := s.tilesOf(ctx, c)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *Service) place(ctx context.Context, c Checkpoint, seller string) (index
 		return 0, nil, err
 	}
 	if at < 0 || rootOf(leaves) != t.all()[tile] {
-		return 0, nil, fmt.Errorf(`the books kept with checkpoint %d were changed; run "bursar audit"`, c.Number)
+		return 0, nil, fmt.Errorf(`the journals kept with checkpoint %d were changed; run "bursar audit"`, c.Number)
 	}
 	return int64(tile)*tileSize + at, append(pathOf(leaves, at), pathOf(t.all(), int64(tile))...), nil
 }
 
-// tilesOf are those of a checkpoint, which take a walk through all books if it was made elsewhere.
+// tilesOf are those of a checkpoint. If another instance made it, this reads all journals once.
 func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 	s.mu.Lock()
 	known := s.tiles
@@ -92,7 +92,7 @@ func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 		return nil, err
 	}
 	if t.books() != c.Books || t.root().String() != c.Root {
-		return nil, fmt.Errorf(`checkpoint %d does not hold the books that are kept with it; run "bursar audit"`, c.Number)
+		return nil, fmt.Errorf(`checkpoint %d does not hold the journals that are kept with it; run "bursar audit"`, c.Number)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 	return t, nil
 }
 
-// sealedBooks yields the books of a checkpoint that come after a seller's, until yield has enough.
+// sealedBooks yields the journals of a checkpoint that come after a seller's, until yield has enough.
 func (s *Service) sealedBooks(ctx context.Context, checkpoint int64, after string, yield func(seller string, leaf sum) bool) error {
 	for {
 		books, err := s.o.Store.Books(ctx, checkpoint, after, booksPage)
@@ -110,7 +110,7 @@ func (s *Service) sealedBooks(ctx context.Context, checkpoint int64, after strin
 			return err
 		}
 		for _, b := range books {
-			if b.isSealed() && !yield(b.Seller, bookSum(b.Seller, b.Sealed)) {
+			if b.isSealed() && !yield(b.Seller, leafOf(b.Seller, b.Sealed)) {
 				return nil
 			}
 		}

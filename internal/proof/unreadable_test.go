@@ -9,8 +9,8 @@ import (
 	"bursar/internal/proof"
 )
 
-// TestAForgedFileIsToldInASentence changes files as people, spreadsheets and networks do.
-func TestAForgedFileIsToldInASentence(t *testing.T) {
+// TestVerify_SaysWhatIsWrongWithAFile changes files as people, spreadsheets and networks do.
+func TestVerify_SaysWhatIsWrongWithAFile(t *testing.T) {
 	golden := map[string]string{}
 	for _, f := range formats {
 		text, err := os.ReadFile("testdata/statement." + string(f))
@@ -36,7 +36,7 @@ func TestAForgedFileIsToldInASentence(t *testing.T) {
 		return strings.Join(rows, "\r\n") + "\r\n"
 	}
 	quoted := func(row string) string { return `"` + strings.ReplaceAll(row, ",", `","`) + `"` }
-	padded := func(row string) string { return row + strings.Repeat(",", 12-strings.Count(row, ",")) }
+	padded := func(row string) string { return row + strings.Repeat(",", 25-strings.Count(row, ",")) }
 	wrapped := `{"success":true,"data":` + inJSON + `}`
 
 	for name, tt := range map[string]struct{ file, want string }{
@@ -72,10 +72,10 @@ func TestAForgedFileIsToldInASentence(t *testing.T) {
 		"a text for a number":   {replaced(inJSON, `"number":6`, `"number":"6"`), `its field "lines.number" holds a string`},
 		"two files":             {inJSON + inJSON, "something follows its end"},
 		"no JSON":               {replaced(inJSON, `"lines":[`, `"lines":(`), "it is no JSON from byte"},
-		"another version":       {replaced(inJSON, "statement v1", "statement v2"), `its format is "bursar statement v2"`},
-		"another seller":        {replaced(inJSON, "usr_a", "usr_b"), "no such book of usr_b"},
+		"another version":       {replaced(inJSON, "statement v2", "statement v3"), `its format is "bursar statement v3"`},
+		"another seller":        {replaced(inJSON, "usr_a", "usr_b"), "no such journal of usr_b"},
 		"a longer period":       {replaced(inJSON, `"from":"2026`, `"from":"2025`), "There are more lines of the period than are told."},
-		"another amount":        {replaced(inCSV, "1000.50,'-two", "9000.50,'-two"), "Number 6 leaves other balances"},
+		"another amount":        {replaced(inCSV, "1000.50,0.00,0.00,-1000.50,", "9000.50,0.00,0.00,-9000.50,"), "Number 6 leaves other totals"},
 		"another key":           {replaced(inJSON, `"x":"`, `"x":"A`), "its key can't be read"},
 		"another description":   {replaced(inCSV, "Sale -two", "Gift -two"), `Number 6 is described as "Gift -two & größer", and is "Sale -two & größer"`},
 	} {

@@ -10,15 +10,15 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Verified is what became of a check.
+// Verified is the result of a check.
 type Verified struct {
 	Summary
 	// First and Last are the numbers of the first and last line, where there are lines.
 	First, Last int64
 	// IsNewest says that the checkpoint holds nothing after the last line.
 	IsNewest bool
-	// Book is where the checkpoint has the seller's chain: its number and its head.
-	Book       ledger.Chain
+	// Journal is where the checkpoint has the seller's journal: its owner, number and hash.
+	Journal    ledger.Account
 	Checkpoint Checkpoint
 	// Trusted says that the key is one of those given.
 	Trusted bool
@@ -30,25 +30,25 @@ const maxProblems = 20
 
 // Verify reads a statement and checks all of it. It fails where there is no whole statement to check.
 // Where keys are given, the checkpoint must be signed by one of them; without them, by the key that the statement
-// itself brings. A key that only its id is known of may have no public part.
+// itself brings. A key of which only the id is known may have no public part.
 func Verify(r io.Reader, keys Keys) (Verified, error) {
 	d, err := read(r)
 	if err != nil {
 		return Verified{}, err
 	}
 	v := &Verified{
-		Summary: d.Summary, Checkpoint: d.seal.Checkpoint, IsNewest: d.after == nil,
-		Book: ledger.Chain{Number: d.seal.Transfers, Head: d.seal.Head},
+		Summary: d.Summary, Checkpoint: d.inclusion.Checkpoint, IsNewest: d.after == nil,
+		Journal: ledger.Account{Owner: d.Seller, Number: d.inclusion.Number, Hash: d.inclusion.Hash},
 	}
 	if len(d.lines) > 0 {
 		v.First, v.Last = d.lines[0].Number, d.lines[len(d.lines)-1].Number
 	}
 	v.chain(d)
 	v.period(d)
-	v.sealed(d)
+	v.included(d)
 	v.signed(d, keys)
-	for _, told := range d.misdescribed {
-		v.problem("%s", told)
+	for _, problem := range d.misdescribed {
+		v.problem("%s", problem)
 	}
 	if d.doubled != "" {
 		v.problem("The field %q is there twice, so that programs may read one or the other.", d.doubled)
@@ -65,9 +65,9 @@ func (v *Verified) problem(format string, args ...any) {
 	}
 }
 
-// told is all lines that are told, in order.
-func (d *document) told() []line {
-	var told []line
+// told is all entries in the file, in order.
+func (d *document) told() []ledger.Entry {
+	var told []ledger.Entry
 	if d.before != nil {
 		told = append(told, *d.before)
 	}
@@ -78,47 +78,50 @@ func (d *document) told() []line {
 	return told
 }
 
-// chain walks from the start to the head that the checkpoint holds.
+// chain walks from the start to the hash that the checkpoint holds.
 func (v *Verified) chain(d *document) {
-	at := ledger.Chain{Number: d.start.Number, Head: d.start.Hash}
-	known := d.before == nil // what is in the accounts there
-	if known && at != ledger.NewChain(d.Seller) {
-		v.problem("The lines do not begin with the seller's first transfer, and the one before them is not told.")
+	at := ledger.Account{Owner: d.Seller, Number: d.start.Number, Hash: d.start.Hash}
+	known := d.before == nil // whether the totals there are known
+	if known && at != ledger.NewAccount(d.Seller) {
+		v.problem("The lines do not begin with the seller's first entry, and the one before them is not told.")
 	}
-	for _, l := range d.told() {
-		if l.Number != at.Number+1 {
-			v.problem("Number %d follows number %d: something was dropped, added or moved.", l.Number, at.Number)
+	for _, e := range d.told() {
+		if e.Number != at.Number+1 {
+			v.problem("Number %d follows number %d: something was dropped, added or moved.", e.Number, at.Number)
 		}
-		if known && l.After != at.After(l.Transfer) {
-			v.problem("Number %d leaves other balances than those before it and its amount make.", l.Number)
+		switch after, err := at.After(e.Type, e.Moved); {
+		case !known:
+		case err != nil:
+			v.problem("Number %d moves money in a way that no entry of its type can.", e.Number)
+		case e.After != after:
+			v.problem("Number %d leaves other totals than those before it and its amounts make.", e.Number)
 		}
-		at.Number, at.Standing = l.Number, l.After
-		if head := at.Head.Next(at.EntryHash(l.At, l.Transfer)); head != l.Hash {
-			v.problem("Number %d is not what was booked: it, or one since the last hash that fits, was changed, dropped, added or moved.", l.Number)
+		if at.Hash.Next(e.Own()) != e.Hash {
+			v.problem("Number %d is not what was booked: it, or one since the last hash that fits, was changed, dropped, added or moved.", e.Number)
 		}
-		at.Head, known = l.Hash, true
+		at, known = accountAfter(e), true
 	}
-	for _, entry := range d.entry {
+	for _, entry := range d.later {
 		at.Number++
-		at.Head = at.Head.Next(entry)
+		at.Hash = at.Hash.Next(entry)
 	}
-	if at.Number != d.seal.Transfers {
-		v.problem("The checkpoint holds %d transfers of this book, and the statement accounts for %d.", d.seal.Transfers, at.Number)
+	if at.Number != v.Journal.Number {
+		v.problem("The checkpoint holds %d entries of this journal, and the statement accounts for %d.", v.Journal.Number, at.Number)
 	}
-	if at.Head != d.seal.Head {
-		v.problem("The transfers do not lead to the hash that the checkpoint holds: one of them was changed, dropped, added or moved.")
+	if at.Hash != v.Journal.Hash {
+		v.problem("The entries do not lead to the hash that the checkpoint holds: one of them was changed, dropped, added or moved.")
 	}
 }
 
 // period holds the lines against what is said of them at the top.
 func (v *Verified) period(d *document) {
-	opening := ledger.Standing{}
+	var opening ledger.Standing
 	if d.before != nil {
-		opening = d.before.After
+		opening = d.before.After.Standing()
 	}
 	closing := opening
 	if n := len(d.lines); n > 0 {
-		closing = d.lines[n-1].After
+		closing = d.lines[n-1].After.Standing()
 		if d.lines[0].At.Before(d.From) || !d.lines[n-1].At.Before(d.To) {
 			v.problem("The lines are not all of the period.")
 		}
@@ -128,8 +131,8 @@ func (v *Verified) period(d *document) {
 		v.problem("The period ends before it begins.")
 	case d.before != nil && !d.before.At.Before(d.From), d.after != nil && d.after.At.Before(d.To):
 		v.problem("There are more lines of the period than are told.")
-	case d.after == nil && len(d.entry) > 0:
-		v.problem("There are transfers after the lines, and the first of them is not told.")
+	case d.after == nil && len(d.later) > 0:
+		v.problem("There are entries after the lines, and the first of them is not told.")
 	}
 	if d.Opening != opening {
 		v.problem("The opening balance is not the one before the first line.")
@@ -137,14 +140,14 @@ func (v *Verified) period(d *document) {
 	if d.Closing != closing {
 		v.problem("The closing balance is not the one after the last line.")
 	}
-	if d.Transfers != int64(len(d.lines)) {
-		v.problem("The statement is said to have %d lines, and has %d.", d.Transfers, len(d.lines))
+	if d.Entries != int64(len(d.lines)) {
+		v.problem("The statement is said to have %d lines, and has %d.", d.Entries, len(d.lines))
 	}
 }
 
-// sealed leads from the book to the root of the checkpoint's tree.
-func (v *Verified) sealed(d *document) {
-	s := d.seal
+// included checks the path from the journal to the root of the checkpoint's tree.
+func (v *Verified) included(d *document) {
+	s := d.inclusion
 	path := make([]sum, len(s.Path))
 	for i, text := range s.Path {
 		var err error
@@ -153,10 +156,9 @@ func (v *Verified) sealed(d *document) {
 			return
 		}
 	}
-	book := bookSum(d.Seller, ledger.Chain{Number: s.Transfers, Head: s.Head})
-	root, err := rootFrom(book, s.Index, s.Checkpoint.Books, path)
+	root, err := rootFrom(leafOf(d.Seller, v.Journal), s.Index, s.Checkpoint.Books, path)
 	if err != nil || root.String() != s.Checkpoint.Root {
-		v.problem("The checkpoint holds no such book of %s: the seller's id, or the way from the book to the checkpoint, was changed.", d.Seller)
+		v.problem("The checkpoint holds no such journal of %s: the seller's id, or the path from the journal to the checkpoint, was changed.", d.Seller)
 	}
 	if s.Checkpoint.Currency != d.Currency.Code() {
 		v.problem("The checkpoint counts %s, and the statement %s.", s.Checkpoint.Currency, d.Currency)
@@ -165,24 +167,24 @@ func (v *Verified) sealed(d *document) {
 
 // signed checks who signed.
 func (v *Verified) signed(d *document, keys Keys) {
-	key, trusted := keys[d.seal.Checkpoint.KeyID]
+	key, trusted := keys[d.inclusion.Checkpoint.KeyID]
 	if len(key.Public) == 0 {
-		key = d.seal.Key
+		key = d.inclusion.Key
 	}
-	if d.seal.Key.ID != d.seal.Checkpoint.KeyID {
+	if d.inclusion.Key.ID != d.inclusion.Checkpoint.KeyID {
 		v.problem("The key that the statement brings is not the one that its checkpoint names.")
 	}
 	v.Trusted = trusted
 	if keys != nil && !trusted {
-		v.problem("The checkpoint is signed with key %s, which is none of those given: somebody else signed it, or the keys given are older.", d.seal.Checkpoint.KeyID)
+		v.problem("The checkpoint is signed with key %s, which is none of those given: somebody else signed it, or the keys given are older.", d.inclusion.Checkpoint.KeyID)
 	}
-	if err := d.seal.Checkpoint.SignedBy(key); err != nil {
+	if err := d.inclusion.Checkpoint.SignedBy(key); err != nil {
 		v.problem("The checkpoint was changed, or was never signed: %v.", err)
 	}
 }
 
-// asWritten holds the file against the statement as it is when it is written again: but for white space of JSON,
-// and quotes of CSV, they must be the same. So there is nothing in it that was not checked.
+// asWritten compares the file with the statement written again: but for white space of JSON and quotes of CSV, they must
+// be the same. So the file holds nothing that was not checked.
 func (v *Verified) asWritten(d *document) {
 	var again bytes.Buffer
 	if err := d.write(newWriter(d.format, &again, d.Currency)); err != nil {
@@ -217,10 +219,10 @@ func (d *document) write(w writer) error {
 	if err := w.proof(d.start, d.before, d.after); err != nil {
 		return err
 	}
-	for _, entry := range d.entry {
+	for _, entry := range d.later {
 		if err := w.later(entry); err != nil {
 			return err
 		}
 	}
-	return w.end(d.seal)
+	return w.end(d.inclusion)
 }

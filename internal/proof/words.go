@@ -9,30 +9,49 @@ import (
 	"bursar/internal/ledger"
 )
 
-// words tells each kind of transfer as its seller would.
-var words = map[ledger.Kind]string{
-	ledger.KindSale:          "Sale %s",
-	ledger.KindSaleRelease:   "Sale %s can be withdrawn",
-	ledger.KindSaleRefund:    "Refund of sale %s",
-	ledger.KindPayoutHold:    "Set aside for payout %s",
-	ledger.KindPayoutRelease: "Payout %s was not paid and is given back",
-	ledger.KindPayoutPaid:    "Payout %s paid to the bank",
-	ledger.KindPayoutFee:     "Fee of payout %s",
-	ledger.KindPayoutReturn:  "Payout %s returned by the bank",
-	ledger.KindFeeReturn:     "Fee of payout %s given back",
+// words describes each type of entry as its seller would.
+var words = map[ledger.Type]string{
+	ledger.SaleRecorded: "Sale %s",
+	ledger.SaleReleased: "Sale %s is available for payout",
+	ledger.SaleRefunded: "Sale %s refunded",
+
+	ledger.PayoutRequested:  "Payout %s requested",
+	ledger.PayoutImported:   "Payout %s added from the payment gateway's records",
+	ledger.PayoutRequeued:   "Payout %s is waiting to be sent again",
+	ledger.PayoutSubmitting: "Payout %s is being sent",
+	ledger.PayoutSubmitted:  "Payout %s sent to the payment gateway",
+	ledger.PayoutUnclear:    "Payout %s is waiting for the payment gateway's answer",
+	ledger.PayoutReview:     "Payout %s is in review",
+	ledger.PayoutUpdated:    "Payout %s updated",
+	ledger.PayoutCompleted:  "Payout %s completed",
+	ledger.PayoutFailed:     "Payout %s failed and is available again",
+	ledger.PayoutCancelled:  "Payout %s cancelled and available again",
+	ledger.PayoutReturned:   "Payout %s returned by the bank and available again",
+
+	ledger.BankAccountAdded:    "Bank account %s added",
+	ledger.BankAccountReplaced: "Bank account %s replaced",
+	ledger.BankAccountVerified: "Bank account %s verified",
+	ledger.BankAccountRejected: "Bank account %s rejected",
+	ledger.BankAccountReview:   "Bank account %s is in review",
+	ledger.BankAccountUpdated:  "Bank account %s updated",
+
+	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
+	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",
+	ledger.AdminDecided:        "Our team decided about %s",
+	ledger.Repaired:            "Records of %s restored from the journal",
 }
 
-// inWords tells a transfer in plain words.
-func inWords(t ledger.Transfer) string {
-	text, known := words[t.Kind]
+// inWords describes an entry in plain words.
+func inWords(e ledger.Entry) string {
+	text, known := words[e.Type]
 	if !known {
-		return strings.TrimSpace(string(t.Kind) + " " + t.Ref)
+		return string(e.Type) + " " + e.Subject
 	}
-	return fmt.Sprintf(text, t.Ref)
+	return fmt.Sprintf(text, strings.TrimPrefix(e.Subject, "sale:")) // which tells it from our own ids
 }
 
-// Period reads the two ends of a period: times, of which the second is not in it any more, or days, of which
-// the second is. Without a first one it begins with the month, and without a second one it ends today.
+// Period reads the two ends of a period. Times include the first and exclude the second; days include both. Without
+// from the period begins with the month, and without to it ends today.
 func (s *Service) Period(from, to string) (first, end time.Time, err error) {
 	zone := s.o.Zone
 	now := s.o.Now().In(zone)
@@ -64,7 +83,7 @@ func parseEnd(name, text string, days int, zone *time.Location, problems map[str
 	return bounded(name, at, problems)
 }
 
-// bounded notes times that are a mistake.
+// bounded adds a problem for times that must be a mistake.
 func bounded(name string, at time.Time, problems map[string]string) time.Time {
 	const firstYear, lastYear = 2000, 2100
 	if problems[name] == "" && (at.Year() < firstYear || at.Year() > lastYear) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -99,17 +100,14 @@ func (c *comparison) takeLine(l Line, owner payout.ID) {
 		sums.Credits += l.Credit
 	case l.Credit > 0:
 		sums.PutIn += l.Credit
-	case l.isCheck():
+	case l.Kind == gateway.LineVerification:
 		sums.Checks += l.Debit
+	case l.Kind == gateway.LineFee:
+		sums.Fees += l.Debit
 	default:
 		sums.Other += l.Debit
-		c.found = append(c.found, aboutLine(UnexplainedDebit, l, "It %s; the gateway calls that %s.", l.FirstTold, l.Kind))
+		c.found = append(c.found, aboutLine(UnexplainedDebit, l, "It %s; the gateway calls that %s.", l.FirstTold, l.RawKind))
 	}
-}
-
-// isCheck reports whether the line pays for checking a bank account, which sends a rupee to it.
-func (l Line) isCheck() bool {
-	return strings.HasPrefix(l.SourceID, "fav_") || strings.Contains(l.Kind, "validation")
 }
 
 // names is what a line says it is for.
@@ -213,7 +211,7 @@ func (c *comparison) judgePayouts(ctx context.Context) error {
 		}
 		for _, d := range all {
 			found, judged := d.judge()
-			if !judged {
+			if !judged && !d.elsewhere() {
 				c.result.Unjudged++
 			}
 			c.found = append(c.found, found...)
@@ -230,7 +228,7 @@ func (c *comparison) account(d dossier, differs bool) {
 	sums := &c.result.Sums
 	rest := -c.booked[d.p.ID]
 	for _, l := range d.lines {
-		if l.Missing || l.Currency != d.currency.Code() || !c.p.holds(l.At) {
+		if l.Missing || l.Gateway != d.gateway || l.Currency != d.currency.Code() || !c.p.holds(l.At) {
 			continue
 		}
 		fee, _ := d.feeOf(l)
@@ -243,6 +241,8 @@ func (c *comparison) account(d dossier, differs bool) {
 	switch {
 	case differs:
 		sums.Differing += rest
+	case d.elsewhere():
+		sums.OtherGateway += rest
 	case d.p.Status() == payout.StatusProcessing:
 		sums.UnderWay += rest
 	default:
@@ -276,7 +276,7 @@ func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) 
 	}
 	all := make([]dossier, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		all = append(all, dossier{p: known[id], lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
+		all = append(all, dossier{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
 	}
 	return all, nil
 }

@@ -13,8 +13,9 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
 	"bursar/internal/store"
 )
@@ -156,7 +157,7 @@ func TestOneInstanceReconcilesAtATime(t *testing.T) {
 	w.wantDays(2)
 
 	// One that died leaves its turn to run out.
-	taken, err := w.db.Reconciling().TakeTurn(t.Context(), "somebody", w.now, w.now.Add(time.Minute))
+	taken, err := w.db.Reconciling(w.client.Name()).TakeTurn(t.Context(), "somebody", w.now, w.now.Add(time.Minute))
 	if w.must(err); !taken {
 		t.Fatal("the turn was not given back")
 	}
@@ -207,7 +208,7 @@ func TestALongComparisonKeepsItsTurn(t *testing.T) {
 	w := newWorld(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
-	slow := &slowStore{Store: w.db.Reconciling(), w: w}
+	slow := &slowStore{Store: w.db.Reconciling(w.client.Name()), w: w}
 	w.options.Store = slow
 	w.service = w.instance()
 	if wantKinds(t, w.reconcile("02", "02")); slow.calls < 8 {
@@ -264,7 +265,7 @@ func TestAReadingThatBreaksOffIsMadeUpFor(t *testing.T) {
 		if _, err := w.service.Reconcile(t.Context(), p, false); err == nil {
 			t.Fatal("a cut reading did not fail")
 		}
-		if days, err := w.db.Reconciling().Days(t.Context(), p.From, p.To); err != nil || len(days) > 0 {
+		if days, err := w.db.Reconciling(w.client.Name()).Days(t.Context(), p.From, p.To); err != nil || len(days) > 0 {
 			t.Errorf("half a day counts as read: %+v, %v", days, err)
 		}
 	}
@@ -517,7 +518,7 @@ func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 
 	// A person who settles it as a stray explains it too.
 	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
-		s := payout.Stray{Transfer: payout.Transfer{Report: payout.Report{GatewayID: transfer}}, FoundAt: w.now}
+		s := payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
 		if _, err := tx.RecordStray(t.Context(), s); err != nil {
 			return err
 		}

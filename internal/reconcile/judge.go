@@ -5,14 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
 // dossier is a payout of the book with every line that names it.
 type dossier struct {
-	p     payout.Payout
-	lines []Line
+	p payout.Payout
+	// gateway is the one whose statement is compared. The lines are of all statements that were ever read.
+	gateway gateway.Name
+	lines   []Line
 	// read is what of the statement was read, so that what is not in it can be said to be missing.
 	read coverage
 	// after is the moment after which a movement is too fresh for the book to know of.
@@ -41,6 +44,9 @@ func (d dossier) judge() (found []Difference, judged bool) {
 			d.given += l.Credit
 		}
 	}
+	if d.elsewhere() {
+		return d.judgeElsewhere()
+	}
 	if kind, detail, judged := d.movements(); kind != "" || !judged {
 		if kind == "" {
 			return nil, false
@@ -48,6 +54,20 @@ func (d dossier) judge() (found []Difference, judged bool) {
 		return []Difference{d.differs(kind, "%s", detail)}, true
 	}
 	return d.amounts(), true
+}
+
+// elsewhere reports whether the payout goes through another gateway than the one whose statement is compared.
+func (d dossier) elsewhere() bool { return d.p.Gateway != d.gateway }
+
+// judgeElsewhere judges a payout that this statement should have no line of. Its own gateway's statement says the rest.
+func (d dossier) judgeElsewhere() (found []Difference, judged bool) {
+	for _, l := range d.debits {
+		if l.Gateway == d.gateway {
+			return []Difference{d.differs(LineBeforeOrder, "The payout goes through gateway %s, and line %s of gateway %s takes money for it.",
+				d.p.Gateway, l.ID, l.Gateway)}, true
+		}
+	}
+	return nil, false
 }
 
 // movements compares how often money moved with what the payout's state asks for.

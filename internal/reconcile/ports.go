@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
-// Statement is the gateway's record of our account.
+// Statement is a gateway's record of our account.
 type Statement interface {
-	// Lines lists a page of the lines from one second up to and with another, passing over the first skip
-	// of them. An empty page is past the end. Lines that are added meanwhile may push others on to the next
-	// page, and never off the list. A list may lag behind the account by a minute.
-	Lines(ctx context.Context, from, to time.Time, skip int) ([]Line, error)
+	// Name is the gateway's, and is kept with each line.
+	Name() gateway.Name
+	Capabilities() gateway.Capabilities
+	// Lines lists a page of the lines, see [gateway.Gateway].
+	Lines(ctx context.Context, from, to time.Time, after gateway.Cursor) (gateway.LinePage, error)
 }
 
 // Payouts looks after payouts.
@@ -24,7 +26,7 @@ type Payouts interface {
 	LookSoon(ctx context.Context, id payout.ID) error
 }
 
-// Store keeps what was read of the statement, and what was found.
+// Store keeps what was read of one gateway's statement, and what was found.
 type Store interface {
 	// KeepLines adds lines that a reading found, which began at a time. One that is kept already is told as
 	// it is now, and only FirstTold stays.

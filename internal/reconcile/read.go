@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bursar/internal/gateway"
 )
 
 const (
@@ -50,33 +52,33 @@ func (s *Service) wholeDays(ctx context.Context, from, to time.Time) ([]Day, err
 func (s *Service) readDay(ctx context.Context, day Period) error {
 	began := s.o.Now()
 	seen := map[string]bool{}
-	skip, stale := 0, 0
+	after, stale := gateway.Cursor(""), 0
 	for range mostPages {
 		if err := s.keepTurn(ctx, errTurnLost); err != nil {
 			return err
 		}
-		page, err := s.o.Statement.Lines(ctx, day.From, day.To, skip)
+		page, err := s.o.Statement.Lines(ctx, day.From, day.To, after)
 		if err != nil {
 			return err
 		}
-		if len(page) == 0 {
-			return s.endReading(ctx, day, began)
-		}
-		news, err := s.newOf(page, day, seen)
+		news, err := s.newOf(page.Lines, day, seen)
 		if err != nil {
 			return err
 		}
 		if stale++; len(news) > 0 {
 			stale = 0
 		}
-		if stale >= mostStale {
+		if stale >= mostStale && page.Next != "" {
 			break
 		}
 		if err := s.o.Store.KeepLines(ctx, news, began); err != nil {
 			return fmt.Errorf("keep what was read: %w", err)
 		}
-		skip += len(page)
 		s.o.Progress(day.From, len(seen))
+		if page.Next == "" {
+			return s.endReading(ctx, day, began)
+		}
+		after = page.Next
 	}
 	return errors.New("the gateway's list does not come to an end")
 }
@@ -96,9 +98,10 @@ func (s *Service) endReading(ctx context.Context, day Period, began time.Time) e
 // newOf is the lines of a page that the reading has not seen yet, checked. The list is asked for with the
 // second that the day ends with, in case the gateway leaves that out; what belongs to the next day is left
 // to its own reading.
-func (s *Service) newOf(page []Line, day Period, seen map[string]bool) ([]Line, error) {
+func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) ([]Line, error) {
 	var news []Line
-	for _, l := range page {
+	for _, line := range page {
+		l := told(s.o.Statement.Name(), line)
 		if err := l.check(); err != nil {
 			return nil, err
 		}

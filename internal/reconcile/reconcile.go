@@ -11,9 +11,9 @@ package reconcile
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -21,6 +21,8 @@ import (
 // Line is one movement of our account, as the gateway's statement tells it. Exactly one of Debit and Credit
 // is above zero.
 type Line struct {
+	// Gateway is the one whose statement has the line.
+	Gateway       gateway.Name
 	ID            string
 	At            time.Time
 	Debit, Credit money.Amount
@@ -28,9 +30,9 @@ type Line struct {
 	Balance    money.Amount
 	HasBalance bool
 	Currency   string
-	// Kind is the gateway's word for what the line came from, such as payout or bank_transfer, and SourceID
-	// that thing's id.
-	Kind, SourceID string
+	Kind       gateway.LineKind
+	// RawKind is the gateway's word for what the line came from, and SourceID that thing's id.
+	RawKind, SourceID string
 	// Transfer is the payout's id at the gateway, and Payout its id here, as far as the line names them.
 	Transfer string
 	Payout   payout.ID
@@ -48,13 +50,19 @@ type Line struct {
 // Taken is what the line took from the account, less what it put in.
 func (l Line) Taken() money.Amount { return l.Debit - l.Credit }
 
-// KindPayout is the gateway's word for lines that came from a payout.
-const KindPayout = "payout"
-
-// ofPayout reports whether the line names a payout, ours or somebody else's from the same account.
-// The shape of a reversal is not documented, so its name is enough.
+// ofPayout reports whether the line is of a payout, ours or somebody else's from the same account.
 func (l Line) ofPayout() bool {
-	return l.Transfer != "" || l.Payout != "" || l.Kind == KindPayout || strings.Contains(l.Kind, "revers")
+	return l.Kind == gateway.LinePayout || l.Kind == gateway.LineReversal
+}
+
+// told is a line as the gateway tells it, with our id of the payout that it names, if it names one.
+func told(at gateway.Name, l gateway.Line) Line {
+	id, _ := payout.ParseID(l.Reference)
+	return Line{
+		Gateway: at, ID: l.ID, At: l.At, Debit: l.Debit, Credit: l.Credit, Balance: l.Balance, HasBalance: l.HasBalance,
+		Currency: l.Currency, Kind: l.Kind, RawKind: l.RawKind, SourceID: l.SourceID, Transfer: l.Transfer, Payout: id,
+		Amount: l.Amount, Fees: l.Fees, Tax: l.Tax, UTR: l.UTR,
+	}
 }
 
 // Day is a day of the statement that was read to its end. It begins and ends at a midnight.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
 )
 

@@ -57,7 +57,9 @@ type Sums struct {
 	Fees        money.Amount `json:"fees"`
 	UnderWay    money.Amount `json:"underWay"`
 	OtherPeriod money.Amount `json:"otherPeriod"`
-	Differing   money.Amount `json:"differing"`
+	// OtherGateway is what the book has of payouts through other gateways, below zero for what was paid.
+	OtherGateway money.Amount `json:"otherGateway"`
+	Differing    money.Amount `json:"differing"`
 }
 
 // AtGateway is what the gateway took for payouts, less what it gave back.
@@ -69,7 +71,7 @@ func (s Sums) InBook() money.Amount { return s.Paid - s.Returned }
 // Rest is what nothing accounts for. It is zero: the left side is summed by the database over all lines and
 // all transfers, the right one payout by payout.
 func (s Sums) Rest() money.Amount {
-	return s.AtGateway() - s.InBook() - s.Fees - s.UnderWay - s.OtherPeriod - s.Differing
+	return s.AtGateway() - s.InBook() - s.Fees - s.UnderWay - s.OtherPeriod - s.OtherGateway - s.Differing
 }
 
 // Gap is by how much the balances differ from what the lines make of them.

@@ -15,8 +15,11 @@ import (
 
 // Reconcile reads the statement of a period, compares it with the book and notes what differs. Days that
 // were read whole before are read again only where again is set. It is safe to repeat and to break off; it
-// fails with [ErrBusy] while another instance reconciles.
+// fails with [ErrBusy] while another instance reconciles, and with [ErrNoStatement].
 func (s *Service) Reconcile(ctx context.Context, p Period, again bool) (r Result, err error) {
+	if !s.o.Statement.Capabilities().Statement {
+		return Result{}, ErrNoStatement
+	}
 	err = s.inTurn(ctx, func(ctx context.Context) error {
 		r, err = s.reconcile(ctx, p, again, false)
 		return err
@@ -211,6 +214,9 @@ const (
 // RunDue reconciles the days that are over and were not yet, and now and then looks again at what is open.
 // It returns 0: there is nothing more to do then.
 func (s *Service) RunDue(ctx context.Context) (int, error) {
+	if !s.o.Statement.Capabilities().Statement {
+		return 0, nil
+	}
 	pace, err := s.o.Store.Pace(ctx)
 	if err != nil {
 		return 0, err
@@ -223,7 +229,13 @@ func (s *Service) RunDue(ctx context.Context) (int, error) {
 	if err != nil || len(days) == 0 && now.Sub(pace.LookedAt).Abs() < lookEvery {
 		return 0, err
 	}
-	err = s.inTurn(ctx, func(ctx context.Context) error { return s.runDays(ctx, days) })
+	err = s.inTurn(ctx, func(ctx context.Context) error {
+		still, err := s.dueDays(ctx) // whoever had the turn before may have done them
+		if err != nil || len(days) > 0 && len(still) == 0 {
+			return err
+		}
+		return s.runDays(ctx, still)
+	})
 	switch {
 	case errors.Is(err, ErrBusy):
 		return 0, nil

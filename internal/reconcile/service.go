@@ -52,6 +52,9 @@ func New(o Options) (*Service, error) {
 // ErrBusy means that somebody else reconciles at this moment.
 var ErrBusy = fault.New(fault.Unavailable, "reconciling", "Another instance reconciles at this moment. Try again shortly.")
 
+// ErrNoStatement means that the gateway lists no lines of our account.
+var ErrNoStatement = fault.New(fault.Refused, "no_statement", "This gateway has no statement to compare with. Compare its own records by hand.")
+
 // ErrNotFound means that there is no such difference.
 var ErrNotFound = fault.New(fault.NotFound, "difference_not_found", "There is no difference with this id.")
 

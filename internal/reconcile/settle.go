@@ -24,7 +24,7 @@ func (s *Service) Settle(ctx context.Context, by decision.By, id, seen string) e
 		return ErrNotFound
 	}
 	now := s.o.Now()
-	made := decision.New(by, decision.SettleDifference, id, now)
+	made := decision.New(by, decision.SettleDifference, decision.Platform, id, now)
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		settled, err := tx.SettleDifference(ctx, id, seen, now)
 		if err != nil {

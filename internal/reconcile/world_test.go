@@ -14,12 +14,13 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
-	"bursar/internal/ledger"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
-	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
+	"bursar/internal/sale"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 )
@@ -35,6 +36,7 @@ type world struct {
 	db      *store.DB
 	box     *sandbox.Sandbox
 	at      string
+	sales   *sale.Service
 	payouts *payout.Service
 	service *reconcile.Service
 	options reconcile.Options
@@ -74,16 +76,18 @@ func newWorld(t *testing.T) *world {
 		BaseURL: server.URL + "/v1", KeyID: "rzp_test_key", KeySecret: "secret", AccountNumber: "7878780080316316", Currency: inr, Now: clock,
 	})
 	w.must(err)
+	w.sales, err = sale.New(sale.Options{Store: w.db.Sales(), Now: clock, Zone: india})
+	w.must(err)
 	fee, err := payout.ParseFee("5", inr)
 	w.must(err)
 	w.payouts, err = payout.New(payout.Options{
-		Store: w.db.Payouts(), Gateway: w.client, Beneficiaries: beneficiaries{w}, Seals: storetest.Seals(t), Currency: inr, Minimum: 1000, Fee: fee,
+		Store: w.db.Payouts(), Gateways: gateway.Only(w.client), Beneficiaries: beneficiaries{w}, Currency: inr, Minimum: 1000, Fee: fee,
 		Arrival: payout.NewArrival(inr, india, payout.Holidays{}), Lease: time.Minute, Zone: india, Now: clock, Logger: quiet, Moved: func(payout.State, payout.State) {},
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	w.must(err)
 	w.options = reconcile.Options{
-		Store: w.db.Reconciling(), Statement: w.client, Payouts: w.payouts, Currency: inr, Grace: grace, Zone: india, Now: clock, Logger: quiet,
+		Store: w.db.Reconciling(w.client.Name()), Statement: w.client, Payouts: w.payouts, Currency: inr, Grace: grace, Zone: india, Now: clock, Logger: quiet,
 	}
 	w.service = w.instance()
 	for _, last4 := range []string{"1234", "0002", "0003", "0004"} {
@@ -107,16 +111,14 @@ func (w *world) instance() *reconcile.Service {
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
 type beneficiaries struct{ w *world }
 
-func (b beneficiaries) Beneficiary(ctx context.Context, id bank.ID) (string, error) {
+func (b beneficiaries) Beneficiary(ctx context.Context, id bank.ID, _ gateway.Name) (string, error) {
 	last4 := string(id[len(id)-4:])
-	number, err := bank.ParseNumber("5010001234" + last4)
-	if err != nil {
-		return "", err
-	}
-	return b.w.client.EnsureBeneficiary(ctx, bank.Account{ID: id, Seller: "usr_" + last4, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: last4}, number)
+	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
 }
 
-func (beneficiaries) Recover(context.Context, string, bank.ID, string) error { return nil }
+func (beneficiaries) Recover(context.Context, string, bank.ID, gateway.Name, string) error {
+	return nil
+}
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -133,19 +135,23 @@ func (w *world) seller(id, last4 string) {
 		if err := tx.InsertUser(ctx, auth.User{ID: id, Email: id, Role: auth.Seller, CreatedAt: w.now}); err != nil {
 			return err
 		}
-		if err := tx.OpenBook(ctx, id); err != nil {
+		account := bank.Account{
+			ID: bank.ID("bka_" + last4), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: last4, Current: true,
+			Status: bank.StatusVerified, NameScore: -1, CreatedAt: w.now, VerifiedAt: w.now,
+		}
+		if _, err := tx.InsertBankAccount(ctx, account); err != nil {
 			return err
 		}
-		for _, transfers := range [][]ledger.Transfer{ledger.Sale("sale "+id, 10_000_000), ledger.ReleaseSale("sale "+id, 10_000_000)} {
-			if err := ledger.Post(ctx, tx, ledger.Posting{Seller: id, At: w.now, Transfers: transfers}); err != nil {
-				return err
-			}
+		added, err := bank.Recorded(bank.Account{ID: account.ID}, account, "user:"+id, w.now)
+		if err == nil {
+			_, err = tx.Append(ctx, added)
 		}
-		return tx.ReplaceBankAccount(ctx, bank.Account{
-			ID: bank.ID("bka_" + last4), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: last4,
-			Status: bank.StatusVerified, NameScore: -1, CreatedAt: w.now, VerifiedAt: w.now,
-		})
+		return err
 	}))
+	_, _, err := w.sales.Record(ctx, sale.NewSale{ID: "sale " + id, Seller: id, Amount: 10_000_000, AvailableAt: w.now})
+	w.must(err)
+	_, err = w.sales.ReleaseDue(ctx)
+	w.must(err)
 }
 
 // ask asks for a payout, which sends net to an account.

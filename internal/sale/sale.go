@@ -3,6 +3,8 @@ package sale
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"bursar/internal/fault"
@@ -10,22 +12,23 @@ import (
 	"bursar/internal/money"
 )
 
-// Sale is one earning of a seller, under the marketplace's own id.
+// Sale is one earning of a seller, under the marketplace's own id. Its tagged fields are recorded in the seller's
+// journal, which they fold from.
 type Sale struct {
 	ID       string
-	Seller   string
-	Amount   money.Amount
-	Refunded money.Amount
+	Seller   string       `journal:"seller"`
+	Amount   money.Amount `journal:"amount"`
+	Refunded money.Amount `journal:"refunded"`
 	// OccurredAt says in which month it counts; AvailableAt when it may be withdrawn.
-	OccurredAt  time.Time
-	AvailableAt time.Time
+	OccurredAt  time.Time `journal:"occurredAt"`
+	AvailableAt time.Time `journal:"availableAt"`
 	// Month is OccurredAt's month in the marketplace's zone, such as "2026-11".
-	Month string
+	Month string `journal:"month"`
 	// ReleasedAt is zero while the sale is pending.
-	ReleasedAt time.Time
-	CreatedAt  time.Time
+	ReleasedAt time.Time `journal:"releasedAt"`
+	CreatedAt  time.Time `journal:"createdAt"`
 	// Fingerprint tells whether a repeat under the same id asks for the same.
-	Fingerprint string
+	Fingerprint string `journal:"fingerprint"`
 }
 
 // Left is what refunds have not taken back.
@@ -69,11 +72,17 @@ type Store interface {
 
 // Tx is what sale asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
-	ledger.Tx
+	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
+	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
+	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	// EntriesAbout lists what a seller's journal says of a sale, oldest first. It fails with [ledger.ErrTampered] if
+	// somebody else than the service wrote any of it.
+	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
+	// entries from a number on are there.
+	CheckJournal(ctx context.Context, owner string, from int64) error
 	// SellerExists reports whether a user with that id may sell.
 	SellerExists(ctx context.Context, seller string) (bool, error)
-	// OpenBook makes the seller's row of totals if it is not there yet.
-	OpenBook(ctx context.Context, seller string) error
 	// InsertSale adds s unless its id is taken, and reports whether it did.
 	InsertSale(ctx context.Context, s Sale) (bool, error)
 	// SaleForUpdate finds one and keeps others from changing it until the transaction ends, or [ErrNotFound].
@@ -88,7 +97,120 @@ type Tx interface {
 	Refund(ctx context.Context, sale, id string) (Refund, bool, error)
 	// AddEarnings adds to what the seller earned in a month.
 	AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error
+	// PostponeRelease puts the release of a sale off to a time.
+	PostponeRelease(ctx context.Context, id string, until time.Time) error
 	// DueSales lists up to limit pending sales whose hold is over by now, those longest due, in the order of
 	// their sellers.
 	DueSales(ctx context.Context, now time.Time, limit int) ([]string, error)
+}
+
+// subject is the sale's name in the journal. The marketplace chooses its ids, so they are kept apart from ours.
+func subject(id string) string { return SubjectPrefix + id }
+
+// SubjectPrefix begins the name of a sale in the journal.
+const SubjectPrefix = "sale:"
+
+// Fold is a sale as its entries tell it, oldest first.
+func Fold(id string, entries []ledger.Entry) (Sale, error) { return ledger.Fold(Sale{ID: id}, entries) }
+
+// CheckEntries fails with [ledger.ErrTampered] unless the sale is what its entries fold to, and each of them moved the
+// money that it tells of. The caller has checked that the service wrote them.
+func CheckEntries(s Sale, entries []ledger.Entry) error {
+	tampered := func(format string, args ...any) error {
+		return ledger.ErrTampered.Because(fmt.Errorf("sale %s: %s", s.ID, fmt.Sprintf(format, args...)))
+	}
+	folded := Sale{ID: s.ID}
+	for i, e := range entries {
+		was := folded
+		if err := ledger.Apply(e.Data, &folded); err != nil {
+			return tampered("entry %d: %v", e.Number, err)
+		}
+		moved := ledger.Moved{}
+		switch e.Type {
+		case ledger.SaleRecorded:
+			moved = ledger.Sale(folded.Amount)
+		case ledger.SaleReleased:
+			moved = ledger.ReleaseSale(was.Left())
+		case ledger.SaleRefunded:
+			moved = ledger.RefundSale(folded.Refunded-was.Refunded, was.Released())
+		default: // all others move none
+		}
+		if e.Moved != moved || (i == 0) != (e.Type == ledger.SaleRecorded) {
+			return tampered("entry %d (%s) moves %+v", e.Number, e.Type, e.Moved)
+		}
+	}
+	if len(entries) == 0 {
+		return tampered("its seller's journal does not know it")
+	}
+	if field, differs := ledger.Differs(folded, s); differs {
+		return tampered("its %s is not what the journal says", field)
+	}
+	return nil
+}
+
+// check fails with [ledger.ErrTampered] if the sale is not what the service wrote.
+func check(ctx context.Context, tx Tx, s Sale) ([]ledger.Entry, error) {
+	entries, err := tx.EntriesAbout(ctx, s.Seller, subject(s.ID))
+	if err == nil {
+		err = CheckEntries(s, entries)
+	}
+	return entries, err
+}
+
+// journals remembers from which entry on each seller's journal was found whole, so that a batch of releases counts it once.
+type journals map[string]int64
+
+// check fails with [ledger.ErrTampered] if an entry of the seller from a number on is missing: it could have told that the
+// sale was released or refunded.
+func (j journals) check(ctx context.Context, tx Tx, seller string, from int64) error {
+	if whole, known := j[seller]; known && whole <= from {
+		return nil
+	}
+	err := tx.CheckJournal(ctx, seller, from)
+	if err == nil {
+		j[seller] = from
+	}
+	return err
+}
+
+// CheckRefunds fails with [ledger.ErrTampered] unless the refunds of a sale are those that its entries tell.
+func CheckRefunds(s Sale, refunds []Refund, entries []ledger.Entry) error {
+	known := make(map[string]Refund, len(refunds))
+	for _, r := range refunds {
+		known[r.ID] = r
+	}
+	told, err := RefundsOf(s.ID, entries)
+	if err != nil {
+		return ledger.ErrTampered.Because(err)
+	}
+	for _, r := range told {
+		if known[r.ID] != r {
+			return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not what the journal says", r.ID, s.ID))
+		}
+		delete(known, r.ID)
+	}
+	for id := range known {
+		return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not in the journal", id, s.ID))
+	}
+	return nil
+}
+
+// RefundsOf are the refunds that a sale's entries tell, oldest first.
+func RefundsOf(id string, entries []ledger.Entry) ([]Refund, error) {
+	var refunds []Refund
+	for _, e := range entries {
+		if e.Type != ledger.SaleRefunded {
+			continue
+		}
+		var told struct {
+			ID          string       `json:"refundId"`
+			Amount      money.Amount `json:"refund"`
+			Fingerprint string       `json:"refundFingerprint"`
+		}
+		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+			return nil, fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
+		}
+		refunds = append(refunds, Refund{ID: told.ID, Sale: id, Amount: told.Amount, At: e.At, Fingerprint: told.Fingerprint})
+	}
+	return refunds, nil
 }

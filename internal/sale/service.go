@@ -97,9 +97,6 @@ func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, e
 	if !sells {
 		return Sale{}, false, ErrSellerNotFound
 	}
-	if err := tx.OpenBook(ctx, sale.Seller); err != nil {
-		return Sale{}, false, err
-	}
 	inserted, err := tx.InsertSale(ctx, sale)
 	if err != nil {
 		return Sale{}, false, err
@@ -111,11 +108,7 @@ func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, e
 		}
 		return first, false, err
 	}
-	if err := ledger.Post(ctx, tx, ledger.Posting{
-		Seller: sale.Seller, At: now,
-		Transfers: ledger.Sale(sale.ID, sale.Amount),
-		Counts:    ledger.Counts{Sales: 1},
-	}); err != nil {
+	if err := post(ctx, tx, ledger.SaleRecorded, Sale{ID: sale.ID}, sale, now, ledger.Sale(sale.Amount)); err != nil {
 		return Sale{}, false, err
 	}
 	return sale, true, tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
@@ -167,6 +160,9 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if refund.Amount == 0 || refund.Amount > sale.Left() {
 		return Sale{}, Refund{}, false, ErrRefundTooLarge
 	}
+	if _, err := check(ctx, tx, sale); err != nil {
+		return Sale{}, Refund{}, false, err
+	}
 	if err := applyRefund(ctx, tx, sale, refund); err != nil {
 		return Sale{}, Refund{}, false, err
 	}
@@ -185,14 +181,30 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
 	if err := tx.InsertRefund(ctx, r); err != nil {
 		return err
 	}
-	if err := ledger.Post(ctx, tx, ledger.Posting{
-		Seller: sale.Seller, At: r.At,
-		Transfers:   ledger.RefundSale(sale.ID, r.Amount, sale.Released()),
-		MayOverdraw: true,
-	}); err != nil {
+	after := sale
+	after.Refunded += r.Amount
+	if err := post(ctx, tx, ledger.SaleRefunded, sale, after, r.At, ledger.RefundSale(r.Amount, sale.Released()),
+		"refundId", r.ID, "refund", r.Amount, "refundFingerprint", r.Fingerprint); err != nil {
 		return err
 	}
 	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
+}
+
+// actor is who records sales and refunds. Which service key it was is not known here.
+const actor = "marketplace"
+
+// post appends to the seller's journal what changes of a sale, and the money that goes with it.
+func post(ctx context.Context, tx Tx, t ledger.Type, was, is Sale, now time.Time, moved ledger.Moved, more ...any) error {
+	data, err := ledger.Change(was, is, more...)
+	if err != nil {
+		return err
+	}
+	by := actor
+	if t == ledger.SaleReleased {
+		by = "system"
+	}
+	_, err = tx.Append(ctx, ledger.Posting{Owner: is.Seller, At: now, Type: t, Subject: subject(is.ID), Actor: by, Data: data, Moved: moved})
+	return err
 }
 
 // releaseBatch bounds how many sales one transaction releases, so that requests wait little for it.
@@ -203,20 +215,25 @@ const releaseBatch = 50
 func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	var due []string
+	var tampered error
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		tampered = nil
+		whole := journals{}
 		due, err = tx.DueSales(ctx, now, releaseBatch)
 		if err != nil {
 			return err
 		}
 		for _, id := range due {
-			if err := release(ctx, tx, id, now); err != nil {
+			found, err := release(ctx, tx, whole, id, now)
+			if err != nil {
 				return err
 			}
+			tampered = errors.Join(tampered, found)
 		}
 		return nil
 	})
 	if err == nil || len(due) == 0 {
-		return len(due), err
+		return len(due), errors.Join(err, tampered)
 	}
 	return s.releaseEach(ctx, due, now)
 }
@@ -226,9 +243,16 @@ func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) 
 	released := 0
 	var broken error
 	for _, id := range due {
-		err := s.o.Store.InTx(ctx, func(tx Tx) error { return release(ctx, tx, id, now) })
+		var tampered error
+		err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+			tampered, err = release(ctx, tx, journals{}, id, now)
+			return err
+		})
 		if err != nil {
-			broken = errors.Join(broken, fmt.Errorf("release sale %s: %w", id, err))
+			err = fmt.Errorf("release sale %s: %w", id, err)
+		}
+		if err := errors.Join(err, tampered); err != nil {
+			broken = errors.Join(broken, err)
 			continue
 		}
 		released++
@@ -236,17 +260,31 @@ func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) 
 	return released, broken
 }
 
-func release(ctx context.Context, tx Tx, id string, now time.Time) error {
-	pending, err := tx.MarkReleased(ctx, id, now)
-	if err != nil || !pending {
-		return err
-	}
+// retryRelease is when a sale is tried again whose records were tampered with, so that it holds up no other.
+const retryRelease = time.Hour
+
+// release makes a sale withdrawable. One that the service did not write is put off, and stays pending.
+func release(ctx context.Context, tx Tx, whole journals, id string, now time.Time) (tampered, err error) {
 	sale, err := tx.SaleForUpdate(ctx, id)
-	if err != nil || sale.Left() == 0 {
-		return err
+	if err != nil || sale.Released() {
+		return nil, err
 	}
-	return ledger.Post(ctx, tx, ledger.Posting{
-		Seller: sale.Seller, At: now,
-		Transfers: ledger.ReleaseSale(id, sale.Left()),
-	})
+	entries, err := check(ctx, tx, sale)
+	if err == nil {
+		err = whole.check(ctx, tx, sale.Seller, entries[0].Number)
+	}
+	if errors.Is(err, ledger.ErrTampered) {
+		return fmt.Errorf("release sale %s: %w", id, err), tx.PostponeRelease(ctx, id, now.Add(retryRelease))
+	} else if err != nil {
+		return nil, err
+	}
+	if now.Before(sale.AvailableAt) { // somebody made it due by hand: when that is, is not recorded
+		return nil, tx.PostponeRelease(ctx, id, sale.AvailableAt)
+	}
+	if _, err := tx.MarkReleased(ctx, id, now); err != nil {
+		return nil, err
+	}
+	after := sale
+	after.ReleasedAt = now
+	return nil, post(ctx, tx, ledger.SaleReleased, sale, after, now, ledger.ReleaseSale(sale.Left()))
 }

@@ -24,7 +24,8 @@ var (
 	allEnd             = Check{"all-end", "When all is quiet, every payout has ended, or is held because its key ran out or a backup was put back."}
 	endsAreFinal       = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
 	movesAreCAS        = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
-	rowsMatchModel     = Check{"rows-match-the-model", "After every posting a seller's row is what the sales, refunds and payouts make it."}
+	rowsMatchJournal   = Check{"rows-match-the-journal", "After every transaction its entries are in the journal, and balances, payouts and bank accounts are what their entries fold to."}
+	entriesAreTrue     = Check{"entries-are-true", "Each entry moves what was sold, refunded, asked for or paid, balances are the sum of that, and what left through the gateway is what the gateway's record has."}
 	neverOverdraws     = Check{"requests-never-overdraw", "A request takes no more than is available."}
 	refusalsAreTrue    = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
 	feesAsAgreed       = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
@@ -72,7 +73,8 @@ var (
 	minimumKept        = Check{"minimum-is-kept", "No payout is of less than the minimum."}
 	numbersSecret      = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the book."}
 	decisionsKept      = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
-	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's transfers, and can be checked with the public key alone."}
+	tamperingFound     = Check{"tampering-moves-no-money", "While somebody has changed what is stored of money by hand, none moves on its word, and the audit tells of it; when it is put right, all goes on."}
+	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue      = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
 	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
@@ -84,12 +86,12 @@ var (
 func Checks() []Check {
 	return []Check{
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
-		endsAreFinal, movesAreCAS, rowsMatchModel, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
+		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, queuedCancellable, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
-		statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
 	}
 }
 

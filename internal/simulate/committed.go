@@ -2,17 +2,36 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/sale"
 )
 
 // What follows is told of each committed transaction, at the moment of its commit.
+
+// overdrawn is the reason of a payout that may be of money that was paid already.
+const overdrawn = "overdrawn"
+
+// wasAppended is told of each entry of a journal once, in the journal's order.
+func (m *market) wasAppended(e ledger.Entry) {
+	m.print("%s %d %d %s %s %s %d %s\n", e.Owner, e.Number, e.At.UnixMicro(), e.Type, e.Subject, e.Actor, e.Moved.Amounts(), e.After.Text())
+	m.keepSecret(e.Data)
+	m.hold(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
+		e.Number, e.Owner, e.Type, e.Subject, e.Moved, m.model.moves(e))
+	err := m.model.fold(e)
+	m.hold(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
+	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == overdrawn && !w.doubted {
+		w.doubted = true
+		m.hold(heldForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
+	}
+}
 
 func (m *market) wasSold(s sale.Sale) {
 	m.hold(oncePerID, m.model.sales[s.ID] == nil, s.Seller, "sale %s was booked again", s.ID)
@@ -37,7 +56,7 @@ func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	early := min(at.UnixMicro(), on.now().UnixMicro()) < e.availableAt.UnixMicro() && m.leasesHold()
 	m.hold(releasedWhenDue, !e.released && !early, e.seller,
 		"sale %s was released at %s, due at %s, released before: %t", id, on.now(), e.availableAt, e.released)
-	m.model.released(id)
+	e.released = true
 	m.tally.releases++
 	m.note(id, e.seller, "sale released:")
 }
@@ -51,7 +70,7 @@ func (m *market) wasAsked(p payout.Payout) {
 		a.made, a.at = p.ID, m.now
 	}
 	m.hold(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
-	available := h.row().Available
+	available := m.model.row(p.Seller).Available
 	m.hold(neverOverdraws, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
 	m.hold(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
 	current := m.model.accounts[h.current]
@@ -108,8 +127,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	ended := kindOf(was) != underWay
 	m.hold(endsAreFinal, !ended || p.State == was || (was == payout.Completed && p.State == payout.Returned), string(p.ID),
 		"payout %s went from %s to %s", p.ID, was, p.State)
-	m.model.moved(w, p.State)
-	w.sentAt, w.taken = p.SentAt, nil
+	w.state, w.sentAt, w.taken = p.State, p.SentAt, nil
 	m.checkWatched(w, p, was)
 	m.payoutDue(p.ID, w, p.DueAt)
 	if p.State == was {
@@ -156,7 +174,7 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		m.hold(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
 	case p.State == payout.Held && w.state != payout.Held:
-		runOut := at.Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff
+		runOut := at.Sub(w.sentAt) >= m.runsOut()-mostOff
 		m.hold(heldForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is held at %s", p.ID, w.sentAt, at)
 	}
 }
@@ -173,7 +191,7 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 
 // checkTold holds what a seller is told of a payout against what it is and what they were told before.
 func (m *market) checkTold(w *withdrawal, p payout.Payout) {
-	m.hold(contradictionsKept, w.last.Contradiction == "" || p.Contradiction != "" || m.current.name == admin, string(p.ID), "what contradicts payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Contradiction)
+	m.hold(contradictionsKept, w.last.Contradiction == "" || p.Contradiction != "" || m.current.name == admin || w.last.Altered() && m.tampered == "", string(p.ID), "what contradicts payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Contradiction)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.Held
 	m.hold(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.hold(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
@@ -225,7 +243,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 	if w.state == payout.Failed && !m.gateway.has(id) {
 		o, a := m.gateway.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
-		doubted := w.last.ReasonCode == "overdrawn" && w.doubted && m.model.sellers[w.seller].row().Available < w.amount // which it has back
+		doubted := w.last.ReasonCode == overdrawn && w.doubted && m.model.row(w.seller).Available < 0
 		m.hold(failuresHaveCause, refused || doubted || w.last.GivenBack() && m.current.name == admin, string(id),
 			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
 	}
@@ -258,16 +276,16 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the contradiction %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Contradiction, p.Tries)
 }
 
-// wasDoubted is told that a seller's unsent payouts may be of money that was paid already.
-func (m *market) wasDoubted(seller string) {
-	if m.model.sellers[seller].row().Available >= 0 {
-		return
-	}
-	for _, w := range m.model.payouts {
-		if w.seller == seller {
-			w.doubted = true
+// wereHastened is told that a start made the steps due of all that the gateway may have.
+func (m *market) wereHastened(n int64, now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		w := m.model.payouts[id]
+		if w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.Held || w.state == payout.Submitted) {
+			m.wasHastened(id, now)
+			n--
 		}
 	}
+	m.hold(newsFollowed, n == 0, "", "a start made %d payouts more due than it should", n)
 }
 
 // wasHastened is told that news made a step due.
@@ -359,7 +377,7 @@ func (m *market) wasRegistered(a bank.Account) {
 		former.due = 0
 	}
 	h.former, h.current = h.current, a.ID
-	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status}
+	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
 	m.hold(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")

@@ -27,7 +27,7 @@ type compiler struct {
 
 func newCompiler(t *testing.T) compiler {
 	t.Helper()
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./cmd/bursar")
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./internal/simulate")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	port "bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
-	"bursar/internal/razorpayx/sandbox"
 )
 
 // Credentials of the sandbox, which moves no money.
@@ -95,7 +96,7 @@ func (m *market) openGateway(dir string) error {
 	g.box, err = sandbox.New(sandbox.Options{
 		Path: filepath.Join(dir, "gateway.db"), KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
 		WebhookURL: "http://bursar.simulated/webhooks", WebhookSecret: webhookSecret, SettleAfter: g.settleAfter,
-		Currency: rupees(), Now: m.clock, Logger: slog.New(slog.DiscardHandler), Post: postman{m},
+		Currency: rupees(), Now: m.clock, Logger: slog.New(slog.DiscardHandler), Post: postman{m}, Profile: m.o.profile(),
 	})
 	return err
 }
@@ -167,7 +168,7 @@ func (g *gateway) ask(method, path string, in, out any) error {
 			return err
 		}
 	}
-	req, err := http.NewRequestWithContext(g.m.ctx, method, "http://gateway.simulated"+path, bytes.NewReader(body)) //nolint:gosec // it goes no further than this process
+	req, err := http.NewRequestWithContext(g.m.ctx, method, "http://localhost"+path, bytes.NewReader(body)) //nolint:gosec // it goes no further than this process
 	if err != nil {
 		return err
 	}
@@ -271,7 +272,7 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 		g.orders[key] = o
 	}
 	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
-	m.hold(keysAreAlive, !o.mayBeHeld || m.now-o.first < keyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	m.hold(keysAreAlive, !o.mayBeHeld || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
 	if a := m.accountOf(w); a != nil {
 		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
@@ -321,8 +322,19 @@ func (m *market) accountOf(w *withdrawal) *account {
 // noSuchAccount are the last digits of an account that the sandbox does not confirm.
 const noSuchAccount = "0001"
 
-// keyLifetime is how long the gateway honours an idempotency key.
-const keyLifetime = 7 * 24 * time.Hour
+// profile is the sandbox's.
+func (o Options) profile() sandbox.Profile {
+	if o.Limited {
+		return sandbox.Limited
+	}
+	return sandbox.Full
+}
+
+// capabilities are what the gateway offers.
+func (m *market) capabilities() port.Capabilities { return m.o.profile().Capabilities(rupees()) }
+
+// runsOut is how long an order is sent again after it was first.
+func (m *market) runsOut() time.Duration { return m.capabilities().ResendFor() }
 
 func nameOf(on *instance) string {
 	if on == nil {

@@ -1,17 +1,19 @@
 package simulate
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"bursar/internal/bank"
+	port "bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
-	"bursar/internal/razorpayx"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
-	"bursar/internal/seal"
 	"bursar/internal/store"
 )
 
@@ -81,16 +83,19 @@ func (on *instance) open() (err error) {
 	if on.db, err = store.OpenUnsyncedSQLite(m.ctx, m.bookFile()); err != nil {
 		return err
 	}
+	on.db.UseKeys(m.keys)
 	logger := m.logger(on.name)
+	capabilities := m.capabilities()
 	client, err := razorpayx.New(razorpayx.Options{
-		BaseURL: "http://gateway.simulated/v1", KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
+		Capabilities: &capabilities,
+		BaseURL:      "http://gateway.simulated/v1", KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
 		Currency: rupees(), Timeout: 1000 * time.Hour, Transport: wire{on}.transport(), Now: on.now,
 	})
 	if err != nil {
 		return err
 	}
 	on.bank, err = bank.New(bank.Options{
-		Store: bankStore{on.db.Bank(), on}, Seals: seal.Seals{Keys: m.keys}, Registrar: client, Verifier: client, Directory: nowhere{},
+		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: port.Only(client), Directory: nowhere{},
 		Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})
 	if err != nil {
@@ -101,7 +106,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.proofs, err = proof.New(proof.Options{
-		Store: on.db, Signer: m.keys, Currency: rupees(), Every: time.Hour, Zone: indianTime, Now: on.now, Logger: logger,
+		Store: on.db, Signer: m.keys, Keys: m.keys, Currency: rupees(), Every: time.Hour, Zone: indianTime, Now: on.now, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -111,7 +116,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.payouts, err = payout.New(payout.Options{
-		Store: payoutStore{on.db.Payouts(), on}, Gateway: client, Beneficiaries: on.bank, Seals: seal.Seals{Keys: m.keys}, Currency: rupees(),
+		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReturnsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
@@ -134,6 +139,7 @@ func (m *market) catchUp(on *instance) {
 		m.pause(pause)
 	}
 	on.ready = true
+	on.asked = on.asked || m.o.Limited // which lists nothing that could be waited for
 	m.note("", "", on.name+" has asked the gateway")
 	if m.saved != nil && m.saved.restored {
 		m.saved = nil
@@ -282,7 +288,7 @@ func (m *market) look(on *instance, loop int) {
 			m.try(on, "release", func() error {
 				before := m.tally.releases
 				n, err := on.sales.ReleaseDue(m.ctx)
-				m.hold(nothingSpins, n == 0 || m.tally.releases > before, "", "%s says that it released %d sales, and nothing was", on.name, n)
+				m.hold(nothingSpins, n == 0 || m.tally.releases > before || errors.Is(err, ledger.ErrTampered), "", "%s says that it released %d sales, and nothing was", on.name, n)
 				if n > 0 {
 					m.look(on, loop)
 				}

@@ -7,32 +7,34 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/decision"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx/sandbox"
-	"bursar/internal/seal"
 )
 
 // audit runs the service's own audit of the book, and compares all rows with the model.
 func (m *market) audit(on *instance) {
 	m.tally.audits++
-	report, err := on.db.Audit(m.ctx)
+	report, err := on.db.Audit(m.ctx, m.keys)
 	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
-	seals, err := on.db.AuditSeals(m.ctx, seal.Seals{Keys: m.keys})
-	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
-	for _, f := range append(report.Findings, seals...) {
+	for _, f := range report.Findings {
 		if f.Name == "gateway-agrees" { // it lies, and what it said waits for an admin
 			m.checkContradictions(f.Violations)
 			continue
 		}
 		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations), "%s", strings.Join(f.Violations, "\n  "))
 	}
+	sums := m.model.sums()
 	for _, s := range m.sellers {
 		m.compareRows(on, []string{s.id})
+		m.hold(entriesAreTrue, m.model.row(s.id) == sums[s.id], s.id, "%s has\n  %+v, and what happened makes it\n  %+v", s.id, m.model.row(s.id), sums[s.id])
 		m.readSales(on, s)
-		m.readEntries(on, s)
+		m.readEntries(on, s.id)
 	}
+	m.follow(on, decision.Platform)
+	m.readEntries(on, decision.Platform)
 	m.comparePayouts(on)
 }
 
@@ -130,16 +132,18 @@ func (m *market) judge() {
 	}
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]
-		m.hold(releasedWhenDue, h.pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, h.pending)
-		m.hold(nobodyOverpaid, h.row().Available >= -h.refunded-held[s.id], s.id,
-			"%s has %d; refunds of %d and held payouts of %d explain less", s.id, h.row().Available, h.refunded, held[s.id])
+		row := m.model.row(s.id)
+		m.hold(releasedWhenDue, row.Pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, row.Pending)
+		m.hold(nobodyOverpaid, row.Available >= -h.refunded-held[s.id], s.id,
+			"%s has %d; refunds of %d and held payouts of %d explain less", s.id, row.Available, h.refunded, held[s.id])
 	}
 }
 
 func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
+	m.hold(entriesAreTrue, w.gateway == net || w.state == payout.Held, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
 	switch {
 	case w.state == payout.Held:
-		m.hold(allEnd, w.heldBy || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= keyLifetime-24*time.Hour-mostOff, string(id),
+		m.hold(allEnd, w.heldBy || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
 			"payout %s is held, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
 		m.hold(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))

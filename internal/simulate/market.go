@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/id"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 	"bursar/internal/store"
 )
 
@@ -69,8 +69,10 @@ type market struct {
 	tally     tally
 	log       log
 	violation *Violation
-	printed   hash.Hash
-	stand     *stand
+	// tampered is what somebody has tampered with at present: the id of a sale, a payout or a seller.
+	tampered string
+	printed  hash.Hash
+	stand    *stand
 	// kept is when the instances last kept house.
 	kept time.Duration
 }
@@ -178,16 +180,19 @@ func (m *market) run() {
 	m.pass(m.end())
 	m.close()
 	m.pass(max(m.end(), m.gateway.silentUntil) + quiet)
-	if m.violation == nil && m.ctx.Err() == nil {
+	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
 		m.reconcileAll()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
 		m.judge()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
-		m.checkTakeOver()
+		m.checkTampering()
 	}
 	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkTakeOver()
+	}
+	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
 		m.checkMisstatements()
 	}
 	m.leave()
@@ -214,10 +219,10 @@ func (m *market) open() {
 	m.awaitMonth()
 	m.after(m.end()/2, m.rotateKeys)
 	if m.o.Faults[outage] && m.chance(400) { // towards the end, since there is little to see in it
-		lasts := m.between(keyLifetime-24*time.Hour, keyLifetime+48*time.Hour)
+		lasts := m.between(m.runsOut(), m.capabilities().KeyLifetime+48*time.Hour)
 		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
 	}
-	if m.o.Faults[restore] {
+	if m.o.Faults[restore] && !m.o.Limited {
 		m.after(m.between(m.restoreEvery()/4, m.restoreEvery()), m.wantBackUp)
 	}
 	m.gateway.wake()

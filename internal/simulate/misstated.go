@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx/sandbox"
 	"bursar/internal/reconcile"
 )
 

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/bank"
@@ -11,37 +13,46 @@ import (
 	"bursar/internal/sale"
 )
 
-// model is what the book must be. It learns of each transaction that was committed what it was about
-// (a sale, a refund, a payout that moved), works out the money by itself, and never looks at a transfer.
+// model is what the book must be. It learns of each transaction that was committed what it was about (a sale, a
+// refund, a payout that moved), and keeps these facts. Money and rows are what the journal's entries fold to; the
+// facts say what each entry must move, and what the totals must add up to.
 type model struct {
+	journals map[string]*journal
 	sellers  map[string]*holder
 	sales    map[string]*earning
 	payouts  map[payout.ID]*withdrawal
 	accounts map[bank.ID]*account
 }
 
-// holder is one seller's totals.
+// journal is what one owner's entries fold to. Every entry is read back and followed once.
+type journal struct {
+	ledger.Account
+	// hashes are of the chain after each entry.
+	hashes []ledger.Hash
+}
+
+// holder is what is known of a seller beside the money.
 type holder struct {
-	earned    money.Amount
-	pending   money.Amount
-	inTransit money.Amount
-	withdrawn money.Amount
-	refunded  money.Amount
-	counts    ledger.Counts
-	months    map[string]money.Amount // earned, by month
-	current   bank.ID
-	former    bank.ID
+	refunded money.Amount
+	months   map[string]money.Amount // earned, by month
+	current  bank.ID
+	former   bank.ID
 	// registered is when the last accounts were.
 	registered []time.Duration
 }
 
-// row is what the seller's row must be.
-func (h *holder) row() ledger.Balance {
-	return ledger.Balance{
-		Pending: h.pending, Available: h.earned - h.pending - h.inTransit - h.withdrawn, InTransit: h.inTransit,
-		Earned: h.earned, Withdrawn: h.withdrawn, Counts: h.counts,
+// journal finds an owner's, which is empty before the first entry.
+func (o *model) journal(owner string) *journal {
+	j := o.journals[owner]
+	if j == nil {
+		j = &journal{Account: ledger.NewAccount(owner)}
+		o.journals[owner] = j
 	}
+	return j
 }
+
+// row is what an owner's row of totals must be.
+func (o *model) row(owner string) ledger.Balance { return o.journal(owner).Balance }
 
 type earning struct {
 	seller      string
@@ -51,6 +62,8 @@ type earning struct {
 	availableAt time.Time
 	released    bool
 	refunds     map[string]money.Amount
+	newest      money.Amount // of the refunds
+	folded      sale.Sale
 }
 
 func (e *earning) left() money.Amount { return e.amount - e.refunded }
@@ -76,8 +89,10 @@ type withdrawal struct {
 	takes int
 	// hinted is when news last made its step due.
 	hinted time.Duration
-	// last is what was last written of it.
-	last payout.Payout
+	// last is what was last written of it, and folded what its entries make of it.
+	last, folded payout.Payout
+	// gateway is what its entries say that went out through the gateway and stayed out.
+	gateway money.Amount
 	// doubted says that it may be of money that was paid already, and heldBy that a person has it held.
 	doubted, heldBy bool
 }
@@ -91,15 +106,20 @@ type account struct {
 	status      bank.Status
 	beneficiary string
 	due         int64
+	folded      bank.Account
 }
 
 func newModel() *model {
-	return &model{map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}}
+	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}}
 }
 
 // copy is the model as it is now.
 func (o *model) copy() *model {
 	c := newModel()
+	copyInto(c.journals, o.journals)
+	for _, j := range c.journals {
+		j.hashes = slices.Clone(j.hashes)
+	}
 	copyInto(c.sellers, o.sellers)
 	for _, h := range c.sellers {
 		h.months = maps.Clone(h.months)
@@ -124,27 +144,20 @@ func copyInto[K comparable, V any](to, from map[K]*V) {
 }
 
 func (o *model) sold(s sale.Sale) {
-	h := o.sellers[s.Seller]
-	h.earned += s.Amount
-	h.pending += s.Amount
-	h.counts.Sales++
 	o.sales[s.ID] = &earning{
 		seller: s.Seller, amount: s.Amount, occurredAt: s.OccurredAt, availableAt: s.AvailableAt, refunds: map[string]money.Amount{},
+		folded: sale.Sale{ID: s.ID},
 	}
-	h.earnedIn(s.OccurredAt, s.Amount)
+	o.sellers[s.Seller].earnedIn(s.OccurredAt, s.Amount)
 }
 
 func (o *model) refunded(r sale.Refund) {
 	e := o.sales[r.Sale]
 	h := o.sellers[e.seller]
 	e.refunded += r.Amount
-	e.refunds[r.ID] = r.Amount
-	h.earned -= r.Amount
+	e.refunds[r.ID], e.newest = r.Amount, r.Amount
 	h.refunded += r.Amount
 	h.earnedIn(e.occurredAt, -r.Amount)
-	if !e.released {
-		h.pending -= r.Amount
-	}
 }
 
 // earnedIn adds to the month of an instant. India has one zone, and no summer time.
@@ -152,29 +165,10 @@ func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 	h.months[at.UTC().Add(5*time.Hour+30*time.Minute).Format("2006-01")] += amount
 }
 
-func (o *model) released(id string) {
-	e := o.sales[id]
-	e.released = true
-	o.sellers[e.seller].pending -= e.left()
-}
-
 func (o *model) asked(p payout.Payout) {
-	h := o.sellers[p.Seller]
-	h.inTransit += p.Amount
-	h.counts.Processing++
-	o.payouts[p.ID] = &withdrawal{seller: p.Seller, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, state: payout.Waiting}
-}
-
-// moved takes a payout to a state, and its money with it.
-func (o *model) moved(w *withdrawal, to payout.State) {
-	h := o.sellers[w.seller]
-	was, is := kindOf(w.state), kindOf(to)
-	w.state = to
-	if was == is {
-		return
+	o.payouts[p.ID] = &withdrawal{
+		seller: p.Seller, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
 	}
-	h.count(was, w.amount, -1)
-	h.count(is, w.amount, +1)
 }
 
 // standing is where a payout's money is. The table is the model's own, not the service's.
@@ -200,21 +194,92 @@ func kindOf(s payout.State) standing {
 	}
 }
 
-// count adds a payout to where its money is, or takes it away.
-func (h *holder) count(s standing, amount money.Amount, sign int64) {
-	amount *= money.Amount(sign)
-	switch s {
-	case underWay:
-		h.inTransit += amount
-		h.counts.Processing += sign
-	case paidOut:
-		h.withdrawn += amount
-		h.counts.Completed += sign
-	case notPaid:
-		h.counts.Failed += sign
-	case calledOff:
-		h.counts.Cancelled += sign
+// sums are each seller's totals as the facts make them.
+func (o *model) sums() map[string]ledger.Balance {
+	all := make(map[string]ledger.Balance, len(o.sellers))
+	for _, e := range o.sales {
+		b := all[e.seller]
+		b.Counts.Sales++
+		b.Earned += e.left()
+		if e.released {
+			b.Available += e.left()
+		} else {
+			b.Pending += e.left()
+		}
+		all[e.seller] = b
 	}
+	for _, w := range o.payouts {
+		b := all[w.seller]
+		switch kindOf(w.state) {
+		case underWay:
+			b.Available -= w.amount
+			b.InTransit += w.amount
+			b.Counts.Processing++
+		case paidOut:
+			b.Available -= w.amount
+			b.Withdrawn += w.amount
+			b.Counts.Completed++
+		case notPaid:
+			b.Counts.Failed++
+		case calledOff:
+			b.Counts.Cancelled++
+		}
+		all[w.seller] = b
+	}
+	return all
+}
+
+// moves is what an entry must move, by the facts after the transaction that appended it and by the entries before it. The
+// table is the model's own.
+func (o *model) moves(e ledger.Entry) ledger.Moved {
+	if w := o.payouts[payout.ID(e.Subject)]; w != nil {
+		switch is := kindOf(w.folded.State); {
+		case w.folded.State == "" && (e.Type == ledger.PayoutRequested || e.Type == ledger.PayoutImported):
+			return ledger.Moved{Available: -w.amount, InTransit: w.amount}
+		case is == underWay && e.Type == ledger.PayoutCompleted:
+			return ledger.Moved{InTransit: -w.amount, Gateway: w.net(), Fees: w.fee}
+		case is == underWay && (e.Type == ledger.PayoutFailed || e.Type == ledger.PayoutCancelled):
+			return ledger.Moved{InTransit: -w.amount, Available: w.amount}
+		case is == paidOut && e.Type == ledger.PayoutReturned:
+			return ledger.Moved{Available: w.amount, Gateway: -w.net(), Fees: -w.fee}
+		default:
+			return ledger.Moved{}
+		}
+	}
+	id, isSale := strings.CutPrefix(e.Subject, sale.SubjectPrefix)
+	of := o.sales[id]
+	switch {
+	case !isSale || of == nil:
+		return ledger.Moved{}
+	case e.Type == ledger.SaleRecorded:
+		return ledger.Moved{Pending: of.amount, Sales: -of.amount}
+	case e.Type == ledger.SaleReleased && !of.folded.Released():
+		return ledger.Moved{Pending: -of.left(), Available: of.left()}
+	case e.Type == ledger.SaleRefunded && of.released:
+		return ledger.Moved{Available: -of.newest, Sales: of.newest}
+	case e.Type == ledger.SaleRefunded:
+		return ledger.Moved{Pending: -of.newest, Sales: of.newest}
+	default:
+		return ledger.Moved{}
+	}
+}
+
+// fold applies an entry to the row that it is about.
+func (o *model) fold(e ledger.Entry) error {
+	if e.Type == ledger.AdminDecided || e.Type == ledger.Repaired {
+		return nil
+	}
+	if w := o.payouts[payout.ID(e.Subject)]; w != nil {
+		w.gateway += e.Moved.Gateway
+		return ledger.Apply(e.Data, &w.folded)
+	}
+	if a := o.accounts[bank.ID(e.Subject)]; a != nil {
+		return ledger.Apply(e.Data, &a.folded)
+	}
+	if id, isSale := strings.CutPrefix(e.Subject, sale.SubjectPrefix); isSale && o.sales[id] != nil {
+		return ledger.Apply(e.Data, &o.sales[id].folded)
+	}
+	return nil
 }
 
 // agreedFee is 5 rupees and half a percent with 18 percent of tax on them, each rounded half up.

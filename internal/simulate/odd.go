@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 )
 
 // tellOddly alters what an answer says of a payout: oddly, so that nothing false is said, or with a lie, which

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 )
 
 // postman carries the gateway's webhooks.
@@ -89,7 +89,7 @@ func (m *market) takeNews(on *instance, event string, id payout.ID) error {
 	if w != nil {
 		before = *w
 	}
-	err := on.payouts.Hint(m.ctx, event, id)
+	err := on.payouts.Hint(m.ctx, razorpayx.DefaultName, event, id)
 	if err != nil || again || w == nil || m.model.payouts[id] != w {
 		return err
 	}

@@ -34,7 +34,7 @@ func (m *market) lookAround(s *seller) {
 // readOverview compares a seller's summary and account.
 func (m *market) readOverview(on *instance, s *seller) {
 	h := m.model.sellers[s.id]
-	row := h.row()
+	row := m.model.row(s.id)
 	sum, err := on.payouts.Summary(m.ctx, s.id)
 	m.hold(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
 		sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
@@ -55,12 +55,12 @@ func (m *market) readOverview(on *instance, s *seller) {
 
 // readSales compares a seller's sales, months and coming releases.
 func (m *market) readSales(on *instance, s *seller) {
-	h := m.model.sellers[s.id]
+	h, sold := m.model.sellers[s.id], m.model.row(s.id).Counts.Sales
 	seen, page := map[string]bool{}, 1+m.dice.IntN(40)
 	var before sale.Sale
 	for {
 		list, total, err := on.sales.List(m.ctx, s.id, len(seen), page)
-		m.hold(readsAgree, err == nil && total == h.counts.Sales, s.id, "%s is shown %d sales (error %v), and has %d", s.id, total, err, h.counts.Sales)
+		m.hold(readsAgree, err == nil && total == sold, s.id, "%s is shown %d sales (error %v), and has %d", s.id, total, err, sold)
 		for _, got := range list {
 			e := m.model.sales[got.ID]
 			m.hold(readsAgree, e != nil && !seen[got.ID] && e.seller == s.id && got.Left() == e.left() && got.Released() == e.released &&
@@ -71,7 +71,7 @@ func (m *market) readSales(on *instance, s *seller) {
 			break
 		}
 	}
-	m.hold(readsAgree, int64(len(seen)) == h.counts.Sales, s.id, "%s can page through %d sales, and has %d", s.id, len(seen), h.counts.Sales)
+	m.hold(readsAgree, int64(len(seen)) == sold, s.id, "%s can page through %d sales, and has %d", s.id, len(seen), sold)
 	months, err := on.sales.Months(m.ctx, s.id, 3)
 	for i, month := range months {
 		at := on.now().In(indianTime)
@@ -103,22 +103,23 @@ func (m *market) readReleases(on *instance, s *seller) {
 	}
 }
 
-// readEntries pages through a seller's transfers, which lead without a gap from the last to the first.
-func (m *market) readEntries(on *instance, s *seller) {
+// readEntries pages through an owner's entries from the last to the first, and wants those that were appended.
+func (m *market) readEntries(on *instance, owner string) {
 	const page = 37
-	last := int64(0)
+	hashes := m.model.journal(owner).hashes
+	next, before := len(hashes), int64(0)
 	for {
-		list, err := on.db.Entries(m.ctx, s.id, last, page)
-		m.hold(readsAgree, err == nil, s.id, "%s can't read their transfers: %v", s.id, err)
+		list, err := on.db.Entries(m.ctx, owner, before, page)
+		m.hold(readsAgree, err == nil, owner, "the entries of %s can't be read: %v", owner, err)
 		for _, e := range list {
-			m.hold(readsAgree, last == 0 || e.Number == last-1, s.id, "%s is shown transfer %d after %d", s.id, e.Number, last)
-			last = e.Number
+			m.hold(readsAgree, next > 0 && e.Number == int64(next) && e.Hash == hashes[next-1], owner, "%s is shown entry %d, and should be number %d as it was appended", owner, e.Number, next)
+			next, before = next-1, e.Number
 		}
-		if len(list) < page {
+		if len(list) < page || m.violation != nil {
 			break
 		}
 	}
-	m.hold(readsAgree, last <= 1, s.id, "the first transfer that %s is shown is number %d", s.id, last)
+	m.hold(readsAgree, next == 0, owner, "the last entry that %s is shown is number %d", owner, next+1)
 }
 
 // readHistory pages through a seller's payouts at one moment, all of them or those of one status.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"time"
 
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 )
@@ -10,7 +11,7 @@ import (
 // newReconciling makes what compares the gateway's statement with the book.
 func (on *instance) newReconciling(statement reconcile.Statement) (*reconcile.Service, error) {
 	return reconcile.New(reconcile.Options{
-		Store: on.db.Reconciling(), Statement: statement, Payouts: on.payouts, Currency: rupees(), Grace: 10 * time.Minute,
+		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), Grace: 10 * time.Minute,
 		Zone: indianTime, Now: on.now, Logger: on.m.logger(on.name), IDs: on.m.ids,
 	})
 }
@@ -47,7 +48,7 @@ func (m *market) reconcileAll() {
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.
 func (m *market) checkNights(on *instance) {
-	days, err := on.db.Reconciling().Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
+	days, err := on.db.Reconciling(razorpayx.DefaultName).Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
 	if !m.hold(bookIsRight, err == nil, "", "the days that were reconciled: %v", err) {
 		return
 	}

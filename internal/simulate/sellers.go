@@ -10,10 +10,11 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/fault"
+	port "bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
-	"bursar/internal/razorpayx"
 )
 
 // temper is how a seller behaves: each figure is how often in a thousand times they do so.
@@ -116,11 +117,10 @@ func isUnavailable(err error) bool {
 
 // withdraw asks for a payout, if there is anything to ask for.
 func (m *market) withdraw(s *seller) {
-	h := m.model.sellers[s.id]
 	if m.chance(s.moves) {
 		m.register(s)
 	}
-	available := h.row().Available
+	available := m.model.row(s.id).Available
 	if available < minimum && !m.chance(100) {
 		return
 	}
@@ -278,7 +278,7 @@ func (m *market) cancelQueued() {
 		}
 		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
 			told := w.last.Progress // a status that nobody knows may have been told since
-			m.hold(queuedCancellable, told == payout.Queued || told == payout.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the book", id, told)
+			m.hold(queuedCancellable, told == port.Queued || told == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the book", id, told)
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
 		}

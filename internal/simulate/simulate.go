@@ -32,6 +32,9 @@ type Options struct {
 	Days    int
 	Sellers int
 	Faults  Faults
+	// Limited has a poorer gateway: keys for a day, and neither lists, metadata, cancellations, verifications nor a
+	// statement. No backup is put back then: without a list nobody can tell what was paid since.
+	Limited bool
 	// Dir keeps the books of the run; empty is a temporary one that is removed.
 	Dir string
 }

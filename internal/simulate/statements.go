@@ -34,7 +34,7 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 		from = m.start.Add(m.between(0, m.now))
 	}
 	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
-	if errors.Is(err, proof.ErrNoBook) && m.model.sellers[s.id].counts.Sales == 0 {
+	if errors.Is(err, proof.ErrNoBook) && m.model.journal(s.id).Number == 0 {
 		return
 	}
 	if !m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
@@ -49,16 +49,16 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 	v, err := proof.Verify(bytes.NewReader(text.Bytes()), keys)
 	m.hold(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id && v.IsNewest, s.id,
 		"the statement of %s does not verify: %v, %v (trusted: %t, newest: %t)", s.id, err, v.Problems, v.Trusted, v.IsNewest)
-	row := m.model.sellers[s.id].row()
+	row := m.model.row(s.id)
 	m.hold(statementsProve, v.Closing == row.Standing(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Standing())
 	m.checkForged(s, v, text.Bytes(), keys)
 }
 
-// checkPeriod gets a statement from one of a seller's transfers up to the newest, which has the one and not the other.
+// checkPeriod gets a statement from one of a seller's entries up to the newest, which has the one and not the other.
 func (m *market) checkPeriod(on *instance, s *seller) {
 	const most = 10_000
 	list, err := on.db.Entries(m.ctx, s.id, 0, most)
-	if !m.hold(readsAgree, err == nil, s.id, "%s can't read their transfers: %v", s.id, err) || len(list) == 0 {
+	if !m.hold(readsAgree, err == nil, s.id, "%s can't read their entries: %v", s.id, err) || len(list) == 0 {
 		return
 	}
 	from, to := list[len(list)/2].At, list[0].At
@@ -73,8 +73,8 @@ func (m *market) checkPeriod(on *instance, s *seller) {
 	}
 	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
 	if m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
-		m.hold(statementsProve, statement.Transfers == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d transfers, and should have those from number %d to %d",
-			s.id, from, to, statement.Transfers, first, last)
+		m.hold(statementsProve, statement.Entries == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d entries, and should have those from number %d to %d",
+			s.id, from, to, statement.Entries, first, last)
 	}
 }
 
@@ -88,7 +88,7 @@ func (m *market) checkForged(s *seller, was proof.Verified, text []byte, keys pr
 		}
 	})
 	forged := bytes.Clone(text)
-	at := one(m, digits)
+	at := digits[m.dice.Uint64()%uint64(len(digits))] // one draw, however many digits the hashes have
 	forged[at] = '0' + (forged[at]-'0'+1+byte(m.dice.IntN(9)))%10
 	v, err := proof.Verify(bytes.NewReader(forged), keys)
 	otherPeriod := !v.From.Equal(was.From) || !v.To.Equal(was.To) // in which the same was booked

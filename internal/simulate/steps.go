@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"bursar/internal/payout"
+	port "bursar/internal/gateway"
 )
 
 // takeDue leases what is due and begins its steps, each by a worker of its own, as a loop does.
@@ -20,7 +20,7 @@ func takeDue[ID ~string](m *market, on *instance, loop int,
 		m.work(on, 0, loopNames[loop]+" step", func() {
 			err := step(m.ctx, id)
 			m.guard(err)
-			if err != nil && !errors.Is(err, payout.ErrUnknownToGateway) {
+			if err != nil && !errors.Is(err, port.ErrUnknownTransfer) {
 				m.note(string(id), "", "step: "+firstLine(err))
 			}
 		})

@@ -22,8 +22,9 @@ func (m *market) checkTakeOver() {
 		return
 	}
 	h := m.model.sellers[s.id]
-	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.RejectBankAccount(m.ctx, s.id, "It was somebody else's.") })
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.RejectBankAccount(m.ctx, s.id, "It was somebody else's.", on.now()) })
 	m.hold(bookIsRight, err == nil, s.id, "reject the account of %s: %v", s.id, err)
+	m.follow(on, s.id)
 	account := m.model.accounts[h.current]
 	account.status, account.due = bank.StatusRejected, 0
 	h.former, h.current = h.current, ""
@@ -38,7 +39,7 @@ func (m *market) checkTakeOver() {
 func (m *market) payable() *seller {
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]
-		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && h.row().Available >= minimum {
+		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && m.model.row(s.id).Available >= minimum {
 			return s
 		}
 	}

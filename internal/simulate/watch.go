@@ -10,6 +10,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -23,7 +24,8 @@ type seen struct {
 	m       *market
 	on      *instance
 	changes []func()
-	touched []string // sellers whose row should have moved
+	touched []string // owners whose journal should have moved
+	entries []ledger.Entry
 	refusal error
 	// payouts and accounts are what was written of them last.
 	payouts  map[payout.ID]payout.Payout
@@ -31,12 +33,12 @@ type seen struct {
 }
 
 func (s *seen) reset() {
-	s.changes, s.touched, s.refusal = s.changes[:0], s.touched[:0], nil
+	s.changes, s.touched, s.entries, s.refusal = s.changes[:0], s.touched[:0], s.entries[:0], nil
 	s.payouts, s.accounts = map[payout.ID]payout.Payout{}, map[bank.ID]bank.Account{}
 }
 
-// touch says that a seller's row is to be compared.
-func (s *seen) touch(seller string) { s.touched = append(s.touched, seller) }
+// touch says that an owner's journal is to be read again.
+func (s *seen) touch(owner string) { s.touched = append(s.touched, owner) }
 
 func (s *seen) note(change func()) { s.changes = append(s.changes, change) }
 
@@ -62,6 +64,7 @@ func watched(on *instance, run func(s *seen, undo error) error) error {
 		for _, change := range s.changes {
 			change()
 		}
+		m.followAppended(on, &s)
 		m.compareWritten(on, &s)
 	}
 	m.compareRows(on, s.touched) // a transaction that was refused has changed nothing
@@ -89,11 +92,17 @@ func (m *market) compareWritten(on *instance, s *seen) {
 	for id, p := range s.payouts {
 		got, err := on.db.Payout(m.ctx, id)
 		m.hold(writtenAsMeant, err == nil && asStored(got) == asStored(p), string(id), "payout %s was written as\n  %+v, and is (error %v)\n  %+v", id, p, err, got)
+		field, differs := ledger.Differs(m.model.payouts[id].folded, got)
+		m.hold(rowsMatchJournal, !differs || m.tampered == string(id), string(id), "the %s of payout %s is not what its entries fold to: %+v", field, id, got)
 	}
 	for id, a := range s.accounts {
 		got, err := on.db.BankAccountByID(m.ctx, id)
 		m.keepSecret(got.SealedNumber)
 		m.hold(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
+		if known := m.model.accounts[id]; known != nil {
+			field, differs := ledger.Differs(known.folded, got)
+			m.hold(rowsMatchJournal, !differs, a.Seller, "the %s of bank account %s is not what its entries fold to: %+v", field, id, got)
+		}
 	}
 }
 
@@ -108,7 +117,7 @@ func asStored(p payout.Payout) payout.Payout {
 }
 
 func accountAsStored(a bank.Account) bank.Account {
-	a.DueAt, a.Beneficiary = time.Time{}, "" // a beneficiary is written by itself
+	a.DueAt, a.Beneficiary, a.Gateway = time.Time{}, "", "" // a beneficiary is written by itself
 	a.CreatedAt, a.VerifiedAt = stored(a.CreatedAt), stored(a.VerifiedAt)
 	return a
 }
@@ -120,37 +129,74 @@ func stored(at time.Time) time.Time {
 	return time.UnixMicro(at.UnixMicro()).UTC()
 }
 
-// compareRows holds the rows of sellers against the model.
-func (m *market) compareRows(on *instance, sellers []string) {
-	for _, seller := range slices.Compact(slices.Sorted(slices.Values(sellers))) {
-		got, err := on.db.Balance(m.ctx, seller)
-		m.hold(bookIsRight, err == nil, seller, "read the row of %s: %v", seller, err)
-		want := m.model.sellers[seller].row()
-		m.hold(rowsMatchModel, got == want, seller, "%s has\n  %+v, and should have\n  %+v", seller, got, want)
+// compareRows holds owners' rows of totals against what their entries fold to.
+func (m *market) compareRows(on *instance, owners []string) {
+	for _, owner := range slices.Compact(slices.Sorted(slices.Values(owners))) {
+		got, err := on.db.Balance(m.ctx, owner)
+		m.hold(bookIsRight, err == nil, owner, "read the row of %s: %v", owner, err)
+		want := m.model.row(owner)
+		m.hold(rowsMatchJournal, got == want, owner, "%s has\n  %+v, and the entries make it\n  %+v", owner, got, want)
 	}
 }
 
-// moveBalance lets a posting through, and checks that only what is not there is refused.
-func (s *seen) moveBalance(ctx context.Context, tx ledger.Tx, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
-	n, err := tx.MoveBalance(ctx, seller, ch, links, mayOverdraw)
-	if err == nil {
-		s.touch(seller)
-	} else if row := s.m.model.sellers[seller].row(); errors.Is(err, ledger.ErrInsufficient) && row.Allows(ch, mayOverdraw) {
-		s.refusal = fmt.Errorf("%s has %d available, and %d were refused", seller, row.Available, -ch.Available)
-	} else if a := s.m.current.ask; a != nil {
-		a.had = row.Available
+// followAppended reads the entries that a transaction has committed, and wants those that it appended, in their order.
+func (m *market) followAppended(on *instance, s *seen) {
+	for _, owner := range slices.Compact(slices.Sorted(slices.Values(s.touched))) {
+		m.follow(on, owner)
 	}
-	return n, err
+	for _, e := range s.entries {
+		hashes := m.model.journal(e.Owner).hashes
+		m.hold(rowsMatchJournal, e.Number <= int64(len(hashes)) && hashes[e.Number-1] == e.Hash, e.Owner,
+			"entry %d of %s was appended (%s of %s), and a reader gets another or none", e.Number, e.Owner, e.Type, e.Subject)
+	}
 }
 
-func (s *seen) insertTransfers(ctx context.Context, tx ledger.Tx, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
-	err := tx.InsertTransfers(ctx, seller, at, first, transfers)
-	s.note(func() {
-		for i, t := range transfers {
-			s.m.print("%s %d %d %s %s %s %d %s\n", seller, first+int64(i), at.UnixMicro(), t.Kind, t.Debit, t.Credit, t.Amount, t.Ref)
+// follow reads an owner's entries from where the model has the journal on, and holds each against the facts.
+func (m *market) follow(on *instance, owner string) {
+	const page = 200
+	j := m.model.journal(owner)
+	for n := page; n == page; {
+		list, err := on.db.EntriesAfter(m.ctx, owner, j.Number, page)
+		if !m.hold(bookIsRight, err == nil, owner, "read the journal of %s: %v", owner, err) {
+			return
 		}
-	})
+		for _, e := range list {
+			if j.Account, err = j.Follow(m.keys, e); !m.hold(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
+				return
+			}
+			j.hashes = append(j.hashes, e.Hash)
+			m.wasAppended(e)
+		}
+		n = len(list)
+	}
+}
+
+// tampering is why an error says that something was tampered with.
+func tampering(err error) error {
+	if cause := errors.Unwrap(err); cause != nil && errors.Is(err, ledger.ErrTampered) {
+		return cause
+	}
 	return err
+}
+
+// append lets an entry through, and checks that only what is not there is refused.
+func (s *seen) append(ctx context.Context, tx appender, p ledger.Posting) (ledger.Entry, error) {
+	e, err := tx.Append(ctx, p)
+	available := s.m.model.row(p.Owner).Available
+	switch {
+	case err == nil:
+		s.touch(p.Owner)
+		s.entries = append(s.entries, e)
+	case errors.Is(err, ledger.ErrInsufficient) && (p.Type != ledger.PayoutRequested || p.Moved.InTransit <= available):
+		s.refusal = fmt.Errorf("%s has %d available, and %s of %d was refused", p.Owner, available, p.Type, p.Moved.InTransit)
+	case errors.Is(err, ledger.ErrInsufficient) && s.m.current.ask != nil:
+		s.m.current.ask.had = available
+	}
+	return e, err
+}
+
+type appender interface {
+	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 }
 
 type payoutStore struct {
@@ -167,33 +213,47 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	})
 }
 
-func (s payoutStore) InRequest(ctx context.Context, c payout.RequestCaller, fn func(payout.RequestTx) error) error {
+func (s payoutStore) InGroup(ctx context.Context, c ledger.Scope, fn func(payout.ChangeTx) error) error {
 	return watched(s.on, func(seen *seen, undo error) error {
-		return s.Store.InRequest(ctx, c, func(tx payout.RequestTx) error {
+		return s.Store.InGroup(ctx, c, func(tx payout.ChangeTx) error {
 			seen.reset()
-			return orUndo(fn(requestTx{tx, seen}), undo)
+			return orUndo(fn(changeTx{tx, seen}), undo)
 		})
 	})
 }
 
-type requestTx struct {
-	payout.RequestTx
+// changeTx is what all changes of payouts have in common.
+type changeTx struct {
+	payout.ChangeTx
 	seen *seen
 }
 
-func (t requestTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.RequestTx, seller, ch, links, mayOverdraw)
+func (t changeTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error) {
+	return t.seen.append(ctx, t.ChangeTx, p)
 }
 
-func (t requestTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
-	return t.seen.insertTransfers(ctx, t.RequestTx, seller, at, first, transfers)
-}
-
-func (t requestTx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	err := t.RequestTx.InsertPayout(ctx, p)
-	t.seen.touch(p.Seller)
+func (t changeTx) InsertPayout(ctx context.Context, p payout.Payout) error {
+	err := t.ChangeTx.InsertPayout(ctx, p)
 	t.seen.payouts[p.ID] = p
 	t.seen.note(func() { t.seen.m.wasAsked(p) })
+	return err
+}
+
+func (t changeTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	moved, err := t.ChangeTx.MovePayout(ctx, from, p)
+	if moved {
+		t.seen.touch(p.Seller)
+		t.seen.payouts[p.ID] = p
+		at := t.seen.on.now()
+		t.seen.note(func() { t.seen.m.wasMoved(t.seen.on, from, p, at) })
+	}
+	return moved, err
+}
+
+func (t changeTx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	err := t.ChangeTx.RecordDecision(ctx, d)
+	t.seen.touch(d.Owner)
+	t.seen.note(func() { t.seen.m.wasDecided(d) })
 	return err
 }
 
@@ -202,60 +262,37 @@ type payoutTx struct {
 	seen *seen
 }
 
-func (t payoutTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.Tx, seller, ch, links, mayOverdraw)
-}
+func (t payoutTx) change() changeTx { return changeTx{t.Tx, t.seen} }
 
-func (t payoutTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
-	return t.seen.insertTransfers(ctx, t.Tx, seller, at, first, transfers)
+func (t payoutTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error) {
+	return t.change().Append(ctx, p)
 }
 
 func (t payoutTx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	err := t.Tx.InsertPayout(ctx, p)
-	t.seen.touch(p.Seller)
-	t.seen.payouts[p.ID] = p
-	t.seen.note(func() { t.seen.m.wasAsked(p) })
-	return err
+	return t.change().InsertPayout(ctx, p)
+}
+
+func (t payoutTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	return t.change().MovePayout(ctx, from, p)
+}
+
+func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	return t.change().RecordDecision(ctx, d)
 }
 
 func (t payoutTx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
 	adopted, err := t.Tx.AdoptPayout(ctx, p)
 	if adopted {
-		t.seen.touch(p.Seller)
 		t.seen.payouts[p.ID] = p
 		t.seen.note(func() { t.seen.m.wasAdopted(p) })
 	}
 	return adopted, err
 }
 
-func (t payoutTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
-	moved, err := t.Tx.MovePayout(ctx, from, p, at)
-	if moved && from != p.State {
-		t.seen.touch(p.Seller)
-	}
-	if moved {
-		t.seen.payouts[p.ID] = p
-		t.seen.note(func() { t.seen.m.wasMoved(t.seen.on, from, p, at) })
-	}
-	return moved, err
-}
-
-func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error {
-	err := t.Tx.RecordDecision(ctx, d)
-	t.seen.note(func() { t.seen.m.wasDecided(d) })
-	return err
-}
-
-func (t payoutTx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
-	isNew, err := t.Tx.RememberEvent(ctx, eventID, now)
+func (t payoutTx) RememberEvent(ctx context.Context, at port.Name, eventID string, now time.Time) (bool, error) {
+	isNew, err := t.Tx.RememberEvent(ctx, at, eventID, now)
 	t.seen.note(func() { t.seen.m.heard[t.seen.m.current.event] = true })
 	return isNew, err
-}
-
-func (t payoutTx) DoubtUnsent(ctx context.Context, seller, code string) error {
-	err := t.Tx.DoubtUnsent(ctx, seller, code)
-	t.seen.note(func() { t.seen.m.wasDoubted(seller) })
-	return err
 }
 
 func (t payoutTx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
@@ -279,6 +316,12 @@ func (t payoutTx) HastenPayout(ctx context.Context, id payout.ID, now time.Time)
 	return hastened, err
 }
 
+func (t payoutTx) HastenInFlight(ctx context.Context, at port.Name, now time.Time) (int64, error) {
+	n, err := t.Tx.HastenInFlight(ctx, at, now)
+	t.seen.note(func() { t.seen.m.wereHastened(n, now) })
+	return n, err
+}
+
 type saleStore struct {
 	sale.Store
 	on *instance
@@ -298,18 +341,13 @@ type saleTx struct {
 	seen *seen
 }
 
-func (t saleTx) MoveBalance(ctx context.Context, seller string, ch ledger.Change, links []ledger.Link, mayOverdraw bool) (int64, error) {
-	return t.seen.moveBalance(ctx, t.Tx, seller, ch, links, mayOverdraw)
-}
-
-func (t saleTx) InsertTransfers(ctx context.Context, seller string, at time.Time, first int64, transfers []ledger.Transfer) error {
-	return t.seen.insertTransfers(ctx, t.Tx, seller, at, first, transfers)
+func (t saleTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error) {
+	return t.seen.append(ctx, t.Tx, p)
 }
 
 func (t saleTx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	inserted, err := t.Tx.InsertSale(ctx, s)
 	if inserted {
-		t.seen.touch(s.Seller)
 		t.seen.note(func() { t.seen.m.wasSold(s) })
 	}
 	return inserted, err
@@ -327,6 +365,15 @@ func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool
 		t.seen.note(func() { t.seen.m.wasReleased(t.seen.on, id, at) })
 	}
 	return released, err
+}
+
+func (t saleTx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
+	err := t.Tx.PostponeRelease(ctx, id, until)
+	t.seen.note(func() {
+		t.seen.m.hold(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is put off, and nobody tampered with it", id)
+		t.seen.m.saleDue(id, until)
+	})
+	return err
 }
 
 type bankStore struct {
@@ -348,17 +395,23 @@ type bankTx struct {
 	seen *seen
 }
 
-func (t bankTx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
-	err := t.Tx.ReplaceBankAccount(ctx, a)
-	t.seen.accounts[a.ID] = a
-	t.seen.note(func() { t.seen.m.wasRegistered(a) })
-	return err
+func (t bankTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error) {
+	return t.seen.append(ctx, t.Tx, p)
 }
 
-func (t bankTx) AddFormerAccount(ctx context.Context, a bank.Account) error {
-	err := t.Tx.AddFormerAccount(ctx, a)
-	t.seen.note(func() { t.seen.m.wasRecovered(a) })
-	return err
+func (t bankTx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, error) {
+	inserted, err := t.Tx.InsertBankAccount(ctx, a)
+	if inserted {
+		t.seen.accounts[a.ID] = a
+		t.seen.note(func() {
+			if a.Current {
+				t.seen.m.wasRegistered(a)
+			} else {
+				t.seen.m.wasRecovered(a)
+			}
+		})
+	}
+	return inserted, err
 }
 
 func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (bool, error) {
@@ -370,8 +423,8 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 	return saved, err
 }
 
-func (t bankTx) SetBeneficiary(ctx context.Context, before string, a bank.Account) (bool, error) {
-	named, err := t.Tx.SetBeneficiary(ctx, before, a)
+func (t bankTx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
+	named, err := t.Tx.SetBeneficiary(ctx, a)
 	if named {
 		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Beneficiary) })
 	}
@@ -380,6 +433,7 @@ func (t bankTx) SetBeneficiary(ctx context.Context, before string, a bank.Accoun
 
 func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {
 	err := t.Tx.RecordDecision(ctx, d)
+	t.seen.touch(d.Owner)
 	t.seen.note(func() { t.seen.m.wasDecided(d) })
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"bursar/internal/razorpayx"
+	"bursar/internal/gateway/razorpayx"
 )
 
 // wire carries an instance's requests to the gateway, or does not.

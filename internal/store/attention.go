@@ -9,8 +9,9 @@ import (
 // What is rare is found by the small index that holds nothing else. MATERIALIZED keeps a planner from
 // walking through the whole table in the order of the ids instead.
 const (
-	unclearIDs      = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'held')) `
-	contradictedIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE contradiction <> '') `
+	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'held')) `
+	contradictedIDs   = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE contradiction <> '') `
+	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
 	// referredIDs are found one reference at a time, each by its index.
 	referredIDs = `WITH wanted AS MATERIALIZED (
 		SELECT id FROM payouts WHERE id = $2
@@ -30,6 +31,11 @@ func (db *DB) UnclearPayouts(ctx context.Context, limit int) ([]payout.Payout, e
 // ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
 func (db *DB) ContradictedPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
 	return db.payouts(ctx, contradictedIDs+oldestWanted, limit)
+}
+
+// PayoutsWithoutGateway lists those that wait because their gateway is not configured, oldest first.
+func (db *DB) PayoutsWithoutGateway(ctx context.Context, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, withoutGatewayIDs+oldestWanted, limit)
 }
 
 // SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.

@@ -36,7 +36,7 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 	var u auth.User
 	var s auth.Stats
 	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+`, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed
-		FROM users u LEFT JOIN seller_balances b ON b.seller_id = u.id WHERE u.id = $1`, id).
+		FROM users u LEFT JOIN journals b ON b.owner = u.id WHERE u.id = $1`, id).
 		Scan(append(userDest(&u), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed)...))
 	return u, s, ok, err
 }
@@ -190,18 +190,39 @@ func (tx *Tx) AdvanceSession(
 	ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration,
 ) (auth.Principal, bool, error) {
 	p := auth.Principal{Session: session}
-	advanced, err := tx.one(ctx, `UPDATE sessions SET counter = counter + 1,
-		refreshes = CASE WHEN refreshes > $5 THEN substr($6 || refreshes, 1, $7) ELSE $6 END,
-		expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
-		WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
-		AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)
-		RETURNING user_id, (SELECT email FROM users u WHERE u.id = sessions.user_id),
-			(SELECT role FROM users u WHERE u.id = sessions.user_id)`,
-		[]any{
-			session, counter, micros(now), micros(expiresAt),
-			refreshInstant(now.Add(-grace)), refreshInstant(now), refreshDigits * refreshesKept,
-		}, &p.UserID, &p.Email, &p.Role)
+	advanced, err := tx.one(ctx, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &p.UserID, &p.Email, &p.Role)
 	return p, advanced, err
+}
+
+// AdvanceSession is [Tx.AdvanceSession] by itself. On PostgreSQL many share a commit.
+func (s authStore) AdvanceSession(
+	ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration,
+) (p auth.Principal, advanced bool, err error) {
+	if s.statements == nil {
+		err = s.Update(ctx, func(tx *Tx) (err error) {
+			p, advanced, err = tx.AdvanceSession(ctx, session, counter, now, expiresAt, grace)
+			return err
+		})
+		return p, advanced, err
+	}
+	p.Session = session
+	advanced, err = s.statements.one(ctx, session, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &p.UserID, &p.Email, &p.Role)
+	return p, advanced, err
+}
+
+const advanceSession = `UPDATE sessions SET counter = counter + 1,
+	refreshes = CASE WHEN refreshes > $5 THEN substr($6 || refreshes, 1, $7) ELSE $6 END,
+	expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
+	WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
+	AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)
+	RETURNING user_id, (SELECT email FROM users u WHERE u.id = sessions.user_id),
+		(SELECT role FROM users u WHERE u.id = sessions.user_id)`
+
+func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time, grace time.Duration) []any {
+	return []any{
+		session, counter, micros(now), micros(expiresAt),
+		refreshInstant(now.Add(-grace)), refreshInstant(now), refreshDigits * refreshesKept,
+	}
 }
 
 // Session finds a session with its user, if it is there. The lock is for the same reason as that of

@@ -8,15 +8,16 @@ import (
 )
 
 const bankAccountColumns = `SELECT id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
-	name_score, beneficiary, seal, verification_id, tries, due_at, created_at, verified_at FROM bank_accounts `
+	name_score, beneficiary, gateway, verification_id, tries, due_at, created_at, verified_at, is_current FROM bank_accounts `
 
 func bankAccountDest(a *bank.Account) []any {
 	return []any{
 		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.SealedNumber, &a.Status, &a.Reason, &a.RegisteredName,
-		&a.NameScore, &a.Beneficiary, &a.Seal, &a.VerificationID, &a.Tries,
+		&a.NameScore, &a.Beneficiary, &a.Gateway, &a.VerificationID, &a.Tries,
 		instant{&a.DueAt},
 		instant{&a.CreatedAt},
 		instant{&a.VerifiedAt},
+		flagged{&a.Current},
 	}
 }
 
@@ -28,17 +29,6 @@ func (db *DB) BankAccount(ctx context.Context, seller string) (bank.Account, err
 // BankAccountByID finds any account ever registered.
 func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, error) {
 	return db.bankAccount(ctx, `WHERE id = $1`, string(id))
-}
-
-// eachBankAccount hands on every account ever registered.
-func (db *DB) eachBankAccount(ctx context.Context, take func(bank.Account) error) error {
-	return db.query(ctx, bankAccountColumns, func(r row) error {
-		var a bank.Account
-		if err := r.Scan(bankAccountDest(&a)...); err != nil {
-			return err
-		}
-		return take(a)
-	})
 }
 
 func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account, error) {
@@ -64,44 +54,32 @@ func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, 
 	return list, err
 }
 
-// CurrentBankAccount finds the seller's current account.
+// CurrentBankAccount finds the seller's current account, which stays as it is until the transaction ends.
 func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Account, error) {
 	var a bank.Account
-	ok, err := tx.one(ctx, bankAccountColumns+`WHERE seller_id = $1 AND is_current = 1`, []any{seller}, bankAccountDest(&a)...)
+	ok, err := tx.one(ctx, bankAccountColumns+`WHERE seller_id = $1 AND is_current = 1`+tx.dialect.forUpdate("bank_accounts"), []any{seller}, bankAccountDest(&a)...)
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
 	return a, err
 }
 
-// ReplaceBankAccount makes a the seller's current account. The one before it is left as it is, but
-// for its verification, which nobody waits for any more.
-func (tx *Tx) ReplaceBankAccount(ctx context.Context, a bank.Account) error {
-	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller)
-	if err != nil {
-		return err
+// InsertBankAccount adds an account unless there is one with its id. The current one before it is left as it is, but for
+// its verification, which nobody waits for any more.
+func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, error) {
+	if a.Current {
+		_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller)
+		if err != nil {
+			return false, err
+		}
 	}
-	return tx.insertBankAccount(ctx, a, true)
-}
-
-// AddFormerAccount adds an account that is not the seller's current one, unless there is one with its id.
-func (tx *Tx) AddFormerAccount(ctx context.Context, a bank.Account) error {
-	return tx.insertBankAccount(ctx, a, false)
-}
-
-func (tx *Tx) insertBankAccount(ctx context.Context, a bank.Account, current bool) error {
-	insert := `INSERT INTO bank_accounts
+	return tx.execOne(ctx, `INSERT INTO bank_accounts
 		(id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score,
-		beneficiary, verification_id, tries, due_at, created_at, verified_at, seal)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
-	if !current {
-		insert += ` ON CONFLICT (id) DO NOTHING`
-	}
-	_, err := tx.exec(ctx, insert,
-		string(a.ID), a.Seller, flag(current), a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
+		beneficiary, verification_id, tries, due_at, created_at, verified_at, gateway)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING`,
+		string(a.ID), a.Seller, flag(a.Current), a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
 		a.RegisteredName, a.NameScore, a.Beneficiary, a.VerificationID, a.Tries, nullMicros(a.DueAt),
-		micros(a.CreatedAt), nullMicros(a.VerifiedAt), a.Seal)
-	return err
+		micros(a.CreatedAt), nullMicros(a.VerifiedAt), string(a.Gateway))
 }
 
 // TakeDueVerifications leases accounts whose verification is due, the longest due first.
@@ -119,16 +97,17 @@ func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, li
 	return ids, err
 }
 
-// SaveVerification records progress from seen to a, which is sealed as the gateway calls it in seen. A hint that came since seen was read is kept: its
-// due time is the earlier one.
+// SaveVerification records progress from seen to a. The account must be as it was seen in all that the journal records,
+// because the entry tells what differs from that. A hint that came since seen was read is kept: its due time is the earlier one.
 func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool, error) {
 	return tx.execOne(ctx, `UPDATE bank_accounts SET status = $3, reason = $4, registered_name = $5, name_score = $6,
-		verification_id = $7, tries = $8, verified_at = $9, seal = $13,
+		verification_id = $7, tries = $8, verified_at = $9,
 		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
-		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1`,
+		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1
+		AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
 		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
 		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt),
-		seen.Beneficiary, a.Seal)
+		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID)
 }
 
 // HastenVerification makes the next step of a verification due now, if it is under way.
@@ -138,9 +117,8 @@ func (tx *Tx) HastenVerification(ctx context.Context, verificationID string, now
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
 }
 
-// SetBeneficiary records what the gateway calls the account, if the stored seal is still the one that was seen, and the
-// account is as far as it was then.
-func (tx *Tx) SetBeneficiary(ctx context.Context, seen string, a bank.Account) (bool, error) {
-	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, seal = $3 WHERE id = $1 AND seal = $4 AND status = $5`,
-		string(a.ID), a.Beneficiary, a.Seal, seen, string(a.Status))
+// SetBeneficiary records what the gateway calls the account, if it has no name there yet and is as far as it was seen.
+func (tx *Tx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
+	return tx.execOne(ctx, `UPDATE bank_accounts SET beneficiary = $2, gateway = $4 WHERE id = $1 AND beneficiary = '' AND status = $3`,
+		string(a.ID), a.Beneficiary, string(a.Status), string(a.Gateway))
 }

@@ -44,18 +44,17 @@ func (db *DB) UserExists(ctx context.Context, id string) (bool, error) {
 	return found(db.queryRow(ctx, `SELECT 1 FROM users WHERE id = $1`, id).Scan(&one))
 }
 
-// AdoptPayout adds a payout that waits, unless there is one with its id.
-func (tx *Tx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
-	return tx.execOne(ctx, insertPayout+` ON CONFLICT (id) DO NOTHING`, insertPayoutArgs(p)...)
-}
-
-// DoubtUnsent gives the seller's payouts that the gateway is not known to have a reason code if the
-// seller is overdrawn. It changes payouts after a balance, against the usual order of locks: a deadlock
-// is undone and tried again.
-func (tx *Tx) DoubtUnsent(ctx context.Context, seller, code string) error {
-	_, err := tx.exec(ctx, `UPDATE payouts SET reason_code = $2 WHERE seller_id = $1 AND status = 'processing'
-		AND state IN ('waiting', 'submitting', 'unknown') AND EXISTS (SELECT 1 FROM seller_balances WHERE seller_id = $1 AND available < 0)`, seller, code)
-	return err
+// UnsentPayouts lists a seller's payouts that the gateway is not known to have, and locks them.
+func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout, error) {
+	var unsent []payout.Payout
+	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.seller_id = $1 AND p.status = 'processing'
+		AND p.state IN ('waiting', 'submitting', 'unknown') ORDER BY p.id`+tx.dialect.forUpdate("p"), []any{seller}, func(r row) error {
+		var p payout.Payout
+		err := scanPayout(r, &p)
+		unsent = append(unsent, p)
+		return err
+	})
+	return unsent, err
 }
 
 // RecordStray notes a transfer that belongs to no payout in the book, unless it is noted already.

@@ -57,23 +57,27 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 	return keys, err
 }
 
-// booksAsOf is books, each beside what a checkpoint, whose number is $1, has of it.
-const booksAsOf = `SELECT b.seller_id, b.transfers, b.chained, b.head, COALESCE(s.transfers, 0), COALESCE(s.pending, 0),
-	COALESCE(s.available, 0), COALESCE(s.in_transit, 0), COALESCE(s.head, '') FROM seller_balances b
-	LEFT JOIN checkpoint_books s ON s.seller_id = b.seller_id AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_books
-		WHERE seller_id = b.seller_id AND checkpoint <= $1)`
+// booksAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
+const booksAsOf = `SELECT b.owner, b.number, b.hash, b.mac, b.pending, b.available, b.in_transit, b.earned, b.withdrawn, b.sales, b.processing, b.completed, b.failed, b.cancelled,
+	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
+	LEFT JOIN checkpoint_books s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_books
+		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
 func scanBook(r row) (b proof.Book, err error) {
-	s := &b.Sealed
-	err = r.Scan(&b.Seller, &b.Transfers, &b.Chain.Number, &b.Chain.Head, &s.Number, &s.Pending, &s.Available, &s.InTransit, &s.Head)
+	var totals string
+	err = r.Scan(append(accountDest(&b.Now), &b.Sealed.Number, &totals, &b.Sealed.Hash)...)
+	b.Seller, b.Sealed.Owner = b.Now.Owner, b.Now.Owner
+	if totals != "" { // what can't be read is no totals of the journal's, which is told when it is followed
+		b.Sealed.Balance, _ = ledger.ParseBalance(totals)
+	}
 	return b, err
 }
 
-// Books lists books in the order of their sellers' ids from after one on, up to limit, each beside what a
+// Books lists journals in the order of their owners' ids from after one on, up to limit, each beside what a
 // checkpoint has of it.
 func (db *DB) Books(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.Book, error) {
 	var books []proof.Book
-	err := db.query(ctx, booksAsOf+` WHERE b.seller_id > $2 ORDER BY b.seller_id LIMIT $3 + 0`, func(r row) error {
+	err := db.query(ctx, booksAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r row) error {
 		b, err := scanBook(r)
 		books = append(books, b)
 		return err
@@ -83,39 +87,28 @@ func (db *DB) Books(ctx context.Context, checkpoint int64, after string, limit i
 
 // Book is one of them, or one without a seller where there is none.
 func (db *DB) Book(ctx context.Context, checkpoint int64, seller string) (b proof.Book, err error) {
-	err = db.query(ctx, booksAsOf+` WHERE b.seller_id = $2`, func(r row) (err error) {
+	err = db.query(ctx, booksAsOf+` WHERE b.owner = $2`, func(r row) (err error) {
 		b, err = scanBook(r)
 		return err
 	}, checkpoint, seller)
 	return b, err
 }
 
-const selectSealed = `SELECT transfers, pending, available, in_transit, head FROM checkpoint_books WHERE seller_id = $1 AND checkpoint <= $2 AND head <> ''`
-
-func scanSealed(r row) (c ledger.Chain, err error) {
-	err = r.Scan(&c.Number, &c.Pending, &c.Available, &c.InTransit, &c.Head)
-	return c, err
-}
-
-// SealedUpTo is the longest chain up to a number that one of the first checkpoints has, if any has one.
-func (db *DB) SealedUpTo(ctx context.Context, checkpoint int64, seller string, number int64) (c ledger.Chain, isSealed bool, err error) {
-	err = db.query(ctx, selectSealed+` AND transfers <= $3 ORDER BY checkpoint DESC LIMIT 1`, func(r row) (err error) {
-		isSealed = true
-		c, err = scanSealed(r)
-		return err
-	}, seller, checkpoint, number)
-	return c, isSealed, err
-}
-
-// SealedBetween lists the chains above one number and up to another that the first checkpoints have.
-func (db *DB) SealedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Chain, error) {
-	var chains []ledger.Chain
-	err := db.query(ctx, selectSealed+` AND transfers > $3 AND transfers <= $4 ORDER BY checkpoint`, func(r row) error {
-		c, err := scanSealed(r)
-		chains = append(chains, c)
+// SealedBetween lists where the first checkpoints have a journal, above one entry and up to another.
+func (db *DB) SealedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error) {
+	var accounts []ledger.Account
+	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_books WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
+		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r row) error {
+		a := ledger.Account{Owner: seller}
+		var totals string
+		err := r.Scan(&a.Number, &totals, &a.Hash)
+		if err == nil {
+			a.Balance, err = ledger.ParseBalance(totals)
+		}
+		accounts = append(accounts, a)
 		return err
 	}, seller, checkpoint, above, upTo)
-	return chains, err
+	return accounts, err
 }
 
 // TakeTurn lets one holder make the next checkpoint, until it is over or a time has come.
@@ -149,10 +142,10 @@ func (db *DB) Seal(ctx context.Context, holder string, until time.Time, number i
 			return proof.ErrTurnLost
 		}
 		for _, b := range books {
-			_, err := tx.exec(ctx, `INSERT INTO checkpoint_books (seller_id, checkpoint, transfers, pending, available, in_transit, head)
-				VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET transfers = excluded.transfers,
-				pending = excluded.pending, available = excluded.available, in_transit = excluded.in_transit, head = excluded.head`,
-				b.Seller, number, b.Chain.Number, int64(b.Chain.Pending), int64(b.Chain.Available), int64(b.Chain.InTransit), string(b.Chain.Head))
+			_, err := tx.exec(ctx, `INSERT INTO checkpoint_books (seller_id, checkpoint, number, totals, hash)
+				VALUES ($1, $2, $3, $4, $5) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,
+				totals = excluded.totals, hash = excluded.hash`,
+				b.Seller, number, b.Account.Number, b.Account.Text(), string(b.Account.Hash))
 			if err != nil {
 				return err
 			}

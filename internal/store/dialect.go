@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"math/bits"
 )
 
 // dialect is all that engines do differently within the shared statements.
@@ -13,12 +15,12 @@ type dialect struct {
 	begin []string
 	// forUpdate ends a SELECT whose rows of the named table must not change until the transaction ends.
 	forUpdate func(table string) string
+	// arrays says that a statement takes the rows of a group as arrays, one for each column.
+	arrays bool
 	// skipLocked ends a SELECT of rows to lease, passing over those that another instance is taking.
 	skipLocked string
 	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
 	historyOrder string
-	// moves is the statements that move a balance and its chain.
-	moves moves
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
 	// readAll prepares a transaction for reading whole tables.
@@ -34,4 +36,30 @@ type dialect struct {
 	unreadable func(error) error
 	// overflowed says that a statement failed because a number in it became too large.
 	overflowed func(error) bool
+}
+
+// oneOf is a condition that a column is one of a list, with the list added to args.
+func (d dialect) oneOf(args []any, list []string) (string, []any) {
+	if d.arrays {
+		return fmt.Sprintf("= ANY($%d::text[])", len(args)+1), append(args, list)
+	}
+	n := 1 << bits.Len(uint(len(list)-1)) // so that there are few statements to prepare
+	for i := range n {
+		args = append(args, list[min(i, len(list)-1)])
+	}
+	return "IN " + parameterRows(1, n), args
+}
+
+// pairs is a list of rows c0, c1 by the name of asked.
+func (d dialect) pairs(first, second []string) (string, []any) {
+	if d.arrays {
+		return "unnest($1::text[], $2::text[]) AS asked (c0, c1)", []any{first, second}
+	}
+	var args []any
+	n := 1 << bits.Len(uint(len(first)-1))
+	for i := range n {
+		i = min(i, len(first)-1)
+		args = append(args, first[i], second[i])
+	}
+	return "(SELECT DISTINCT column1 AS c0, column2 AS c1 FROM (VALUES " + parameterRows(n, 2) + ")) AS asked", args
 }

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 )
 
 // Identities lists a user's ways to sign in through a provider, the oldest first.
@@ -71,11 +73,25 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
 }
 
 // RejectBankAccount makes the user's current bank account, if there is one, a former one that is not paid to.
-// Nobody can decide about it any more, and a verification under way changes nothing. Nobody can accept it by hand either:
-// it has no seal.
-func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string) error {
-	_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = 'rejected', reason = $2, verified_at = NULL, due_at = NULL, seal = ''
-		WHERE seller_id = $1 AND is_current = 1`, userID, reason)
+// Nobody can decide about it any more, and a verification under way changes nothing.
+func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error {
+	a, err := tx.CurrentBankAccount(ctx, userID)
+	if errors.Is(err, bank.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rejected := a.Rejected(reason)
+	p, err := bank.Recorded(a, rejected, "system", now)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = $2, reason = $3, verified_at = NULL, due_at = NULL WHERE id = $1`,
+		string(a.ID), string(rejected.Status), reason); err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, p)
 	return err
 }
 

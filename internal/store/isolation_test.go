@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"bursar/internal/pgtest"
 	"bursar/internal/sale"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // What PostgreSQL does to transactions that meet, made to happen on purpose: each of these waits for the
@@ -24,27 +27,28 @@ import (
 // meeting is a database with one seller, some due sales and some due payouts.
 type meeting struct {
 	*testing.T
-	db *store.DB
+	db  *store.DB
+	url string
 }
 
 var morning = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
 func newMeeting(t *testing.T, settings ...string) *meeting {
 	t.Helper()
-	db, err := store.OpenPostgres(t.Context(), pgtest.New(t)+strings.Join(settings, ""))
+	url := pgtest.New(t) + strings.Join(settings, "")
+	db, err := store.OpenPostgres(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	m := &meeting{T: t, db: db}
+	db.UseKeys(storetest.Keys(t))
+	m := &meeting{T: t, db: db, url: url}
 	m.update(func(tx *store.Tx) error {
 		if err := tx.InsertUser(t.Context(), auth.User{ID: "usr_a", Name: "Asha", Email: "a@example.com", Role: auth.Seller, CreatedAt: morning}); err != nil {
 			return err
 		}
-		if err := tx.ReplaceBankAccount(t.Context(), bank.Account{ID: "bka_a", Seller: "usr_a", Status: bank.StatusVerified, CreatedAt: morning}); err != nil {
-			return err
-		}
-		return tx.OpenBook(t.Context(), "usr_a")
+		_, err := tx.InsertBankAccount(t.Context(), bank.Account{ID: "bka_a", Seller: "usr_a", Current: true, Status: bank.StatusVerified, CreatedAt: morning})
+		return err
 	})
 	for i := range 8 {
 		m.update(func(tx *store.Tx) error { return addDue(t.Context(), tx, i) })
@@ -70,9 +74,15 @@ func addDue(ctx context.Context, tx *store.Tx, i int) error {
 		ID: payout.ID(fmt.Sprintf("pyt_%d", i)), Seller: "usr_a", BankAccountID: "bka_a", Amount: 100,
 		State: payout.Waiting, RequestedAt: morning, ArriveAt: morning, DueAt: morning,
 	}
-	transfers := slices.Concat(ledger.Sale(ref, 100), ledger.ReleaseSale(ref, 100), ledger.HoldPayout(string(p.ID), 100))
-	if err := ledger.Post(ctx, tx, ledger.Posting{Seller: "usr_a", At: morning, Transfers: transfers}); err != nil {
-		return err
+	for _, step := range []ledger.Posting{
+		{Type: ledger.SaleRecorded, Subject: "sale:" + ref, Moved: ledger.Sale(100)},
+		{Type: ledger.SaleReleased, Subject: "sale:" + ref, Moved: ledger.ReleaseSale(100)},
+		{Type: ledger.PayoutRequested, Subject: string(p.ID), Moved: ledger.ReservePayout(100)},
+	} {
+		step.Owner, step.At, step.Actor, step.Data = "usr_a", morning, "system", "{}"
+		if _, err := tx.Append(ctx, step); err != nil {
+			return err
+		}
 	}
 	return tx.InsertPayout(ctx, p)
 }
@@ -91,7 +101,7 @@ func (m *meeting) try(tx *store.Tx, id payout.ID) error {
 		return err
 	}
 	p.Tries++
-	_, err = tx.MovePayout(m.Context(), p.State, p, morning)
+	_, err = tx.MovePayout(m.Context(), p.State, p)
 	return err
 }
 
@@ -150,6 +160,92 @@ func TestASerializationFailureIsTriedAgain(t *testing.T) {
 	m.wantTries(2, "pyt_0")
 }
 
+// Two make an owner's first entry at once, where there is no row yet that could be locked. The second waits for the
+// first, and goes on from what that has left: a journal with its entry, or none.
+func TestFirstEntriesAtOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fails bool
+		want  int64
+	}{"both succeed": {false, 2}, "the first fails": {true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeeting(t)
+			ctx := t.Context()
+			sell := func(tx *store.Tx, id string) error {
+				_, err := tx.Append(ctx, ledger.Posting{
+					Owner: "usr_new", At: morning, Type: ledger.SaleRecorded, Subject: id, Actor: "system", Data: "{}", Moved: ledger.Sale(100),
+				})
+				return err
+			}
+			attempts := 0
+			changedMind := errors.New("changed its mind")
+			var second sync.WaitGroup
+			err := m.db.Update(ctx, func(tx *store.Tx) error {
+				if err := sell(tx, "first"); err != nil {
+					return err
+				}
+				read := make(chan struct{})
+				second.Go(func() {
+					m.update(func(tx *store.Tx) error {
+						if attempts++; attempts == 1 {
+							close(read)
+						}
+						return sell(tx, "second")
+					})
+				})
+				<-read
+				m.waitForLock()
+				if tt.fails {
+					return changedMind
+				}
+				return nil
+			})
+			second.Wait()
+			if tt.fails != errors.Is(err, changedMind) {
+				t.Errorf("the first ends with %v", err)
+			}
+			if want := int(tt.want); attempts != want { // who waited for a row that is there now begins again
+				t.Errorf("the second was attempted %d times, want %d", attempts, want)
+			}
+			at := ledger.NewAccount("usr_new")
+			entries, err := m.db.EntriesAfter(ctx, "usr_new", 0, 10)
+			if err != nil || int64(len(entries)) != tt.want {
+				t.Fatalf("there are %d entries, %v; want %d", len(entries), err, tt.want)
+			}
+			for _, e := range entries {
+				if at, err = at.Follow(storetest.Keys(t), e); err != nil {
+					t.Error(err)
+				}
+			}
+			if balance, err := m.db.Balance(ctx, "usr_new"); err != nil || balance != at.Balance {
+				t.Errorf("the balance is %+v, %v; the journal leads to %+v", balance, err, at.Balance)
+			}
+		})
+	}
+}
+
+// waitForLock waits until some transaction waits for another one.
+func (m *meeting) waitForLock() {
+	m.Helper()
+	raw, err := sql.Open("pgx", m.url)
+	if err != nil {
+		m.Error(err)
+		return
+	}
+	defer raw.Close()
+	for range 1000 {
+		var waiting int
+		err := raw.QueryRowContext(m.Context(), `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		if err != nil {
+			m.Error(err)
+		}
+		if err != nil || waiting > 0 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	m.Error("nobody waits")
+}
+
 // While one takes what is due, another passes over that and takes the rest; nobody waits.
 func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
 	m := newMeeting(t)
@@ -161,13 +257,13 @@ func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
 			if err := tx.InsertUser(ctx, u); err != nil {
 				return err
 			}
-			if err := tx.ReplaceBankAccount(ctx, s); err != nil {
+			if _, err := tx.InsertBankAccount(ctx, s); err != nil {
 				return err
 			}
 			if _, err := tx.Remember(ctx, u.ID, "key", payout.Remembered{}, morning); err != nil {
 				return err
 			}
-			if _, err := tx.RememberEvent(ctx, u.ID, morning); err != nil {
+			if _, err := tx.RememberEvent(ctx, "razorpayx", u.ID, morning); err != nil {
 				return err
 			}
 			if err := tx.InsertSession(ctx, auth.Session{ID: u.ID, UserID: u.ID, CreatedAt: morning, ExpiresAt: morning, CapAt: morning}); err != nil {

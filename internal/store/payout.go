@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -17,7 +18,8 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.history, p.seal, b.beneficiary,
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.gateway,
+		CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END,
 		b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
 )
@@ -26,8 +28,8 @@ func scanPayout(r row, p *payout.Payout) error {
 	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction, &p.History, &p.Seal,
-		&p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
+		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction,
+		&p.Gateway, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
 // AccountToPay finds the seller's current bank account with what a payout needs of it.
@@ -43,20 +45,16 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 
 // InsertPayout adds a payout that has just been asked for.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	_, err := tx.exec(ctx, insertPayout, insertPayoutArgs(p)...)
+	added, err := tx.AdoptPayout(ctx, p)
+	if err == nil && !added {
+		err = fmt.Errorf("there is a payout %s already", p.ID)
+	}
 	return err
 }
 
-const insertPayout = `INSERT INTO payouts
-	(id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at,
-	seal, tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, '', '', '', '', '', '', '')`
-
-func insertPayoutArgs(p payout.Payout) []any {
-	return []any{
-		string(p.ID), p.Seller, string(p.BankAccountID), int64(p.Amount), int64(p.Fee), p.Notes, string(p.Mode),
-		string(p.State), string(p.Status()), micros(p.RequestedAt), micros(p.ArriveAt), nullMicros(p.DueAt), p.Seal,
-	}
+// AdoptPayout adds a payout unless there is one with its id.
+func (tx *Tx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
+	return tx.write(ctx, payoutTable.inserts(tx.dialect, []payoutMove{{Payout: p}}))
 }
 
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
@@ -82,22 +80,9 @@ func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	return tx.payoutWhere(ctx, `WHERE p.id = $1`, id)
 }
 
-// MovePayout saves p if the stored state is still from. A change of state is recorded as an event.
-func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout, at time.Time) (bool, error) {
-	moved, err := tx.execOne(ctx, `UPDATE payouts SET state = $3, status = $4, processed_at = $5, completed_at = $6,
-		ended_at = $7, due_at = $8, tries = $9, order_body = $10, gateway_id = $11, progress = $12, utr = $13,
-		reason_code = $14, reason = $15, sent_at = $16, contradiction = $17, record = $18, history = $19, seal = $20
-		WHERE id = $1 AND state = $2`,
-		string(p.ID), string(from), string(p.State), string(p.Status()), nullMicros(p.ProcessedAt), nullMicros(p.CompletedAt),
-		nullMicros(p.EndedAt), nullMicros(p.DueAt), p.Tries, p.OrderBody, p.GatewayID, string(p.Progress), p.UTR,
-		p.ReasonCode, p.Reason, nullMicros(p.SentAt), p.Contradiction, p.Record(), p.History, p.Seal)
-	if err != nil || !moved || from == p.State {
-		return moved, err
-	}
-	_, err = tx.exec(ctx, `INSERT INTO payout_events (payout_id, number, at, from_state, to_state, reason)
-		SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5 FROM payout_events WHERE payout_id = $1`,
-		string(p.ID), micros(at), string(from), string(p.State), p.Reason)
-	return true, err
+// MovePayout saves p if the stored state is still from.
+func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutMove{{p, from}}))
 }
 
 // TakeDuePayouts leases payouts whose step is due, the longest due first.
@@ -121,6 +106,12 @@ func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bo
 		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
 }
 
+// HastenInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent.
+func (tx *Tx) HastenInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error) {
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'held', 'submitted')`,
+		string(at), micros(now))
+}
+
 // TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long. It is a
 // bucket that holds one attempt.
 func (tx *Tx) TakeTurn(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
@@ -128,10 +119,10 @@ func (tx *Tx) TakeTurn(ctx context.Context, name string, now time.Time, every ti
 	return mine, err
 }
 
-// RememberEvent notes a gateway event's id and reports whether it is new.
-func (tx *Tx) RememberEvent(ctx context.Context, eventID string, now time.Time) (bool, error) {
-	return tx.execOne(ctx, `INSERT INTO gateway_events (id, received_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`,
-		eventID, micros(now))
+// RememberEvent notes the id of a gateway's event and reports whether it is new.
+func (tx *Tx) RememberEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `INSERT INTO gateway_events (gateway, id, received_at) VALUES ($1, $2, $3) ON CONFLICT (gateway, id) DO NOTHING`,
+		string(at), eventID, micros(now))
 }
 
 // Remembered finds what an idempotency key stands for. The lock makes the COMMIT of a transaction that
@@ -145,9 +136,7 @@ func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remember
 
 // Remember keeps what an idempotency key stands for unless it stands for something already.
 func (tx *Tx) Remember(ctx context.Context, user, key string, m payout.Remembered, now time.Time) (bool, error) {
-	return tx.execOne(ctx, `INSERT INTO idempotency_keys (user_id, key, fingerprint, payout_id, refusal, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (user_id, key) DO NOTHING`,
-		user, key, m.Fingerprint, string(m.Payout), m.Refusal, micros(now))
+	return tx.write(ctx, keyTable.inserts(tx.dialect, []rememberedKey{{ownedKey{user, key}, m, now}}))
 }
 
 // RememberRefusal adds why the request was refused to a key just remembered.
@@ -163,8 +152,8 @@ func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, li
 	if err != nil {
 		return 0, err
 	}
-	events, err := tx.exec(ctx, `DELETE FROM gateway_events WHERE id IN (
-		SELECT id FROM gateway_events WHERE received_at < $1 LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(eventsBefore), limit)
+	events, err := tx.exec(ctx, `DELETE FROM gateway_events WHERE (gateway, id) IN (
+		SELECT gateway, id FROM gateway_events WHERE received_at < $1 LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(eventsBefore), limit)
 	return keys + events, err
 }
 
@@ -234,12 +223,12 @@ func literal(status payout.Status) string {
 func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) {
 	counters := []any{new(int64), new(int64), new(int64), new(int64)}
 	const columns = `SELECT COALESCE(SUM(processing), 0), COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0),
-		COALESCE(SUM(cancelled), 0) FROM seller_balances`
+		COALESCE(SUM(cancelled), 0) FROM journals`
 	var err error
 	if f.Seller == "" {
 		err = db.queryOne(ctx, columns, nil, counters...)
 	} else {
-		err = db.queryRow(ctx, columns+` WHERE seller_id = $1`, f.Seller).Scan(counters...)
+		err = db.queryRow(ctx, columns+` WHERE owner = $1`, f.Seller).Scan(counters...)
 	}
 	total := int64(0)
 	for i, status := range payout.Statuses() {
@@ -250,19 +239,6 @@ func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) 
 	return total, err
 }
 
-// Events lists what happened to a payout after its request, oldest first.
-func (db *DB) Events(ctx context.Context, id payout.ID) ([]payout.Event, error) {
-	var events []payout.Event
-	err := db.query(ctx, `SELECT at, from_state, to_state, reason FROM payout_events WHERE payout_id = $1 ORDER BY number`,
-		func(r row) error {
-			var e payout.Event
-			err := r.Scan(instant{&e.At}, &e.From, &e.To, &e.Reason)
-			events = append(events, e)
-			return err
-		}, string(id))
-	return events, err
-}
-
 // Summary is what a seller's overview shows, in one read. Every column costs, so there are no more.
 func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) (payout.Summary, error) {
 	var s payout.Summary
@@ -271,7 +247,7 @@ func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) 
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0),
 		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
-		FROM users u LEFT JOIN seller_balances s ON s.seller_id = u.id
+		FROM users u LEFT JOIN journals s ON s.owner = u.id
 		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
 		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(
 		&s.Pending, &s.Available, &s.InTransit, &s.Earned, &s.Withdrawn, &s.Sales, &s.ThisMonth, &s.LastMonth,

@@ -51,12 +51,8 @@ var postgresDialect = dialect{
 	// Not FOR UPDATE: that would wait for whoever inserts a row that refers to this one, and no key ever changes.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
-	moves: newMoves(func(head, number, pending, available, inTransit, line string) string {
-		sha256 := func(text string) string { return "encode(sha256(convert_to(" + text + ", 'UTF8')), 'hex')" }
-		numbers := strings.Join([]string{number, pending, available, inTransit}, " AS TEXT) || ' ' || CAST(")
-		return sha256(head + " || " + sha256("CAST("+numbers+" AS TEXT) || ' ' || "+line))
-	}),
-	snapshot: sql.LevelRepeatableRead,
+	arrays:     true,
+	snapshot:   sql.LevelRepeatableRead,
 	readAll: []string{
 		"SET LOCAL plan_cache_mode = auto", "SET LOCAL enable_seqscan = on", "SET LOCAL enable_hashjoin = on",
 		"SET LOCAL enable_mergejoin = on",
@@ -94,15 +90,18 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 		return nil, fmt.Errorf("open the PostgreSQL database: %w", err)
 	}
 	writers := max(1, connections/2)
-	writer := postgresWriter{newPostgresPool(config, writers)}
+	keys := &signer{}
+	writer := postgresWriter{newPostgresPool(config, writers), keys}
 	reader := newPostgresPool(config, max(1, connections-writers))
 	dialect := postgresDialect
 	dialect.lost = func(err error) bool { return reader.forgetAfter(err) && !isTimeout(err) }
 	return &DB{
-		dialect:  dialect,
-		reader:   reader.DB,
-		writer:   writer,
-		requests: newRequestWriter(config, writer.update),
+		dialect:    dialect,
+		reader:     reader.DB,
+		writer:     writer,
+		signer:     keys,
+		units:      newUnitWriter(config, keys, writer.update),
+		statements: newStatementWriter(config, writer.update),
 		rows: newRowReader(config, func(err error) { // every request begins with such a read, so it is the first to know
 			reader.forgetAfter(err)
 			writer.pool.forgetAfter(err)
@@ -257,7 +256,10 @@ func (l *postgresLine) hangUp() {
 // postgresWriter runs each closure in a transaction of its own. READ COMMITTED is enough, because every
 // change is a conditional statement or follows a lock, and locks are taken in one order: what is keyed
 // by the caller, then payouts and sales, then balances by seller.
-type postgresWriter struct{ pool postgresPool }
+type postgresWriter struct {
+	pool   postgresPool
+	signer *signer
+}
 
 // maxTries bounds how often a transaction is begun again after it met others.
 const maxTries = 8
@@ -282,7 +284,7 @@ func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (commi
 		return false, err
 	}
 	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is told already
-	if err := (&Tx{dialect: postgresDialect, conn: boundTx{t, ctx}}).run(fn); err != nil {
+	if err := (&Tx{dialect: postgresDialect, conn: boundTx{t, ctx}, signer: w.signer}).run(fn); err != nil {
 		return false, err
 	}
 	return true, t.Commit()
@@ -337,6 +339,9 @@ var errOutcomeUnknown = fault.New(fault.Unavailable, "outcome_unknown",
 
 // isMetOthers says that PostgreSQL undid a transaction because of another one beside it.
 func isMetOthers(err error) bool {
+	if errors.Is(err, errFirstEntryRaced) {
+		return true
+	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == "40001" || e.Code == "40P01")
 }

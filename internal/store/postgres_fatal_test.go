@@ -127,7 +127,7 @@ func TestAHeldBalanceHoldsUpItsOwnSeller(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Close(t.Context())
-	if _, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM seller_balances WHERE seller_id = 'asha' FOR UPDATE`); err != nil {
+	if _, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM journals WHERE owner = 'asha' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	var held sync.WaitGroup
@@ -137,7 +137,7 @@ func TestAHeldBalanceHoldsUpItsOwnSeller(t *testing.T) {
 				t.Errorf("the seller whose balance was held: %v", err)
 			}
 		})
-		for len(c.handles[0].requests.queue.jobs) == 0 { // until it waits with the other
+		for len(c.handles[0].units.queue.jobs) == 0 { // until it waits with the other
 			time.Sleep(time.Millisecond)
 		}
 	}, func() {

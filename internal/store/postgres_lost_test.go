@@ -8,9 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/pgtest"
 	"bursar/internal/store"
+	"bursar/internal/storetest"
 )
 
 // TestLostConnectionsAreMadeAnew ends all connections of a database in use, as a failover does. Who
@@ -22,15 +24,16 @@ func TestLostConnectionsAreMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+	db.UseKeys(storetest.Keys(t))
 	const many = 20 // as many as are kept, or more
 	write := func() error {
 		return db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
-			_, err := tx.RememberEvent(t.Context(), "event", time.Unix(1, 0))
+			_, err := tx.RememberEvent(t.Context(), "razorpayx", "event", time.Unix(1, 0))
 			return err
 		})
 	}
 	request := func() error {
-		return db.Payouts().InRequest(t.Context(), payout.RequestCaller{Seller: "usr_a"}, func(payout.RequestTx) error { return nil })
+		return db.Payouts().InGroup(t.Context(), ledger.Scope{Owner: "usr_a"}, func(payout.ChangeTx) error { return nil })
 	}
 	list := func() error {
 		_, _, err := db.Payouts().ListPayouts(t.Context(), payout.Filter{Limit: 1})

@@ -13,7 +13,7 @@ import (
 func TestPagesAreReadFromTheirIndex(t *testing.T) {
 	c := newCrowd(t, 1)
 	c.seller("asha", 1000, bank.StatusVerified)
-	line := &postgresLine{config: c.handles[0].requests.config}
+	line := &postgresLine{config: c.handles[0].units.config}
 	if err := line.dial(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestPagesAreReadFromTheirIndex(t *testing.T) {
 		}
 	}
 	do(`INSERT INTO payouts SELECT 'pyt_' || lpad(i::text, 16, '0'), 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
-		1, 2, 3, 4, 5, 6, NULL, 0, '', '', 'paid', '', '', '', '', '' FROM generate_series(1, 20000) AS i`)
+		1, 2, 3, 4, 5, 6, NULL, 0, '', '', 'paid', '', '', '', '', 'razorpayx' FROM generate_series(1, 20000) AS i`)
 	do(`ANALYZE`)
 	for name, test := range map[string]struct {
 		filter         payout.Filter

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,15 +13,18 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/pgtest"
+	"bursar/internal/sale"
 )
 
 // crowd is sellers who ask for payouts of a PostgreSQL database, by way of some open handles to it.
 type crowd struct {
 	*testing.T
+	keys    *keyset.Set
 	handles []*DB
 	ids     atomic.Int64
 }
@@ -32,13 +36,14 @@ func newCrowd(t *testing.T, handles int) *crowd {
 
 func newCrowdAt(t *testing.T, url string, handles int) *crowd {
 	t.Helper()
-	c := &crowd{T: t}
+	c := &crowd{T: t, keys: testKeys(t)}
 	for range handles {
 		db, err := OpenPostgres(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
+		db.UseKeys(c.keys)
 		c.handles = append(c.handles, db)
 	}
 	return c
@@ -53,15 +58,12 @@ func (c *crowd) seller(id string, available money.Amount, account bank.Status) {
 	err := c.handles[0].Update(ctx, func(tx *Tx) error {
 		err := tx.InsertUser(ctx, auth.User{ID: id, Name: "Asha", Email: id + "@example.com", Role: auth.Seller, CreatedAt: noon})
 		if err == nil && account != "" {
-			err = tx.ReplaceBankAccount(ctx, bank.Account{
-				ID: bank.ID("bka_" + id), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
+			err = c.addAccount(ctx, tx, bank.Account{
+				ID: bank.ID("bka_" + id), Seller: id, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234", Current: true,
 				Status: account, NameScore: -1, CreatedAt: noon,
 			})
 		}
 		if err != nil || available == 0 {
-			return err
-		}
-		if err := tx.OpenBook(ctx, id); err != nil {
 			return err
 		}
 		return c.earn(ctx, tx, id, available)
@@ -71,15 +73,57 @@ func (c *crowd) seller(id string, available money.Amount, account bank.Status) {
 	}
 }
 
+// addAccount adds a bank account, as package bank does.
+func (c *crowd) addAccount(ctx context.Context, tx *Tx, a bank.Account) (err error) {
+	if a.SealedNumber, err = c.keys.Seal("00001111"+a.Last4, "bank_accounts|sealed_number|"+string(a.ID)); err != nil {
+		return err
+	}
+	if _, err := tx.InsertBankAccount(ctx, a); err != nil {
+		return err
+	}
+	p, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+a.Seller, noon)
+	if err == nil {
+		_, err = tx.Append(ctx, p)
+	}
+	return err
+}
+
+// testKeys are keys of the test's own.
+func testKeys(t testing.TB) *keyset.Set {
+	t.Helper()
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(t.TempDir(), "keys.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 // earn records a sale and releases it, as package sale does.
 func (c *crowd) earn(ctx context.Context, tx *Tx, seller string, amount money.Amount) error {
 	id := "sale of " + seller
-	transfers := append(ledger.Sale(id, amount), ledger.ReleaseSale(id, amount)...)
-	_, err := tx.exec(ctx, `INSERT INTO sales (id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint)
-		VALUES ($1, $2, $3, 0, '2026-11', $4, $4, $4, $4, $5)`, id, seller, int64(amount), micros(noon), fmt.Sprintf("%s %d - -", seller, amount))
+	sold := sale.Sale{
+		ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: noon, AvailableAt: noon, CreatedAt: noon,
+		Fingerprint: fmt.Sprintf("%s %d - -", seller, amount),
+	}
+	released := sold
+	released.ReleasedAt = noon
+	_, err := tx.InsertSale(ctx, sold)
+	if err == nil {
+		_, err = tx.MarkReleased(ctx, id, noon)
+	}
 	return errors.Join(err,
-		ledger.Post(ctx, tx, ledger.Posting{Seller: seller, At: noon, Transfers: transfers, Counts: ledger.Counts{Sales: 1}}),
+		post(ctx, tx, seller, ledger.SaleRecorded, sale.SubjectPrefix+id, sale.Sale{ID: id}, sold, ledger.Sale(amount)),
+		post(ctx, tx, seller, ledger.SaleReleased, sale.SubjectPrefix+id, sold, released, ledger.ReleaseSale(amount)),
 		tx.AddEarnings(ctx, seller, "2026-11", amount))
+}
+
+// post appends the entry that takes a row from what it was to what it is.
+func post[R any](ctx context.Context, tx payout.RequestTx, owner string, t ledger.Type, subject string, was, is R, moved ledger.Moved) error {
+	data, err := ledger.Change(was, is)
+	if err == nil {
+		_, err = tx.Append(ctx, ledger.Posting{Owner: owner, At: noon, Type: t, Subject: subject, Actor: "system", Data: data, Moved: moved})
+	}
+	return err
 }
 
 var errUnverified = errors.New("no verified account")
@@ -89,7 +133,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 	id := payout.ID(fmt.Sprintf("pyt_%016d", c.ids.Add(1)))
 	var got payout.ID
 	var refusal error
-	err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
+	err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: seller, Key: key}, func(tx payout.ChangeTx) error {
 		got, refusal = "", nil
 		if key != "" {
 			isNew, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: fingerprint(amount), Payout: id}, noon)
@@ -102,7 +146,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 			}
 		}
 		err := hold(ctx, tx, payout.Payout{
-			ID: id, Seller: seller, Amount: amount, State: payout.Waiting, Mode: payout.IMPS,
+			ID: id, Seller: seller, Amount: amount, State: payout.Waiting, Mode: "IMPS",
 			RequestedAt: noon, ArriveAt: noon, DueAt: noon,
 		})
 		got = id
@@ -140,9 +184,7 @@ func hold(ctx context.Context, tx payout.RequestTx, p payout.Payout) error {
 		return err
 	}
 	p.BankAccountID = account.ID
-	err = ledger.Post(ctx, tx, ledger.Posting{
-		Seller: p.Seller, At: noon, Transfers: ledger.HoldPayout(string(p.ID), p.Amount), Counts: ledger.Counts{Processing: 1},
-	})
+	err = post(ctx, tx, p.Seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(p.Amount))
 	if err != nil {
 		return err
 	}
@@ -153,14 +195,14 @@ func hold(ctx context.Context, tx payout.RequestTx, p payout.Payout) error {
 // they queue up while every writer is kept busy; then queued is called, and one of the writers let go.
 func (c *crowd) inOneGroup(queued func(), fns ...func()) {
 	c.Helper()
-	w := c.handles[0].requests
-	begun := make(chan struct{}, requestWriters)
+	w := c.handles[0].units
+	begun := make(chan struct{}, unitWriters)
 	var callers sync.WaitGroup
-	release := [requestWriters]chan struct{}{}
-	for i := range requestWriters {
+	release := [unitWriters]chan struct{}{}
+	for i := range unitWriters {
 		release[i] = make(chan struct{})
 		callers.Go(func() {
-			_ = c.handles[0].Payouts().InRequest(context.Background(), payout.RequestCaller{Seller: "nobody"}, func(payout.RequestTx) error {
+			_ = c.handles[0].Payouts().InGroup(context.Background(), ledger.Scope{Owner: "nobody"}, func(payout.ChangeTx) error {
 				begun <- struct{}{}
 				<-release[i]
 				return nil
@@ -194,7 +236,7 @@ func (c *crowd) wantAvailable(seller string, want money.Amount) {
 
 func (c *crowd) wantCleanBooks() {
 	c.Helper()
-	report, err := c.handles[0].Audit(c.Context())
+	report, err := c.handles[0].Audit(c.Context(), c.keys)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -250,7 +292,7 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 		asking(ctx, "refused before", "fatima", "old refusal", 5000),
 		asking(ctx, "nobody", "nobody at all", "", 100),
 		func() {
-			err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: "bina"}, func(tx payout.RequestTx) error {
+			err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
 				return errors.Join(hold(ctx, tx, payout.Payout{ID: "pyt_gone", Seller: "bina", Amount: 300, DueAt: noon}), errors.New("changed its mind"))
 			})
 			if err == nil || !strings.Contains(err.Error(), "changed its mind") {
@@ -258,13 +300,13 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 			}
 		},
 		func() {
-			err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: "bina"}, func(payout.RequestTx) error { panic("worse") })
+			err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(payout.ChangeTx) error { panic("worse") })
 			if err == nil || !strings.Contains(err.Error(), "worse") {
 				t.Errorf("a closure that panicked: %v", err)
 			}
 		},
 		func() {
-			err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: "bina"}, func(tx payout.RequestTx) error {
+			err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
 				_, err := tx.AccountToPay(ctx, "fatima")
 				return err
 			})
@@ -325,8 +367,8 @@ func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
 	c.seller("bina", 1000, bank.StatusVerified)
 	var failed, done atomic.Int64
 	fns := []func(){func() {
-		err := db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: "bina"}, func(tx payout.RequestTx) error {
-			return hold(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Mode: payout.IMPS, State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
+		err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
+			return hold(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Mode: "IMPS", State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
 		})
 		if err != nil && strings.Contains(err.Error(), "payouts_check") {
 			failed.Add(1)
@@ -477,7 +519,7 @@ type cutter struct{ line *postgresLine }
 
 func newCutter(t *testing.T, db *DB) *cutter {
 	t.Helper()
-	line := &postgresLine{config: db.requests.config}
+	line := &postgresLine{config: db.units.config}
 	if err := line.dial(t.Context()); err != nil {
 		t.Fatal(err)
 	}

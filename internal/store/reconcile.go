@@ -7,23 +7,27 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 )
 
-// Reconciling is the database as package reconcile sees it.
-func (db *DB) Reconciling() reconcile.Store { return reconcileStore{db} }
+// Reconciling is the database as package reconcile sees it, with one gateway's statement.
+func (db *DB) Reconciling(at gateway.Name) reconcile.Store { return reconcileStore{db, string(at)} }
 
-type reconcileStore struct{ *DB }
+type reconcileStore struct {
+	*DB
+	gateway string
+}
 
 func (s reconcileStore) InTx(ctx context.Context, fn func(reconcile.Tx) error) error {
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
 }
 
-// places are the parameters from number first on that a list is bound to, with the list added to args. No
+// placesFor are the parameters from number first on that a list is bound to, with the list added to args. No
 // list at all is one that nothing is in.
-func places[T ~string](args []any, list []T) (string, []any) {
+func placesFor[T ~string](args []any, list []T) (string, []any) {
 	if len(list) == 0 {
 		return "NULL", args
 	}
@@ -37,10 +41,10 @@ func places[T ~string](args []any, list []T) (string, []any) {
 
 // keepLine adds a line, or takes over how it is told now; how it was told first stays.
 const keepLine = `INSERT INTO statement_lines (id, at, debit, credit, balance, currency, kind, source_id, transfer_id, payout_id, amount,
-	fees, tax, utr, first_told, last_told, seen_at, missing)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, 0)
-	ON CONFLICT (id) DO UPDATE SET at = excluded.at, debit = excluded.debit, credit = excluded.credit, balance = excluded.balance,
-	currency = excluded.currency, kind = excluded.kind, source_id = excluded.source_id, transfer_id = excluded.transfer_id,
+	fees, tax, utr, first_told, last_told, seen_at, gateway, raw_kind, missing)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, $17, $18, 0)
+	ON CONFLICT (gateway, id) DO UPDATE SET at = excluded.at, debit = excluded.debit, credit = excluded.credit, balance = excluded.balance,
+	currency = excluded.currency, kind = excluded.kind, raw_kind = excluded.raw_kind, source_id = excluded.source_id, transfer_id = excluded.transfer_id,
 	payout_id = excluded.payout_id, amount = excluded.amount, fees = excluded.fees, tax = excluded.tax, utr = excluded.utr,
 	last_told = excluded.last_told, missing = 0,
 	seen_at = CASE WHEN excluded.seen_at > statement_lines.seen_at THEN excluded.seen_at ELSE statement_lines.seen_at END`
@@ -53,8 +57,8 @@ func (s reconcileStore) KeepLines(ctx context.Context, lines []reconcile.Line, r
 			if l.HasBalance {
 				balance = int64(l.Balance)
 			}
-			_, err := tx.exec(ctx, keepLine, l.ID, micros(l.At), int64(l.Debit), int64(l.Credit), balance, l.Currency, l.Kind, l.SourceID,
-				l.Transfer, string(l.Payout), int64(l.Amount), int64(l.Fees), int64(l.Tax), l.UTR, l.LastTold, micros(readAt))
+			_, err := tx.exec(ctx, keepLine, l.ID, micros(l.At), int64(l.Debit), int64(l.Credit), balance, l.Currency, string(l.Kind), l.SourceID,
+				l.Transfer, string(l.Payout), int64(l.Amount), int64(l.Fees), int64(l.Tax), l.UTR, l.LastTold, micros(readAt), s.gateway, l.RawKind)
 			if err != nil {
 				return err
 			}
@@ -66,8 +70,8 @@ func (s reconcileStore) KeepLines(ctx context.Context, lines []reconcile.Line, r
 // MissLines notes the lines of a period that a reading did not find.
 func (s reconcileStore) MissLines(ctx context.Context, from, to, readAt time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE statement_lines SET missing = 1 WHERE at >= $1 AND at < $2 AND seen_at < $3 AND missing = 0`,
-			micros(from), micros(to), micros(readAt))
+		_, err := tx.exec(ctx, `UPDATE statement_lines SET missing = 1 WHERE gateway = $4 AND at >= $1 AND at < $2 AND seen_at < $3 AND missing = 0`,
+			micros(from), micros(to), micros(readAt), s.gateway)
 		return err
 	})
 }
@@ -75,9 +79,9 @@ func (s reconcileStore) MissLines(ctx context.Context, from, to, readAt time.Tim
 // KeepDay adds a day that was read whole, or its newer reading.
 func (s reconcileStore) KeepDay(ctx context.Context, d reconcile.Day) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `INSERT INTO statement_days (starts_at, ends_at, read_at) VALUES ($1, $2, $3)
-			ON CONFLICT (starts_at) DO UPDATE SET ends_at = excluded.ends_at, read_at = excluded.read_at, lines = NULL, opening = NULL, closing = NULL`,
-			micros(d.From), micros(d.To), micros(d.ReadAt))
+		_, err := tx.exec(ctx, `INSERT INTO statement_days (starts_at, ends_at, read_at, gateway) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (gateway, starts_at) DO UPDATE SET ends_at = excluded.ends_at, read_at = excluded.read_at, lines = NULL, opening = NULL, closing = NULL`,
+			micros(d.From), micros(d.To), micros(d.ReadAt), s.gateway)
 		return err
 	})
 }
@@ -89,8 +93,8 @@ func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error
 		opening, closing = int64(d.Opening), int64(d.Closing)
 	}
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE statement_days SET lines = $2, opening = $3, closing = $4 WHERE starts_at = $1`,
-			micros(d.From), d.Lines, opening, closing)
+		_, err := tx.exec(ctx, `UPDATE statement_days SET lines = $2, opening = $3, closing = $4 WHERE starts_at = $1 AND gateway = $5`,
+			micros(d.From), d.Lines, opening, closing, s.gateway)
 		return err
 	})
 }
@@ -99,24 +103,24 @@ func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error
 func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
 	var days []reconcile.Day
 	err := s.query(ctx, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
-		FROM statement_days WHERE ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r row) error {
+		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r row) error {
 		var d reconcile.Day
 		err := r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
 		days = append(days, d)
 		return err
-	}, micros(from), micros(to))
+	}, micros(from), micros(to), s.gateway)
 	return days, err
 }
 
 const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance IS NOT NULL, currency, kind, source_id, transfer_id, payout_id,
-	amount, fees, tax, utr, first_told, last_told, missing FROM statement_lines `
+	amount, fees, tax, utr, first_told, last_told, missing, gateway, raw_kind FROM statement_lines `
 
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
 	var lines []reconcile.Line
 	err := s.query(ctx, lineColumns+where, func(r row) error {
 		var l reconcile.Line
 		err := r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
-			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstTold, &l.LastTold, flagged{&l.Missing})
+			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstTold, &l.LastTold, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
 		lines = append(lines, l)
 		return err
 	}, args...)
@@ -128,38 +132,39 @@ func (s reconcileStore) LinesBetween(ctx context.Context, from, to time.Time, af
 	if after.ID == "" {
 		after.At = from
 	}
-	return s.lines(ctx, `WHERE (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4 + 0`, micros(after.At), after.ID, micros(to), limit)
+	return s.lines(ctx, `WHERE gateway = $5 AND (at, id) > ($1, $2) AND at < $3 ORDER BY at, id LIMIT $4 + 0`,
+		micros(after.At), after.ID, micros(to), limit, s.gateway)
 }
 
 // ChangedLines lists lines of a period that were told differently later, or no more.
 func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]reconcile.Line, error) {
-	return s.lines(ctx, `WHERE at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
-		micros(from), micros(to), limit)
+	return s.lines(ctx, `WHERE gateway = $4 AND at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
+		micros(from), micros(to), limit, s.gateway)
 }
 
 // LinesAbout lists all lines that name one of the payouts.
 func (s reconcileStore) LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]reconcile.Line, error) {
-	ids, args := places(nil, payouts)
-	gatewayIDs, args := places(args, transfers)
-	return s.lines(ctx, `WHERE id IN (SELECT id FROM statement_lines WHERE payout_id <> '' AND payout_id IN (`+ids+`)
-		UNION SELECT id FROM statement_lines WHERE transfer_id <> '' AND transfer_id IN (`+gatewayIDs+`)) ORDER BY at, id`, args...)
+	ids, args := placesFor(nil, payouts)
+	gatewayIDs, args := placesFor(args, transfers)
+	return s.lines(ctx, `WHERE (gateway, id) IN (SELECT gateway, id FROM statement_lines WHERE payout_id <> '' AND payout_id IN (`+ids+`)
+		UNION SELECT gateway, id FROM statement_lines WHERE transfer_id <> '' AND transfer_id IN (`+gatewayIDs+`)) ORDER BY at, id`, args...)
 }
 
 // LinesByID finds those of ids that there are.
 func (s reconcileStore) LinesByID(ctx context.Context, ids []string) ([]reconcile.Line, error) {
-	named, args := places(nil, ids)
+	named, args := placesFor(nil, ids)
 	return s.lines(ctx, `WHERE id IN (`+named+`) ORDER BY at, id`, args...)
 }
 
 // SumOfLines adds up what the lines of a period took, less what they put in.
 func (s reconcileStore) SumOfLines(ctx context.Context, from, to time.Time, currency string) (taken money.Amount, err error) {
 	err = s.queryOne(ctx, `SELECT CAST(COALESCE(SUM(debit - credit), 0) AS BIGINT) FROM statement_lines
-		WHERE at >= $1 AND at < $2 AND currency = $3 AND missing = 0`, []any{micros(from), micros(to), currency}, &taken)
+		WHERE gateway = $4 AND at >= $1 AND at < $2 AND currency = $3 AND missing = 0`, []any{micros(from), micros(to), currency, s.gateway}, &taken)
 	return taken, err
 }
 
-// ofGateway are the ledger's transfers to and from the gateway's account, in the words of their index.
-const ofGateway = ` FROM transfers WHERE kind IN ('payout_paid', 'payout_return') AND `
+// ofGateway are the entries that moved money to or from the gateway's account, in the words of their index.
+const ofGateway = ` FROM entries WHERE gateway <> 0 AND `
 
 // Entries lists those of a period after one of them.
 func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after reconcile.Entry, limit int) ([]reconcile.Entry, error) {
@@ -167,8 +172,8 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 		after.At = from
 	}
 	var entries []reconcile.Entry
-	err := s.query(ctx, `SELECT at, ref, CASE kind WHEN 'payout_paid' THEN amount ELSE -amount END, seller_id, number`+ofGateway+`
-		(at, seller_id, number) > ($1, $2, $3) AND at < $4 ORDER BY at, seller_id, number LIMIT $5 + 0`, func(r row) error {
+	err := s.query(ctx, `SELECT at, subject, gateway, owner, number`+ofGateway+`
+		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, func(r row) error {
 		var e reconcile.Entry
 		err := r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
 		entries = append(entries, e)
@@ -179,15 +184,15 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 
 // SumOfEntries adds up what was paid, and what was returned.
 func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error) {
-	err = s.queryOne(ctx, `SELECT CAST(COALESCE(SUM(CASE kind WHEN 'payout_paid' THEN amount ELSE 0 END), 0) AS BIGINT),
-		CAST(COALESCE(SUM(CASE kind WHEN 'payout_return' THEN amount ELSE 0 END), 0) AS BIGINT)`+ofGateway+`at >= $1 AND at < $2`,
+	err = s.queryOne(ctx, `SELECT CAST(COALESCE(SUM(CASE WHEN gateway > 0 THEN gateway ELSE 0 END), 0) AS BIGINT),
+		CAST(COALESCE(SUM(CASE WHEN gateway < 0 THEN -gateway ELSE 0 END), 0) AS BIGINT)`+ofGateway+`at >= $1 AND at < $2`,
 		[]any{micros(from), micros(to)}, &paid, &returned)
 	return paid, returned, err
 }
 
 // PayoutsByTransfer finds the payouts that have these ids at the gateway.
 func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error) {
-	named, args := places(nil, transfers)
+	named, args := placesFor(nil, transfers)
 	found := map[string]payout.ID{}
 	err := s.query(ctx, `SELECT gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id IN (`+named+`) GROUP BY gateway_id`,
 		func(r row) error {
@@ -202,7 +207,7 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 
 // SettledStrays finds those of the gateway's transfers that a person has settled as strays.
 func (s reconcileStore) SettledStrays(ctx context.Context, transfers []string) (map[string]bool, error) {
-	named, args := places(nil, transfers)
+	named, args := placesFor(nil, transfers)
 	settled := map[string]bool{}
 	err := s.query(ctx, `SELECT gateway_id FROM strays WHERE settled = 1 AND gateway_id IN (`+named+`)`, func(r row) error {
 		var transfer string
@@ -246,7 +251,7 @@ func (s reconcileStore) Difference(ctx context.Context, id string) (reconcile.Di
 
 // Differences finds those of ids that there are, the first found first.
 func (s reconcileStore) Differences(ctx context.Context, ids []string) ([]reconcile.Difference, error) {
-	named, args := places(nil, ids)
+	named, args := placesFor(nil, ids)
 	return s.differences(ctx, differenceColumns+`WHERE id IN (`+named+`) ORDER BY first_seen, id`, args...)
 }
 

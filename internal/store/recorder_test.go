@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
 )
 
 // Recorder notes every statement that the databases it opens run.
@@ -71,7 +72,7 @@ type recordedSQLite struct {
 	dsn      string
 }
 
-func (c recordedSQLite) Driver() driver.Driver { return sqliteDriver() }
+func (c recordedSQLite) Driver() driver.Driver { return &sqlite.Driver{} }
 
 func (c recordedSQLite) Connect(context.Context) (driver.Conn, error) {
 	conn, err := c.Driver().Open(c.dsn)
@@ -171,6 +172,9 @@ func statementsOf(t *testing.T, otherEngine string) map[string]*regexp.Regexp {
 	handed := map[ast.Expr]bool{}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok && field.Tag != nil { // no SQL, though in the same quotes
+				return false
+			}
 			if call, ok := n.(*ast.CallExpr); ok {
 				for _, argument := range call.Args {
 					handed[argument] = !isFormat(call.Fun)

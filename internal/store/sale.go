@@ -19,18 +19,29 @@ func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
 // InsertSale adds s unless its id is taken, and reports whether it did.
 func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	return tx.execOne(ctx, `INSERT INTO sales
-		(id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint)
-		VALUES ($1, $2, $3, 0, $4, $5, $6, NULL, $7, $8) ON CONFLICT (id) DO NOTHING`,
+		(id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint, due_at)
+		VALUES ($1, $2, $3, 0, $4, $5, $6, NULL, $7, $8, $6) ON CONFLICT (id) DO NOTHING`,
 		s.ID, s.Seller, int64(s.Amount), s.Month, micros(s.OccurredAt), micros(s.AvailableAt), micros(s.CreatedAt), s.Fingerprint)
+}
+
+const saleColumns = `seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint`
+
+// saleDest lists where saleColumns are scanned to.
+func saleDest(s *sale.Sale) []any {
+	return []any{
+		&s.Seller, &s.Amount, &s.Refunded, &s.Month,
+		instant{&s.OccurredAt},
+		instant{&s.AvailableAt},
+		instant{&s.ReleasedAt},
+		instant{&s.CreatedAt},
+		&s.Fingerprint,
+	}
 }
 
 // SaleForUpdate finds a sale and keeps others from changing it until the transaction ends.
 func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 	s := sale.Sale{ID: id}
-	ok, err := tx.one(ctx, `SELECT seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
-		FROM sales WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id},
-		&s.Seller, &s.Amount, &s.Refunded, &s.Month, instant{&s.OccurredAt}, instant{&s.AvailableAt},
-		instant{&s.ReleasedAt}, instant{&s.CreatedAt}, &s.Fingerprint)
+	ok, err := tx.one(ctx, `SELECT `+saleColumns+` FROM sales WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id}, saleDest(&s)...)
 	if err == nil && !ok {
 		err = sale.ErrNotFound
 	}
@@ -44,7 +55,7 @@ const salesPage = `SELECT id, amount, refunded, month, occurred_at, available_at
 // so that it costs the same however many there are.
 func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error) {
 	var total int64
-	_, err := found(db.queryRow(ctx, `SELECT sales FROM seller_balances WHERE seller_id = $1`, seller).Scan(&total))
+	_, err := found(db.queryRow(ctx, `SELECT sales FROM journals WHERE owner = $1`, seller).Scan(&total))
 	if err != nil || int64(offset) >= total {
 		return nil, total, err
 	}
@@ -105,7 +116,13 @@ func pendingByDay(days int) string {
 
 // MarkReleased records the release of a pending sale, and reports whether it was pending.
 func (tx *Tx) MarkReleased(ctx context.Context, id string, at time.Time) (bool, error) {
-	return tx.execOne(ctx, `UPDATE sales SET released_at = $2 WHERE id = $1 AND released_at IS NULL`, id, micros(at))
+	return tx.execOne(ctx, `UPDATE sales SET released_at = $2, due_at = NULL WHERE id = $1 AND released_at IS NULL`, id, micros(at))
+}
+
+// PostponeRelease puts the release of a sale off.
+func (tx *Tx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sales SET due_at = $2 WHERE id = $1 AND released_at IS NULL`, id, micros(until))
+	return err
 }
 
 // AddRefunded adds to a sale's refunded amount if no more than the sale is refunded in all.
@@ -140,8 +157,8 @@ func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount mone
 func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	var ids []string
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
-			SELECT id, seller_id FROM sales WHERE released_at IS NULL AND available_at <= $1
-			ORDER BY available_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
+			SELECT id, seller_id FROM sales WHERE due_at <= $1
+			ORDER BY due_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
 		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, func(r row) error {
 		var id string
 		err := r.Scan(&id)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +18,7 @@ import (
 	sqlitecodes "modernc.org/sqlite/lib"
 
 	"bursar/internal/ledger"
-	"bursar/internal/money"
+	"bursar/internal/payout"
 )
 
 // Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL
@@ -32,15 +30,12 @@ const pragmas = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=sy
 var sqliteDialect = dialect{
 	ddl: func(s string) string {
 		s = strings.ReplaceAll(s, "BIGINT", "INTEGER")
-		return strings.ReplaceAll(s, ") /* clustered */;", ") STRICT, WITHOUT ROWID;")
+		return strings.NewReplacer(") /* clustered */;", ") STRICT, WITHOUT ROWID;", ") /* appended */;", ") STRICT;").Replace(s)
 	},
 	begin: []string{"BEGIN IMMEDIATE"},
 	// One writer at a time: nothing that a transaction reads can change under it.
 	forUpdate:  func(string) string { return "" },
 	skipLocked: "",
-	moves: newMoves(func(head, number, pending, available, inTransit, line string) string {
-		return nextHeadFunction + "(" + strings.Join([]string{head, number, pending, available, inTransit, line}, ", ") + ")"
-	}),
 
 	historyOrder: "id",
 	unsound:      `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
@@ -58,7 +53,7 @@ var sqliteDialect = dialect{
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.
 func OpenSQLite(ctx context.Context, path string) (*DB, error) {
-	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.OpenDB(sqliteConnector(dsn)), nil })
+	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
 }
 
 // OpenUnsyncedSQLite is OpenSQLite for simulations, whose processes die and whose machine does not:
@@ -66,7 +61,7 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 // the log stays short, since each start reads it, and there are many.
 func OpenUnsyncedSQLite(ctx context.Context, path string) (*DB, error) {
 	unsynced := strings.NewReplacer("synchronous(FULL)", "synchronous(OFF)", "wal_autocheckpoint(8000)", "wal_autocheckpoint(250)")
-	db, err := openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.OpenDB(sqliteConnector(unsynced.Replace(dsn))), nil })
+	db, err := openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", unsynced.Replace(dsn)) })
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +91,7 @@ func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB
 	readers := max(4, 2*runtime.GOMAXPROCS(0))
 	reader.SetMaxOpenConns(readers)
 	reader.SetMaxIdleConns(readers)
-	return &DB{dialect: sqliteDialect, reader: reader, writer: w}, nil
+	return &DB{dialect: sqliteDialect, reader: reader, writer: w, signer: w.signer}, nil
 }
 
 // openWriter opens the database for writing. SQLite does not wait for others where two who open a new database, or the
@@ -119,38 +114,6 @@ func openWriter(ctx context.Context, pool func() (*sql.DB, error)) (*groupWriter
 // busyTimeout is how long SQLite waits for another process's lock; pragmas say the same.
 const busyTimeout = 5 * time.Second
 
-// sqliteConnector connects to the database at a DSN.
-type sqliteConnector string
-
-func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
-	return c.Driver().Open(string(c))
-}
-
-func (sqliteConnector) Driver() driver.Driver { return sqliteDriver() }
-
-const nextHeadFunction = "next_head"
-
-// sqliteDriver is SQLite with the function that our statements use. Other users of SQLite in this process
-// do not see it.
-var sqliteDriver = sync.OnceValue(func() *sqlite.Driver {
-	d := &sqlite.Driver{}
-	d.MustRegisterDeterministicScalarFunction(nextHeadFunction, 6, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		head, isHead := args[0].(string)
-		line, isLine := args[5].(string)
-		var numbers [4]int64
-		for i := range numbers {
-			n, isNumber := args[1+i].(int64)
-			if !isHead || !isLine || !isNumber {
-				return nil, errors.New("a head is made of two texts and four numbers")
-			}
-			numbers[i] = n
-		}
-		after := ledger.Standing{Pending: money.Amount(numbers[1]), Available: money.Amount(numbers[2]), InTransit: money.Amount(numbers[3])}
-		return string(ledger.Hash(head).Next(ledger.EntryHash(numbers[0], after, line))), nil
-	})
-	return d
-})
-
 // createPrivate makes an empty file for its owner's eyes alone, unless there is one: SQLite would let
 // others read it. Its log and index get the mode of the database.
 func createPrivate(path string) error {
@@ -166,10 +129,11 @@ func createPrivate(path string) error {
 
 // groupWriter is SQLite's one writer: it commits what waits in groups.
 type groupWriter struct {
-	pool  *sql.DB
-	conn  *preparedConn
-	queue queue[*job[*Tx]]
-	done  chan struct{}
+	pool   *sql.DB
+	conn   *preparedConn
+	queue  queue[*sqliteJob]
+	done   chan struct{}
+	signer *signer
 	// trouble is the error of the last commit, if it failed because of the disk.
 	trouble atomic.Pointer[error]
 	// oneAtATime says that nobody writes beside another: each commits in their own turn.
@@ -186,34 +150,60 @@ func newGroupWriter(ctx context.Context, pool *sql.DB) (*groupWriter, error) {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
 	w := &groupWriter{
-		pool:  pool,
-		conn:  &preparedConn{conn: conn, statements: map[string]*sql.Stmt{}},
-		queue: newQueue[*job[*Tx]](),
-		done:  make(chan struct{}),
+		pool:   pool,
+		conn:   &preparedConn{conn: conn, statements: map[string]*sql.Stmt{}},
+		queue:  newQueue[*sqliteJob](),
+		done:   make(chan struct{}),
+		signer: &signer{},
 	}
 	go w.run()
 	return w, nil
 }
 
+// sqliteJob is a closure that waits for its turn: a change for a unit of work, or one that runs its own statements.
+type sqliteJob struct {
+	job[*Tx]
+	change *unitJob
+}
+
+// alone is the job with its own statements.
+func (j *sqliteJob) alone() *sqliteJob {
+	if j.change == nil {
+		return j
+	}
+	own := &sqliteJob{job: j.job}
+	own.fn = func(tx *Tx) error { return j.change.fn(tx) }
+	return own
+}
+
 func (w *groupWriter) update(ctx context.Context, fn func(*Tx) error) error {
-	j := &job[*Tx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}
+	return w.do(&sqliteJob{job: job[*Tx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}})
+}
+
+func (w *groupWriter) change(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	j := &sqliteJob{job: job[*Tx]{ctx: ctx, answer: make(chan error, 1)}}
+	j.change = &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: j.answer}, scope}
+	return w.do(j)
+}
+
+func (w *groupWriter) do(j *sqliteJob) error {
 	if w.oneAtATime {
 		return w.commitInTurn(j)
 	}
-	if err := w.queue.put(ctx, j); err != nil {
+	if err := w.queue.put(j.ctx, j); err != nil {
 		return err
 	}
 	return <-j.answer // even if ctx ends: the closure may be running, and its outcome is the answer
 }
 
 // commitInTurn commits a job that would be a group of its own, without waking anybody for it.
-func (w *groupWriter) commitInTurn(j *job[*Tx]) error {
+func (w *groupWriter) commitInTurn(j *sqliteJob) error {
 	w.queue.closing.Lock()
 	defer w.queue.closing.Unlock()
 	if w.queue.closed {
 		return errClosed
 	}
-	w.commit([]*job[*Tx]{j})
+	w.commit([]*sqliteJob{j})
 	return <-j.answer
 }
 
@@ -226,7 +216,7 @@ func (w *groupWriter) Close() error {
 
 func (w *groupWriter) run() {
 	defer close(w.done)
-	group := w.queue.take(make([]*job[*Tx], 0, maxGroup))
+	group := w.queue.take(make([]*sqliteJob, 0, maxGroup))
 	for ; len(group) > 0; group = w.queue.take(group) {
 		w.commit(group)
 	}
@@ -234,11 +224,11 @@ func (w *groupWriter) run() {
 
 // commit runs a group in one transaction and answers each job once it is durable. A closure that
 // fails after it wrote spoils the group: all is undone and each job runs in a transaction of its own.
-func (w *groupWriter) commit(group []*job[*Tx]) {
+func (w *groupWriter) commit(group []*sqliteJob) {
 	outcomes, err := w.transact(group)
 	if errors.Is(err, errSpoiled) {
 		for _, j := range group {
-			outcome, err := w.transact([]*job[*Tx]{j})
+			outcome, err := w.transact([]*sqliteJob{j.alone()})
 			j.answer <- errors.Join(err, outcome[0])
 		}
 		return
@@ -251,7 +241,7 @@ func (w *groupWriter) commit(group []*job[*Tx]) {
 var errSpoiled = errors.New("a closure failed after it wrote")
 
 // transact returns each job's own outcome, and an error that takes the place of all of them.
-func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
+func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 	outcomes := make([]error, len(group))
 	if err := w.conn.do("BEGIN IMMEDIATE"); err != nil {
 		w.rollback() // in case the transaction before could not be ended
@@ -259,10 +249,17 @@ func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
 		w.note(err, false)
 		return outcomes, err
 	}
-	wrote := false
+	wrote, err := w.changes(group, outcomes)
+	if err != nil { // it may be one change's trouble, which its own statements tell better
+		w.rollback()
+		return outcomes, errSpoiled
+	}
 	for i, j := range group {
-		tx := &Tx{dialect: sqliteDialect, conn: w.conn}
-		outcomes[i] = call(j, tx)
+		if j.change != nil {
+			continue
+		}
+		tx := &Tx{dialect: sqliteDialect, conn: w.conn, signer: w.signer}
+		outcomes[i] = call(&j.job, tx)
 		wrote = wrote || tx.wrote
 		if outcomes[i] == nil || !tx.wrote {
 			continue
@@ -282,6 +279,60 @@ func (w *groupWriter) transact(group []*job[*Tx]) ([]error, error) {
 	}
 	w.note(nil, wrote)
 	return outcomes, nil
+}
+
+// changes serves the group's changes in one unit of work, before anything else of the group. An error takes the place of
+// all outcomes.
+func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool, err error) {
+	var changes []*unitJob
+	for _, j := range group {
+		if j.change != nil {
+			changes = append(changes, j.change)
+		}
+	}
+	if len(changes) == 0 {
+		return false, nil
+	}
+	keys, err := w.signer.get()
+	if err != nil {
+		return false, err
+	}
+	u := newUnit(keys)
+	if err := w.read(u.loads(sqliteDialect, changes)); err != nil {
+		return false, err
+	}
+	if err := w.read(u.repeats(sqliteDialect)); err != nil {
+		return false, err
+	}
+	for i, j := range group {
+		if j.change != nil {
+			outcomes[i] = u.serve(j.change)
+		}
+	}
+	writes := u.written(sqliteDialect)
+	for _, write := range writes {
+		result, err := w.conn.ExecContext(context.Background(), write.sql, write.args...)
+		if err != nil {
+			return true, err
+		}
+		if n, err := result.RowsAffected(); err != nil || n != write.rows {
+			return true, errors.Join(err, fmt.Errorf("%d rows were written, and %d should have been: %s", n, write.rows, write.sql))
+		}
+	}
+	return len(writes) > 0, nil
+}
+
+func (w *groupWriter) read(loads []load) error {
+	for _, load := range loads {
+		rows, err := w.conn.QueryContext(context.Background(), load.sql, load.args...)
+		if err == nil {
+			err = eachRow(rows, load.scan)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note keeps what the last writing said about the disk. Only what was written and kept says that all is well.

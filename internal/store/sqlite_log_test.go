@@ -147,7 +147,7 @@ func TestADamagedFileIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	report, err := db.Audit(t.Context())
+	report, err := db.Audit(t.Context(), nil)
 	if err != nil || len(report.Findings) != 1 || report.Findings[0].Name != "file-is-sound" || report.Clean() {
 		t.Errorf("the audit of a damaged file finds %+v, %v", report.Findings, err)
 	}

@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	// Pools are the connections that are taken one at a time: "read", and "write" where there are several.
 	Pools map[string]sql.DBStats
-	// Queues are what waits to go in a group: all "writes" on SQLite; "requests" for payouts, and reads of
+	// Queues are what waits to go in a group: all "writes" on SQLite; "changes" of payouts, "refreshes" of sessions, and reads of
 	// single "rows", on PostgreSQL.
 	Queues map[string]QueueStats
 }
@@ -33,7 +33,8 @@ func (db *DB) Stats() Stats {
 		s.Queues["writes"] = w.queue.stats()
 	case postgresWriter:
 		s.Pools["write"] = w.pool.Stats()
-		s.Queues["requests"] = db.requests.queue.stats()
+		s.Queues["changes"] = db.units.queue.stats()
+		s.Queues["refreshes"] = db.statements.queue.stats()
 		s.Queues["rows"] = db.rows.queue.stats()
 	}
 	return s

@@ -29,12 +29,16 @@ type DB struct {
 	dialect dialect
 	reader  *sql.DB
 	writer  writer
-	// requests groups payout requests where the writer does not group everything.
-	requests *requestWriter
+	// units groups changes of payouts where the writer does not group everything.
+	units *unitWriter
+	// statements groups single statements where the writer does not group everything.
+	statements *statementWriter
 	// rows reads single rows together where that is cheaper.
 	rows *rowReader
+	// signer has the keys of the journal.
+	signer *signer
 
-	statements sync.Map // query text → *sql.Stmt on the reader
+	prepareds sync.Map // query text → *sql.Stmt on the reader
 }
 
 // writer runs closures in durable transactions.
@@ -64,11 +68,11 @@ func (db *DB) Ping(ctx context.Context) error {
 // Close waits for writes under way and closes the database. Later writes fail.
 func (db *DB) Close() error {
 	var err error
-	if db.requests != nil {
-		err = errors.Join(db.requests.Close(), db.rows.Close())
+	if db.units != nil {
+		err = errors.Join(db.units.Close(), db.statements.Close(), db.rows.Close())
 	}
 	err = errors.Join(err, db.writer.Close())
-	db.statements.Range(func(_, stmt any) bool {
+	db.prepareds.Range(func(_, stmt any) bool {
 		err = errors.Join(err, stmt.(*sql.Stmt).Close())
 		return true
 	})
@@ -134,14 +138,14 @@ func (db *DB) queryRows(ctx context.Context, query string, args []any) (*sql.Row
 }
 
 func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt, ok := db.statements.Load(query); ok {
+	if stmt, ok := db.prepareds.Load(query); ok {
 		return stmt.(*sql.Stmt), nil
 	}
 	stmt, err := db.reader.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}
-	if first, taken := db.statements.LoadOrStore(query, stmt); taken {
+	if first, taken := db.prepareds.LoadOrStore(query, stmt); taken {
 		return first.(*sql.Stmt), stmt.Close()
 	}
 	return stmt, nil
@@ -161,6 +165,7 @@ func eachRow(rows *sql.Rows, scan func(row) error) error {
 type Tx struct {
 	dialect dialect
 	conn    conn
+	signer  *signer
 	// wrote says that undoing this closure alone needs more than forgetting it.
 	wrote bool
 	// broken is the first statement's error. Some errors end the engine's whole transaction, so after

@@ -5,6 +5,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 )
@@ -47,9 +48,10 @@ func (s payoutStore) InTx(ctx context.Context, fn func(payout.Tx) error) error {
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
 }
 
-func (s payoutStore) InRequest(ctx context.Context, c payout.RequestCaller, fn func(payout.RequestTx) error) error {
-	if s.requests != nil {
-		return s.requests.do(ctx, c, fn)
+// InGroup serves changes of payouts in units of work.
+func (s payoutStore) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	if s.units != nil {
+		return s.units.do(ctx, scope, fn)
 	}
-	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
+	return s.writer.(*groupWriter).change(ctx, scope, fn)
 }

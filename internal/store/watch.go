@@ -36,8 +36,8 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
-		(SELECT CASE WHEN available_at > created_at THEN available_at ELSE created_at END
-			FROM sales WHERE released_at IS NULL ORDER BY available_at LIMIT 1),
+		(SELECT CASE WHEN due_at > created_at THEN due_at ELSE created_at END
+			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays, &w.AccountsInReview,

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 	"bursar/internal/store"
 )
@@ -96,8 +97,8 @@ func testAttention(_ *testing.T, b *bench) {
 
 func stray(gatewayID string, found time.Time) payout.Stray {
 	s := payout.Stray{FoundAt: found, Why: "its seller is not in the book"}
-	s.Transfer.Report = payout.Report{
-		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, MadeAt: found.Add(-time.Hour), Progress: payout.Paid,
+	s.Transfer.Report = gateway.Report{
+		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, MadeAt: found.Add(-time.Hour), Progress: gateway.Paid,
 	}
 	s.Transfer.Order.Seller = "usr_gone"
 	return s

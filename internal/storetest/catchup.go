@@ -1,10 +1,11 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
-	"bursar/internal/ledger"
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/store"
@@ -60,7 +61,7 @@ func testAdoption(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
 	p := payout.Payout{
-		ID: "pyt_1", Seller: seller, BankAccountID: "bka_usr_a", Amount: 600, Fee: 10, State: payout.Waiting, Mode: payout.IMPS,
+		ID: "pyt_1", Seller: seller, BankAccountID: "bka_usr_a", Amount: 600, Fee: 10, State: payout.Waiting, Mode: "IMPS", Gateway: atGateway,
 		RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), AccountHolder: "Asha Rao", AccountLast4: "1234", AccountIFSC: "HDFC0000053",
 	}
 	for i, want := range []bool{true, false} {
@@ -81,60 +82,37 @@ func testAdoption(_ *testing.T, b *bench) {
 	}
 }
 
-func testDoubt(_ *testing.T, b *bench) {
+func testUnsent(_ *testing.T, b *bench) {
 	seller, other := b.seller("usr_a"), b.seller("usr_b")
 	b.fund(seller, 1000)
 	b.fund(other, 1000)
-	b.ask("pyt_waiting", seller, 100, 0)
-	b.move(b.ask("pyt_submitting", seller, 100, 0), payout.Submitting)
-	b.move(b.move(b.ask("pyt_unknown", seller, 100, 0), payout.Submitting), payout.Unknown)
+	waiting := b.ask("pyt_waiting", seller, 100, 0)
+	submitting := b.move(b.ask("pyt_submitting", seller, 100, 0), payout.Submitting)
+	unknown := b.move(b.move(b.ask("pyt_unknown", seller, 100, 0), payout.Submitting), payout.Unknown)
+	held := b.move(b.move(b.ask("pyt_held", seller, 100, 0), payout.Submitting), payout.Unknown)
+	b.move(held, payout.Held)
 	b.move(b.move(b.ask("pyt_submitted", seller, 100, 0), payout.Submitting), payout.Submitted)
 	b.complete(b.ask("pyt_completed", seller, 100, 0))
+	b.move(b.ask("pyt_cancelled", seller, 100, 0), payout.Cancelled)
 	b.ask("pyt_other", other, 100, 0)
-	spend := func(amount money.Amount) {
-		b.update(func(tx *store.Tx) error {
-			return ledger.Post(b.ctx(), tx, ledger.Posting{
-				Seller: seller, At: b.now, MayOverdraw: true, Transfers: ledger.HoldPayout("pyt_more", amount),
-			})
-		})
-	}
-	doubted := func(why string, want ...payout.ID) {
-		b.Helper()
-		b.update(func(tx *store.Tx) error { return tx.DoubtUnsent(b.ctx(), seller, "doubted") })
-		all := []payout.ID{"pyt_waiting", "pyt_submitting", "pyt_unknown", "pyt_submitted", "pyt_completed", "pyt_other"}
-		found, err := b.db.PayoutsByID(b.ctx(), all)
-		b.must(err)
-		n := 0
-		for _, p := range found {
-			if p.ReasonCode == "doubted" {
-				n++
-			}
+	b.update(func(tx *store.Tx) error {
+		unsent, err := tx.UnsentPayouts(b.ctx(), seller)
+		if want := []payout.Payout{submitting, unknown, waiting}; !slices.Equal(unsent, want) {
+			b.Errorf("unsent are\n%+v, want\n%+v", unsent, want)
 		}
-		for _, id := range want {
-			if found[id].ReasonCode != "doubted" {
-				b.Errorf("%s %s is not doubted", why, id)
-			}
-		}
-		if n != len(want) {
-			b.Errorf("%s %d are doubted, want %d", why, n, len(want))
-		}
-	}
-	doubted("with money left")
-	spend(500)
-	doubted("with none left")
-	spend(1)
-	doubted("overdrawn", "pyt_waiting", "pyt_submitting", "pyt_unknown")
+		return err
+	})
 }
 
 func testStrays(_ *testing.T, b *bench) {
-	t := payout.Transfer{
-		Report: payout.Report{GatewayID: "pout_1", Reference: "pyt_1", Amount: 500, MadeAt: b.now, Progress: payout.Paid},
-		Order:  payout.Order{Seller: "usr_gone"},
+	t := gateway.Transfer{
+		Report: gateway.Report{GatewayID: "pout_1", Reference: "pyt_1", Amount: 500, MadeAt: b.now, Progress: gateway.Paid},
+		Order:  gateway.Order{Seller: "usr_gone"},
 	}
 	undated := t
 	undated.GatewayID, undated.MadeAt = "pout_2", time.Time{}
 	for i, tt := range []struct {
-		transfer payout.Transfer
+		transfer gateway.Transfer
 		want     bool
 	}{{t, true}, {t, false}, {undated, true}} {
 		b.update(func(tx *store.Tx) error {

@@ -17,9 +17,10 @@ func testDecisions(_ *testing.T, b *bench) {
 		if err := tx.InsertUser(b.ctx(), newUser("usr_admin")); err != nil {
 			return err
 		}
+		owners := []string{"usr_1", "usr_1", "usr_1", decision.Platform}
 		for i, subject := range []string{"pyt_1", "usr_1", "pyt_1", "pyt_10"} {
 			by := decision.By{Admin: "usr_admin", Note: "Seen in the bank's own list."}
-			d := decision.New(by, decision.HoldPayout, subject, signedInAt.Add(time.Duration(i)*time.Second))
+			d := decision.New(by, decision.HoldPayout, owners[i], subject, signedInAt.Add(time.Duration(i)*time.Second))
 			all = append([]decision.Decision{d}, all...)
 			if err := tx.RecordDecision(b.ctx(), d); err != nil {
 				return err

@@ -13,10 +13,10 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
-	"bursar/internal/sale"
 	"bursar/internal/store"
 )
 
@@ -25,12 +25,9 @@ const (
 	shownOnly  = "is shown, and moves no money"
 	schedules  = "says when to look next, and no more"
 	gatewayHas = "only the gateway has another record of it"
-	byKeys     = "is sealed under a key that is not in the database: bursar audit opens it with the key set"
 	tellsApart = "tells rows apart, and no more"
 	forgets    = "expires anyway: a repeat under it is a new request"
-	speedsUp   = "is one of several that lead to a head, and the newer ones still do"
-	bySeal     = "is sealed with a key that is not in the database: bursar audit holds it against the key set"
-	decides    = "decides about the next payout, and nothing else tells it"
+	speedsUp   = "is one of several that lead to a hash, and the newer ones still do"
 )
 
 // hands are what changing each column by hand is found by: the name of a finding, or one of the reasons above
@@ -40,51 +37,35 @@ var hands = map[string]struct {
 	dropped string // what dropping the row is found by
 	columns map[string]hand
 }{
-	"transfers": {"seller_id = 'usr_a' AND number = 3", "chains-are-whole", map[string]hand{
-		"seller_id": {"chains-are-whole", "'usr_empty'"}, "number": {"chains-are-whole", "number + 1000"}, "at": {"chains-are-whole", ""},
-		"kind": {"chains-are-whole", ""}, "debit": {"chains-are-whole", ""}, "credit": {"chains-are-whole", ""},
-		"amount": {"chains-are-whole", ""}, "ref": {"chains-are-whole", ""},
-	}},
-	"seller_balances": {"seller_id = 'usr_a'", "owners-are-there", map[string]hand{
-		"seller_id": {"owners-are-there", ""}, "pending": {"balances-match-transfers", ""}, "available": {"balances-match-transfers", ""},
-		"in_transit": {"balances-match-transfers", ""}, "earned": {"totals-match-transfers", ""}, "withdrawn": {"totals-match-transfers", ""},
-		"transfers": {"transfers-are-complete", ""}, "sales": {"counters-match-rows", ""}, "processing": {"counters-match-rows", ""},
-		"completed": {"counters-match-rows", ""}, "failed": {"counters-match-rows", ""}, "cancelled": {"counters-match-rows", ""},
-		"head": {"chains-are-whole", ""}, "chained": {"chains-are-whole", "-1"},
-	}},
-	"earnings": {"seller_id = 'usr_a'", "earned-matches-sales", map[string]hand{
-		"seller_id": {"months-match-sales", "'usr_empty'"}, "month": {"months-match-sales", "'2020-01'"}, "amount": {"months-match-sales", ""},
-	}},
-	"sales": {"id = 'sale for usr_a'", "transfers-have-a-cause", map[string]hand{
-		"id": {"sales-match-transfers", ""}, "seller_id": {"sales-match-transfers", "'usr_b'"}, "amount": {"sales-match-transfers", ""},
-		"refunded": {"sales-match-transfers", ""}, "month": {"months-match-sales", ""}, "occurred_at": {"sales-match-requests", ""},
-		"available_at": {"sales-match-requests", ""}, "released_at": {"times-match-transfers", ""}, "created_at": {"times-match-transfers", ""},
-		"fingerprint": {"sales-match-requests", ""},
-	}},
-	"sale_refunds": {"id = 'refund'", "refunds-match-transfers", map[string]hand{
-		"sale_id": {"refunds-match-transfers", ""}, "id": {tellsApart, ""}, "amount": {"refunds-match-transfers", ""},
-		"at": {"refunds-match-transfers", ""}, "fingerprint": {"sales-match-requests", ""},
-	}},
-	"payouts": {"id = 'pyt_completed'", "transfers-have-a-cause", map[string]hand{
-		"id": {"payouts-match-transfers", ""}, "seller_id": {"payouts-match-transfers", "'usr_b'"}, "bank_account_id": {"owners-are-there", "'bka_usr_b'"},
-		"amount": {"payouts-match-transfers", ""}, "fee": {"payouts-match-transfers", ""}, "notes": {bySeal, ""}, "mode": {"payouts-match-records", ""},
-		"state": {"history-is-unbroken", "'returned'"}, "status": {"status-follows-state", "'failed'"},
-		"requested_at": {"times-match-transfers", ""}, "arrive_at": {bySeal, ""}, "sent_at": {"times-match-transfers", "COALESCE(sent_at, 0) + 70000000"},
-		"processed_at": {bySeal, ""}, "completed_at": {"times-match-transfers", "completed_at + 70000000"}, "ended_at": {"times-match-transfers", "ended_at + 70000000"},
-		"due_at": {schedules, ""}, "tries": {schedules, ""}, "order_body": {"orders-match-payouts", ""}, "gateway_id": {"payouts-match-records", ""},
-		"progress": {shownOnly, ""}, "utr": {"payouts-match-records", ""}, "reason_code": {bySeal, ""}, "reason": {bySeal, ""},
-		"contradiction": {"gateway-agrees", ""}, "record": {"payouts-match-records", ""}, "history": {bySeal, ""}, "seal": {bySeal, ""},
-	}},
-	"payout_events": {"payout_id = 'pyt_completed' AND number = 2", "history-is-unbroken", map[string]hand{
-		"payout_id": {"history-is-unbroken", ""}, "number": {"history-is-unbroken", "number + 1"}, "at": {"times-match-transfers", "at + 70000000"},
-		"from_state": {"history-is-unbroken", ""}, "to_state": {"history-is-unbroken", ""}, "reason": {bySeal, ""},
-	}},
-	"bank_accounts": {"id = 'bka_usr_a'", "owners-are-there", map[string]hand{
-		"id": {"owners-are-there", ""}, "seller_id": {"owners-are-there", "'usr_c'"}, "is_current": {decides, "0"}, "holder": {bySeal, ""},
-		"ifsc": {bySeal, ""}, "last4": {bySeal, ""}, "sealed_number": {byKeys, ""}, "seal": {bySeal, ""}, "status": {bySeal, "'rejected'"}, "reason": {bySeal, ""},
-		"registered_name": {bySeal, ""}, "name_score": {bySeal, ""}, "beneficiary": {"orders-match-payouts", ""},
-		"verification_id": {"decisions-are-on-record", "''"}, "tries": {schedules, ""}, "due_at": {schedules, ""}, "created_at": {bySeal, ""}, "verified_at": {bySeal, ""},
-	}},
+	"entries": {"owner = 'usr_a' AND number = 3", inJournal, all(inJournal, map[string]hand{
+		"owner": {inJournal, "'usr_empty'"}, "number": {inJournal, "number + 1000"},
+		// The sum of the amounts has to stay zero.
+		"pending": {inJournal, "pending + 1, sales = sales - 1"}, "available": {inJournal, "available + 1, fees = fees - 1"},
+		"in_transit": {inJournal, "in_transit + 1, gateway = gateway - 1"}, "sales": {inJournal, "sales + 1, fees = fees - 1"},
+		"gateway": {inJournal, "gateway + 1, fees = fees - 1"}, "fees": {inJournal, "fees + 1, sales = sales - 1"},
+	}, "at", "type", "subject", "actor", "data", "after", "hash", "mac")},
+	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]hand{"owner": {"owners-are-there", ""}},
+		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled")},
+	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]hand{
+		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
+	}, "amount")},
+	"sales": {"id = 'sale for usr_a'", "sales-match-journal", all("sales-match-journal", map[string]hand{
+		"seller_id": {"sales-match-journal", "'usr_b'"}, "due_at": {schedules, ""},
+	}, "id", "amount", "refunded", "month", "occurred_at", "available_at", "released_at", "created_at", "fingerprint")},
+	"sale_refunds": {"id = 'refund'", "sales-match-journal", all("sales-match-journal", map[string]hand{
+		"sale_id": {"sales-match-journal", "'sale for usr_a'"},
+	}, "id", "amount", "at", "fingerprint")},
+	"payouts": {"id = 'pyt_completed'", "payouts-match-journal", all("payouts-match-journal", map[string]hand{
+		"seller_id": {"payouts-match-journal", "'usr_b'"}, "bank_account_id": {"payouts-match-journal", "'bka_usr_b'"},
+		"state": {"payouts-match-journal", "'returned'"}, "status": {"status-follows-state", "'failed'"},
+		"due_at": {schedules, ""}, "tries": {schedules, ""},
+	}, "id", "amount", "fee", "notes", "mode", "requested_at", "arrive_at", "sent_at", "processed_at", "completed_at", "ended_at", "order_body",
+		"gateway_id", "progress", "utr", "reason_code", "reason", "contradiction", "gateway")},
+	"bank_accounts": {"id = 'bka_usr_a'", "bank-accounts-match-journal", all("bank-accounts-match-journal", map[string]hand{
+		"seller_id": {"bank-accounts-match-journal", "'usr_c'"}, "is_current": {"bank-accounts-match-journal", "0"},
+		"status": {"bank-accounts-match-journal", "'rejected'"}, "sealed_number": {"account-numbers-are-encrypted", ""},
+		"tries": {schedules, ""}, "due_at": {schedules, ""},
+	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at")},
 	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]hand{
 		"user_id": {"keys-match-payouts", ""}, "key": {tellsApart, ""}, "fingerprint": {"keys-match-payouts", ""},
 		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {tellsApart, ""},
@@ -93,22 +74,24 @@ var hands = map[string]struct {
 		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""},
 		"progress": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "settled": {"strays-are-settled", "0"},
 	}},
-	"checkpoints": {"number = 1", "checkpoints-are-signed", map[string]hand{
-		"number": {"checkpoints-are-signed", "number + 1000"}, "at": {"checkpoints-are-signed", ""}, "currency": {"checkpoints-are-signed", ""},
-		"books": {"checkpoints-are-signed", ""}, "root": {"checkpoints-are-signed", ""}, "previous": {"checkpoints-are-signed", ""},
-		"kid": {"checkpoints-are-signed", ""}, "signature": {"checkpoints-are-signed", ""},
-	}},
-	"checkpoint_books": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, map[string]hand{
-		"seller_id": {"chains-are-whole", ""}, "checkpoint": {tellsApart, "checkpoint + 1000"}, "transfers": {"chains-are-whole", ""},
-		"pending": {"chains-are-whole", ""}, "available": {"chains-are-whole", ""}, "in_transit": {"chains-are-whole", ""}, "head": {"chains-are-whole", ""},
-	}},
-	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", map[string]hand{
-		"kid": {"checkpoints-are-signed", ""}, "public_key": {"checkpoints-are-signed", ""},
-	}},
-	"decisions": {"subject = 'pyt_given'", "decisions-are-on-record", map[string]hand{
-		"id": {tellsApart, ""}, "at": {shownOnly, ""}, "admin_id": {shownOnly, ""}, "action": {"decisions-are-on-record", ""},
-		"subject": {"decisions-are-on-record", ""}, "note": {shownOnly, ""},
-	}},
+	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]hand{"number": {"checkpoints-are-signed", "number + 1000"}},
+		"at", "currency", "books", "root", "previous", "kid", "signature")},
+	"checkpoint_books": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]hand{"checkpoint": {tellsApart, "checkpoint + 1000"}},
+		"seller_id", "number", "totals", "hash")},
+	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", all("checkpoints-are-signed", nil, "kid", "public_key")},
+}
+
+// inJournal is the finding of a journal that is not whole.
+const inJournal = "journals-are-whole"
+
+// all adds columns whose every change is found by the same finding.
+func all(finding string, others map[string]hand, columns ...string) map[string]hand {
+	found := map[string]hand{}
+	maps.Copy(found, others)
+	for _, column := range columns {
+		found[column] = hand{finding, ""}
+	}
+	return found
 }
 
 type hand struct{ finding, set string }
@@ -116,27 +99,14 @@ type hand struct{ finding, set string }
 // world is a database with something in each table that bears on money, and two checkpoints.
 func (b *bench) world() {
 	b.Helper()
-	b.now = b.now.AddDate(10, 0, 0) // after decisions began to be recorded
 	b.books()
 	seller := b.seller("usr_b")
 	b.fund(seller, 5000)
-	refund := sale.Refund{ID: "refund", Sale: "sale for usr_b", Amount: 500, At: b.now, Fingerprint: "500"}
-	b.update(func(tx *store.Tx) error {
-		if _, err := tx.AddRefunded(b.ctx(), refund.Sale, refund.Amount); err != nil {
-			return err
-		}
-		if err := tx.InsertRefund(b.ctx(), refund); err != nil {
-			return err
-		}
-		if err := ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.RefundSale(refund.Sale, 500, true)}); err != nil {
-			return err
-		}
-		return tx.AddEarnings(b.ctx(), seller, "2026-11", -500)
-	})
+	b.refund("sale for usr_b", "refund", 500)
 	_, err := b.request(seller, "key", "pyt_keyed", 600)
 	b.must(err)
 	for _, seller := range []string{"usr_a", "usr_b"} {
-		b.nameAtGateway(bank.ID("bka_"+seller), "", "fa_"+seller, true)
+		b.nameAtGateway(bank.ID("bka_"+seller), "fa_"+seller, true)
 	}
 	sending := b.ask("pyt_sending", "usr_a", 800, 10)
 	sending.OrderBody, sending.SentAt = "790 to fa_usr_a, bka_usr_a of usr_a, of 800", b.now
@@ -145,31 +115,32 @@ func (b *bench) world() {
 	b.checkpoint()
 }
 
-// decided adds what an admin decided: a payout that was given back, a stray that was settled, a role.
+// decided adds what an admin decided: a payout that was refunded to the balance, an unmatched transfer that was
+// resolved, a role.
 func (b *bench) decided() {
 	b.Helper()
 	given := b.move(b.ask("pyt_given", "usr_a", 500, 0), payout.Submitting)
 	given = b.move(b.move(given, payout.Unknown), payout.Held)
 	given.ReasonCode, given.EndedAt, given.DueAt = "given_back", b.now, time.Time{}
-	b.move(given, payout.Failed, ledger.Posting{
-		Transfers: ledger.ReleasePayout("pyt_given", 500), Counts: ledger.Counts{Processing: -1, Failed: 1},
-	})
+	b.move(given, payout.Failed)
 	by := decision.By{Admin: "usr_admin", Note: "Now seller. As agreed."}
 	b.update(func(tx *store.Tx) error {
 		if err := tx.InsertUser(b.ctx(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: b.now}); err != nil {
 			return err
 		}
-		stray := payout.Stray{Transfer: payout.Transfer{Report: payout.Report{GatewayID: "pout_stray", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
+		stray := payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_stray", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
 		if _, err := tx.RecordStray(b.ctx(), stray); err != nil {
 			return err
 		}
 		if _, err := tx.SettleStray(b.ctx(), "pout_stray"); err != nil {
 			return err
 		}
-		for subject, action := range map[string]decision.Action{
-			"pyt_given": decision.GivePayoutBack, "pout_stray": decision.SettleStray, "usr_b": decision.ChangeAccess,
+		for _, d := range []decision.Decision{
+			decision.New(by, decision.GivePayoutBack, "usr_a", "pyt_given", b.now),
+			decision.New(by, decision.SettleStray, "", "pout_stray", b.now), // which is nobody's
+			decision.New(by, decision.ChangeAccess, "usr_b", "usr_b", b.now),
 		} {
-			if err := tx.RecordDecision(b.ctx(), decision.New(by, action, subject, b.now)); err != nil {
+			if err := tx.RecordDecision(b.ctx(), d); err != nil {
 				return err
 			}
 		}
@@ -190,10 +161,22 @@ func (b *bench) tampered() *tampered {
 	for _, table := range tables() {
 		keep = append(keep, fmt.Sprintf("CREATE TABLE kept_%[1]s AS SELECT * FROM %[1]s", table)) //nolint:unqueryvet // all of it
 	}
-	copied := b.with(b.engine.Tamper(b.T, b.db, "UPDATE users SET name = name"))
+	copied := b.with(b.engine.Tamper(b.T, b.db, `UPDATE users SET name = name`))
 	t := &tampered{copied, b.engine.Hands(b.T, copied.db)}
 	t.hands(strings.Join(keep, "; "))
 	return t
+}
+
+// state is all that is stored of what bears on money, as text.
+func (b *bench) state() string {
+	b.Helper()
+	var text strings.Builder
+	for _, table := range tables() {
+		rows := b.engine.Rows(b.T, b.db, `SELECT * FROM `+table) //nolint:unqueryvet // all of it
+		slices.Sort(rows)
+		fmt.Fprintf(&text, "%s\n%s\n", table, strings.Join(rows, "\n"))
+	}
+	return text.String()
 }
 
 func tables() []string { return append(slices.Sorted(maps.Keys(hands)), "users") }
@@ -217,7 +200,13 @@ func (t *tampered) found(change string) map[string]string {
 
 func (t *tampered) broken() map[string]string {
 	t.Helper()
-	report, err := t.db.Audit(t.ctx())
+	return t.brokenTo(t.keys)
+}
+
+// brokenTo is what an audit with other keys finds, or with none.
+func (t *tampered) brokenTo(keys store.AuditKeys) map[string]string {
+	t.Helper()
+	report, err := t.db.Audit(t.ctx(), keys)
 	t.must(err)
 	found := map[string]string{}
 	for _, f := range report.Findings {
@@ -234,9 +223,8 @@ func testHands(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
 	b.wantCleanAudit()
-	b.wantUnsealed(3, 7, 5)
 	promises := map[string]bool{}
-	report, err := b.db.Audit(b.ctx())
+	report, err := b.db.Audit(b.ctx(), b.keys)
 	b.must(err)
 	for _, f := range report.Findings {
 		promises[f.Name] = true
@@ -276,26 +264,46 @@ func testHands(t *testing.T, b *bench) {
 	}
 }
 
-// forged is what somebody has who knows how all of this is made, and lacks the key.
+// forged is what an attacker has who knows how all of this is made, and lacks the keys.
 type forged struct{ *tampered }
 
-// rechain computes a seller's chain anew from the transfers as they are now, and puts it in place of what is kept.
-func (f forged) rechain(seller string) {
+func (b *bench) forge() forged {
+	b.Helper()
+	return forged{b.tampered()}
+}
+
+// rechain computes totals and hashes of a journal anew from the entries as they are now, and puts them in place of what
+// is stored. Only the MACs can't be computed.
+func (f forged) rechain(owner string) {
 	f.Helper()
-	f.hands(fmt.Sprintf(`UPDATE seller_balances SET head = '%s' WHERE seller_id = '%s'`, f.rebuilt(seller).Head, seller))
+	at := ledger.NewAccount(owner)
+	entries, err := f.db.EntriesAfter(f.ctx(), owner, 0, 1000)
+	f.must(err)
+	var all []string
+	for _, e := range entries {
+		if e.After, err = at.After(e.Type, e.Moved); err != nil {
+			f.Fatalf("entry %d of %s: %v", e.Number, owner, err)
+		}
+		e.Hash = at.Hash.Next(e.Own())
+		all = append(all, fmt.Sprintf(`UPDATE entries SET after = '%s', hash = '%s' WHERE owner = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
+		at = ledger.Account{Owner: owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
+	}
+	b, c := at.Balance, at.Counts
+	all = append(all, fmt.Sprintf(`UPDATE journals SET number = %d, hash = '%s', pending = %d, available = %d, in_transit = %d, earned = %d, withdrawn = %d,
+		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d,
+		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[13]s'`, at.Number, at.Hash,
+		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, owner))
+	f.hands(strings.Join(all, "; "))
 }
 
 // reseal does the same with all that the checkpoints have of it.
-func (f forged) reseal(seller string) {
+func (f forged) reseal(owner string) {
 	f.Helper()
-	f.rechain(seller)
-	chain := ledger.NewChain(seller)
-	entries, err := f.db.EntriesAfter(f.ctx(), seller, 0, 1000)
+	f.rechain(owner)
+	entries, err := f.db.EntriesAfter(f.ctx(), owner, 0, 1000)
 	f.must(err)
 	for _, e := range entries {
-		chain = chain.Add(e.At, e.Transfer)
-		f.hands(fmt.Sprintf(`UPDATE checkpoint_books SET pending = %d, available = %d, in_transit = %d, head = '%s' WHERE seller_id = '%s' AND transfers = %d`,
-			chain.Pending, chain.Available, chain.InTransit, chain.Head, seller, chain.Number))
+		f.hands(fmt.Sprintf(`UPDATE checkpoint_books SET totals = '%s', hash = '%s' WHERE seller_id = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
 	}
 }
 
@@ -308,19 +316,20 @@ func (f forged) root() {
 	f.must(err)
 	var root proof.Root
 	for _, b := range books {
-		if b.Sealed.Head != "" {
+		if b.Sealed.Hash != "" {
 			root.Add(b.Seller, b.Sealed)
 		}
 	}
 	f.hands(fmt.Sprintf(`UPDATE checkpoints SET root = '%s', books = %d WHERE number = %d`, root.String(), root.Books(), last.Number))
 }
 
-// start lets all checkpoints be forgotten, and makes a first one with somebody's key.
+// start lets all checkpoints be forgotten, and makes a first one with a key of the caller's. The journals that the
+// service wrote are in it.
 func (f forged) start(key signer) {
 	f.Helper()
 	f.hands(`DELETE FROM checkpoints; DELETE FROM checkpoint_keys; DELETE FROM checkpoint_books`)
 	s, err := proof.New(proof.Options{
-		Store: f.db.Proofs(), Signer: key, Currency: rupees(f.bench), Every: time.Hour, Zone: time.UTC,
+		Store: f.db.Proofs(), Signer: key, Keys: f.keys, Currency: rupees(f.bench), Every: time.Hour, Zone: time.UTC,
 		Now: func() time.Time { return f.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	f.must(err)
@@ -328,79 +337,92 @@ func (f forged) start(key signer) {
 	f.must(err)
 }
 
-// Somebody's clever changes, each in so many steps as it takes to have every sum right again.
+// An attacker's changes, each in so many steps as it takes to have every sum right again.
 const (
 	// moreSold makes one of usr_a's sales worth 100 more, from the request to the balance.
 	moreSold = `UPDATE sales SET amount = amount + 100, fingerprint = 'usr_a ' || (amount + 100) || ' - -' WHERE id = 'sale for usr_a';
-		UPDATE transfers SET amount = amount + 100 WHERE ref = 'sale for usr_a' AND seller_id = 'usr_a';
-		UPDATE earnings SET amount = amount + 100 WHERE seller_id = 'usr_a';
-		UPDATE seller_balances SET available = available + 100, earned = earned + 100 WHERE seller_id = 'usr_a'`
-	// lessPaid makes a completed payout one of 100 less, with all its transfers.
+		UPDATE entries SET data = REPLACE(REPLACE(data, '"amount":10000', '"amount":10100'), 'usr_a 10000', 'usr_a 10100'), pending = pending + 100, sales = sales - 100
+			WHERE subject = 'sale:sale for usr_a' AND type = 'sale.recorded';
+		UPDATE entries SET pending = pending - 100, available = available + 100 WHERE subject = 'sale:sale for usr_a' AND type = 'sale.released';
+		UPDATE earnings SET amount = amount + 100 WHERE seller_id = 'usr_a'`
+	// lessPaid makes a completed payout one of 100 less, with all its entries.
 	lessPaid = `UPDATE payouts SET amount = amount - 100 WHERE id = 'pyt_completed';
-		UPDATE transfers SET amount = amount - 100 WHERE ref = 'pyt_completed' AND kind IN ('payout_hold', 'payout_paid');
-		UPDATE seller_balances SET available = available + 100, withdrawn = withdrawn - 100 WHERE seller_id = 'usr_a'`
-	// lastUndone drops a seller's last payout, as if it had never been asked for.
-	lastUndone = `DELETE FROM transfers WHERE ref = 'pyt_keyed'; DELETE FROM payouts WHERE id = 'pyt_keyed'; DELETE FROM idempotency_keys;
-		UPDATE seller_balances SET available = available + 600, in_transit = in_transit - 600, processing = processing - 1,
-			transfers = transfers - 1, chained = chained - 1 WHERE seller_id = 'usr_b'`
+		UPDATE entries SET data = REPLACE(data, '"amount":1000', '"amount":900'), available = available + 100, in_transit = in_transit - 100
+			WHERE subject = 'pyt_completed' AND type = 'payout.requested';
+		UPDATE entries SET in_transit = in_transit + 100, gateway = gateway - 100 WHERE subject = 'pyt_completed' AND type = 'payout.completed'`
+	// lastUndone drops a seller's last payout, as if it had never been asked for, and all entries since.
+	lastUndone = `DELETE FROM entries WHERE owner = 'usr_b' AND number >= 5; DELETE FROM payouts WHERE id = 'pyt_keyed'; DELETE FROM idempotency_keys;
+		UPDATE bank_accounts SET beneficiary = '', gateway = '' WHERE id = 'bka_usr_b'`
 	// madeUp adds a sale that never was, and that can be withdrawn at once.
-	madeUp = `INSERT INTO sales SELECT 'made up', seller_id, amount, 0, month, occurred_at, available_at, released_at, created_at, fingerprint FROM sales WHERE id = 'sale for usr_a';
-		INSERT INTO transfers SELECT seller_id, number + 17, at, kind, debit, credit, amount, 'made up' FROM transfers WHERE seller_id = 'usr_a' AND number IN (1, 2);
-		UPDATE earnings SET amount = amount + 10000 WHERE seller_id = 'usr_a';
-		UPDATE seller_balances SET available = available + 10000, earned = earned + 10000, sales = sales + 1, transfers = transfers + 2 WHERE seller_id = 'usr_a'`
+	madeUp = `INSERT INTO sales (id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint)
+			SELECT 'made up', seller_id, amount, 0, month, occurred_at, available_at, released_at, created_at, fingerprint FROM sales WHERE id = 'sale for usr_a';
+		INSERT INTO entries SELECT owner, number - 2 + (SELECT number FROM journals WHERE owner = 'usr_a') + 1, at, type, 'sale:made up', actor, data,
+			pending, available, in_transit, sales, gateway, fees, after, hash, mac FROM entries WHERE owner = 'usr_a' AND number IN (2, 3);
+		UPDATE earnings SET amount = amount + 10000 WHERE seller_id = 'usr_a'`
 )
 
-// testForgeries changes the books so that every sum is right again, and goes further and further in hiding it.
+// dropped are the statements that take all that is stored of a seller.
+func dropped(seller string) string {
+	statements := []string{
+		"DELETE FROM sale_refunds WHERE sale_id IN (SELECT id FROM sales WHERE seller_id = '%[1]s')", "DELETE FROM entries WHERE owner = '%[1]s'",
+		"DELETE FROM journals WHERE owner = '%[1]s'", "DELETE FROM idempotency_keys WHERE user_id = '%[1]s'",
+	}
+	for _, table := range []string{"payouts", "sales", "earnings", "bank_accounts", "checkpoint_books"} {
+		statements = append(statements, "DELETE FROM "+table+" WHERE seller_id = '%[1]s'")
+	}
+	return fmt.Sprintf(strings.Join(statements, "; ")+"; DELETE FROM users WHERE id = '%[1]s'", seller)
+}
+
+// testForgeries changes journals so that every sum is right again, and goes further and further in hiding it. What the
+// service did not write is found by its MAC. What it wrote and somebody put back is found by a checkpoint, or by what
+// was kept elsewhere.
 func testForgeries(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
 	kept := []proof.Kept{b.statement("usr_a"), b.statement("usr_b"), {Checkpoint: b.checkpoint()}}
-	f := forged{b.tampered()}
-	gone := func(seller string) func() {
-		return func() {
-			for _, table := range []string{"transfers", "sales", "earnings", "payouts", "bank_accounts", "checkpoint_books", "seller_balances"} {
-				f.hands(fmt.Sprintf("DELETE FROM %s WHERE seller_id = '%s'", table, seller))
-			}
-			f.hands(fmt.Sprintf("DELETE FROM users WHERE id = '%s'; DELETE FROM idempotency_keys WHERE user_id = '%[1]s'; DELETE FROM sale_refunds", seller))
-			f.hands("DELETE FROM payout_events WHERE payout_id NOT IN (SELECT id FROM payouts); DELETE FROM decisions WHERE subject = '" + seller + "'")
-		}
-	}
-	swap := `UPDATE transfers SET number = 7 - number + 100 WHERE seller_id = 'usr_a' AND number IN (3, 4); UPDATE transfers SET number = number - 100 WHERE number > 100`
+	f := b.forge()
+	swap := `UPDATE entries SET number = 7 - number + 100 WHERE owner = 'usr_a' AND number IN (3, 4); UPDATE entries SET number = number - 100 WHERE number > 100`
 	for _, tt := range []struct {
-		name  string
-		sql   string
-		hide  func()
-		found string // by the audit alone; "" where it takes what was kept
+		name string
+		sql  string
+		hide func()
+		// found is by the audit with keys, and keyless without; "" where only what was kept tells.
+		found, keyless string
 	}{
-		{"a sale's amount", moreSold, nil, "chains-are-whole"},
-		{"a sale's amount, chained", moreSold, func() { f.rechain("usr_a") }, "chains-are-whole"},
-		{"a sale's amount, chained and sealed", moreSold, func() { f.reseal("usr_a") }, "books-match-checkpoint"},
-		{"a sale's amount, and the root", moreSold, func() { f.reseal("usr_a"); f.root() }, "checkpoints-are-signed"},
-		{"a sale's amount, with no checkpoint from before", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(1)) }, ""},
-		{"a payout's amount", lessPaid, nil, "chains-are-whole"},
-		{"a payout's amount, chained and sealed", lessPaid, func() { f.reseal("usr_a") }, "books-match-checkpoint"},
-		{"a payout undone", lastUndone, nil, "chains-are-whole"},
-		{"a payout undone, chained", lastUndone, func() { f.rechain("usr_b") }, "chains-are-whole"},
-		{"a payout undone, as if never chained", lastUndone + `; UPDATE seller_balances SET chained = -1, head = ''`, nil, "chains-are-whole"},
-		{"a sale made up", madeUp, nil, "chains-are-whole"},
-		{"a sale made up, in a book that was never chained", madeUp + `; UPDATE seller_balances SET chained = -1, head = ''`, nil, "chains-are-whole"},
-		{"two transfers swapped, chained", swap, func() { f.rechain("usr_a") }, "chains-are-whole"},
-		{"a seller gone", "", gone("usr_b"), "books-match-checkpoint"},
-		{"a seller gone, and the root", "", func() { gone("usr_b")(); f.root() }, "checkpoints-are-signed"},
-		{"the newest checkpoint gone", `DELETE FROM checkpoints WHERE number = 3; DELETE FROM checkpoint_books WHERE checkpoint = 3`, nil, ""},
-		{"another signer", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(2)) }, ""},
+		{"a sale's amount", moreSold, nil, inJournal, inJournal},
+		{"a sale's amount, chained", moreSold, func() { f.rechain("usr_a") }, inJournal, inJournal},
+		{"a sale's amount, chained and sealed", moreSold, func() { f.reseal("usr_a") }, inJournal, "books-match-checkpoint"},
+		{"a sale's amount, and the root", moreSold, func() { f.reseal("usr_a"); f.root() }, inJournal, "checkpoints-are-signed"},
+		{"a sale's amount, with no checkpoint from before", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(1)) }, inJournal, ""},
+		{"a payout's amount, chained", lessPaid, func() { f.rechain("usr_a") }, inJournal, inJournal},
+		{"a payout's amount, chained and sealed", lessPaid, func() { f.reseal("usr_a") }, inJournal, "books-match-checkpoint"},
+		{"a sale made up", madeUp, nil, inJournal, inJournal},
+		{"a sale made up, chained", madeUp, func() { f.rechain("usr_a") }, inJournal, ""},
+		{"two entries swapped", swap, nil, inJournal, inJournal},
+		{"a payout undone", lastUndone, nil, inJournal, inJournal},
+		{"a payout undone, put back to where its journal was", lastUndone, func() { f.rechain("usr_b") }, inJournal, inJournal},
+		{"a payout undone, with no checkpoint from before", lastUndone, func() { f.rechain("usr_b"); f.start(newSigner(1)) }, "", ""},
+		{"a seller gone", dropped("usr_b"), nil, "books-match-checkpoint", "books-match-checkpoint"},
+		{"a seller gone, and the root", dropped("usr_b"), f.root, "checkpoints-are-signed", "checkpoints-are-signed"},
+		{"the newest checkpoint gone", `DELETE FROM checkpoints WHERE number = 3; DELETE FROM checkpoint_books WHERE checkpoint = 3`, nil, "", ""},
+		{"another signer", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(2)) }, inJournal, ""},
 	} {
 		f.hands(tt.sql)
 		if tt.hide != nil {
 			tt.hide()
 		}
-		found := f.broken()
+		found, keyless := f.broken(), f.brokenTo(nil)
 		contradicted := f.contradicted(kept)
 		f.restore()
-		if tt.found != "" && found[tt.found] == "" || tt.found == "" && len(found) > 0 {
-			t.Errorf("%s: the audit finds %v, want %q", tt.name, found, tt.found)
+		for with, finds := range map[string]struct {
+			found map[string]string
+			want  string
+		}{"keys": {found, tt.found}, "no keys": {keyless, tt.keyless}} {
+			if finds.want != "" && finds.found[finds.want] == "" || finds.want == "" && len(finds.found) > 0 {
+				t.Errorf("%s: with %s the audit finds %v, want %q", tt.name, with, finds.found, finds.want)
+			}
 		}
-		if tt.found == "" && contradicted == "" {
+		if (tt.found == "" || tt.keyless == "") && tt.name != "a sale made up, chained" && contradicted == "" {
 			t.Errorf("%s: nothing that was kept contradicts it", tt.name)
 		}
 	}
@@ -431,22 +453,4 @@ func (b *bench) statement(seller string) proof.Kept {
 	kept, err := proof.ReadKept(&file)
 	b.must(err)
 	return kept[0]
-}
-
-// testMadeUp adds transfers without a chain, long after binaries without chains have gone.
-func testMadeUp(t *testing.T, b *bench) {
-	t.Helper()
-	b.world()
-	f := b.with(b.engine.Tamper(b.T, b.db, madeUp))
-	before := f.book("usr_a").Sealed
-	f.checkpoint()
-	if book := f.book("usr_a"); book.Sealed != before || book.Chain.Number != before.Number {
-		t.Errorf("what was made up is sealed by itself: %+v", book)
-	}
-	if _, err := f.proofs(f.db).Make(b.ctx(), proof.Trust{Unchained: true}); err != nil {
-		t.Fatal(err)
-	}
-	if book := f.book("usr_a"); book.Sealed.Number != before.Number+2 {
-		t.Errorf("somebody vouched for it, and it is not sealed: %+v", book)
-	}
 }

@@ -147,13 +147,18 @@ func testRejectedBankAccount(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	fresh := bank.Account{
 		ID: "bka_new", Seller: seller, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
-		Status: bank.StatusUnverified, NameScore: -1, DueAt: b.now, CreatedAt: b.now,
+		Status: bank.StatusUnverified, NameScore: -1, DueAt: b.now, CreatedAt: b.now, Current: true,
 	}
 	b.update(func(tx *store.Tx) error {
-		if err := tx.ReplaceBankAccount(b.ctx(), fresh); err != nil {
+		if err := b.addAccount(tx, fresh); err != nil {
 			return err
 		}
-		return tx.RejectBankAccount(b.ctx(), seller, "Register it again.")
+		for range 2 { // the second finds none
+			if err := tx.RejectBankAccount(b.ctx(), seller, "Register it again.", b.now); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	b.update(func(tx *store.Tx) error {
 		verified := fresh
@@ -182,6 +187,7 @@ func testRejectedBankAccount(_ *testing.T, b *bench) {
 	if err != nil || former.Status != bank.StatusVerified {
 		b.Errorf("the account before it: %+v, %v", former, err)
 	}
+	b.wantCleanAudit()
 }
 
 // testSignInBesideTakeOver lets sign-ins by an identity race its removal. Whichever is first, none may

@@ -28,7 +28,7 @@ func testLockedReads(_ *testing.T, b *bench) {
 					return err
 				}
 				p.Tries++
-				_, err = tx.MovePayout(b.ctx(), p.State, p, b.now)
+				_, err = tx.MovePayout(b.ctx(), p.State, p)
 				return err
 			})
 			if err != nil {
@@ -68,12 +68,8 @@ func testFirstUse(_ *testing.T, b *bench) {
 		b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), u) })
 		b.atOnce(8, func(i int) error {
 			return b.db.Update(b.ctx(), func(tx *store.Tx) error {
-				if err := tx.OpenBook(b.ctx(), u.ID); err != nil {
-					return err
-				}
-				if err := ledger.Post(b.ctx(), tx, ledger.Posting{
-					Seller: u.ID, At: b.now, Transfers: ledger.Sale(fmt.Sprint(i), 100), Counts: ledger.Counts{Sales: 1},
-				}); err != nil {
+				id := fmt.Sprint(i)
+				if err := post(b, tx, u.ID, ledger.SaleRecorded, sale.SubjectPrefix+id, sale.Sale{}, sale.Sale{Amount: 100}, ledger.Sale(100)); err != nil {
 					return err
 				}
 				return tx.AddEarnings(b.ctx(), u.ID, "2026-11", 100)

@@ -1,12 +1,16 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -14,20 +18,33 @@ import (
 	"bursar/internal/store"
 )
 
+// posting is an entry that tells nothing but the money that it moves.
+func (b *bench) posting(owner string, t ledger.Type, moved ledger.Moved) ledger.Posting {
+	return ledger.Posting{Owner: owner, At: b.now, Type: t, Subject: "s", Actor: "system", Data: "{}", Moved: moved}
+}
+
+// append appends entries in one transaction.
+func (b *bench) append(postings ...ledger.Posting) error {
+	return b.db.Update(b.ctx(), func(tx *store.Tx) error {
+		for _, p := range postings {
+			if _, err := tx.Append(b.ctx(), p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func testPostings(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
-	b.update(func(tx *store.Tx) error {
-		return ledger.Post(b.ctx(), tx, ledger.Posting{
-			Seller: seller, At: b.now,
-			Transfers: []ledger.Transfer{
-				{Kind: ledger.KindSale, Debit: ledger.Sales, Credit: ledger.Pending, Amount: 70, Ref: "s"},
-				{Kind: ledger.KindSaleRefund, Debit: ledger.Available, Credit: ledger.Sales, Amount: 30, Ref: "s"},
-			},
-			Counts: ledger.Counts{Sales: 1, Failed: 2},
-		})
-	})
-	want := ledger.Balance{Pending: 70, Available: 970, Earned: 1040, Counts: ledger.Counts{Sales: 2, Failed: 2}}
+	b.must(b.append(
+		b.posting(seller, ledger.SaleRecorded, ledger.Sale(70)),
+		b.posting(seller, ledger.SaleRefunded, ledger.RefundSale(30, true)),
+		b.posting(seller, ledger.PayoutRequested, ledger.ReservePayout(20)),
+		b.posting(seller, ledger.PayoutFailed, ledger.ReleasePayout(20)),
+	))
+	want := ledger.Balance{Pending: 70, Available: 970, Earned: 1040, Counts: ledger.Counts{Sales: 2, Failed: 1}}
 	stored, err := b.db.Balance(b.ctx(), seller)
 	b.must(err)
 	if stored != want {
@@ -45,20 +62,42 @@ func testPostings(_ *testing.T, b *bench) {
 	none, err := b.db.Balance(b.ctx(), "usr_nobody")
 	b.must(err)
 	if none != (ledger.Balance{}) {
-		b.Errorf("a seller without a book has %+v, want zeros", none)
+		b.Errorf("a seller without a journal has %+v, want zeros", none)
 	}
 }
 
+// testLargeAmounts goes up to the largest total, and not beyond it, in a transaction and in a request.
 func testLargeAmounts(_ *testing.T, b *bench) {
-	const large = money.Amount(1 << 52)
 	for _, seller := range []string{"usr_a", "usr_b", "usr_c"} {
-		b.fund(b.seller(seller), large)
-		b.complete(b.ask(payout.ID("pyt_"+seller), seller, large-1, large-2))
+		b.fund(b.seller(seller), ledger.MaxTotal)
+		b.complete(b.ask(payout.ID("pyt_"+seller), seller, ledger.MaxTotal-1, ledger.MaxTotal-2))
 		got, err := b.db.Balance(b.ctx(), seller)
 		b.must(err)
-		if got.Available != 1 || got.Earned != large || got.Withdrawn != large-1 {
-			b.Errorf("%s has %+v of %d", seller, got, large)
+		if got.Available != 1 || got.Earned != ledger.MaxTotal || got.Withdrawn != ledger.MaxTotal-1 {
+			b.Errorf("%s has %+v", seller, got)
 		}
+	}
+	before := b.state()
+	for _, tt := range []struct {
+		name  string
+		t     ledger.Type
+		moved ledger.Moved
+	}{
+		{"a sale of one more", ledger.SaleRecorded, ledger.Sale(1)},
+		{"the largest sale again", ledger.SaleRecorded, ledger.Sale(ledger.MaxTotal)},
+		{"a sale larger than any total", ledger.SaleRecorded, ledger.Sale(ledger.MaxTotal + 1)},
+		{"the largest number", ledger.SaleRecorded, ledger.Sale(1<<63 - 1)},
+		{"a payout of the largest number", ledger.PayoutRequested, ledger.ReservePayout(1<<63 - 1)},
+	} {
+		if err := b.append(b.posting("usr_a", tt.t, tt.moved)); !errors.Is(err, ledger.ErrTooLarge) {
+			b.Errorf("%s: %v, want %v", tt.name, err, ledger.ErrTooLarge)
+		}
+	}
+	if err := requests("usr_a", 1<<63-1)(b); !errors.Is(err, ledger.ErrTooLarge) {
+		b.Errorf("a request of the largest number: %v, want %v", err, ledger.ErrTooLarge)
+	}
+	if after := b.state(); after != before {
+		b.Errorf("totals that are too large wrote something: %s", cmp.Diff(before, after))
 	}
 	b.wantCleanAudit()
 }
@@ -69,44 +108,52 @@ func testFloors(_ *testing.T, b *bench) {
 	before, err := b.db.Balance(b.ctx(), seller)
 	b.must(err)
 	tests := []struct {
-		name        string
-		transfers   []ledger.Transfer
-		mayOverdraw bool
-		want        error
+		name  string
+		t     ledger.Type
+		moved ledger.Moved
+		want  error
 	}{
-		{"available, one too much", ledger.HoldPayout("p", 1001), false, ledger.ErrInsufficient},
-		{"pending below zero", ledger.RefundSale("s", 1, false), true, ledger.ErrInsufficient},
-		{"in transit below zero", ledger.ReleasePayout("p", 1), true, ledger.ErrInsufficient},
-		{"all that is available", ledger.HoldPayout("p", 1000), false, nil},
-		{"a refund beyond it", ledger.RefundSale("s", 500, true), true, nil},
-		{"more while below zero", ledger.HoldPayout("p", 1), false, ledger.ErrInsufficient},
-		{"giving back while below zero", ledger.ReleasePayout("p", 100), false, nil},
+		{"available, one too much", ledger.PayoutRequested, ledger.ReservePayout(1001), ledger.ErrInsufficient},
+		{"pending below zero", ledger.SaleRefunded, ledger.RefundSale(1, false), ledger.ErrInsufficient},
+		{"in transit below zero", ledger.PayoutCancelled, ledger.ReleasePayout(1), ledger.ErrInsufficient},
+		{"all that is available", ledger.PayoutRequested, ledger.ReservePayout(1000), nil},
+		{"a refund beyond it", ledger.SaleRefunded, ledger.RefundSale(500, true), nil},
+		{"more while below zero", ledger.PayoutRequested, ledger.ReservePayout(1), ledger.ErrInsufficient},
+		{"what the gateway has paid, while below zero", ledger.PayoutImported, ledger.ReservePayout(1), nil},
+		{"a release while below zero", ledger.PayoutFailed, ledger.ReleasePayout(1000), nil},
 	}
 	for _, tt := range tests {
-		err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
-			return ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: tt.transfers, MayOverdraw: tt.mayOverdraw})
-		})
-		if !errors.Is(err, tt.want) {
+		if err := b.append(b.posting(seller, tt.t, tt.moved)); !errors.Is(err, tt.want) {
 			b.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 		}
 	}
 	after, err := b.db.Balance(b.ctx(), seller)
 	b.must(err)
-	if want := (ledger.Balance{Available: -400, InTransit: 900, Earned: before.Earned - 500, Counts: before.Counts}); after != want {
+	counts := before.Counts
+	counts.Processing, counts.Failed = counts.Processing+1, counts.Failed+1
+	if want := (ledger.Balance{Available: 499, InTransit: 1, Earned: before.Earned - 500, Counts: counts}); after != want {
 		b.Errorf("in the end %+v, want %+v", after, want)
 	}
-	for name, p := range map[string]ledger.Posting{
-		"no transfers":   {Seller: seller, At: b.now},
-		"no seller":      {At: b.now, Transfers: ledger.Sale("s", 1)},
-		"nothing moved":  {Seller: seller, At: b.now, Transfers: ledger.Sale("s", 0)},
-		"backwards":      {Seller: seller, At: b.now, Transfers: ledger.Sale("s", -5)},
-		"without reason": {Seller: seller, At: b.now, Transfers: ledger.Sale("", 5)},
-		"no such recipe": {Seller: seller, At: b.now, Transfers: []ledger.Transfer{{Kind: ledger.KindSale, Debit: ledger.Gateway, Credit: ledger.Available, Amount: 5, Ref: "s"}}},
+	good := b.posting(seller, ledger.SaleRecorded, ledger.Sale(5))
+	unchanged := b.state()
+	for name, change := range map[string]func(*ledger.Posting){
+		"no owner":      func(p *ledger.Posting) { p.Owner = "" },
+		"nothing moved": func(p *ledger.Posting) { p.Moved = ledger.Moved{} },
+		"backwards":     func(p *ledger.Posting) { p.Moved = ledger.Sale(-5) },
+		"no subject":    func(p *ledger.Posting) { p.Subject = "" },
+		"no actor":      func(p *ledger.Posting) { p.Actor = "" },
+		"no data":       func(p *ledger.Posting) { p.Data = "" },
+		"no such rule":  func(p *ledger.Posting) { p.Moved = ledger.Moved{Gateway: -5, Available: 5} },
+		"unbalanced":    func(p *ledger.Posting) { p.Moved = ledger.Moved{Pending: 5} },
 	} {
-		err := b.db.Update(b.ctx(), func(tx *store.Tx) error { return ledger.Post(b.ctx(), tx, p) })
-		if err == nil {
+		p := good
+		change(&p)
+		if b.append(p) == nil {
 			b.Errorf("a posting with %s was taken", name)
 		}
+	}
+	if now := b.state(); now != unchanged {
+		b.Errorf("what was refused wrote something: %s", cmp.Diff(unchanged, now))
 	}
 }
 
@@ -117,10 +164,7 @@ func testOverspending(_ *testing.T, b *bench) {
 	var held atomic.Int64
 	for range 24 {
 		callers.Go(func() {
-			err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
-				return ledger.Post(b.ctx(), tx, ledger.Posting{Seller: seller, At: b.now, Transfers: ledger.HoldPayout("p", 100)})
-			})
-			switch {
+			switch err := b.append(b.posting(seller, ledger.PayoutRequested, ledger.ReservePayout(100))); {
 			case err == nil:
 				held.Add(1)
 			case !errors.Is(err, ledger.ErrInsufficient):
@@ -132,36 +176,199 @@ func testOverspending(_ *testing.T, b *bench) {
 	got, err := b.db.Balance(b.ctx(), seller)
 	b.must(err)
 	if held.Load() != 7 || got.Available != 0 || got.InTransit != money.Amount(700) {
-		b.Errorf("of a balance for 7, %d were held, leaving %d available and %d in transit", held.Load(), got.Available, got.InTransit)
+		b.Errorf("of a balance for 7, %d were reserved, leaving %d available and %d in transit", held.Load(), got.Available, got.InTransit)
 	}
+	b.follow(seller)
 }
 
 func testEntries(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
-	first := b.now
 	b.now = b.now.Add(time.Hour)
 	b.ask("pyt_1", seller, 600, 10)
 	b.fund(b.seller("usr_b"), 70)
-	newest := ledger.Entry{Number: 3, At: b.now, Transfer: ledger.HoldPayout("pyt_1", 600)[0]}
-	released := ledger.Entry{Number: 2, At: first, Transfer: ledger.ReleaseSale("sale for usr_a", 1000)[0]}
-	sold := ledger.Entry{Number: 1, At: first, Transfer: ledger.Sale("sale for usr_a", 1000)[0]}
 	for _, tt := range []struct {
 		seller string
 		before int64
 		limit  int
-		want   []ledger.Entry
+		want   []int64
 	}{
-		{seller, 0, 10, []ledger.Entry{newest, released, sold}},
-		{seller, 0, 2, []ledger.Entry{newest, released}},
-		{seller, 2, 2, []ledger.Entry{sold}},
+		{seller, 0, 10, []int64{4, 3, 2, 1}},
+		{seller, 0, 2, []int64{4, 3}},
+		{seller, 3, 2, []int64{2, 1}},
+		{seller, 2, 2, []int64{1}},
 		{seller, 1, 2, nil},
 		{"usr_nobody", 0, 2, nil},
 	} {
 		got, err := b.db.Entries(b.ctx(), tt.seller, tt.before, tt.limit)
 		b.must(err)
-		if !slices.Equal(got, tt.want) {
-			b.Errorf("%d of %s before %d:\n%+v, want\n%+v", tt.limit, tt.seller, tt.before, got, tt.want)
+		var numbers []int64
+		for _, e := range got {
+			numbers = append(numbers, e.Number)
+		}
+		if !slices.Equal(numbers, tt.want) {
+			b.Errorf("%d of %s before %d: %v, want %v", tt.limit, tt.seller, tt.before, numbers, tt.want)
+		}
+	}
+	got, err := b.db.Entries(b.ctx(), seller, 0, 1)
+	b.must(err)
+	newest := got[0]
+	if want := (ledger.Posting{
+		Owner: seller, At: b.now, Type: ledger.PayoutRequested, Subject: "pyt_1", Actor: "system", Data: newest.Data, Moved: ledger.ReservePayout(600),
+	}); newest.Posting != want || newest.After != (ledger.Balance{Available: 400, InTransit: 600, Earned: 1000, Counts: ledger.Counts{Sales: 1, Processing: 1}}) {
+		b.Errorf("the newest entry is\n%+v, want\n%+v", newest, want)
+	}
+}
+
+// account is the row of totals as it is stored.
+func (b *bench) account(owner string) ledger.Account {
+	b.Helper()
+	book, err := b.db.Book(b.ctx(), 0, owner)
+	b.must(err)
+	if book.Seller == "" {
+		return ledger.NewAccount(owner)
+	}
+	return book.Now
+}
+
+// follow walks a journal from its first entry, and wants it to lead to the row of totals.
+func (b *bench) follow(owner string) (numbers int64) {
+	b.Helper()
+	at := ledger.NewAccount(owner)
+	for {
+		entries, err := b.db.EntriesAfter(b.ctx(), owner, at.Number, 5)
+		b.must(err)
+		if len(entries) == 0 {
+			break
+		}
+		for _, e := range entries {
+			at, err = at.Follow(b.keys, e)
+			b.must(err)
+		}
+	}
+	if now := b.account(owner); now != at {
+		b.Errorf("the row of totals of %s is\n%+v, its journal leads to\n%+v", owner, now, at)
+	}
+	return at.Number
+}
+
+func testJournals(_ *testing.T, b *bench) {
+	b.books()
+	b.seller("usr_many")
+	b.must(b.append(b.posting("usr_many", ledger.SaleRecorded, ledger.Sale(12)), b.posting("usr_many", ledger.SaleReleased, ledger.ReleaseSale(12))))
+	b.must(b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: "usr_many"}, func(tx payout.ChangeTx) error {
+		for i := range 2 {
+			e, err := tx.Append(b.ctx(), b.posting("usr_many", ledger.PayoutRequested, ledger.ReservePayout(3)))
+			if err != nil {
+				return err
+			}
+			if e.Number != int64(4+i) || e.After.Available != money.Amount(9-3*i) {
+				b.Errorf("entry %d of a request leaves %d", e.Number, e.After.Available)
+			}
+		}
+		return nil
+	}))
+	for owner, want := range map[string]int64{"usr_a": 15, "usr_empty": 1, "usr_many": 5, "usr_nobody": 0} {
+		if got := b.follow(owner); got != want {
+			b.Errorf("the journal of %s has %d entries, want %d", owner, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		among       int64
+		from, to    time.Duration
+		first, last int64
+	}{
+		{10, -time.Hour, time.Hour, 1, 10}, {100, 0, time.Hour, 1, 15}, {10, time.Hour, 2 * time.Hour, 11, 10}, {10, -2 * time.Hour, -time.Hour, 1, 0},
+	} {
+		first, last, err := b.db.Period(b.ctx(), "usr_a", tt.among, b.now.Add(tt.from), b.now.Add(tt.to))
+		if err != nil || first != tt.first || last != tt.last {
+			b.Errorf("among %d, the entries of the period are %d to %d, %v; want %d to %d", tt.among, first, last, err, tt.first, tt.last)
 		}
 	}
 }
+
+// testEntriesAbout reads what a journal says of a subject, and checks journals that nobody has changed.
+func testEntriesAbout(_ *testing.T, b *bench) {
+	b.books()
+	var about []ledger.Entry
+	b.update(func(tx *store.Tx) (err error) {
+		about, err = tx.EntriesAbout(b.ctx(), "usr_a", "pyt_returned")
+		if err != nil {
+			return err
+		}
+		for _, from := range []int64{1, 7, 15} {
+			if err := tx.CheckJournal(b.ctx(), "usr_a", from); err != nil {
+				b.Errorf("the journal from entry %d on: %v", from, err)
+			}
+		}
+		for owner, from := range map[string]int64{"usr_a": 17, "usr_nobody": 1} { // beyond the end of the journal
+			if err := tx.CheckJournal(b.ctx(), owner, from); !errors.Is(err, ledger.ErrTampered) {
+				b.Errorf("the journal of %s from entry %d on: %v", owner, from, err)
+			}
+		}
+		return nil
+	})
+	outside, err := b.db.EntriesAbout(b.ctx(), "usr_a", "pyt_returned")
+	if err != nil || !slices.Equal(outside, about) {
+		b.Errorf("outside of a transaction there are %+v, %v", outside, err)
+	}
+	var types []string
+	for _, e := range about {
+		types = append(types, string(e.Type))
+	}
+	if got, want := strings.Join(types, " "), "payout.requested payout.submitting payout.completed payout.returned"; got != want {
+		b.Errorf("the journal says of the payout %q, want %q", got, want)
+	}
+	returned, err := b.db.Payout(b.ctx(), "pyt_returned")
+	b.must(err)
+	b.must(payout.CheckEntries(returned, about))
+	for owner, subject := range map[string]string{"usr_empty": "pyt_returned", "usr_a": "pyt_none", "usr_nobody": "pyt_returned"} {
+		if none, err := b.db.EntriesAbout(b.ctx(), owner, subject); err != nil || len(none) > 0 {
+			b.Errorf("the journal of %s says of %s %+v, %v", owner, subject, none, err)
+		}
+	}
+}
+
+// testWithoutKeys uses a datastore before its keys are set. It can be read, and nothing is appended or trusted.
+func testWithoutKeys(t *testing.T, b *bench) {
+	t.Helper()
+	b.books()
+	before := b.state()
+	locked := b.with(b.engine.Tamper(t, b.db, `UPDATE users SET name = name`))
+	locked.db.UseKeys(noKeys{}) // as good as none: it makes no MAC and knows none
+	fresh := b.engine.Open(t)
+	for name, db := range map[string]*store.DB{"no keys": fresh, "other keys": locked.db} {
+		at := &bench{T: t, engine: b.engine, keys: b.keys, db: db, now: b.now}
+		p := at.posting("usr_a", ledger.PayoutRequested, ledger.ReservePayout(1))
+		inRequest := func(tx payout.ChangeTx) error {
+			_, err := tx.Append(at.ctx(), p)
+			return err
+		}
+		for what, err := range map[string]error{
+			"append":              at.append(p),
+			"append in a request": db.Payouts().InGroup(at.ctx(), ledger.Scope{Owner: "usr_a"}, inRequest),
+			"check a journal":     db.Update(at.ctx(), func(tx *store.Tx) error { return tx.CheckJournal(at.ctx(), "usr_a", 1) }),
+			"read about a payout": second(db.EntriesAbout(at.ctx(), "usr_a", "pyt_waiting")),
+		} {
+			if err == nil {
+				t.Errorf("with %s: %s went well", name, what)
+			}
+		}
+	}
+	if after := locked.state(); after != before {
+		t.Errorf("without keys something was written: %s", cmp.Diff(before, after))
+	}
+	locked.db.UseKeys(b.keys)
+	locked.wantCleanAudit()
+	if _, err := fresh.Audit(context.WithoutCancel(b.ctx()), nil); err != nil {
+		t.Errorf("an audit without keys: %v", err)
+	}
+}
+
+func second[V any](_ V, err error) error { return err }
+
+// noKeys knows no key.
+type noKeys struct{}
+
+func (noKeys) MAC([]byte) (string, []byte)          { return "", nil }
+func (noKeys) CheckMAC(string, []byte, []byte) bool { return false }

@@ -45,7 +45,7 @@ func NewPlace(t testing.TB) Place {
 	}
 }
 
-// Open opens the database there, until the test ends.
+// Open opens the database there with the test's [Keys], until the test ends.
 func (p Place) Open(t testing.TB) *store.DB {
 	t.Helper()
 	open, at := store.OpenSQLite, p.Path
@@ -56,6 +56,7 @@ func (p Place) Open(t testing.TB) *store.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.UseKeys(Keys(t))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
-	"bursar/internal/ledger"
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -17,6 +17,7 @@ import (
 // line is a debit for a transfer of the gateway, so long after the start.
 func line(id string, after time.Duration, debit money.Amount) reconcile.Line {
 	return reconcile.Line{
+		Gateway: atGateway, RawKind: "pay",
 		ID: id, At: start.Add(after), Debit: debit, Balance: 1000 - debit, HasBalance: true, Currency: "INR", Kind: "payout",
 		SourceID: "pout_" + id, Transfer: "pout_" + id, Amount: debit - 5, Fees: 5, Tax: 1, UTR: "U" + id, FirstTold: "told", LastTold: "told",
 	}
@@ -38,7 +39,7 @@ func (b *bench) wantIDs(why string, got []reconcile.Line, err error, want ...str
 }
 
 func testStatementLines(_ *testing.T, b *bench) {
-	s := b.db.Reconciling()
+	s := b.db.Reconciling(atGateway)
 	first, second, other := line("txn_1", time.Hour, 105), line("txn_2", time.Hour, 205), line("txn_3", 2*time.Hour, 305)
 	second.Transfer, second.Payout, second.HasBalance, second.Balance = "", "pyt_2", false, 0
 	other.Debit, other.Credit, other.Currency = 0, 300, "USD"
@@ -84,7 +85,7 @@ func testStatementLines(_ *testing.T, b *bench) {
 }
 
 func testStatementDays(_ *testing.T, b *bench) {
-	s := b.db.Reconciling()
+	s := b.db.Reconciling(atGateway)
 	day := func(n int) reconcile.Day {
 		from := start.AddDate(0, 0, n)
 		return reconcile.Day{From: from, To: from.AddDate(0, 0, 1), ReadAt: from.AddDate(0, 0, 2), Lines: -1}
@@ -114,16 +115,14 @@ func testStatementDays(_ *testing.T, b *bench) {
 }
 
 func testClearingAccount(_ *testing.T, b *bench) {
-	s := b.db.Reconciling()
+	s := b.db.Reconciling(atGateway)
 	for _, seller := range []string{"usr_a", "usr_b"} {
 		b.fund(b.seller(seller), 10_000)
 	}
 	paid := b.complete(b.ask("pyt_1", "usr_a", 1000, 10))
 	b.complete(b.ask("pyt_2", "usr_b", 2000, 0))
 	b.now = start.Add(time.Hour)
-	b.move(paid, payout.Returned, ledger.Posting{
-		Transfers: ledger.ReturnPayout("pyt_1", 990, 10), Counts: ledger.Counts{Completed: -1, Failed: 1},
-	})
+	b.move(paid, payout.Returned)
 	b.ask("pyt_3", "usr_a", 500, 0)
 	all := func(after reconcile.Entry, limit int) []reconcile.Entry {
 		got, err := s.Entries(b.ctx(), start, start.Add(2*time.Hour), after, limit)
@@ -132,9 +131,9 @@ func testClearingAccount(_ *testing.T, b *bench) {
 	}
 	got := all(reconcile.Entry{}, 10)
 	want := []reconcile.Entry{
-		{At: start, Payout: "pyt_1", Paid: 990, Seller: "usr_a", Number: 4},
-		{At: start, Payout: "pyt_2", Paid: 2000, Seller: "usr_b", Number: 4},
-		{At: start.Add(time.Hour), Payout: "pyt_1", Paid: -990, Seller: "usr_a", Number: 6},
+		{At: start, Payout: "pyt_1", Paid: 990, Seller: "usr_a", Number: 6},
+		{At: start, Payout: "pyt_2", Paid: 2000, Seller: "usr_b", Number: 6},
+		{At: start.Add(time.Hour), Payout: "pyt_1", Paid: -990, Seller: "usr_a", Number: 7},
 	}
 	if !slices.Equal(got, want) {
 		b.Errorf("the clearing account has %+v, want %+v", got, want)
@@ -154,7 +153,7 @@ func testClearingAccount(_ *testing.T, b *bench) {
 	}
 	b.update(func(tx *store.Tx) error {
 		for _, id := range []string{"pout_7", "pout_8"} {
-			if _, err := tx.RecordStray(b.ctx(), payout.Stray{Transfer: payout.Transfer{Report: payout.Report{GatewayID: id}}, FoundAt: b.now}); err != nil {
+			if _, err := tx.RecordStray(b.ctx(), payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: id}}, FoundAt: b.now}); err != nil {
 				return err
 			}
 		}
@@ -168,7 +167,7 @@ func testClearingAccount(_ *testing.T, b *bench) {
 }
 
 func testDifferences(_ *testing.T, b *bench) {
-	s := b.db.Reconciling()
+	s := b.db.Reconciling(atGateway)
 	admin := b.seller("usr_admin")
 	one := reconcile.Difference{
 		ID: "dif_1", Kind: reconcile.PaidTwice, Subject: "pyt_1", Payout: "pyt_1", Detail: "twice", At: start, AtGateway: 200, InBook: 100,
@@ -191,7 +190,7 @@ func testDifferences(_ *testing.T, b *bench) {
 			if settled, err = tx.SettleDifference(b.ctx(), id, detail, start.Add(5*time.Hour)); err != nil || !settled {
 				return err
 			}
-			return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: admin, Note: "why"}, decision.SettleDifference, id, b.now))
+			return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: admin, Note: "why"}, decision.SettleDifference, decision.Platform, id, b.now))
 		}))
 		return settled
 	}
@@ -233,7 +232,7 @@ func testDifferences(_ *testing.T, b *bench) {
 }
 
 func testReconcileTurns(_ *testing.T, b *bench) {
-	s := b.db.Reconciling()
+	s := b.db.Reconciling(atGateway)
 	take := func(holder string, after time.Duration, want bool) {
 		b.Helper()
 		if got, err := s.TakeTurn(b.ctx(), holder, start.Add(after), start.Add(after+time.Minute)); err != nil || got != want {

@@ -18,7 +18,7 @@ import (
 // request asks for a payout as package payout does, and returns the one that its key stands for.
 func (b *bench) request(seller, key string, id payout.ID, amount money.Amount) (payout.Payout, error) {
 	var p payout.Payout
-	err := b.db.Payouts().InRequest(b.ctx(), payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
+	err := b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: seller, Key: key}, func(tx payout.ChangeTx) error {
 		isNew, err := tx.Remember(b.ctx(), seller, key, payout.Remembered{Fingerprint: fmt.Sprintf("request %d ", amount), Payout: id}, b.now)
 		if err != nil {
 			return err
@@ -44,13 +44,11 @@ func (b *bench) hold(tx payout.RequestTx, seller string, id payout.ID, amount mo
 		return payout.Payout{}, err
 	}
 	p := payout.Payout{
-		ID: id, Seller: seller, BankAccountID: account.ID, Amount: amount, State: payout.Waiting, Mode: payout.IMPS,
+		ID: id, Seller: seller, BankAccountID: account.ID, Amount: amount, State: payout.Waiting, Mode: "IMPS", Gateway: atGateway,
 		RequestedAt: b.now, ArriveAt: b.now.Add(time.Hour), DueAt: b.now,
 		AccountHolder: account.Holder, AccountLast4: account.Last4, AccountIFSC: string(account.IFSC),
 	}
-	if err := ledger.Post(b.ctx(), tx, ledger.Posting{
-		Seller: seller, At: b.now, Transfers: ledger.HoldPayout(string(id), amount), Counts: ledger.Counts{Processing: 1},
-	}); err != nil {
+	if err := post(b, tx, seller, ledger.PayoutRequested, string(id), payout.Payout{ID: id}, p, ledger.ReservePayout(amount)); err != nil {
 		return payout.Payout{}, err
 	}
 	return p, tx.InsertPayout(b.ctx(), p)
@@ -111,35 +109,108 @@ func testRequests(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
+// testChangesInGroups cancels payouts of many sellers at once, each more than once, among changes that fail.
+func testChangesInGroups(_ *testing.T, b *bench) {
+	const sellers, each = 4, 3
+	for i := range sellers {
+		seller := b.seller(fmt.Sprintf("usr_%d", i))
+		b.fund(seller, 1000)
+		for j := range each {
+			b.ask(payout.ID(fmt.Sprintf("pyt_%d_%d", i, j)), seller, 300, 0)
+		}
+	}
+	changedMind := errors.New("changed its mind")
+	cancel := func(id payout.ID, fails bool) (cancelled bool, err error) {
+		err = b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Payout: string(id)}, func(tx payout.ChangeTx) error {
+			cancelled = false
+			was, err := tx.PayoutForUpdate(b.ctx(), id)
+			if err != nil || was.State != payout.Waiting {
+				return err
+			}
+			entries, err := tx.EntriesAbout(b.ctx(), was.Seller, string(id))
+			if err == nil {
+				err = errors.Join(payout.CheckEntries(was, entries), tx.CheckJournal(b.ctx(), was.Seller, entries[0].Number))
+			}
+			if err != nil {
+				return err
+			}
+			p := was
+			p.State = payout.Cancelled
+			if cancelled, err = tx.MovePayout(b.ctx(), payout.Waiting, p); err != nil || !cancelled {
+				return errors.Join(err, fmt.Errorf("%s was loaded as waiting, and moved %v", id, cancelled))
+			}
+			if again, err := tx.MovePayout(b.ctx(), payout.Waiting, p); err != nil || again {
+				b.Errorf("%s moved twice, %v", id, err)
+			}
+			if err := post(b, tx, was.Seller, ledger.PayoutCancelled, string(id), was, p, ledger.ReleasePayout(p.Amount)); err != nil || !fails {
+				return err
+			}
+			return changedMind
+		})
+		return cancelled && err == nil, err
+	}
+	var mu sync.Mutex
+	times := map[payout.ID]int{}
+	b.atOnce(6*sellers*each, func(n int) error {
+		id, fails := payout.ID(fmt.Sprintf("pyt_%d_%d", n%sellers, n/sellers%each)), n%5 == 0
+		cancelled, err := cancel(id, fails)
+		mu.Lock()
+		defer mu.Unlock()
+		if cancelled {
+			times[id]++
+		}
+		if fails && errors.Is(err, changedMind) {
+			return nil
+		}
+		return err
+	})
+	for i := range sellers {
+		seller := fmt.Sprintf("usr_%d", i)
+		for j := range each {
+			if id := payout.ID(fmt.Sprintf("pyt_%d_%d", i, j)); times[id] != 1 {
+				b.Errorf("%s was cancelled %d times", id, times[id])
+			}
+		}
+		if a := b.account(seller); a.Available != 1000 || a.InTransit != 0 {
+			b.Errorf("%s has %+v", seller, a)
+		}
+	}
+	_, err := cancel("pyt_of_nobody", false)
+	if !errors.Is(err, payout.ErrNotFound) {
+		b.Errorf("a payout that is not there: %v", err)
+	}
+	b.wantCleanAudit()
+}
+
 // testFailingRequests has requests that fail, each in its own way, among others that must not notice.
 func testFailingRequests(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
 	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), newUser("usr_without")) })
 	changedMind := errors.New("changed its mind")
-	fail := func(caller payout.RequestCaller, fn func(payout.RequestTx) error) error {
-		return b.db.Payouts().InRequest(b.ctx(), caller, fn)
+	fail := func(caller ledger.Scope, fn func(payout.ChangeTx) error) error {
+		return b.db.Payouts().InGroup(b.ctx(), caller, fn)
 	}
-	caller := payout.RequestCaller{Seller: seller}
+	caller := ledger.Scope{Owner: seller}
 	failures := []struct {
 		name string
 		do   func() error
 		want error // nil for any
 	}{
 		{"after it wrote", func() error {
-			return fail(caller, func(tx payout.RequestTx) error {
+			return fail(caller, func(tx payout.ChangeTx) error {
 				_, err := b.hold(tx, seller, "pyt_undone", 100)
 				return errors.Join(err, changedMind)
 			})
 		}, changedMind},
 		{"by a panic", func() error {
-			return fail(caller, func(tx payout.RequestTx) error {
+			return fail(caller, func(tx payout.ChangeTx) error {
 				_, err := b.hold(tx, seller, "pyt_panic", 100)
 				panic(err)
 			})
 		}, nil},
 		{"for want of money", func() error {
-			return fail(caller, func(tx payout.RequestTx) error {
+			return fail(caller, func(tx payout.ChangeTx) error {
 				_, err := b.hold(tx, seller, "pyt_much", 1_000_000)
 				return err
 			})

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 	"bursar/internal/store"
@@ -103,6 +102,16 @@ func testDueSales(_ *testing.T, b *bench) {
 		if err != nil || len(all) != 1 || all[0] != "second" {
 			b.Errorf("after a release, due are %v, %v; want second", all, err)
 		}
+		for id, until := range map[string]time.Time{"first": b.now, "second": b.now.Add(time.Minute)} { // the first was released
+			if err := tx.PostponeRelease(b.ctx(), id, until); err != nil {
+				return err
+			}
+		}
+		for at, want := range map[time.Time]int{b.now: 0, b.now.Add(time.Minute): 1} {
+			if due, err := tx.DueSales(b.ctx(), at, 10); err != nil || len(due) != want {
+				b.Errorf("after one was put off, due at %s are %v, %v; want %d", at, due, err, want)
+			}
+		}
 		return nil
 	})
 }
@@ -114,14 +123,7 @@ func (b *bench) sellAt(id, seller string, amount money.Amount, occurred, availab
 		ID: id, Seller: seller, Amount: amount, Month: "2026-11", OccurredAt: b.now.Add(occurred), AvailableAt: b.now.Add(available),
 		CreatedAt: b.now, Fingerprint: "f",
 	}
-	b.update(func(tx *store.Tx) error {
-		if _, err := tx.InsertSale(b.ctx(), s); err != nil {
-			return err
-		}
-		return ledger.Post(b.ctx(), tx, ledger.Posting{
-			Seller: seller, At: b.now, Transfers: ledger.Sale(id, amount), Counts: ledger.Counts{Sales: 1},
-		})
-	})
+	b.addSale(s)
 	return s
 }
 

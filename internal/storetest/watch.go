@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
 	"bursar/internal/store"
@@ -41,8 +42,8 @@ func testWatch(t *testing.T, b *bench) {
 	b.move(p, payout.Failed)
 
 	b.update(func(tx *store.Tx) error {
-		return tx.ReplaceBankAccount(b.ctx(), bank.Account{
-			ID: "bka_new", Seller: seller, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
+		return b.addAccount(tx, bank.Account{
+			ID: "bka_new", Seller: seller, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234", Current: true,
 			Status: bank.StatusUnverified, NameScore: -1, CreatedAt: b.now, DueAt: b.now.Add(time.Minute),
 		})
 	})
@@ -85,7 +86,7 @@ func testGroupSizes(t *testing.T, b *bench) {
 	}
 	before, groupsBefore := grouped()
 	b.atOnce(requests, func(int) error {
-		return b.db.Payouts().InRequest(b.ctx(), payout.RequestCaller{Seller: "usr_a"}, func(tx payout.RequestTx) error {
+		return b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: "usr_a"}, func(tx payout.ChangeTx) error {
 			_, err := tx.Available(b.ctx(), "usr_a")
 			return err
 		})

@@ -3,248 +3,230 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/crypto/argon2"
+	"golang.org/x/sync/errgroup"
 
 	"bursar/internal/app"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/config"
-	"bursar/internal/id"
-	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/pgtest"
 	"bursar/internal/sale"
-	"bursar/internal/store"
+	"bursar/internal/telemetry"
 )
 
-// The benchmarks measure the service over HTTP on loopback, each beside its floor in the same run:
-// a bare net/http handler that does the least the same answer could cost. Client and server share the
-// machine, so compare a benchmark with its floor, never with another machine's figure.
+// The benchmarks measure the whole service over HTTP: its own listener, its background jobs, the built-in sandbox, and
+// clients that keep their connections. Client, service and database share the machine, so a figure is worth something
+// only beside another one of the same run. A benchmark therefore compares two sides: they take turns in short slices,
+// and each round of two slices gives one ratio. An iteration is one round; `make bench` asks for ten.
 
-// scale sets benchmarks beside a floor: each reports what part of the floor's speed it has.
-type scale map[string]time.Duration // per call
+// engine makes fresh databases of one kind. An acknowledged write is durable.
+type engine struct {
+	name     string
+	database func(b *testing.B) string
+}
 
-func (s scale) floor(b *testing.B, name string, run func(*testing.B)) {
+var onSQLite = engine{"sqlite", func(b *testing.B) string {
 	b.Helper()
-	b.Run(name, func(b *testing.B) {
-		run(b)
-		s[name] = b.Elapsed() / time.Duration(b.N)
-	})
-}
+	return "sqlite:" + filepath.Join(b.TempDir(), "bursar.db")
+}}
 
-func (s scale) beside(b *testing.B, floor, name string, run func(*testing.B)) {
+// onPostgres starts a PostgreSQL server. It skips the benchmark where PostgreSQL is not installed.
+func onPostgres(b *testing.B) engine {
 	b.Helper()
-	b.Run(name, func(b *testing.B) {
-		run(b)
-		if least, measured := s[floor]; measured {
-			b.ReportMetric(least.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "of-floor")
+	server := pgtest.StartServer(b, pgtest.Options{})
+	return engine{"postgres", func(b *testing.B) string {
+		b.Helper()
+		return server.Database(b)
+	}}
+}
+
+func onEachEngine(b *testing.B, run func(*testing.B, engine)) {
+	b.Helper()
+	b.Run(onSQLite.name, func(b *testing.B) { run(b, onSQLite) })
+	b.Run("postgres", func(b *testing.B) { run(b, onPostgres(b)) })
+}
+
+// side is one of two that are compared.
+type side struct {
+	// name is the unit of its rate, as in "floor" for floor/s.
+	name string
+	call func(context.Context) error
+}
+
+func (s side) named(name string) side { return side{name, s.call} }
+
+const sliceOfRound = 400 * time.Millisecond
+
+// compare runs b.N rounds. In each round both sides are called on a number of connections, one side after the other;
+// the next round begins with the other side. It reports the median rate of each side, and the median of the rounds'
+// ratios as "of-" and the second side's name, with the quartiles around it. The same ratio of processor times, as
+// "cpu-of-", says more on a busy machine; it leaves out PostgreSQL's own.
+func compare(b *testing.B, connections int, ours, other side) {
+	b.Helper()
+	for _, s := range []side{ours, other} { // connect, and prepare statements
+		if _, _, err := rate(b.Context(), connections, time.Millisecond, s.call); err != nil {
+			b.Fatal(err)
 		}
-	})
-}
-
-// BenchmarkPayoutRequest asks for payouts. Its floor is a bare handler over the same grouped
-// transactions: the same statements, without asking who calls or what for.
-func BenchmarkPayoutRequest(b *testing.B) {
-	onEachEngine(b, func(b *testing.B, on engine) {
-		for _, spread := range []struct {
-			name                 string
-			sellers, connections int
-		}{
-			{"many sellers on 64 connections", 128, 64},
-			{"one seller on 64 connections", 1, 64},
-			{"many sellers on 16 connections", 128, 16},
-			{"one seller on 16 connections", 1, 16},
-		} {
-			b.Run(spread.name, func(b *testing.B) {
-				h, s, n := newHall(b, on, spread.sellers), scale{}, spread.connections
-				s.floor(b, "floor", func(b *testing.B) { h.load(b, n, h.floor.URL+"/request", h.requestBody) })
-				s.beside(b, "floor", "service", func(b *testing.B) { h.requests(b, n) })
-				s.floor(b, "floor with keys", func(b *testing.B) { h.load(b, n, h.floor.URL+"/request?key=1", h.requestBody) })
-				s.beside(b, "floor with keys", "service with keys", func(b *testing.B) {
-					h.load(b, n, h.service.URL+"/api/payouts/request", func(r *http.Request) {
-						h.requestBody(r)
-						r.Header.Set("Idempotency-Key", id.Random(20))
-					})
-				})
-				if h.database.Postgres != "" {
-					b.Run("pgbench, a transaction each", func(b *testing.B) { h.pgbench(b, n) })
-				}
-			})
-		}
-	})
-}
-
-// BenchmarkPayoutRequestOnALongHistory asks for payouts where there are none yet, and where 500,000
-// are there already; the former is the floor.
-func BenchmarkPayoutRequestOnALongHistory(b *testing.B) {
-	const sellers = 128
-	onEachEngine(b, func(b *testing.B, on engine) {
-		s := scale{}
-		empty := newHall(b, on, sellers)
-		s.floor(b, "after 0 payouts", func(b *testing.B) { empty.requests(b, 64) })
-		long := newHall(b, on, sellers)
-		long.fillHistory(b, 500_000)
-		s.beside(b, "after 0 payouts", "after 500000 payouts", func(b *testing.B) { long.requests(b, 64) })
-	})
-}
-
-// BenchmarkReads asks who one is and what one has on 16 connections. The floor answers as many bytes
-// after one indexed read.
-func BenchmarkReads(b *testing.B) {
-	onEachEngine(b, func(b *testing.B, on engine) {
-		h, s := newHall(b, on, 128), scale{}
-		s.floor(b, "floor", h.reads(h.floor.URL+"/read"))
-		if h.database.Postgres != "" {
-			s.beside(b, "floor", "floor with a pool of the driver's", h.reads(h.pooled(b)))
-		}
-		s.beside(b, "floor", "me", h.reads(h.service.URL+"/api/auth/me"))
-		s.beside(b, "floor", "balance", h.reads(h.service.URL+"/api/payouts/balance"))
-	})
-}
-
-// BenchmarkReadsOnALongHistory reads the balance and the first page of history of a seller who has
-// ten payouts, the floor, and of one who has a million.
-func BenchmarkReadsOnALongHistory(b *testing.B) {
-	onEachEngine(b, func(b *testing.B, on engine) {
-		few, many, s := newHall(b, on, 1), newHall(b, on, 1), scale{}
-		few.fillHistory(b, 10)
-		many.fillHistory(b, 1_000_000)
-		for name, path := range map[string]string{
-			"balance":                     "/api/payouts/balance",
-			"history page 1":              "/api/payouts/history",
-			"history page 1 of completed": "/api/payouts/history?status=completed",
-		} {
-			floor := name + " after 10 payouts"
-			s.floor(b, floor, few.reads(few.service.URL+path))
-			s.beside(b, floor, name+" after 1000000 payouts", many.reads(many.service.URL+path))
-		}
-	})
-}
-
-// BenchmarkPasswords registers and signs in beside bare argon2id with the same parameters.
-func BenchmarkPasswords(b *testing.B) {
-	const connections = 16
-	h, s := newHall(b, onSQLite, 1), scale{}
-	s.floor(b, "floor", func(b *testing.B) {
-		b.RunParallel(func(pb *testing.PB) {
-			salt := make([]byte, 16)
-			for pb.Next() {
-				_, _ = rand.Read(salt)
-				argon2.IDKey([]byte("correct horse"), salt, 2, 19456, 1, 32)
+	}
+	var rates, costs [2][]float64
+	b.ResetTimer()
+	for n := range b.N {
+		for turn := range 2 {
+			i := (n + turn) % 2
+			used := processorTimeOfTests(b)
+			perSecond, calls, err := rate(b.Context(), connections, sliceOfRound, []side{ours, other}[i].call)
+			if err != nil {
+				b.Fatal(err)
 			}
-		})
-	})
-	s.beside(b, "floor", "register", func(b *testing.B) {
-		h.load(b, connections, h.service.URL+"/api/auth/register", func(r *http.Request) {
-			setBody(r, fmt.Sprintf(`{"name":"Asha Rao","email":"%s@example.com","password":"correct horse"}`, id.Random(16)))
-		})
-	})
-	s.beside(b, "floor", "login", func(b *testing.B) {
-		h.load(b, connections, h.service.URL+"/api/auth/login", func(r *http.Request) {
-			setBody(r, `{"email":"seller0@example.com","password":"correct horse"}`)
-		})
-	})
+			rates[i] = append(rates[i], perSecond)
+			costs[i] = append(costs[i], (processorTimeOfTests(b)-used).Seconds()/float64(calls))
+		}
+	}
+	ratios, cheapness := make([]float64, b.N), make([]float64, b.N)
+	for n := range b.N {
+		ratios[n], cheapness[n] = rates[0][n]/rates[1][n], costs[1][n]/costs[0][n]
+	}
+	b.ReportMetric(0, "ns/op") // of a round, which says nothing
+	b.ReportMetric(quantile(rates[0], .5), ours.name+"/s")
+	b.ReportMetric(quantile(rates[1], .5), other.name+"/s")
+	b.ReportMetric(quantile(ratios, .5), "of-"+other.name)
+	b.ReportMetric(quantile(ratios, .25), "of-"+other.name+"-q1")
+	b.ReportMetric(quantile(ratios, .75), "of-"+other.name+"-q3")
+	b.ReportMetric(quantile(cheapness, .5), "cpu-of-"+other.name)
 }
 
-// BenchmarkSessions refreshes and signs out. The floor makes the one grouped write that a refresh
-// makes, and answers.
-func BenchmarkSessions(b *testing.B) {
-	const connections = 16
-	onEachEngine(b, func(b *testing.B, on engine) {
-		h, s := newHall(b, on, 1), scale{}
-		s.floor(b, "floor", func(b *testing.B) {
-			sessions := h.sessions(b, connections)
-			var next atomic.Int64
-			h.load(b, connections, h.floor.URL+"/refresh", func(r *http.Request) {
-				session, _, _ := strings.Cut(strings.TrimPrefix(sessions[next.Add(1)%connections].RefreshToken, "brt_"), ".")
-				setBody(r, `{"session":"ses_`+session+`"}`)
-			})
+// rate calls fn from as many goroutines as there are connections for a while.
+func rate(ctx context.Context, connections int, during time.Duration, fn func(context.Context) error) (perSecond float64, calls int64, err error) {
+	var done atomic.Int64
+	began := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for range connections {
+		group.Go(func() error {
+			for more := true; more; more = time.Since(began) < during {
+				if err := fn(ctx); err != nil {
+					return err
+				}
+				done.Add(1)
+			}
+			return nil
 		})
-		s.beside(b, "floor", "refresh", func(b *testing.B) { h.refreshes(b, connections) })
-		s.beside(b, "floor", "logout", func(b *testing.B) {
-			signedIn := h.sessions(b, b.N)
-			var next atomic.Int64
-			h.load(b, connections, h.service.URL+"/api/auth/logout", func(r *http.Request) {
-				setBody(r, "")
-				r.Header.Set("Authorization", "Bearer "+signedIn[next.Add(1)-1].Token)
-			})
-		})
-	})
+	}
+	err = group.Wait()
+	return float64(done.Load()) / time.Since(began).Seconds(), done.Load(), err
 }
 
-// hall is the service and its floor, over one database, with sellers who can withdraw without end.
-type hall struct {
+// processorTimeOfTests is that of this process: client, service and floor.
+func processorTimeOfTests(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// quantile interpolates between values.
+func quantile(values []float64, p float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	at := p * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}
+
+// market is a running service whose sellers have verified bank accounts and more money than a benchmark withdraws.
+type market struct {
 	database config.Database
-	db       *store.DB
 	services app.Services
-	// cheap signs in to the same sessions without the cost of password hashes.
-	cheap    *auth.Service
-	accounts map[string]bank.ID
-	service  *httptest.Server
-	floor    *httptest.Server
-	client   *http.Client
-	sellers  []auth.SignIn
-	next     atomic.Int64
+	// users signs in to the same sessions without the cost of password hashes.
+	users   *auth.Service
+	url     string
+	sellers []auth.SignIn
+	next    atomic.Int64
+	client  *http.Client
 }
 
-func newHall(b *testing.B, on engine, sellers int) *hall {
+// earned is what each seller can withdraw, in minor units: millions of payouts, and no sum that comes near to an overflow.
+const earned money.Amount = 1e12
+
+// newMarket starts a service on a fresh database, with settings as NAME=value beside those of all benchmarks.
+func newMarket(b *testing.B, on engine, sellers int, settings ...string) *market {
 	b.Helper()
-	cfg := benchConfig(b, on)
-	logger := slog.New(slog.DiscardHandler)
-	service, err := app.NewService(b.Context(), cfg, logger, "bench")
+	cfg := benchConfig(b, on, settings...)
+	log, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	opened := service.Datastore()
-	cheap, err := auth.New(auth.Options{
-		Store: opened.DB().Auth(), Keys: opened.Keys(), Sealer: opened.Keys(), Now: time.Now, Logger: logger, Issuer: opened.Issuer(), CheapHashes: true,
+	logger, err := telemetry.NewLogger(log, cfg.LogLevel, telemetry.JSON)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
+	service, err := app.NewService(ctx, cfg, logger, "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	datastore := service.Datastore()
+	users, err := auth.New(auth.Options{
+		Store: datastore.DB().Auth(), Keys: datastore.Keys(), Sealer: datastore.Keys(), Issuer: datastore.Issuer(),
+		Now: time.Now, Logger: logger, CheapHashes: true,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	h := &hall{
-		database: cfg.Database, db: opened.DB(), services: service.Services(), cheap: cheap, accounts: map[string]bank.ID{},
-		service: httptest.NewServer(service.Handler()),
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	m := &market{
+		database: cfg.Database, services: service.Services(), users: users, url: service.URL(),
+		client: newClient(b),
 	}
-	h.floor = httptest.NewServer(h.bareHandlers())
-	h.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	b.Cleanup(func() {
-		h.service.Close()
-		h.floor.Close()
-		h.client.CloseIdleConnections()
-		_ = service.Close()
+		m.client.CloseIdleConnections()
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+		if b.Failed() {
+			if said, err := os.ReadFile(log.Name()); err == nil {
+				b.Logf("the service logged at last:\n%s", said[max(0, len(said)-4000):])
+			}
+		}
+		_ = log.Close()
 	})
-	h.addSellers(b, sellers)
-	return h
+	m.open(b, sellers)
+	return m
 }
 
-func benchConfig(b *testing.B, on engine) config.Config {
+// newClient keeps a connection for each of its callers.
+func newClient(b *testing.B) *http.Client {
 	b.Helper()
-	dir := b.TempDir()
-	sources := config.NewSources([]string{
-		"BURSAR_DATA_DIR=" + dir, "BURSAR_LOGIN_THROTTLE=off", "BURSAR_CANCEL_WINDOW=10h", "BURSAR_ADDR=127.0.0.1:0", "BURSAR_METRICS_ADDR=off",
-		"BURSAR_DATABASE_URL=" + on.database(b),
-		"BURSAR_GATEWAY=razorpayx", "BURSAR_RAZORPAYX_KEY_ID=rzp_test_1", "BURSAR_RAZORPAYX_KEY_SECRET=secret",
-		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=7878780080316316", "BURSAR_RAZORPAYX_WEBHOOK_SECRETS=secret-of-webhooks",
-	})
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+}
+
+func benchConfig(b *testing.B, on engine, settings ...string) config.Config {
+	b.Helper()
+	sources := config.NewSources(append([]string{
+		"BURSAR_DATA_DIR=" + b.TempDir(), "BURSAR_DATABASE_URL=" + on.database(b), "BURSAR_LOGIN_THROTTLE=off",
+		"BURSAR_ADDR=127.0.0.1:0", "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0", "BURSAR_SANDBOX_SETTLE_AFTER=0s",
+		"BURSAR_CANCEL_WINDOW=10h", // longer than any benchmark: payouts that are requested only wait
+	}, settings...))
 	var s config.Settings
 	parser, err := kong.New(&s, kong.Resolvers(sources))
 	if err != nil {
@@ -260,289 +242,118 @@ func benchConfig(b *testing.B, on engine) config.Config {
 	return cfg
 }
 
-func (h *hall) addSellers(b *testing.B, n int) {
+// open adds sellers, waits until their bank accounts are verified and their sales released, and has each make a request.
+func (m *market) open(b *testing.B, sellers int) {
 	b.Helper()
-	ctx, past := b.Context(), time.Now().Add(-time.Hour)
-	for i := range n {
-		s, err := h.cheap.Register(ctx, auth.Registration{
-			Name: "Asha Rao", Email: fmt.Sprintf("seller%d@example.com", i), Password: "correct horse", Role: auth.Seller,
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		h.sellers = append(h.sellers, s)
-		h.accounts[s.User.ID] = bank.ID(id.New("bka_", past))
-		err = h.db.Bank().InTx(ctx, func(tx bank.Tx) error {
-			return tx.ReplaceBankAccount(ctx, bank.Account{
-				ID: h.accounts[s.User.ID], Seller: s.User.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234",
-				Status: bank.StatusVerified, NameScore: -1, CreatedAt: past, VerifiedAt: past,
-			})
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		_, _, err = h.services.Sales.Record(ctx, sale.NewSale{
-			ID: "sale of " + s.User.ID, Seller: s.User.ID, Amount: money.Max, OccurredAt: past, AvailableAt: past,
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+	m.sellers = make([]auth.SignIn, sellers)
+	err := inParallel(b.Context(), sellers, m.addSeller)
+	for released := 1; err == nil && released > 0; {
+		released, err = m.services.Sales.ReleaseDue(b.Context())
 	}
-	for released := 1; released > 0; {
-		var err error
-		if released, err = h.services.Sales.ReleaseDue(ctx); err != nil {
-			b.Fatal(err)
-		}
+	if err == nil {
+		err = inParallel(b.Context(), sellers, m.awaitSeller)
 	}
-}
-
-// fillHistory writes completed payouts of the past straight into the tables, shared out among all sellers.
-func (h *hall) fillHistory(b *testing.B, payouts int) {
-	b.Helper()
-	per := payouts / len(h.sellers)
-	driver, address := "pgx", h.database.Postgres
-	if address == "" {
-		driver, address = "sqlite", "file:"+h.database.SQLite+"?_pragma=busy_timeout(5000)"
+	if err == nil {
+		err = inParallel(b.Context(), sellers, m.greet)
 	}
-	raw, err := sql.Open(driver, address)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer raw.Close()
-	const (
-		numbers = `WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) `
-		anID    = `'pyt_0000' || substr(CAST(100000000 + i AS TEXT), 2) || substr(CAST($1 AS TEXT), length(CAST($1 AS TEXT)) - 11)`
-	)
-	for _, s := range h.sellers {
-		if per == 0 {
-			break
-		}
-		for _, statement := range []string{
-			numbers + `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, requested_at, status,
-				arrive_at, processed_at, completed_at, tries, order_body, gateway_id, progress, utr, reason_code, reason, contradiction)
-				SELECT ` + anID + `, $1, CAST($3 AS TEXT), 50000, 0, 'rent', 'IMPS', state, i, state, i, i + 0, i,
-				0, '', 'pout_00000000000001', 'paid', 'HDFCN00000000001', '', '', '' FROM n, (SELECT 'completed' AS state) AS s`,
-			numbers + `INSERT INTO transfers (seller_id, number, at, kind, debit, credit, amount, ref)
-				SELECT $1, i + 10, i, 'payout_hold', 'seller:available', 'seller:in_transit', 50000, ` + anID + ` FROM n WHERE CAST($3 AS TEXT) <> ''`,
-			`UPDATE seller_balances SET completed = CAST($2 AS BIGINT), transfers = CAST($2 AS BIGINT) + 10 WHERE seller_id = $1 AND CAST($3 AS TEXT) <> ''`,
-		} {
-			if _, err := raw.ExecContext(b.Context(), statement, s.User.ID, per, string(h.accounts[s.User.ID])); err != nil {
-				b.Fatal(err)
-			}
-		}
+}
+
+// greet has the service verify the signature of a seller's token, which it does once for each token.
+func (m *market) greet(ctx context.Context, i int) error {
+	_, err := ask(ctx, m.client, http.MethodGet, m.url+"/api/auth/me", m.sellers[i].Token, "")
+	return err
+}
+
+func (m *market) addSeller(ctx context.Context, i int) error {
+	s, err := m.users.Register(ctx, auth.Registration{
+		Name: "Asha Rao", Email: fmt.Sprintf("seller%d@example.com", i), Password: sellersPassword, Role: auth.Seller,
+	})
+	if err != nil {
+		return err
 	}
-	tidy := `PRAGMA wal_checkpoint(TRUNCATE)` // the next commit is not to write back what was filled in
-	if h.database.Postgres != "" {
-		tidy = `ANALYZE`
+	m.sellers[i] = s
+	number, err := bank.ParseNumber(fmt.Sprintf("501%07d%s", i, nothingSpecial))
+	if err != nil {
+		return err
 	}
-	if _, err := raw.ExecContext(b.Context(), tidy); err != nil {
+	account, err := m.services.Bank.Register(ctx, bank.Registration{Seller: s.User.ID, Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"})
+	if err != nil {
+		return err
+	}
+	if err := m.services.Bank.Step(ctx, account.ID); err != nil { // sooner than the background job, which has few workers
+		return err
+	}
+	past := time.Now().Add(-time.Hour)
+	_, _, err = m.services.Sales.Record(ctx, sale.NewSale{
+		ID: "first-" + s.User.ID, Seller: s.User.ID, Amount: earned, OccurredAt: past, AvailableAt: past,
+	})
+	return err
+}
+
+func (m *market) awaitSeller(ctx context.Context, i int) error {
+	for {
+		s, err := m.services.Payouts.Summary(ctx, m.sellers[i].User.ID)
+		if err != nil || (s.Account.Status == bank.StatusVerified && s.Available >= earned) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// inParallel calls fn with each number below n, many at a time, so that the writes share commits.
+func inParallel(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(64)
+	for i := range n {
+		group.Go(func() error { return fn(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// seller returns one seller after another.
+func (m *market) seller() auth.SignIn { return m.sellers[m.next.Add(1)%int64(len(m.sellers))] }
+
+// withdraw requests payouts without HTTP, for a history to read.
+func (m *market) withdraw(b *testing.B, payoutsOfEach int) {
+	b.Helper()
+	err := inParallel(b.Context(), payoutsOfEach*len(m.sellers), func(ctx context.Context, _ int) error {
+		_, _, err := m.services.Payouts.Request(ctx, payout.Request{Seller: m.seller().User.ID, Amount: 500_00, Notes: "rent"})
+		return err
+	})
+	if err != nil {
 		b.Fatal(err)
 	}
 }
 
-// load calls a URL b.N times on a number of connections, as one seller after another.
-func (h *hall) load(b *testing.B, connections int, url string, prepare func(*http.Request)) {
-	b.Helper()
-	h.each(b, connections, func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Authorization", "Bearer "+h.sellers[h.next.Add(1)%int64(len(h.sellers))].Token)
-		prepare(r)
-		_, err = h.do(r)
-		return err
-	})
-}
-
-// each calls fn b.N times from as many goroutines as there are connections.
-func (h *hall) each(b *testing.B, connections int, fn func(context.Context) error) {
-	b.Helper()
-	b.ReportAllocs()
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	var workers sync.WaitGroup
-	b.ResetTimer()
-	for range connections {
-		workers.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := fn(b.Context()); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	workers.Wait()
-}
-
-func (h *hall) do(r *http.Request) ([]byte, error) {
-	answer, err := h.client.Do(r)
+// ask makes a request as the bearer of a token, and returns the body of an answer that says yes.
+func ask(ctx context.Context, client *http.Client, method, url, token, body string, header ...string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if answer.StatusCode >= 300 {
-		err = errors.Join(err, fmt.Errorf("%s: %s", answer.Status, body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
-	return body, err
-}
-
-// requests asks the service for payouts.
-func (h *hall) requests(b *testing.B, connections int) {
-	h.load(b, connections, h.service.URL+"/api/payouts/request", h.requestBody)
-}
-
-// reads gets a URL on 16 connections.
-func (h *hall) reads(url string) func(*testing.B) {
-	return func(b *testing.B) { h.load(b, 16, url, func(*http.Request) {}) }
-}
-
-func (h *hall) requestBody(r *http.Request) { setBody(r, `{"amount":500,"notes":"rent"}`) }
-
-func setBody(r *http.Request, body string) {
-	r.Method = http.MethodPost
-	r.Body = io.NopCloser(strings.NewReader(body))
-	r.ContentLength = int64(len(body))
-}
-
-// sessions makes signed-in sessions without the cost of their passwords, and refreshes each, so that
-// its token is the service's own.
-func (h *hall) sessions(b *testing.B, n int) []auth.SignIn {
-	b.Helper()
-	b.StopTimer()
-	defer b.StartTimer()
-	all := make([]auth.SignIn, n)
-	for i := range all {
-		s, err := h.cheap.Login(b.Context(), auth.Credentials{Email: "seller0@example.com", Password: "correct horse"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if all[i], err = h.services.Auth.Refresh(b.Context(), s.RefreshToken); err != nil {
-			b.Fatal(err)
-		}
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, err
 	}
-	return all
-}
-
-// refreshes rotates one session per connection.
-func (h *hall) refreshes(b *testing.B, connections int) {
-	b.Helper()
-	tokens := make(chan string, connections)
-	for _, s := range h.sessions(b, connections) {
-		tokens <- s.RefreshToken
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if response.StatusCode >= 300 {
+		err = errors.Join(err, fmt.Errorf("%s %s: %s: %s", method, url, response.Status, answer))
 	}
-	h.each(b, connections, func(ctx context.Context) error {
-		token := <-tokens
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.service.URL+"/api/auth/refresh", nil)
-		if err != nil {
-			return err
-		}
-		setBody(r, `{"refreshToken":"`+token+`"}`)
-		body, err := h.do(r)
-		if err != nil {
-			return err
-		}
-		_, rest, _ := bytes.Cut(body, []byte(`"refreshToken":"`))
-		next, _, found := bytes.Cut(rest, []byte(`"`))
-		if !found {
-			return fmt.Errorf("no refresh token in %s", body)
-		}
-		tokens <- string(next)
-		return nil
-	})
+	return answer, err
 }
 
-// bareHandlers are the floors.
-func (h *hall) bareHandlers() http.Handler {
-	db := h.db
-	answer := bytes.Repeat([]byte("x"), 205)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /read", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := db.Balance(r.Context(), h.sellers[0].User.ID); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		_, _ = w.Write(answer)
-	})
-	mux.HandleFunc("POST /refresh", func(w http.ResponseWriter, r *http.Request) {
-		var body struct{ Session string }
-		err := json.NewDecoder(r.Body).Decode(&body)
-		if err == nil {
-			err = h.advance(r.Context(), body.Session)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		_, _ = w.Write(answer)
-	})
-	mux.HandleFunc("POST /request", func(w http.ResponseWriter, r *http.Request) {
-		var body struct {
-			Amount money.Amount
-			Notes  string
-		}
-		err := json.NewDecoder(r.Body).Decode(&body)
-		if err == nil {
-			err = h.hold(r.Context(), h.sellers[h.next.Add(1)%int64(len(h.sellers))].User.ID, body.Amount*100, r.URL.RawQuery != "")
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		_, _ = w.Write(answer)
-	})
-	return mux
-}
-
-// advance writes what a refresh must write, whatever the session's counter is.
-func (h *hall) advance(ctx context.Context, session string) error {
-	now := time.Now()
-	return h.db.Update(ctx, func(tx *store.Tx) error {
-		stored, _, _, err := tx.Session(ctx, session)
-		if err != nil {
-			return err
-		}
-		_, _, err = tx.AdvanceSession(ctx, session, stored.Counter, now, now.Add(time.Hour), time.Second)
+// reads returns a side that reads a path of the service, as one seller after another.
+func (m *market) reads(path string) side {
+	return side{"bursar", func(ctx context.Context) error {
+		_, err := ask(ctx, m.client, http.MethodGet, m.url+path, m.seller().Token, "")
 		return err
-	})
-}
-
-// hold runs the statements of a payout's request, and nothing else.
-func (h *hall) hold(ctx context.Context, seller string, amount money.Amount, withKey bool) error {
-	now := time.Now()
-	p := payout.Payout{
-		ID: payout.ID(id.New("pyt_", now)), Seller: seller, Amount: amount,
-		State: payout.Waiting, Mode: payout.IMPS, RequestedAt: now, ArriveAt: now, DueAt: now.Add(10 * time.Hour), Notes: "rent",
-	}
-	change := ledger.Change{
-		Balance:   ledger.Balance{Available: -amount, InTransit: amount, Counts: ledger.Counts{Processing: 1}},
-		Transfers: 1,
-	}
-	key := ""
-	if withKey {
-		key = id.Random(20)
-	}
-	return h.db.Payouts().InRequest(ctx, payout.RequestCaller{Seller: seller, Key: key}, func(tx payout.RequestTx) error {
-		if withKey {
-			if _, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: "f", Payout: p.ID}, now); err != nil {
-				return err
-			}
-		}
-		account, err := tx.AccountToPay(ctx, seller)
-		if err != nil {
-			return err
-		}
-		p.BankAccountID = account.ID
-		transfers := ledger.HoldPayout(string(p.ID), amount)
-		last, err := tx.MoveBalance(ctx, seller, change, ledger.Links(now, transfers), false)
-		if err != nil {
-			return err
-		}
-		if err := tx.InsertTransfers(ctx, seller, now, last, transfers); err != nil {
-			return err
-		}
-		return tx.InsertPayout(ctx, p)
-	})
+	}}
 }

@@ -255,7 +255,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 				admin.visit("/dashboard/admin" + path)
 			}
 			admin.press("Audit the books")
-			admin.see("Each seller's balances are the sum of the seller's transfers.")
+			admin.see("Each payout is what its entries fold to, and each step moved the money that it stands for.")
 			admin.look()
 			admin.keep("admin-books")
 		})

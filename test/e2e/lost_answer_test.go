@@ -63,18 +63,18 @@ func TestALostAnswerIsResolvedByARepeat(t *testing.T) {
 		}
 		t.Run(place.name+"/payout", func(t *testing.T) {
 			c := call{method: "POST", path: "/api/payouts/request", token: s.token, key: key, body: `{"amount":700}`}
-			twice(t, c, s.id, "SELECT SELLER_ID, PENDING", -700_00, &payout)
+			twice(t, c, key, "SELECT K.USER_ID", -700_00, &payout)
 		})
 		t.Run(place.name+"/cancel", func(t *testing.T) {
 			c := call{method: "POST", path: "/api/payouts/" + payout.PayoutID + "/cancel", token: s.token, key: key + "-cancel"}
-			twice(t, c, c.key, "UPDATE SELLER_BALANCES", +700_00, nil)
+			twice(t, c, c.key, "UPDATE JOURNALS", +700_00, nil)
 		})
 		t.Run(place.name+"/sale", func(t *testing.T) {
-			twice(t, f.sale(key, s, 900_00), key, "UPDATE SELLER_BALANCES", +900_00, nil)
+			twice(t, f.sale(key, s, 900_00), key, "INSERT INTO ENTRIES", +900_00, nil)
 		})
 		t.Run(place.name+"/refund", func(t *testing.T) {
 			c := call{method: "POST", path: "/api/marketplace/sales/" + key + "/refund", token: f.serviceKey, body: `{"refundId":"r-` + key + `","amount":100}`}
-			twice(t, c, "r-"+key, "UPDATE SELLER_BALANCES", -100_00, nil)
+			twice(t, c, "r-"+key, "UPDATE JOURNALS", -100_00, nil)
 		})
 	}
 	t.Run("all connections are reset", func(t *testing.T) {

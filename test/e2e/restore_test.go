@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -344,17 +345,30 @@ func lostAndFound(t *testing.T, d *drill) {
 	if said := service.said(t, "stderr"); !strings.Contains(said, lost) {
 		t.Errorf("the log does not name payout %s:\n%s", lost, said)
 	}
-	for _, statement := range []string{ // as an admin decides it on the dashboard
-		`UPDATE strays SET settled = 1 WHERE reference = $1`,
-		`INSERT INTO decisions (id, at, admin_id, action, subject, note)
-			SELECT 'dec_1', found_at, (SELECT MIN(id) FROM users), 'settle_stray', gateway_id, 'Paid back.' FROM strays WHERE reference = $1`,
-	} {
-		if _, err := d.books.Exec(statement, lost); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d.settleStray(t, service, lost)
 	if out, err := service.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("audit, after it was settled: %v\n%s", err, out)
 	}
 	service.stop(t)
+}
+
+// settleStray has an admin note on the dashboard that they dealt with a payout's transfer.
+func (d *drill) settleStray(t *testing.T, service *instance, payout string) {
+	t.Helper()
+	const email, password = "priya@example.com", "monsoon-market"
+	admin := service.command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
+	admin.Stdin = strings.NewReader(password + "\n")
+	if out, err := admin.CombinedOutput(); err != nil {
+		t.Fatalf("user create: %v\n%s", err, out)
+	}
+	var transfer string
+	if err := d.books.QueryRow(`SELECT gateway_id FROM strays WHERE reference = $1`, payout).Scan(&transfer); err != nil {
+		t.Fatal(err)
+	}
+	visitor := newVisitor(t)
+	visitor.do(http.MethodPost, service.api+"/login", url.Values{"email": {email}, "password": {password}}.Encode())
+	page := service.api + "/dashboard/admin/strays/" + transfer
+	if p := visitor.do(http.MethodPost, page, url.Values{"note": {"Paid back."}}.Encode()); p.leadsTo() != page {
+		t.Fatalf("the decision was answered with %d: %s", p.status, p.body)
+	}
 }

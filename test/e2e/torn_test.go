@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/keyset"
 	"bursar/internal/store"
 )
 
@@ -22,6 +23,7 @@ import (
 type remains struct {
 	*load
 	dice     *rand.Rand
+	keys     *keyset.Set
 	database []byte
 	log      []byte
 	// acked was acknowledged when the log was so long; what was acknowledged later is in what follows.
@@ -48,6 +50,11 @@ func newRemains(t *testing.T) *remains {
 	r.database, r.log = readFile(t, path), readFile(t, path+"-wal")
 	f.instances[0].start(t)
 	r.end()
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(f.instances[0].dataDir(), "keys.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.keys = keys
 	t.Logf("seed %d; the log has %d bytes, in whose first %d are %d payouts", seed, len(r.log), r.safe, len(r.acked.payouts))
 	if len(r.log) <= r.safe+100_000 {
 		t.Fatal("the log has too little to tear")
@@ -76,15 +83,15 @@ func (r *remains) lay(t *testing.T, log []byte) string {
 	return path
 }
 
-// audit opens a database and audits it.
-func audit(t *testing.T, path string) (told string, err error) {
+// audit opens a database and audits it with the keys that it was written with.
+func (r *remains) audit(t *testing.T, path string) (told string, err error) {
 	t.Helper()
 	db, err := store.OpenSQLite(t.Context(), path)
 	if err != nil {
 		return "", err
 	}
 	defer db.Close()
-	report, err := db.Audit(t.Context())
+	report, err := db.Audit(t.Context(), r.keys)
 	if err == nil && !report.Clean() {
 		return fmt.Sprint(report.Findings), nil
 	}
@@ -150,7 +157,7 @@ func (r *remains) tearTail(t *testing.T, rounds int) {
 		for n := range rounds {
 			t.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(name, " ", "_"), n), func(t *testing.T) {
 				path := r.lay(t, tear())
-				told, err := audit(t, path)
+				told, err := r.audit(t, path)
 				if err != nil {
 					refused++
 					found := cutCommand.FindStringSubmatch(err.Error())
@@ -162,7 +169,7 @@ func (r *remains) tearTail(t *testing.T, rounds int) {
 					} else if err := os.Truncate(path+"-wal", int64(at)); err != nil {
 						t.Fatal(err)
 					}
-					told, err = audit(t, path)
+					told, err = r.audit(t, path)
 				}
 				if err != nil || told != "" {
 					t.Fatalf("audit: %v\n%s", err, told)
@@ -185,7 +192,7 @@ func (r *remains) damageLog(t *testing.T, rounds int) {
 			at = 4 * n // in its header
 		}
 		log[at] ^= 1 << r.dice.IntN(8)
-		_, err := audit(t, r.lay(t, log))
+		_, err := r.audit(t, r.lay(t, log))
 		if err == nil || !strings.Contains(err.Error(), "is damaged after byte") {
 			t.Errorf("a bit of byte %d is flipped, and the database is opened: %v", at, err)
 		}
@@ -196,7 +203,7 @@ func (r *remains) damageLog(t *testing.T, rounds int) {
 func (r *remains) damageDatabase(t *testing.T, rounds int) {
 	t.Helper()
 	whole := r.lay(t, r.log)
-	if told, err := audit(t, whole); err != nil || told != "" { // which also writes the log into the database
+	if told, err := r.audit(t, whole); err != nil || told != "" { // which also writes the log into the database
 		t.Fatalf("audit: %v\n%s", err, told)
 	}
 	r.database = readFile(t, whole)
@@ -206,7 +213,7 @@ func (r *remains) damageDatabase(t *testing.T, rounds int) {
 		at, bit := r.dice.IntN(len(r.database)), byte(1)<<r.dice.IntN(8)
 		r.database[at] ^= bit
 		path := r.lay(t, nil)
-		told, err := audit(t, path)
+		told, err := r.audit(t, path)
 		switch {
 		case err != nil:
 			refused++
@@ -229,10 +236,12 @@ func dump(t *testing.T, path string) string {
 	var text strings.Builder
 	books := &fleet{t: t, url: "sqlite:" + path}
 	for _, query := range []string{
-		`SELECT seller_id || pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn FROM seller_balances ORDER BY seller_id`,
+		`SELECT owner || ' ' || number || ' ' || hash || mac || ' ' || pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
+			|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled FROM journals ORDER BY owner`,
 		`SELECT id || seller_id || ' ' || amount || ' ' || fee || state || status FROM payouts ORDER BY id`,
 		`SELECT id || seller_id || ' ' || amount || ' ' || refunded FROM sales ORDER BY id`,
-		`SELECT seller_id || ' ' || number || ' ' || amount || kind || ref || debit || credit || at FROM transfers ORDER BY seller_id, number`,
+		`SELECT owner || ' ' || number || ' ' || at || type || subject || actor || data || ' ' || pending || ' ' || available || ' ' || in_transit || ' ' || sales
+			|| ' ' || gateway || ' ' || fees || ' ' || after || hash || mac FROM entries ORDER BY owner, number`,
 	} {
 		books.sql(query, func(r row) error {
 			var line string

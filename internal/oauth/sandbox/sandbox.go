@@ -17,6 +17,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,8 +115,17 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// forwarding are parts of the names of headers by which proxies tell for whom they speak, or who they are.
-var forwarding = []string{"Forwarded", "Via", "Real-Ip", "Client-Ip", "Connecting-Ip", "X-Original-", "X-Envoy-", "Cf-"}
+// proxyHeaders are parts of the names of headers that proxies, content networks and clouds add. A header
+// whose name ends in "ip" tells a client's address, whoever adds it.
+var proxyHeaders = []string{
+	"Forwarded", "Via", "Remote-Addr", "X-Original-", "X-Envoy-", "X-Azure-", "X-Arr-", "X-Appengine-", "X-Google-", "X-Cloud-",
+	"X-Amz", "X-Vercel-", "X-Nf-", "Cdn-", "Cf-", "Fly-", "Fastly-", "Akamai-",
+}
+
+func fromProxy(header string) bool {
+	return strings.HasSuffix(strings.ToLower(header), "ip") ||
+		slices.ContainsFunc(proxyHeaders, func(part string) bool { return strings.Contains(header, part) })
+}
 
 // IsLocal reports whether a request was made on this machine, to this machine, and by nobody in between as
 // far as can be told. All others must be answered as if there were no provider. Browsers have not spoken
@@ -125,10 +135,8 @@ func IsLocal(r *http.Request) bool {
 		return false
 	}
 	for name := range r.Header {
-		for _, part := range forwarding {
-			if strings.Contains(name, part) {
-				return false
-			}
+		if fromProxy(name) {
+			return false
 		}
 	}
 	return true

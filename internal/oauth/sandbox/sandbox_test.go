@@ -349,7 +349,17 @@ func TestIsLocal(t *testing.T) {
 		{"127.0.0.1:5000", "localhost", "X-Envoy-External-Address", false},
 		{"127.0.0.1:5000", "localhost", "Fly-Client-IP", false},
 		{"127.0.0.1:5000", "localhost", "X-Original-Host", false},
+		{"127.0.0.1:5000", "localhost", "X-Azure-ClientIP", false},
+		{"127.0.0.1:5000", "localhost", "X-Appengine-User-Ip", false},
+		{"127.0.0.1:5000", "localhost", "X-Remote-Ip", false},
+		{"127.0.0.1:5000", "localhost", "X-ProxyUser-Ip", false},
+		{"127.0.0.1:5000", "localhost", "Remote-Addr", false},
+		{"127.0.0.1:5000", "localhost", "Cdn-Loop", false},
+		{"127.0.0.1:5000", "localhost", "X-Amzn-Trace-Id", false},
+		{"127.0.0.1:5000", "localhost", "Fastly-Ssl", false},
 		{"127.0.0.1:5000", "localhost", "Sec-Fetch-Site", true},
+		{"127.0.0.1:5000", "localhost", "X-Request-Id", true},
+		{"127.0.0.1:5000", "localhost", "X-Requested-With", true},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr, r.Host = tt.peer, tt.host

@@ -1,4 +1,5 @@
--- Portable DDL: package store turns BIGINT into SQLite's INTEGER and "clustered" into WITHOUT ROWID.
+-- Portable DDL: package store turns BIGINT into SQLite's INTEGER "clustered" into WITHOUT ROWID, and "appended" into a
+-- table in the order of its inserts.
 -- Instants are microseconds since 1970 UTC, amounts are minor units, booleans are 0 or 1, and ids are
 -- made by the service and begin with their time, so that tables grow at their right edge.
 
@@ -35,7 +36,10 @@ CREATE TABLE sessions (
   counter    BIGINT NOT NULL,
   refreshes  TEXT NOT NULL,
   ended_at   BIGINT,
-  end_reason TEXT NOT NULL
+  end_reason TEXT NOT NULL,
+  -- What a user is shown of a session, to tell it from others.
+  agent      TEXT NOT NULL,
+  address    TEXT NOT NULL
 ) /* clustered */;
 
 CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
@@ -67,15 +71,18 @@ CREATE TABLE known_devices (
 
 CREATE INDEX known_devices_old ON known_devices (seen_at);
 
--- One row of totals per seller, moved only by ledger postings.
-CREATE TABLE seller_balances (
-  seller_id  TEXT PRIMARY KEY REFERENCES users (id),
+-- Where each owner's journal stands: the number, hash and MAC of the last entry, and the totals after it. An owner is
+-- a user, or "platform" for what belongs to nobody's. The row moves only with an entry.
+CREATE TABLE journals (
+  owner      TEXT PRIMARY KEY,
+  number     BIGINT NOT NULL CHECK (number > 0),
+  hash       TEXT NOT NULL,
+  mac        TEXT NOT NULL,
   pending    BIGINT NOT NULL CHECK (pending >= 0),
   available  BIGINT NOT NULL, -- below zero after a refund of money already withdrawn
   in_transit BIGINT NOT NULL CHECK (in_transit >= 0),
   earned     BIGINT NOT NULL,
   withdrawn  BIGINT NOT NULL,
-  transfers  BIGINT NOT NULL,
   sales      BIGINT NOT NULL,
   processing BIGINT NOT NULL CHECK (processing >= 0),
   completed  BIGINT NOT NULL CHECK (completed >= 0),
@@ -83,22 +90,39 @@ CREATE TABLE seller_balances (
   cancelled  BIGINT NOT NULL CHECK (cancelled >= 0)
 ) /* clustered */;
 
--- Rows are only ever inserted. A seller's transfers are numbered 1, 2, 3 … without a gap.
-CREATE TABLE transfers (
-  seller_id TEXT NOT NULL REFERENCES seller_balances (seller_id),
-  number    BIGINT NOT NULL,
-  at        BIGINT NOT NULL,
-  kind      TEXT NOT NULL,
-  debit     TEXT NOT NULL,
-  credit    TEXT NOT NULL,
-  amount    BIGINT NOT NULL CHECK (amount > 0),
-  ref       TEXT NOT NULL,
-  PRIMARY KEY (seller_id, number)
-) /* clustered */;
+-- The journal: everything that happened to an owner's money, in order. Rows are only ever inserted. All other rows
+-- about money are projections of these.
+CREATE TABLE entries (
+  owner      TEXT NOT NULL,
+  number     BIGINT NOT NULL, -- 1, 2, 3 … without a gap, per owner
+  at         BIGINT NOT NULL,
+  type       TEXT NOT NULL,
+  subject    TEXT NOT NULL, -- id of the sale, payout, bank account or other thing that it is about
+  actor      TEXT NOT NULL, -- user:…, key:…, admin:…, system or gateway:NAME
+  data       TEXT NOT NULL, -- JSON: what it says of its subject
+  -- What it adds to each account; the sum is zero.
+  pending    BIGINT NOT NULL,
+  available  BIGINT NOT NULL,
+  in_transit BIGINT NOT NULL,
+  sales      BIGINT NOT NULL,
+  gateway    BIGINT NOT NULL,
+  fees       BIGINT NOT NULL,
+  after      TEXT NOT NULL, -- the owner's totals after it
+  hash       TEXT NOT NULL, -- of the chain up to it
+  mac        TEXT NOT NULL, -- with a key that is not in here
+  PRIMARY KEY (owner, number),
+  CHECK (pending + available + in_transit + sales + gateway + fees = 0)
+) /* appended */;
+
+CREATE INDEX entries_about ON entries (subject, owner, number);
+-- The clearing account by time: what went out through the gateway, and came back.
+CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
+-- Decisions are rare, so that this holds next to nothing.
+CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type = 'admin.decided';
 
 -- Earnings by the month in which the sale occurred, refunds taken off.
 CREATE TABLE earnings (
-  seller_id TEXT NOT NULL REFERENCES seller_balances (seller_id),
+  seller_id TEXT NOT NULL REFERENCES users (id),
   month     TEXT NOT NULL,
   amount    BIGINT NOT NULL,
   PRIMARY KEY (seller_id, month)
@@ -106,7 +130,7 @@ CREATE TABLE earnings (
 
 CREATE TABLE sales (
   id           TEXT PRIMARY KEY, -- the marketplace's
-  seller_id    TEXT NOT NULL REFERENCES seller_balances (seller_id),
+  seller_id    TEXT NOT NULL REFERENCES users (id),
   amount       BIGINT NOT NULL CHECK (amount > 0),
   refunded     BIGINT NOT NULL CHECK (refunded >= 0 AND refunded <= amount),
   month        TEXT NOT NULL,
@@ -114,10 +138,14 @@ CREATE TABLE sales (
   available_at BIGINT NOT NULL,
   released_at  BIGINT,
   created_at   BIGINT NOT NULL,
-  fingerprint  TEXT NOT NULL
+  fingerprint  TEXT NOT NULL,
+  due_at       BIGINT -- when its release is due; NULL once it was released
 ) /* clustered */;
 
-CREATE INDEX sales_due ON sales (available_at) WHERE released_at IS NULL;
+CREATE INDEX sales_due ON sales (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX sales_of_seller ON sales (seller_id, occurred_at, id);
+-- With all that is asked about pending sales, so that they are summed without a look at each.
+CREATE INDEX sales_pending ON sales (seller_id, available_at, released_at, amount, refunded) WHERE released_at IS NULL;
 
 CREATE TABLE sale_refunds (
   sale_id     TEXT NOT NULL REFERENCES sales (id),
@@ -141,7 +169,8 @@ CREATE TABLE bank_accounts (
   reason          TEXT NOT NULL,
   registered_name TEXT NOT NULL,
   name_score      BIGINT NOT NULL,
-  beneficiary     TEXT NOT NULL,
+  beneficiary     TEXT NOT NULL, -- what the gateway calls it; both are empty until it was told
+  gateway         TEXT NOT NULL,
   verification_id TEXT NOT NULL,
   tries           BIGINT NOT NULL,
   due_at          BIGINT,
@@ -154,7 +183,7 @@ CREATE INDEX bank_accounts_due ON bank_accounts (due_at) WHERE due_at IS NOT NUL
 
 CREATE TABLE payouts (
   id              TEXT PRIMARY KEY,
-  seller_id       TEXT NOT NULL REFERENCES seller_balances (seller_id),
+  seller_id       TEXT NOT NULL REFERENCES users (id),
   bank_account_id TEXT NOT NULL REFERENCES bank_accounts (id),
   amount          BIGINT NOT NULL CHECK (amount > 0),
   fee             BIGINT NOT NULL CHECK (fee >= 0 AND fee < amount),
@@ -176,7 +205,8 @@ CREATE TABLE payouts (
   utr             TEXT NOT NULL,
   reason_code     TEXT NOT NULL,
   reason          TEXT NOT NULL,
-  contradiction   TEXT NOT NULL -- what the gateway said that can't be true; a person has to look
+  contradiction   TEXT NOT NULL, -- what the gateway said that can't be true; a person has to look
+  gateway         TEXT NOT NULL -- that it goes through; what is in flight stays there
 ) /* clustered */;
 
 -- The one index that every request pays for: each page of a seller's history is read from its ends.
@@ -185,16 +215,12 @@ CREATE INDEX payouts_due ON payouts (due_at) WHERE due_at IS NOT NULL;
 -- For an admin's look at what is rare; processing and completed are found quickly from the newest end.
 CREATE INDEX payouts_ended ON payouts (status, id) WHERE status IN ('failed', 'cancelled');
 
--- Changes of state after the request, which the payout itself tells.
-CREATE TABLE payout_events (
-  payout_id  TEXT NOT NULL REFERENCES payouts (id),
-  number     BIGINT NOT NULL,
-  at         BIGINT NOT NULL,
-  from_state TEXT NOT NULL,
-  to_state   TEXT NOT NULL,
-  reason     TEXT NOT NULL,
-  PRIMARY KEY (payout_id, number)
-) /* clustered */;
+-- What operators keep an eye on is rare, so that these indexes hold next to nothing.
+CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'held');
+CREATE INDEX payouts_contradicted ON payouts (id) WHERE contradiction <> '';
+-- What an operator has in hand when somebody asks about a payout.
+CREATE INDEX payouts_by_gateway_id ON payouts (gateway_id) WHERE gateway_id <> '';
+CREATE INDEX payouts_by_utr ON payouts (utr) WHERE utr <> '';
 
 CREATE TABLE idempotency_keys (
   user_id     TEXT NOT NULL,
@@ -208,9 +234,178 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_old ON idempotency_keys (created_at);
 
+-- Payouts that wait because their gateway is not configured are rare.
+CREATE INDEX payouts_without_gateway ON payouts (id) WHERE reason_code = 'gateway_not_configured';
+
 CREATE TABLE gateway_events (
-  id          TEXT PRIMARY KEY,
-  received_at BIGINT NOT NULL
+  gateway     TEXT NOT NULL,
+  id          TEXT NOT NULL,
+  received_at BIGINT NOT NULL,
+  PRIMARY KEY (gateway, id)
 ) /* clustered */;
 
 CREATE INDEX gateway_events_old ON gateway_events (received_at);
+
+-- Admins are few, and counted before one is taken away.
+CREATE INDEX users_admins ON users (id) WHERE role = 'admin';
+
+-- Who somebody is at an identity provider: the issuer and its subject, never the e-mail address.
+CREATE TABLE identities (
+  issuer     TEXT NOT NULL,
+  subject    TEXT NOT NULL,
+  user_id    TEXT NOT NULL REFERENCES users (id),
+  email      TEXT NOT NULL, -- as the provider told it when it was linked
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (issuer, subject)
+) /* clustered */;
+
+CREATE INDEX identities_of_user ON identities (user_id);
+
+-- Sign-ins through a provider that came back. Each comes back once; what is too old is refused anyway.
+CREATE TABLE used_sign_ins (
+  state      TEXT PRIMARY KEY,
+  expires_at BIGINT NOT NULL
+) /* clustered */;
+
+CREATE INDEX used_sign_ins_old ON used_sign_ins (expires_at);
+
+-- Transfers that the gateway made under references of ours, and that no payout in the book could be made
+-- of. A person has to look at each, and says so with settled = 1.
+CREATE TABLE strays (
+  gateway_id TEXT PRIMARY KEY,
+  reference  TEXT NOT NULL, -- the payout's id
+  seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
+  amount     BIGINT NOT NULL, -- that the bank was sent
+  progress   TEXT NOT NULL, -- when it was found
+  made_at    BIGINT,
+  found_at   BIGINT NOT NULL,
+  why        TEXT NOT NULL,
+  settled    BIGINT NOT NULL CHECK (settled IN (0, 1))
+) /* clustered */;
+CREATE INDEX bank_accounts_in_review ON bank_accounts (id) WHERE status = 'review' AND is_current = 1;
+CREATE INDEX strays_open ON strays (gateway_id) WHERE settled = 0;
+
+-- Checkpoints tell, under the service's signature, where all journals stood. Rows are only ever inserted.
+CREATE TABLE checkpoints (
+  number    BIGINT PRIMARY KEY, -- 1, 2, 3 … without a gap
+  at        BIGINT NOT NULL,
+  currency  TEXT NOT NULL,
+  books     BIGINT NOT NULL,
+  root      TEXT NOT NULL, -- of the Merkle tree over all books
+  previous  TEXT NOT NULL, -- the hash of the checkpoint before
+  kid       TEXT NOT NULL,
+  signature TEXT NOT NULL
+) /* clustered */;
+
+-- The public keys of the checkpoints' signatures, which are kept for good.
+CREATE TABLE checkpoint_keys (
+  kid        TEXT PRIMARY KEY,
+  public_key TEXT NOT NULL
+) /* clustered */;
+
+-- Where a journal stood at the first checkpoint that found it there. Those of the checkpoint that is being
+-- made are written ahead of it.
+CREATE TABLE checkpoint_books (
+  seller_id  TEXT NOT NULL,
+  checkpoint BIGINT NOT NULL,
+  number     BIGINT NOT NULL, -- of the last entry that it holds
+  totals     TEXT NOT NULL, -- after that entry
+  hash       TEXT NOT NULL,
+  PRIMARY KEY (seller_id, checkpoint)
+) /* clustered */;
+
+-- Whose turn it is to make one.
+CREATE TABLE checkpoint_turn (
+  id     BIGINT PRIMARY KEY CHECK (id = 1),
+  holder TEXT NOT NULL,
+  until  BIGINT NOT NULL
+) /* clustered */;
+
+INSERT INTO checkpoint_turn (id, holder, until) VALUES (1, '', 0);
+
+-- The gateway's statement of our account, line by line, as it was last told. A line that was told differently
+-- before, or is told no more, is itself a difference.
+CREATE TABLE statement_lines (
+  gateway     TEXT NOT NULL,
+  id          TEXT NOT NULL, -- the gateway's
+  at          BIGINT NOT NULL,
+  debit       BIGINT NOT NULL CHECK (debit >= 0),
+  credit      BIGINT NOT NULL CHECK (credit >= 0),
+  balance     BIGINT, -- after it; NULL where the gateway does not tell
+  currency    TEXT NOT NULL,
+  kind        TEXT NOT NULL, -- payout, reversal, fee, verification or other
+  raw_kind    TEXT NOT NULL, -- of what it came from, in the gateway's word
+  source_id   TEXT NOT NULL,
+  transfer_id TEXT NOT NULL, -- the payout's id at the gateway, empty for none
+  payout_id   TEXT NOT NULL, -- the payout's id in its notes, empty for none
+  amount      BIGINT NOT NULL, -- of what it came from, without fees
+  fees        BIGINT NOT NULL, -- this and the next two may come late
+  tax         BIGINT NOT NULL,
+  utr         TEXT NOT NULL,
+  first_told  TEXT NOT NULL, -- what may not change of it, when it was first read
+  last_told   TEXT NOT NULL, -- and when it was last read
+  seen_at     BIGINT NOT NULL, -- when the last reading that found it began
+  missing     BIGINT NOT NULL CHECK (missing IN (0, 1)), -- a later reading did not find it any more
+  PRIMARY KEY (gateway, id)
+) /* clustered */;
+
+CREATE INDEX statement_lines_at ON statement_lines (gateway, at, id);
+CREATE INDEX statement_lines_by_id ON statement_lines (id);
+CREATE INDEX statement_lines_of_transfer ON statement_lines (transfer_id) WHERE transfer_id <> '';
+CREATE INDEX statement_lines_of_payout ON statement_lines (payout_id) WHERE payout_id <> '';
+CREATE INDEX statement_lines_changed ON statement_lines (gateway, at) WHERE first_told <> last_told OR missing = 1;
+
+-- Days of a gateway's statement that were read to their end, after they had ended.
+CREATE TABLE statement_days (
+  gateway   TEXT NOT NULL,
+  starts_at BIGINT NOT NULL,
+  ends_at   BIGINT NOT NULL,
+  read_at   BIGINT NOT NULL, -- when the reading began
+  lines     BIGINT, -- NULL before they were compared
+  opening   BIGINT, -- the balances before the first line and after the last one; NULL where none are told
+  closing   BIGINT,
+  PRIMARY KEY (gateway, starts_at)
+) /* clustered */;
+
+-- Where the statement and the book do not agree. One that is gone was not found again; one that is settled
+-- was explained by a person, and opens again if it comes to say something else.
+CREATE TABLE differences (
+  id         TEXT PRIMARY KEY, -- made of kind and subject
+  kind       TEXT NOT NULL,
+  subject    TEXT NOT NULL, -- a payout, a transfer of the gateway, a line, or a day
+  payout_id  TEXT NOT NULL, -- empty for none
+  detail     TEXT NOT NULL,
+  at         BIGINT NOT NULL, -- when it happened
+  at_gateway BIGINT NOT NULL, -- what the gateway took, less what it gave back
+  in_book    BIGINT NOT NULL,
+  first_seen BIGINT NOT NULL,
+  last_seen  BIGINT NOT NULL,
+  gone_at    BIGINT,
+  settled_at BIGINT
+) /* clustered */;
+
+CREATE INDEX differences_open ON differences (first_seen, id, kind) WHERE gone_at IS NULL AND settled_at IS NULL;
+
+-- Each comparison of a period, with its sums.
+CREATE TABLE reconciliations (
+  id        TEXT PRIMARY KEY,
+  starts_at BIGINT NOT NULL,
+  ends_at   BIGINT NOT NULL,
+  daily     BIGINT NOT NULL CHECK (daily IN (0, 1)), -- the service did it by itself
+  ended_at  BIGINT NOT NULL,
+  result    TEXT NOT NULL
+) /* clustered */;
+
+CREATE INDEX reconciliations_daily ON reconciliations (ends_at) WHERE daily = 1;
+
+-- Whose turn it is to reconcile, and when it is to be tried again after failures.
+CREATE TABLE reconcile_turn (
+  id        BIGINT PRIMARY KEY CHECK (id = 1),
+  holder    TEXT NOT NULL,
+  until     BIGINT NOT NULL,
+  failures  BIGINT NOT NULL,
+  due_at    BIGINT NOT NULL,
+  looked_at BIGINT NOT NULL -- when the open differences were last looked at again
+) /* clustered */;
+
+INSERT INTO reconcile_turn (id, holder, until, failures, due_at, looked_at) VALUES (1, '', 0, 0, 0, 0);

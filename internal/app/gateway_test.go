@@ -1,0 +1,63 @@
+package app
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bursar/internal/config"
+	"bursar/internal/fault"
+	"bursar/internal/gateway"
+	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/money"
+	"bursar/internal/store"
+)
+
+// TestOpenGateways opens the gateway that the settings choose, with an address for its webhooks.
+func TestOpenGateways(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "bursar.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	set := config.RazorpayX{BaseURL: "https://api.razorpay.com/v1", KeyID: "k", KeySecret: "s", AccountNumber: "1", WebhookSecrets: []string{"new", "old"}}
+	for name, paths := range map[config.Gateway][]gateway.Name{"razorpayx": {"razorpayx"}, "sandbox": {"razorpayx", "sandbox"}, "cashfree": nil} {
+		cfg := config.Config{Gateway: name, Currency: inr, RazorpayX: set}
+		got, err := openGateways(cfg, db, nil)
+		if paths == nil {
+			if err == nil || !strings.Contains(err.Error(), "BURSAR_GATEWAY=cashfree is not known") {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, err := got.router.Named(gateway.Name(name)); err != nil || g.Name() != gateway.Name(name) || got.preferred.Name() != g.Name() {
+			t.Errorf("%s: %v", name, err)
+		}
+		if addresses := slices.Sorted(maps.Keys(got.webhooks)); !slices.Equal(addresses, paths) {
+			t.Errorf("%s takes webhooks at %v, want %v", name, addresses, paths)
+		}
+		const reference = "pyt_0Tz3aB9xQ2mK7LpW4sYd1eHc"
+		body := []byte(`{"event":"payout.processed","payload":{"payout":{"entity":{"id":"pout_1","reference_id":"` + reference + `"}}}}`)
+		for _, secret := range set.WebhookSecrets {
+			header := http.Header{razorpayx.SignatureHeader: {razorpayx.Sign(secret, body)}, razorpayx.EventIDHeader: {"evt_1"}}
+			hint, err := got.webhooks["razorpayx"](header, body)
+			if err != nil || hint.Gateway != gateway.Name(name) || hint.Payout != reference || hint.EventID != "evt_1" {
+				t.Errorf("%s: the hint is %+v, %v", name, hint, err)
+			}
+		}
+		if _, err := got.webhooks["razorpayx"](http.Header{}, body); fault.From(err) == nil || !errors.Is(err, razorpayx.ErrSignature) {
+			t.Errorf("%s: an unsigned message is answered with %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package bank_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"bursar/internal/bank"
+	"bursar/internal/gateway"
+	"bursar/internal/money"
+)
+
+// TestVerification_WithoutCapability leaves the account to a person.
+func TestVerification_WithoutCapability(t *testing.T) {
+	h := newHouse(t)
+	h.gateway.lacking = true
+	h.register(h.ashas())
+	h.mustStep()
+	got := h.account()
+	if got.Status != bank.StatusReview || !strings.Contains(got.Reason, "by hand") || len(h.gateway.started) > 0 {
+		t.Errorf("%s, %q; %d verifications were begun", got.Status, got.Reason, len(h.gateway.started))
+	}
+	if got.Beneficiary == "" || got.Gateway != "double" {
+		t.Errorf("it is %q at %q", got.Beneficiary, got.Gateway)
+	}
+}
+
+// TestBeneficiary_BelongsToOneGateway never gives one gateway's name to another.
+func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
+	h := newHouse(t, valid("Asha Desai", 100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &double{name: "another", answers: []answer{pending()}}
+	if h.router, err = gateway.NewRouter(inr, "another", h.gateway, other); err != nil {
+		t.Fatal(err)
+	}
+	h.open()
+	for range 2 {
+		if to, err := h.service.Beneficiary(t.Context(), a.ID, "another"); err != nil || to != "fa_"+string(a.ID) || len(other.registered) == 0 {
+			t.Errorf("at another gateway it is %q, %v; that was told of %d accounts", to, err, len(other.registered))
+		}
+	}
+	if got := h.account(); got.Gateway != "double" {
+		t.Errorf("the account's name is %q's now", got.Gateway)
+	}
+	registered := len(h.gateway.registered)
+	if _, err := h.service.Beneficiary(t.Context(), a.ID, "double"); err != nil || len(h.gateway.registered) != registered {
+		t.Errorf("the first gateway was told again: %v", err)
+	}
+	if _, err := h.service.Beneficiary(t.Context(), a.ID, "gone"); !errors.Is(err, gateway.ErrNotConfigured) {
+		t.Errorf("at a gateway that is not configured: %v", err)
+	}
+	next := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "50100123456711"), IFSC: "HDFC0000053"})
+	if err := h.service.Step(t.Context(), next.ID); err != nil || len(other.started) != 1 {
+		t.Errorf("a new account is verified by the preferred gateway: %d, %v", len(other.started), err)
+	}
+}
+
+// TestGateway_ChangedByHand must be seen: the name would be taken for another gateway's.
+func TestGateway_ChangedByHand(t *testing.T) {
+	h := newHouse(t, valid("Asha Desai", 100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.place.ByHand(t, `UPDATE bank_accounts SET gateway = 'another'`)
+	if to, err := h.service.Beneficiary(t.Context(), a.ID, "double"); err == nil {
+		t.Errorf("it is paid to %q", to)
+	}
+}

@@ -1,0 +1,130 @@
+package bank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// Keys encrypt account numbers. The context binds a number to its account, so that it can't be moved to another row.
+type Keys interface {
+	Seal(plaintext, context string) (string, error)
+	Open(sealed, context string) (string, error)
+}
+
+// Fold is an account as its entries tell it, oldest first. They do not tell its number.
+func Fold(id ID, entries []ledger.Entry) (Account, error) {
+	return ledger.Fold(Account{ID: id}, entries)
+}
+
+// CheckEntries fails with [ledger.ErrTampered] unless the account is what its entries fold to. The caller has checked
+// that the service wrote them.
+func CheckEntries(a Account, entries []ledger.Entry) error {
+	folded, err := Fold(a.ID, entries)
+	if len(entries) == 0 {
+		err = errors.New("its seller's journal does not know it")
+	}
+	if field, differs := ledger.Differs(folded, a); err == nil && differs {
+		err = fmt.Errorf("its %s is not what the journal says", field)
+	}
+	if err != nil {
+		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s: %w", a.ID, err))
+	}
+	return nil
+}
+
+// entriesReader is where an account's entries are read.
+type entriesReader interface {
+	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+}
+
+// check fails with [ledger.ErrTampered] if the account is not what the service wrote.
+func (s *Service) check(ctx context.Context, a Account) error {
+	_, err := checkIn(ctx, s.o.Store, a)
+	return err
+}
+
+// checkIn is check of what a transaction sees. It returns the account's entries too.
+func checkIn(ctx context.Context, from entriesReader, a Account) ([]ledger.Entry, error) {
+	entries, err := from.EntriesAbout(ctx, a.Seller, string(a.ID))
+	if err == nil {
+		err = CheckEntries(a, entries)
+	}
+	return entries, err
+}
+
+// record appends to the seller's journal what changes of an account, if anything does.
+func record(ctx context.Context, tx Tx, was, is Account, actor string, now time.Time) error {
+	if _, differs := ledger.Differs(was, is); !differs {
+		return nil
+	}
+	p, err := Recorded(was, is, actor, now)
+	if err == nil {
+		_, err = tx.Append(ctx, p)
+	}
+	return err
+}
+
+// Recorded is the entry that takes an account from what it was to what it is.
+func Recorded(was, is Account, actor string, now time.Time) (ledger.Posting, error) {
+	data, err := ledger.Change(was, is)
+	return ledger.Posting{Owner: is.Seller, At: now, Type: entryType(was, is), Subject: string(is.ID), Actor: actor, Data: data}, err
+}
+
+func entryType(was, is Account) ledger.Type {
+	switch {
+	case was.Seller == "":
+		return ledger.BankAccountAdded
+	case was.Status != is.Status && is.Status == StatusVerified:
+		return ledger.BankAccountVerified
+	case was.Status != is.Status && is.Status == StatusRejected:
+		return ledger.BankAccountRejected
+	case was.Status != is.Status && is.Status == StatusReview:
+		return ledger.BankAccountReview
+	case was.Current && !is.Current:
+		return ledger.BankAccountReplaced
+	default:
+		return ledger.BankAccountUpdated
+	}
+}
+
+// actorGateway names in the journal whose report changed an account.
+const actorGateway = "gateway"
+
+// Rejected is the account as somebody leaves it who takes over the user that it belonged to: not paid to any more, and
+// not to be decided on.
+func (a Account) Rejected(reason string) Account {
+	a.Current, a.Status, a.Reason, a.VerifiedAt, a.DueAt = false, StatusRejected, reason, time.Time{}, time.Time{}
+	return a
+}
+
+// CheckNumber reports, as an error, why the account's number is not one that was encrypted for it.
+func (a Account) CheckNumber(keys Keys) error {
+	number, err := a.open(keys)
+	if err == nil && number.Last4() != a.Last4 {
+		err = fmt.Errorf("bank account %s is shown as ending in %q, and its number does not", a.ID, a.Last4)
+	}
+	return err
+}
+
+// sealNumber encrypts the account's number, for this account alone.
+func (a *Account) sealNumber(keys Keys, n Number) (err error) {
+	if a.SealedNumber, err = keys.Seal(n.Reveal(), a.numberContext()); err != nil {
+		return fmt.Errorf("encrypt the number of bank account %s: %w", a.ID, err)
+	}
+	return nil
+}
+
+// open decrypts the account's number.
+func (a Account) open(keys Keys) (Number, error) {
+	digits, err := keys.Open(a.SealedNumber, a.numberContext())
+	if err != nil {
+		return Number{}, fmt.Errorf("decrypt the number of bank account %s: %w", a.ID, err)
+	}
+	return Number{digits}, nil
+}
+
+func (a Account) numberContext() string { return "bank_accounts|sealed_number|" + string(a.ID) }

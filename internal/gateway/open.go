@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/money"
+)
+
+// Open makes an adapter's gateway of the operator's settings. Each adapter's package has one.
+type Open func(Setup) (Opened, error)
+
+// Setup is what an adapter is opened with.
+type Setup struct {
+	// Name is what the gateway is called here.
+	Name     Name
+	Currency money.Currency
+	// Settings are the operator's, by the adapter's own names. They hold secrets.
+	Settings map[string]string
+	// Turn waits until the next request may be made, or fails with [ErrNoTurn]; nil is no limit.
+	Turn func(context.Context) error
+	// Timeout bounds one request.
+	Timeout time.Duration
+	Now     func() time.Time
+}
+
+// Opened is a gateway, with what reads its webhooks.
+type Opened struct {
+	Gateway     Gateway
+	ReadWebhook ReadWebhook
+}
+
+// ReadWebhook checks a message's signature over the raw body and reads what it is about. It fails with a fault of kind
+// Unauthenticated on a signature that is not the gateway's. The header's names are in canonical form.
+type ReadWebhook func(header map[string][]string, body []byte) (Hint, error)
+
+// Hint is what a message is about. It says that something happened, never what. An empty part means that the message is
+// about no such thing.
+type Hint struct {
+	// EventID is the same on every delivery of an event.
+	EventID string
+	// Reference is ours of the transfer, if it is one of ours.
+	Reference      string
+	VerificationID string
+}

@@ -1,0 +1,110 @@
+package razorpayx
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/gateway"
+)
+
+// Transfers lists a page of the payouts made since a moment, whoever asked for them.
+func (c *Client) Transfers(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
+	return c.pageSince(ctx, since, after, "")
+}
+
+// Reversed lists a page of the payouts made since a moment that the bank did not pay or sent back.
+func (c *Client) Reversed(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
+	return c.pageSince(ctx, since, after, StatusReversed)
+}
+
+// beyond is more than any list holds: RazorpayX passes over as many items as it is asked to.
+const beyond = 10_000_000
+
+// pageSince reads the page at a place. The vendor documents no end of a list but an empty page. A page that comes again
+// was pushed on by what was made meanwhile, or the gateway ignores skip; then what lies far beyond its list is the same.
+// Such a list is whole if it is short, and of a full page nobody can tell.
+func (c *Client) pageSince(ctx context.Context, since time.Time, after gateway.Cursor, status string) (gateway.TransferPage, error) {
+	if !c.capabilities.List {
+		return gateway.TransferPage{}, gateway.ErrNotOffered
+	}
+	at, err := placeOf(after)
+	if err != nil {
+		return gateway.TransferPage{}, err
+	}
+	read := func(skip int) ([]gateway.Transfer, error) { return c.listSince(ctx, since, skip, status) }
+	transfers, err := read(at.skip)
+	if err != nil || len(transfers) == 0 {
+		return gateway.TransferPage{}, err
+	}
+	digest := digestOf(transfers)
+	if digest == at.last {
+		far, err := read(beyond)
+		switch {
+		case err != nil:
+			return gateway.TransferPage{}, fmt.Errorf("list what should be past the end: %w", err)
+		case digestOf(far) == digest && len(transfers) >= MaxPage:
+			return gateway.TransferPage{}, errors.New("the gateway lists the same page again and again")
+		case digestOf(far) == digest:
+			return gateway.TransferPage{}, nil
+		}
+	}
+	return gateway.TransferPage{Transfers: transfers, Next: place{at.skip + len(transfers), digest}.cursor()}, nil
+}
+
+func (c *Client) listSince(ctx context.Context, since time.Time, skip int, status string) ([]gateway.Transfer, error) {
+	filter := url.Values{"from": {strconv.FormatInt(max(since.Unix(), 0), 10)}, "skip": {strconv.Itoa(skip)}}
+	if status != "" {
+		filter.Set("status", status)
+	}
+	items, err := c.listPayouts(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	transfers := make([]gateway.Transfer, len(items))
+	for i, p := range items {
+		if !p.whole() {
+			return nil, errors.New("the gateway's list holds what is no payout")
+		}
+		transfers[i] = transfer(p)
+	}
+	return transfers, nil
+}
+
+// place is where a page of a list begins: how many items are before it, and which ones the page before it held.
+type place struct {
+	skip int
+	last string
+}
+
+func (p place) cursor() gateway.Cursor {
+	return gateway.Cursor(strconv.Itoa(p.skip) + "." + p.last)
+}
+
+func placeOf(c gateway.Cursor) (place, error) {
+	if c == "" {
+		return place{}, nil
+	}
+	skip, last, isPlace := strings.Cut(string(c), ".")
+	n, err := strconv.Atoi(skip)
+	if err != nil || !isPlace || n < 0 {
+		return place{}, errors.New("razorpayx: this cursor is none of ours")
+	}
+	return place{n, last}, nil
+}
+
+// digestOf tells one page of transfers from another.
+func digestOf(page []gateway.Transfer) string {
+	ids := make([]string, len(page))
+	for i, t := range page {
+		ids[i] = t.GatewayID
+	}
+	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:8])
+}

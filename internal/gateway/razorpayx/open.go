@@ -1,0 +1,40 @@
+package razorpayx
+
+import (
+	"net/http"
+	"strings"
+
+	"bursar/internal/gateway"
+)
+
+// Settings of [Open].
+const (
+	SettingBaseURL        = "base_url"
+	SettingKeyID          = "key_id"
+	SettingKeySecret      = "key_secret"
+	SettingAccountNumber  = "account_number"
+	SettingWebhookSecrets = "webhook_secrets" // one or two, separated by commas
+)
+
+// Open makes a client and its webhooks.
+func Open(s gateway.Setup) (gateway.Opened, error) {
+	client, err := New(Options{
+		Name: s.Name, Currency: s.Currency, Turn: s.Turn, Timeout: s.Timeout, Now: s.Now,
+		BaseURL: s.Settings[SettingBaseURL], KeyID: s.Settings[SettingKeyID], KeySecret: s.Settings[SettingKeySecret],
+		AccountNumber: s.Settings[SettingAccountNumber],
+	})
+	if err != nil {
+		return gateway.Opened{}, err
+	}
+	webhooks, err := NewWebhooks(strings.Split(s.Settings[SettingWebhookSecrets], ",")...)
+	if err != nil {
+		return gateway.Opened{}, err
+	}
+	return gateway.Opened{Gateway: client, ReadWebhook: func(header map[string][]string, body []byte) (gateway.Hint, error) {
+		hint, err := webhooks.Read(http.Header(header), body)
+		if err != nil {
+			return gateway.Hint{}, err
+		}
+		return gateway.Hint{EventID: hint.EventID, Reference: hint.Reference, VerificationID: hint.ValidationID}, nil
+	}}, nil
+}

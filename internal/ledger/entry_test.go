@@ -1,0 +1,469 @@
+package ledger_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// keys are secrets by id, of which the newest makes MACs.
+type keys struct {
+	newest string
+	secret map[string]string
+}
+
+func oneKey(kid, secret string) keys { return keys{kid, map[string]string{kid: secret}} }
+
+func (k keys) MAC(message []byte) (string, []byte) {
+	mac := hmac.New(sha256.New, []byte(k.secret[k.newest]))
+	mac.Write(message)
+	return k.newest, mac.Sum(nil)
+}
+
+func (k keys) CheckMAC(kid string, message, sum []byte) bool {
+	secret, known := k.secret[kid]
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(message)
+	return known && hmac.Equal(sum, mac.Sum(nil))
+}
+
+var ours = oneKey("k1", "ours")
+
+// TestEntry_Vectors holds entries to vectors that were not made by this program.
+func TestEntry_Vectors(t *testing.T) {
+	text, err := os.ReadFile("testdata/entries.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want struct {
+		Owner, Kid, Key string
+		First           ledger.Hash
+		Entries         []struct {
+			At                                    int64
+			Type, Subject, Actor, Data, Text, MAC string
+			Moved                                 [6]money.Amount
+			After                                 string
+			Own, Hash                             ledger.Hash
+		}
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	at, read := ledger.NewAccount(want.Owner), ledger.NewAccount(want.Owner)
+	if at.Hash != want.First || ledger.FirstHash(want.Owner) != want.First || len(want.Entries) == 0 {
+		t.Fatalf("the first hash is %s, want %s, before %d entries", at.Hash, want.First, len(want.Entries))
+	}
+	k := oneKey(want.Kid, want.Key)
+	for i, v := range want.Entries {
+		var e ledger.Entry
+		before := at.Hash
+		at, e, err = at.Post(k, ledger.Posting{
+			Owner: want.Owner, At: time.UnixMicro(v.At), Type: ledger.Type(v.Type), Subject: v.Subject, Actor: v.Actor, Data: v.Data, Moved: ledger.MovedOf(v.Moved),
+		})
+		if err != nil {
+			t.Fatalf("entry %d: %v", i+1, err)
+		}
+		if e.Own() != v.Own || ledger.HashOf(v.Text) != v.Own || e.Digest() != ledger.HashOf(v.Data) {
+			t.Errorf("entry %d has the hash %s, want %s, that of %q", i+1, e.Own(), v.Own, v.Text)
+		}
+		if e.Hash != v.Hash || e.Before != before || before.Next(v.Own) != v.Hash || e.MAC != v.MAC || e.After.Text() != v.After || e.Number != int64(i+1) {
+			t.Errorf("entry %d is %+v, want %+v", i+1, e, v)
+		}
+		if got := (ledger.Account{Owner: want.Owner, Number: e.Number, Hash: v.Hash, Balance: e.After, MAC: v.MAC}); at != got {
+			t.Errorf("after entry %d the account is %+v, want %+v", i+1, at, got)
+		}
+		if b, err := ledger.ParseBalance(v.After); err != nil || b != e.After {
+			t.Errorf("%q is read as %+v, %v", v.After, b, err)
+		}
+		if read, err = read.Follow(k, e); err != nil || read != at {
+			t.Errorf("entry %d is followed to %+v, %v; want %+v", i+1, read, err, at)
+		}
+	}
+}
+
+// anyJournal is a random journal of an owner, with at least so many entries.
+func anyJournal(t *rapid.T, owner string, least int) (ledger.Account, []ledger.Entry) {
+	at := ledger.NewAccount(owner)
+	var entries []ledger.Entry
+	texts := rapid.SampledFrom([]string{"a", "1:a", "a 1:a", "größer", " ", "3:1:a"})
+	for len(entries) < least || rapid.Bool().Draw(t, "more") {
+		typ, m := anyMovement(t)
+		if len(entries) == 0 {
+			typ, m = ledger.SaleRecorded, ledger.Sale(1000)
+		}
+		p := ledger.Posting{
+			Owner: owner, At: time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "at")), Type: typ,
+			Subject: texts.Draw(t, "subject"), Actor: texts.Draw(t, "actor"), Data: `{"n":` + rapid.StringMatching(`[0-9]{1,3}`).Draw(t, "data") + `}`, Moved: m,
+		}
+		next, e, err := at.Post(ours, p)
+		if errors.Is(err, ledger.ErrInsufficient) {
+			if next != at || e != (ledger.Entry{}) {
+				t.Fatalf("a refused posting leaves %+v and %+v", next, e)
+			}
+			p.Type, p.Moved = ledger.PayoutUpdated, ledger.Moved{}
+			next, e, err = at.Post(ours, p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, entries = next, append(entries, e)
+	}
+	return at, entries
+}
+
+// leaves calls visit with each field of a struct, and of the structs in it, and its name.
+func leaves(v reflect.Value, path string, visit func(name string, field reflect.Value)) {
+	if v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[time.Time]() {
+		visit(path, v)
+		return
+	}
+	for i := range v.NumField() {
+		leaves(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), visit)
+	}
+}
+
+// change makes a field another one.
+func change(t *rapid.T, field reflect.Value) {
+	switch {
+	case field.Type() == reflect.TypeFor[time.Time]():
+		field.Set(reflect.ValueOf(field.Interface().(time.Time).Add(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "later")) * time.Microsecond)))
+	case field.CanInt():
+		field.SetInt(field.Int() + rapid.SampledFrom([]int64{1, -1, 10, 1 << 40}).Draw(t, "more"))
+	default:
+		text := field.String()
+		field.SetString(rapid.SampledFrom([]string{text + "0", "x" + text, "", "b", text + " "}).Filter(func(s string) bool { return s != text }).Draw(t, "text"))
+	}
+}
+
+// TestFollow_AnyFieldChanged changes one field of one entry, whatever fields entries have.
+func TestFollow_AnyFieldChanged(t *testing.T) {
+	var fields []string
+	leaves(reflect.ValueOf(ledger.Entry{}), "", func(name string, _ reflect.Value) { fields = append(fields, name) })
+	if len(fields) != 26 {
+		t.Fatalf("an entry has the fields %v", fields)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		_, entries := anyJournal(t, "usr_a", 1)
+		at := ledger.NewAccount("usr_a")
+		i := rapid.IntRange(0, len(entries)-1).Draw(t, "which")
+		for _, e := range entries[:i] {
+			at, _ = at.Follow(ours, e)
+		}
+		if _, err := at.Follow(ours, entries[i]); err != nil {
+			t.Fatalf("as it was: %v", err)
+		}
+		name := rapid.SampledFrom(fields).Draw(t, "field")
+		e := entries[i]
+		leaves(reflect.ValueOf(&e).Elem(), "", func(n string, field reflect.Value) {
+			if n == name {
+				change(t, field)
+			}
+		})
+		if e == entries[i] {
+			t.Fatalf("%s did not change", name)
+		}
+		// Follow takes the hash before from the account, and without keys there is no MAC to check.
+		if _, err := at.Follow(ours, e); errors.Is(err, ledger.ErrTampered) != (name != "Before") {
+			t.Fatalf("with another %s: %v", name, err)
+		}
+		if _, err := at.Follow(nil, e); errors.Is(err, ledger.ErrTampered) != (name != "Before" && name != "MAC") {
+			t.Fatalf("without keys, with another %s: %v", name, err)
+		}
+		if err := e.Check(ours); !errors.Is(err, ledger.ErrTampered) {
+			t.Fatalf("by itself, with another %s: %v", name, err)
+		}
+	})
+}
+
+// TestFollow_AnotherOrder drops, repeats and swaps entries.
+func TestFollow_AnotherOrder(t *testing.T) {
+	follow := func(k ledger.Keys, entries []ledger.Entry) (err error) {
+		at := ledger.NewAccount("usr_a")
+		for _, e := range entries {
+			if at, err = at.Follow(k, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		_, entries := anyJournal(t, "usr_a", 3)
+		if err := follow(ours, entries); err != nil {
+			t.Fatal(err)
+		}
+		i := rapid.IntRange(0, len(entries)-2).Draw(t, "where")
+		changed := slices.Clone(entries)
+		switch rapid.SampledFrom([]string{"drop", "repeat", "swap"}).Draw(t, "what") {
+		case "drop":
+			changed = slices.Delete(changed, i, i+1)
+		case "repeat":
+			changed = slices.Insert(changed, i, changed[i])
+		case "swap":
+			changed[i], changed[i+1] = changed[i+1], changed[i]
+		}
+		for _, k := range []ledger.Keys{ours, nil} {
+			if err := follow(k, changed); !errors.Is(err, ledger.ErrTampered) {
+				t.Fatalf("%v", err)
+			}
+		}
+	})
+}
+
+// post appends a sale of an amount to a journal.
+func post(t *testing.T, k ledger.Keys, at ledger.Account, amount money.Amount) (ledger.Account, ledger.Entry) {
+	t.Helper()
+	next, e, err := at.Post(k, ledger.Posting{
+		Owner: at.Owner, At: time.UnixMicro(1), Type: ledger.SaleRecorded, Subject: "order", Actor: "key:1", Data: "{}", Moved: ledger.Sale(amount),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next, e
+}
+
+func TestFollow_AnotherOwner(t *testing.T) {
+	_, theirs := post(t, ours, ledger.NewAccount("usr_b"), 1)
+	at := ledger.NewAccount("usr_a")
+	if _, err := at.Follow(ours, theirs); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("another owner's entry: %v", err)
+	}
+	theirs.Owner = "usr_a"
+	if _, err := at.Follow(ours, theirs); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("another owner's entry under this owner's name: %v", err)
+	}
+	theirs.Before = at.Hash
+	theirs.Hash = theirs.Before.Next(theirs.Own())
+	if _, err := at.Follow(nil, theirs); err != nil {
+		t.Errorf("with its hash computed again it follows without keys: %v", err)
+	}
+	if _, err := at.Follow(ours, theirs); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("with its hash computed again: %v", err)
+	}
+}
+
+// TestKeys_WrongAndRotated checks MACs by the key that they name.
+func TestKeys_WrongAndRotated(t *testing.T) {
+	at, e := post(t, ours, ledger.NewAccount("usr_a"), 1)
+	rotated := keys{"k2", map[string]string{"k1": "ours", "k2": "the next"}}
+	for name, tt := range map[string]struct {
+		keys keys
+		fine bool
+	}{
+		"ours":                      {ours, true},
+		"rotated":                   {rotated, true},
+		"another under the same id": {oneKey("k1", "another"), false},
+		"the same under another id": {oneKey("k2", "ours"), false},
+		"none that is known":        {oneKey("k2", "the next"), false},
+	} {
+		if err := e.Check(tt.keys); (err == nil) != tt.fine || err != nil && !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("with the key %s, the entry: %v", name, err)
+		}
+		if err := at.Check(tt.keys); (err == nil) != tt.fine || err != nil && !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("with the key %s, the account: %v", name, err)
+		}
+	}
+	next, e2 := post(t, rotated, at, 1)
+	if !strings.HasPrefix(e2.MAC, "k2.") || e2.Check(rotated) != nil || next.Check(rotated) != nil {
+		t.Errorf("after a rotation the MAC is %q", e2.MAC)
+	}
+	for _, mac := range []string{"", "k1", "k1.", e.MAC + "=", e.MAC + "A", strings.TrimSuffix(e.MAC, e.MAC[len(e.MAC)-1:]), "." + e.MAC, strings.ReplaceAll(e.MAC, "k1.", "")} {
+		forged := e
+		if forged.MAC = mac; forged.Check(ours) == nil {
+			t.Errorf("the MAC %q is taken for %q", mac, e.MAC)
+		}
+	}
+}
+
+// TestAccount_AnyFieldChanged changes one field of an account that entries led to.
+func TestAccount_AnyFieldChanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at, _ := anyJournal(t, "usr_a", 1)
+		if err := at.Check(ours); err != nil {
+			t.Fatalf("as it was: %v", err)
+		}
+		leaves(reflect.ValueOf(at), "", func(name string, _ reflect.Value) {
+			changed := at
+			leaves(reflect.ValueOf(&changed).Elem(), "", func(n string, field reflect.Value) {
+				if n == name {
+					change(t, field)
+				}
+			})
+			if err := changed.Check(ours); !errors.Is(err, ledger.ErrTampered) {
+				t.Fatalf("with another %s: %v", name, err)
+			}
+			p := ledger.Posting{Owner: changed.Owner, At: time.UnixMicro(1), Type: ledger.SaleRecorded, Subject: "s", Actor: "a", Data: "{}", Moved: ledger.Sale(1)}
+			if after, e, err := changed.Post(ours, p); err == nil || after != changed || e != (ledger.Entry{}) {
+				t.Fatalf("with another %s it is posted to: %v", name, err)
+			}
+		})
+	})
+}
+
+// TestAccount_BeforeTheFirstEntry has no MAC, so it must be exactly what a new account is.
+func TestAccount_BeforeTheFirstEntry(t *testing.T) {
+	fresh := ledger.NewAccount("usr_a")
+	if err := fresh.Check(ours); err != nil {
+		t.Errorf("a new account: %v", err)
+	}
+	for name, change := range map[string]func(*ledger.Account){
+		"money":         func(a *ledger.Account) { a.Available = 1 },
+		"a count":       func(a *ledger.Account) { a.Counts.Failed = 1 },
+		"a number":      func(a *ledger.Account) { a.Number = 1 },
+		"another hash":  func(a *ledger.Account) { a.Hash = ledger.FirstHash("usr_b") },
+		"no hash":       func(a *ledger.Account) { a.Hash = "" },
+		"another owner": func(a *ledger.Account) { a.Owner = "usr_b" },
+		"a MAC":         func(a *ledger.Account) { a.MAC = "k1.AAAA" },
+	} {
+		a := fresh
+		if change(&a); !errors.Is(a.Check(ours), ledger.ErrTampered) {
+			t.Errorf("a new account with %s: %v", name, a.Check(ours))
+		}
+	}
+}
+
+// TestAccount_PutBack says what a MAC can't find: an old account is one that the service wrote. The entries since then
+// do not follow on what is posted to it.
+func TestAccount_PutBack(t *testing.T) {
+	old, _ := post(t, ours, ledger.NewAccount("usr_a"), 1)
+	now, second := post(t, ours, old, 2)
+	_, third := post(t, ours, now, 3)
+	if err := old.Check(ours); err != nil {
+		t.Fatalf("an old account: %v", err)
+	}
+	fork, forked := post(t, ours, old, 2_000)
+	if forked.Number != second.Number || forked.Hash == second.Hash {
+		t.Errorf("posted to an old account is %+v, and %+v was there", forked, second)
+	}
+	if _, err := fork.Follow(ours, third); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("an entry of the one history follows on the other: %v", err)
+	}
+	if _, err := old.Follow(ours, third); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("an entry follows on an account two before: %v", err)
+	}
+}
+
+func TestPost_LacksSomething(t *testing.T) {
+	at := ledger.NewAccount("usr_a")
+	whole := ledger.Posting{Owner: "usr_a", At: time.UnixMicro(1), Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"}
+	if _, _, err := at.Post(ours, whole); err != nil {
+		t.Fatal(err)
+	}
+	for name, lack := range map[string]func(*ledger.Posting){
+		"the owner":       func(p *ledger.Posting) { p.Owner = "" },
+		"this owner":      func(p *ledger.Posting) { p.Owner = "usr_b" },
+		"the type":        func(p *ledger.Posting) { p.Type = "" },
+		"the subject":     func(p *ledger.Posting) { p.Subject = "" },
+		"the actor":       func(p *ledger.Posting) { p.Actor = "" },
+		"the data":        func(p *ledger.Posting) { p.Data = "" },
+		"a movement's id": func(p *ledger.Posting) { p.Moved = ledger.Sale(1) },
+	} {
+		p := whole
+		lack(&p)
+		if after, e, err := at.Post(ours, p); err == nil || errors.Is(err, ledger.ErrTampered) || after != at || e != (ledger.Entry{}) {
+			t.Errorf("without %s: %+v, %v", name, e, err)
+		}
+	}
+	nobody := ledger.NewAccount("")
+	p := whole
+	p.Owner = ""
+	if _, _, err := nobody.Post(ours, p); err == nil {
+		t.Error("an entry in nobody's journal")
+	}
+}
+
+// TestPost_Time keeps microseconds in UTC, as the databases do, so that a stored entry hashes the same.
+func TestPost_Time(t *testing.T) {
+	when := time.Date(2026, 11, 20, 15, 0, 0, 123_456_789, time.FixedZone("", 19800))
+	_, e, err := ledger.NewAccount("usr_a").Post(ours, ledger.Posting{Owner: "usr_a", At: when, Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"})
+	if want := time.Date(2026, 11, 20, 9, 30, 0, 123_456_000, time.UTC); err != nil || e.At != want {
+		t.Errorf("%s is kept as %s, %v", when, e.At, err)
+	}
+}
+
+// TestEntry_ErasedData keeps the chain whole where an entry's text was erased, and finds where it was changed.
+func TestEntry_ErasedData(t *testing.T) {
+	before := ledger.NewAccount("usr_a")
+	_, e := post(t, ours, before, 1)
+	digest := e.Digest()
+	e.Data = `{"erased":"` + string(digest) + `"}`
+	if e.Digest() != digest || e.Check(ours) != nil {
+		t.Errorf("with its data erased: %v", e.Check(ours))
+	}
+	if _, err := before.Follow(ours, e); err != nil {
+		t.Errorf("with its data erased it does not follow: %v", err)
+	}
+	for _, data := range []string{
+		`{"erased":"` + string(ledger.HashOf("{} ")) + `"}`, `{"erased":""}`, `{"erased":"` + string(digest) + `","state":"paid"}`, string(digest), `{"erased": "` + string(digest) + `"}`,
+	} {
+		if e.Data = data; e.Check(ours) == nil {
+			t.Errorf("the data %s is taken for what was erased", data)
+		}
+	}
+}
+
+func TestParseBalance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := func(name string) int64 { return rapid.Int64().Draw(t, name) }
+		b := ledger.Balance{
+			Pending: money.Amount(n("pending")), Available: money.Amount(n("available")), InTransit: money.Amount(n("in transit")),
+			Earned: money.Amount(n("earned")), Withdrawn: money.Amount(n("withdrawn")),
+			Counts: ledger.Counts{Sales: n("sales"), Processing: n("processing"), Completed: n("completed"), Failed: n("failed"), Cancelled: n("cancelled")},
+		}
+		if read, err := ledger.ParseBalance(b.Text()); err != nil || read != b {
+			t.Fatalf("%q is read as %+v, %v", b.Text(), read, err)
+		}
+	})
+	for _, text := range []string{
+		"", "0", "0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 00", "0 0 0 0 0 0 0 0 0 +1", "0 0 0 0 0 0 0 0 0 -0",
+		"0 0 0 0 0 0 0 0 0 0 ", " 0 0 0 0 0 0 0 0 0 0", "0  0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 x", "0 0 0 0 0 0 0 0 0 9223372036854775808", "0 0 0 0 0 0 0 0 0 1_0",
+	} {
+		if b, err := ledger.ParseBalance(text); err == nil {
+			t.Errorf("%q is read as %+v", text, b)
+		}
+	}
+}
+
+// FuzzEntry compares two entries: they have the same hash only if they are the same.
+func FuzzEntry(f *testing.F) {
+	f.Fuzz(func(t *testing.T,
+		number, at int64, typ, subject, actor, data string, pending, fees, left, cancelled int64,
+		number2, at2 int64, typ2, subject2, actor2, data2 string, pending2, fees2, left2, cancelled2 int64,
+	) {
+		entry := func(number, at int64, typ, subject, actor, data string, pending, fees, left, cancelled int64) ledger.Entry {
+			return ledger.Entry{
+				Posting: ledger.Posting{
+					Owner: "usr_a", At: time.UnixMicro(at), Type: ledger.Type(typ), Subject: subject, Actor: actor, Data: data,
+					Moved: ledger.Moved{Pending: money.Amount(pending), Fees: money.Amount(fees)},
+				},
+				Number: number, After: ledger.Balance{Pending: money.Amount(left), Counts: ledger.Counts{Cancelled: cancelled}},
+			}
+		}
+		one := entry(number, at, typ, subject, actor, data, pending, fees, left, cancelled)
+		two := entry(number2, at2, typ2, subject2, actor2, data2, pending2, fees2, left2, cancelled2)
+		isErased := strings.HasPrefix(data, `{"erased":"`) || strings.HasPrefix(data2, `{"erased":"`)
+		if (one.Digest() == two.Digest()) != (data == data2) && !isErased {
+			t.Errorf("%q and %q have the digests %s and %s", data, data2, one.Digest(), two.Digest())
+		}
+		a, b := one, two
+		a.Data, b.Data = string(one.Digest()), string(two.Digest()) // all that is hashed of erased data
+		if same := a == b; same != (one.Own() == two.Own()) {
+			t.Errorf("%+v and %+v have the hashes %s and %s", one, two, one.Own(), two.Own())
+		}
+		first := ledger.FirstHash("usr_a")
+		if (one.Own() == two.Own()) != (first.Next(one.Own()) == first.Next(two.Own())) || first.Next(one.Own()) == one.Own().Next(first) {
+			t.Errorf("the chain does not tell %s from %s", one.Own(), two.Own())
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"fmt"
+
+	"bursar/internal/money"
+)
+
+// Type says what happened. The names are dotted and in the past tense.
+type Type string
+
+// The types of entries that move money. Each has its posting rule below.
+const (
+	SaleRecorded    Type = "sale.recorded"
+	SaleReleased    Type = "sale.released"
+	SaleRefunded    Type = "sale.refunded"
+	PayoutRequested Type = "payout.requested"
+	// PayoutImported is a payout that the datastore had lost and the gateway has made. Its money has left, so it is
+	// reserved even if that takes available below zero.
+	PayoutImported  Type = "payout.imported"
+	PayoutCompleted Type = "payout.completed"
+	PayoutFailed    Type = "payout.failed"
+	PayoutCancelled Type = "payout.cancelled"
+	PayoutReturned  Type = "payout.returned"
+)
+
+// The types of entries that move no money.
+const (
+	// PayoutRequeued is a payout that was to be sent and waits again: the gateway did not take it.
+	PayoutRequeued   Type = "payout.requeued"
+	PayoutSubmitting Type = "payout.submitting"
+	PayoutSubmitted  Type = "payout.submitted"
+	// PayoutUnclear is a payout whose answer is missing: it may have been paid.
+	PayoutUnclear Type = "payout.unclear"
+	// PayoutReview is a payout that waits for manual review.
+	PayoutReview Type = "payout.review"
+	// PayoutUpdated is news of a payout that leaves its state as it is, such as the bank's reference.
+	PayoutUpdated Type = "payout.updated"
+
+	BankAccountAdded    Type = "bank_account.added"
+	BankAccountReplaced Type = "bank_account.replaced"
+	BankAccountVerified Type = "bank_account.verified"
+	BankAccountRejected Type = "bank_account.rejected"
+	BankAccountReview   Type = "bank_account.review"
+	BankAccountUpdated  Type = "bank_account.updated"
+
+	DiscrepancyFound    Type = "discrepancy.found"
+	DiscrepancyResolved Type = "discrepancy.resolved"
+	AdminDecided        Type = "admin.decided"
+	// Repaired is a projection that an operator had rebuilt from the journal.
+	Repaired Type = "projection.repaired"
+)
+
+// rule says how an entry of a type moves money: the signed sum that goes to each account for an amount and a fee.
+// fits reports whether m is a movement that the rule makes.
+type rule struct {
+	fits func(m Moved) bool
+	// earned and withdrawn are -1, 0 or +1 times the entry's amount.
+	earned, withdrawn money.Amount
+	counts            Counts
+	// mayOverdraw lets available fall below zero.
+	mayOverdraw bool
+}
+
+// rules is every way that money may move. What it does not list moves none.
+//
+//exhaustive:ignore
+var rules = map[Type]rule{
+	SaleRecorded: {fits: func(m Moved) bool { return m == Sale(m.Pending) && m.Pending > 0 }, earned: +1, counts: Counts{Sales: +1}},
+	// A sale that was refunded in full before its release releases nothing.
+	SaleReleased: {fits: func(m Moved) bool { return m == ReleaseSale(m.Available) && m.Available >= 0 }},
+	SaleRefunded: {
+		fits: func(m Moved) bool {
+			return m.Sales > 0 && (m == RefundSale(m.Sales, false) || m == RefundSale(m.Sales, true))
+		},
+		// A refund is due even if the money has left.
+		earned: -1, mayOverdraw: true,
+	},
+	PayoutRequested: {fits: isReservation, counts: Counts{Processing: +1}},
+	PayoutImported:  {fits: isReservation, counts: Counts{Processing: +1}, mayOverdraw: true},
+	PayoutCompleted: {
+		fits:      func(m Moved) bool { return m == SettlePayout(m.Gateway, m.Fees) && m.Gateway > 0 && m.Fees >= 0 },
+		withdrawn: +1, counts: Counts{Processing: -1, Completed: +1},
+	},
+	PayoutFailed:    {fits: isRelease, counts: Counts{Processing: -1, Failed: +1}},
+	PayoutCancelled: {fits: isRelease, counts: Counts{Processing: -1, Cancelled: +1}},
+	PayoutReturned: {
+		fits:      func(m Moved) bool { return m == ReturnPayout(-m.Gateway, -m.Fees) && m.Gateway < 0 && m.Fees <= 0 },
+		withdrawn: -1, counts: Counts{Completed: -1, Failed: +1}, mayOverdraw: true,
+	},
+}
+
+func isReservation(m Moved) bool { return m == ReservePayout(m.InTransit) && m.InTransit > 0 }
+func isRelease(m Moved) bool     { return m == ReleasePayout(m.Available) && m.Available > 0 }
+
+// Sale is money earned, not withdrawable yet.
+func Sale(amount money.Amount) Moved { return Moved{Sales: -amount, Pending: amount} }
+
+// ReleaseSale makes what is left of a sale withdrawable.
+func ReleaseSale(left money.Amount) Moved { return Moved{Pending: -left, Available: left} }
+
+// RefundSale takes earnings back: from available once the sale was released, else from pending.
+func RefundSale(amount money.Amount, released bool) Moved {
+	if released {
+		return Moved{Available: -amount, Sales: amount}
+	}
+	return Moved{Pending: -amount, Sales: amount}
+}
+
+// ReservePayout sets a payout's whole amount aside.
+func ReservePayout(amount money.Amount) Moved { return Moved{Available: -amount, InTransit: amount} }
+
+// ReleasePayout makes a reserved amount available again: the payout was cancelled, or it failed.
+func ReleasePayout(amount money.Amount) Moved { return Moved{InTransit: -amount, Available: amount} }
+
+// SettlePayout spends a reserved amount: the bank paid net, and the platform keeps the fee.
+func SettlePayout(net, fee money.Amount) Moved {
+	return Moved{InTransit: -net - fee, Gateway: net, Fees: fee}
+}
+
+// ReturnPayout undoes SettlePayout: the bank sent the money back, and the fee goes back with it.
+func ReturnPayout(net, fee money.Amount) Moved {
+	return Moved{Available: net + fee, Gateway: -net, Fees: -fee}
+}
+
+// amount is the sum that an entry is about: what leaves one account for others.
+func (m Moved) amount() money.Amount {
+	var sum money.Amount
+	for _, a := range m.Amounts() {
+		sum += max(a, 0)
+	}
+	return sum
+}
+
+// After is the balance after an entry. It fails with [ErrInsufficient] when available would fall below zero and the
+// rule forbids that, with [ErrTooLarge], and with a plain error for a movement that no rule makes, which is a bug.
+func (b Balance) After(t Type, m Moved) (Balance, error) {
+	r, moves := rules[t]
+	if !moves && !m.IsZero() {
+		return b, fmt.Errorf("ledger: an entry of type %q moves no money", t)
+	}
+	for _, a := range m.Amounts() {
+		if a > MaxTotal || a < -MaxTotal {
+			return b, ErrTooLarge
+		}
+	}
+	if moves && (!m.balanced() || !r.fits(m)) {
+		return b, fmt.Errorf("ledger: %+v is no movement of type %q", m, t)
+	}
+	b.Pending += m.Pending
+	b.Available += m.Available
+	b.InTransit += m.InTransit
+	b.Earned += m.amount() * r.earned
+	b.Withdrawn += m.amount() * r.withdrawn
+	b.Counts.Sales += r.counts.Sales
+	b.Counts.Processing += r.counts.Processing
+	b.Counts.Completed += r.counts.Completed
+	b.Counts.Failed += r.counts.Failed
+	b.Counts.Cancelled += r.counts.Cancelled
+	for _, total := range []money.Amount{b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn} {
+		if total > MaxTotal || total < -MaxTotal {
+			return b, ErrTooLarge
+		}
+	}
+	if b.Pending < 0 || b.InTransit < 0 || (b.Available < 0 && m.Available < 0 && !r.mayOverdraw) {
+		return b, ErrInsufficient
+	}
+	return b, nil
+}

@@ -1,0 +1,100 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bursar/internal/gateway"
+)
+
+// payer is the gateway that a new payout is made at. [New] has made sure that there is one.
+func (s *Service) payer() gateway.Gateway {
+	g, _ := s.o.Gateways.Pick(gateway.BankAccount)
+	return g
+}
+
+// gatewayOf is the gateway that has a payout, or is to get it. It fails with [gateway.ErrNotConfigured]: a payout is
+// never sent anywhere else, because the first order may have been taken.
+func (s *Service) gatewayOf(p Payout) (gateway.Gateway, error) { return s.o.Gateways.Named(p.Gateway) }
+
+// lookUp asks for the transfer that a payout is known to have, or else for one under its reference. It fails with
+// [gateway.ErrNotOffered] where it has none that is known and the gateway finds nothing by reference.
+func (s *Service) lookUp(ctx context.Context, p Payout) (gateway.Report, error) {
+	g, err := s.gatewayOf(p)
+	if err != nil {
+		return gateway.Report{}, err
+	}
+	byReference := g.Capabilities().Lookup
+	if p.GatewayID != "" && (!byReference || p.State == Submitted || p.State == Completed) {
+		return g.Fetch(ctx, p.GatewayID)
+	}
+	if !byReference {
+		return gateway.Report{}, gateway.ErrNotOffered
+	}
+	return g.Find(ctx, string(p.ID))
+}
+
+// mayResend reports whether an order may be sent again at a time: the gateway still takes it for the same one. After
+// that it could be paid twice.
+func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
+	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))
+}
+
+const (
+	// codeNoGateway marks a payout that waits because its gateway is not configured.
+	codeNoGateway = "gateway_not_configured"
+	// lookForGateway is how often it is looked whether the gateway is configured again.
+	lookForGateway = 10 * time.Minute
+)
+
+// withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person.
+func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
+	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		if p.State != seen.State {
+			return errRaced
+		}
+		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
+		if isMarked && p.ReasonCode != codeOverdrawn {
+			p.ReasonCode, p.Reason = codeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
+		}
+		p.putOff(seen, s.o.Now().Add(s.jitter(lookForGateway)))
+		return nil
+	})
+	s.o.Logger.ErrorContext(ctx, "payout waits: its gateway is not configured; configure it again",
+		slog.String("payout", string(seen.ID)), slog.String("gateway", string(seen.Gateway)), slog.String("state", string(seen.State)))
+	return err
+}
+
+// hasGateway takes note that the payout's gateway is configured again.
+func (p *Payout) hasGateway() {
+	if p.ReasonCode == codeNoGateway {
+		p.ReasonCode, p.Reason = "", ""
+	}
+}
+
+// catchUpUnlisted prepares the payouts at a gateway that can't list its transfers. Each payout under way is looked up
+// by its next step, before anything of it is sent. A payout that the database has lost can't be found so: after a
+// restore nothing is sent until a person has compared the gateway's own records.
+func (s *Service) catchUpUnlisted(ctx context.Context, g gateway.Gateway) error {
+	if s.o.Restored {
+		return fmt.Errorf("gateway %s: %w", g.Name(), ErrRestored)
+	}
+	hastened := int64(0)
+	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		hastened, err = tx.HastenInFlight(ctx, g.Name(), s.o.Now())
+		return err
+	})
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "gateway lists no transfers; each payout in flight is looked up",
+			slog.String("gateway", string(g.Name())), slog.Int64("payouts", hastened))
+	}
+	return err
+}
+
+// ErrRestored means that the database was put back to an older state, and that the gateway can't list what it made
+// since.
+var ErrRestored = errors.New("the database was restored, and the gateway can't list what was paid since: nothing is sent " +
+	"until its own records were compared and the restore is declared over")

@@ -1,0 +1,367 @@
+package payout_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/gateway"
+	"bursar/internal/payout"
+)
+
+// newStoryAt is a story at a gateway that lacks something.
+func newStoryAt(t *testing.T, lacking func(*gateway.Capabilities)) *story {
+	t.Helper()
+	s := newStory(t)
+	s.gateway.lacking = lacking
+	return s
+}
+
+func shortKeys(c *gateway.Capabilities) { c.KeyLifetime = 24 * time.Hour }
+
+// TestResend_ShortKeyLifetime has a gateway that would pay the same order a second time after a day.
+func TestResend_ShortKeyLifetime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lifetime, after time.Duration
+		wantSent        bool
+		want            payout.State
+	}{
+		"well within a day":   {24 * time.Hour, 15 * time.Hour, true, payout.Unknown},
+		"close to a day":      {24 * time.Hour, 20 * time.Hour, false, payout.Held},
+		"after a day":         {24 * time.Hour, 30 * time.Hour, false, payout.Held},
+		"well within a week":  {7 * 24 * time.Hour, 5 * 24 * time.Hour, true, payout.Unknown},
+		"close to a week":     {7 * 24 * time.Hour, 6*24*time.Hour + time.Hour, false, payout.Held},
+		"no keys at all":      {0, time.Minute, false, payout.Held},
+		"no keys, and longer": {0, time.Hour, false, payout.Held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoryAt(t, func(c *gateway.Capabilities) { c.KeyLifetime = tt.lifetime })
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			sent := s.gateway.sent
+			s.later(5 * time.Second) // it is only looked up
+			s.later(tt.after)
+			if again := s.gateway.sent > sent; again != tt.wantSent {
+				t.Errorf("sent again: %t, want %t", again, tt.wantSent)
+			}
+			s.wantState(tt.want)
+			s.wantAvailable(held)
+		})
+	}
+}
+
+// TestResend_LeaseOutlivesKey has a worker that dies while it sends, and an outage that outlasts the key.
+func TestResend_LeaseOutlivesKey(t *testing.T) {
+	s := newStoryAt(t, shortKeys)
+	s.gateway.mood = diesBefore
+	s.later(windowOver)
+	s.wantState(payout.Submitting)
+	sent := s.gateway.sent
+	s.gateway.mood = fair
+	s.later(25 * time.Hour)
+	s.wantState(payout.Held)
+	if s.gateway.sent != sent {
+		t.Error("an order was sent after its key had run out")
+	}
+}
+
+// unlisted is a gateway that lists nothing.
+func unlisted(c *gateway.Capabilities) { c.List, c.Metadata = false, false }
+
+// TestCatchUp_WithoutList starts beside a gateway whose lists never answer, because it has none.
+func TestCatchUp_WithoutList(t *testing.T) {
+	s := newStoryAt(t, unlisted)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.gateway.torn = 1 // whoever lists fails
+	s.gateway.worn = 1
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.now = s.now.Add(time.Second)
+	s.payouts = s.newPayouts(t)
+	if err := s.payouts.CatchUp(t.Context()); err != nil || !s.payouts.CaughtUp() {
+		t.Fatalf("caught up %t: %v", s.payouts.CaughtUp(), err)
+	}
+	s.later(0) // it was made due by the start
+	s.wantState(payout.Completed)
+	if n, err := s.payouts.LookForReturns(t.Context()); n != 0 || err != nil {
+		t.Errorf("looked for returns: %d, %v", n, err)
+	}
+}
+
+// TestCatchUp_WithoutListLooksUpWhatWaits: a restored database may call waiting what was sent.
+func TestCatchUp_WithoutListLooksUpWhatWaits(t *testing.T) {
+	s := newStoryAt(t, unlisted)
+	saved := s.save()
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.putBack(t, saved)
+	s.catchUp()
+	s.wantState(payout.Waiting)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	if s.gateway.sent != 1 {
+		t.Errorf("it was sent %d times", s.gateway.sent)
+	}
+}
+
+// TestReturns_WithoutList polls each completed payout while the bank may return it.
+func TestReturns_WithoutList(t *testing.T) {
+	s := newStoryAt(t, unlisted)
+	s.later(windowOver)
+	made := s.gateway.transfers[string(s.id)]
+	made.advance(1)
+	for range 6 {
+		s.later(2 * time.Hour)
+	}
+	s.wantState(payout.Completed)
+	made.progress = gateway.Reversed
+	for range 4 {
+		s.later(2 * time.Hour)
+	}
+	s.wantState(payout.Returned)
+	s.wantAvailable(opening)
+}
+
+func TestCatchUp_RestoreDeclared(t *testing.T) {
+	s := newStoryAt(t, unlisted)
+	s.restoredByHand = true
+	s.payouts = s.newPayouts(t)
+	if err := s.payouts.CatchUp(t.Context()); !errors.Is(err, payout.ErrRestored) || s.payouts.CaughtUp() {
+		t.Errorf("caught up %t: %v", s.payouts.CaughtUp(), err)
+	}
+	s.later(windowOver)
+	s.wantState(payout.Waiting)
+	s.gateway.lacking = nil // one that lists tells what was lost
+	if err := s.payouts.CatchUp(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func blind(c *gateway.Capabilities) { c.Lookup, c.List, c.Metadata = false, false, false }
+
+// TestSubmit_WithoutLookup wants nothing concluded of what nobody can ask about.
+func TestSubmit_WithoutLookup(t *testing.T) {
+	for name, mood := range map[string]mood{"lost": lostRequests, "refused": refusing, "turned away": closed} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoryAt(t, blind)
+			s.gateway.mood = mood
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			s.later(time.Minute)
+			s.later(time.Minute)
+			if s.gateway.sent < 2 {
+				t.Error("it was not sent again under its key")
+			}
+			s.wantState(payout.Unknown)
+			s.wantAvailable(held)
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+				t.Errorf("cancelled: %v", err)
+			}
+			s.later(7 * 24 * time.Hour)
+			s.wantState(payout.Held)
+			if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); !errors.Is(err, payout.ErrNoLookup) {
+				t.Errorf("asked: %v", err)
+			}
+			s.later(time.Hour)
+			if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil { // an admin has looked it up there
+				t.Error(err)
+			}
+			s.wantAvailable(opening)
+			s.later(10 * 24 * time.Hour)
+			s.wantState(payout.Failed)
+		})
+	}
+}
+
+func TestSubmit_WithoutLookupTakenAnyway(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.gateway.mood = lostAnswers
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	s.gateway.mood = fair
+	s.later(time.Minute)
+	s.later(time.Minute)
+	s.wantState(payout.Submitted)
+	s.gateway.transfers[string(s.id)].advance(2)
+	s.later(time.Hour)
+	s.wantState(payout.Failed)
+	s.later(time.Hour) // it is looked at again by its id
+	s.wantState(payout.Failed)
+	s.wantAvailable(opening)
+}
+
+func TestSubmit_WithoutLookupUnreachable(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.gateway.mood = unreachable
+	s.later(windowOver)
+	s.wantState(payout.Waiting) // not a byte was sent
+	s.gateway.mood = fair
+	s.later(time.Hour)
+	s.wantState(payout.Submitted)
+}
+
+func TestCancel_WithoutCapability(t *testing.T) {
+	s := newStoryAt(t, func(c *gateway.Capabilities) { c.Cancel = false })
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	p := s.wantState(payout.Submitted)
+	if s.payouts.Cancellable(p) {
+		t.Error("it is said to be cancellable")
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancelled: %v", err)
+	}
+	s.wantState(payout.Submitted)
+}
+
+// TestCatchUp_WithoutMetadata can't tell whose the transfer was, and puts it before a person.
+func TestCatchUp_WithoutMetadata(t *testing.T) {
+	s := newStoryAt(t, func(c *gateway.Capabilities) { c.Metadata = false })
+	saved := s.save()
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.gateway.transfers[string(lost.ID)].order = gateway.Order{}
+	s.putBack(t, saved)
+	s.catchUp()
+	a, err := s.payouts.Attention(t.Context())
+	if err != nil || len(a.Strays) != 1 || a.Strays[0].Transfer.Reference != string(lost.ID) {
+		t.Errorf("attention %+v, %v", a, err)
+	}
+}
+
+// another is a gateway beside the story's own.
+func (s *story) another() *paperGateway {
+	return &paperGateway{name: "another", transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: s.gateway.now}
+}
+
+func (s *story) route(preferred gateway.Name, all ...gateway.Gateway) {
+	s.Helper()
+	var err error
+	if s.router, err = gateway.NewRouter(inr(s), preferred, all...); err != nil {
+		s.Fatal(err)
+	}
+	s.payouts = s.newPayouts(s)
+	if err := s.payouts.CatchUp(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestGateway_StaysWhenTheDefaultChanges follows one payout in each state to the end at its own gateway.
+func TestGateway_StaysWhenTheDefaultChanges(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	waiting := s.request("usr_b", 60_000)
+	s.gateway.mood = fair
+	other := s.another()
+	s.route("another", s.gateway, other)
+	s.later(windowOver)
+	s.later(time.Minute)
+	s.wantState(payout.Submitted)
+	newer := s.request("usr_b", 70_000)
+	s.later(windowOver)
+	for id, want := range map[payout.ID]gateway.Name{s.id: paper, waiting.ID: paper, newer.ID: "another"} {
+		p, err := s.db.Payout(t.Context(), id)
+		_, isHere := s.gateway.transfers[string(id)]
+		_, isThere := other.transfers[string(id)]
+		if err != nil || p.Gateway != want || isHere != (want == paper) || isThere != (want == "another") {
+			t.Errorf("payout %s is at %q; the first gateway has it %t, the other %t, %v", id, p.Gateway, isHere, isThere, err)
+		}
+	}
+}
+
+// TestGateway_NotConfigured waits for a gateway that was taken away, and sends nothing elsewhere.
+func TestGateway_NotConfigured(t *testing.T) {
+	s := newStory(t)
+	other := s.another()
+	s.route("another", other)
+	for range 3 {
+		s.later(windowOver)
+		s.later(time.Hour)
+	}
+	p := s.wantState(payout.Waiting)
+	if other.sent+s.gateway.sent != 0 || p.Reason == "" {
+		t.Errorf("%d orders were sent; the seller is told %q", other.sent+s.gateway.sent, p.Reason)
+	}
+	a, err := s.payouts.Attention(t.Context())
+	if err != nil || len(a.WithoutGateway) != 1 || a.WithoutGateway[0].ID != s.id {
+		t.Errorf("attention %+v, %v", a, err)
+	}
+	if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); !errors.Is(err, payout.ErrNoGateway) {
+		t.Errorf("asked: %v", err)
+	}
+	s.wantViolated()
+
+	s.route("another", s.gateway, other)
+	s.later(time.Hour)
+	p = s.wantState(payout.Submitted)
+	if s.gateway.sent != 1 || p.ReasonCode != "" {
+		t.Errorf("%d orders were sent to its gateway; its reason is %q", s.gateway.sent, p.ReasonCode)
+	}
+	s.route("another", other)
+	s.later(time.Hour)
+	if a, err := s.payouts.Attention(t.Context()); err != nil || len(a.WithoutGateway) != 1 {
+		t.Errorf("attention %+v, %v", a, err)
+	}
+	s.route("another", s.gateway, other)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	p = s.wantState(payout.Completed)
+	if p.ReasonCode != "" {
+		t.Errorf("its reason is %q", p.ReasonCode)
+	}
+	s.wantRow(true)
+	s.wantJournal(true)
+}
+
+// TestGateway_TransferAtAnother is written down: two gateways may have paid.
+func TestGateway_TransferAtAnother(t *testing.T) {
+	s := newStory(t)
+	other := s.another()
+	other.transfers[string(s.id)] = &transfer{id: "x_1", amount: 100, progress: gateway.Paid, made: s.now}
+	s.route("another", s.gateway, other)
+	a, err := s.payouts.Attention(t.Context())
+	if err != nil || len(a.Strays) != 1 || a.Strays[0].Transfer.GatewayID != "x_1" {
+		t.Errorf("attention %+v, %v", a, err)
+	}
+	s.wantState(payout.Waiting)
+}
+
+// TestGateway_ChangedByHand must not send a payout through another gateway: the first may have taken it.
+func TestGateway_ChangedByHand(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = lostAnswers
+	s.later(windowOver)
+	s.wantState(payout.Unknown)
+	other := s.another()
+	s.route(paper, s.gateway, other)
+	s.place.ByHand(t, `UPDATE payouts SET gateway = 'another'`)
+	s.later(time.Hour)
+	s.later(time.Hour)
+	if other.sent != 0 {
+		t.Error("it was sent through another gateway")
+	}
+	p := s.wantState(payout.Unknown)
+	if !p.Altered() {
+		t.Errorf("nobody is told: %q", p.Contradiction)
+	}
+}
+
+// TestGateway_NotConfiguredIsLogged names the payout and the gateway.
+func TestGateway_NotConfiguredIsLogged(t *testing.T) {
+	s := newStory(t)
+	var log bytes.Buffer
+	s.logger = slog.New(slog.NewTextHandler(&log, nil))
+	s.route("another", s.another())
+	s.later(windowOver)
+	for _, part := range []string{"level=ERROR", string(s.id), "gateway=paper", "not configured"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log lacks %q:\n%s", part, log.String())
+		}
+	}
+}

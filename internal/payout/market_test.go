@@ -1,0 +1,224 @@
+package payout_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/gateway"
+	"bursar/internal/id"
+	"bursar/internal/keyset"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+	"bursar/internal/storetest"
+)
+
+func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
+
+// failer is what a market needs of a test: testing.T and rapid.T both have it.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// market is the real services on a real store, with two sellers who can withdraw, a gateway on paper and a clock of
+// its own.
+type market struct {
+	ctx     context.Context //nolint:containedctx // a test's
+	tb      testing.TB
+	place   storetest.Place
+	db      *store.DB
+	sales   *sale.Service
+	payouts *payout.Service
+	keys    *keyset.Set
+	luck    *luck
+	gateway *paperGateway
+	now     time.Time
+
+	// A test sets these before it starts payouts. Unset, there is the one gateway, no restore and no log.
+	router         *gateway.Router
+	restoredByHand bool
+	logger         *slog.Logger
+}
+
+func newMarket(t *testing.T, rt failer) *market {
+	t.Helper()
+	m := &market{
+		ctx: t.Context(), tb: t, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
+		place: storetest.NewPlace(t), keys: storetest.Keys(t), luck: newLuck(),
+	}
+	m.gateway = &paperGateway{transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: func() time.Time { return m.now }}
+	m.open(rt)
+	if err := insertUser(m.ctx, m.db, ada.Admin, auth.Admin, m.now); err != nil {
+		rt.Fatal(err)
+	}
+	for _, seller := range []string{"usr_a", "usr_b"} {
+		m.join(rt, seller)
+	}
+	if err := m.payouts.CatchUp(m.ctx); err != nil {
+		rt.Fatal(err)
+	}
+	return m
+}
+
+// join adds a seller with enough to withdraw.
+func (m *market) join(t failer, seller string) {
+	t.Helper()
+	if err := openSeller(m.ctx, m.db, m.keys, seller, m.now); err != nil {
+		t.Fatal(err)
+	}
+	m.record(t, sale.NewSale{
+		ID: "opening of " + seller, Seller: seller, Amount: 2_000_000, OccurredAt: m.now.Add(-time.Hour), AvailableAt: m.now,
+	})
+	m.release(t)
+}
+
+func (m *market) record(t failer, n sale.NewSale) {
+	t.Helper()
+	if _, _, err := m.sales.Record(m.ctx, n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *market) release(t failer) {
+	t.Helper()
+	for {
+		n, err := m.sales.ReleaseDue(m.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// open opens the database and starts the services.
+func (m *market) open(t failer) {
+	t.Helper()
+	m.db = m.place.Open(m.tb)
+	var err error
+	m.sales, err = sale.New(sale.Options{Store: m.db.Sales(), Now: func() time.Time { return m.now }, Hold: time.Hour, Zone: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.payouts = m.newPayouts(t)
+}
+
+func (m *market) close() { _ = m.db.Close() }
+
+const (
+	lease    = time.Minute
+	patience = 10 * time.Minute
+)
+
+// newPayouts starts a service for payouts, as on one of many instances.
+func (m *market) newPayouts(t failer) *payout.Service {
+	t.Helper()
+	return m.newPayoutsOn(t, undoing{m.db.Payouts()})
+}
+
+func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
+	t.Helper()
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fee, err := payout.ParseFee("5+0.5%", inr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := payout.New(payout.Options{
+		Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, Patience: patience, Zone: time.UTC,
+		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), Moved: func(payout.State, payout.State) {},
+		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// gateways are those that are configured: the one, unless a test says otherwise.
+func (m *market) gateways() *gateway.Router {
+	if m.router != nil {
+		return m.router
+	}
+	return gateway.Only(m.gateway)
+}
+
+// openSeller adds a seller with a verified bank account.
+func openSeller(ctx context.Context, db *store.DB, keys bank.Keys, seller string, now time.Time) error {
+	if err := insertUser(ctx, db, seller, auth.Seller, now); err != nil {
+		return err
+	}
+	a := bank.Account{
+		ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234", Current: true,
+		Status: bank.StatusVerified, NameScore: -1, Beneficiary: "fa_" + seller, Gateway: paper, CreatedAt: now, VerifiedAt: now,
+	}
+	var err error
+	if a.SealedNumber, err = keys.Seal("50100123451234", "bank_accounts|sealed_number|"+string(a.ID)); err != nil {
+		return err
+	}
+	added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+seller, now)
+	if err != nil {
+		return err
+	}
+	return db.Bank().InTx(ctx, func(tx bank.Tx) error {
+		if _, err := tx.InsertBankAccount(ctx, a); err != nil {
+			return err
+		}
+		_, err := tx.Append(ctx, added)
+		return err
+	})
+}
+
+func insertUser(ctx context.Context, db *store.DB, id string, role auth.Role, now time.Time) error {
+	return db.Auth().InTx(ctx, func(tx auth.Tx) error {
+		return tx.InsertUser(ctx, auth.User{ID: id, Name: "Asha", Email: id + "@example.com", Role: role, CreatedAt: now})
+	})
+}
+
+// stored is a payout as it is in the database.
+func (m *market) stored(t failer, id payout.ID) payout.Payout {
+	t.Helper()
+	p, err := m.db.Payout(m.ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// tryStep takes a step whatever the gateway's mood. An error is the gateway's answer, and a panic the end of a worker
+// in the middle of its step; what is stored is checked afterwards.
+func (m *market) tryStep(id payout.ID) {
+	defer func() {
+		if died := recover(); died != nil && died != workerDied {
+			panic(died)
+		}
+	}()
+	_ = m.payouts.Step(m.ctx, id)
+}
+
+func (m *market) hold(t failer, id payout.ID) {
+	t.Helper()
+	before := m.stored(t, id)
+	p, err := m.payouts.Hold(m.ctx, ada, id)
+	switch {
+	case before.State != payout.Unknown:
+		if !errors.Is(err, payout.ErrMovedOn) {
+			t.Fatalf("hold a payout that is %s: %v", before.State, err)
+		}
+	case err != nil || p.State != payout.Held:
+		t.Fatalf("hold an unknown payout: %s, %v", p.State, err)
+	}
+}

@@ -1,0 +1,535 @@
+package payout_test
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/bank/ifsc"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
+)
+
+// In these tests somebody changes the database by hand, who has no keys.
+
+// wantRow checks whether the audit has it that the payout's row is what its entries fold to.
+func (s *story) wantRow(want bool) {
+	s.Helper()
+	s.wantFinding("payouts-match-journal", string(s.id), want)
+}
+
+// wantJournal checks whether the audit has it that the seller's journal is whole.
+func (s *story) wantJournal(want bool) {
+	s.Helper()
+	s.wantFinding("journals-are-whole", "usr_a", want)
+}
+
+func (s *story) wantFinding(name, about string, whole bool) {
+	s.Helper()
+	report, err := s.db.Audit(s.Context(), s.keys)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if broken := strings.Contains(strings.Join(f.Violations, " "), about); f.Name == name && broken == whole {
+			s.Errorf("%s finds %q, want it to find %s: %t", name, f.Violations, about, !whole)
+		}
+	}
+}
+
+// entriesAbout are a payout's entries, of which nobody has changed any.
+func (s *story) entriesAbout(id payout.ID) []ledger.Entry {
+	s.Helper()
+	entries, err := s.db.EntriesAbout(s.Context(), s.stored(s, id).Seller, string(id))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return entries
+}
+
+// wantDiscrepancy checks that the payout and its entries say that a discrepancy was found.
+func (s *story) wantDiscrepancy(p payout.Payout) {
+	s.Helper()
+	entries := s.entriesAbout(s.id)
+	if !p.Altered() || !slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.DiscrepancyFound }) {
+		s.Errorf("it says %q, and its entries are %+v; want a discrepancy", p.Contradiction, entries)
+	}
+}
+
+// keep copies the tables that a test changes, so that it can put back what was there.
+func (s *story) keep(tables ...string) {
+	s.Helper()
+	for _, table := range tables {
+		s.place.ByHand(s, `CREATE TABLE kept_`+table+` AS SELECT * FROM `+table)
+	}
+}
+
+// repair has the rows rebuilt from the journal.
+func (s *story) repair() {
+	s.Helper()
+	err := s.db.Repair(s.Context(), s.keys, "tests", s.now, true, func(r store.Repair) error {
+		if r.Impossible != "" {
+			s.Errorf("%s can't be repaired: %s", r.Subject, r.Impossible)
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestTamperedBalance_StopsTheSeller(t *testing.T) {
+	for name, change := range map[string]string{
+		"more available":  `available = available + 10000000`,
+		"less available":  `available = available - 1`,
+		"more in transit": `in_transit = in_transit + 1`,
+		"less pending":    `pending = pending + 1`,
+		"more earned":     `earned = earned + 1`,
+		"more withdrawn":  `withdrawn = withdrawn + 1`,
+		"a counter":       `completed = completed + 1`,
+		"another number":  `number = number + 1`,
+		"another hash":    `hash = 'x'`,
+		"another mac":     `mac = 'x'`,
+		"no mac":          `mac = ''`,
+		"another's row": `(number, hash, mac, pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled)
+			= (SELECT number, hash, mac, pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled FROM journals WHERE owner = 'usr_b')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.place.ByHand(t, `UPDATE journals SET `+change+` WHERE owner = 'usr_a'`)
+			s.wantJournal(false)
+			for _, key := range []string{"", "a key"} {
+				if p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 50_000, Key: key}); !errors.Is(err, ledger.ErrTampered) {
+					t.Errorf("requested with key %q: %+v, %v", key, p, err)
+				}
+			}
+			_, _, err := s.sales.Record(t.Context(), sale.NewSale{ID: "another", Seller: "usr_a", Amount: 100})
+			if !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("recorded a sale: %v", err)
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("cancelled: %v", err)
+			}
+			s.later(windowOver)
+			if s.wantState(payout.Waiting); s.gateway.sent > 0 {
+				t.Error("a payout was sent of a balance that was changed by hand")
+			}
+			s.request("usr_b", 50_000) // who is not stopped by it
+
+			s.repair()
+			s.request("usr_a", 50_000)
+			s.later(time.Hour)
+			s.wantState(payout.Submitted)
+			s.wantAvailable(held - 50_000)
+			s.wantViolated()
+		})
+	}
+}
+
+// TestTamperedBalance_OlderRow puts back a balance that the service has written, from before a payout.
+func TestTamperedBalance_OlderRow(t *testing.T) {
+	s := newStory(t)
+	s.keep("journals")
+	s.request("usr_a", 1_000_000)
+	s.place.ByHand(t, `DELETE FROM journals WHERE owner = 'usr_a'`)
+	s.place.ByHand(t, `INSERT INTO journals SELECT * FROM kept_journals WHERE owner = 'usr_a'`)
+	s.wantJournal(false)
+	if p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 1_500_000}); err == nil {
+		t.Errorf("the same money was asked for twice: %+v", p)
+	}
+	s.later(windowOver)
+	if s.gateway.sent > 0 {
+		t.Error("a payout was sent though its seller's balance is older than the journal")
+	}
+}
+
+// TestTamperedBalance_DeletedRow has the row of totals gone, so that the journal seems to begin again.
+func TestTamperedBalance_DeletedRow(t *testing.T) {
+	s := newStory(t)
+	s.place.ByHand(t, `DELETE FROM journals WHERE owner = 'usr_a'`)
+	s.wantJournal(false)
+	if p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 50_000}); err == nil {
+		t.Errorf("requested of nothing: %+v", p)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err == nil {
+		t.Error("cancelled into an empty journal")
+	}
+	s.later(windowOver)
+	if s.wantState(payout.Waiting); s.gateway.sent > 0 {
+		t.Error("a payout was sent whose seller has no balance")
+	}
+}
+
+// TestTamperedPayout_IsNotSent changes each of the columns that a payout was made with.
+func TestTamperedPayout_IsNotSent(t *testing.T) {
+	for column, to := range map[string]string{
+		"seller_id": "'usr_b'", "bank_account_id": "'bka_usr_b'", "amount": "amount + 100", "fee": "fee - 100", "notes": "'gift'", "mode": "'RTGS'",
+		"requested_at": "requested_at + 1", "arrive_at": "arrive_at - 1", "gateway_id": "'pout_other'", "reason": "'Asked by phone.'",
+	} {
+		t.Run(column, func(t *testing.T) {
+			s := newStory(t)
+			s.wantRow(true)
+			s.place.ByHand(t, `UPDATE payouts SET `+column+` = `+to)
+			s.wantRow(false)
+			for range 3 {
+				s.later(windowOver)
+			}
+			if p := s.wantState(payout.Waiting); !p.Altered() || !p.SentAt.IsZero() || len(s.gateway.transfers) > 0 {
+				t.Errorf("%+v; the gateway has %d transfers", p, len(s.gateway.transfers))
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrAltered) {
+				t.Errorf("cancelled with %v", err)
+			}
+			s.wantAvailable(held)
+
+			s.repair()
+			s.wantRow(true)
+			if column != "seller_id" { // no journal knows it as that seller's, so that none tells of it
+				s.wantDiscrepancy(s.payout())
+			}
+			s.later(time.Hour)
+			if p := s.wantState(payout.Submitted); p.Contradiction != "" {
+				t.Errorf("it is still said that %s", p.Contradiction)
+			}
+			s.wantAvailable(held)
+			s.wantViolated()
+		})
+	}
+}
+
+// TestTamperedAccount_IsNotPaid has the real service of bank accounts say which account is paid. The payout is what was
+// asked for, so that it can be cancelled.
+func TestTamperedAccount_IsNotPaid(t *testing.T) {
+	reject := func(s *story) {
+		err := s.db.Auth().InTx(s.Context(), func(tx auth.Tx) error {
+			return tx.RejectBankAccount(s.Context(), "usr_a", "It was taken over.", s.now)
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		before func(*story)
+		change string
+	}{
+		"another beneficiary":             {func(*story) {}, `UPDATE bank_accounts SET beneficiary = 'fa_mallory' WHERE id = 'bka_usr_a'`},
+		"another holder":                  {func(*story) {}, `UPDATE bank_accounts SET holder = 'Mallory' WHERE id = 'bka_usr_a'`},
+		"rejected, put back to verified":  {reject, `UPDATE bank_accounts SET status = 'verified', is_current = 1 WHERE id = 'bka_usr_a'`},
+		"verified later than it was":      {func(*story) {}, `UPDATE bank_accounts SET verified_at = verified_at + 1 WHERE id = 'bka_usr_a'`},
+		"its entries gone":                {func(*story) {}, `DELETE FROM entries WHERE subject = 'bka_usr_a'`},
+		"another account's, entries too":  {func(*story) {}, `UPDATE bank_accounts SET seller_id = 'usr_b', is_current = 0 WHERE id = 'bka_usr_a'; UPDATE entries SET owner = 'usr_b', number = 99 WHERE subject = 'bka_usr_a'`},
+		"an entry that says it otherwise": {func(*story) {}, `UPDATE entries SET data = REPLACE(data, 'fa_usr_a', 'fa_mallory') WHERE subject = 'bka_usr_a'; UPDATE bank_accounts SET beneficiary = 'fa_mallory' WHERE id = 'bka_usr_a'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			var err error
+			s.gateway.bank, err = bank.New(bank.Options{
+				Store: s.db.Bank(), Keys: s.keys, Gateways: s.gateways(), Directory: ifsc.New(),
+				Now: func() time.Time { return s.now }, Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.before(s)
+			s.place.ByHand(t, tt.change)
+			s.later(windowOver)
+			if p := s.wantState(payout.Waiting); !p.Altered() || p.Tries != 1 || s.gateway.sent > 0 {
+				t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
+			}
+			s.wantDiscrepancy(s.payout())
+			if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, s.payout().Contradiction); err != nil {
+				t.Fatal(err)
+			}
+			decisions, err := s.db.Decisions(t.Context(), string(s.id), 10)
+			if err != nil || len(decisions) != 1 || !strings.Contains(decisions[0].Note, "Found: this payout") {
+				t.Errorf("on record is %+v, %v", decisions, err)
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				t.Error(err)
+			}
+			s.wantAvailable(opening)
+		})
+	}
+}
+
+// TestTamperedPayout_IsNotRefunded has somebody raise a payout after it was sent, by as much as its fee, so that what the
+// bank is sent stays the same.
+func TestTamperedPayout_IsNotRefunded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mood     mood
+		giveBack func(*story) error
+	}{
+		"by the gateway's word": {queueing, func(s *story) error {
+			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+			return err
+		}},
+		"by an admin's": {lostRequests, func(s *story) error {
+			if _, err := s.payouts.Hold(t.Context(), ada, s.id); err != nil {
+				return err
+			}
+			s.now = s.now.Add(time.Hour)
+			_, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.request("usr_a", 500_000)
+			s.gateway.mood = tt.mood
+			s.later(windowOver)
+			s.gateway.mood = fair
+			s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000 WHERE id = '`+string(s.id)+`'`)
+			if err := tt.giveBack(s); !errors.Is(err, payout.ErrAltered) {
+				t.Errorf("given back with %v", err)
+			}
+			s.wantAvailable(held - 500_000)
+		})
+	}
+}
+
+// TestTamperedOrder_IsNotSentAgain has an order's answer missing, or makes it out to be.
+func TestTamperedOrder_IsNotSentAgain(t *testing.T) {
+	for name, change := range map[string]string{
+		"another order":      `UPDATE payouts SET order_body = order_body || ' '`,
+		"a longer time":      `UPDATE payouts SET sent_at = sent_at + 1`,
+		"another account":    `UPDATE payouts SET bank_account_id = 'bka_usr_b'`,
+		"one that was never": `UPDATE payouts SET state = 'unknown', tries = 1, sent_at = requested_at, order_body = 'all to fa_mallory'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			s.wantRow(true)
+			s.gateway.mood = fair
+			s.keep("payouts")
+			s.place.ByHand(t, change)
+			s.wantRow(false)
+			for range 5 {
+				s.later(time.Hour)
+			}
+			if p := s.wantState(payout.Unknown); !p.Altered() || s.gateway.sent != 1 {
+				t.Errorf("%+v; it was sent %d times, want once before it was changed", p, s.gateway.sent)
+			}
+			s.wantDiscrepancy(s.payout())
+			s.wantAvailable(held)
+
+			s.place.ByHand(t, `UPDATE payouts SET order_body = kept.order_body, sent_at = kept.sent_at, bank_account_id = kept.bank_account_id
+				FROM kept_payouts AS kept`)
+			s.wantRow(true)
+			s.later(time.Hour)
+			s.later(time.Hour)
+			if p := s.wantState(payout.Submitted); p.Contradiction != "" || s.gateway.sent != 2 {
+				t.Errorf("%+v; it was sent %d times, want once more", p, s.gateway.sent)
+			}
+			s.wantViolated()
+		})
+	}
+}
+
+// TestTamperedState_NeverSentPayout makes a payout out to be under way that waits, with an order of somebody else's.
+func TestTamperedState_NeverSentPayout(t *testing.T) {
+	for _, state := range []payout.State{payout.Submitting, payout.Unknown} {
+		t.Run(string(state), func(t *testing.T) {
+			s := newStory(t)
+			s.place.ByHand(t, `UPDATE payouts SET state = '`+string(state)+`', tries = 1, sent_at = requested_at, order_body = 'all to fa_mallory'`)
+			s.wantRow(false)
+			for range 5 {
+				s.later(time.Hour)
+			}
+			if p := s.payout(); !p.Altered() || s.gateway.sent > 0 {
+				t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
+			}
+			s.wantAvailable(held)
+		})
+	}
+}
+
+// TestTamperedState_EndedPayout has somebody say in the database that a payout waits which has ended.
+func TestTamperedState_EndedPayout(t *testing.T) {
+	for name, end := range map[string]func(*story){
+		"cancelled": func(s *story) {
+			if _, _, err := s.payouts.Cancel(s.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				s.Fatal(err)
+			}
+		},
+		"completed": func(s *story) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			s.later(time.Minute)
+			s.wantState(payout.Completed)
+			delete(s.gateway.transfers, string(s.id)) // nobody can ask any more
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			end(s)
+			sent, available := s.gateway.sent, s.available()
+			s.wantRow(true)
+			s.place.ByHand(t, `UPDATE payouts SET state = 'waiting', status = 'processing', sent_at = NULL, processed_at = NULL, completed_at = NULL,
+				ended_at = NULL, gateway_id = '', progress = '', utr = '', due_at = requested_at`)
+			s.wantRow(false)
+			s.later(windowOver)
+			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrAltered) {
+				t.Errorf("cancelled once more: %v", err)
+			}
+			s.wantDiscrepancy(s.payout())
+			s.wantAvailable(available)
+		})
+	}
+}
+
+func (s *story) available() int64 {
+	s.Helper()
+	b, err := s.db.Balance(s.Context(), "usr_a")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return int64(b.Available)
+}
+
+// TestTamperedJournal_PayoutIsNotSentAgain drops what happened to a payout since it was asked for, and puts its row back
+// to what it was then. All that is left was written by the service, but not all that it wrote is left.
+func TestTamperedJournal_PayoutIsNotSentAgain(t *testing.T) {
+	for name, after := range map[string]func(*story){
+		"submitted": func(s *story) { s.later(windowOver); s.wantState(payout.Submitted) },
+		"completed": func(s *story) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			s.later(time.Minute)
+			s.wantState(payout.Completed)
+		},
+		"cancelled": func(s *story) {
+			if _, _, err := s.payouts.Cancel(s.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				s.Fatal(err)
+			}
+		},
+		"cancelled, and a sale after it": func(s *story) {
+			if _, _, err := s.payouts.Cancel(s.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				s.Fatal(err)
+			}
+			s.record(s, sale.NewSale{ID: "later", Seller: "usr_a", Amount: 100})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.keep("payouts", "entries")
+			after(s)
+			sent, available := s.gateway.sent, s.available()
+			s.gateway.transfers = map[string]*transfer{} // nobody can ask any more
+			s.place.ByHand(t, `CREATE TABLE dropped AS SELECT * FROM entries WHERE subject = '`+string(s.id)+`' AND type <> 'payout.requested'`)
+			s.place.ByHand(t, `DELETE FROM entries WHERE subject = '`+string(s.id)+`' AND type <> 'payout.requested'`)
+			s.place.ByHand(t, `DELETE FROM payouts`)
+			s.place.ByHand(t, `INSERT INTO payouts SELECT * FROM kept_payouts`)
+			s.wantRow(true) // each is what the service wrote
+			s.wantJournal(false)
+			for range 3 {
+				s.later(windowOver)
+			}
+			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
+			}
+			s.wantAvailable(available)
+		})
+	}
+}
+
+// TestTamperedPayout_ReportMovesNoMoney until the payout is put right. Then nothing is told of it any more.
+func TestTamperedPayout_ReportMovesNoMoney(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000`)
+	s.gateway.transfers[string(s.id)].progress = gateway.Rejected
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); !p.Altered() {
+		t.Errorf("%+v", p)
+	}
+	s.wantDiscrepancy(s.payout())
+	s.wantAvailable(held)
+	s.place.ByHand(t, `UPDATE payouts SET amount = amount - 400000, fee = fee - 400000`)
+	s.later(24 * time.Hour)
+	if p := s.wantState(payout.Failed); p.Contradiction != "" {
+		t.Errorf("%+v", p)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestTamperedPast_IsFound changes what is said of a payout's past, once it is completed.
+func TestTamperedPast_IsFound(t *testing.T) {
+	const putBack = `DELETE FROM payouts; INSERT INTO payouts SELECT * FROM kept_payouts`
+	for name, tt := range map[string]struct {
+		change       string
+		row, journal bool // which are still whole
+	}{
+		"what it was":      {`UPDATE payouts SET state = 'returned', status = 'failed'`, false, true},
+		"sent":             {`UPDATE payouts SET sent_at = sent_at + 1`, false, true},
+		"taken on":         {`UPDATE payouts SET processed_at = processed_at + 1`, false, true},
+		"completed":        {`UPDATE payouts SET completed_at = completed_at + 1`, false, true},
+		"over":             {`UPDATE payouts SET ended_at = ended_at + 1`, false, true},
+		"the transfer":     {`UPDATE payouts SET gateway_id = 'pout_other'`, false, true},
+		"its progress":     {`UPDATE payouts SET progress = 'reversed'`, false, true},
+		"the reference":    {`UPDATE payouts SET utr = 'HDFCN00000000002'`, false, true},
+		"a reason":         {`UPDATE payouts SET reason_code = 'bank_rejected'`, false, true},
+		"what it says why": {`UPDATE payouts SET reason = 'No such account.'`, false, true},
+		"a contradiction":  {`UPDATE payouts SET contradiction = 'another amount'`, false, true},
+		"a time":           {`UPDATE entries SET at = at + 1 WHERE type = 'payout.submitted'`, true, false},
+		"who did it":       {`UPDATE entries SET actor = 'admin:usr_ada' WHERE type = 'payout.submitted'`, true, false},
+		"what it says":     {`UPDATE entries SET data = REPLACE(data, 'pout_', 'pouy_') WHERE type = 'payout.submitted'`, false, false},
+		"what moved":       {`UPDATE entries SET gateway = gateway - 1, fees = fees + 1 WHERE type = 'payout.completed'`, false, false},
+		"an entry dropped": {`DELETE FROM entries WHERE type = 'payout.submitted'`, false, false},
+		"the last dropped": {`DELETE FROM entries WHERE type = 'payout.completed'`, false, false},
+		"all dropped":      {`DELETE FROM entries WHERE subject LIKE 'pyt_%'`, false, false},
+		"one added": {`INSERT INTO entries SELECT owner, number + 1, at, 'payout.updated', subject, actor, data, 0, 0, 0, 0, 0, 0, after, hash, mac
+			FROM entries WHERE type = 'payout.completed'`, true, false},
+		"the row from before, whole":  {putBack, false, true},
+		"and the entries that it had": {putBack + `; DELETE FROM entries WHERE type = 'payout.completed'`, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			s.wantState(payout.Submitted)
+			s.keep("payouts")
+			made := s.gateway.transfers[string(s.id)]
+			made.progress, made.paid = gateway.Paid, 1
+			s.later(time.Minute)
+			s.wantState(payout.Completed)
+			s.wantRow(true)
+			s.wantJournal(true)
+			s.place.ByHand(t, tt.change)
+			s.wantRow(tt.row)
+			s.wantJournal(tt.journal)
+		})
+	}
+}
+
+// TestTamperedPayout_KeepsTheGatewaysWord has the gateway contradict a payout before somebody changes it. Who looks into
+// it has not seen the end of the first matter.
+func TestTamperedPayout_KeepsTheGatewaysWord(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	made := s.gateway.transfers[string(s.id)]
+	made.amount += 100
+	s.later(time.Minute)
+	said := s.wantState(payout.Submitted).Contradiction
+	made.amount, made.progress = made.amount-100, gateway.Rejected
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitted); said == "" || p.Contradiction != said {
+		t.Errorf("the gateway had said %q, and what is kept is %q", said, p.Contradiction)
+	}
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'rent'`)
+	s.wantRow(true)
+}

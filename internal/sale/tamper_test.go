@@ -1,0 +1,220 @@
+package sale_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/sale"
+)
+
+// In these tests somebody changes the database by hand, who has no keys.
+
+// openTamperedShop is a shop with a sale that is due, another one, and one that is not due, after a change by hand.
+func openTamperedShop(t *testing.T, change string) *shop {
+	t.Helper()
+	s := openShop(t)
+	s.record(sale.NewSale{ID: "order-2", Seller: "usr_seller", Amount: 300, OccurredAt: s.now, AvailableAt: s.now.Add(time.Minute)}, true)
+	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now.Add(time.Second)}, true)
+	s.record(sale.NewSale{ID: "far", Seller: "usr_seller", Amount: 900_000, OccurredAt: s.now, AvailableAt: s.now.AddDate(0, 1, 0)}, true)
+	s.wantViolated()
+	s.place.ByHand(t, change)
+	s.now = s.now.Add(time.Hour)
+	return s
+}
+
+// wantStanding checks the seller's pending and available amounts alone.
+func (s *shop) wantStanding(pending, available money.Amount) {
+	s.Helper()
+	b, err := s.db.Balance(s.Context(), "usr_seller")
+	if err != nil || b.Pending != pending || b.Available != available {
+		s.Errorf("pending %d, available %d, %v; want %d and %d", b.Pending, b.Available, err, pending, available)
+	}
+}
+
+// TestTamperedSale_IsNeitherReleasedNorRefunded changes each column of a sale, or its entries. Others are released beside it.
+func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change string
+		found  []string
+		back   string // where it can be put right by hand
+	}{
+		"enlarged": {
+			`UPDATE sales SET amount = 500000 WHERE id = 'order-1'`,
+			[]string{"sales-match-journal", "earnings-match-sales"},
+			`UPDATE sales SET amount = 5000 WHERE id = 'order-1'`,
+		},
+		"refunded in part": {
+			`UPDATE sales SET refunded = 1 WHERE id = 'order-1'`,
+			[]string{"sales-match-journal", "earnings-match-sales"},
+			`UPDATE sales SET refunded = 0 WHERE id = 'order-1'`,
+		},
+		"another month": {
+			`UPDATE sales SET month = '2026-12' WHERE id = 'order-1'`,
+			[]string{"sales-match-journal", "earnings-match-sales"},
+			`UPDATE sales SET month = '2026-11' WHERE id = 'order-1'`,
+		},
+		"dated back": {
+			`UPDATE sales SET available_at = available_at - 1 WHERE id = 'order-1'`,
+			[]string{"sales-match-journal"},
+			`UPDATE sales SET available_at = available_at + 1 WHERE id = 'order-1'`,
+		},
+		"occurred before": {
+			`UPDATE sales SET occurred_at = occurred_at - 1 WHERE id = 'order-1'`,
+			[]string{"sales-match-journal"},
+			`UPDATE sales SET occurred_at = occurred_at + 1 WHERE id = 'order-1'`,
+		},
+		"recorded before": {
+			`UPDATE sales SET created_at = created_at - 1 WHERE id = 'order-1'`,
+			[]string{"sales-match-journal"},
+			`UPDATE sales SET created_at = created_at + 1 WHERE id = 'order-1'`,
+		},
+		"another request": {
+			`UPDATE sales SET fingerprint = 'x' || fingerprint WHERE id = 'order-1'`,
+			[]string{"sales-match-journal"},
+			`UPDATE sales SET fingerprint = SUBSTR(fingerprint, 2) WHERE id = 'order-1'`,
+		},
+		"its entry changed too": {
+			`UPDATE sales SET amount = 500000 WHERE id = 'order-1';
+			UPDATE entries SET data = REPLACE(data, '"amount":5000', '"amount":500000'), pending = 500000, sales = -500000 WHERE subject = 'sale:order-1'`,
+			[]string{"journals-are-whole", "earnings-match-sales"},
+			"",
+		},
+		"its entry gone": {
+			`DELETE FROM entries WHERE subject = 'sale:order-1'`,
+			[]string{"journals-are-whole", "sales-match-journal"},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openTamperedShop(t, tt.change)
+			s.wantViolated(tt.found...)
+			released, err := s.sales.ReleaseDue(t.Context())
+			if !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("released %d, %v; want the changed one named", released, err)
+			}
+			pending, available := money.Amount(905_000), money.Amount(300) // the one beside it is
+			if name == "its entry gone" {                                  // any other could be what it told of
+				pending, available = 905_300, 0
+			}
+			s.wantStanding(pending, available)
+			for _, amount := range []money.Amount{0, 100} {
+				_, r, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: amount})
+				if !errors.Is(err, ledger.ErrTampered) {
+					t.Errorf("refunded %d: %v", r.Amount, err)
+				}
+			}
+			s.wantStanding(pending, available)
+			s.release() // it is put off, and holds up nobody
+			s.wantStanding(pending, available)
+			if tt.back == "" {
+				return
+			}
+			s.place.ByHand(t, tt.back)
+			s.now = s.now.Add(2 * time.Hour)
+			s.release()
+			s.wantBalance(900_000, 5300, 905_300)
+			if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 100}); err != nil {
+				t.Errorf("refunded after it was put right: %v", err)
+			}
+			s.wantBalance(900_000, 5200, 905_200)
+		})
+	}
+}
+
+// TestTamperedSale_Inserted was sold by nobody.
+func TestTamperedSale_Inserted(t *testing.T) {
+	s := openTamperedShop(t, `INSERT INTO sales SELECT 'order-9', seller_id, 400000, 0, month, occurred_at, available_at, NULL, created_at, fingerprint, due_at
+		FROM sales WHERE id = 'order-1'`)
+	s.wantViolated("sales-match-journal", "earnings-match-sales")
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantStanding(900_000, 5300)
+	if _, r, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-9", ID: "r1"}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("refunded %d: %v", r.Amount, err)
+	}
+	s.wantStanding(900_000, 5300)
+}
+
+// TestTamperedSale_InsertedWithAnEntry has an entry too, which the service did not write.
+func TestTamperedSale_InsertedWithAnEntry(t *testing.T) {
+	s := openTamperedShop(t, `INSERT INTO sales SELECT 'order-9', seller_id, amount, 0, month, occurred_at, available_at, NULL, created_at, fingerprint, due_at
+			FROM sales WHERE id = 'order-1';
+		INSERT INTO entries SELECT owner, number + 100, at, type, 'sale:order-9', actor, data, pending, available, in_transit, entries.sales, gateway, fees, after, hash, mac
+			FROM entries WHERE subject = 'sale:order-1'`)
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantStanding(905_300, 0) // the journal goes on behind its end, so nothing of the seller moves
+}
+
+// TestTamperedSale_GivenToAnotherSeller is released to neither.
+func TestTamperedSale_GivenToAnotherSeller(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET seller_id = 'usr_buyer' WHERE id = 'order-1'`)
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantStanding(905_000, 300)
+	if b, err := s.db.Balance(t.Context(), "usr_buyer"); err != nil || b != (ledger.Balance{}) {
+		t.Errorf("the other one has %+v, %v", b, err)
+	}
+}
+
+// TestTamperedSale_ReleasedAgain puts a released sale back to pending.
+func TestTamperedSale_ReleasedAgain(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET due_at = due_at`)
+	s.release()
+	s.wantBalance(900_000, 5300, 905_300)
+	s.place.ByHand(t, `UPDATE sales SET released_at = NULL, due_at = available_at WHERE id = 'order-1'`)
+	s.wantViolated("sales-match-journal")
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantStanding(900_000, 5300)
+}
+
+// TestTamperedSale_MarkedReleased is refunded from no other account than it was in.
+func TestTamperedSale_MarkedReleased(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET released_at = available_at, due_at = NULL WHERE id = 'far'`)
+	s.wantViolated("sales-match-journal")
+	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "far", ID: "r1"}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("refunded: %v", err)
+	}
+	s.wantStanding(905_300, 0)
+}
+
+// TestTamperedSale_DueEarlier is released before its time by nobody.
+func TestTamperedSale_DueEarlier(t *testing.T) {
+	s := openTamperedShop(t, `UPDATE sales SET due_at = 1 WHERE id = 'far'`)
+	s.release()
+	s.wantBalance(900_000, 5300, 905_300)
+	s.now = s.now.AddDate(0, 2, 0)
+	s.release() // it is released in its time all the same
+	s.wantBalance(0, 905_300, 905_300)
+}
+
+// TestTamperedRefund_IsFound changes what is said of a refund.
+func TestTamperedRefund_IsFound(t *testing.T) {
+	for _, change := range []string{
+		`UPDATE sale_refunds SET amount = amount + 1`,
+		`UPDATE sale_refunds SET at = at + 1`,
+		`UPDATE sale_refunds SET fingerprint = ''`,
+		`UPDATE sale_refunds SET id = 'r9'`,
+		`DELETE FROM sale_refunds`,
+		`INSERT INTO sale_refunds SELECT sale_id, 'r9', amount, at, fingerprint FROM sale_refunds`,
+	} {
+		t.Run(change, func(t *testing.T) {
+			s := openShop(t)
+			s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)
+			if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 100}); err != nil {
+				t.Fatal(err)
+			}
+			s.wantViolated()
+			s.place.ByHand(t, change)
+			s.wantViolated("sales-match-journal")
+		})
+	}
+}

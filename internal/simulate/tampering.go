@@ -1,0 +1,306 @@
+package simulate
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// checkTampering plays somebody who can write to the database and has no key, once all else is over. While a row or an
+// entry is not what the service wrote, no money moves on its word, and the audit tells of it. When it is put right, what
+// waited goes on.
+func (m *market) checkTampering() {
+	on, s := m.anyInstance(), m.verified()
+	if on == nil || s == nil || !m.anyFaults() {
+		return
+	}
+	raw, err := sql.Open("sqlite", "file:"+m.bookFile()+"?_pragma=busy_timeout(10000)")
+	if !m.hold(bookIsRight, err == nil, "", "open the book beside the service: %v", err) {
+		return
+	}
+	defer raw.Close()
+	t := &tamperer{m: m, on: on, raw: raw, s: s}
+	for _, act := range []func(){
+		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.redirectAccount, t.raisePayoutUnderWay,
+	} {
+		if m.violation == nil {
+			act()
+		}
+	}
+	if m.violation == nil {
+		m.audit(on)
+	}
+}
+
+// tamperer writes to the book beside the service.
+type tamperer struct {
+	m   *market
+	on  *instance
+	raw *sql.DB
+	s   *seller
+}
+
+// write changes rows, and returns what puts them right.
+func (t *tamperer) write(table, set, where string, args ...any) (putRight func()) {
+	m := t.m
+	column, _, _ := strings.Cut(set, " ")
+	rows := t.rows(table, where)
+	m.hold(bookIsRight, len(rows) == 1, "", "%d rows are to be tampered with (%s, %s)", len(rows), table, where)
+	t.do(`UPDATE `+table+` SET `+set+` WHERE `+where, args...)
+	return func() { t.do(`UPDATE `+table+` SET `+column+` = ? WHERE `+where, rows[0][column]) }
+}
+
+func (t *tamperer) do(statement string, args ...any) {
+	if _, err := t.raw.ExecContext(t.m.ctx, statement, args...); err != nil {
+		t.m.broken(bookIsRight, "", "tamper with the book: "+err.Error())
+	}
+}
+
+// rows reads rows of a table, by the names of their columns.
+func (t *tamperer) rows(table, where string) (list []map[string]any) {
+	rows, err := t.raw.QueryContext(t.m.ctx, `SELECT * FROM `+table+` WHERE `+where) //nolint:gosec // both are written here
+	if err != nil {
+		t.m.broken(bookIsRight, "", "read the book beside the service: "+err.Error())
+		return nil
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	for rows.Next() {
+		values, into, row := make([]any, len(columns)), make([]any, len(columns)), map[string]any{}
+		for i := range values {
+			into[i] = &values[i]
+		}
+		err = errors.Join(err, rows.Scan(into...))
+		for i, column := range columns {
+			row[column] = values[i]
+		}
+		list = append(list, row)
+	}
+	if err := errors.Join(err, rows.Err()); err != nil {
+		t.m.broken(bookIsRight, "", "read the book beside the service: "+err.Error())
+	}
+	return list
+}
+
+// whileTampered lets time pass, wants the audit to find what was tampered with, and puts it right.
+func (t *tamperer) whileTampered(subject, finding string, lasts time.Duration, putRight ...func()) {
+	m := t.m
+	m.tampered = subject
+	m.note(subject, t.s.id, "tampered with in the database:")
+	m.pass(m.now + lasts)
+	report, err := t.on.db.Audit(m.ctx, m.keys)
+	at := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == finding && len(f.Violations) > 0 })
+	m.hold(tamperingFound, m.violation != nil || err == nil && at >= 0, subject, "%s was tampered with, and the audit does not find it under %s (error %v)", subject, finding, err)
+	for _, right := range putRight {
+		right()
+	}
+	m.tampered = ""
+	m.note(subject, t.s.id, "tampering undone:")
+}
+
+// earn records a sale and returns its id.
+func (t *tamperer) earn(amount money.Amount, hold time.Duration) string {
+	m, s := t.m, t.s
+	s.sold++
+	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(hold)}
+	m.spawn(0, "marketplace", func() { m.tellSale(n) })
+	m.pass(m.now + 5*time.Second)
+	m.hold(answersAreTrue, m.violation != nil || m.model.sales[n.ID] != nil, s.id, "sale %s was not recorded", n.ID)
+	return n.ID
+}
+
+// request asks for a payout that there is enough for, and stops before it is sent.
+func (t *tamperer) request() payout.ID {
+	m, s := t.m, t.s
+	if available := m.model.row(s.id).Available; available < 2*minimum {
+		t.earn(2*minimum-min(available, 0), 0)
+		m.pass(m.now + time.Minute)
+	}
+	a := &ask{seller: s.id, amount: minimum + 100, notes: s.temper.name}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.pass(m.now + cancelWindow/2)
+	m.hold(answersAreTrue, m.violation != nil || a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id)
+	return a.made
+}
+
+// try makes a call, and wants it to be refused because of the tampering.
+func (t *tamperer) try(what string, call func() error) {
+	m := t.m
+	m.spawn(0, "tamperer", func() {
+		err := errLost
+		_ = m.call(t.on, func() error { err = call(); return err })
+		m.hold(tamperingFound, errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrAltered), t.s.id, "%s was answered with %v", what, err)
+	})
+	m.pass(m.now + time.Second)
+}
+
+// wantPaid wants a payout that was put right to be paid.
+func (t *tamperer) wantPaid(id payout.ID) {
+	m := t.m
+	m.pass(m.now + 4*time.Hour)
+	w := m.model.payouts[id]
+	m.hold(tamperingFound, m.violation != nil || w.state == payout.Completed && w.last.Contradiction == "", string(id),
+		"payout %s was put right, and is %s with the contradiction %q", id, w.state, w.last.Contradiction)
+}
+
+// wantUnsent wants a payout that was tampered with not to be sent, and a person to be told.
+func (t *tamperer) wantUnsent(id payout.ID) {
+	w := t.m.model.payouts[id]
+	t.m.hold(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateway.has(id) && w.last.Altered(), string(id),
+		"payout %s was tampered with before it was sent; it is %s with the contradiction %q, and the gateway has a transfer: %t",
+		id, w.state, w.last.Contradiction, t.m.gateway.has(id))
+}
+
+// raiseSale makes a pending sale ten times as large.
+func (t *tamperer) raiseSale() {
+	m := t.m
+	id := t.earn(2*minimum, time.Hour)
+	putRight := t.write("sales", "amount = amount * 10", quote("id", id))
+	m.tampered = id
+	t.try("a refund of a sale that was tampered with", func() error {
+		_, _, _, err := t.on.sales.Refund(m.ctx, sale.NewRefund{Sale: id, ID: "refund-tampered", Amount: 100})
+		return err
+	})
+	t.whileTampered(id, "sales-match-journal", 2*time.Hour, putRight)
+	m.hold(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was tampered with, and is released", id)
+	m.pass(m.now + 3*time.Hour)
+	m.hold(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, and is not released", id)
+}
+
+// raiseBalance adds to what a seller has, and asks for it.
+func (t *tamperer) raiseBalance() {
+	m := t.m
+	const more = 1_000_000_00
+	asks := max(m.model.row(t.s.id).Available, 0) + more/2
+	putRight := t.write("journals", fmt.Sprintf("available = available + %d", more), quote("owner", t.s.id))
+	t.try("a request for what somebody wrote into the balance", func() error {
+		_, _, err := t.on.payouts.Request(m.ctx, payout.Request{Seller: t.s.id, Amount: asks})
+		return err
+	})
+	t.whileTampered(t.s.id, "journals-are-whole", time.Minute, putRight)
+}
+
+// raisePayout makes a payout three times as large, and tries to cancel it.
+func (t *tamperer) raisePayout() {
+	m, id := t.m, t.request()
+	putRight := t.write("payouts", "amount = amount * 3", quote("id", string(id)))
+	m.tampered = string(id)
+	t.try("the cancellation of a payout that was tampered with", func() error {
+		_, _, err := t.on.payouts.Cancel(m.ctx, payout.Caller{User: t.s.id}, id, "")
+		return err
+	})
+	t.whileTampered(string(id), "payouts-match-journal", 15*time.Minute, putRight)
+	t.wantUnsent(id)
+	t.wantPaid(id)
+}
+
+// forgeEntry rewrites the entry of a payout's request to another bank account, with all that needs no key.
+func (t *tamperer) forgeEntry() {
+	m, id, other := t.m, t.request(), t.otherAccount()
+	t.earn(minimum, time.Hour) // an entry behind it
+	entries, err := t.on.db.EntriesAbout(m.ctx, t.s.id, string(id))
+	if other == "" || !m.hold(bookIsRight, err == nil && len(entries) > 0, string(id), "the entries of payout %s: %v", id, err) {
+		return
+	}
+	e := entries[0]
+	e.Data = strings.Replace(e.Data, string(m.model.payouts[id].account), string(other), 1)
+	e.Hash = e.Before.Next(e.Own())
+	where := fmt.Sprintf("%s AND number = %d", quote("owner", e.Owner), e.Number)
+	t.whileTampered(string(id), "journals-are-whole", 15*time.Minute,
+		t.write("payouts", "bank_account_id = ?", quote("id", string(id)), string(other)),
+		t.write("entries", "data = ?", where, e.Data), t.write("entries", "hash = ?", where, string(e.Hash)))
+	t.wantUnsent(id)
+	t.wantPaid(id)
+}
+
+// otherAccount is another seller's bank account that the gateway knows, or "".
+func (t *tamperer) otherAccount() bank.ID {
+	for _, s := range t.m.sellers {
+		current := t.m.model.sellers[s.id].current
+		if a := t.m.model.accounts[current]; a != nil && a.beneficiary != "" && s != t.s {
+			return current
+		}
+	}
+	return ""
+}
+
+// dropEntry deletes an entry of the seller behind a payout's request.
+func (t *tamperer) dropEntry() {
+	m, id := t.m, t.request()
+	t.earn(minimum, time.Hour)
+	where := fmt.Sprintf("%s AND number = %d", quote("owner", t.s.id), m.model.journal(t.s.id).Number)
+	rows := t.rows("entries", where)
+	if !m.hold(bookIsRight, len(rows) == 1, t.s.id, "%s has %d entries with one number", t.s.id, len(rows)) {
+		return
+	}
+	t.do(`DELETE FROM entries WHERE ` + where)
+	t.whileTampered(string(id), "journals-are-whole", 15*time.Minute, func() {
+		var columns, places []string
+		var values []any
+		for column, value := range rows[0] {
+			columns, places, values = append(columns, column), append(places, "?"), append(values, value)
+		}
+		t.do(`INSERT INTO entries (`+strings.Join(columns, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`, values...)
+	})
+	t.wantUnsent(id)
+	t.wantPaid(id)
+}
+
+// redirectAccount has a seller's bank account stand for somebody else's at the gateway.
+func (t *tamperer) redirectAccount() {
+	m, other := t.m, t.otherAccount()
+	if other == "" {
+		return
+	}
+	id := t.request()
+	account := m.model.payouts[id].account
+	putRight := t.write("bank_accounts", "beneficiary = ?", quote("id", string(account)), m.model.accounts[other].beneficiary)
+	t.whileTampered(string(id), "bank-accounts-match-journal", 15*time.Minute, putRight)
+	t.wantUnsent(id)
+	t.wantPaid(id)
+	for _, earlier := range slices.Sorted(maps.Keys(m.model.payouts)) { // what the gateway said of them was held against another account
+		if w := m.model.payouts[earlier]; w.account == account && w.last.Contradiction != "" {
+			m.spawn(0, admin, func() { m.clearContradiction(w.last) })
+		}
+	}
+	m.pass(m.now + time.Minute)
+}
+
+// raisePayoutUnderWay has more come from a payout than was reserved, when the gateway has paid it.
+func (t *tamperer) raisePayoutUnderWay() {
+	m, id := t.m, t.request()
+	m.gateway.settle(20 * time.Minute)
+	m.pass(m.now + 5*time.Minute)
+	where := quote("id", string(id))
+	m.hold(answersAreTrue, m.violation != nil || m.model.payouts[id].state == payout.Submitted, string(id), "payout %s is %s and should be under way", id, m.model.payouts[id].state)
+	t.whileTampered(string(id), "payouts-match-journal", time.Hour,
+		t.write("payouts", "amount = amount + 5000", where), t.write("payouts", "fee = fee + 5000", where))
+	m.gateway.settle(usualSettling)
+	w := m.model.payouts[id]
+	m.hold(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.Altered(), string(id),
+		"payout %s was tampered with before it was paid, and is %s with the contradiction %q", id, w.state, w.last.Contradiction)
+	t.wantPaid(id)
+}
+
+// quote is a condition on a text, of which none here has a quote in it.
+func quote(column, is string) string { return column + " = '" + is + "'" }
+
+// verified finds a seller who can be paid, to an account that the gateway treats like any other.
+func (m *market) verified() *seller {
+	for _, s := range m.sellers {
+		if a := m.model.accounts[m.model.sellers[s.id].current]; a != nil && a.status == bank.StatusVerified && a.beneficiary != "" && a.last4 >= "1000" {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/proof"
+	"bursar/internal/sale"
+)
+
+// What a row of selectJournals is.
+const (
+	anEntry = iota
+	aCheckpoint
+	aJournal
+)
+
+// selectJournals is each owner's entries with, behind the last one that it covers, where each checkpoint and the row of
+// totals have the journal.
+const selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
+	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, totals, hash, '', 1 FROM checkpoint_books WHERE hash <> ''
+	UNION ALL SELECT owner, number, 0, '', '', '', '', 0, 0, 0, 0, 0, 0, pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
+		|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled, hash, mac, 2 FROM journals
+	ORDER BY 1, 2, 17`
+
+// journals follows each journal from its first entry, and holds it against the row of totals and the checkpoints. After a
+// break it goes on with what is there, so that each break is told once.
+func (a *auditor) journals() ledger.Finding {
+	f := ledger.Finding{
+		Name:    "journals-are-whole",
+		Promise: "Each journal's entries are numbered without a gap, follow on each other in hash and totals, were written by the service, and lead to the owner's balance and to what checkpoints hold.",
+	}
+	var at ledger.Account // where the journal stands so far
+	ended, told := true, false
+	note := func(format string, args ...any) {
+		if len(f.Violations) < ledger.MaxViolations {
+			f.Violations = append(f.Violations, fmt.Sprintf(format, args...))
+		}
+	}
+	missing := func() {
+		if at.Owner != "" && !ended && !told {
+			note("%s has entries up to number %d, and no balance there", at.Owner, at.Number)
+		}
+	}
+	a.all(selectJournals, func(r row) error {
+		var what int
+		e, err := scanEntry(r, &what)
+		if err != nil && !errors.Is(err, ledger.ErrTampered) {
+			return err
+		}
+		if e.Owner != at.Owner {
+			missing()
+			at, ended, told = ledger.NewAccount(e.Owner), false, false
+		}
+		if err != nil {
+			note("%v", err)
+		}
+		switch what {
+		case anEntry:
+			next, err := at.Follow(a.keys, e)
+			if err != nil {
+				note("%v", errors.Unwrap(err))
+			}
+			if ended && !told {
+				note("%s has entry %d behind the end of the journal", e.Owner, e.Number)
+				told = true
+			}
+			at = next
+		case aCheckpoint:
+			if e.Number != at.Number || e.Hash != at.Hash || e.After != at.Balance {
+				note("%s stands otherwise after entry %d than checkpoint %d holds", e.Owner, e.Number, e.At.UnixMicro())
+			}
+		case aJournal:
+			ended = true
+			now := ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+			if now != at {
+				note("the balance of %s (%s after entry %d) is not what its journal leads to (%s after entry %d)",
+					e.Owner, now.Text(), now.Number, at.Text(), at.Number)
+			}
+		}
+		return nil
+	})
+	missing()
+	return f
+}
+
+// auditPage bounds how many rows are folded at once.
+const auditPage = 500
+
+// fold holds every row of a kind against what the entries about it fold to, a page of rows at a time. The subjects of
+// the kind begin with prefix. rows lists a page of rows after a subject, and tells the last one's; check compares each
+// with its entries and returns the subjects that there are rows for.
+func (a *auditor) fold(prefix string, page func(after string, entries func(upTo string) map[string][]ledger.Entry) (last string, n int)) {
+	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1) // behind all subjects of the kind
+	for after := prefix; a.err == nil; {
+		last, n := page(after, func(upTo string) map[string][]ledger.Entry {
+			if upTo == "" {
+				upTo = end
+			}
+			about := map[string][]ledger.Entry{}
+			a.all(`SELECT `+entryColumns+` FROM entries WHERE subject > $1 AND subject <= $2 ORDER BY subject, owner, number`, func(r row) error {
+				e, err := scanEntry(r)
+				if errors.Is(err, ledger.ErrTampered) { // told with its journal
+					err = nil
+				}
+				about[e.Subject] = append(about[e.Subject], e)
+				return err
+			}, after, upTo)
+			return about
+		})
+		if n < auditPage {
+			return
+		}
+		after = last
+	}
+}
+
+// compare notes what is wrong with one row, or with entries that have no row.
+func (a *auditor) compare(f *ledger.Finding, about map[string][]ledger.Entry, subject, owner string, check func([]ledger.Entry) error) {
+	var own []ledger.Entry
+	for _, e := range about[subject] {
+		if e.Owner == owner {
+			own = append(own, e)
+		} else {
+			noteViolation(f, fmt.Errorf("entry %d of %s is about %s, which is not theirs", e.Number, e.Owner, subject))
+		}
+	}
+	delete(about, subject)
+	err := check(own)
+	noteViolation(f, err)
+	if err != nil && a.mismatch != nil {
+		a.mismatch(subject)
+	}
+}
+
+func (a *auditor) withoutRow(f *ledger.Finding, about map[string][]ledger.Entry) {
+	for subject, entries := range about {
+		if a.mismatch != nil {
+			a.mismatch(subject)
+		}
+		noteViolation(f, fmt.Errorf("entry %d of %s is about %s, and there is no such row", entries[0].Number, entries[0].Owner, subject))
+	}
+}
+
+// noteViolation writes an error down as a violation. Of a fault the cause says more than its message.
+func noteViolation(f *ledger.Finding, err error) {
+	if err == nil || len(f.Violations) >= ledger.MaxViolations {
+		return
+	}
+	if cause := errors.Unwrap(err); cause != nil && errors.Is(err, ledger.ErrTampered) {
+		err = cause
+	}
+	f.Violations = append(f.Violations, err.Error())
+}
+
+// payouts holds every payout against the journal.
+func (a *auditor) payouts() ledger.Finding {
+	f := ledger.Finding{Name: "payouts-match-journal", Promise: "Each payout is what its entries fold to, and each step moved the money that it stands for."}
+	a.fold("pyt_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
+		var page []payout.Payout
+		a.all(`SELECT `+payoutColumns+payoutFrom+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, func(r row) error {
+			var p payout.Payout
+			err := scanPayout(r, &p)
+			page = append(page, p)
+			return err
+		}, after, auditPage)
+		if len(page) == auditPage {
+			last = string(page[len(page)-1].ID)
+		}
+		about := entries(last)
+		for _, p := range page {
+			a.compare(&f, about, string(p.ID), p.Seller, func(own []ledger.Entry) error { return payout.CheckEntries(p, own) })
+		}
+		a.withoutRow(&f, about)
+		return last, len(page)
+	})
+	return f
+}
+
+// sales holds every sale and its refunds against the journal.
+func (a *auditor) sales() ledger.Finding {
+	f := ledger.Finding{Name: "sales-match-journal", Promise: "Each sale and each refund is what its entries fold to, and each step moved the money that it stands for."}
+	a.fold(sale.SubjectPrefix, func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
+		var page []sale.Sale
+		first := after[len(sale.SubjectPrefix):]
+		a.all(`SELECT id, `+saleColumns+` FROM sales WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
+			var s sale.Sale
+			err := r.Scan(append([]any{&s.ID}, saleDest(&s)...)...)
+			page = append(page, s)
+			return err
+		}, first, auditPage)
+		upTo := ""
+		if len(page) == auditPage {
+			upTo = page[len(page)-1].ID
+			last = sale.SubjectPrefix + upTo
+		}
+		refunds := map[string][]sale.Refund{}
+		a.all(`SELECT sale_id, id, amount, at, fingerprint FROM sale_refunds WHERE sale_id > $1 AND ($2 = '' OR sale_id <= $2)`, func(r row) error {
+			var refund sale.Refund
+			err := r.Scan(&refund.Sale, &refund.ID, &refund.Amount, instant{&refund.At}, &refund.Fingerprint)
+			refunds[refund.Sale] = append(refunds[refund.Sale], refund)
+			return err
+		}, first, upTo)
+		about := entries(last)
+		for _, s := range page {
+			a.compare(&f, about, sale.SubjectPrefix+s.ID, s.Seller, func(own []ledger.Entry) error {
+				return errors.Join(sale.CheckEntries(s, own), sale.CheckRefunds(s, refunds[s.ID], own))
+			})
+		}
+		a.withoutRow(&f, about)
+		return last, len(page)
+	})
+	return f
+}
+
+// bankAccounts holds every bank account against the journal, and opens its number.
+func (a *auditor) bankAccounts() []ledger.Finding {
+	f := ledger.Finding{Name: "bank-accounts-match-journal", Promise: "Each bank account is what its entries fold to."}
+	numbers := ledger.Finding{Name: "account-numbers-are-encrypted", Promise: "Each bank account's number was encrypted with a key of the key set, for that account, and ends as it is shown."}
+	a.fold("bka_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
+		var page []bank.Account
+		a.all(bankAccountColumns+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
+			var account bank.Account
+			err := r.Scan(bankAccountDest(&account)...)
+			page = append(page, account)
+			return err
+		}, after, auditPage)
+		if len(page) == auditPage {
+			last = string(page[len(page)-1].ID)
+		}
+		about := entries(last)
+		for _, account := range page {
+			a.compare(&f, about, string(account.ID), account.Seller, func(own []ledger.Entry) error { return bank.CheckEntries(account, own) })
+			if a.keys != nil {
+				noteViolation(&numbers, account.CheckNumber(a.keys))
+			}
+		}
+		a.withoutRow(&f, about)
+		return last, len(page)
+	})
+	return []ledger.Finding{f, numbers}
+}
+
+// checkpoints holds the published checkpoints against each other and against what is kept with them. Whose keys signed
+// them is for those to say who have the keys.
+func (a *auditor) checkpoints() []ledger.Finding {
+	chain := ledger.Finding{Name: "checkpoints-are-signed", Promise: "Each checkpoint is signed, and names the one before it; each key that is published signed one."}
+	books := ledger.Finding{Name: "books-match-checkpoint", Promise: "The newest checkpoint was made of the books that are kept with it."}
+	var last proof.Checkpoint
+	a.all(`SELECT `+checkpointColumns+` ORDER BY c.number`, func(r row) error {
+		c, key, err := scanCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		for _, err := range []error{c.SignedBy(key), c.Follows(last)} {
+			if err != nil && len(chain.Violations) < ledger.MaxViolations {
+				chain.Violations = append(chain.Violations, fmt.Sprintf("checkpoint %d: %v", c.Number, err))
+			}
+		}
+		last = c
+		return nil
+	})
+	a.each(`SELECT k.kid FROM checkpoint_keys k WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.kid = k.kid) ORDER BY k.kid`, func(r row) error {
+		var kid string
+		err := r.Scan(&kid)
+		chain.Violations = append(chain.Violations, fmt.Sprintf("key %s, which is published, signed no checkpoint", kid))
+		return err
+	})
+	var root proof.Root
+	a.all(`SELECT seller_id, number, hash FROM checkpoint_books s
+		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_books WHERE seller_id = s.seller_id
+			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r row) error {
+		var seller string
+		var c ledger.Account
+		err := r.Scan(&seller, &c.Number, &c.Hash)
+		root.Add(seller, c)
+		return err
+	})
+	if last.Number > 0 && (root.String() != last.Root || root.Books() != last.Books) {
+		books.Violations = append(books.Violations, fmt.Sprintf("checkpoint %d tells of %d books with the root %s, and %d are kept, with the root %s",
+			last.Number, last.Books, last.Root, root.Books(), root.String()))
+	}
+	return []ledger.Finding{chain, books}
+}

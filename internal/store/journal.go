@@ -1,0 +1,338 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+// signer holds the keys that entries are authenticated with. They are set once, after the datastore was opened,
+// because the key set may lie in the database.
+type signer struct{ keys atomic.Pointer[ledger.Keys] }
+
+var errNoKeys = errors.New("store: the keys of the journal are not set")
+
+func (s *signer) get() (ledger.Keys, error) {
+	if keys := s.keys.Load(); keys != nil {
+		return *keys, nil
+	}
+	return nil, errNoKeys
+}
+
+// UseKeys sets the keys that the journal's entries are authenticated with. Nothing is appended before.
+func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
+
+const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled`
+
+// balanceDest lists where balanceColumns are scanned to.
+func balanceDest(b *ledger.Balance) []any {
+	c := &b.Counts
+	return []any{
+		&b.Pending, &b.Available, &b.InTransit, &b.Earned, &b.Withdrawn,
+		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled,
+	}
+}
+
+const accountColumns = `owner, number, hash, mac, ` + balanceColumns
+
+func accountDest(a *ledger.Account) []any {
+	return append([]any{&a.Owner, &a.Number, &a.Hash, &a.MAC}, balanceDest(&a.Balance)...)
+}
+
+// account finds where an owner's journal stands, and keeps others from appending to it until the transaction ends. An
+// owner without entries has a new account, which is not stored yet.
+func (tx *Tx) account(ctx context.Context, owner string) (ledger.Account, error) {
+	var a ledger.Account
+	found, err := tx.one(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`+tx.dialect.forUpdate("journals"),
+		[]any{owner}, accountDest(&a)...)
+	if err == nil && !found {
+		a = ledger.NewAccount(owner)
+	}
+	return a, err
+}
+
+// Append adds an entry to its owner's journal, and moves the owner's totals with it.
+func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error) {
+	keys, err := tx.signer.get()
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	before, err := tx.account(ctx, p.Owner)
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	after, e, err := before.Post(keys, p)
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	move := journalMove{after, before.Number}
+	writes := journalTable.updates
+	if before.Number == 0 {
+		writes = journalTable.inserts
+	}
+	moved, err := tx.write(ctx, writes(tx.dialect, []journalMove{move}))
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	if !moved { // somebody else has just made the first entry, which no lock could prevent
+		return ledger.Entry{}, errFirstEntryRaced
+	}
+	added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))
+	if err == nil && !added { // the journal's row is locked, so no other transaction has added it
+		err = tx.fail(entryTaken(e))
+	}
+	return e, err
+}
+
+// write runs statements, and reports whether each changed as many rows as it must.
+func (tx *Tx) write(ctx context.Context, writes []write) (bool, error) {
+	for _, w := range writes {
+		n, err := tx.exec(ctx, w.sql, w.args...)
+		if err != nil || n != w.rows {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// errFirstEntryRaced undoes a transaction that is to be tried again.
+var errFirstEntryRaced = errors.New("another transaction has made the first entry of this journal")
+
+const entryColumns = `owner, number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac`
+
+// entryTaken says that there is an entry already where a journal is to be continued: its row was put back to an older state.
+func entryTaken(e ledger.Entry) error {
+	return ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there is an entry %d", e.Owner, e.Number-1, e.Number))
+}
+
+// scanEntry reads entryColumns, and what more the query selects.
+func scanEntry(r row, more ...any) (e ledger.Entry, err error) {
+	var after string
+	m := &e.Moved
+	err = r.Scan(append([]any{
+		&e.Owner, &e.Number,
+		instant{&e.At},
+		&e.Type, &e.Subject, &e.Actor, &e.Data,
+		&m.Pending, &m.Available, &m.InTransit, &m.Sales, &m.Gateway, &m.Fees, &after, &e.Hash, &e.MAC,
+	}, more...)...)
+	if err != nil {
+		return e, err
+	}
+	if e.After, err = ledger.ParseBalance(after); err != nil { // the service writes none that can't be read
+		err = ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err))
+	}
+	return e, err
+}
+
+// entriesAboutColumns is entries with the hash of the one before; entriesAbout is those of one subject in one journal. The
+// owner is compared as an expression, because SQLite would rather read the owner's whole journal than the index of subjects.
+const (
+	entriesAboutColumns = `SELECT e.owner, e.number, e.at, e.type, e.subject, e.actor, e.data, e.pending, e.available, e.in_transit, e.sales,
+		e.gateway, e.fees, e.after, e.hash, e.mac, COALESCE(b.hash, '') FROM entries e
+		LEFT JOIN entries b ON b.owner = e.owner AND b.number = e.number - 1`
+	entriesAbout = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner || '' = $2 ORDER BY e.number`
+)
+
+// scanCheckedEntry reads a row of entriesAboutColumns. tampered says, as an error, that the service did not write it.
+func scanCheckedEntry(r row, keys ledger.Keys) (e ledger.Entry, tampered, err error) {
+	var before ledger.Hash
+	e, err = scanEntry(r, &before)
+	if err == nil {
+		if e.Before = before; e.Number == 1 {
+			e.Before = ledger.FirstHash(e.Owner)
+		}
+		return e, e.Check(keys), nil
+	}
+	if errors.Is(err, ledger.ErrTampered) { // the statement itself did not fail
+		return e, err, nil
+	}
+	return e, nil, err
+}
+
+// checkedEntries collects entries, and fails with [ledger.ErrTampered] unless the service wrote all of them.
+func (s *signer) checkedEntries(each func(scan func(row) error) error) ([]ledger.Entry, error) {
+	keys, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	var entries []ledger.Entry
+	var tampered error
+	err = each(func(r row) error {
+		e, broken, err := scanCheckedEntry(r, keys)
+		tampered = errors.Join(tampered, broken)
+		entries = append(entries, e)
+		return err
+	})
+	return entries, errors.Join(err, tampered)
+}
+
+// EntriesAbout lists what the owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
+// somebody else than the service wrote any of it.
+func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
+	return db.signer.checkedEntries(func(scan func(row) error) error {
+		return db.query(ctx, entriesAbout, scan, subject, owner)
+	})
+}
+
+// EntriesAbout is [DB.EntriesAbout] as the transaction sees it.
+func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
+	return tx.signer.checkedEntries(func(scan func(row) error) error {
+		return tx.each(ctx, entriesAbout, []any{subject, owner}, scan)
+	})
+}
+
+// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and every
+// entry from a number up to the last one is there. So no entry of what is about to be paid can have been dropped.
+func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
+	return tx.signer.checkJournal(owner, from, func(sql string, args []any, dest ...any) error {
+		_, err := tx.one(ctx, sql, args, dest...)
+		return err
+	})
+}
+
+// journalReach bounds how far back [DB.CheckJournal] looks: a journal of years would take long to count.
+const journalReach = 10_000
+
+// CheckJournal is [Tx.CheckJournal] of the newest entries.
+func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
+	return db.signer.checkJournal(owner, from, func(sql string, args []any, dest ...any) error {
+		args[2] = int64(journalReach)
+		return db.queryOne(ctx, sql, args, dest...)
+	})
+}
+
+// checkJournal reads in one statement, so that nothing is appended in between.
+func (s *signer) checkJournal(owner string, from int64, one func(sql string, args []any, dest ...any) error) error {
+	keys, err := s.get()
+	if err != nil {
+		return err
+	}
+	a := ledger.NewAccount(owner)
+	var since, n int64
+	var last ledger.Hash
+	err = one(`SELECT `+accountColumns+`, since, (SELECT COUNT(*) FROM entries e WHERE e.owner = j.owner AND e.number >= since),
+		COALESCE((SELECT hash FROM entries e WHERE e.owner = j.owner AND e.number = j.number), '')
+		FROM (SELECT `+accountColumns+`, CASE WHEN number - $3 > $2 THEN number - $3 ELSE CAST($2 AS BIGINT) END AS since FROM journals WHERE owner = $1) AS j`,
+		[]any{owner, from, int64(math.MaxInt64)}, append(accountDest(&a), &since, &n, &last)...)
+	if err == nil {
+		err = a.Check(keys)
+	}
+	if err == nil && (n != a.Number-since+1 || last != a.Hash) {
+		err = missingEntries(owner, n, since, a.Number)
+	}
+	return err
+}
+
+func missingEntries(owner string, n, from, last int64) error {
+	return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s has %d entries from number %d on, and its balance is that after number %d", owner, n, from, last))
+}
+
+// Available is the seller's available balance; zero for a seller without a journal.
+func (tx *Tx) Available(ctx context.Context, seller string) (money.Amount, error) {
+	var available money.Amount
+	_, err := tx.one(ctx, `SELECT available FROM journals WHERE owner = $1`, []any{seller}, &available)
+	return available, err
+}
+
+const entriesPage = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`
+
+// Entries lists an owner's entries numbered below before, newest first; before 0 begins at the newest.
+func (db *DB) Entries(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	return db.entries(ctx, entriesPage, owner, before, limit)
+}
+
+const entriesFrom = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT $3 + 0`
+
+// EntriesAfter lists an owner's entries above a number, in order, up to limit.
+func (db *DB) EntriesAfter(ctx context.Context, owner string, number int64, limit int) ([]ledger.Entry, error) {
+	return db.entries(ctx, entriesFrom, owner, number, limit)
+}
+
+func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.Entry, error) {
+	var entries []ledger.Entry
+	err := db.query(ctx, query, func(r row) error {
+		e, err := scanEntry(r)
+		entries = append(entries, e)
+		return err
+	}, args...)
+	return entries, err
+}
+
+// Period finds an owner's first entry that is not before a period and the last that is not after it, among the first
+// so many.
+func (db *DB) Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error) {
+	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), $2 + 1), COALESCE(MAX(CASE WHEN at < $4 THEN number END), 0)
+		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(from), micros(to)}, &first, &last)
+	return first, last, err
+}
+
+// Balance is an owner's totals; zero for an owner without a journal.
+func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
+	var b ledger.Balance
+	_, err := found(db.queryRow(ctx, `SELECT `+balanceColumns+` FROM journals WHERE owner = $1`, owner).Scan(balanceDest(&b)...))
+	return b, err
+}
+
+// decided is what the entry of a decision says.
+type decided struct {
+	ID     string          `json:"id"`
+	Action decision.Action `json:"action"`
+	Note   string          `json:"note"`
+}
+
+const adminActor = "admin:"
+
+// RecordDecision adds d to the journal of whom it is about.
+func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	p, err := decisionPosting(d)
+	if err == nil {
+		_, err = tx.Append(ctx, p)
+	}
+	return err
+}
+
+// decisionPosting is the entry of a decision.
+func decisionPosting(d decision.Decision) (ledger.Posting, error) {
+	data, err := ledger.Facts("id", d.ID, "action", d.Action, "note", d.Note)
+	owner := d.Owner
+	if owner == "" {
+		owner = decision.Platform
+	}
+	return ledger.Posting{Owner: owner, At: d.At, Type: ledger.AdminDecided, Subject: d.Subject, Actor: adminActor + d.Admin, Data: data}, err
+}
+
+// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
+func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error) {
+	query, args := `SELECT `+entryColumns+` FROM entries WHERE type = 'admin.decided' ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`, []any{limit}
+	if subject != "" {
+		query = `SELECT ` + entryColumns + ` FROM entries WHERE type = 'admin.decided' AND subject = $2 ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`
+		args = append(args, subject)
+	}
+	entries, err := db.entries(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	var all []decision.Decision
+	for _, e := range entries {
+		var said decided
+		if err := json.Unmarshal([]byte(e.Data), &said); err != nil {
+			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
+		}
+		all = append(all, decision.Decision{
+			ID: said.ID, At: e.At, Admin: e.Actor[min(len(adminActor), len(e.Actor)):], Action: said.Action,
+			Owner: e.Owner, Subject: e.Subject, Note: said.Note,
+		})
+	}
+	return all, nil
+}

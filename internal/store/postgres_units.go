@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// unitWriter serves changes on PostgreSQL in units of work, in two round trips for each: what is loaded goes in one
+// pipeline, what is written in the next.
+type unitWriter struct {
+	config  *pgx.ConnConfig
+	queue   queue[*unitJob]
+	writers sync.WaitGroup
+	// alone serves one change in a transaction of its own, when its group could not be committed.
+	alone  func(ctx context.Context, fn func(*Tx) error) error
+	signer *signer
+}
+
+// unitWriters is how many groups are under way at once: while one commits, the next is decided.
+const unitWriters = 2
+
+// unitLine is one writer's connection.
+type unitLine struct {
+	postgresLine
+	signer *signer
+}
+
+func newUnitWriter(config *pgx.ConnConfig, keys *signer, alone func(context.Context, func(*Tx) error) error) *unitWriter {
+	config = config.Copy()
+	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
+	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys}
+	for range unitWriters {
+		w.writers.Go(w.run)
+	}
+	return w
+}
+
+func (w *unitWriter) do(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	j := &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}, scope}
+	if err := w.queue.put(ctx, j); err != nil {
+		return err
+	}
+	return <-j.answer
+}
+
+// Close finishes what is queued.
+func (w *unitWriter) Close() error {
+	w.queue.close()
+	w.writers.Wait()
+	return nil
+}
+
+func (w *unitWriter) run() {
+	line := &unitLine{postgresLine{config: w.config}, w.signer}
+	defer line.hangUp()
+	group := w.queue.take(make([]*unitJob, 0, maxGroup))
+	for ; len(group) > 0; group = w.queue.take(group) {
+		w.commit(line, group)
+	}
+}
+
+// commit serves a group and answers each change once it is durable. A group that can't be written, because one of its
+// rows is impossible or somebody else just used one of its keys, is served one by one.
+func (w *unitWriter) commit(line *unitLine, group []*unitJob) {
+	outcomes := make([]error, len(group))
+	err := retried(context.Background(), func(ctx context.Context) (bool, error) {
+		committing, err := line.transact(ctx, group, outcomes)
+		if isLockTimeout(err) { // one seller's journal is held up, and the others need not wait for it
+			err = fmt.Errorf("%w: %w", errSpoiled, err)
+		}
+		if err != nil {
+			line.reset(ctx)
+		}
+		return committing, err
+	})
+	if errors.Is(err, errSpoiled) {
+		apart := slices.Clone(group)
+		w.writers.Go(func() { w.commitEach(apart) }) // the next group does not wait for them
+		return
+	}
+	for i, j := range group {
+		j.answer <- errors.Join(err, outcomes[i])
+	}
+}
+
+func (w *unitWriter) commitEach(group []*unitJob) {
+	var all sync.WaitGroup
+	for _, j := range group {
+		all.Go(func() {
+			j.answer <- w.alone(j.ctx, func(tx *Tx) error { return j.fn(tx) })
+		})
+	}
+	all.Wait()
+}
+
+// transact decides a group. It sets each change's own outcome, and returns an error that takes the place of all of
+// them; committing says that the COMMIT was on its way.
+func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []error) (committing bool, err error) {
+	if err := l.dial(ctx); err != nil {
+		return false, err
+	}
+	keys, err := l.signer.get()
+	if err != nil {
+		return false, err
+	}
+	u := newUnit(keys)
+	if err := l.read(ctx, true, u.loads(postgresDialect, group)); err != nil {
+		return false, err
+	}
+	if repeats := u.repeats(postgresDialect); len(repeats) > 0 {
+		if err := l.read(ctx, false, repeats); err != nil {
+			return false, err
+		}
+	}
+	for i, j := range group {
+		outcomes[i] = u.serve(j)
+	}
+	return l.write(ctx, u.written(postgresDialect))
+}
+
+// read runs the statements that load a unit, in one round trip.
+func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
+	b := &pgx.Batch{}
+	if begin {
+		b.Queue("BEGIN")
+	}
+	for _, load := range loads {
+		b.Queue(load.sql, load.args...).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := load.scan(rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	}
+	if err := l.conn.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("load a group of changes: %w", err)
+	}
+	return nil
+}
+
+// write writes what was decided, and commits. A statement that could do less than it must divides by zero then, which
+// keeps the COMMIT behind it in the pipeline from being reached.
+func (l *unitLine) write(ctx context.Context, writes []write) (committing bool, err error) {
+	b := &pgx.Batch{}
+	for _, w := range writes {
+		b.Queue(`WITH changed AS (`+w.sql+fmt.Sprintf(` RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN $%d THEN 1 ELSE 0 END) FROM changed`, len(w.args)+1),
+			append(w.args, w.rows)...)
+	}
+	b.Queue("COMMIT")
+	err = l.conn.SendBatch(ctx, b).Close()
+	if err == nil || l.conn.IsClosed() || l.conn.PgConn().TxStatus() != 'E' {
+		return true, err
+	}
+	// The transaction is there still, and has failed, so the COMMIT was certainly not reached.
+	if isMetOthers(err) {
+		return false, err
+	}
+	return false, fmt.Errorf("%w: %w", errSpoiled, err)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync"
+)
+
+// table is how a row of the database holds an R: its one list of columns serves every statement that writes it, on both
+// engines.
+type table[R any] struct {
+	name    string
+	columns []column[R]
+	// conflict ends an INSERT, such as " ON CONFLICT (id) DO NOTHING".
+	conflict string
+	texts    *sync.Map // shape → statement
+}
+
+// column is one of them. Its value is a string, an int64 or nil.
+type column[R any] struct {
+	name   string
+	isText bool
+	value  func(*R) any
+	// role says what an UPDATE does with it.
+	role role
+}
+
+type role int
+
+const (
+	// set is written by inserts and updates.
+	set role = iota
+	// key finds the row that an update changes.
+	key
+	// made is written when the row is inserted, and never again.
+	made
+	// seen is no column of its own: an update is made only where the column of that name still has this value.
+	seen
+)
+
+func asText[R any](name string, r role, value func(*R) string) column[R] {
+	return column[R]{name, true, func(row *R) any { return value(row) }, r}
+}
+
+func asNumber[R any](name string, r role, value func(*R) int64) column[R] {
+	return column[R]{name, false, func(row *R) any { return value(row) }, r}
+}
+
+func orNull[R any](name string, r role, value func(*R) any) column[R] {
+	return column[R]{name, false, value, r}
+}
+
+// write is a statement that changes as many rows as it must, or else fails its transaction.
+type write struct {
+	sql  string
+	args []any
+	// rows is how many it must change; -1 for any number.
+	rows int64
+}
+
+// inserts adds rows, with as few statements as the engine needs.
+func (t *table[R]) inserts(d dialect, rows []R) []write {
+	var columns []column[R]
+	for _, c := range t.columns {
+		if c.role != seen {
+			columns = append(columns, c)
+		}
+	}
+	if d.arrays {
+		sql := t.shape("insert arrays", func() string {
+			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") SELECT * FROM " + unnest(columns) + t.conflict //nolint:unqueryvet // all that unnest gives
+		})
+		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
+	}
+	var writes []write
+	for len(rows) > 0 { // powers of two, so that there are few statements to prepare
+		n := min(1<<(bits.Len(uint(len(rows)))-1), maxRows)
+		sql := t.shape(fmt.Sprint("insert ", n), func() string {
+			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + t.conflict
+		})
+		writes = append(writes, write{sql, valuesOf(columns, rows[:n]), int64(n)})
+		rows = rows[n:]
+	}
+	return writes
+}
+
+// maxRows bounds the rows of one statement; engines bound its parameters.
+const maxRows = 256
+
+// updates changes rows that are as they were seen.
+func (t *table[R]) updates(d dialect, rows []R) []write {
+	var columns []column[R]
+	for _, c := range t.columns {
+		if c.role != made {
+			columns = append(columns, c)
+		}
+	}
+	if d.arrays {
+		sql := t.shape("update arrays", func() string { return t.updateFrom(columns, unnest(columns)) })
+		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
+	}
+	sql := t.shape("update", func() string {
+		var sets, wheres []string
+		for i, c := range columns {
+			if c.role == set {
+				sets = append(sets, fmt.Sprintf("%s = ?%d", c.name, i+1))
+			} else {
+				wheres = append(wheres, fmt.Sprintf("%s = ?%d", c.name, i+1))
+			}
+		}
+		return "UPDATE " + t.name + " SET " + strings.Join(sets, ", ") + " WHERE " + strings.Join(wheres, " AND ")
+	})
+	writes := make([]write, len(rows))
+	for i := range rows {
+		writes[i] = write{sql, valuesOf(columns, rows[i:i+1]), 1}
+	}
+	return writes
+}
+
+// updateFrom changes the rows that a list of new values names.
+func (t *table[R]) updateFrom(columns []column[R], from string) string {
+	var sets, wheres []string
+	for i, c := range columns {
+		if c.role == set {
+			sets = append(sets, fmt.Sprintf("%s = v.c%d", c.name, i))
+		} else {
+			wheres = append(wheres, fmt.Sprintf("t.%s = v.c%d", c.name, i))
+		}
+	}
+	return "UPDATE " + t.name + " t SET " + strings.Join(sets, ", ") + " FROM " + from + " WHERE " + strings.Join(wheres, " AND ")
+}
+
+func (t *table[R]) shape(name string, build func() string) string {
+	if sql, known := t.texts.Load(name); known {
+		return sql.(string)
+	}
+	sql := build()
+	t.texts.Store(name, sql)
+	return sql
+}
+
+func columnNames[R any](columns []column[R], prefix string) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = prefix + c.name
+	}
+	return strings.Join(list, ", ")
+}
+
+// parameterRows writes rows of parameters. They have no numbers, because SQLite's driver looks for the name of each,
+// which takes longer the more there are.
+func parameterRows(rows, columns int) string {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", columns), ", ") + ")"
+	return strings.TrimSuffix(strings.Repeat(row+", ", rows), ", ")
+}
+
+func valuesOf[R any](columns []column[R], rows []R) []any {
+	values := make([]any, 0, len(columns)*len(rows))
+	for i := range rows {
+		for _, c := range columns {
+			values = append(values, c.value(&rows[i]))
+		}
+	}
+	return values
+}
+
+// unnest is a list of rows that arrays give, one for each column.
+func unnest[R any](columns []column[R]) string {
+	parameters, aliases := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		parameters[i], aliases[i] = fmt.Sprintf("$%d::bigint[]", i+1), fmt.Sprintf("c%d", i)
+		if c.isText {
+			parameters[i] = fmt.Sprintf("$%d::text[]", i+1)
+		}
+	}
+	return "unnest(" + strings.Join(parameters, ", ") + ") AS v (" + strings.Join(aliases, ", ") + ")"
+}
+
+func arrays[R any](columns []column[R], rows []R) []any {
+	args := make([]any, len(columns))
+	for i, c := range columns {
+		if c.isText {
+			texts := make([]string, len(rows))
+			for j := range rows {
+				texts[j], _ = c.value(&rows[j]).(string)
+			}
+			args[i] = texts
+			continue
+		}
+		numbers := make([]*int64, len(rows))
+		for j := range rows {
+			if n, isThere := c.value(&rows[j]).(int64); isThere {
+				numbers[j] = &n
+			}
+		}
+		args[i] = numbers
+	}
+	return args
+}

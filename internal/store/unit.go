@@ -1,0 +1,501 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+// A unit of work serves a group of changes in one transaction. It loads and locks all that they name, with one
+// statement per table; each change then decides in memory what package payout decides; and what was decided is written
+// with one statement per table again. One transaction each would cost seven round trips on PostgreSQL and five
+// statements on SQLite, and one seller's changes would wait for each other's commits. The measurements are in
+// docs/adr/0010-grouped-requests.md.
+type unit struct {
+	signing ledger.Keys
+	// accounts are where the journals will stand once the unit is written, and loaded where they stood before.
+	accounts, loaded map[string]ledger.Account
+	bankAccounts     map[string]bank.Account // that sellers are paid to
+	keys             map[ownedKey]payout.Remembered
+	payouts          map[payout.ID]payout.Payout
+	// entries are those about the unit's payouts, those to be written included.
+	entries map[string]subjectEntries
+	// following counts the stored entries of an owner from a number on.
+	following map[entryPlace]int64
+
+	writes unitWrites
+}
+
+type ownedKey struct{ user, key string }
+
+// subjectEntries are what is stored about a payout, or why they can't be believed.
+type subjectEntries struct {
+	list []ledger.Entry
+	err  error
+}
+
+type entryPlace struct {
+	owner  string
+	number int64
+}
+
+// unitWrites is what a unit writes.
+type unitWrites struct {
+	keys    []rememberedKey
+	entries []ledger.Entry
+	added   []payout.Payout
+	// changed are payouts as they will be, and the states in which they were found.
+	changed map[payout.ID]payoutMove
+}
+
+type rememberedKey struct {
+	ownedKey
+	payout.Remembered
+	at time.Time
+}
+
+type payoutMove struct {
+	payout.Payout
+	from payout.State
+}
+
+// journalMove takes a journal's row from a number to where it then stands.
+type journalMove struct {
+	ledger.Account
+	from int64
+}
+
+// unitJob is a change that waits for its unit.
+type unitJob struct {
+	job[payout.ChangeTx]
+	scope ledger.Scope
+}
+
+func newUnit(keys ledger.Keys) *unit {
+	return &unit{
+		signing: keys, accounts: map[string]ledger.Account{}, loaded: map[string]ledger.Account{}, bankAccounts: map[string]bank.Account{},
+		keys: map[ownedKey]payout.Remembered{}, payouts: map[payout.ID]payout.Payout{}, entries: map[string]subjectEntries{},
+		following: map[entryPlace]int64{}, writes: unitWrites{changed: map[payout.ID]payoutMove{}},
+	}
+}
+
+// load is a statement that reads rows into the unit.
+type load struct {
+	sql  string
+	args []any
+	scan func(row) error
+}
+
+// loads are the statements that lock and read what a group of changes names. Payouts are locked before journals, and
+// each in the order of their ids, as everywhere. On PostgreSQL each statement sees what was committed before it began,
+// so what is read after the locks is what their last holders left.
+func (u *unit) loads(d dialect, group []*unitJob) []load {
+	var owners, payouts []string
+	var users, keys []string
+	for _, j := range group {
+		s := j.scope
+		if s.Owner != "" {
+			owners = append(owners, s.Owner)
+			u.accounts[s.Owner] = ledger.NewAccount(s.Owner)
+		}
+		if s.Payout != "" {
+			payouts = append(payouts, s.Payout)
+			u.entries[s.Payout] = subjectEntries{}
+		}
+		if s.Key != "" {
+			users, keys = append(users, s.Owner), append(keys, s.Key)
+		}
+	}
+	owners, payouts = distinct(owners), distinct(payouts)
+	var all []load
+	if len(payouts) > 0 {
+		in, args := d.oneOf(nil, payouts)
+		all = append(all, load{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
+	}
+	all = append(all, u.loadAccounts(d, owners, payouts))
+	if len(owners) > 0 {
+		in, args := d.oneOf(nil, owners)
+		all = append(all, load{`SELECT seller_id, id, holder, ifsc, last4, status FROM bank_accounts
+			WHERE seller_id ` + in + ` AND is_current = 1`, args, u.scanBankAccount})
+	}
+	if len(keys) > 0 {
+		from, args := d.pairs(users, keys)
+		all = append(all, load{`SELECT k.user_id, k.key, k.fingerprint, k.payout_id, k.refusal FROM ` + from + `
+			JOIN idempotency_keys k ON k.user_id = asked.c0 AND k.key = asked.c1`, args, u.scanKey})
+	}
+	if len(payouts) > 0 {
+		in, args := d.oneOf(nil, payouts)
+		all = append(all, load{entriesAboutColumns + ` WHERE e.subject ` + in + ` ORDER BY e.subject, e.owner, e.number`, args, u.scanEntry})
+	}
+	if len(payouts) > 0 {
+		in, args := d.oneOf(nil, payouts)
+		all = append(all, load{`SELECT f.owner, f.number, (SELECT COUNT(*) FROM entries x WHERE x.owner = f.owner AND x.number >= f.number)
+			FROM entries f WHERE f.subject ` + in + ` AND f.type IN ('payout.requested', 'payout.imported')`, args, u.scanFollowing})
+	}
+	return all
+}
+
+// loadAccounts locks the journals of owners, and of those whose payouts are named.
+func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
+	var args []any
+	var in, whose string
+	if len(owners) > 0 {
+		in, args = d.oneOf(args, owners)
+		whose = ` UNION SELECT owner FROM journals WHERE owner ` + in
+	}
+	if len(payouts) > 0 {
+		in, args = d.oneOf(args, payouts)
+		whose += ` UNION SELECT seller_id FROM payouts WHERE id ` + in
+	}
+	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner IN (SELECT ''` + whose + `) ORDER BY owner` +
+		d.forUpdate("journals"), args, u.scanAccount}
+}
+
+// repeats are the statements that read the payouts that the group's keys stand for already.
+func (u *unit) repeats(d dialect) []load {
+	var ids []string
+	for _, m := range u.keys {
+		if _, known := u.payouts[m.Payout]; !known && m.Payout != "" {
+			ids = append(ids, string(m.Payout))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	in, args := d.oneOf(nil, distinct(ids))
+	return []load{{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in, args, u.scanPayout}}
+}
+
+func distinct(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (u *unit) scanPayout(r row) error {
+	var p payout.Payout
+	err := scanPayout(r, &p)
+	u.payouts[p.ID] = p
+	return err
+}
+
+func (u *unit) scanAccount(r row) error {
+	var a ledger.Account
+	err := r.Scan(accountDest(&a)...)
+	u.accounts[a.Owner], u.loaded[a.Owner] = a, a
+	return err
+}
+
+func (u *unit) scanBankAccount(r row) error {
+	var a bank.Account
+	err := r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status)
+	u.bankAccounts[a.Seller] = a
+	return err
+}
+
+func (u *unit) scanKey(r row) error {
+	var k ownedKey
+	var m payout.Remembered
+	err := r.Scan(&k.user, &k.key, &m.Fingerprint, &m.Payout, &m.Refusal)
+	u.keys[k] = m
+	return err
+}
+
+func (u *unit) scanEntry(r row) error {
+	e, tampered, err := scanCheckedEntry(r, u.signing)
+	about := u.entries[e.Subject]
+	about.list = append(about.list, e)
+	about.err = errors.Join(about.err, tampered)
+	u.entries[e.Subject] = about
+	return err
+}
+
+func (u *unit) scanFollowing(r row) error {
+	var at entryPlace
+	var n int64
+	err := r.Scan(&at.owner, &at.number, &n)
+	u.following[at] = n
+	return err
+}
+
+// serve runs one change. What it did is kept only if it succeeds, so that a change that fails, or panics, takes nobody
+// else's with it.
+func (u *unit) serve(j *unitJob) (err error) {
+	if err := j.ctx.Err(); err != nil {
+		return errNotBegun.Because(err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
+		}
+	}()
+	tx := &unitTx{u: u, scope: j.scope, accounts: map[string]ledger.Account{}}
+	if err := j.fn(tx); err != nil {
+		return err
+	}
+	if tx.outside != nil {
+		return tx.outside
+	}
+	tx.keep()
+	return nil
+}
+
+// written are the statements that write what was decided, one per table.
+func (u *unit) written(d dialect) []write {
+	w := &u.writes
+	var all []write
+	if len(w.keys) > 0 { // in one order: those of a seller without a journal are under no lock yet
+		slices.SortFunc(w.keys, func(a, b rememberedKey) int {
+			return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
+		})
+		all = append(all, keyTable.inserts(d, w.keys)...)
+	}
+	var moves, first []journalMove
+	for owner, a := range u.accounts {
+		switch was := u.loaded[owner]; {
+		case a.Number == was.Number:
+		case was.Number == 0:
+			first = append(first, journalMove{a, 0})
+		default:
+			moves = append(moves, journalMove{a, was.Number})
+		}
+	}
+	byOwner := func(a, b journalMove) int { return strings.Compare(a.Owner, b.Owner) }
+	slices.SortFunc(first, byOwner)
+	slices.SortFunc(moves, byOwner)
+	if len(first) > 0 {
+		all = append(all, journalTable.inserts(d, first)...)
+	}
+	if len(moves) > 0 {
+		all = append(all, journalTable.updates(d, moves)...)
+	}
+	if len(w.entries) > 0 {
+		all = append(all, entryTable.inserts(d, w.entries)...)
+	}
+	if len(w.added) > 0 {
+		all = append(all, payoutTable.inserts(d, moved(w.added))...)
+	}
+	if len(w.changed) > 0 {
+		changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutMove) int { return strings.Compare(string(a.ID), string(b.ID)) })
+		all = append(all, payoutTable.updates(d, changed)...)
+	}
+	return all
+}
+
+func moved(payouts []payout.Payout) []payoutMove {
+	list := make([]payoutMove, len(payouts))
+	for i, p := range payouts {
+		list[i] = payoutMove{Payout: p}
+	}
+	return list
+}
+
+// unitTx is the unit as one change sees it. Nothing in it can wait or fail, so it needs no contexts.
+type unitTx struct {
+	u     *unit
+	scope ledger.Scope
+
+	accounts   map[string]ledger.Account
+	entries    []ledger.Entry
+	added      *payout.Payout
+	changed    *payoutMove
+	remembered *rememberedKey
+	// outside says that the change asked for what it did not name, and must not be kept.
+	outside error
+}
+
+// keep makes the change part of the unit.
+func (tx *unitTx) keep() {
+	u, w := tx.u, &tx.u.writes
+	maps.Copy(u.accounts, tx.accounts)
+	w.entries = append(w.entries, tx.entries...)
+	for _, e := range tx.entries {
+		if about, isRead := u.entries[e.Subject]; isRead {
+			about.list = append(slices.Clone(about.list), e)
+			u.entries[e.Subject] = about
+		}
+	}
+	if tx.added != nil {
+		w.added = append(w.added, *tx.added)
+		u.payouts[tx.added.ID] = *tx.added
+	}
+	if m := tx.changed; m != nil {
+		if first, again := w.changed[m.ID]; again {
+			m.from = first.from
+		}
+		w.changed[m.ID] = *m
+		u.payouts[m.ID] = m.Payout
+	}
+	if k := tx.remembered; k != nil {
+		w.keys = append(w.keys, *k)
+		u.keys[k.ownedKey] = k.Remembered
+	}
+}
+
+// outsideScope refuses what was neither locked nor read.
+func (tx *unitTx) outsideScope(what string) error {
+	tx.outside = fmt.Errorf("a change of %+v touches %s, which it did not name", tx.scope, what)
+	return tx.outside
+}
+
+func (tx *unitTx) account(owner string) (ledger.Account, bool) {
+	if a, own := tx.accounts[owner]; own {
+		return a, true
+	}
+	a, known := tx.u.accounts[owner]
+	return a, known && (owner == tx.scope.Owner || owner == tx.u.payouts[payout.ID(tx.scope.Payout)].Seller)
+}
+
+func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, error) {
+	a, known := tx.account(p.Owner)
+	if !known && p.Owner == tx.u.payouts[payout.ID(tx.scope.Payout)].Seller {
+		a, known = ledger.NewAccount(p.Owner), true
+	}
+	if !known {
+		return ledger.Entry{}, tx.outsideScope("the journal of " + p.Owner)
+	}
+	after, e, err := a.Post(tx.u.signing, p)
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	tx.accounts[p.Owner] = after
+	tx.entries = append(tx.entries, e)
+	return e, nil
+}
+
+func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error {
+	p, err := decisionPosting(d)
+	if err == nil {
+		_, err = tx.Append(ctx, p)
+	}
+	return err
+}
+
+func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.Entry, error) {
+	if id != tx.scope.Payout {
+		return nil, tx.outsideScope("the entries about " + id)
+	}
+	about := tx.u.entries[id]
+	var own []ledger.Entry
+	for _, e := range slices.Concat(about.list, tx.entries) {
+		if e.Owner == seller && e.Subject == id {
+			own = append(own, e)
+		}
+	}
+	return own, about.err
+}
+
+func (tx *unitTx) CheckJournal(_ context.Context, owner string, from int64) error {
+	n, counted := tx.u.following[entryPlace{owner, from}]
+	stored := tx.u.loaded[owner]
+	if seller := tx.u.payouts[payout.ID(tx.scope.Payout)].Seller; owner != seller {
+		return tx.outsideScope("the journal's end of " + owner)
+	}
+	if err := stored.Check(tx.u.signing); err != nil {
+		return err
+	}
+	if !counted || n != stored.Number-from+1 {
+		return missingEntries(owner, n, from, stored.Number)
+	}
+	return nil
+}
+
+func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, error) {
+	if seller != tx.scope.Owner {
+		return bank.Account{}, tx.outsideScope("the bank account of " + seller)
+	}
+	a, found := tx.u.bankAccounts[seller]
+	if !found {
+		return bank.Account{}, bank.ErrNone
+	}
+	return a, nil
+}
+
+func (tx *unitTx) Available(_ context.Context, seller string) (money.Amount, error) {
+	a, known := tx.account(seller)
+	if !known {
+		return 0, tx.outsideScope("the balance of " + seller)
+	}
+	return a.Available, nil
+}
+
+func (tx *unitTx) InsertPayout(_ context.Context, p payout.Payout) error {
+	if tx.added != nil || p.Seller != tx.scope.Owner {
+		return tx.outsideScope("a payout of " + p.Seller)
+	}
+	tx.added = &p
+	return nil
+}
+
+func (tx *unitTx) Payout(_ context.Context, id payout.ID) (payout.Payout, error) {
+	if tx.changed != nil && tx.changed.ID == id {
+		return tx.changed.Payout, nil
+	}
+	p, found := tx.u.payouts[id]
+	if !found {
+		return payout.Payout{}, payout.ErrNotFound
+	}
+	return p, nil
+}
+
+func (tx *unitTx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
+	if string(id) != tx.scope.Payout {
+		return payout.Payout{}, tx.outsideScope("payout " + string(id))
+	}
+	return tx.Payout(ctx, id)
+}
+
+func (tx *unitTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	now, err := tx.PayoutForUpdate(ctx, p.ID)
+	if err != nil || now.State != from {
+		return false, err
+	}
+	if tx.changed != nil {
+		from = tx.changed.from
+	}
+	tx.changed = &payoutMove{p, from}
+	return true, nil
+}
+
+func (tx *unitTx) Remember(_ context.Context, user, key string, m payout.Remembered, now time.Time) (bool, error) {
+	k := ownedKey{user, key}
+	if err := tx.ownKey(k); err != nil {
+		return false, err
+	}
+	if _, taken := tx.u.keys[k]; taken {
+		return false, nil
+	}
+	tx.remembered = &rememberedKey{k, m, now}
+	return true, nil
+}
+
+func (tx *unitTx) RememberRefusal(_ context.Context, user, key, refusal string) error {
+	if tx.remembered == nil || tx.remembered.ownedKey != (ownedKey{user, key}) {
+		return fmt.Errorf("a refusal for a key of %s that was not remembered", user)
+	}
+	tx.remembered.Refusal = refusal
+	return nil
+}
+
+func (tx *unitTx) Remembered(_ context.Context, user, key string) (payout.Remembered, error) {
+	k := ownedKey{user, key}
+	return tx.u.keys[k], tx.ownKey(k)
+}
+
+func (tx *unitTx) ownKey(k ownedKey) error {
+	if k != (ownedKey{tx.scope.Owner, tx.scope.Key}) {
+		return tx.outsideScope("an idempotency key of " + k.user)
+	}
+	return nil
+}
