@@ -80,11 +80,14 @@ func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
 
-// Beneficiary is what a gateway calls an account that is to be paid; it is told of the account when it first matters.
+// Beneficiary is what a gateway calls a seller's account that is to be paid; it is told of the account when it first matters.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
-// with [ledger.ErrTampered] for one that somebody changed by hand. Safe to repeat.
-func (s *Service) Beneficiary(ctx context.Context, id ID, at gateway.Name) (string, error) {
+// with [ledger.ErrTampered] for one that somebody changed by hand, or that is another seller's. Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name) (string, error) {
 	a, err := s.trusted(ctx, id)
+	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
+		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
+	}
 	if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {
 		err = ErrNotAccepted
 	}

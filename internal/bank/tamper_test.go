@@ -38,10 +38,41 @@ func (h *house) wantIntact(id bank.ID, want bool) {
 // wantPaid checks whether the account is paid, or refused as tampered with.
 func (h *house) wantPaid(id bank.ID, want bool) {
 	h.t.Helper()
-	to, err := h.service.Beneficiary(h.t.Context(), id, "double")
+	to, err := h.service.Beneficiary(h.t.Context(), "usr_asha", id, "double")
 	if want && (err != nil || to != "fa_"+string(id)) || !want && !errors.Is(err, ledger.ErrTampered) {
 		h.t.Errorf("it is paid to %q, %v; want it paid: %t", to, err, want)
 	}
+}
+
+// TestLentAccount_IsNotPaid asks for another seller's account, as a payout does that was asked for while the account was
+// made its seller's by hand.
+func TestLentAccount_IsNotPaid(t *testing.T) {
+	h := newHouse(t, accepted(100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.wantPaid(a.ID, true)
+	if to, err := h.service.Beneficiary(t.Context(), "usr_ravi", a.ID, "double"); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("it is paid to %q, %v", to, err)
+	}
+}
+
+// TestRejectedAccount_PutBack makes the entry of a rejection one about something else, and the row what it was before.
+func TestRejectedAccount_PutBack(t *testing.T) {
+	h := newHouse(t, accepted(100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.wantPaid(a.ID, true)
+	h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
+	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.place.ByHand(t, `UPDATE entries SET subject = 'bka_other' WHERE type = 'bank_account.rejected'`)
+	h.place.ByHand(t, `DELETE FROM bank_accounts`)
+	h.place.ByHand(t, `INSERT INTO bank_accounts SELECT * FROM kept`)
+	h.wantPaid(a.ID, false)
 }
 
 // TestTamperedAccount_IsNotPaid changes what decides whether and where an account is paid.
@@ -78,7 +109,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 				t.Errorf("it is accepted: %v", err)
 			}
 			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review', is_current = 1`)
-			if to, err := h.service.Beneficiary(t.Context(), a.ID, "double"); err == nil {
+			if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); err == nil {
 				t.Errorf("it is paid to %q once it is not accepted any more", to)
 			}
 		})
@@ -232,7 +263,7 @@ func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
 	rejected := func() {
 		t.Helper()
 		h.wantIntact(a.ID, true)
-		if _, err := h.service.Beneficiary(t.Context(), a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
+		if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
 			t.Errorf("it is paid: %v", err)
 		}
 		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrDecided) {

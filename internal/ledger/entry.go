@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -203,6 +204,39 @@ func (a Account) Check(keys Keys) error {
 	return nil
 }
 
+// CheckNewest fails with [ErrTampered] unless the service wrote the account, and its newest entries, oldest first, are all
+// there: none was changed, taken away or put in since the entry with the number from, which the caller has checked. known
+// is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
+// to stand.
+func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.Seq[Entry]) (Account, error) {
+	if err := a.Check(keys); err != nil {
+		return known, err
+	}
+	at := known
+	for e := range newest {
+		var err error
+		switch {
+		case at.Number == 0 && e.Owner == a.Owner && e.Number <= from:
+			at = e.account()
+		default:
+			at, err = at.Follow(nil, e)
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+	if at.Number != a.Number || at.Hash != a.Hash {
+		return at, ErrTampered.Because(fmt.Errorf("the journal of %s can be followed from entry %d to %d, and its balance is that after entry %d",
+			a.Owner, from, at.Number, a.Number))
+	}
+	return at, nil
+}
+
+// account is how the journal stood after an entry.
+func (e Entry) account() Account {
+	return Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+}
+
 // Post appends p to the account's journal. It returns the account as it then is and the entry to be stored. It fails
 // with [ErrTampered] when the service did not write the account, and like [Balance.After].
 func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
@@ -220,7 +254,7 @@ func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
 	e := Entry{Posting: p, Number: a.Number + 1, After: after, Before: a.Hash}
 	e.Hash = e.Before.Next(e.Own())
 	e.MAC = makeMAC(keys, e.Owner, e.Number, e.Hash, e.After)
-	return Account{Owner: a.Owner, Number: e.Number, Hash: e.Hash, Balance: after, MAC: e.MAC}, e, nil
+	return e.account(), e, nil
 }
 
 // Follow is the account after an entry that is read back. It fails with [ErrTampered] unless the entry follows on the
@@ -235,7 +269,7 @@ func (a Account) Follow(keys Keys, e Entry) (Account, error) {
 	case e.After != after:
 		err = fmt.Errorf("entry %d of %s leaves %s, and its totals say %s", e.Number, a.Owner, after.Text(), e.After.Text())
 	}
-	next := Account{Owner: a.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+	next := e.account()
 	if err != nil {
 		return next, ErrTampered.Because(err)
 	}

@@ -112,11 +112,18 @@ func (s *Service) takeIn(ctx context.Context, g gateway.Gateway, id ID, known ma
 	p, isKnown := known[id]
 	switch {
 	case !isKnown:
-		return s.adopt(ctx, g, id, t)
+		err := s.adopt(ctx, g, id, t)
+		if isTampered(err) { // no money of this seller moves, and the others go on
+			err = s.recordStray(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
+		}
+		return err
 	case p.Gateway != g.Name():
 		return s.recordStray(ctx, t, "the payout is at another gateway")
 	case p.State == Waiting:
 		_, err := s.believe(ctx, id, t.Report)
+		if isTampered(err) { // its next step freezes it
+			err = nil
+		}
 		return err
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
 		return s.recordStray(ctx, t, "the payout has another transfer at the gateway")
@@ -186,6 +193,8 @@ func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
 		return false, nil
+	case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored: // it may have been sent after the backup
+		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
 	case errors.Is(err, gateway.ErrNotOffered) && p.SentAt.IsZero(): // what this gateway was sent is never taken back to waiting
 		return false, nil
 	case err != nil:

@@ -110,12 +110,12 @@ func (t *transfer) advance(luck int) {
 	}
 }
 
-func (g *paperGateway) Beneficiary(ctx context.Context, id bank.ID, at gateway.Name) (string, error) {
+func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, error) {
 	if g.whenAsked != nil {
 		g.whenAsked()
 	}
 	if g.bank != nil {
-		return g.bank.Beneficiary(ctx, id, at)
+		return g.bank.Beneficiary(ctx, seller, id, at)
 	}
 	switch g.mood {
 	case silent:

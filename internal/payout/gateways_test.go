@@ -141,6 +141,19 @@ func TestCatchUp_RestoreDeclared(t *testing.T) {
 	}
 }
 
+// TestCancel_RestoreDeclared keeps the money of a payout that may have been sent after the backup, where nobody can ask.
+func TestCancel_RestoreDeclared(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.now = s.now.Add(time.Second)
+	s.restoredByHand = true
+	s.payouts = s.newPayouts(t)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrCancelUnclear) {
+		t.Errorf("cancelled: %v", err)
+	}
+	s.wantState(payout.Waiting)
+	s.wantAvailable(held)
+}
+
 func blind(c *gateway.Capabilities) { c.Lookup, c.List, c.Metadata = false, false, false }
 
 // TestSubmit_WithoutLookup wants nothing concluded of what nobody can ask about.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -92,10 +93,24 @@ func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, e
 func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
 	entries, err := check(ctx, tx, p)
 	if err == nil {
-		err = tx.CheckJournal(ctx, p.Seller, entries[0].Number)
+		err = tx.CheckJournal(ctx, p.Seller, cameToState(entries))
 	}
 	return entries, err
 }
+
+// cameToState is the number of the entry with which a payout came to the state that it has. What was added since, about a
+// discrepancy or by a decision, may have been added to what is left of its entries.
+func cameToState(entries []ledger.Entry) int64 {
+	for _, e := range slices.Backward(entries) {
+		if !slices.Contains(staysTypes, e.Type) {
+			return e.Number
+		}
+	}
+	return 0
+}
+
+// staysTypes are the entries that leave a payout in its state.
+var staysTypes = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired}
 
 // ErrAltered keeps money where it is that somebody else than the service put down for a payout.
 var ErrAltered = fault.New(fault.Conflict, "payout_altered",

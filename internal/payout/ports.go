@@ -160,9 +160,9 @@ type Stray struct {
 
 // Beneficiaries knows the bank accounts that are paid.
 type Beneficiaries interface {
-	// Beneficiary tells what a gateway calls a bank account, making it known there if need be. A
+	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A
 	// fault of kind Refused means that the gateway will never pay to that account.
-	Beneficiary(ctx context.Context, id bank.ID, at gateway.Name) (string, error)
+	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, error)
 	// Recover makes sure that the seller's account with that id is in the book, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
 	// when there is no such account anywhere, or it is somebody else's, or the beneficiary is another one.

@@ -170,7 +170,7 @@ func (s *Service) move(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 		switch {
 		case err != nil && !isTampered(err):
 			return err
-		case err != nil && !moves.IsZero(): // its amount may be another than was reserved
+		case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's
 			return ErrAltered.Because(err)
 		}
 		tells = len(entries) > 0 // else somebody gave it to another seller, whose journal has nothing to do with it

@@ -38,6 +38,21 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	if err != nil {
 		return s.withoutGateway(ctx, p)
 	}
+	err = s.next(ctx, g, p)
+	if isTampered(err) && p.State != Waiting {
+		_, putOff := s.change(ctx, p.ID, func(now *Payout) error {
+			if now.State != p.State {
+				return errRaced
+			}
+			now.putOff(p, s.o.Now().Add(s.jitter(lookForGateway)))
+			return nil
+		})
+		err = errors.Join(err, s.contradict(ctx, p.ID, errors.New(altered)), putOff)
+	}
+	return err
+}
+
+func (s *Service) next(ctx context.Context, g gateway.Gateway, p Payout) error {
 	switch p.State {
 	case Waiting:
 		return s.submit(ctx, g, p)
@@ -71,7 +86,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.stopIfOverdrawn(ctx, p); stopped || err != nil {
 		return err
 	}
-	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.BankAccountID, g.Name())
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name())
 	if isTampered(err) {
 		return s.stopAltered(ctx, p, err)
 	}

@@ -5,11 +5,26 @@ import (
 	"testing"
 
 	"bursar/internal/payout"
+	"bursar/internal/store"
 )
 
-// TestTamperedJournal_CancelledAgain puts a cancelled payout back to what it was, and drops the entry that tells of its end.
+// hideEntries are ways to hide entries that match a condition.
+var hideEntries = map[string]string{
+	"dropped":                             `DELETE FROM entries WHERE `,
+	"relabelled":                          `UPDATE entries SET subject = 'pyt_other' WHERE `,
+	"dropped, with others in their place": `UPDATE entries SET number = number + 1000, subject = 'pyt_other' WHERE `,
+}
+
+// TestTamperedJournal_CancelledAgain puts a cancelled payout back to what it was, and hides the entry that tells of its end.
 // Its amount would come out of what another payout has reserved.
 func TestTamperedJournal_CancelledAgain(t *testing.T) {
+	for name, hide := range hideEntries {
+		t.Run(name, func(t *testing.T) { cancelAgain(t, hide) })
+	}
+}
+
+func cancelAgain(t *testing.T, hide string) {
+	t.Helper()
 	s := newStory(t)
 	s.keep("payouts")
 	cancel := func() error {
@@ -25,11 +40,65 @@ func TestTamperedJournal_CancelledAgain(t *testing.T) {
 	available := s.available()
 	s.place.ByHand(t, `DELETE FROM payouts WHERE id = '`+string(s.id)+`'`)
 	s.place.ByHand(t, `INSERT INTO payouts SELECT * FROM kept_payouts`)
-	s.place.ByHand(t, `DELETE FROM entries WHERE type = 'payout.cancelled'`)
+	s.place.ByHand(t, hide+`type = 'payout.cancelled'`)
 	s.wantRow(true) // it is what is left of its entries
 	s.wantJournal(false)
 	if err := cancel(); !errors.Is(err, payout.ErrAltered) {
 		t.Errorf("cancelled again: %v", err)
 	}
 	s.wantAvailable(available)
+}
+
+// TestCopiedEntry_ChangesNothing puts a copy of a payout's entry into another journal: nobody reads it there.
+func TestCopiedEntry_ChangesNothing(t *testing.T) {
+	s := newStory(t)
+	s.place.ByHand(t, `INSERT INTO entries SELECT 'usr_zz', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees,
+		after, hash, mac FROM entries WHERE subject = '`+string(s.id)+`'`)
+	s.later(windowOver)
+	if p := s.wantState(payout.Submitted); p.Altered() {
+		t.Errorf("it says %q", p.Contradiction)
+	}
+}
+
+// TestRepair_LeavesMissingEntries drops the newest entries of a seller. The row of totals proves that there were some, so
+// neither it nor a payout is taken for wrong.
+func TestRepair_LeavesMissingEntries(t *testing.T) {
+	for name, hide := range hideEntries {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			before := s.wantState(payout.Submitted)
+			available := s.available()
+			s.place.ByHand(t, hide+`subject = '`+string(s.id)+`'`)
+			told := 0
+			err := s.db.Repair(t.Context(), s.keys, "tests", s.now, true, func(r store.Repair) error {
+				if told++; r.Impossible == "" {
+					t.Errorf("repaired was %+v", r)
+				}
+				return nil
+			})
+			if err != nil || told < 2 {
+				t.Errorf("%d rows were told of, %v; want the balance and the payout", told, err)
+			}
+			s.wantAvailable(available)
+			if p := s.payout(); p.State != before.State || p.OrderBody != before.OrderBody {
+				t.Errorf("the payout is %+v", p)
+			}
+		})
+	}
+}
+
+// TestCatchUp_TamperedSeller loses a payout whose seller's balance was changed. The payouts of others go on.
+func TestCatchUp_TamperedSeller(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.place.ByHand(t, `DELETE FROM payouts; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`)
+	s.payouts = s.newPayouts(t)
+	if err := s.payouts.CatchUp(t.Context()); err != nil || !s.payouts.CaughtUp() {
+		t.Errorf("caught up: %v", err)
+	}
+	if strays, err := s.db.OpenStrays(t.Context(), 10); err != nil || len(strays) != 1 {
+		t.Errorf("unmatched are %+v, %v", strays, err)
+	}
 }

@@ -424,6 +424,24 @@ func TestTamperedJournal_PayoutIsNotSentAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
+			s.keep("payouts")
+			after(s)
+			sent, available := s.gateway.sent, s.available()
+			s.gateway.transfers = map[string]*transfer{} // nobody can ask any more
+			s.place.ByHand(t, `UPDATE entries SET subject = 'pyt_other' WHERE subject = '`+string(s.id)+`' AND type <> 'payout.requested'`)
+			s.place.ByHand(t, `DELETE FROM payouts`)
+			s.place.ByHand(t, `INSERT INTO payouts SELECT * FROM kept_payouts`)
+			s.wantRow(true)
+			for range 3 {
+				s.later(windowOver)
+			}
+			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
+			}
+			s.wantAvailable(available)
+		})
+		t.Run(name+", dropped", func(t *testing.T) {
+			s := newStory(t)
 			s.keep("payouts", "entries")
 			after(s)
 			sent, available := s.gateway.sent, s.available()

@@ -111,7 +111,7 @@ func (w *world) instance() *reconcile.Service {
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
 type beneficiaries struct{ w *world }
 
-func (b beneficiaries) Beneficiary(ctx context.Context, id bank.ID, _ gateway.Name) (string, error) {
+func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name) (string, error) {
 	last4 := string(id[len(id)-4:])
 	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
 }

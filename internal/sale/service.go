@@ -160,7 +160,11 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if refund.Amount == 0 || refund.Amount > sale.Left() {
 		return Sale{}, Refund{}, false, ErrRefundTooLarge
 	}
-	if _, err := check(ctx, tx, sale); err != nil {
+	entries, err := check(ctx, tx, sale)
+	if err == nil {
+		err = tx.CheckJournal(ctx, sale.Seller, entries[0].Number)
+	}
+	if err != nil {
 		return Sale{}, Refund{}, false, err
 	}
 	if err := applyRefund(ctx, tx, sale, refund); err != nil {

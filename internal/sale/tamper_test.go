@@ -2,6 +2,7 @@ package sale_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 				t.Errorf("released %d, %v; want the changed one named", released, err)
 			}
 			pending, available := money.Amount(905_000), money.Amount(300) // the one beside it is
-			if name == "its entry gone" {                                  // any other could be what it told of
+			if strings.HasPrefix(name, "its entry") {                      // any other could be what it told of
 				pending, available = 905_300, 0
 			}
 			s.wantStanding(pending, available)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -190,49 +191,104 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 }
 
 // CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and every
-// entry from a number up to the last one is there. So no entry of what is about to be paid can have been dropped.
+// entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
+// have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	return tx.signer.checkJournal(owner, from, func(sql string, args []any, dest ...any) error {
-		_, err := tx.one(ctx, sql, args, dest...)
-		return err
-	})
-}
-
-// journalReach bounds how far back [DB.CheckJournal] looks: a journal of years would take long to count.
-const journalReach = 10_000
-
-// CheckJournal is [Tx.CheckJournal] of the newest entries.
-func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
-	return db.signer.checkJournal(owner, from, func(sql string, args []any, dest ...any) error {
-		args[2] = int64(journalReach)
-		return db.queryOne(ctx, sql, args, dest...)
-	})
-}
-
-// checkJournal reads in one statement, so that nothing is appended in between.
-func (s *signer) checkJournal(owner string, from int64, one func(sql string, args []any, dest ...any) error) error {
-	keys, err := s.get()
+	a, err := tx.account(ctx, owner)
 	if err != nil {
 		return err
 	}
+	_, err = tx.signer.checkNewest(a, from, ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
+	})
+	return err
+}
+
+// journalReach bounds how far back [DB.CheckJournal] looks: a journal of years would take long to read.
+const journalReach = 10_000
+
+// CheckJournal is [Tx.CheckJournal] of the newest entries. What it has found whole since an entry, it does not read again.
+func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
 	a := ledger.NewAccount(owner)
-	var since, n int64
-	var last ledger.Hash
-	err = one(`SELECT `+accountColumns+`, since, (SELECT COUNT(*) FROM entries e WHERE e.owner = j.owner AND e.number >= since),
-		COALESCE((SELECT hash FROM entries e WHERE e.owner = j.owner AND e.number = j.number), '')
-		FROM (SELECT `+accountColumns+`, CASE WHEN number - $3 > $2 THEN number - $3 ELSE CAST($2 AS BIGINT) END AS since FROM journals WHERE owner = $1) AS j`,
-		[]any{owner, from, int64(math.MaxInt64)}, append(accountDest(&a), &since, &n, &last)...)
-	if err == nil {
-		err = a.Check(keys)
+	if err := db.queryOne(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`, []any{owner}, accountDest(&a)...); err != nil {
+		return err
 	}
-	if err == nil && (n != a.Number-since+1 || last != a.Hash) {
-		err = missingEntries(owner, n, since, a.Number)
+	since := entryPlace{owner, from}
+	at, err := db.signer.checkNewest(a, max(from, a.Number-journalReach), db.whole.upTo(since, a.Number), a.Number, func(after int64, scan func(row) error) error {
+		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
+	})
+	if err == nil {
+		db.whole.keep(since, at)
 	}
 	return err
 }
 
-func missingEntries(owner string, n, from, last int64) error {
-	return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s has %d entries from number %d on, and its balance is that after number %d", owner, n, from, last))
+// checkNewest reads the end of a journal in pages, up to an entry, and checks it.
+func (s *signer) checkNewest(a ledger.Account, from int64, known ledger.Account, upTo int64, read func(after int64, scan func(row) error) error) (ledger.Account, error) {
+	keys, err := s.get()
+	if err != nil {
+		return known, err
+	}
+	var failed error
+	at, err := a.CheckNewest(keys, from, known, func(yield func(ledger.Entry) bool) {
+		for after := max(known.Number, from-1); ; {
+			var page []ledger.Entry
+			failed = read(after, func(r row) error {
+				e, err := scanEntry(r)
+				if errors.Is(err, ledger.ErrTampered) {
+					err = nil // its hash says so as well
+				}
+				page = append(page, e)
+				return err
+			})
+			for _, e := range page {
+				if failed != nil || e.Number > upTo || !yield(e) {
+					return
+				}
+				after = e.Number
+			}
+			if failed != nil || len(page) < auditPage {
+				return
+			}
+		}
+	})
+	if failed != nil {
+		return at, failed
+	}
+	return at, err
+}
+
+// entryPlace is where an entry stands.
+type entryPlace struct {
+	owner  string
+	number int64
+}
+
+// wholeJournals remembers up to where journals were found whole since an entry.
+type wholeJournals struct {
+	mu sync.Mutex
+	at map[entryPlace]ledger.Account
+}
+
+// upTo is how a journal stood when it was last found whole since an entry; zero when it is not known, or goes no further
+// than last now.
+func (w *wholeJournals) upTo(since entryPlace, last int64) ledger.Account {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := w.at[since]; at.Number <= last {
+		return at
+	}
+	return ledger.Account{}
+}
+
+func (w *wholeJournals) keep(since entryPlace, at ledger.Account) {
+	const most = 10_000 // some megabytes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == nil || len(w.at) >= most {
+		w.at = map[entryPlace]ledger.Account{}
+	}
+	w.at[since] = at
 }
 
 // Available is the seller's available balance; zero for a seller without a journal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -156,6 +157,12 @@ func (db *DB) repairAccount(ctx context.Context, keys AuditKeys, owner, by strin
 			return nil
 		case stored == at:
 			return nil
+		case stored.Number > at.Number && stored.Check(keys) == nil: // the service wrote it, so there were such entries
+			r = &Repair{
+				Owner: owner, Subject: owner, Change: fmt.Sprintf("the journal ends with entry %d, and the balance is that after entry %d", at.Number, stored.Number),
+				Impossible: "entries are missing; restore the journal from a backup",
+			}
+			return nil
 		}
 		r = &Repair{Owner: owner, Subject: owner, Change: fmt.Sprintf("the balance is %s after entry %d, and becomes %s after entry %d",
 			stored.Text(), stored.Number, at.Text(), at.Number)}
@@ -215,7 +222,7 @@ func (db *DB) repairRow(ctx context.Context, keys AuditKeys, subject, by string,
 			return err
 		}
 		r = &Repair{Owner: owner, Subject: subject}
-		if broken[owner] {
+		if broken[owner] || len(entries) == 0 && slices.Contains(slices.Collect(maps.Values(broken)), true) { // its entries may be the damaged ones
 			r.Change, r.Impossible = "the row is not what the journal says", "the journal itself is damaged"
 			return nil
 		}
@@ -337,10 +344,10 @@ func (tx *Tx) repairBankAccount(ctx context.Context, r *Repair, id bank.ID, entr
 		}
 	}
 	_, err = tx.exec(ctx, `UPDATE bank_accounts SET seller_id = $2, is_current = $3, holder = $4, ifsc = $5, last4 = $6, status = $7, reason = $8,
-		registered_name = $9, name_score = $10, beneficiary = $11, verification_id = $12, created_at = $13, verified_at = $14,
+		registered_name = $9, name_score = $10, beneficiary = $11, verification_id = $12, created_at = $13, verified_at = $14, gateway = $15,
 		due_at = CASE WHEN $7 = 'unverified' AND CAST($3 AS BIGINT) = 1 THEN COALESCE(due_at, $13) END WHERE id = $1`,
 		string(id), folded.Seller, flag(folded.Current), folded.Holder, string(folded.IFSC), folded.Last4, string(folded.Status), folded.Reason,
-		folded.RegisteredName, folded.NameScore, folded.Beneficiary, folded.VerificationID, micros(folded.CreatedAt), nullMicros(folded.VerifiedAt))
+		folded.RegisteredName, folded.NameScore, folded.Beneficiary, folded.VerificationID, micros(folded.CreatedAt), nullMicros(folded.VerifiedAt), string(folded.Gateway))
 	return true, err
 }
 
@@ -362,9 +369,6 @@ func (tx *Tx) repairPayout(ctx context.Context, r *Repair, id payout.ID, entries
 	}
 	if missing {
 		r.Change = "the row is missing; it is added again"
-		if _, err := tx.AdoptPayout(ctx, folded); err != nil {
-			return false, err
-		}
 	}
 	if body := (payout.Payout{OrderBody: stored.OrderBody}); folded.OrderBody != "" {
 		if _, differs := ledger.Differs(body, payout.Payout{OrderBody: folded.OrderBody}); differs {
@@ -373,12 +377,17 @@ func (tx *Tx) repairPayout(ctx context.Context, r *Repair, id payout.ID, entries
 		}
 		folded.OrderBody = stored.OrderBody
 	}
+	if missing {
+		if _, err := tx.AdoptPayout(ctx, folded); err != nil {
+			return false, err
+		}
+	}
 	if folded.DueAt = stored.DueAt; folded.DueAt.IsZero() {
 		folded.DueAt = now // the service works out the next step
 	}
 	if _, err := tx.exec(ctx, `UPDATE payouts SET seller_id = $2, bank_account_id = $3, amount = $4, fee = $5, notes = $6, mode = $7,
-		requested_at = $8, arrive_at = $9 WHERE id = $1`, string(id), folded.Seller, string(folded.BankAccountID), int64(folded.Amount),
-		int64(folded.Fee), folded.Notes, string(folded.Mode), micros(folded.RequestedAt), micros(folded.ArriveAt)); err != nil {
+		requested_at = $8, arrive_at = $9, gateway = $10 WHERE id = $1`, string(id), folded.Seller, string(folded.BankAccountID), int64(folded.Amount),
+		int64(folded.Fee), folded.Notes, string(folded.Mode), micros(folded.RequestedAt), micros(folded.ArriveAt), string(folded.Gateway)); err != nil {
 		return false, err
 	}
 	from := stored.State

@@ -37,6 +37,7 @@ type DB struct {
 	rows *rowReader
 	// signer has the keys of the journal.
 	signer *signer
+	whole  wholeJournals
 
 	prepareds sync.Map // query text → *sql.Stmt on the reader
 }

@@ -31,24 +31,22 @@ type unit struct {
 	keys             map[ownedKey]payout.Remembered
 	payouts          map[payout.ID]payout.Payout
 	// entries are those about the unit's payouts, those to be written included.
-	entries map[string]subjectEntries
-	// following counts the stored entries of an owner from a number on.
-	following map[entryPlace]int64
+	entries map[entriesOf]subjectEntries
+	// newest are the stored entries of an owner from the earliest on with which a payout of the group came to its state.
+	newest map[string][]ledger.Entry
 
 	writes unitWrites
 }
 
 type ownedKey struct{ user, key string }
 
+// entriesOf says what entries are about, and whose they are.
+type entriesOf struct{ owner, subject string }
+
 // subjectEntries are what is stored about a payout, or why they can't be believed.
 type subjectEntries struct {
 	list []ledger.Entry
 	err  error
-}
-
-type entryPlace struct {
-	owner  string
-	number int64
 }
 
 // unitWrites is what a unit writes.
@@ -86,8 +84,8 @@ type unitJob struct {
 func newUnit(keys ledger.Keys) *unit {
 	return &unit{
 		signing: keys, accounts: map[string]ledger.Account{}, loaded: map[string]ledger.Account{}, bankAccounts: map[string]bank.Account{},
-		keys: map[ownedKey]payout.Remembered{}, payouts: map[payout.ID]payout.Payout{}, entries: map[string]subjectEntries{},
-		following: map[entryPlace]int64{}, writes: unitWrites{changed: map[payout.ID]payoutMove{}},
+		keys: map[ownedKey]payout.Remembered{}, payouts: map[payout.ID]payout.Payout{}, entries: map[entriesOf]subjectEntries{},
+		newest: map[string][]ledger.Entry{}, writes: unitWrites{changed: map[payout.ID]payoutMove{}},
 	}
 }
 
@@ -112,7 +110,6 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		}
 		if s.Payout != "" {
 			payouts = append(payouts, s.Payout)
-			u.entries[s.Payout] = subjectEntries{}
 		}
 		if s.Key != "" {
 			users, keys = append(users, s.Owner), append(keys, s.Key)
@@ -141,8 +138,11 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	}
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
-		all = append(all, load{`SELECT f.owner, f.number, (SELECT COUNT(*) FROM entries x WHERE x.owner = f.owner AND x.number >= f.number)
-			FROM entries f WHERE f.subject ` + in + ` AND f.type IN ('payout.requested', 'payout.imported')`, args, u.scanFollowing})
+		all = append(all, load{`SELECT ` + entryColumns + ` FROM (SELECT owner AS of, MIN(number) AS since FROM (
+				SELECT a.owner, a.subject, MAX(a.number) AS number FROM entries a JOIN payouts p ON p.id = a.subject AND p.seller_id = a.owner
+				WHERE a.subject ` + in + ` AND a.type NOT IN
+				('payout.updated', 'discrepancy.found', 'discrepancy.resolved', 'admin.decided', 'projection.repaired') GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
+			JOIN entries ON owner = f.of AND number >= f.since ORDER BY owner, number`, args, u.scanNewest})
 	}
 	return all
 }
@@ -214,18 +214,20 @@ func (u *unit) scanKey(r row) error {
 
 func (u *unit) scanEntry(r row) error {
 	e, tampered, err := scanCheckedEntry(r, u.signing)
-	about := u.entries[e.Subject]
+	at := entriesOf{e.Owner, e.Subject} // a copy in another's journal is no business of this one
+	about := u.entries[at]
 	about.list = append(about.list, e)
 	about.err = errors.Join(about.err, tampered)
-	u.entries[e.Subject] = about
+	u.entries[at] = about
 	return err
 }
 
-func (u *unit) scanFollowing(r row) error {
-	var at entryPlace
-	var n int64
-	err := r.Scan(&at.owner, &at.number, &n)
-	u.following[at] = n
+func (u *unit) scanNewest(r row) error {
+	e, err := scanEntry(r)
+	if errors.Is(err, ledger.ErrTampered) {
+		err = nil // its hash says so as well
+	}
+	u.newest[e.Owner] = append(u.newest[e.Owner], e)
 	return err
 }
 
@@ -321,10 +323,9 @@ func (tx *unitTx) keep() {
 	maps.Copy(u.accounts, tx.accounts)
 	w.entries = append(w.entries, tx.entries...)
 	for _, e := range tx.entries {
-		if about, isRead := u.entries[e.Subject]; isRead {
-			about.list = append(slices.Clone(about.list), e)
-			u.entries[e.Subject] = about
-		}
+		about := u.entries[entriesOf{e.Owner, e.Subject}]
+		about.list = append(slices.Clone(about.list), e)
+		u.entries[entriesOf{e.Owner, e.Subject}] = about
 	}
 	if tx.added != nil {
 		w.added = append(w.added, *tx.added)
@@ -345,7 +346,7 @@ func (tx *unitTx) keep() {
 
 // outsideScope refuses what was neither locked nor read.
 func (tx *unitTx) outsideScope(what string) error {
-	tx.outside = fmt.Errorf("a change of %+v touches %s, which it did not name", tx.scope, what)
+	tx.outside = fmt.Errorf("a change of %s%s touches %s, which it did not name", tx.scope.Owner, tx.scope.Payout, what)
 	return tx.outside
 }
 
@@ -386,7 +387,7 @@ func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.E
 	if id != tx.scope.Payout {
 		return nil, tx.outsideScope("the entries about " + id)
 	}
-	about := tx.u.entries[id]
+	about := tx.u.entries[entriesOf{seller, id}]
 	var own []ledger.Entry
 	for _, e := range slices.Concat(about.list, tx.entries) {
 		if e.Owner == seller && e.Subject == id {
@@ -397,18 +398,11 @@ func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.E
 }
 
 func (tx *unitTx) CheckJournal(_ context.Context, owner string, from int64) error {
-	n, counted := tx.u.following[entryPlace{owner, from}]
-	stored := tx.u.loaded[owner]
 	if seller := tx.u.payouts[payout.ID(tx.scope.Payout)].Seller; owner != seller {
 		return tx.outsideScope("the journal's end of " + owner)
 	}
-	if err := stored.Check(tx.u.signing); err != nil {
-		return err
-	}
-	if !counted || n != stored.Number-from+1 {
-		return missingEntries(owner, n, from, stored.Number)
-	}
-	return nil
+	_, err := tx.u.loaded[owner].CheckNewest(tx.u.signing, from, ledger.Account{}, slices.Values(tx.u.newest[owner]))
+	return err
 }
 
 func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, error) {

@@ -308,6 +308,14 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	for range 2 { // what was found whole is not read again
+		b.must(b.db.CheckJournal(b.ctx(), "usr_a", 7))
+		if err := b.db.CheckJournal(b.ctx(), "usr_nobody", 1); !errors.Is(err, ledger.ErrTampered) {
+			b.Errorf("outside of a transaction, the journal of nobody: %v", err)
+		}
+	}
+	b.must(b.append(b.posting("usr_a", ledger.SaleRecorded, ledger.Sale(100))))
+	b.must(b.db.CheckJournal(b.ctx(), "usr_a", 7))
 	outside, err := b.db.EntriesAbout(b.ctx(), "usr_a", "pyt_returned")
 	if err != nil || !slices.Equal(outside, about) {
 		b.Errorf("outside of a transaction there are %+v, %v", outside, err)
