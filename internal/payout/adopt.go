@@ -48,6 +48,9 @@ func (s *Service) adopt(ctx context.Context, g gateway.Gateway, id ID, t gateway
 		}
 		return s.doubtUnsent(ctx, tx, waiting.Seller, now)
 	})
+	if isTampered(err) { // no money of this seller moves, and the others go on
+		return s.recordStray(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
+	}
 	if err != nil || !adopted {
 		return err
 	}

@@ -112,11 +112,7 @@ func (s *Service) takeIn(ctx context.Context, g gateway.Gateway, id ID, known ma
 	p, isKnown := known[id]
 	switch {
 	case !isKnown:
-		err := s.adopt(ctx, g, id, t)
-		if isTampered(err) { // no money of this seller moves, and the others go on
-			err = s.recordStray(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
-		}
-		return err
+		return s.adopt(ctx, g, id, t)
 	case p.Gateway != g.Name():
 		return s.recordStray(ctx, t, "the payout is at another gateway")
 	case p.State == Waiting:

@@ -102,15 +102,15 @@ func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, er
 // discrepancy or by a decision, may have been added to what is left of its entries.
 func cameToState(entries []ledger.Entry) int64 {
 	for _, e := range slices.Backward(entries) {
-		if !slices.Contains(staysTypes, e.Type) {
+		if !slices.Contains(KeepsState, e.Type) {
 			return e.Number
 		}
 	}
 	return 0
 }
 
-// staysTypes are the entries that leave a payout in its state.
-var staysTypes = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired}
+// KeepsState lists the types of entries that leave a payout in its state.
+var KeepsState = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired}
 
 // ErrAltered keeps money where it is that somebody else than the service put down for a payout.
 var ErrAltered = fault.New(fault.Conflict, "payout_altered",

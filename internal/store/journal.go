@@ -214,9 +214,14 @@ func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error 
 		return err
 	}
 	since := entryPlace{owner, from}
-	at, err := db.signer.checkNewest(a, max(from, a.Number-journalReach), db.whole.upTo(since, a.Number), a.Number, func(after int64, scan func(row) error) error {
+	read := func(after int64, scan func(row) error) error {
 		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
-	})
+	}
+	reach, known := max(from, a.Number-journalReach), db.whole.upTo(since, a.Number)
+	at, err := db.signer.checkNewest(a, reach, known, a.Number, read)
+	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
+		at, err = db.signer.checkNewest(a, reach, ledger.Account{}, a.Number, read)
+	}
 	if err == nil {
 		db.whole.keep(since, at)
 	}

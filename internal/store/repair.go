@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +43,9 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 		if r == nil {
 			continue
 		}
-		broken[owner] = r.Impossible != ""
+		if r.Impossible != "" {
+			broken[owner] = true
+		}
 		if err := tell(*r); err != nil {
 			return err
 		}
@@ -166,11 +167,7 @@ func (db *DB) repairAccount(ctx context.Context, keys AuditKeys, owner, by strin
 		}
 		r = &Repair{Owner: owner, Subject: owner, Change: fmt.Sprintf("the balance is %s after entry %d, and becomes %s after entry %d",
 			stored.Text(), stored.Number, at.Text(), at.Number)}
-		if at.Number == 0 {
-			_, err := tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner)
-			return err
-		}
-		if _, err := tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner); err != nil {
+		if _, err := tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner); err != nil || at.Number == 0 {
 			return err
 		}
 		if _, err := tx.write(ctx, journalTable.inserts(tx.dialect, []journalMove{{at, 0}})); err != nil {
@@ -222,7 +219,7 @@ func (db *DB) repairRow(ctx context.Context, keys AuditKeys, subject, by string,
 			return err
 		}
 		r = &Repair{Owner: owner, Subject: subject}
-		if broken[owner] || len(entries) == 0 && slices.Contains(slices.Collect(maps.Values(broken)), true) { // its entries may be the damaged ones
+		if broken[owner] || len(entries) == 0 && len(broken) > 0 { // its entries may be the damaged ones
 			r.Change, r.Impossible = "the row is not what the journal says", "the journal itself is damaged"
 			return nil
 		}

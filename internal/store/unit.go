@@ -96,6 +96,15 @@ type load struct {
 	scan func(row) error
 }
 
+// keepsState is payout.KeepsState as SQL.
+var keepsState = func() string {
+	list := make([]string, len(payout.KeepsState))
+	for i, t := range payout.KeepsState {
+		list[i] = "'" + string(t) + "'"
+	}
+	return strings.Join(list, ", ")
+}()
+
 // loads are the statements that lock and read what a group of changes names. Payouts are locked before journals, and
 // each in the order of their ids, as everywhere. On PostgreSQL each statement sees what was committed before it began,
 // so what is read after the locks is what their last holders left.
@@ -140,8 +149,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		in, args := d.oneOf(nil, payouts)
 		all = append(all, load{`SELECT ` + entryColumns + ` FROM (SELECT owner AS of, MIN(number) AS since FROM (
 				SELECT a.owner, a.subject, MAX(a.number) AS number FROM entries a JOIN payouts p ON p.id = a.subject AND p.seller_id = a.owner
-				WHERE a.subject ` + in + ` AND a.type NOT IN
-				('payout.updated', 'discrepancy.found', 'discrepancy.resolved', 'admin.decided', 'projection.repaired') GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
+				WHERE a.subject ` + in + ` AND a.type NOT IN (` + keepsState + `) GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
 			JOIN entries ON owner = f.of AND number >= f.since ORDER BY owner, number`, args, u.scanNewest})
 	}
 	return all
