@@ -162,7 +162,7 @@ func (h *house) openServices(logger *slog.Logger) {
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
-	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
+	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, HoldingPeriod: 72 * time.Hour, Zone: time.UTC})
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,

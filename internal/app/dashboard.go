@@ -58,7 +58,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 		differences += n
 	}
 	return dashboard.Backlog{
-		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
+		Unknown: w.Unknown, ManualReview: w.ManualReview, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err
 }

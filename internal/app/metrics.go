@@ -55,7 +55,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			return max(0, now.Sub(due))
 		}
 		metrics.SetWatched(telemetry.Watched{
-			Unknown: seen.Unknown, Held: seen.Held, Contradicted: seen.Contradicted, Strays: seen.Strays,
+			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Contradicted: seen.Contradicted, Strays: seen.Strays,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			Overdue: map[string]time.Duration{

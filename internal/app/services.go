@@ -54,7 +54,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	sales, err := sale.New(sale.Options{Store: p.book.db.Sales(), Now: p.now, Hold: p.cfg.EarningsHold, Zone: p.cfg.Zone})
+	sales, err := sale.New(sale.Options{Store: p.book.db.Sales(), Now: p.now, HoldingPeriod: p.cfg.EarningsHold, Zone: p.cfg.Zone})
 	if err != nil {
 		return Services{}, err
 	}

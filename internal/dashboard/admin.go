@@ -120,7 +120,7 @@ func waitingOf(b Backlog) []waiting {
 	}
 	add(b.Contradicted, "payout that is contradicted", "payouts that are contradicted", kindContradicted)
 	add(b.Strays, "stray transfer at the gateway", "stray transfers at the gateway", kindStray)
-	add(b.Held, "held payout, whose outcome nobody knows", "held payouts, whose outcome nobody knows", kindHeld)
+	add(b.ManualReview, "payout in review, whose outcome is not known", "payouts in review, whose outcome is not known", kindManualReview)
 	add(b.Differences, "difference between the gateway's statement and the book", "differences between the gateway's statement and the book", kindDifference)
 	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
 	return all

@@ -43,12 +43,12 @@ var acts = []act{
 		},
 	},
 	{
-		Slug: "hold", Title: "Hold it", done: "held",
+		Slug: "review", Title: "Send to review", done: "in-review",
 		Does:    "Stops sending the order again, and leaves the payout to a person.",
 		DoesNot: "It calls nothing back: if the gateway has the transfer, the seller may still be paid. The amount stays in transit.",
 		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Unknown },
 		do: func(ctx context.Context, d *dashboard, _ *visit, by decision.By, p payout.Payout) error {
-			_, err := d.o.Payouts.Hold(ctx, by, p.ID)
+			_, err := d.o.Payouts.SendToReview(ctx, by, p.ID)
 			return err
 		},
 	},
@@ -101,7 +101,7 @@ var acts = []act{
 		Slug: giveBackSlug, Title: "It was never made: give the money back", done: "given-back", Danger: true,
 		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and gives the seller the whole amount back.",
 		DoesNot: "It can't be undone. If the transfer was made after all, the seller has the money twice, and the loss is yours.",
-		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Held },
+		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.ManualReview },
 		fields: func(p payout.Payout) []field {
 			return []field{{
 				Name: "looked", Label: "What you have seen", Type: "choice",
@@ -123,7 +123,7 @@ const giveBackSlug = "give-back"
 
 // isUnclear reports whether nobody knows what became of a payout.
 func isUnclear(_ *dashboard, p payout.Payout) bool {
-	return p.State == payout.Unknown || p.State == payout.Held
+	return p.State == payout.Unknown || p.State == payout.ManualReview
 }
 
 // actsFor lists what may be decided about a payout as it is now.

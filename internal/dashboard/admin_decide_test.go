@@ -19,11 +19,11 @@ func TestAnUnknownPayoutIsResolvedByAsking(t *testing.T) {
 	o.admin.get(adminHome+"/inbox").want(t, 200).says(t, `href="`+page+`"`).
 		reads(t, "Nothing needs you", "Being found out by itself", "₹640.00 · Asha Rao", "First sent 0 s ago")
 	o.admin.get(page).want(t, 200).
-		reads(t, "Unknown", "it may have been paid", "Ask the gateway now", "Hold it", "It is this transfer", "not known").
-		says(t, `href="`+page+`/hold"`, `action="`+page+`/ask"`).saysNot(t, "give the money back", "/cancel")
+		reads(t, "Unknown", "it may have been paid", "Ask the gateway now", "Send to review", "It is this transfer", "not known").
+		says(t, `href="`+page+`/review"`, `action="`+page+`/ask"`).saysNot(t, "give the money back", "/cancel")
 
 	o.admin.then(o.admin.post(page+"/ask").leadsTo(t, page)).want(t, 200).
-		reads(t, "The gateway was asked", "Asked the gateway", "Priya Menon").saysNot(t, "Hold it")
+		reads(t, "The gateway was asked", "Asked the gateway", "Priya Menon").saysNot(t, "Send to review")
 	if s := o.payout(id).State; s != payout.Submitted && s != payout.Completed {
 		t.Errorf("the payout is %s", s)
 	}
@@ -35,50 +35,50 @@ func TestAHeldPayoutIsGivenBackWhenNothingCanBeOnItsWay(t *testing.T) {
 	o := openOffice(t)
 	id := o.unknown(640_00)
 	page := adminPayout(id)
-	o.admin.get(page+"/hold").want(t, 200).reads(t, "It calls nothing back", "₹640.00", "Asha Rao", string(id))
+	o.admin.get(page+"/review").want(t, 200).reads(t, "It calls nothing back", "₹640.00", "Asha Rao", string(id))
 
 	// A decision needs a note, and what was typed stays.
-	o.admin.post(page+"/hold", "note", " \n ").want(t, 422).reads(t, "Note must say why")
+	o.admin.post(page+"/review", "note", " \n ").want(t, 422).reads(t, "Note must say why")
 	o.wantState(id, payout.Unknown)
 	long := strings.Repeat("x", 1001)
-	o.admin.post(page+"/hold", "note", long).want(t, 422).says(t, long).reads(t, "Note must be at most 1000 characters")
+	o.admin.post(page+"/review", "note", long).want(t, 422).says(t, long).reads(t, "Note must be at most 1000 characters")
 	o.wantDecisions(string(id))
 
-	o.admin.then(o.admin.post(page+"/hold", "note", "Case 4711.\r\nThey have no trace of it.").leadsTo(t, page)).want(t, 200).
-		reads(t, "The payout is held.", "Case 4711. They have no trace of it.", "Possible from", "until then something may still be on its way").
-		saysNot(t, `href="`+page+`/give-back"`, `href="`+page+`/hold"`)
-	o.wantState(id, payout.Held)
+	o.admin.then(o.admin.post(page+"/review", "note", "Case 4711.\r\nThey have no trace of it.").leadsTo(t, page)).want(t, 200).
+		reads(t, "The payout is in review.", "Case 4711. They have no trace of it.", "Possible from", "until then something may still be on its way").
+		saysNot(t, `href="`+page+`/give-back"`, `href="`+page+`/review"`)
+	o.wantState(id, payout.ManualReview)
 	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Possible from").saysNot(t, "<textarea")
 	o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).reads(t, "can be given back from", "Try again in")
-	o.wantState(id, payout.Held)
+	o.wantState(id, payout.ManualReview)
 
 	o.clock.advance(time.Hour)
 	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Give ₹640.00 back", "It can't be undone", "I searched the gateway's own dashboard for "+string(id))
 	o.admin.post(page+"/give-back", "note", "Not there.").want(t, 422).reads(t, "look at the gateway's own dashboard first").says(t, "Not there.</textarea>")
 	o.admin.post(page+"/give-back", "looked", "yes").want(t, 422).reads(t, "Note must say why").says(t, `value="yes" id="field-looked" checked`)
-	o.wantState(id, payout.Held)
+	o.wantState(id, payout.ManualReview)
 
 	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
 		reads(t, "the seller has the money back", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Gave a payout back").
 		saysNot(t, `href="`+page+`/give-back"`)
 	o.wantState(id, payout.Failed)
-	o.wantDecisions(string(id), decision.HoldPayout, decision.GivePayoutBack)
+	o.wantDecisions(string(id), decision.ReviewPayout, decision.GivePayoutBack)
 
 	// Whoever had the page open is told that it is over.
 	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done: it has moved on.")
-	o.wantDecisions(string(id), decision.HoldPayout, decision.GivePayoutBack)
+	o.wantDecisions(string(id), decision.ReviewPayout, decision.GivePayoutBack)
 }
 
 func TestWhatTheGatewayHasAfterAllIsNotGivenBack(t *testing.T) {
 	o := openOffice(t)
-	id := o.hold(o.made(640_00))
+	id := o.sendToReview(o.made(640_00))
 	o.clock.advance(time.Hour)
 	o.admin.post(adminPayout(id)+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).
 		reads(t, "The gateway has this payout's transfer after all. Nothing was given back")
 	if s := o.payout(id).State; s != payout.Submitted && s != payout.Completed {
 		t.Errorf("the payout is %s", s)
 	}
-	o.wantDecisions(string(id), decision.HoldPayout)
+	o.wantDecisions(string(id), decision.ReviewPayout)
 }
 
 func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
@@ -86,7 +86,7 @@ func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
 	other := o.ask(o.seller, 700_00, "")
 	o.step(other.ID)
 	theirs := o.payout(other.ID).GatewayID
-	id := o.hold(o.unknown(640_00))
+	id := o.sendToReview(o.unknown(640_00))
 	page := adminPayout(id) + "/identify"
 	for given, want := range map[string]struct {
 		status int
@@ -105,15 +105,15 @@ func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
 	o.control("POST", "/control/faults", `{"path":"/v1/payouts/*","status":503,"times":5}`)
 	o.admin.post(page, "gatewayId", theirs, "note", "Found it.").want(t, 503).reads(t, "The gateway gave no clear answer.")
 	o.control("DELETE", "/control/faults", "")
-	o.wantState(id, payout.Held)
-	o.wantDecisions(string(id), decision.HoldPayout)
+	o.wantState(id, payout.ManualReview)
+	o.wantDecisions(string(id), decision.ReviewPayout)
 
-	made := o.hold(o.made(650_00))
+	made := o.sendToReview(o.made(650_00))
 	found, err := o.sandboxID(made)
 	must(t, err)
 	o.admin.then(o.admin.post(adminPayout(made)+"/identify", "gatewayId", " "+found+" ", "note", "It is in their list.").leadsTo(t, adminPayout(made))).
 		reads(t, "The gateway confirmed the transfer", found)
-	o.wantDecisions(string(made), decision.HoldPayout, decision.IdentifyTransfer)
+	o.wantDecisions(string(made), decision.ReviewPayout, decision.IdentifyTransfer)
 }
 
 func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
@@ -179,7 +179,7 @@ func TestNothingIsDecidedFromElsewhere(t *testing.T) {
 	o := openOffice(t)
 	id := o.unknown(640_00)
 	paths := []string{
-		adminPayout(id) + "/hold", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/books",
+		adminPayout(id) + "/review", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/books",
 		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/strays/pout_1",
 	}
 	for _, path := range paths {
@@ -199,7 +199,7 @@ func TestAddressesOfNothing(t *testing.T) {
 	id := o.unknown(640_00)
 	for _, path := range []string{
 		"/payouts/nonsense", "/payouts/pyt_000000000000000000000000", "/payouts/%00", adminPayout(id)[len(adminHome):] + "/explode",
-		"/payouts/pyt_000000000000000000000000/hold", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
+		"/payouts/pyt_000000000000000000000000/review", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
 		"/strays/pout_none", "/strays/%2e%2e", "/strays/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
 		"/sellers/usr_000000000000000000000000/access", "/nowhere",
 	} {

@@ -21,7 +21,7 @@ type taskKind string
 const (
 	kindContradicted taskKind = "contradicted"
 	kindStray        taskKind = "stray"
-	kindHeld         taskKind = "held"
+	kindManualReview taskKind = "manual_review"
 	kindNoGateway    taskKind = "no-gateway"
 	kindDifference   taskKind = "difference"
 	kindAccount      taskKind = "bank-account"
@@ -29,7 +29,7 @@ const (
 )
 
 // taskKinds lists all, the most pressing first.
-var taskKinds = []taskKind{kindContradicted, kindStray, kindHeld, kindNoGateway, kindDifference, kindAccount, kindUnknown}
+var taskKinds = []taskKind{kindContradicted, kindStray, kindManualReview, kindNoGateway, kindDifference, kindAccount, kindUnknown}
 
 // Label is a kind in a word or two.
 func (k taskKind) Label() label {
@@ -38,8 +38,8 @@ func (k taskKind) Label() label {
 		return label{"Contradiction", bad}
 	case kindStray:
 		return label{"Stray transfer", bad}
-	case kindHeld:
-		return label{"Held", bad}
+	case kindManualReview:
+		return label{"In review", bad}
 	case kindNoGateway:
 		return label{"No gateway", bad}
 	case kindDifference:
@@ -211,8 +211,8 @@ func (d *dashboard) payoutTask(p payout.Payout) task {
 		if p.Altered() {
 			t.Evidence = []string{"Changed by hand: " + sentenceOf(p.Contradiction)}
 		}
-	case p.State == payout.Held:
-		t.Kind = kindHeld
+	case p.State == payout.ManualReview:
+		t.Kind = kindManualReview
 		t.Evidence = []string{"It was sent, and the gateway could not say what became of it."}
 	default:
 		t.Kind = kindUnknown

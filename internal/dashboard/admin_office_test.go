@@ -50,7 +50,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 		differences += n
 	}
 	return dashboard.Backlog{
-		Unknown: w.Unknown, Held: w.Held, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
+		Unknown: w.Unknown, ManualReview: w.ManualReview, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err
 }
@@ -166,10 +166,10 @@ func (o *office) unclear(amount money.Amount) payout.ID {
 	return id
 }
 
-// hold has the admin hold a payout.
-func (o *office) hold(id payout.ID) payout.ID {
+// sendToReview has the admin send a payout to review.
+func (o *office) sendToReview(id payout.ID) payout.ID {
 	o.Helper()
-	_, err := o.payouts.Hold(o.Context(), o.by("to be asked in writing"), id)
+	_, err := o.payouts.SendToReview(o.Context(), o.by("to be asked in writing"), id)
 	must(o, err)
 	o.clock.advance(time.Second) // ids of decisions sort by their time
 	return id

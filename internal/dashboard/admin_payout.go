@@ -83,7 +83,7 @@ func (d *dashboard) adminPayout(ctx context.Context, v *visit) (page, error) {
 		return page{}, err
 	}
 	answer := show("admin-payout", "Payout of "+d.o.Currency.Display(p.Amount), shown)
-	answer.live = p.Status() == payout.StatusProcessing && p.State != payout.Held
+	answer.live = p.Status() == payout.StatusProcessing && p.State != payout.ManualReview
 	return answer, nil
 }
 

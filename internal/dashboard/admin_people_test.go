@@ -80,13 +80,13 @@ func TestTheInboxIsBoundedAndOldestFirst(t *testing.T) {
 		o.clock.advance(1)
 	}
 	o.clock.advance(1e9)
-	held := o.hold(o.unknown(640_00))
-	list := o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "There are more. They come up as these are done.").saysNot(t, "pout_050", string(held))
+	inReview := o.sendToReview(o.unknown(640_00))
+	list := o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "There are more. They come up as these are done.").saysNot(t, "pout_050", string(inReview))
 	if strings.Index(list.body, "pout_000") > strings.Index(list.body, "pout_001") {
 		t.Error("the newest comes first")
 	}
-	o.admin.get(adminHome+"/inbox?kind=held").want(t, 200).says(t, string(held)).saysNot(t, "pout_000", "There are more")
-	o.admin.get(adminHome).reads(t, "60 stray transfers", "1 held payout,")
+	o.admin.get(adminHome+"/inbox?kind=manual_review").want(t, 200).says(t, string(inReview)).saysNot(t, "pout_000", "There are more")
+	o.admin.get(adminHome).reads(t, "60 stray transfers", "1 payout in review,")
 }
 
 func TestPayoutsAreFound(t *testing.T) {
@@ -258,20 +258,20 @@ func TestAccessIsChangedWithANote(t *testing.T) {
 func TestTheDeskSaysWhatNeedsAPerson(t *testing.T) {
 	o := openOffice(t)
 	o.admin.get(adminHome).want(t, 200).reads(t, "Nothing needs you.", "No seller has requested a payout yet.", "payouts are sent")
-	o.hold(o.unknown(640_00))
+	o.sendToReview(o.unknown(640_00))
 	o.contradicted("its transfer is processed, the payout is waiting")
 	o.stray("pout_lost", "its seller is not in the book")
 	o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM")
 	o.unknown(money.Amount(650_00))
 	o.admin.get(adminHome).want(t, 200).
-		reads(t, "1 payout that is contradicted", "1 stray transfer at the gateway", "1 held payout, whose outcome nobody knows", "1 bank account to compare", "1 unknown").
-		says(t, `href="/dashboard/admin/inbox?kind=held"`).saysNot(t, "Nothing needs you.")
+		reads(t, "1 payout that is contradicted", "1 stray transfer at the gateway", "1 payout in review, whose outcome is not known", "1 bank account to compare", "1 unknown").
+		says(t, `href="/dashboard/admin/inbox?kind=manual_review"`).saysNot(t, "Nothing needs you.")
 }
 
 func TestDecisionsAreListed(t *testing.T) {
 	o := openOffice(t)
 	empty := o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Accepted a bank account") // the seller's own, when the office opened
 	checkPage(t, "decisions", empty)
-	id := o.hold(o.unknown(640_00))
-	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Held a payout", "to be asked in writing", "Priya Menon").says(t, `href="`+adminPayout(id)+`"`)
+	id := o.sendToReview(o.unknown(640_00))
+	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Sent a payout to review", "to be asked in writing", "Priya Menon").says(t, `href="`+adminPayout(id)+`"`)
 }

@@ -11,7 +11,7 @@ import (
 // adminPages are the addresses of all pages for admins, in an office with something to show on each.
 func (o *office) adminPages() []string {
 	o.Helper()
-	unknown, held := o.unknown(500_00), o.hold(o.unknown(501_00))
+	unknown, inReview := o.unknown(500_00), o.sendToReview(o.unknown(501_00))
 	o.contradicted("it has a transfer of 1 minor units, ordered were 2")
 	o.stray("pout_stray", "its seller is not in the book")
 	account := o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM SINHA")
@@ -19,8 +19,8 @@ func (o *office) adminPages() []string {
 	seller, payouts := adminHome+"/sellers/"+o.seller.id, adminHome+"/payouts/"
 	return []string{
 		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/payouts", adminHome + "/payouts?status=processing",
-		payouts + string(unknown), payouts + string(unknown) + "/hold", payouts + string(unknown) + "/ask",
-		payouts + string(held) + "/identify", payouts + string(held) + "/give-back",
+		payouts + string(unknown), payouts + string(unknown) + "/review", payouts + string(unknown) + "/ask",
+		payouts + string(inReview) + "/identify", payouts + string(inReview) + "/give-back",
 		adminHome + "/bank-accounts/" + string(account), adminHome + "/strays/pout_stray", adminHome + "/sellers", seller, seller + "/access",
 		difference, reconciliation, adminHome + "/books", adminHome + "/health", adminHome + "/decisions",
 	}

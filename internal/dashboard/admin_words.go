@@ -19,8 +19,8 @@ func stateLabel(p payout.Payout) label {
 		return label{"Being sent", busy}
 	case payout.Unknown:
 		return label{"Unknown", busy}
-	case payout.Held:
-		return label{"Held", bad}
+	case payout.ManualReview:
+		return label{"In review", bad}
 	case payout.Submitted:
 		return label{"At the gateway", busy}
 	case payout.Completed:
@@ -49,7 +49,7 @@ func meaningOf(p payout.Payout) string {
 	case payout.Unknown:
 		return "It was sent and the answer is missing, so it may have been paid. Bursar goes on looking it up, and sends the same order " +
 			"again under the same key while the gateway honours the key. There is nothing to do unless you know more than the gateway says."
-	case payout.Held:
+	case payout.ManualReview:
 		return "Nobody knows whether it was paid, and it is never sent again. It is looked up now and then. A person has to find out."
 	case payout.Submitted:
 		return "The gateway has it. Bursar goes on asking until it ends."
@@ -157,8 +157,8 @@ func actionWords(a decision.Action) string {
 	switch a {
 	case decision.CancelPayout:
 		return "Cancelled a payout"
-	case decision.HoldPayout:
-		return "Held a payout"
+	case decision.ReviewPayout:
+		return "Sent a payout to review"
 	case decision.AskGateway:
 		return "Asked the gateway"
 	case decision.IdentifyTransfer:

@@ -166,7 +166,7 @@ func (h *house) openServices(logger *slog.Logger) {
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
-	h.sales, err = sale.New(sale.Options{Store: h.db.Sales(), Now: h.clock.Now, Hold: 72 * time.Hour, Zone: time.UTC})
+	h.sales, err = sale.New(sale.Options{Store: h.db.Sales(), Now: h.clock.Now, HoldingPeriod: 72 * time.Hour, Zone: time.UTC})
 	must(t, err)
 	fee, err := payout.ParseFee("5+0.5%", rupees(t))
 	must(t, err)

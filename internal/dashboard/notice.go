@@ -30,7 +30,7 @@ var notices = map[notice]string{
 	// For admins.
 	"asked":              "The gateway was asked. What it said is taken in.",
 	"asked-none":         "The gateway was asked, and knows no transfer of this payout.",
-	"held":               "The payout is held. Nothing of it is sent again.",
+	"in-review":          "The payout is in review. Nothing of it is sent again.",
 	"identified":         "The gateway confirmed the transfer, and the payout goes on from there.",
 	"given-back":         "The payout has failed, and the seller has the money back.",
 	"cleared":            "The contradiction is cleared.",

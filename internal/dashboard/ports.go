@@ -92,13 +92,13 @@ type Payouts interface {
 	Attention(ctx context.Context) (payout.Attention, error)
 	// AskGateway looks a payout up at the gateway now, takes in what it says, and returns the payout as it then is.
 	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	// Hold stops sending an unclear payout again, and leaves it to a person.
-	Hold(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	// Identify takes a held payout for a transfer that the gateway has, once the gateway confirms it.
+	// SendToReview stops sending an unclear payout again, and moves it to manual review.
+	SendToReview(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	// Identify takes a payout in review for a transfer that the gateway has, once the gateway confirms it.
 	Identify(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
-	// GiveBackFrom is when a held payout may be given back: nothing of it can be on its way any more.
+	// GiveBackFrom is when a payout in review may be given back: nothing of it can be on its way any more.
 	GiveBackFrom(ctx context.Context, id payout.ID) (time.Time, error)
-	// GiveBack ends a held payout that was never made, once the gateway says that it knows none.
+	// GiveBack ends a payout in review that was never made, once the gateway says that it knows none.
 	GiveBack(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// ClearContradiction takes off what the gateway said, if it is still what was seen.
 	ClearContradiction(ctx context.Context, by decision.By, id payout.ID, seen string) error
@@ -176,7 +176,7 @@ type Loop struct {
 
 // Backlog is what is due in the whole service, all instances together.
 type Backlog struct {
-	Unknown, Held, Contradicted, Strays, AccountsInReview, Differences int64
+	Unknown, ManualReview, Contradicted, Strays, AccountsInReview, Differences int64
 	// Since when the longest waiting of each has been due; zero where nothing is.
 	PayoutDue, AccountDue, SaleDue time.Time
 }

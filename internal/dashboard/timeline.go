@@ -56,7 +56,7 @@ func wordsFor(e payout.Event) (title, kind string) {
 		return "Handed to the payment gateway", neutral
 	case payout.Unknown:
 		return "The payment gateway has not answered clearly yet", busy
-	case payout.Held:
+	case payout.ManualReview:
 		return "Our team is looking into it", busy
 	case payout.Submitted:
 		return "The bank is working on it", neutral
@@ -103,7 +103,7 @@ func headlineOf(p payout.Payout, now time.Time) string {
 		return "It is about to be sent to the bank."
 	case payout.Unknown:
 		return "It was sent, and we are waiting for a clear answer. Your money is safe: it is either on its way or still yours."
-	case payout.Held:
+	case payout.ManualReview:
 		return "Our team is finding out whether the bank has it. There is nothing for you to do."
 	default:
 		return "It is on its way to your bank account."

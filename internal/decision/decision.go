@@ -39,7 +39,7 @@ type Action string
 // Actions.
 const (
 	CancelPayout       Action = "cancel_payout"
-	HoldPayout         Action = "hold_payout"
+	ReviewPayout       Action = "review_payout"
 	AskGateway         Action = "ask_gateway"
 	IdentifyTransfer   Action = "identify_transfer"
 	GivePayoutBack     Action = "give_payout_back"

@@ -12,7 +12,7 @@ import (
 )
 
 // adopt makes a payout again that the book has lost and the gateway has made. The money has left, so
-// it is held even if that overdraws the seller; later sales make up for it. But then what the seller
+// it is reserved even if that makes the balance negative; later sales make up for it. But then what the seller
 // still has to be sent may be the same money once more, and is doubted.
 func (s *Service) adopt(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
 	waiting, why, err := s.remake(ctx, g, id, t)
@@ -129,7 +129,7 @@ const codeOverdrawn = "overdrawn"
 
 // stopIfOverdrawn keeps a doubted payout from being sent while its seller is overdrawn, because it
 // would pay the same money again, and reports whether it did. One that waits has failed. Of one that
-// may have been sent nobody can tell, so it is held for a person.
+// may have been sent is not known, so it goes to manual review.
 func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error) {
 	if seen.ReasonCode != codeOverdrawn {
 		return false, nil
@@ -152,8 +152,8 @@ func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error
 			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
 			s.finish(p, Failed)
 		default:
-			p.hold()
-			p.putOff(seen, s.o.Now().Add(s.jitter(lookAtHeld)))
+			p.review()
+			p.putOff(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
 		}
 		return nil
 	})

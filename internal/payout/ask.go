@@ -131,7 +131,7 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 }
 
 // isUnclear reports whether nobody knows yet what became of the payout's order.
-func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == Held }
+func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == ManualReview }
 
 // isTransferOf fails unless the gateway's word is that the transfer is the payout's.
 func (s *Service) isTransferOf(p Payout, gatewayID string, r gateway.Report) error {

@@ -28,27 +28,27 @@ func movedOn(p Payout) error {
 	return ErrMovedOn.WithMessage("This can't be done with a payout that is %s. Look at it again.", p.State)
 }
 
-// Hold leaves an unknown payout to a person: from now on nothing of it is sent again. What is being sent
+// SendToReview moves an unknown payout to manual review: from now on nothing of it is sent again. What is being sent
 // at this moment may still arrive, and an answer that the gateway has it moves the payout on by itself. It
 // fails with [ErrNotFound] or [ErrMovedOn].
-func (s *Service) Hold(ctx context.Context, by decision.By, id ID) (Payout, error) {
-	return s.decide(ctx, by, decision.HoldPayout, id, func(p *Payout) (string, error) {
+func (s *Service) SendToReview(ctx context.Context, by decision.By, id ID) (Payout, error) {
+	return s.decide(ctx, by, decision.ReviewPayout, id, func(p *Payout) (string, error) {
 		if p.State != Unknown {
 			return "", movedOn(*p)
 		}
-		p.hold()
+		p.review()
 		return "", nil
 	})
 }
 
-// GiveBackFrom is when a held payout may be given back: whoever was sending it when it was held has given
+// GiveBackFrom is when a payout in review may be given back: by then the worker that was sending it has given
 // up by then, and the gateway would know of it. It fails with [ErrNotFound] or [ErrMovedOn].
 func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 	p, err := s.o.Store.Payout(ctx, id)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if p.State != Held {
+	if p.State != ManualReview {
 		return time.Time{}, movedOn(p)
 	}
 	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
@@ -63,11 +63,11 @@ func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 		return time.Time{}, err
 	}
 	for _, e := range events {
-		if e.To == Held { // there is one: nothing leads back to where payouts are held from
+		if e.To == ManualReview { // there is one: no state leads back to Unknown
 			return e.At.Add(s.o.Lease + s.o.Patience), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("payout %s is held, and its history does not say since when", id)
+	return time.Time{}, fmt.Errorf("payout %s is in review, and its history does not say since when", id)
 }
 
 // codeGivenBack marks a payout that was never made, by the gateway's word and an admin's.
@@ -76,7 +76,7 @@ const codeGivenBack = "given_back"
 // GivenBack reports whether an admin gave the payout back: nothing was wrong with the seller's account.
 func (p Payout) GivenBack() bool { return p.State == Failed && p.ReasonCode == codeGivenBack }
 
-// GiveBack ends a held payout and gives its amount back to the seller. It does so only where nothing of
+// GiveBack ends a payout in review and gives its amount back to the seller. It does so only where nothing of
 // it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
 // knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
 // [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrAltered] or [ErrGatewayUnclear].
@@ -106,7 +106,7 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 		return Payout{}, ErrGatewayUnclear.Because(err)
 	}
 	return s.decide(ctx, by, decision.GivePayoutBack, id, func(p *Payout) (string, error) {
-		if p.State != Held {
+		if p.State != ManualReview {
 			return "", movedOn(*p)
 		}
 		now := s.o.Now()
@@ -119,7 +119,7 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 
 // keep takes in the transfer of a payout that was to be given back.
 func (s *Service) keep(ctx context.Context, id ID, r gateway.Report) (Payout, error) {
-	if err := s.takeNews(ctx, Payout{ID: id, State: Held}, r); err != nil {
+	if err := s.takeNews(ctx, Payout{ID: id, State: ManualReview}, r); err != nil {
 		return Payout{}, err
 	}
 	p, err := s.o.Store.Payout(ctx, id)

@@ -29,11 +29,11 @@ func newUnclearStory(t *testing.T) *story {
 	return s
 }
 
-// newHeldStory is one that an admin has held since a second ago.
-func newHeldStory(t *testing.T) *story {
+// newReviewStory is one that an admin sent to review a second ago.
+func newReviewStory(t *testing.T) *story {
 	t.Helper()
 	s := newUnclearStory(t)
-	s.hold(t, s.id)
+	s.sendToReview(t, s.id)
 	s.now = s.now.Add(time.Second)
 	return s
 }
@@ -85,18 +85,18 @@ func (s *story) putOdd(lie string) {
 }
 
 func TestNothingToClearIsNotCleared(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrContradiction) {
 		t.Errorf("cleared what was never said: %v", err)
 	}
-	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
 }
 
 func TestDecisionsSayWhy(t *testing.T) {
-	s := newHeldStory(t)
-	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s := newReviewStory(t)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
 	for name, decide := range map[string]func(decision.By) error{
-		"hold":      func(by decision.By) error { _, err := s.payouts.Hold(t.Context(), by, s.id); return err },
+		"review":    func(by decision.By) error { _, err := s.payouts.SendToReview(t.Context(), by, s.id); return err },
 		"identify":  func(by decision.By) error { _, err := s.payouts.Identify(t.Context(), by, s.id, "pout_1"); return err },
 		"give back": func(by decision.By) error { _, err := s.payouts.GiveBack(t.Context(), by, s.id); return err },
 		"clear":     func(by decision.By) error { return s.payouts.ClearContradiction(t.Context(), by, s.id, "") },
@@ -113,7 +113,7 @@ func TestDecisionsSayWhy(t *testing.T) {
 		t.Errorf("ask with a note too long: %v", err)
 	}
 	for name, decide := range map[string]func() error{
-		"hold":           func() error { _, err := s.payouts.Hold(t.Context(), ada, "pyt_none"); return err },
+		"review":         func() error { _, err := s.payouts.SendToReview(t.Context(), ada, "pyt_none"); return err },
 		"ask":            func() error { _, err := s.payouts.AskGateway(t.Context(), ada, "pyt_none"); return err },
 		"identify":       func() error { _, err := s.payouts.Identify(t.Context(), ada, "pyt_none", "pout_1"); return err },
 		"give back":      func() error { _, err := s.payouts.GiveBack(t.Context(), ada, "pyt_none"); return err },
@@ -124,12 +124,12 @@ func TestDecisionsSayWhy(t *testing.T) {
 			t.Errorf("%s of no payout: %v", name, err)
 		}
 	}
-	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
 }
 
-func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
-	s := newHeldStory(t)
-	p := s.wantState(payout.Held)
+func TestStep_InReviewIsNotSentAgain(t *testing.T) {
+	s := newReviewStory(t)
+	p := s.wantState(payout.ManualReview)
 	if p.Reason == "" || p.DueAt.IsZero() {
 		t.Errorf("the seller is told %q, and the next look is %s", p.Reason, p.DueAt)
 	}
@@ -137,37 +137,37 @@ func TestWhatIsHeldIsNotSentAgain(t *testing.T) {
 	for range 20 {
 		s.later(8 * time.Hour)
 	}
-	if s.wantState(payout.Held); s.gateway.sent != sent {
-		t.Error("a held payout was sent again")
+	if s.wantState(payout.ManualReview); s.gateway.sent != sent {
+		t.Error("a payout in review was sent again")
 	}
-	s.wantEnd(payout.Held)
-	s.wantAvailable(held)
+	s.wantEnd(payout.ManualReview)
+	s.wantAvailable(afterReserve)
 	s.wantViolated()
-	if _, err := s.payouts.Hold(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
-		t.Errorf("held twice: %v", err)
+	if _, err := s.payouts.SendToReview(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("sent to review twice: %v", err)
 	}
-	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
 	s.put(s.made(gateway.Paid)) // news are still taken in
 	s.later(8 * time.Hour)
 	s.wantState(payout.Completed)
 }
 
-// TestAResendUnderWayWhenItIsHeld has an admin hold a payout while its order is being sent again.
-func TestAResendUnderWayWhenItIsHeld(t *testing.T) {
+// TestSendToReview_DuringResend has an admin send a payout to review while its order is being sent again.
+func TestSendToReview_DuringResend(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mood mood
 		want payout.State
 	}{
 		"arrives":                     {fair, payout.Submitted},
-		"is lost":                     {lostRequests, payout.Held},
-		"arrives, its answer is lost": {lostAnswers, payout.Held},
-		"is refused":                  {refusing, payout.Held},
+		"is lost":                     {lostRequests, payout.ManualReview},
+		"arrives, its answer is lost": {lostAnswers, payout.ManualReview},
+		"is refused":                  {refusing, payout.ManualReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newUnclearStory(t)
 			s.later(3 * time.Second) // the look that comes before a resend
 			s.gateway.mood = tt.mood
-			s.gateway.whenSent = func() { s.hold(t, s.id) }
+			s.gateway.whenSent = func() { s.sendToReview(t, s.id) }
 			s.later(20 * time.Second)
 			s.gateway.mood, s.gateway.whenSent = fair, nil
 			if p := s.wantState(tt.want); p.DueAt.IsZero() {
@@ -178,14 +178,14 @@ func TestAResendUnderWayWhenItIsHeld(t *testing.T) {
 			if s.gateway.sent != sent {
 				t.Error("it was sent again")
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated()
 		})
 	}
 }
 
 func TestGiveBack(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	from, err := s.payouts.GiveBackFrom(t.Context(), s.id)
 	if want := s.now.Add(lease + patience - time.Second); err != nil || !from.Equal(want) {
 		t.Fatalf("may be given back from %s, %v; want %s", from, err, want)
@@ -195,7 +195,7 @@ func TestGiveBack(t *testing.T) {
 	if f := fault.From(err); !errors.Is(err, payout.ErrTooEarly) || f.RetryAfter != time.Second || !strings.Contains(f.Message, "09:13:00") {
 		t.Errorf("a second too early: %v", err)
 	}
-	s.wantState(payout.Held)
+	s.wantState(payout.ManualReview)
 	s.now = from
 	p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
 	if err != nil || p.State != payout.Failed {
@@ -210,7 +210,7 @@ func TestGiveBack(t *testing.T) {
 	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
 		t.Errorf("given back twice: %v", err)
 	}
-	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
 
 	sent, looks := s.gateway.sent, 0
 	for !s.payout().DueAt.IsZero() {
@@ -227,15 +227,15 @@ func TestGiveBack(t *testing.T) {
 func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 	waited := func(t *testing.T) *story {
 		t.Helper()
-		s := newHeldStory(t)
+		s := newReviewStory(t)
 		s.now = s.now.Add(lease + patience)
 		return s
 	}
 	stays := func(s *story, want payout.State) {
 		s.Helper()
 		s.wantState(want)
-		s.wantAvailable(held)
-		s.wantDecisions(string(s.id), decision.HoldPayout)
+		s.wantAvailable(afterReserve)
+		s.wantDecisions(string(s.id), decision.ReviewPayout)
 	}
 	t.Run("it does not answer", func(t *testing.T) {
 		s := waited(t)
@@ -243,7 +243,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrGatewayUnclear) {
 			t.Error(err)
 		}
-		stays(s, payout.Held)
+		stays(s, payout.ManualReview)
 	})
 	for progress, want := range map[gateway.Progress]payout.State{
 		gateway.InProgress: payout.Submitted, gateway.Paid: payout.Completed, gateway.Unrecognised: payout.Submitted,
@@ -267,7 +267,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		if !errors.Is(err, payout.ErrKnownToGateway) || p.Contradiction == "" {
 			t.Errorf("%+v, %v", p, err)
 		}
-		stays(s, payout.Held)
+		stays(s, payout.ManualReview)
 	})
 	t.Run("its answer comes meanwhile", func(t *testing.T) {
 		s := waited(t)
@@ -292,7 +292,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 }
 
 func TestManyAdminsGiveBackOnce(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	s.now = s.now.Add(lease + patience)
 	var given atomic.Int64
 	var admins sync.WaitGroup
@@ -313,7 +313,7 @@ func TestManyAdminsGiveBackOnce(t *testing.T) {
 		t.Errorf("%d gave it back", given.Load())
 	}
 	s.wantAvailable(opening)
-	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
 	s.wantViolated()
 }
 
@@ -321,7 +321,7 @@ func TestManyAdminsGiveBackOnce(t *testing.T) {
 // looks after the giving back find it.
 func TestMoneyGivenBackMayTurnUpAsPaid(t *testing.T) {
 	for _, progress := range []gateway.Progress{gateway.InProgress, gateway.Paid} {
-		s := newHeldStory(t)
+		s := newReviewStory(t)
 		s.now = s.now.Add(lease + patience)
 		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
 			t.Fatal(err)
@@ -384,17 +384,17 @@ func TestIdentify(t *testing.T) {
 		"paid":                   {"pout_9", func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"under way":              {"pout_9", func(s *story) { s.put(s.made(gateway.InProgress)) }, nil, payout.Submitted},
 		"failed":                 {"pout_9", func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
-		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.Held},
-		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Held},
-		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.Held},
-		"of another amount":      {"pout_9", func(s *story) { s.putOdd("another amount") }, payout.ErrOtherTransfer, payout.Held},
-		"to another account":     {"pout_9", func(s *story) { s.putOdd("another account") }, payout.ErrOtherTransfer, payout.Held},
-		"in another currency":    {"pout_9", func(s *story) { s.putOdd("another currency") }, payout.ErrOtherTransfer, payout.Held},
-		"no id of the gateway's": {"../contacts", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
-		"no id":                  {"", func(*story) {}, fault.Field("gatewayId", ""), payout.Held},
+		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
+		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.ManualReview},
+		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.ManualReview},
+		"of another amount":      {"pout_9", func(s *story) { s.putOdd("another amount") }, payout.ErrOtherTransfer, payout.ManualReview},
+		"to another account":     {"pout_9", func(s *story) { s.putOdd("another account") }, payout.ErrOtherTransfer, payout.ManualReview},
+		"in another currency":    {"pout_9", func(s *story) { s.putOdd("another currency") }, payout.ErrOtherTransfer, payout.ManualReview},
+		"no id of the gateway's": {"../contacts", func(*story) {}, fault.Field("gatewayId", ""), payout.ManualReview},
+		"no id":                  {"", func(*story) {}, fault.Field("gatewayId", ""), payout.ManualReview},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newHeldStory(t)
+			s := newReviewStory(t)
 			s.gateway.misplaced = true
 			tt.prepare(s)
 			_, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID)
@@ -403,15 +403,15 @@ func TestIdentify(t *testing.T) {
 			}
 			p := s.wantState(tt.want)
 			if tt.wantErr != nil {
-				s.wantDecisions(string(s.id), decision.HoldPayout)
-				s.wantAvailable(held)
+				s.wantDecisions(string(s.id), decision.ReviewPayout)
+				s.wantAvailable(afterReserve)
 				s.wantViolated()
 				return
 			}
 			if p.GatewayID != tt.gatewayID {
 				t.Errorf("its transfer is %s", p.GatewayID)
 			}
-			s.wantDecisions(string(s.id), decision.HoldPayout, decision.IdentifyTransfer)
+			s.wantDecisions(string(s.id), decision.ReviewPayout, decision.IdentifyTransfer)
 			s.wantViolated()
 			if _, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {
 				t.Errorf("identified twice: %v", err)
@@ -422,7 +422,7 @@ func TestIdentify(t *testing.T) {
 
 // TestIdentifyLooksAgain has another admin give the payout back while the gateway tells of its transfer.
 func TestIdentifyLooksAgain(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	s.now = s.now.Add(lease + patience)
 	s.gateway.misplaced = true
 	s.put(s.made(gateway.Paid))
@@ -435,20 +435,20 @@ func TestIdentifyLooksAgain(t *testing.T) {
 		t.Errorf("it was given back meanwhile, and identified: %v", err)
 	}
 	s.wantState(payout.Failed)
-	s.wantDecisions(string(s.id), decision.HoldPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
 	s.wantAvailable(opening)
 }
 
 // TestIdentifyBelievesTheTransferItAskedFor has the gateway tell of another transfer than it was asked for.
 func TestIdentifyBelievesTheTransferItAskedFor(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	s.put(s.made(gateway.Paid))
 	s.gateway.mistakes = true
 	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_8"); !errors.Is(err, payout.ErrGatewayUnclear) {
 		t.Errorf("asked for pout_8, told of pout_9: %v", err)
 	}
-	s.wantState(payout.Held)
-	s.wantDecisions(string(s.id), decision.HoldPayout)
+	s.wantState(payout.ManualReview)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
 }
 
 func TestWhatIsNotUnclearIsNotIdentified(t *testing.T) {
@@ -476,7 +476,7 @@ func TestWhatTheGatewayHasIsAskedForByItsID(t *testing.T) {
 
 // TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom has the gateway answer nothing after the amount was given back.
 func TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	s.now = s.now.Add(lease + patience)
 	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
 		t.Fatal(err)
@@ -499,7 +499,7 @@ func TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom(t *testing.T) {
 
 // TestAHintDuringALookBackIsFollowed has a webhook arrive while the gateway answers that it knows none.
 func TestAHintDuringALookBackIsFollowed(t *testing.T) {
-	s := newHeldStory(t)
+	s := newReviewStory(t)
 	s.now = s.now.Add(lease + patience)
 	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
 		t.Fatal(err)
@@ -525,16 +525,16 @@ func TestAskGateway(t *testing.T) {
 		wantErr error
 		want    payout.State
 	}{
-		"waits":                {newStory, func(*story) {}, payout.ErrNoTransfer, payout.Waiting},
-		"waits, but was sent":  {newStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
-		"unknown, never made":  {newUnclearStory, func(*story) {}, payout.ErrNoTransfer, payout.Unknown},
-		"unknown, no answer":   {newUnclearStory, func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Unknown},
-		"unknown, paid":        {newUnclearStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
-		"held, never made":     {newHeldStory, func(*story) {}, payout.ErrNoTransfer, payout.Held},
-		"held, failed":         {newHeldStory, func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
-		"submitted, no news":   {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
-		"submitted, paid":      {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
-		"submitted, forgotten": {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},
+		"waits":                 {newStory, func(*story) {}, payout.ErrNoTransfer, payout.Waiting},
+		"waits, but was sent":   {newStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
+		"unknown, never made":   {newUnclearStory, func(*story) {}, payout.ErrNoTransfer, payout.Unknown},
+		"unknown, no answer":    {newUnclearStory, func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Unknown},
+		"unknown, paid":         {newUnclearStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
+		"in review, never made": {newReviewStory, func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
+		"in review, failed":     {newReviewStory, func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
+		"submitted, no news":    {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
+		"submitted, paid":       {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
+		"submitted, forgotten":  {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},
 		"completed, returned": {newSubmittedStory, func(s *story) {
 			s.gateway.transfers[string(s.id)].advance(1)
 			s.later(time.Hour)

@@ -30,12 +30,12 @@ func TestResend_ShortKeyLifetime(t *testing.T) {
 		want            payout.State
 	}{
 		"well within a day":   {24 * time.Hour, 15 * time.Hour, true, payout.Unknown},
-		"close to a day":      {24 * time.Hour, 20 * time.Hour, false, payout.Held},
-		"after a day":         {24 * time.Hour, 30 * time.Hour, false, payout.Held},
+		"close to a day":      {24 * time.Hour, 20 * time.Hour, false, payout.ManualReview},
+		"after a day":         {24 * time.Hour, 30 * time.Hour, false, payout.ManualReview},
 		"well within a week":  {7 * 24 * time.Hour, 5 * 24 * time.Hour, true, payout.Unknown},
-		"close to a week":     {7 * 24 * time.Hour, 6*24*time.Hour + time.Hour, false, payout.Held},
-		"no keys at all":      {0, time.Minute, false, payout.Held},
-		"no keys, and longer": {0, time.Hour, false, payout.Held},
+		"close to a week":     {7 * 24 * time.Hour, 6*24*time.Hour + time.Hour, false, payout.ManualReview},
+		"no keys at all":      {0, time.Minute, false, payout.ManualReview},
+		"no keys, and longer": {0, time.Hour, false, payout.ManualReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStoryAt(t, func(c *gateway.Capabilities) { c.KeyLifetime = tt.lifetime })
@@ -49,7 +49,7 @@ func TestResend_ShortKeyLifetime(t *testing.T) {
 				t.Errorf("sent again: %t, want %t", again, tt.wantSent)
 			}
 			s.wantState(tt.want)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 		})
 	}
 }
@@ -63,7 +63,7 @@ func TestResend_LeaseOutlivesKey(t *testing.T) {
 	sent := s.gateway.sent
 	s.gateway.mood = fair
 	s.later(25 * time.Hour)
-	s.wantState(payout.Held)
+	s.wantState(payout.ManualReview)
 	if s.gateway.sent != sent {
 		t.Error("an order was sent after its key had run out")
 	}
@@ -151,7 +151,7 @@ func TestCancel_RestoreDeclared(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	s.wantState(payout.Waiting)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 func blind(c *gateway.Capabilities) { c.Lookup, c.List, c.Metadata = false, false, false }
@@ -170,12 +170,12 @@ func TestSubmit_WithoutLookup(t *testing.T) {
 				t.Error("it was not sent again under its key")
 			}
 			s.wantState(payout.Unknown)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
 				t.Errorf("cancelled: %v", err)
 			}
 			s.later(7 * 24 * time.Hour)
-			s.wantState(payout.Held)
+			s.wantState(payout.ManualReview)
 			if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); !errors.Is(err, payout.ErrNoLookup) {
 				t.Errorf("asked: %v", err)
 			}

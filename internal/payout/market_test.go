@@ -106,7 +106,7 @@ func (m *market) open(t failer) {
 	t.Helper()
 	m.db = m.place.Open(m.tb)
 	var err error
-	m.sales, err = sale.New(sale.Options{Store: m.db.Sales(), Now: func() time.Time { return m.now }, Hold: time.Hour, Zone: time.UTC})
+	m.sales, err = sale.New(sale.Options{Store: m.db.Sales(), Now: func() time.Time { return m.now }, HoldingPeriod: time.Hour, Zone: time.UTC})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,16 +209,16 @@ func (m *market) tryStep(id payout.ID) {
 	_ = m.payouts.Step(m.ctx, id)
 }
 
-func (m *market) hold(t failer, id payout.ID) {
+func (m *market) sendToReview(t failer, id payout.ID) {
 	t.Helper()
 	before := m.stored(t, id)
-	p, err := m.payouts.Hold(m.ctx, ada, id)
+	p, err := m.payouts.SendToReview(m.ctx, ada, id)
 	switch {
 	case before.State != payout.Unknown:
 		if !errors.Is(err, payout.ErrMovedOn) {
-			t.Fatalf("hold a payout that is %s: %v", before.State, err)
+			t.Fatalf("review a payout that is %s: %v", before.State, err)
 		}
-	case err != nil || p.State != payout.Held:
-		t.Fatalf("hold an unknown payout: %s, %v", p.State, err)
+	case err != nil || p.State != payout.ManualReview:
+		t.Fatalf("review an unknown payout: %s, %v", p.State, err)
 	}
 }

@@ -69,7 +69,7 @@ type Payout struct {
 	// Progress is how the gateway's last report has it.
 	Progress gateway.Progress `journal:"progress"`
 	UTR      string           `journal:"utr"`
-	// ReasonCode and Reason say why it failed, was returned or is held: for programs and for the seller.
+	// ReasonCode and Reason say why it failed, was returned or is in review: for programs and for the seller.
 	ReasonCode string `journal:"reasonCode"`
 	Reason     string `journal:"reason"`
 

@@ -25,7 +25,7 @@ type Store interface {
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.
 	SearchPayouts(ctx context.Context, query string, limit int) ([]Payout, error)
-	// UnclearPayouts lists those that are unknown or held, oldest first.
+	// UnclearPayouts lists those that are unknown or in review, oldest first.
 	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
 	// ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
 	ContradictedPayouts(ctx context.Context, limit int) ([]Payout, error)

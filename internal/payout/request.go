@@ -41,7 +41,7 @@ type Request struct {
 	Account bank.ID
 }
 
-// Request holds the amount and records the payout, durably, before it returns. It reports whether
+// Request reserves the amount and records the payout, durably, before it returns. It reports whether
 // the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then
 // [ErrBankUnverified] or [ErrAccountChanged], then [ledger.ErrInsufficient] with the available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
@@ -55,7 +55,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 		return s.o.Store.InGroup(ctx, ledger.Scope{Owner: r.Seller, Key: r.Key}, fn)
 	}
 	p, replayed, err := once(ctx, inGroup, draft.RequestedAt, memo, func(tx ChangeTx) (Payout, error) {
-		return s.hold(ctx, tx, draft)
+		return s.reserve(ctx, tx, draft)
 	})
 	if err == nil && !replayed {
 		s.o.Moved("", p.State)
@@ -110,8 +110,8 @@ func (s *Service) draft(r Request) Payout {
 	return p
 }
 
-// hold checks what the interface asks, in its order, and moves the money aside with the payout's row.
-func (s *Service) hold(ctx context.Context, tx RequestTx, p Payout) (Payout, error) {
+// reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
+func (s *Service) reserve(ctx context.Context, tx RequestTx, p Payout) (Payout, error) {
 	account, err := tx.AccountToPay(ctx, p.Seller)
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return Payout{}, ErrBankUnverified

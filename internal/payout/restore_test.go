@@ -81,8 +81,8 @@ func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
 		want          payout.State
 		wantAvailable int64
 	}{
-		"under way":         {func(*story, *transfer) {}, payout.Submitted, held},
-		"paid":              {func(_ *story, tr *transfer) { tr.advance(1) }, payout.Completed, held},
+		"under way":         {func(*story, *transfer) {}, payout.Submitted, afterReserve},
+		"paid":              {func(_ *story, tr *transfer) { tr.advance(1) }, payout.Completed, afterReserve},
 		"failed":            {func(_ *story, tr *transfer) { tr.advance(2) }, payout.Failed, opening},
 		"paid and returned": {func(_ *story, tr *transfer) { tr.advance(1); tr.advance(3) }, payout.Failed, opening},
 	} {
@@ -159,7 +159,7 @@ func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
 			t.Errorf("cancelled what was sent: %v", err)
 		}
 		s.wantState(payout.Submitted)
-		s.wantAvailable(held)
+		s.wantAvailable(afterReserve)
 	})
 	t.Run("cancel what is queued", func(t *testing.T) {
 		s := restored(t, queueing)
@@ -408,9 +408,9 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	})
 }
 
-// TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone: in the backup the first payout is being sent; it was
+// TestImport_PossiblySentGoesToReviewWithoutFunds: in the backup the first payout is being sent; it was
 // refused after that, and its money paid out by another one.
-func TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone(t *testing.T) {
+func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	s := newStory(t)
 	var saved *backup
 	s.gateway.mood, s.gateway.whenSent = refusing, func() { saved = s.save() }
@@ -426,8 +426,8 @@ func TestWhatMayHaveBeenSentIsHeldIfItsMoneyIsGone(t *testing.T) {
 	for range 3 {
 		s.later(7 * time.Hour)
 	}
-	if p := s.wantState(payout.Held); p.DueAt.IsZero() || p.Reason == "" {
-		t.Errorf("nobody looks at the held payout again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
+	if p := s.wantState(payout.ManualReview); p.DueAt.IsZero() || p.Reason == "" {
+		t.Errorf("nobody polls the payout in review again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
 	}
 	if s.gateway.sent != sent {
 		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
@@ -495,7 +495,7 @@ func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
 			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
 				t.Errorf("contradiction %q", p.Contradiction)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.later(time.Hour)
 			s.wantState(payout.Submitted)
 			if s.gateway.sent != 1 {

@@ -65,7 +65,7 @@ func TestAListOfReturnsIsNotBelieved(t *testing.T) {
 			lie(s, made)
 			s.later(time.Second)
 			s.wantState(payout.Completed)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated()
 		})
 	}

@@ -30,7 +30,7 @@ type Options struct {
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash
 	// holds a payout up. It must be longer than a step can last.
 	Lease time.Duration
-	// Patience is how long after its last sending an order may still turn up at the gateway. A held payout
+	// Patience is how long after its last sending an order may still turn up at the gateway. A payout in review
 	// is given back to its seller only after it. Zero is ten minutes.
 	Patience time.Duration
 	// ReturnsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
@@ -217,7 +217,7 @@ func entryType(was, p Payout) ledger.Type {
 
 // typeOf names the entry of a payout that comes to a state.
 var typeOf = map[State]ledger.Type{
-	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, Held: ledger.PayoutReview,
+	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, ManualReview: ledger.PayoutReview,
 	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
 	Cancelled: ledger.PayoutCancelled,
 }

@@ -36,7 +36,7 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, ac
 			return err
 		}
 		if disagreement == nil && !intact && to != from && to.Status() != from.Status() {
-			disagreement = errors.New(altered) // its amount may be another than was held
+			disagreement = errors.New(altered) // its amount may differ from what was reserved
 		}
 		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
 			to, disagreement = from, nil
@@ -156,7 +156,7 @@ func follows(r gateway.Report, from State) State {
 	case gateway.CalledOff:
 		return Cancelled
 	case gateway.Unrecognised:
-		if from == Submitting || from == Unknown || from == Held {
+		if from == Submitting || from == Unknown || from == ManualReview {
 			return Submitted // whatever it is doing, it has it
 		}
 		return from

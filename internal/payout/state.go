@@ -13,8 +13,8 @@ const (
 	Submitting State = "submitting"
 	// Unknown means that the gateway's answer is missing: it may have been paid.
 	Unknown State = "unknown"
-	// Held is unknown for so long that a person has to look.
-	Held State = "held"
+	// ManualReview means that Bursar can't learn the outcome; an admin resolves it.
+	ManualReview State = "manual_review"
 	// Submitted means that the gateway has it.
 	Submitted State = "submitted"
 	// Completed means that the bank was paid.
@@ -29,20 +29,20 @@ const (
 
 // next is the machine: from each state, the states that may follow.
 var next = map[State][]State{
-	Waiting:    {Submitting, Submitted, Failed, Cancelled}, // submitted: the book was put back, and the gateway has it
-	Submitting: {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
-	Unknown:    {Submitted, Completed, Failed, Cancelled, Held},
-	Held:       {Submitted, Completed, Failed, Cancelled},
-	Submitted:  {Completed, Failed, Cancelled},
-	Completed:  {Returned},
-	Failed:     {},
-	Returned:   {},
-	Cancelled:  {},
+	Waiting:      {Submitting, Submitted, Failed, Cancelled}, // submitted: the book was put back, and the gateway has it
+	Submitting:   {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
+	Unknown:      {Submitted, Completed, Failed, Cancelled, ManualReview},
+	ManualReview: {Submitted, Completed, Failed, Cancelled},
+	Submitted:    {Completed, Failed, Cancelled},
+	Completed:    {Returned},
+	Failed:       {},
+	Returned:     {},
+	Cancelled:    {},
 }
 
 // States lists every state in the order of a payout's life.
 func States() []State {
-	return []State{Waiting, Submitting, Unknown, Held, Submitted, Completed, Failed, Returned, Cancelled}
+	return []State{Waiting, Submitting, Unknown, ManualReview, Submitted, Completed, Failed, Returned, Cancelled}
 }
 
 // Next lists the states that may follow s.

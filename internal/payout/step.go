@@ -58,7 +58,7 @@ func (s *Service) next(ctx context.Context, g gateway.Gateway, p Payout) error {
 		return s.submit(ctx, g, p)
 	case Submitting:
 		return s.takeOver(ctx, g, p)
-	case Unknown, Held:
+	case Unknown, ManualReview:
 		return s.resolve(ctx, g, p)
 	case Submitted, Completed:
 		return s.poll(ctx, g, p)
@@ -301,7 +301,7 @@ func (s *Service) takeOver(ctx context.Context, g gateway.Gateway, p Payout) err
 
 // resolve learns what became of an order whose answer is missing: it looks it up by our reference,
 // and where the gateway does not know it, sends the same order under the same key again. When that
-// has not helped within the key's lifetime, the payout is held for a person, and only looked up. A gateway that
+// has not helped within the key's lifetime, the payout goes to manual review, and is only looked up. A gateway that
 // finds nothing by reference is sent the order again without being asked, while the key lives.
 func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
 	report, err := s.lookUp(ctx, p)
@@ -375,17 +375,17 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
 }
 
-// stillUnknown sets the next attempt after so many tries, or holds the payout for a person when the
+// stillUnknown sets the next attempt after so many tries, or moves the payout to manual review when the
 // key's lifetime is over.
 func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if p.State != Unknown && p.State != Held {
+		if p.State != Unknown && p.State != ManualReview {
 			return errRaced
 		}
 		now := s.o.Now()
-		if p.State == Held || !mayResend(g, *p, now) {
-			p.hold()
-			p.putOff(seen, now.Add(s.jitter(lookAtHeld)))
+		if p.State == ManualReview || !mayResend(g, *p, now) {
+			p.review()
+			p.putOff(seen, now.Add(s.jitter(reviewPollWait)))
 			return nil
 		}
 		p.Tries = tries
@@ -395,14 +395,14 @@ func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payo
 	return err
 }
 
-// hold leaves a payout whose outcome can't be learnt to a person.
-func (p *Payout) hold() {
-	p.State = Held
+// review moves a payout whose outcome can't be learnt to manual review.
+func (p *Payout) review() {
+	p.State = ManualReview
 	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
 }
 
-// lookAtHeld is the wait between looks at a payout that is held: news may still come.
-const lookAtHeld = 6 * time.Hour
+// reviewPollWait is the wait between polls of a payout in review: the gateway may still report it.
+const reviewPollWait = 6 * time.Hour
 
 // lookBack looks again at a payout that ended unpaid after it was sent, or follows a hint about one that has
 // ended. Whatever the gateway says can change nothing any more, but if it says that the money went out, a

@@ -98,9 +98,9 @@ func (s *story) wantViolated(want ...string) {
 }
 
 const (
-	windowOver = 2 * time.Minute
-	opening    = 2_000_000
-	held       = opening - 100_000
+	windowOver   = 2 * time.Minute
+	opening      = 2_000_000
+	afterReserve = opening - 100_000
 )
 
 func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
 		t.Fatal("cancelled without the gateway's word")
 	}
 	s.wantState(payout.Submitted)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 
 	s.gateway.mood = fair
 	var cancelled atomic.Int64
@@ -146,7 +146,7 @@ func TestARefusalIsBelievedOnlyIfThereIsNoTransfer(t *testing.T) {
 	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: gateway.InProgress}
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.wantViolated()
 }
 
@@ -155,7 +155,7 @@ func TestARefusalIsNotBelievedWhileNothingCanBeLookedUp(t *testing.T) {
 	s.gateway.mood, s.gateway.deaf = refusing, true
 	s.later(windowOver)
 	s.wantState(payout.Unknown)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
@@ -172,7 +172,7 @@ func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
 		t.Errorf("the order was sent %d times, want it sent again while the gateway does not know it", s.gateway.sent)
 	}
 	s.wantState(payout.Unknown)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 
 	s.gateway.mood, s.gateway.forgetful = fair, false
 	s.gateway.transfers[string(s.id)].advance(1)
@@ -190,14 +190,14 @@ func TestAfterTheKeysLifetimeNothingIsSentAgain(t *testing.T) {
 	sent := s.gateway.sent
 	s.later(7 * 24 * time.Hour)
 	s.later(7 * 24 * time.Hour)
-	p := s.wantState(payout.Held)
+	p := s.wantState(payout.ManualReview)
 	if s.gateway.sent != sent {
 		t.Error("an order was sent after its key had run out: it could be paid twice")
 	}
 	if p.DueAt.IsZero() || p.Reason == "" {
-		t.Errorf("nobody looks at the held payout again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
+		t.Errorf("nobody polls the payout in review again (due %s), or the seller is not told (%q)", p.DueAt, p.Reason)
 	}
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.wantViolated()
 }
 
@@ -255,7 +255,7 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 			if wait := s.payout().DueAt.Sub(s.now); wait < 2*time.Minute {
 				t.Errorf("after nine looks it is looked at again in %s, want minutes", wait)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated("gateway-agrees")
 		})
 	}
@@ -322,7 +322,7 @@ func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
 				if p := s.wantState(tt.want); !strings.Contains(p.Contradiction, lie.says) {
 					t.Errorf("contradiction %q", p.Contradiction)
 				}
-				s.wantAvailable(held)
+				s.wantAvailable(afterReserve)
 				s.wantViolated("gateway-agrees")
 			})
 		}
@@ -348,7 +348,7 @@ func TestWhatTheGatewayLeavesOutIsNoDifference(t *testing.T) {
 			tr.advance(1)
 			s.later(time.Hour)
 			s.wantState(payout.Completed)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated(tt.violated...)
 		})
 	}
@@ -389,7 +389,7 @@ func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
 			tr.advance(1)
 			s.later(time.Hour)
 			s.wantState(payout.Completed)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			tr.progress, tr.paid = word, 0
 			s.later(7 * time.Hour) // nobody told us: the look-again finds it
 			p := s.wantState(payout.Returned)
@@ -464,7 +464,7 @@ func TestWhatWasTurnedAwayMayHaveBeenTaken(t *testing.T) {
 			s.gateway.transfers[string(s.id)].body = "as it was"
 			tt.then(s)
 			s.wantState(tt.want)
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated()
 		})
 	}
@@ -506,7 +506,7 @@ func TestACancellationThatSawThePayoutBeingSentAsksFirst(t *testing.T) {
 		t.Errorf("it was turned away meanwhile, and cancelled: %v", err)
 	}
 	s.wantState(payout.Waiting)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 // overrun has the payout sent and turned away, though it was taken, while a slow worker is about to send it, who then
@@ -537,7 +537,7 @@ func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	s.wantState(payout.Completed)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 // TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile has a payout sent and turned away, though it was taken, while
@@ -546,10 +546,10 @@ func TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile(t *testing.T) {
 	s := newStory(t)
 	s.overrun(shunning)
 	s.wantState(payout.Waiting)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.later(time.Hour)
 	s.wantState(payout.Completed)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 // TestWhatNeverLeftUsIsOurs has the gateway out of reach, and a cancellation that needs nobody's word.
@@ -612,7 +612,7 @@ func TestAForgottenTransferIsToldToAPerson(t *testing.T) {
 	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, p.GatewayID) || p.DueAt.IsZero() {
 		t.Errorf("contradiction %q, next look %s", p.Contradiction, p.DueAt)
 	}
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.wantViolated("gateway-agrees")
 }
 
@@ -625,7 +625,7 @@ func TestTwoTransfersOfOnePayoutAreToldToAPerson(t *testing.T) {
 	if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() || s.gateway.sent != sent {
 		t.Errorf("contradiction %q, next look %s, sent %d times more", p.Contradiction, p.DueAt, s.gateway.sent-sent)
 	}
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 }
 
 func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {
@@ -741,7 +741,7 @@ func TestACancellationAnsweredWithAnotherAmountIsUnclear(t *testing.T) {
 			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
 				t.Errorf("what the gateway said is not written down, but %q", p.Contradiction)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 		})
 	}
 }

@@ -128,7 +128,7 @@ func TestTamperedBalance_StopsTheSeller(t *testing.T) {
 			s.request("usr_a", 50_000)
 			s.later(time.Hour)
 			s.wantState(payout.Submitted)
-			s.wantAvailable(held - 50_000)
+			s.wantAvailable(afterReserve - 50_000)
 			s.wantViolated()
 		})
 	}
@@ -188,7 +188,7 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrAltered) {
 				t.Errorf("cancelled with %v", err)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 
 			s.repair()
 			s.wantRow(true)
@@ -199,7 +199,7 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 			if p := s.wantState(payout.Submitted); p.Contradiction != "" {
 				t.Errorf("it is still said that %s", p.Contradiction)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated()
 		})
 	}
@@ -272,7 +272,7 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 			return err
 		}},
 		"by an admin's": {lostRequests, func(s *story) error {
-			if _, err := s.payouts.Hold(t.Context(), ada, s.id); err != nil {
+			if _, err := s.payouts.SendToReview(t.Context(), ada, s.id); err != nil {
 				return err
 			}
 			s.now = s.now.Add(time.Hour)
@@ -290,7 +290,7 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 			if err := tt.giveBack(s); !errors.Is(err, payout.ErrAltered) {
 				t.Errorf("given back with %v", err)
 			}
-			s.wantAvailable(held - 500_000)
+			s.wantAvailable(afterReserve - 500_000)
 		})
 	}
 }
@@ -320,7 +320,7 @@ func TestTamperedOrder_IsNotSentAgain(t *testing.T) {
 				t.Errorf("%+v; it was sent %d times, want once before it was changed", p, s.gateway.sent)
 			}
 			s.wantDiscrepancy(s.payout())
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 
 			s.place.ByHand(t, `UPDATE payouts SET order_body = kept.order_body, sent_at = kept.sent_at, bank_account_id = kept.bank_account_id
 				FROM kept_payouts AS kept`)
@@ -348,7 +348,7 @@ func TestTamperedState_NeverSentPayout(t *testing.T) {
 			if p := s.payout(); !p.Altered() || s.gateway.sent > 0 {
 				t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 		})
 	}
 }
@@ -475,7 +475,7 @@ func TestTamperedPayout_ReportMovesNoMoney(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	s.wantDiscrepancy(s.payout())
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.place.ByHand(t, `UPDATE payouts SET amount = amount - 400000, fee = fee - 400000`)
 	s.later(24 * time.Hour)
 	if p := s.wantState(payout.Failed); p.Contradiction != "" {

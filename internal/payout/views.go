@@ -22,7 +22,7 @@ type Quote struct {
 
 // Attention is what waits for a person, oldest first, up to a hundred of each kind.
 type Attention struct {
-	// Unclear are the payouts whose outcome is not known: state unknown or held.
+	// Unclear are the payouts whose outcome is not known: unknown or in review.
 	Unclear []Payout
 	// Contradicted are the payouts about which the gateway said what can't be true beside the books.
 	Contradicted []Payout

@@ -208,18 +208,18 @@ func (w *walk) trouble(t *rapid.T) {
 // decide is an admin at work. No decision sends anything, and none gives money back that the gateway has or may still get.
 func (w *walk) decide(t *rapid.T) {
 	id, sent := w.any(t), w.gateway.sent
-	switch rapid.SampledFrom([]string{"ask", "hold", "identify", "give back", "give back"}).Draw(t, "decision") {
+	switch rapid.SampledFrom([]string{"ask", "review", "identify", "give back", "give back"}).Draw(t, "decision") {
 	case "ask":
 		_, err := w.payouts.AskGateway(w.ctx, ada, id)
 		if err != nil && !errors.Is(err, payout.ErrNoTransfer) && !errors.Is(err, payout.ErrGatewayUnclear) {
 			t.Fatalf("ask about %s: %v", id, err)
 		}
-	case "hold":
-		w.hold(t, id)
+	case "review":
+		w.sendToReview(t, id)
 	case "identify":
 		w.identify(t, id)
 	case "give back":
-		w.hold(t, id)
+		w.sendToReview(t, id)
 		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, patience / 2, lease + patience}).Draw(t, "patience"))
 		w.gateway.mood = rapid.SampledFrom([]mood{w.gateway.mood, fair, silent}).Draw(t, "mood")
 		w.giveBack(t, id)
@@ -243,16 +243,16 @@ func (w *walk) identify(t *rapid.T, id payout.ID) {
 
 func (w *walk) giveBack(t *rapid.T, id payout.ID) {
 	before := w.stored(t, id)
-	from, held := w.payouts.GiveBackFrom(w.ctx, id)
+	from, refused := w.payouts.GiveBackFrom(w.ctx, id)
 	_, known := w.gateway.transfers[string(id)]
 	_, underway := w.gateway.underway[string(id)]
 	_, err := w.payouts.GiveBack(w.ctx, ada, id)
 	switch {
 	case err == nil && (known || underway):
 		t.Fatalf("%s was given back, and the gateway has it (%t) or will (%t)", id, known, underway)
-	case (held == nil) != (before.State == payout.Held):
-		t.Fatalf("of a payout that is %s it is said when it may be given back: %v", before.State, held)
-	case before.State == payout.Held && !w.now.Before(from) && !w.gateway.saysNothing() && !known && !underway && err != nil:
+	case (refused == nil) != (before.State == payout.ManualReview):
+		t.Fatalf("of a payout that is %s it is said when it may be given back: %v", before.State, refused)
+	case before.State == payout.ManualReview && !w.now.Before(from) && !w.gateway.saysNothing() && !known && !underway && err != nil:
 		t.Fatalf("nothing is against giving %s back, but %v", id, err)
 	}
 }
@@ -287,7 +287,7 @@ func (w *walk) drain(t *rapid.T) {
 		p, tr := w.stored(t, id), w.gateway.transfers[string(id)]
 		paid := tr != nil && tr.progress == gateway.Paid
 		switch {
-		case p.Status() == payout.StatusProcessing && p.State != payout.Held:
+		case p.Status() == payout.StatusProcessing && p.State != payout.ManualReview:
 			t.Fatalf("%s is %s for ever; the gateway has %+v", id, p.State, tr)
 		case paid != (p.State == payout.Completed):
 			t.Fatalf("%s is %s; the gateway has %+v", id, p.State, tr)
@@ -300,7 +300,7 @@ func (w *walk) drain(t *rapid.T) {
 // TestRequest_RepeatedUnderItsKey gets the first answer again, to the letter, whatever has changed since.
 func TestRequest_RepeatedUnderItsKey(t *testing.T) {
 	s := newStory(t)
-	made := payout.Request{Seller: "usr_a", Amount: held, Key: "made"} // all that there is
+	made := payout.Request{Seller: "usr_a", Amount: afterReserve, Key: "made"} // all that there is
 	first, replayed, err := s.payouts.Request(t.Context(), made)
 	if err != nil || replayed {
 		t.Fatalf("replayed %t, %v", replayed, err)
@@ -313,14 +313,14 @@ func TestRequest_RepeatedUnderItsKey(t *testing.T) {
 	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, first.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	if p, replayed, err := s.payouts.Request(t.Context(), made); err != nil || !replayed || p.ID != first.ID || p.State != payout.Cancelled {
 		t.Errorf("the repeat gave %+v, replayed %t, %v", p, replayed, err)
 	}
 	if _, replayed, err := s.payouts.Request(t.Context(), refused); !replayed || !errors.Is(err, ledger.ErrInsufficient) || err.Error() != refusal.Error() {
 		t.Errorf("the repeat gave %v, replayed %t; the first was %v", err, replayed, refusal)
 	}
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.wantViolated()
 }
 
@@ -338,10 +338,10 @@ func TestCancel_ByState(t *testing.T) {
 	for want, until := range map[payout.State]func(*story){
 		payout.Submitting: func(s *story) { s.gateway.mood = diesAfter; s.later(windowOver); s.gateway.mood = fair },
 		payout.Unknown:    func(s *story) { s.gateway.mood = lostAnswers; s.later(windowOver); s.gateway.mood = fair },
-		payout.Held: func(s *story) {
+		payout.ManualReview: func(s *story) {
 			s.gateway.mood = lostRequests
 			s.later(windowOver)
-			s.hold(s, s.id)
+			s.sendToReview(s, s.id)
 			s.gateway.mood = fair
 		},
 		payout.Submitted: submitted(),
@@ -399,18 +399,18 @@ func TestStep_WorkerDied(t *testing.T) {
 				t.Errorf("it was sent %d times, want %d; the gateway has %d transfers, and paid this one %d times",
 					s.gateway.sent, tt.sent, len(s.gateway.transfers), tr.paid)
 			}
-			s.wantAvailable(held)
+			s.wantAvailable(afterReserve)
 			s.wantViolated()
 		})
 	}
 }
 
-// TestGiveBack_OrderArrivesLate has an order arrive as late as it can after its payout was held.
+// TestGiveBack_OrderArrivesLate has an order arrive as late as it can after its payout went to review.
 func TestGiveBack_OrderArrivesLate(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood, s.gateway.lateness = slow, lease+patience-time.Nanosecond
 	s.later(windowOver)
-	s.hold(t, s.id)
+	s.sendToReview(t, s.id)
 	from, err := s.payouts.GiveBackFrom(t.Context(), s.id)
 	if err != nil {
 		t.Fatal(err)
@@ -424,6 +424,6 @@ func TestGiveBack_OrderArrivesLate(t *testing.T) {
 		t.Errorf("after it has arrived: %v", err)
 	}
 	s.wantState(payout.Submitted)
-	s.wantAvailable(held)
+	s.wantAvailable(afterReserve)
 	s.wantViolated()
 }

@@ -99,7 +99,7 @@ type Tx interface {
 	AddEarnings(ctx context.Context, seller, month string, amount money.Amount) error
 	// PostponeRelease puts the release of a sale off to a time.
 	PostponeRelease(ctx context.Context, id string, until time.Time) error
-	// DueSales lists up to limit pending sales whose hold is over by now, those longest due, in the order of
+	// DueSales lists up to limit pending sales whose holding period is over by now, those longest due, in the order of
 	// their sellers.
 	DueSales(ctx context.Context, now time.Time, limit int) ([]string, error)
 }

@@ -16,8 +16,8 @@ import (
 type Options struct {
 	Store Store
 	Now   func() time.Time
-	// Hold is how long a sale stays pending when the marketplace does not say.
-	Hold time.Duration
+	// HoldingPeriod is how long a sale stays pending when the marketplace does not say.
+	HoldingPeriod time.Duration
 	// Zone decides in which month a sale falls.
 	Zone *time.Location
 }
@@ -27,14 +27,14 @@ type Service struct{ o Options }
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Now == nil || o.Zone == nil || o.Hold < 0 {
+	if o.Store == nil || o.Now == nil || o.Zone == nil || o.HoldingPeriod < 0 {
 		return nil, errors.New("sale: a service needs a store, a clock, a zone, and a hold that is not negative")
 	}
 	return &Service{o}, nil
 }
 
 // NewSale asks for a sale to be recorded. Without OccurredAt it occurred now, or at AvailableAt if
-// that is earlier; without AvailableAt it is held for as long as the service holds sales.
+// that is earlier; without AvailableAt it becomes available after the service's holding period.
 type NewSale struct {
 	ID          string
 	Seller      string
@@ -71,7 +71,7 @@ func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 		}
 	}
 	if draft.AvailableAt.IsZero() {
-		draft.AvailableAt = draft.OccurredAt.Add(s.o.Hold)
+		draft.AvailableAt = draft.OccurredAt.Add(s.o.HoldingPeriod)
 	}
 	if draft.AvailableAt.Before(draft.OccurredAt) {
 		return Sale{}, false, fault.Field("availableAt", "must not be before occurredAt")
@@ -214,7 +214,7 @@ func post(ctx context.Context, tx Tx, t ledger.Type, was, is Sale, now time.Time
 // releaseBatch bounds how many sales one transaction releases, so that requests wait little for it.
 const releaseBatch = 50
 
-// ReleaseDue makes sales whose hold is over withdrawable, a batch at most, and returns how many. A sale
+// ReleaseDue makes sales whose holding period is over withdrawable, a batch at most, and returns how many. A sale
 // that can't be released does not hold up the others.
 func (s *Service) ReleaseDue(ctx context.Context) (int, error) {
 	now := s.o.Now()

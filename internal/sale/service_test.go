@@ -37,7 +37,7 @@ func openShop(t *testing.T) *shop {
 	s := &shop{T: t, db: db, place: place, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
 	var err error
 	s.sales, err = sale.New(sale.Options{
-		Store: losing{db.Sales()}, Now: func() time.Time { return s.now }, Hold: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
+		Store: losing{db.Sales()}, Now: func() time.Time { return s.now }, HoldingPeriod: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestASaleWithoutATimeMayBeAvailableAtOnce(t *testing.T) {
 	s.wantBalance(0, 300, 300)
 }
 
-func TestASaleIsReleasedOnceWhenItsHoldIsOver(t *testing.T) {
+func TestRelease_OnceWhenHoldingPeriodIsOver(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)
 	s.now = s.now.Add(72*time.Hour - time.Second)
@@ -225,7 +225,7 @@ func TestRefundsTakeBackWhatIsThere(t *testing.T) {
 	s.wantBalance(0, 4000, 4000)
 }
 
-// TestARefundIsDueEvenIfTheMoneyIsGone refunds a sale whose money is held for a payout.
+// TestARefundIsDueEvenIfTheMoneyIsGone refunds a sale whose money is reserved for a payout.
 func TestARefundIsDueEvenIfTheMoneyIsGone(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now}, true)

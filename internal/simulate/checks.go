@@ -21,7 +21,7 @@ var (
 	onlyOrdersPaid     = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the book calls sent."}
 	allInTheBook       = Check{"all-in-the-book", "Once the gateway was asked, every transfer that it made for us is a payout in the book."}
 	endsAsAtGateway    = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
-	allEnd             = Check{"all-end", "When all is quiet, every payout has ended, or is held because its key ran out or a backup was put back."}
+	allEnd             = Check{"all-end", "When all is quiet, every payout has ended, or is in manual review because its key ran out or a backup was restored."}
 	endsAreFinal       = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
 	movesAreCAS        = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
 	rowsMatchJournal   = Check{"rows-match-the-journal", "After every transaction its entries are in the journal, and balances, payouts and bank accounts are what their entries fold to."}
@@ -35,7 +35,7 @@ var (
 	strangersSeeNone   = Check{"strangers-see-nothing", "Nobody sees or cancels another seller's payout."}
 	readsAgree         = Check{"reads-agree", "What a seller is shown is what the book has."}
 	oncePerID          = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
-	releasedWhenDue    = Check{"released-when-due", "A sale is released when its hold is over, and not before."}
+	releasedWhenDue    = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
 	ordersToLetter     = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
 	oneKeyPerPayout    = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
 	ordersSound        = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
@@ -45,12 +45,12 @@ var (
 	sendingsTimed      = Check{"sendings-are-timed", "When an order was sent is in the book before it is, and stays there until nothing of it can have left."}
 	nightsReconciled   = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
 	checkpointsMade    = Check{"checkpoints-are-made", "A checkpoint of all books is made by itself, again and again."}
-	heldForCause       = Check{"held-for-a-cause", "A payout is held only by a person, because its key has run out, or because it may pay the same money again."}
+	reviewedForCause   = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
 	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
-	endsWatched        = Check{"ends-are-watched", "A payout that is held is looked at again, and one that was sent and has ended is as long as banks may change its end."}
+	endsWatched        = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
 	newsFollowed       = Check{"news-is-followed", "What the gateway sends news of is looked at without delay."}
 	queuedCancellable  = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
-	endsTellWhy        = Check{"ends-tell-why", "A payout that has failed, was returned or is held tells its seller why, and one that is paid has nothing to tell."}
+	endsTellWhy        = Check{"ends-tell-why", "A payout that has failed, was returned or is in manual review tells its seller why, and one that is paid has nothing to tell."}
 	timesKept          = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
 	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
 	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
@@ -77,7 +77,7 @@ var (
 	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue      = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
-	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts that a person holds."}
+	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts in manual review."}
 	bookIsRight        = Check{"book-is-readable", "The book can be opened, read and audited."}
 	nothingPanics      = Check{"nothing-panics", "No part of the service panics."}
 )
@@ -88,7 +88,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, queuedCancellable, endsTellWhy, timesKept, heldForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
 		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,

@@ -29,7 +29,7 @@ func (m *market) wasAppended(e ledger.Entry) {
 	m.hold(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
 	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == overdrawn && !w.doubted {
 		w.doubted = true
-		m.hold(heldForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
+		m.hold(reviewedForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
 	}
 }
 
@@ -135,13 +135,13 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 	if p.GivenBack() {
 		m.hold(givenBackIsDead, m.now-w.changed >= m.mayArrive(), string(p.ID),
-			"payout %s is given back %s after it was held, and what was sent before may still arrive", p.ID, m.now-w.changed)
+			"payout %s was refunded %s after it went to review, and what was sent before may still arrive", p.ID, m.now-w.changed)
 	}
 	w.changed = m.now
 	if p.State == payout.Unknown {
 		m.tally.unknown++
 		if m.chance(150) && !m.closing {
-			m.spawn(m.between(0, 20*time.Second), admin, func() { m.holdAndGiveBack(p.ID) })
+			m.spawn(m.between(0, 20*time.Second), admin, func() { m.reviewAndRefund(p.ID) })
 		}
 	}
 	if kindOf(p.State) != underWay {
@@ -173,9 +173,9 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
 		m.hold(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
-	case p.State == payout.Held && w.state != payout.Held:
+	case p.State == payout.ManualReview && w.state != payout.ManualReview:
 		runOut := at.Sub(w.sentAt) >= m.runsOut()-mostOff
-		m.hold(heldForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is held at %s", p.ID, w.sentAt, at)
+		m.hold(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
 	}
 }
 
@@ -192,7 +192,7 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 // checkTold holds what a seller is told of a payout against what it is and what they were told before.
 func (m *market) checkTold(w *withdrawal, p payout.Payout) {
 	m.hold(contradictionsKept, w.last.Contradiction == "" || p.Contradiction != "" || m.current.name == admin || w.last.Altered() && m.tampered == "", string(p.ID), "what contradicts payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Contradiction)
-	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.Held
+	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.hold(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.hold(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
 	same := func(before, now time.Time) bool { return before.IsZero() || stored(before).Equal(stored(now)) }
@@ -200,7 +200,7 @@ func (m *market) checkTold(w *withdrawal, p payout.Payout) {
 		"payout %s was taken on at %s, paid at %s and over at %s, and now at %s, %s and %s", p.ID, w.last.ProcessedAt, w.last.CompletedAt, w.last.EndedAt, p.ProcessedAt, p.CompletedAt, p.EndedAt)
 }
 
-// checkWatched wants what is held, and the end of a payout that was sent, to be looked at again, unless a person has to look or banks have
+// checkWatched wants a payout in review, and the end of a payout that was sent, to be looked at again, unless a person has to look or banks have
 // had the least of days in which they may change it.
 func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) {
 	ended := m.now
@@ -209,12 +209,12 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
 	over := p.State == payout.Returned || p.Contradiction != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
-	m.hold(endsWatched, p.State != payout.Held || !p.DueAt.IsZero(), string(p.ID), "payout %s is held, and is not looked at again", p.ID)
+	m.hold(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.hold(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }
 
-// mayArrive is how long after a payout was held what was sent before may still arrive: as long as a sending may last, and
+// mayArrive is how long after a payout went to review what was sent before may still arrive: as long as a sending may last, and
 // what the service allows the gateway besides. Clocks that are off make it shorter.
 func (m *market) mayArrive() time.Duration {
 	const patience = 10 * time.Minute
@@ -280,7 +280,7 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 func (m *market) wereHastened(n int64, now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.Held || w.state == payout.Submitted) {
+		if w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
 			m.wasHastened(id, now)
 			n--
 		}
@@ -360,7 +360,7 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 		s := m.sellerOf(w.seller)
 		m.spawn(soon(), "seller "+s.name, func() { m.cancel(s, id) })
 	case w.state == payout.Unknown && m.begun%8 == 0:
-		m.spawn(soon(), admin, func() { m.holdAndGiveBack(id) })
+		m.spawn(soon(), admin, func() { m.reviewAndRefund(id) })
 	}
 }
 

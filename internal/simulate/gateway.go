@@ -57,8 +57,8 @@ type gateway struct {
 type order struct {
 	body string
 	// first is when it was sent for the first time and not turned away at the door, if it was: then it may have been taken.
-	first     time.Duration
-	mayBeHeld bool
+	first       time.Duration
+	mayBeStored bool
 	// by is who is sending it at the moment, and since when.
 	by    *instance
 	since time.Duration
@@ -250,7 +250,7 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	if w == nil { // the book was put back while it was on its way
 		return a
 	}
-	sent := w.state == payout.Submitting || w.state == payout.Unknown || w.state == payout.Held
+	sent := w.state == payout.Submitting || w.state == payout.Unknown || w.state == payout.ManualReview
 	m.hold(onlyOrdersPaid, sent, key, "the gateway made a transfer of payout %s, which is %s", id, w.state)
 	m.hold(paidExactly, strings.Contains(string(body), `"amount":`+strconv.FormatInt(int64(w.net()), 10)+","), key,
 		"payout %s of %d net was ordered as %s", id, w.net(), body)
@@ -272,7 +272,7 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 		g.orders[key] = o
 	}
 	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
-	m.hold(keysAreAlive, !o.mayBeHeld || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	m.hold(keysAreAlive, !o.mayBeStored || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
 	if a := m.accountOf(w); a != nil {
 		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)

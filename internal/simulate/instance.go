@@ -101,7 +101,7 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	on.sales, err = sale.New(sale.Options{Store: saleStore{on.db.Sales(), on}, Now: on.now, Hold: usualHold, Zone: indianTime})
+	on.sales, err = sale.New(sale.Options{Store: saleStore{on.db.Sales(), on}, Now: on.now, HoldingPeriod: usualHoldingPeriod, Zone: indianTime})
 	if err != nil {
 		return err
 	}

@@ -121,10 +121,10 @@ func (m *market) judge() {
 		w := m.model.payouts[id]
 		m.judgePayout(id, w, net[id])
 	}
-	held := map[string]money.Amount{}
+	inReview := map[string]money.Amount{}
 	for _, w := range m.model.payouts {
-		if w.state == payout.Held {
-			held[w.seller] += w.amount
+		if w.state == payout.ManualReview {
+			inReview[w.seller] += w.amount
 		}
 	}
 	for id, e := range m.model.sales {
@@ -134,17 +134,17 @@ func (m *market) judge() {
 		h := m.model.sellers[s.id]
 		row := m.model.row(s.id)
 		m.hold(releasedWhenDue, row.Pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, row.Pending)
-		m.hold(nobodyOverpaid, row.Available >= -h.refunded-held[s.id], s.id,
-			"%s has %d; refunds of %d and held payouts of %d explain less", s.id, row.Available, h.refunded, held[s.id])
+		m.hold(nobodyOverpaid, row.Available >= -h.refunded-inReview[s.id], s.id,
+			"%s has %d; refunds of %d and payouts in review of %d explain less", s.id, row.Available, h.refunded, inReview[s.id])
 	}
 }
 
 func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
-	m.hold(entriesAreTrue, w.gateway == net || w.state == payout.Held, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
+	m.hold(entriesAreTrue, w.gateway == net || w.state == payout.ManualReview, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
 	switch {
-	case w.state == payout.Held:
-		m.hold(allEnd, w.heldBy || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
-			"payout %s is held, sent at %s", id, w.sentAt)
+	case w.state == payout.ManualReview:
+		m.hold(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
+			"payout %s is in review, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
 		m.hold(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))
 	case w.state == payout.Completed:

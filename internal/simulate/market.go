@@ -93,11 +93,11 @@ type tally struct {
 
 // pace of the work, as with the real gateway.
 const (
-	lease        = 40 * time.Second
-	lookEvery    = 250 * time.Millisecond
-	cancelWindow = 30 * time.Second
-	minimum      = money.Amount(500_00)
-	usualHold    = 72 * time.Hour
+	lease              = 40 * time.Second
+	lookEvery          = 250 * time.Millisecond
+	cancelWindow       = 30 * time.Second
+	minimum            = money.Amount(500_00)
+	usualHoldingPeriod = 72 * time.Hour
 )
 
 func rupees() money.Currency {

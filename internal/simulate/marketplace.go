@@ -17,7 +17,7 @@ type told struct {
 	refund sale.NewRefund // without an id, it is about the sale
 }
 
-// sell records a sale that is held for a while, and perhaps takes it back later.
+// sell records a sale with a holding period, and perhaps takes it back later.
 func (m *market) sell(s *seller, hold time.Duration) {
 	s.sold++
 	n := sale.NewSale{
@@ -33,7 +33,7 @@ func (m *market) sell(s *seller, hold time.Duration) {
 			n.OccurredAt = monthsEdge(n.OccurredAt)
 		}
 	}
-	if !m.chance(50) { // else it is held for as long as usual
+	if !m.chance(50) { // else the usual holding period applies
 		n.AvailableAt = n.OccurredAt.Add(hold)
 	}
 	if m.chance(50) { // a refund of it comes first
@@ -76,7 +76,7 @@ func (m *market) tellSale(n sale.NewSale) {
 		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
 		until := n.AvailableAt
 		if until.IsZero() {
-			until = n.OccurredAt.Add(usualHold)
+			until = n.OccurredAt.Add(usualHoldingPeriod)
 		}
 		m.hold(answersAreTrue, err != nil || (s.Amount == n.Amount && s.Seller == n.Seller && microsOf(s.AvailableAt) == microsOf(until)), n.Seller,
 			"sale %+v was answered with %+v", n, s)

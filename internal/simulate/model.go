@@ -93,8 +93,8 @@ type withdrawal struct {
 	last, folded payout.Payout
 	// gateway is what its entries say that went out through the gateway and stayed out.
 	gateway money.Amount
-	// doubted says that it may be of money that was paid already, and heldBy that a person has it held.
-	doubted, heldBy bool
+	// doubted says that it may be of money that was paid already, and sentToReview that an admin sent it to review.
+	doubted, sentToReview bool
 }
 
 func (w *withdrawal) net() money.Amount { return w.amount - w.fee }

@@ -60,7 +60,7 @@ func (m *market) lookThroughInbox() {
 func (m *market) checkInbox(inbox payout.Attention) {
 	unclear, contradicted := 0, 0
 	for _, w := range m.model.payouts {
-		if w.state == payout.Unknown || w.state == payout.Held {
+		if w.state == payout.Unknown || w.state == payout.ManualReview {
 			unclear++
 		}
 		if w.last.Contradiction != "" {
@@ -84,16 +84,16 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 		}
 	}
 	watched, err := on.db.Watch(m.ctx)
-	var unknown, held, contradicted int64
+	var unknown, reviewed, contradicted int64
 	for _, w := range m.model.payouts {
 		unknown += int64(btoi(w.state == payout.Unknown))
-		held += int64(btoi(w.state == payout.Held))
+		reviewed += int64(btoi(w.state == payout.ManualReview))
 		contradicted += int64(btoi(w.last.Contradiction != ""))
 	}
 	m.hold(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
-		watched.Unknown == unknown && watched.Held == held && watched.Contradicted == contradicted, "",
-		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d held and %d contradicted payouts",
-		len(reviews), err, watched, waiting, unknown, held, contradicted)
+		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Contradicted == contradicted, "",
+		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d contradicted payouts",
+		len(reviews), err, watched, waiting, unknown, reviewed, contradicted)
 }
 
 // by is the admin with a reason.
@@ -145,7 +145,7 @@ func (m *market) settleUnclear(id payout.ID) {
 	case n < 2:
 		m.askGateway(id)
 	case n < 4 && w.state == payout.Unknown && !m.closing:
-		m.holdUnknown(id)
+		m.reviewUnknown(id)
 	case (n < 5 || n < 8 && m.gateway.has(id)) && !m.closing:
 		m.identify(id)
 	case m.chance(200) || m.closing:
@@ -153,23 +153,23 @@ func (m *market) settleUnclear(id payout.ID) {
 	}
 }
 
-// holdUnknown leaves a payout to a person.
-func (m *market) holdUnknown(id payout.ID) {
+// reviewUnknown sends a payout to review.
+func (m *market) reviewUnknown(id payout.ID) {
 	_ = m.decide(string(id), false, func(on *instance) error {
-		_, err := on.payouts.Hold(m.ctx, m.by(), id)
+		_, err := on.payouts.SendToReview(m.ctx, m.by(), id)
 		if w := m.model.payouts[id]; err == nil && w != nil {
-			w.heldBy = true
+			w.sentToReview = true
 		}
 		return err
 	})
 }
 
-// holdAndGiveBack is somebody in a hurry: what has just become unknown is held, and given back as soon as may be, or sooner.
-func (m *market) holdAndGiveBack(id payout.ID) {
+// reviewAndRefund is an admin in a hurry: a payout that has just become unknown is sent to review, and refunded as soon as the grace period allows, or sooner.
+func (m *market) reviewAndRefund(id payout.ID) {
 	if w := m.model.payouts[id]; w == nil || w.state != payout.Unknown {
 		return
 	}
-	m.holdUnknown(id)
+	m.reviewUnknown(id)
 	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, 11 * time.Minute, 2 * time.Hour}))
 	m.giveBack(id)
 }
@@ -206,7 +206,7 @@ func (m *market) giveBack(id payout.ID) {
 	if w := m.model.payouts[id]; m.o.Faults[clock] && !m.closing && w != nil && m.now-w.changed > time.Minute {
 		m.pause(time.Hour) // a clock that is off may make it too early, if it is not by far
 	}
-	if w := m.model.payouts[id]; w == nil || (w.state != payout.Held && m.closing) {
+	if w := m.model.payouts[id]; w == nil || (w.state != payout.ManualReview && m.closing) {
 		return
 	}
 	_ = m.decide(string(id), false, func(on *instance) error {
@@ -227,12 +227,12 @@ func (m *market) meddle() {
 		case 1:
 			m.cancelAsAdmin(id)
 		case 2:
-			if w := m.model.payouts[id]; w.state != payout.Unknown && w.state != payout.Held {
+			if w := m.model.payouts[id]; w.state != payout.Unknown && w.state != payout.ManualReview {
 				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.GiveBack(m.ctx, m.by(), id); return err })
 			}
 		case 3:
 			if w := m.model.payouts[id]; w.state != payout.Unknown {
-				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.Hold(m.ctx, m.by(), id); return err })
+				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.SendToReview(m.ctx, m.by(), id); return err })
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func (m *market) meddle() {
 func (m *market) decideWithoutReason(on *instance) {
 	const id, transfer = payout.ID("pyt_000000000000000000000000"), "pout_00000000000001"
 	silent := decision.By{Admin: m.admin, Note: " \n"}
-	_, holdErr := on.payouts.Hold(m.ctx, silent, id)
+	_, holdErr := on.payouts.SendToReview(m.ctx, silent, id)
 	_, giveBackErr := on.payouts.GiveBack(m.ctx, silent, id)
 	_, identifyErr := on.payouts.Identify(m.ctx, silent, id, transfer)
 	clearErr := on.payouts.ClearContradiction(m.ctx, silent, id, "anything")

@@ -17,8 +17,8 @@ var furtherBugs = []planted{
 	{"what is paid is looked at once", []edit{
 		{inPayout, "\t\tnext := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
 	}},
-	{"what is held is not looked at again", []edit{
-		{inPayout, "\t\t\tp.putOff(seen, now.Add(s.jitter(lookAtHeld)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
+	{"a payout in review is not polled again", []edit{
+		{inPayout, "\t\t\tp.putOff(seen, now.Add(s.jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
 	}},
 	{"the amount before the fee is believed", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())", "case r.Amount != p.Net() && r.Amount != p.Amount:\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())"},

@@ -91,7 +91,7 @@ var bugs = []planted{
 		{inPayout, "data, err := ledger.Change(Payout{ID: p.ID}, p)", "kind := ledger.PayoutRequested\n\tif p.Tries == 1 {\n\t\tkind, p.Tries = ledger.PayoutImported, 0\n\t}\n\tdata, err := ledger.Change(Payout{ID: p.ID}, p)"},
 		{inPayout, "Type: ledger.PayoutRequested,", "Type: kind,"},
 	}},
-	{"next to nothing is held", []edit{
+	{"next to nothing is reserved", []edit{
 		{inPayout, "ledger.ReservePayout(p.Amount)", "ledger.ReservePayout(1)"},
 	}},
 	{"the idempotency key is ignored", []edit{
@@ -272,8 +272,8 @@ var bugs = []planted{
 	{"what the gateway calls an account is not in the journal", []edit{
 		{inBank, "return record(ctx, tx, was, a, actorGateway, s.o.Now())", "_ = was\n\t\treturn nil"},
 	}},
-	{"the default hold is none", []edit{
-		{inSale, "draft.OccurredAt.Add(s.o.Hold)", "draft.OccurredAt"},
+	{"the default holding period is none", []edit{
+		{inSale, "draft.OccurredAt.Add(s.o.HoldingPeriod)", "draft.OccurredAt"},
 	}},
 	{"when an order was sent is not recorded", []edit{
 		{inPayout, "p.State, p.OrderBody, p.SentAt = Submitting, body, now //", "p.State, p.OrderBody = Submitting, body //"},
@@ -288,7 +288,7 @@ var bugs = []planted{
 	{"what is sent again takes no lease", []edit{
 		{inPayout, "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem hastened\n", ""},
 	}},
-	{"what is held is sent again", []edit{
+	{"a payout in review is sent again", []edit{
 		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || !mayResend", "if p.Tries != seen.Tries || !mayResend"},
 	}},
 	{"a refusal is believed without looking", []edit{
@@ -303,8 +303,8 @@ var bugs = []planted{
 	{"what was turned away is not asked about", []edit{
 		{inPayout, "(!p.RequestedAt.Before(s.started) && p.SentAt.IsZero())", "!p.RequestedAt.Before(s.started)"},
 	}},
-	{"what is unknown is held at once", []edit{
-		{inPayout, "if p.State == Held || !mayResend(g, *p, now) {", "if p.State == Held || mayResend(g, *p, now) {"},
+	{"an unknown payout goes to review at once", []edit{
+		{inPayout, "if p.State == ManualReview || !mayResend(g, *p, now) {", "if p.State == ManualReview || mayResend(g, *p, now) {"},
 	}},
 	{"news of what was never sent hurries it", []edit{
 		{inStore, "AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND state <> 'submitting'"},
@@ -362,7 +362,7 @@ var bugs = []planted{
 		{inPayout, "\tcase gateway.CalledOff:\n\t\treturn Cancelled", "\tcase gateway.CalledOff:\n\t\treturn Failed"},
 	}},
 	{"what was unknown for long may be given back at once", []edit{
-		{inPayout, "if e.To == Held {", "if e.To == Unknown {"},
+		{inPayout, "if e.To == ManualReview {", "if e.To == Unknown {"},
 	}},
 	{"money is given back without patience", []edit{
 		{inPayout, "e.At.Add(s.o.Lease + s.o.Patience)", "e.At.Add(s.o.Lease)"},

@@ -72,7 +72,7 @@ func (m *market) explains(d reconcile.Difference) bool {
 	case w == nil:
 		return false
 	default:
-		return w.state == payout.Held || w.last.Contradiction != ""
+		return w.state == payout.ManualReview || w.last.Contradiction != ""
 	}
 }
 

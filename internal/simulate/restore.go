@@ -71,7 +71,7 @@ func (m *market) putBack() {
 		m.model, m.saved.restored = m.saved.model, true
 		m.lost = append(m.lost, loss{m.saved.at, m.now})
 		for _, o := range m.gateway.orders { // what has not arrived by now never will, and the gateway lists what has
-			o.mayBeHeld = o.mayBeHeld && o.known
+			o.mayBeStored = o.mayBeStored && o.known
 		}
 		m.restoring = false
 		for _, mc := range m.machines {

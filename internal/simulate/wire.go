@@ -66,8 +66,8 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		}()
 	}
 	stopped, res, err := w.before(req, key, body)
-	if o := g.orders[key]; o != nil && !o.mayBeHeld && !(stopped && o.turnedAway) {
-		o.mayBeHeld, o.first = true, m.now
+	if o := g.orders[key]; o != nil && !o.mayBeStored && !(stopped && o.turnedAway) {
+		o.mayBeStored, o.first = true, m.now
 	}
 	if stopped {
 		return res, err
@@ -112,7 +112,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		res = w.trouble(req)
 	case m.chance(300) && m.strikes(html):
 		res = w.page(req)
-	case key != "" && (m.strikes(refuse) || m.gateway.orders[key].mayBeHeld && m.chance(700) && m.refusesRepeats()):
+	case key != "" && (m.strikes(refuse) || m.gateway.orders[key].mayBeStored && m.chance(700) && m.refusesRepeats()):
 		m.gateway.orders[key].refused = true
 		m.gateway.turnAway(key)
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")

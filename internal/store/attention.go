@@ -9,7 +9,7 @@ import (
 // What is rare is found by the small index that holds nothing else. MATERIALIZED keeps a planner from
 // walking through the whole table in the order of the ids instead.
 const (
-	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'held')) `
+	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review')) `
 	contradictedIDs   = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE contradiction <> '') `
 	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
 	// referredIDs are found one reference at a time, each by its index.
@@ -23,7 +23,7 @@ const (
 	newestWanted  = wantedPayouts + `DESC LIMIT $1 + 0) ORDER BY p.id DESC`
 )
 
-// UnclearPayouts lists those that are unknown or held, oldest first.
+// UnclearPayouts lists those that are unknown or in review, oldest first.
 func (db *DB) UnclearPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
 	return db.payouts(ctx, unclearIDs+oldestWanted, limit)
 }

@@ -63,7 +63,7 @@ var invariants = []invariant{
 	{
 		"nothing-is-stuck", "Each payout that has not ended has a next step, or waits for manual review; each pending sale has a release.",
 		`SELECT 'payout ' || id || ' is ' || state || ' and has no next step' FROM payouts
-		WHERE status = 'processing' AND state <> 'held' AND due_at IS NULL
+		WHERE status = 'processing' AND state <> 'manual_review' AND due_at IS NULL
 		UNION ALL
 		SELECT 'sale ' || id || ' is pending and has no release' FROM sales WHERE released_at IS NULL AND due_at IS NULL`,
 	},

@@ -108,7 +108,7 @@ func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bo
 
 // HastenInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent.
 func (tx *Tx) HastenInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error) {
-	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'held', 'submitted')`,
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'manual_review', 'submitted')`,
 		string(at), micros(now))
 }
 

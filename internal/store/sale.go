@@ -152,7 +152,7 @@ func (tx *Tx) AddEarnings(ctx context.Context, seller, month string, amount mone
 	return err
 }
 
-// DueSales lists pending sales whose hold is over, and keeps others from releasing them: those longest
+// DueSales lists pending sales whose holding period is over, and keeps others from releasing them: those longest
 // due, in the order of their sellers, because the balances are locked in that order everywhere.
 func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	var ids []string

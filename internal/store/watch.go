@@ -7,8 +7,8 @@ import (
 
 // Watched is what operators keep an eye on, as it stands at one moment.
 type Watched struct {
-	// Unknown counts payouts whose outcome is being found out, Held those that wait for a person.
-	Unknown, Held int64
+	// Unknown counts payouts whose outcome is being looked up, ManualReview those that an admin has to resolve.
+	Unknown, ManualReview int64
 	// Contradicted counts payouts about which the gateway said what can't be true.
 	Contradicted int64
 	// Strays counts transfers that belong to no payout in the book and that nobody has settled.
@@ -29,8 +29,8 @@ type Watched struct {
 func (db *DB) Watch(ctx context.Context) (Watched, error) {
 	var w Watched
 	err := db.queryOne(ctx, `SELECT
-		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'held') AND state = 'unknown'),
-		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'held') AND state = 'held'),
+		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'unknown'),
+		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'manual_review'),
 		(SELECT COUNT(*) FROM payouts WHERE contradiction <> ''),
 		(SELECT COUNT(*) FROM strays WHERE settled = 0),
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
@@ -40,7 +40,7 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
-		&w.Unknown, &w.Held, &w.Contradicted, &w.Strays, &w.AccountsInReview,
+		&w.Unknown, &w.ManualReview, &w.Contradicted, &w.Strays, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	return w, err
 }

@@ -57,7 +57,7 @@ func testAttention(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
 	for id, state := range map[payout.ID]payout.State{
-		"pyt_1": payout.Waiting, "pyt_2": payout.Unknown, "pyt_3": payout.Held, "pyt_4": payout.Submitted, "pyt_5": payout.Unknown,
+		"pyt_1": payout.Waiting, "pyt_2": payout.Unknown, "pyt_3": payout.ManualReview, "pyt_4": payout.Submitted, "pyt_5": payout.Unknown,
 	} {
 		p := b.ask(id, seller, 100, 0)
 		if id == "pyt_4" || id == "pyt_5" {

@@ -20,7 +20,7 @@ func testDecisions(_ *testing.T, b *bench) {
 		owners := []string{"usr_1", "usr_1", "usr_1", decision.Platform}
 		for i, subject := range []string{"pyt_1", "usr_1", "pyt_1", "pyt_10"} {
 			by := decision.By{Admin: "usr_admin", Note: "Seen in the bank's own list."}
-			d := decision.New(by, decision.HoldPayout, owners[i], subject, signedInAt.Add(time.Duration(i)*time.Second))
+			d := decision.New(by, decision.ReviewPayout, owners[i], subject, signedInAt.Add(time.Duration(i)*time.Second))
 			all = append([]decision.Decision{d}, all...)
 			if err := tx.RecordDecision(b.ctx(), d); err != nil {
 				return err

@@ -75,7 +75,7 @@ func testHastenInFlight(_ *testing.T, b *bench) {
 	b.fund(seller, 10_000)
 	later := b.now.Add(time.Hour)
 	for id, state := range map[payout.ID]payout.State{
-		"pyt_1": payout.Waiting, "pyt_2": payout.Submitting, "pyt_3": payout.Unknown, "pyt_4": payout.Held, "pyt_5": payout.Submitted, "pyt_6": payout.Failed,
+		"pyt_1": payout.Waiting, "pyt_2": payout.Submitting, "pyt_3": payout.Unknown, "pyt_4": payout.ManualReview, "pyt_5": payout.Submitted, "pyt_6": payout.Failed,
 	} {
 		p := b.ask(id, seller, 100, 0)
 		p.DueAt = later

@@ -120,7 +120,7 @@ func (b *bench) world() {
 func (b *bench) decided() {
 	b.Helper()
 	given := b.move(b.ask("pyt_given", "usr_a", 500, 0), payout.Submitting)
-	given = b.move(b.move(given, payout.Unknown), payout.Held)
+	given = b.move(b.move(given, payout.Unknown), payout.ManualReview)
 	given.ReasonCode, given.EndedAt, given.DueAt = "given_back", b.now, time.Time{}
 	b.move(given, payout.Failed)
 	by := decision.By{Admin: "usr_admin", Note: "Now seller. As agreed."}

@@ -150,7 +150,7 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 func testReleasesBesideEverything(_ *testing.T, b *bench) {
 	const sellers, sales = 16, 14
 	service, err := sale.New(sale.Options{
-		Store: b.db.Sales(), Now: func() time.Time { return b.now }, Hold: time.Hour, Zone: time.UTC,
+		Store: b.db.Sales(), Now: func() time.Time { return b.now }, HoldingPeriod: time.Hour, Zone: time.UTC,
 	})
 	b.must(err)
 	seller := func(i int) string { return fmt.Sprintf("usr_%d", i%sellers) }

@@ -363,7 +363,7 @@ func (b *bench) ask(id payout.ID, seller string, amount, fee money.Amount) payou
 // steps names the entry of a payout that comes to a state.
 var steps = map[payout.State]ledger.Type{
 	payout.Waiting: ledger.PayoutRequeued, payout.Submitting: ledger.PayoutSubmitting, payout.Unknown: ledger.PayoutUnclear,
-	payout.Held: ledger.PayoutReview, payout.Submitted: ledger.PayoutSubmitted, payout.Completed: ledger.PayoutCompleted,
+	payout.ManualReview: ledger.PayoutReview, payout.Submitted: ledger.PayoutSubmitted, payout.Completed: ledger.PayoutCompleted,
 	payout.Failed: ledger.PayoutFailed, payout.Returned: ledger.PayoutReturned, payout.Cancelled: ledger.PayoutCancelled,
 }
 

@@ -35,7 +35,7 @@ func testWatch(t *testing.T, b *bench) {
 	}
 	due("pyt_1", payout.Unknown, b.now.Add(3*time.Hour))
 	due("pyt_2", payout.Unknown, b.now.Add(2*time.Hour))
-	due("pyt_3", payout.Held, b.now.Add(4*time.Hour))
+	due("pyt_3", payout.ManualReview, b.now.Add(4*time.Hour))
 	due("pyt_4", payout.Waiting, b.now.Add(5*time.Hour))
 	p := b.ask("pyt_5", seller, 600, 0)
 	p.Contradiction, p.DueAt = "paid after it failed", time.Time{}
@@ -62,7 +62,7 @@ func testWatch(t *testing.T, b *bench) {
 	b.checkpoint()
 	want := store.Watched{
 		CheckpointAt: b.now,
-		Unknown:      2, Held: 1, Contradicted: 1, AccountsInReview: 1,
+		Unknown:      2, ManualReview: 1, Contradicted: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}
 	if w := b.watch(); w != want {

@@ -104,7 +104,7 @@ func TestMetrics(t *testing.T) {
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
 	m.SetWatched(telemetry.Watched{
-		Unknown: 2, Held: 3, Contradicted: 4, Strays: 5, AccountsInReview: 6, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+		Unknown: 2, ManualReview: 3, Contradicted: 4, Strays: 5, AccountsInReview: 6, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
 	}, time.UnixMilli(1_700_000_000_500))
 	m.SetBuild("v1.2.3", "go1.26")
 	m.WatchDatabase(func() telemetry.DatabaseStats {
@@ -129,7 +129,7 @@ func TestMetrics(t *testing.T) {
 		`bursar_payout_moves_total{from="waiting",to="submitting"} 1`,
 		`bursar_payout_moves_total{from="completed",to="returned"} 0`,
 		`bursar_payouts_unknown 2`,
-		`bursar_payouts_held 3`,
+		`bursar_payouts_manual_review 3`,
 		`bursar_gateway_caught_up 1`,
 		`bursar_stray_transfers 5`,
 		`bursar_bank_accounts_in_review 6`,

@@ -8,8 +8,8 @@ import (
 
 // Watched is what operators keep an eye on, as it stands at one moment.
 type Watched struct {
-	// Unknown, Held and Contradicted count payouts that need looking after, or a person.
-	Unknown, Held, Contradicted int64
+	// Unknown, ManualReview and Contradicted count payouts that need looking after, or a person.
+	Unknown, ManualReview, Contradicted int64
 	// Strays counts transfers that are in nobody's book.
 	Strays int64
 	// AccountsInReview counts bank accounts that wait for a person.
@@ -26,7 +26,7 @@ type Watched struct {
 
 // watched shows the last look.
 type watched struct {
-	unknown, held, contradicted, strays, inReview prometheus.Gauge
+	unknown, manualReview, contradicted, strays, inReview prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
 	checkpoint  prometheus.Gauge
@@ -41,7 +41,7 @@ func newWatched(registry *prometheus.Registry) watched {
 	}
 	w := watched{
 		unknown:      gauge("bursar_payouts_unknown", "Payouts whose outcome is unknown and being found out."),
-		held:         gauge("bursar_payouts_held", "Payouts whose outcome is unknown and that wait for a person. Should be 0."),
+		manualReview: gauge("bursar_payouts_manual_review", "Payouts in manual review. Should be 0."),
 		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books, or that were changed by hand. Should be 0."),
 		strays:       gauge("bursar_stray_transfers", "Transfers under references of ours that are in nobody's book; a person has to settle them. Should be 0."),
 		inReview:     gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
@@ -58,14 +58,14 @@ func newWatched(registry *prometheus.Registry) watched {
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.held, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
 // SetWatched shows what a look at the given time saw. It is the same on every instance.
 func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.unknown.Set(float64(w.Unknown))
-	m.watched.held.Set(float64(w.Held))
+	m.watched.manualReview.Set(float64(w.ManualReview))
 	m.watched.contradicted.Set(float64(w.Contradicted))
 	m.watched.strays.Set(float64(w.Strays))
 	m.watched.inReview.Set(float64(w.AccountsInReview))

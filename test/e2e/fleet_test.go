@@ -201,7 +201,7 @@ func (s *seller) bankAccount(number int) call {
 // holderOf is the name that an account is registered with, which tells accounts apart that end alike.
 func holderOf(number int) string { return fmt.Sprintf("Seller %d", number) }
 
-// sale is the call that records one whose hold is over.
+// sale is the call that records one whose holding period is over.
 func (f *fleet) sale(id string, s *seller, amount money.Amount) call {
 	return call{method: "POST", path: "/api/marketplace/sales", token: f.serviceKey, body: fmt.Sprintf(
 		`{"saleId":%q,"sellerId":%q,"amount":%s,"occurredAt":"2026-01-05T10:00:00Z","availableAt":"2026-01-05T10:00:00Z"}`, id, s.id, inRupees(amount))}

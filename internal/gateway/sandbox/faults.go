@@ -131,7 +131,7 @@ func (s *Sandbox) misbehaving(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		held := &heldAnswer{header: http.Header{}, status: http.StatusOK}
+		held := &bufferedAnswer{header: http.Header{}, status: http.StatusOK}
 		if fault.When == afterCall {
 			next.ServeHTTP(held, r)
 		}
@@ -169,19 +169,19 @@ func (f Fault) answer(w http.ResponseWriter) {
 	writeJSON(w, f.Status, razorpayx.ErrorBody{Error: problem})
 }
 
-// heldAnswer is an answer that was not sent yet.
-type heldAnswer struct {
+// bufferedAnswer is an answer that was not sent yet.
+type bufferedAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (h *heldAnswer) Header() http.Header         { return h.header }
-func (h *heldAnswer) WriteHeader(status int)      { h.status = status }
-func (h *heldAnswer) Write(p []byte) (int, error) { return h.body.Write(p) }
+func (h *bufferedAnswer) Header() http.Header         { return h.header }
+func (h *bufferedAnswer) WriteHeader(status int)      { h.status = status }
+func (h *bufferedAnswer) Write(p []byte) (int, error) { return h.body.Write(p) }
 
 // release sends the first n bytes of the answer. If they are not all, it then cuts the connection.
-func (h *heldAnswer) release(w http.ResponseWriter, n int) {
+func (h *bufferedAnswer) release(w http.ResponseWriter, n int) {
 	maps.Copy(w.Header(), h.header)
 	w.WriteHeader(h.status)
 	_, _ = w.Write(h.body.Bytes()[:n])

@@ -216,7 +216,7 @@ CREATE INDEX payouts_due ON payouts (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX payouts_ended ON payouts (status, id) WHERE status IN ('failed', 'cancelled');
 
 -- What operators keep an eye on is rare, so that these indexes hold next to nothing.
-CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'held');
+CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'manual_review');
 CREATE INDEX payouts_contradicted ON payouts (id) WHERE contradiction <> '';
 -- What an operator has in hand when somebody asks about a payout.
 CREATE INDEX payouts_by_gateway_id ON payouts (gateway_id) WHERE gateway_id <> '';
