@@ -16,6 +16,8 @@ type caller struct {
 	auth.Principal
 	// byCookie says that a cookie, not a header, proved who they are.
 	byCookie bool
+	// service is the key that a service of the marketplace presented.
+	service auth.ServiceKey
 }
 
 // onPayouts is the caller as the payout service knows them.
@@ -78,7 +80,8 @@ func (a *api) marketplace(r *http.Request) (caller, error) {
 	if key == "" {
 		return caller{}, auth.ErrServiceKey
 	}
-	return caller{}, a.o.Auth.AuthenticateService(r.Context(), key)
+	service, err := a.o.Auth.AuthenticateService(r.Context(), key)
+	return caller{service: service}, err
 }
 
 func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {

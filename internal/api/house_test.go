@@ -28,6 +28,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/sale"
+	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
 )
@@ -94,6 +95,7 @@ type house struct {
 	providers map[auth.ProviderID]auth.Provider
 
 	serviceKey string
+	db         *store.DB
 	draining   bool
 	pingError  error
 }
@@ -113,7 +115,7 @@ func openHouse(t *testing.T, changes ...change) *house {
 	must(t, err)
 	h.openServices(logger)
 	must(t, h.payouts.CatchUp(t.Context()))
-	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests")
+	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests", "operator:tests")
 	must(t, err)
 
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
@@ -146,6 +148,7 @@ func (h *house) openServices(logger *slog.Logger) {
 	dir := t.TempDir()
 	h.place = storetest.NewPlace(t)
 	db := h.place.Open(t)
+	h.db = db
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 	db.UseKeys(keys)

@@ -56,7 +56,8 @@ func createdOr200(created bool) int {
 	return http.StatusOK
 }
 
-func (a *api) recordSale(ctx context.Context, _ caller, req saleRequest) (reply[saleJSON], error) {
+func (a *api) recordSale(ctx context.Context, c caller, req saleRequest) (reply[saleJSON], error) {
+	req.Actor = c.service.Actor()
 	s, created, err := a.o.Sales.Record(ctx, req.NewSale)
 	if err != nil {
 		return reply[saleJSON]{}, err
@@ -82,7 +83,8 @@ type refundJSON struct {
 	Sale      saleJSON    `json:"sale"`
 }
 
-func (a *api) refundSale(ctx context.Context, _ caller, req refundRequest) (reply[refundJSON], error) {
+func (a *api) refundSale(ctx context.Context, c caller, req refundRequest) (reply[refundJSON], error) {
+	req.Actor = c.service.Actor()
 	s, refund, created, err := a.o.Sales.Refund(ctx, req.NewRefund)
 	if err != nil {
 		return reply[refundJSON]{}, err

@@ -44,6 +44,16 @@ func TestSaleStory(t *testing.T) {
 	}
 	post(refundPath, `{"refundId":"r4"}`).wantFailure(t, 400, "refund_exceeds_sale")
 
+	keys, err := h.auth.ServiceKeys(t.Context())
+	must(t, err)
+	entries, err := h.db.Entries(t.Context(), seller.id, 0, 10)
+	must(t, err)
+	for _, e := range entries { // the sale and two refunds
+		if e.Actor != keys[0].Actor() {
+			t.Errorf("entry %d (%s) is by %s, want %s", e.Number, e.Type, e.Actor, keys[0].Actor())
+		}
+	}
+
 	h.do(call{method: "PUT", path: "/api/marketplace/sellers/" + seller.id, token: h.serviceKey, body: `{"productsListed":7}`}).
 		want(t, 200).wantBody(t, `{"success":true,"data":{"sellerId":"usr_X","productsListed":7}}`)
 	stats := h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).want(t, 200)

@@ -23,8 +23,8 @@ type Auth interface {
 	Logout(context.Context, auth.Principal) error
 	// Authenticate fails with [auth.ErrToken] unless the token and its session are alive.
 	Authenticate(ctx context.Context, token string) (auth.Principal, error)
-	// AuthenticateService fails with [auth.ErrServiceKey] unless the key is known.
-	AuthenticateService(ctx context.Context, key string) error
+	// AuthenticateService finds a service key, or fails with [auth.ErrServiceKey] unless it is accepted.
+	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
 	// HasProvider reports whether an identity provider is set up.
 	HasProvider(auth.ProviderID) bool

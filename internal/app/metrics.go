@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/telemetry"
@@ -23,6 +24,7 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 		}
 		return shown
 	})
+	m.ExpectTampered(auth.TamperedKinds()...)
 	m.ExpectMove("", string(payout.Waiting))
 	for _, from := range payout.States() {
 		for _, to := range from.Next() {

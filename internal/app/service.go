@@ -85,7 +85,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
-	services, err := newServices(parts{cfg, book, gateways, time.Now, logger, moved, places.providers})
+	services, err := newServices(parts{cfg, book, gateways, time.Now, logger, moved, metrics.Tampered, places.providers})
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Service) Services() Services { return s.services }
 func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
 	cfg := s.cfg
 	cfg.CancelWindow = 0
-	return newServices(parts{cfg, s.book, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil})
+	return newServices(parts{cfg, s.book, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil, nil})
 }
 
 func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {

@@ -24,6 +24,7 @@ type parts struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	moved    func(from, to payout.State)
+	tampered func(kind string)
 	// providers are those that people can sign in through.
 	providers map[auth.ProviderID]auth.Provider
 }
@@ -42,7 +43,7 @@ type Services struct {
 }
 
 func newServices(p parts) (Services, error) {
-	users, err := newAuth(p.cfg, p.book, p.now, p.logger, p.providers)
+	users, err := newAuth(p)
 	if err != nil {
 		return Services{}, err
 	}
@@ -93,18 +94,18 @@ func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
 }
 
 // newAuth makes the service that knows users.
-func newAuth(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger, providers map[auth.ProviderID]auth.Provider) (*auth.Service, error) {
+func newAuth(p parts) (*auth.Service, error) {
 	return auth.New(auth.Options{
-		Store: b.db.Auth(), Keys: b.keys, Sealer: b.keys, Now: now, Logger: logger,
-		Providers:         providers,
-		Issuer:            b.issuer,
-		RefreshGrace:      cfg.RefreshReuseGrace,
-		Throttle:          cfg.LoginThrottle,
-		PasswordBlocklist: cfg.PasswordBlocklist,
+		Store: p.book.db.Auth(), Keys: p.book.keys, Sealer: p.book.keys, Now: p.now, Logger: p.logger, Tampered: p.tampered,
+		Providers:         p.providers,
+		Issuer:            p.book.issuer,
+		RefreshGrace:      p.cfg.RefreshReuseGrace,
+		Throttle:          p.cfg.LoginThrottle,
+		PasswordBlocklist: p.cfg.PasswordBlocklist,
 	})
 }
 
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
 func (b *Datastore) Auth() (*auth.Service, error) {
-	return newAuth(b.cfg, b, time.Now, quiet(), nil)
+	return newAuth(parts{cfg: b.cfg, book: b, now: time.Now, logger: quiet()})
 }

@@ -42,8 +42,10 @@ type Store interface {
 	Identities(ctx context.Context, userID string) ([]LinkedIdentity, error)
 	// FindUsers lists users whose [EmailKey] begins so, in its order, up to limit.
 	FindUsers(ctx context.Context, emailPrefix string, limit int) ([]User, error)
-	// ServiceKeyExists reports whether a key with that hash was made and not revoked.
-	ServiceKeyExists(ctx context.Context, hash string) (bool, error)
+	// ServiceKey finds a service key by its hash, if there is one. It says whether the service wrote it.
+	ServiceKey(ctx context.Context, hash string) (ServiceKey, bool, error)
+	// ServiceKeys lists all service keys, the oldest first.
+	ServiceKeys(ctx context.Context) ([]ServiceKey, error)
 	// AdvanceSession is [Tx.AdvanceSession] in a transaction that may serve many.
 	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
@@ -99,7 +101,14 @@ type Tx interface {
 	// verification under way does not undo that.
 	RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error
 
-	InsertServiceKey(ctx context.Context, id, name, hash string, now time.Time) error
+	// InsertServiceKey adds a key unless its name is taken, records who made it, and reports whether it did.
+	InsertServiceKey(ctx context.Context, k ServiceKey, actor string) (bool, error)
+	// ServiceKeyForUpdate finds a service key by its id or name, if there is one, and keeps it so until the transaction ends.
+	ServiceKeyForUpdate(ctx context.Context, idOrName string) (ServiceKey, bool, error)
+	// RevokeServiceKey stores that a key was revoked at its RevokedAt, and records who did it.
+	RevokeServiceKey(ctx context.Context, k ServiceKey, actor string) error
+	// MarkServiceKeyUsed stores the day of a key's last use, unless a later one is stored.
+	MarkServiceKeyUsed(ctx context.Context, keyID, day string) error
 	// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.
 	SetProductsListed(ctx context.Context, seller string, n int64) (bool, error)
 

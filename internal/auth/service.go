@@ -17,6 +17,8 @@ type Options struct {
 	Providers map[ProviderID]Provider
 	Now       func() time.Time
 	Logger    *slog.Logger
+	// Tampered counts a row of a kind that was changed outside the service and refused; nil for nothing.
+	Tampered func(kind string)
 	// Issuer is the service's public address. Tokens are made by it and for it: one of another issuer
 	// is refused.
 	Issuer string

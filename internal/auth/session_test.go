@@ -119,29 +119,6 @@ func TestProductsListed(t *testing.T) {
 	}
 }
 
-func TestServiceKeys(t *testing.T) {
-	w := newWorld(t)
-	key, err := w.CreateServiceKey(t.Context(), "marketplace")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.AuthenticateService(t.Context(), key); err != nil {
-		t.Errorf("a new key: %v", err)
-	}
-	in := w.register()
-	for name, wrong := range map[string]string{
-		"empty": "", "prefix": "bsk_", "flipped": flipLast(key), "longer": key + "A", "access token": in.Token,
-		"upper case": "BSK_" + key[4:], "never made": "bsk_0000000000000000000000000000000000000000",
-	} {
-		t.Run(name, func(t *testing.T) {
-			wantErr(t, w.AuthenticateService(t.Context(), wrong), auth.ErrServiceKey)
-		})
-	}
-	if _, err := w.CreateServiceKey(t.Context(), ""); err == nil {
-		t.Error("a key was made for nothing")
-	}
-}
-
 func TestSweepLeavesWhatMatters(t *testing.T) {
 	w := newWorld(t)
 	idle := w.register()

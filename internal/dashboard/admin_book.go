@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"bursar/internal/ledger"
@@ -23,7 +24,11 @@ type book struct {
 }
 
 // entryRow is one entry as admins see it.
-type entryRow struct{ ledger.Entry }
+type entryRow struct {
+	ledger.Entry
+	// Key is the name of the service key that caused it, if one did and its name is known.
+	Key string
+}
 
 // What says what happened.
 func (r entryRow) What() string { return entryWords(r.Type) }
@@ -40,6 +45,10 @@ func (r entryRow) By() string {
 		return "an admin"
 	case kind == "operator":
 		return "operator " + name
+	case kind == "key" && r.Key != "":
+		return "service key " + r.Key
+	case kind == "key":
+		return "service key " + name
 	case kind == "gateway" || kind == "marketplace":
 		return "the " + kind
 	case kind == "system":
@@ -110,8 +119,8 @@ func (d *dashboard) readBook(ctx context.Context, seller string, before int64) (
 	if b.Tampered {
 		entries = entries[:max(len(entries)-1, 0)]
 	}
-	for _, e := range entries {
-		b.Rows = append(b.Rows, entryRow{e})
+	if b.Rows, err = d.entryRows(ctx, entries); err != nil {
+		return book{}, balance, err
 	}
 	if before != 0 {
 		b.Newest = bookAddress(seller, 0)
@@ -120,4 +129,23 @@ func (d *dashboard) readBook(ctx context.Context, seller string, before int64) (
 		b.Older = bookAddress(seller, entries[n-1].Number)
 	}
 	return b, balance, nil
+}
+
+// entryRows are entries as admins see them, with the names of the service keys that caused any.
+func (d *dashboard) entryRows(ctx context.Context, entries []ledger.Entry) ([]entryRow, error) {
+	names := map[string]string{}
+	if slices.ContainsFunc(entries, func(e ledger.Entry) bool { return strings.HasPrefix(e.Actor, "key:") }) {
+		keys, err := d.o.Auth.ServiceKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range keys {
+			names[k.Actor()] = k.Name
+		}
+	}
+	rows := make([]entryRow, 0, len(entries))
+	for _, e := range entries {
+		rows = append(rows, entryRow{e, names[e.Actor]})
+	}
+	return rows, nil
 }

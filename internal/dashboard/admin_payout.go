@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"bursar/internal/bank"
@@ -105,10 +106,9 @@ func (d *dashboard) payoutView(ctx context.Context, v *visit, p payout.Payout) (
 	if shown.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !shown.Tampered {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.Type != ledger.AdminDecided { // they have a list of their own
-			shown.Entries = append(shown.Entries, entryRow{e})
-		}
+	entries = slices.DeleteFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.AdminDecided }) // they have a list of their own
+	if shown.Entries, err = d.entryRows(ctx, entries); err != nil {
+		return nil, err
 	}
 	if shown.Decisions, err = d.decisionsAbout(ctx, string(p.ID)); err != nil {
 		return nil, err

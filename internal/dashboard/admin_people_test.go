@@ -119,12 +119,16 @@ func TestASellersBookAddsUpToTheBalance(t *testing.T) {
 	must(t, err) // 7
 	paid := o.ask(o.seller, 1_000_00, "").ID
 	o.follow(paid, payout.Completed) // 8 to 12, of which one names the account at the gateway
-	_, _, _, err = o.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1", Amount: 500_00})
+	_, err = o.auth.CreateServiceKey(t.Context(), "Shop & Sons", "operator:tests")
+	must(t, err)
+	keys, err := o.auth.ServiceKeys(t.Context())
+	must(t, err)
+	_, _, _, err = o.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "return-1", Amount: 500_00, Actor: keys[0].Actor()})
 	must(t, err) // 13
 	const seller = "by the seller "
 	o.admin.get(page).want(t, 200).reads(t,
 		"asha.rao@example.com", "Seller", "password", "•••• 0008", "Available ₹18,500.00", "Paid out ₹1,000.00 ₹19,500.00 earned, less refunds",
-		"Refund by the marketplace order-1 −₹500.00 available ₹500.00 sales ₹18,500.00 ₹0.00 ₹0.00",
+		"Refund by service key Shop & Sons order-1 −₹500.00 available ₹500.00 sales ₹18,500.00 ₹0.00 ₹0.00",
 		"Payout paid to the bank by the gateway "+string(paid)+" −₹1,000.00 in transit ₹990.00 gateway ₹10.00 fees ₹19,000.00 ₹0.00 ₹0.00",
 		"Payout cancelled: amount available again "+seller+string(cancelled)+" ₹700.00 available −₹700.00 in transit ₹20,000.00 ₹0.00 ₹0.00",
 		"Payout requested: amount reserved "+seller+string(cancelled)+" −₹700.00 available ₹700.00 in transit ₹19,300.00 ₹0.00 ₹700.00",

@@ -144,6 +144,10 @@ func entryWords(t ledger.Type) string {
 		return "Decision of an admin"
 	case ledger.Repaired:
 		return "Record repaired by an operator"
+	case ledger.ServiceKeyCreated:
+		return "Service key created"
+	case ledger.ServiceKeyRevoked:
+		return "Service key revoked"
 	default:
 		return string(t)
 	}

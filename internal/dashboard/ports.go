@@ -40,6 +40,7 @@ type Auth interface {
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
 
 	// For admins.
+	ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error)
 	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
 	// FindUsers lists the user whose id is the query, or those whose e-mail begins with it, up to limit.
 	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)

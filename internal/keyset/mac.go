@@ -5,7 +5,8 @@ import (
 	"crypto/sha256"
 )
 
-// macPurpose keeps the keys of MACs apart from those that encrypt, from which they are derived.
+// macPurpose keeps the keys of MACs apart from those that encrypt, from which they are derived. Messages of different
+// kinds are kept apart by their first line.
 const macPurpose = "bursar journal mac v1"
 
 func macKeyOf(key []byte) []byte {

@@ -18,7 +18,7 @@ var errUnseal = errors.New("a sealed value can't be opened: it was changed, move
 type sealer struct {
 	kid  string
 	aead cipher.AEAD
-	// macKey authenticates journal entries.
+	// macKey authenticates journal entries and service keys.
 	macKey []byte
 }
 

@@ -156,15 +156,17 @@ func macText(owner string, number int64, hash Hash, after Balance) []byte {
 	return after.AppendText(append(b, ' '))
 }
 
-func makeMAC(keys Keys, owner string, number int64, hash Hash, after Balance) string {
-	kid, sum := keys.MAC(macText(owner, number, hash, after))
+// MAC authenticates a message, which begins with a line that says what it is about. The result names the key.
+func MAC(keys Keys, message []byte) string {
+	kid, sum := keys.MAC(message)
 	return kid + "." + base64.RawURLEncoding.EncodeToString(sum)
 }
 
-func checkMAC(keys Keys, mac, owner string, number int64, hash Hash, after Balance) bool {
+// CheckMAC reports whether [MAC] made mac for the message, with any key that is known.
+func CheckMAC(keys Keys, mac string, message []byte) bool {
 	kid, text, _ := strings.Cut(mac, ".")
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	return err == nil && !strings.ContainsAny(text, "\r\n") && keys.CheckMAC(kid, macText(owner, number, hash, after), sum)
+	return err == nil && !strings.ContainsAny(text, "\r\n") && keys.CheckMAC(kid, message, sum)
 }
 
 // Check fails with [ErrTampered] unless the service wrote the entry at this place of its owner's journal, after a
@@ -173,7 +175,7 @@ func (e Entry) Check(keys Keys) error {
 	switch {
 	case e.Before.Next(e.Own()) != e.Hash:
 		return ErrTampered.Because(fmt.Errorf("entry %d of %s does not have its hash", e.Number, e.Owner))
-	case !checkMAC(keys, e.MAC, e.Owner, e.Number, e.Hash, e.After):
+	case !CheckMAC(keys, e.MAC, macText(e.Owner, e.Number, e.Hash, e.After)):
 		return ErrTampered.Because(fmt.Errorf("entry %d of %s was not written by the service", e.Number, e.Owner))
 	default:
 		return nil
@@ -198,7 +200,7 @@ func (a Account) Check(keys Keys) error {
 	if a == NewAccount(a.Owner) {
 		return nil
 	}
-	if !checkMAC(keys, a.MAC, a.Owner, a.Number, a.Hash, a.Balance) {
+	if !CheckMAC(keys, a.MAC, macText(a.Owner, a.Number, a.Hash, a.Balance)) {
 		return ErrTampered.Because(fmt.Errorf("the balance of %s was not written by the service", a.Owner))
 	}
 	return nil
@@ -253,7 +255,7 @@ func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
 	p.At = p.At.UTC().Truncate(time.Microsecond)
 	e := Entry{Posting: p, Number: a.Number + 1, After: after, Before: a.Hash}
 	e.Hash = e.Before.Next(e.Own())
-	e.MAC = makeMAC(keys, e.Owner, e.Number, e.Hash, e.After)
+	e.MAC = MAC(keys, macText(e.Owner, e.Number, e.Hash, e.After))
 	return e.account(), e, nil
 }
 

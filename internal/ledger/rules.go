@@ -49,6 +49,9 @@ const (
 	AdminDecided        Type = "admin.decided"
 	// Repaired is a projection that an operator had rebuilt from the journal.
 	Repaired Type = "projection.repaired"
+
+	ServiceKeyCreated Type = "service_key.created"
+	ServiceKeyRevoked Type = "service_key.revoked"
 )
 
 // rule says how an entry of a type moves money: the signed sum that goes to each account for an amount and a fee.

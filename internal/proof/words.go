@@ -39,6 +39,9 @@ var words = map[ledger.Type]string{
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",
 	ledger.AdminDecided:        "Our team decided about %s",
 	ledger.Repaired:            "Records of %s restored from the journal",
+
+	ledger.ServiceKeyCreated: "Service key %s created",
+	ledger.ServiceKeyRevoked: "Service key %s revoked",
 }
 
 // inWords describes an entry in plain words.

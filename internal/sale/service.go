@@ -1,6 +1,7 @@
 package sale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type NewSale struct {
 	Amount      money.Amount
 	OccurredAt  time.Time
 	AvailableAt time.Time
+	// Actor is who records it, as the journal names them; "marketplace" where it is empty.
+	Actor string
 }
 
 // fingerprint is what a repeat must match: what was asked for, not what the defaults made of it.
@@ -83,13 +86,13 @@ func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 		created bool
 	)
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		sale, created, err = record(ctx, tx, draft, now)
+		sale, created, err = record(ctx, tx, draft, n.Actor, now)
 		return err
 	})
 	return sale, created, err
 }
 
-func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, error) {
+func record(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) (Sale, bool, error) {
 	sells, err := tx.SellerExists(ctx, sale.Seller)
 	if err != nil {
 		return Sale{}, false, err
@@ -108,7 +111,7 @@ func record(ctx context.Context, tx Tx, sale Sale, now time.Time) (Sale, bool, e
 		}
 		return first, false, err
 	}
-	if err := post(ctx, tx, ledger.SaleRecorded, Sale{ID: sale.ID}, sale, now, ledger.Sale(sale.Amount)); err != nil {
+	if err := post(ctx, tx, ledger.SaleRecorded, actor, Sale{ID: sale.ID}, sale, now, ledger.Sale(sale.Amount)); err != nil {
 		return Sale{}, false, err
 	}
 	return sale, true, tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
@@ -119,6 +122,8 @@ type NewRefund struct {
 	Sale   string
 	ID     string
 	Amount money.Amount
+	// Actor is as in [NewSale].
+	Actor string
 }
 
 // Refund takes money back: from pending before the sale's release, from available after it, which
@@ -167,14 +172,14 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if err != nil {
 		return Sale{}, Refund{}, false, err
 	}
-	if err := applyRefund(ctx, tx, sale, refund); err != nil {
+	if err := applyRefund(ctx, tx, sale, refund, n.Actor); err != nil {
 		return Sale{}, Refund{}, false, err
 	}
 	sale.Refunded += refund.Amount
 	return sale, refund, true, nil
 }
 
-func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
+func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund, actor string) error {
 	within, err := tx.AddRefunded(ctx, sale.ID, r.Amount)
 	if err != nil {
 		return err
@@ -187,27 +192,27 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund) error {
 	}
 	after := sale
 	after.Refunded += r.Amount
-	if err := post(ctx, tx, ledger.SaleRefunded, sale, after, r.At, ledger.RefundSale(r.Amount, sale.Released()),
+	if err := post(ctx, tx, ledger.SaleRefunded, actor, sale, after, r.At, ledger.RefundSale(r.Amount, sale.Released()),
 		"refundId", r.ID, "refund", r.Amount, "refundFingerprint", r.Fingerprint); err != nil {
 		return err
 	}
 	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
 }
 
-// actor is who records sales and refunds. Which service key it was is not known here.
-const actor = "marketplace"
+// Who releases sales, and who records and refunds them where no service key is named.
+const (
+	actorSystem      = "system"
+	actorMarketplace = "marketplace"
+)
 
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.
-func post(ctx context.Context, tx Tx, t ledger.Type, was, is Sale, now time.Time, moved ledger.Moved, more ...any) error {
+func post(ctx context.Context, tx Tx, t ledger.Type, actor string, was, is Sale, now time.Time, moved ledger.Moved, more ...any) error {
 	data, err := ledger.Change(was, is, more...)
 	if err != nil {
 		return err
 	}
-	by := actor
-	if t == ledger.SaleReleased {
-		by = "system"
-	}
-	_, err = tx.Append(ctx, ledger.Posting{Owner: is.Seller, At: now, Type: t, Subject: subject(is.ID), Actor: by, Data: data, Moved: moved})
+	p := ledger.Posting{Owner: is.Seller, At: now, Type: t, Subject: subject(is.ID), Actor: cmp.Or(actor, actorMarketplace), Data: data, Moved: moved}
+	_, err = tx.Append(ctx, p)
 	return err
 }
 
@@ -290,5 +295,5 @@ func release(ctx context.Context, tx Tx, whole journals, id string, now time.Tim
 	}
 	after := sale
 	after.ReleasedAt = now
-	return nil, post(ctx, tx, ledger.SaleReleased, sale, after, now, ledger.ReleaseSale(sale.Left()))
+	return nil, post(ctx, tx, ledger.SaleReleased, actorSystem, sale, after, now, ledger.ReleaseSale(sale.Left()))
 }

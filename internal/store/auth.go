@@ -66,12 +66,6 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 	return p, ok, err
 }
 
-// ServiceKeyExists reports whether a key with that hash was made and not revoked.
-func (db *DB) ServiceKeyExists(ctx context.Context, hash string) (bool, error) {
-	var one int
-	return found(db.queryRow(ctx, `SELECT 1 FROM service_keys WHERE hash = $1 AND revoked_at IS NULL`, hash).Scan(&one))
-}
-
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].
 func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 	inserted, err := tx.execOne(ctx, `INSERT INTO users
@@ -254,13 +248,6 @@ func (tx *Tx) EndSessionOf(ctx context.Context, userID, id, reason string, now t
 func (tx *Tx) EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error {
 	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $4, end_reason = $3 WHERE user_id = $1 AND id <> $2 AND ended_at IS NULL`,
 		userID, keep, reason, micros(now))
-	return err
-}
-
-// InsertServiceKey adds a key, of which only the hash is kept.
-func (tx *Tx) InsertServiceKey(ctx context.Context, id, name, hash string, now time.Time) error {
-	_, err := tx.exec(ctx, `INSERT INTO service_keys (id, name, hash, created_at, revoked_at) VALUES ($1, $2, $3, $4, NULL)`,
-		id, name, hash, micros(now))
 	return err
 }
 

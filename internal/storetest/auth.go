@@ -470,14 +470,3 @@ func testSweep(_ *testing.T, b *bench) {
 		return nil
 	})
 }
-
-func testServiceKeys(_ *testing.T, b *bench) {
-	b.update(func(tx *store.Tx) error {
-		return tx.InsertServiceKey(b.ctx(), "key_1", "marketplace", "hash", signedInAt)
-	})
-	for hash, want := range map[string]bool{"hash": true, "other": false} {
-		if got, err := b.db.ServiceKeyExists(b.ctx(), hash); got != want || err != nil {
-			b.Errorf("%s: %v, %v; want %v", hash, got, err, want)
-		}
-	}
-}

@@ -27,6 +27,7 @@ const (
 	gatewayHas = "only the gateway has another record of it"
 	tellsApart = "tells rows apart, and no more"
 	forgets    = "expires anyway: a repeat under it is a new request"
+	refuses    = "ends what it gave access to"
 	speedsUp   = "is one of several that lead to a hash, and the newer ones still do"
 )
 
@@ -74,6 +75,8 @@ var hands = map[string]struct {
 		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""},
 		"progress": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "settled": {"strays-are-settled", "0"},
 	}},
+	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]hand{"used_on": {shownOnly, ""}},
+		"id", "name", "hash", "created_at", "revoked_at", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]hand{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "books", "root", "previous", "kid", "signature")},
 	"checkpoint_books": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]hand{"checkpoint": {tellsApart, "checkpoint + 1000"}},
@@ -112,6 +115,7 @@ func (b *bench) world() {
 	sending.OrderBody, sending.SentAt = "790 to fa_usr_a, bka_usr_a of usr_a, of 800", b.now
 	b.move(sending, payout.Submitting)
 	b.decided()
+	b.update(func(tx *store.Tx) error { return b.insertKey(tx, "key_1") })
 	b.checkpoint()
 }
 

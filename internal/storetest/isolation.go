@@ -89,14 +89,14 @@ func testFirstUse(_ *testing.T, b *bench) {
 
 // testFailedStatement has a closure go on after a statement of its failed, as if nothing were.
 func testFailedStatement(_ *testing.T, b *bench) {
-	key := func(tx *store.Tx, id string) error {
-		return tx.InsertServiceKey(b.ctx(), id, "name", "hash of "+id, b.now)
-	}
+	key := func(tx *store.Tx, id string) error { return b.insertKey(tx, id) }
 	err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
 		if err := key(tx, "key_1"); err != nil {
 			return err
 		}
-		failed := key(tx, "key_1")
+		again := b.serviceKey("key_1")
+		again.Name = "another"
+		_, failed := tx.InsertServiceKey(b.ctx(), again, "operator:asha")
 		if failed == nil {
 			b.Error("one id was given to two keys")
 		}
@@ -112,7 +112,7 @@ func testFailedStatement(_ *testing.T, b *bench) {
 		b.Error("a closure succeeded though a statement of its failed")
 	}
 	for _, id := range []string{"key_1", "key_2"} {
-		if kept, err := b.db.ServiceKeyExists(b.ctx(), "hash of "+id); kept || err != nil {
+		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id); kept || err != nil {
 			b.Errorf("%s was kept: %t, %v", id, kept, err)
 		}
 	}
@@ -125,12 +125,12 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 	ctx, leave := context.WithCancel(b.ctx())
 	defer leave()
 	err := b.db.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.InsertServiceKey(ctx, "key_1", "name", "hash", b.now); err != nil {
+		if err := b.insertKey(tx, "key_1"); err != nil {
 			return err
 		}
 		leave()
 		_, err := tx.KnownDevice(ctx, "usr_a", "device")
-		return errors.Join(err, tx.InsertServiceKey(ctx, "key_2", "name", "another hash", b.now))
+		return errors.Join(err, b.insertKey(tx, "key_2"))
 	})
 	if err != nil {
 		b.Errorf("a transaction ended with its caller: %v", err)
@@ -138,9 +138,9 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 	if err := b.db.Update(ctx, func(*store.Tx) error { return nil }); err == nil {
 		b.Error("a transaction was begun for a caller who had left")
 	}
-	for _, hash := range []string{"hash", "another hash"} {
-		if kept, err := b.db.ServiceKeyExists(b.ctx(), hash); !kept || err != nil {
-			b.Errorf("%s was kept: %t, %v", hash, kept, err)
+	for _, id := range []string{"key_1", "key_2"} {
+		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id); !kept || err != nil {
+			b.Errorf("%s was kept: %t, %v", id, kept, err)
 		}
 	}
 }

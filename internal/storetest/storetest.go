@@ -64,6 +64,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/TheThrottleCountsManyAtOnce":          testThrottleAtOnce,
 		"Auth/SweepIsBoundedAndLeavesWhatMatters":   testSweep,
 		"Auth/ServiceKeysAreFoundByTheirHash":       testServiceKeys,
+		"Auth/ForgedServiceKeysAreRefused":          testForgedServiceKeys,
 		"Auth/DecisionsAreListedNewestFirst":        testDecisions,
 		"Auth/IdentitiesAreOfOneIssuer":             testIdentities,
 		"Auth/ASignInComesBackOnce":                 testUsedSignIns,

@@ -26,6 +26,8 @@ type Metrics struct {
 	gatewayCalls   *prometheus.CounterVec
 	gatewaySeconds *prometheus.HistogramVec
 
+	tampered *prometheus.CounterVec
+
 	workSteps   *prometheus.CounterVec
 	workSeconds *prometheus.HistogramVec
 }
@@ -36,6 +38,7 @@ func NewMetrics() *Metrics {
 	m.addRequests()
 	m.addPayouts()
 	m.addWork()
+	m.addTampered()
 	m.caughtUp = newCaughtUp(m.registry)
 	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
@@ -90,6 +93,24 @@ func (m *Metrics) addWork() {
 		Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 30},
 	}, []string{"loop"})
 	m.registry.MustRegister(m.workSteps, m.workSeconds)
+}
+
+func (m *Metrics) addTampered() {
+	m.tampered = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_tampered_rows_refused_total",
+		Help: "Requests refused because a row was changed in the database by hand, by kind of row. Should be 0.",
+	}, []string{"kind"})
+	m.registry.MustRegister(m.tampered)
+}
+
+// Tampered counts a request that was refused because a row of a kind was changed outside the service.
+func (m *Metrics) Tampered(kind string) { m.tampered.WithLabelValues(kind).Inc() }
+
+// ExpectTampered expects kinds of rows that may be tampered with.
+func (m *Metrics) ExpectTampered(kinds ...string) {
+	for _, kind := range kinds {
+		m.tampered.WithLabelValues(kind)
+	}
 }
 
 // Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for

@@ -46,12 +46,15 @@ CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
 -- By the end that never moves: an index on expires_at would cost every refresh.
 CREATE INDEX sessions_old ON sessions (cap_at);
 
+-- Keys of the marketplace. Of a key only its hash is kept; the MAC covers the row, so that nobody adds a key here.
 CREATE TABLE service_keys (
   id         TEXT PRIMARY KEY,
-  name       TEXT NOT NULL,
+  name       TEXT NOT NULL UNIQUE,
   hash       TEXT NOT NULL UNIQUE,
   created_at BIGINT NOT NULL,
-  revoked_at BIGINT
+  revoked_at BIGINT,
+  used_on    TEXT NOT NULL, -- day of the last use, in UTC, such as 2026-11-22; empty for never
+  mac        TEXT NOT NULL -- with a key that is not in here
 ) /* clustered */;
 
 -- A bucket's virtual time (GCRA): how far its attempts have used up the time ahead.

@@ -1,0 +1,20 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Kinds of rows that are refused if somebody changed them in the database.
+const tamperedServiceKey = "service_key"
+
+// TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.
+func TamperedKinds() []string { return []string{tamperedServiceKey} }
+
+// tampered tells the operator of a row that was changed outside the service and that was therefore refused.
+func (s *Service) tampered(ctx context.Context, kind string, attrs ...slog.Attr) {
+	s.o.Logger.LogAttrs(ctx, slog.LevelError, "row changed outside bursar", append([]slog.Attr{slog.String("kind", kind)}, attrs...)...)
+	if s.o.Tampered != nil {
+		s.o.Tampered(kind)
+	}
+}
