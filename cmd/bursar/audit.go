@@ -92,7 +92,9 @@ func (c auditCmd) compare(ctx context.Context, datastore *app.Datastore) (ledger
 				return f, fmt.Errorf("--kept %s: %w", path, err)
 			}
 			for _, contradiction := range contradictions {
-				f.Violations = append(f.Violations, path+": "+contradiction)
+				f.Violations = append(f.Violations, ledger.Violation{
+					Subject: path, Problem: contradiction, Next: "Restore the database from a backup that goes on from it (docs/tampering.md)",
+				})
 			}
 		}
 	}
@@ -126,7 +128,7 @@ func writeReport(w io.Writer, r ledger.Report) error {
 		if _, err := fmt.Fprintf(w, "%s %-*s %s\n", mark, width, f.Name, f.Promise); err != nil {
 			return err
 		}
-		for _, violation := range f.Violations {
+		for _, violation := range f.Lines() {
 			if _, err := fmt.Fprintf(w, "       %s\n", violation); err != nil {
 				return err
 			}
@@ -141,10 +143,18 @@ func writeReport(w io.Writer, r ledger.Report) error {
 }
 
 func writeReportJSON(w io.Writer, r ledger.Report) error {
+	type violation struct {
+		Seller  string `json:"seller"`
+		Subject string `json:"subject"`
+		Problem string `json:"problem"`
+		Next    string `json:"next"`
+	}
 	type finding struct {
 		Name       string   `json:"name"`
 		Promise    string   `json:"promise"`
 		Violations []string `json:"violations"`
+		// Details are the violations by their parts.
+		Details []violation `json:"details"`
 	}
 	out := struct {
 		Clean    bool      `json:"clean"`
@@ -155,7 +165,11 @@ func writeReportJSON(w io.Writer, r ledger.Report) error {
 		Findings []finding `json:"findings"`
 	}{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil}
 	for _, f := range r.Findings {
-		out.Findings = append(out.Findings, finding{f.Name, f.Promise, append([]string{}, f.Violations...)})
+		details := []violation{}
+		for _, v := range f.Violations {
+			details = append(details, violation(v))
+		}
+		out.Findings = append(out.Findings, finding{f.Name, f.Promise, f.Lines(), details})
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/app"
+	"bursar/internal/ledger"
 )
 
 type repairCmd struct {
@@ -18,8 +19,9 @@ func (repairCmd) Help() string {
 	return "Balances, payouts, sales and bank accounts are rebuilt from the journal, where they are not what it says: somebody changed them in the database. " +
 		"First it shows what it would change. Stop payouts, keep a backup and find out who made the changes; then run it with --apply. " +
 		"Each change is recorded in the journal of the seller whom it is about.\n\n" +
-		"A journal that was changed itself can't be rebuilt from the database: restore it from a backup. The exit code is 1 while there is anything that was not repaired.\n\n" +
-		examples("bursar repair", "bursar repair --apply --by asha", "bursar audit")
+		"After --apply it audits the books, and says what is left and what to do. A journal that was changed itself can't be rebuilt from the database: restore it from a backup. " +
+		"The exit code is 0 when there is nothing left to repair and the audit is clean, and 1 otherwise.\n\n" +
+		examples("bursar repair", "bursar repair --apply --by asha")
 }
 
 // Run shows or makes the repairs.
@@ -40,43 +42,75 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	defer datastore.Close()
 	progress := progressOn(e.err)
 	progress("Comparing every row with the journal")
-	shown, left := 0, 0
-	err = datastore.Repair(ctx, by, time.Now(), c.Apply, func(r app.Repair) error {
-		progress("")
-		shown++
-		if r.Impossible != "" || !c.Apply {
-			left++
-		}
-		_, err := fmt.Fprintln(e.out, repairLine(r))
-		return err
-	})
+	repairs, err := datastore.Repair(ctx, by, time.Now(), c.Apply)
 	progress("")
 	if err != nil {
 		return err
 	}
+	left := 0
+	for _, r := range repairs {
+		if r.Impossible != "" {
+			left++
+		}
+		if _, err := fmt.Fprintln(e.out, repairLine(r)); err != nil {
+			return err
+		}
+	}
 	switch {
-	case shown == 0:
+	case len(repairs) == 0:
 		_, err = fmt.Fprintln(e.out, "Every row is what the journal says. There is nothing to repair.")
 	case !c.Apply:
-		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. Nothing was changed; run it with --apply to repair them.\n", shown)
+		_, err = fmt.Fprintf(e.out, "Rows that are not what the journal says: %d. Nothing was changed; run it with --apply to repair them.\n", len(repairs))
 	case left > 0:
-		_, err = fmt.Fprintf(e.out, "Rows repaired: %d. Rows that could not be repaired: %d.\n", shown-left, left)
+		_, err = fmt.Fprintf(e.out, "Rows repaired: %d. Rows that could not be repaired: %d.\n", len(repairs)-left, left)
 	default:
-		_, err = fmt.Fprintf(e.out, "Rows repaired: %d. Run \"bursar audit\" to check.\n", shown)
+		_, err = fmt.Fprintf(e.out, "Rows repaired: %d.\n", len(repairs))
 	}
-	if err == nil && left > 0 {
-		err = errReported
+	switch {
+	case err != nil:
+		return err
+	case !c.Apply && len(repairs) > 0:
+		return errReported
+	case !c.Apply:
+		return nil
+	default:
+		return auditAfter(ctx, e, datastore)
 	}
-	return err
+}
+
+// auditAfter audits what was repaired, and says what is left and what to do about it.
+func auditAfter(ctx context.Context, e *env, datastore *app.Datastore) error {
+	progress := progressOn(e.err)
+	progress("Checking the books")
+	report, err := datastore.Audit(ctx)
+	progress("")
+	if err != nil {
+		return err
+	}
+	if report.Clean() {
+		_, err = fmt.Fprintln(e.out, "The audit finds nothing wrong any more.")
+		return err
+	}
+	if _, err := fmt.Fprintln(e.out, "The audit still finds:"); err != nil {
+		return err
+	}
+	for _, f := range report.Findings {
+		for _, line := range f.Lines() {
+			if _, err := fmt.Fprintln(e.out, "  "+line); err != nil {
+				return err
+			}
+		}
+	}
+	return errReported
 }
 
 func repairLine(r app.Repair) string {
-	line := r.Subject + ": " + r.Change
-	if r.Owner != "" && r.Owner != r.Subject {
-		line += " (seller " + r.Owner + ")"
+	v := ledger.Violation{Seller: r.Owner, Subject: r.Subject, Problem: r.Change}
+	if r.Subject == r.Owner { // the row of totals
+		v.Subject = ""
 	}
 	if r.Impossible != "" {
-		line += ". It can't be repaired: " + r.Impossible
+		v.Next = "It can't be repaired: " + r.Impossible
 	}
-	return line + "."
+	return v.String()
 }

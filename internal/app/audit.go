@@ -37,7 +37,10 @@ func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
 	}
 	ours := ledger.Finding{Name: "checkpoints-are-ours", Promise: "The newest checkpoint, which names all before it, is signed with a key of the key set."}
 	if _, isOurs := b.keys.VerificationKey(last.KeyID); !isOurs && last.Number > 0 {
-		ours.Violations = []string{fmt.Sprintf("checkpoint %d is signed with key %s", last.Number, last.KeyID)}
+		ours.Violations = []ledger.Violation{{
+			Subject: fmt.Sprint("checkpoint ", last.Number), Problem: "it is signed with key " + last.KeyID + ", which is not in the key set",
+			Next: "Bring back the key set that belongs to the database, or restore the database from a backup",
+		}}
 	}
 	r.Findings = append(r.Findings, ours)
 	return r, nil
@@ -46,7 +49,7 @@ func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
 // Repair is one row that was rebuilt from the journal, or would be.
 type Repair = store.Repair
 
-// Repair rebuilds the rows that are not what the journal says, and tells each. It changes nothing unless apply is set.
-func (b *Datastore) Repair(ctx context.Context, by string, now time.Time, apply bool, tell func(Repair) error) error {
-	return b.db.Repair(ctx, b.keys, by, now, apply, tell)
+// Repair rebuilds the rows that are not what the journal says, and lists them. It changes nothing unless apply is set.
+func (b *Datastore) Repair(ctx context.Context, by string, now time.Time, apply bool) ([]Repair, error) {
+	return b.db.Repair(ctx, b.keys, by, now, apply)
 }

@@ -106,7 +106,7 @@ func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, inUse, err := db.Pinned(ctx, pinnedCurrency)
+	_, inUse, err := db.Pinned(ctx, store.CurrencySetting)
 	if err == nil && !inUse {
 		err = fmt.Errorf("nothing was ever kept in %s; set BURSAR_DATABASE_URL to the database that the service uses", cfg.Database)
 	}
@@ -129,11 +129,9 @@ func (b *Datastore) nameIssuer(ctx context.Context, cfg config.Config) (err erro
 // Close finishes the writes under way, and closes the database.
 func (b *Datastore) Close() error { return b.db.Close() }
 
-const pinnedCurrency = "currency"
-
 // checkCurrency pins the currency: the ledger counts its minor units.
 func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error {
-	pinned, err := b.db.Pin(ctx, pinnedCurrency, cfg.Currency.Code())
+	pinned, err := b.db.Pin(ctx, store.CurrencySetting, cfg.Currency.Code())
 	if err == nil && pinned != cfg.Currency.Code() {
 		err = fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s; set it to %[2]s, or begin a new database",
 			cfg.Database, pinned, cfg.Currency)

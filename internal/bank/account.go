@@ -41,7 +41,7 @@ type Account struct {
 	Current bool `journal:"current"`
 	// Last4 is all of the number that may be shown; the rest is in SealedNumber.
 	Last4        string `journal:"last4"`
-	SealedNumber string
+	SealedNumber string `journal:"encryptedNumber,hash"`
 	Status       Status `journal:"status"`
 	// Reason is a sentence for the seller: why it is not verified and what to do.
 	Reason string `journal:"reason"`

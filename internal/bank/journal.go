@@ -27,8 +27,8 @@ func CheckEntries(a Account, entries []ledger.Entry) error {
 	if len(entries) == 0 {
 		err = errors.New("its seller's journal does not know it")
 	}
-	if field, differs := ledger.Differs(folded, a); err == nil && differs {
-		err = fmt.Errorf("its %s is not what the journal says", field)
+	if mismatch, differs := ledger.Compare(folded, a); err == nil && differs {
+		err = mismatch
 	}
 	if err != nil {
 		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s: %w", a.ID, err))
@@ -103,9 +103,12 @@ func (a Account) Rejected(reason string) Account {
 
 // CheckNumber reports, as an error, why the account's number is not one that was encrypted for it.
 func (a Account) CheckNumber(keys Keys) error {
+	if a.SealedNumber == "" && a.Status == StatusRejected { // it was lost, see [Account.Restored]
+		return nil
+	}
 	number, err := a.open(keys)
 	if err == nil && number.Last4() != a.Last4 {
-		err = fmt.Errorf("bank account %s is shown as ending in %q, and its number does not", a.ID, a.Last4)
+		err = fmt.Errorf("bank account %s: it is shown as ending in %q, and its number does not", a.ID, a.Last4)
 	}
 	return err
 }
@@ -122,9 +125,32 @@ func (a *Account) sealNumber(keys Keys, n Number) (err error) {
 func (a Account) open(keys Keys) (Number, error) {
 	digits, err := keys.Open(a.SealedNumber, a.numberContext())
 	if err != nil {
-		return Number{}, fmt.Errorf("decrypt the number of bank account %s: %w", a.ID, err)
+		return Number{}, fmt.Errorf("bank account %s: its number can't be decrypted: %w", a.ID, err)
 	}
 	return Number{digits}, nil
 }
 
 func (a Account) numberContext() string { return "bank_accounts|sealed_number|" + string(a.ID) }
+
+// Restored is the row of an account that was folded from its entries, and the entries that have to follow. What entries do
+// not tell is taken from the row that was found. If that does not have the account's encrypted number, the number is
+// lost, and the account is rejected, so that its seller registers it again.
+func (a Account) Restored(found Account, actor string, now time.Time) (row Account, then []ledger.Posting, err error) {
+	row = a
+	row.Tries, row.DueAt = found.Tries, found.DueAt
+	if row.Status == StatusUnverified && row.Current && row.DueAt.IsZero() {
+		row.DueAt = now
+	}
+	if a.SealedNumber == "" { // it was lost before
+		return row, nil, nil
+	}
+	row.SealedNumber = found.SealedNumber
+	if _, differs := ledger.Compare(a, row); !differs {
+		return row, nil, nil
+	}
+	row.SealedNumber, row.Status, row.Reason, row.VerifiedAt, row.DueAt = "", StatusRejected, reasonLost, time.Time{}, time.Time{}
+	p, err := Recorded(a, row, actor, now)
+	return row, []ledger.Posting{p}, err
+}
+
+const reasonLost = "We no longer have the number of this account. Register it again to be paid there."

@@ -28,7 +28,7 @@ func (h *house) wantIntact(id bank.ID, want bool) {
 	}
 	var violations []string
 	for _, f := range report.Findings {
-		violations = append(violations, f.Violations...)
+		violations = append(violations, f.Lines()...)
 	}
 	if intact := len(violations) == 0; intact != want {
 		h.t.Errorf("the audit finds %q, want bank account %s intact: %t", violations, id, want)

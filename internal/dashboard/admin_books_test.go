@@ -70,7 +70,7 @@ func TestManyViolationsAreCut(t *testing.T) {
 	o.books.audit = func(context.Context) (ledger.Report, error) {
 		f := ledger.Finding{Name: "floors-hold", Promise: "No balance is below zero."}
 		for range ledger.MaxViolations {
-			f.Violations = append(f.Violations, "usr_1 has -1 pending")
+			f.Violations = append(f.Violations, ledger.Violation{Seller: "usr_1", Problem: "the balance has -0.01 INR pending"})
 		}
 		return ledger.Report{Findings: []ledger.Finding{f}}, nil
 	}

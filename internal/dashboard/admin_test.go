@@ -12,7 +12,7 @@ import (
 func (o *office) adminPages() []string {
 	o.Helper()
 	unknown, inReview := o.unknown(500_00), o.sendToReview(o.unknown(501_00))
-	o.contradicted("it has a transfer of 1 minor units, ordered were 2")
+	o.contradicted("it has a transfer of 0.01 INR, ordered were 0.02")
 	o.stray("pout_stray", "its seller is not in the book")
 	account := o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM SINHA")
 	_, difference := o.paidTwice()

@@ -1,5 +1,7 @@
 package ledger
 
+import "strings"
+
 // Finding is one invariant after a check of the whole book: what was promised, how much was looked
 // at, and where it does not hold.
 type Finding struct {
@@ -9,7 +11,58 @@ type Finding struct {
 	Promise string
 	// Violations names each place where it does not hold; none means that it holds. At most
 	// MaxViolations are listed.
-	Violations []string
+	Violations []Violation
+}
+
+// Violation is one place where an invariant does not hold.
+type Violation struct {
+	// Seller is whose records are concerned; empty where they are nobody's.
+	Seller string
+	// Subject is the payout ("pyt_…"), the bank account ("bka_…"), the sale ("sale:ID") or another id that it is about; empty
+	// for the seller's balance and journal.
+	Subject string
+	// Problem says what is wrong, and Next what to do about it: sentences without a full stop.
+	Problem, Next string
+}
+
+func (v Violation) String() string {
+	var line strings.Builder
+	if v.Seller != "" {
+		line.WriteString("seller " + v.Seller)
+	}
+	if v.Seller != "" && v.Subject != "" {
+		line.WriteString(", ")
+	}
+	if v.Subject != "" {
+		line.WriteString(SubjectName(v.Subject))
+	}
+	if line.Len() > 0 {
+		line.WriteString(": ")
+	}
+	line.WriteString(v.Problem + ".")
+	if v.Next != "" {
+		line.WriteString(" " + v.Next + ".")
+	}
+	return line.String()
+}
+
+// SubjectName is what an entry is about, for people: "payout pyt_…", "sale order-9".
+func SubjectName(subject string) string {
+	for prefix, name := range map[string]string{"pyt_": "payout " + subject, "bka_": "bank account " + subject, "sale:": "sale " + strings.TrimPrefix(subject, "sale:")} {
+		if strings.HasPrefix(subject, prefix) {
+			return name
+		}
+	}
+	return subject
+}
+
+// Lines are the violations, a line for each.
+func (f Finding) Lines() []string {
+	lines := make([]string, len(f.Violations))
+	for i, v := range f.Violations {
+		lines[i] = v.String()
+	}
+	return lines
 }
 
 // MaxViolations bounds how many violations of one invariant are listed.

@@ -269,7 +269,7 @@ func (a Account) Follow(keys Keys, e Entry) (Account, error) {
 	case err != nil:
 		err = fmt.Errorf("entry %d of %s: %w", e.Number, a.Owner, err)
 	case e.After != after:
-		err = fmt.Errorf("entry %d of %s leaves %s, and its totals say %s", e.Number, a.Owner, after.Text(), e.After.Text())
+		err = fmt.Errorf("entry %d of %s says other totals than it leads to", e.Number, a.Owner)
 	}
 	next := e.account()
 	if err != nil {

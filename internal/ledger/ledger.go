@@ -91,7 +91,7 @@ var (
 	// ErrTampered means that a stored row or entry is not what the service wrote, so no money moves on its word. It is no
 	// refusal that an idempotency key would keep: the records can be repaired.
 	ErrTampered = fault.New(fault.Conflict, "records_tampered",
-		"The records of this seller were changed outside the service, so no money moves for now. Our team has to look into it.")
+		"The records of this seller were changed outside the service, so no money moves for now. Our team is reviewing it.")
 )
 
 // MaxTotal bounds every total, in minor units. Sums of a few totals still fit 64 bits.

@@ -46,7 +46,8 @@ func Change[R any](from, to R, more ...any) (string, error) {
 // Facts is the data of an entry that is about no row: names and values in turn.
 func Facts(more ...any) (string, error) { return Change(struct{}{}, struct{}{}, more...) }
 
-// Differs reports whether two values of a projection differ in a recorded field, and names the first that does.
+// Differs reports whether two rows differ in a recorded field, and names the first that does. [Compare] is for a row and
+// what its entries fold to.
 func Differs[R any](a, b R) (field string, differs bool) {
 	from, to := reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()
 	for _, f := range recorded(from.Type()) {
@@ -55,6 +56,27 @@ func Differs[R any](a, b R) (field string, differs bool) {
 		}
 	}
 	return "", false
+}
+
+// Mismatch is a recorded field of a row that is not what the row's entries fold to.
+type Mismatch struct {
+	Field string
+	// Row and Journal are what the field is, and what it has to be.
+	Row, Journal any
+}
+
+func (m Mismatch) Error() string { return "its " + m.Field + " is not what the journal says" }
+
+// Compare finds the first recorded field in which a row is not what was folded from its entries. Of a text that the
+// journal has only the hash of, the row's is hashed whatever it looks like, so that no text stands for its own hash.
+func Compare[R any](folded, row R) (m Mismatch, differs bool) {
+	has, is := reflect.ValueOf(&folded).Elem(), reflect.ValueOf(&row).Elem()
+	for _, f := range recorded(has.Type()) {
+		if f.folded(has) != f.value(is) {
+			return Mismatch{f.name, is.Field(f.index).Interface(), has.Field(f.index).Interface()}, true
+		}
+	}
+	return Mismatch{}, false
 }
 
 // Apply changes a projection by what an entry's data says. What the data tells beside recorded fields is left out.
@@ -145,10 +167,18 @@ func recorded(t reflect.Type) []recordedField {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// hashPrefix begins a text that stands for its hash.
+// hashPrefix begins a text that stands for its hash. Only entries and what they fold to have such texts.
 const hashPrefix = "sha256:"
 
-// value is the field as it is told: an int64, a bool or a string. Times are microseconds since 1970, 0 for none.
+// folded is [recordedField.value] of a value that was folded: what was told as a hash is that hash.
+func (f recordedField) folded(of reflect.Value) any {
+	if text := of.Field(f.index); f.hashed && strings.HasPrefix(text.String(), hashPrefix) {
+		return text.String()
+	}
+	return f.value(of)
+}
+
+// value is the field of a row as it is told: an int64, a bool or a string. Times are microseconds since 1970, 0 for none.
 func (f recordedField) value(of reflect.Value) any {
 	v := of.Field(f.index)
 	switch {
@@ -161,7 +191,7 @@ func (f recordedField) value(of reflect.Value) any {
 		return v.Int()
 	case v.Kind() == reflect.Bool:
 		return v.Bool()
-	case f.hashed && v.String() != "" && !strings.HasPrefix(v.String(), hashPrefix):
+	case f.hashed && v.String() != "":
 		return hashPrefix + string(HashOf(v.String()))
 	default:
 		return v.String()

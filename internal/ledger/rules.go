@@ -140,7 +140,7 @@ func (m Moved) amount() money.Amount {
 func (b Balance) After(t Type, m Moved) (Balance, error) {
 	r, moves := rules[t]
 	if !moves && !m.IsZero() {
-		return b, fmt.Errorf("ledger: an entry of type %q moves no money", t)
+		return b, fmt.Errorf("it moves money, and no entry of type %q does", t)
 	}
 	for _, a := range m.Amounts() {
 		if a > MaxTotal || a < -MaxTotal {
@@ -148,7 +148,7 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 		}
 	}
 	if moves && (!m.balanced() || !r.fits(m)) {
-		return b, fmt.Errorf("ledger: %+v is no movement of type %q", m, t)
+		return b, fmt.Errorf("it moves money as no rule of %s does", t)
 	}
 	b.Pending += m.Pending
 	b.Available += m.Available

@@ -142,7 +142,7 @@ func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID,
 		}
 		p.Contradiction = ""
 		said, whose := []rune(seen), "The gateway: "
-		if seen == altered {
+		if seen == TamperedNote {
 			whose = "Found: "
 		}
 		return whose + string(said[:min(len(said), mostSaid)]), nil

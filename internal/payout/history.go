@@ -42,7 +42,7 @@ func eventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
 // the money that its change of state stands for. The caller has checked that the service wrote them.
 func CheckEntries(p Payout, entries []ledger.Entry) error {
 	tampered := func(format string, args ...any) error {
-		return ledger.ErrTampered.Because(fmt.Errorf("payout %s: %s", p.ID, fmt.Sprintf(format, args...)))
+		return ledger.ErrTampered.Because(fmt.Errorf("payout %s: %w", p.ID, fmt.Errorf(format, args...)))
 	}
 	if len(entries) == 0 {
 		return tampered("its seller's journal does not know it")
@@ -51,7 +51,7 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 	for _, e := range entries {
 		was := folded
 		if err := ledger.Apply(e.Data, &folded); err != nil {
-			return tampered("entry %d: %v", e.Number, err)
+			return tampered("entry %d can't be read: %w", e.Number, err)
 		}
 		moved := ledger.Moved{}
 		switch {
@@ -65,11 +65,11 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 			moved = effect(was.State, folded)
 		}
 		if e.Moved != moved || (was.State == "") != (e.Type == ledger.PayoutRequested || e.Type == ledger.PayoutImported) {
-			return tampered("entry %d (%s) moves %+v", e.Number, e.Type, e.Moved)
+			return tampered("entry %d does not move the money that %s stands for", e.Number, e.Type)
 		}
 	}
-	if field, differs := ledger.Differs(folded, p); differs {
-		return tampered("its %s is not what the journal says", field)
+	if mismatch, differs := ledger.Compare(folded, p); differs {
+		return tampered("%w", mismatch)
 	}
 	return nil
 }
@@ -116,11 +116,11 @@ var KeepsState = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, le
 var ErrAltered = fault.New(fault.Conflict, "payout_altered",
 	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
 
-// altered is what is written down on such a payout, in place of the gateway's word.
-const altered = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
+// TamperedNote is what is written down on such a payout, in place of the gateway's word.
+const TamperedNote = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
 
 // Altered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
-func (p Payout) Altered() bool { return p.Contradiction == altered }
+func (p Payout) Altered() bool { return p.Contradiction == TamperedNote }
 
 // isTampered reports whether an error says that somebody else than the service wrote what was read.
 func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }

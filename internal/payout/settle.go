@@ -31,12 +31,12 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, ac
 		now := s.o.Now()
 		from = p.State
 		to, disagreement = outcome(r, *p, s.o.Currency)
-		intact, err := s.isIntact(ctx, tx, *p, to)
+		intact, err := s.isIntact(ctx, tx, *p, to, disagreement)
 		if err != nil {
 			return err
 		}
-		if disagreement == nil && !intact && to != from && to.Status() != from.Status() {
-			disagreement = errors.New(altered) // its amount may differ from what was reserved
+		if !intact && (disagreement != nil || to != from && to.Status() != from.Status()) {
+			disagreement = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
 		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
 			to, disagreement = from, nil
@@ -45,7 +45,7 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, ac
 		}
 		if disagreement != nil {
 			to = from
-			if said := disagreement.Error(); said != altered || p.Contradiction == "" { // what the gateway has said is kept
+			if said := disagreement.Error(); said != TamperedNote || p.Contradiction == "" { // what the gateway has said is kept
 				p.Contradiction = said
 			}
 			p.Tries++
@@ -80,9 +80,9 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, ac
 }
 
 // isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where
-// the state to has it, or it was found to be tampered with before.
-func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State) (bool, error) {
-	if !p.Altered() && to.Status() == p.Status() {
+// the state to has it, the gateway disagrees with it, or it was found to be tampered with before.
+func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State, disagreement error) (bool, error) {
+	if !p.Altered() && disagreement == nil && to.Status() == p.Status() {
 		return true, nil
 	}
 	_, err := checkToMove(ctx, tx, p)
@@ -133,11 +133,11 @@ func outcome(r gateway.Report, p Payout, c money.Currency) (State, error) {
 func differs(r gateway.Report, p Payout, c money.Currency) error {
 	switch {
 	case r.Amount != p.Net():
-		return fmt.Errorf("it has a transfer of %d minor units, ordered were %d", r.Amount, p.Net())
+		return fmt.Errorf("it has a transfer of %s %s, ordered were %s", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
 	case r.Currency != "" && r.Currency != c.Code():
 		return fmt.Errorf("it has a transfer in %s, ordered was one in %s", r.Currency, c)
 	case r.Beneficiary != "" && p.Beneficiary != "" && r.Beneficiary != p.Beneficiary:
-		return fmt.Errorf("it has a transfer to %s, and the payout's bank account is %s there", r.Beneficiary, p.Beneficiary)
+		return fmt.Errorf(otherAccount+"%s, and the payout's bank account is %s there", r.Beneficiary, p.Beneficiary)
 	default:
 		return nil
 	}

@@ -47,7 +47,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 			now.putOff(p, s.o.Now().Add(s.jitter(lookForGateway)))
 			return nil
 		})
-		err = errors.Join(err, s.contradict(ctx, p.ID, errors.New(altered)), putOff)
+		err = errors.Join(err, s.contradict(ctx, p.ID, errors.New(TamperedNote)), putOff)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
 // stopAltered keeps a payout from being sent that is not what was asked for, and tells a person. It is looked at again,
 // in case that is put right.
 func (s *Service) stopAltered(ctx context.Context, p Payout, why error) error {
-	return errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.wait(ctx, p.ID, Waiting, 0), why)
+	return errors.Join(s.contradict(ctx, p.ID, errors.New(TamperedNote)), s.wait(ctx, p.ID, Waiting, 0), why)
 }
 
 // claim takes a waiting payout to Submitting, which excludes its cancellation, and reports whether
@@ -316,7 +316,7 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 		}
 		err := s.resend(ctx, g, p)
 		if isTampered(err) {
-			err = errors.Join(s.contradict(ctx, p.ID, errors.New(altered)), s.stillUnknown(ctx, g, p, p.Tries+1, 0), err)
+			err = errors.Join(s.contradict(ctx, p.ID, errors.New(TamperedNote)), s.stillUnknown(ctx, g, p, p.Tries+1, 0), err)
 		}
 		return err
 	}

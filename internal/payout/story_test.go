@@ -266,8 +266,8 @@ var lies = map[string]struct {
 	alter func(*transfer)
 	says  string
 }{
-	"another amount":   {func(tr *transfer) { tr.amount++ }, "ordered were 99000"},
-	"the gross amount": {func(tr *transfer) { tr.amount = 100_000 }, "ordered were 99000"},
+	"another amount":   {func(tr *transfer) { tr.amount++ }, "ordered were 990.00"},
+	"the gross amount": {func(tr *transfer) { tr.amount = 100_000 }, "ordered were 990.00"},
 	"another account":  {func(tr *transfer) { tr.order.Beneficiary = "fa_usr_b" }, "a transfer to fa_usr_b, and the payout's bank account is fa_usr_a"},
 	"another currency": {func(tr *transfer) { tr.order.Currency = "USD" }, "in USD, ordered was one in INR"},
 }

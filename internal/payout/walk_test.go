@@ -72,8 +72,8 @@ func (w *walk) check(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if field, differs := ledger.Differs(folded, p); differs {
-			t.Fatalf("%s of %s differs: the entries fold to\n%+v, the row is\n%+v", field, id, folded, p)
+		if mismatch, differs := ledger.Compare(folded, p); differs {
+			t.Fatalf("%s: %v: the entries fold to\n%+v, the row is\n%+v", id, mismatch, folded, p)
 		}
 		if err := payout.CheckEntries(p, entries); err != nil {
 			t.Fatal(err)

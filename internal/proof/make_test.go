@@ -89,7 +89,7 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 		}, "entry 9 of usr_a follows on entry 7"},
 		{"an entry's amount", func(_ *fixture, j *journal, _ journal) {
 			j.entries[5].Moved = ledger.Sale(1)
-		}, "entry 6 of usr_a leaves"},
+		}, "entry 6 of usr_a says other totals"},
 		{"an entry's data", func(_ *fixture, j *journal, _ journal) {
 			j.entries[5].Data = "{}"
 		}, "entry 6 of usr_a does not have its hash"},

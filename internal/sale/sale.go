@@ -117,13 +117,13 @@ func Fold(id string, entries []ledger.Entry) (Sale, error) { return ledger.Fold(
 // money that it tells of. The caller has checked that the service wrote them.
 func CheckEntries(s Sale, entries []ledger.Entry) error {
 	tampered := func(format string, args ...any) error {
-		return ledger.ErrTampered.Because(fmt.Errorf("sale %s: %s", s.ID, fmt.Sprintf(format, args...)))
+		return ledger.ErrTampered.Because(fmt.Errorf("sale %s: %w", s.ID, fmt.Errorf(format, args...)))
 	}
 	folded := Sale{ID: s.ID}
 	for i, e := range entries {
 		was := folded
 		if err := ledger.Apply(e.Data, &folded); err != nil {
-			return tampered("entry %d: %v", e.Number, err)
+			return tampered("entry %d can't be read: %w", e.Number, err)
 		}
 		moved := ledger.Moved{}
 		switch e.Type {
@@ -136,14 +136,14 @@ func CheckEntries(s Sale, entries []ledger.Entry) error {
 		default: // all others move none
 		}
 		if e.Moved != moved || (i == 0) != (e.Type == ledger.SaleRecorded) {
-			return tampered("entry %d (%s) moves %+v", e.Number, e.Type, e.Moved)
+			return tampered("entry %d does not move the money that %s stands for", e.Number, e.Type)
 		}
 	}
 	if len(entries) == 0 {
 		return tampered("its seller's journal does not know it")
 	}
-	if field, differs := ledger.Differs(folded, s); differs {
-		return tampered("its %s is not what the journal says", field)
+	if mismatch, differs := ledger.Compare(folded, s); differs {
+		return tampered("%w", mismatch)
 	}
 	return nil
 }

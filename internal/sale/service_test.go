@@ -115,7 +115,7 @@ func (s *shop) wantViolated(want ...string) {
 	var got, violations []string
 	for _, f := range report.Findings {
 		if len(f.Violations) > 0 {
-			got, violations = append(got, f.Name), append(violations, f.Violations...)
+			got, violations = append(got, f.Name), append(violations, f.Lines()...)
 		}
 	}
 	if !slices.Equal(got, want) {

@@ -24,7 +24,7 @@ func (m *market) audit(on *instance) {
 			m.checkContradictions(f.Violations)
 			continue
 		}
-		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations), "%s", strings.Join(f.Violations, "\n  "))
+		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations...), "%s", strings.Join(f.Lines(), "\n  "))
 	}
 	sums := m.model.sums()
 	for _, s := range m.sellers {
@@ -39,9 +39,9 @@ func (m *market) audit(on *instance) {
 }
 
 // checkContradictions holds the audit's word on contradictions against the gateway's lies.
-func (m *market) checkContradictions(violations []string) {
+func (m *market) checkContradictions(violations []ledger.Violation) {
 	for _, v := range violations {
-		id := subjectOf([]string{v})
+		id := subjectOf(v)
 		m.hold(contradictionsKept, m.gateway.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
 	}
 	n := 0
@@ -51,12 +51,14 @@ func (m *market) checkContradictions(violations []string) {
 	m.hold(contradictionsKept, len(violations) == min(n, ledger.MaxViolations), "", "the audit tells of %d contradictions, and there are %d", len(violations), n)
 }
 
-// subjectOf finds the payout or seller that a violation names.
-func subjectOf(violations []string) string {
-	for word := range strings.FieldsSeq(strings.Join(violations, " ")) {
-		word = strings.Trim(word, ",;:()")
-		if strings.HasPrefix(word, "pyt_") || strings.HasPrefix(word, "usr_") {
-			return word
+// subjectOf finds the payout or seller that violations name.
+func subjectOf(violations ...ledger.Violation) string {
+	for _, v := range violations {
+		if strings.HasPrefix(v.Subject, "pyt_") {
+			return v.Subject
+		}
+		if v.Seller != "" {
+			return v.Seller
 		}
 	}
 	return ""

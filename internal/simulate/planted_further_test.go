@@ -21,7 +21,7 @@ var furtherBugs = []planted{
 		{inPayout, "\t\t\tp.putOff(seen, now.Add(s.jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
 	}},
 	{"the amount before the fee is believed", []edit{
-		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())", "case r.Amount != p.Net() && r.Amount != p.Amount:\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())"},
+		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount != p.Net() && r.Amount != p.Amount:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"what was paid twice is not found", []edit{
 		{inReconcile, "case debits-credits > 1:", "case debits-credits > 2:"},

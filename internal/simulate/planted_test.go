@@ -194,7 +194,7 @@ var bugs = []planted{
 		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Rejected,"},
 	}},
 	{"another amount is believed", []edit{
-		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())", "case r.Amount < 0:\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())"},
+		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount < 0:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"another account is believed", []edit{
 		{inPayout, "&& r.Beneficiary != p.Beneficiary:", "&& r.Beneficiary == \"\":"},
@@ -356,7 +356,7 @@ var bugs = []planted{
 		{inPayout, `r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID)`, "r.Reference != string(p.ID)"},
 	}},
 	{"a smaller amount is believed", []edit{
-		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())", "case r.Amount > p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %d minor units, ordered were %d\", r.Amount, p.Net())"},
+		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount > p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"what was called off has failed", []edit{
 		{inPayout, "\tcase gateway.CalledOff:\n\t\treturn Cancelled", "\tcase gateway.CalledOff:\n\t\treturn Failed"},

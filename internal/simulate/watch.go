@@ -92,16 +92,16 @@ func (m *market) compareWritten(on *instance, s *seen) {
 	for id, p := range s.payouts {
 		got, err := on.db.Payout(m.ctx, id)
 		m.hold(writtenAsMeant, err == nil && asStored(got) == asStored(p), string(id), "payout %s was written as\n  %+v, and is (error %v)\n  %+v", id, p, err, got)
-		field, differs := ledger.Differs(m.model.payouts[id].folded, got)
-		m.hold(rowsMatchJournal, !differs || m.tampered == string(id), string(id), "the %s of payout %s is not what its entries fold to: %+v", field, id, got)
+		mismatch, differs := ledger.Compare(m.model.payouts[id].folded, got)
+		m.hold(rowsMatchJournal, !differs || m.tampered == string(id), string(id), "payout %s: %v: %+v", id, mismatch, got)
 	}
 	for id, a := range s.accounts {
 		got, err := on.db.BankAccountByID(m.ctx, id)
 		m.keepSecret(got.SealedNumber)
 		m.hold(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
 		if known := m.model.accounts[id]; known != nil {
-			field, differs := ledger.Differs(known.folded, got)
-			m.hold(rowsMatchJournal, !differs, a.Seller, "the %s of bank account %s is not what its entries fold to: %+v", field, id, got)
+			mismatch, differs := ledger.Compare(known.folded, got)
+			m.hold(rowsMatchJournal, !differs, a.Seller, "bank account %s: %v: %+v", id, mismatch, got)
 		}
 	}
 }

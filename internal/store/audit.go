@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"bursar/internal/bank"
 	"bursar/internal/ledger"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -16,89 +19,144 @@ type AuditKeys interface {
 	bank.Keys
 }
 
-// invariant is one promise about the whole datastore and the query that finds where it does not hold:
-// each row says so in one text column.
+// invariant is one promise about the whole datastore and the query that finds where it does not hold: each row is the
+// seller, the subject and the problem, unless scan reads it.
 type invariant struct {
 	name    string
 	promise string
 	query   string
+	next    string
+	scan    func(words, row) (ledger.Violation, error)
 }
 
 // invariants are what no single row's entries tell. That rows equal what the journal folds to is checked apart.
 var invariants = []invariant{
 	{
-		"earnings-match-sales", "What each seller earned in each month is the sum of the month's sales, less their refunds.",
-		`SELECT seller_id || ' earned ' || SUM(earned) || ' in ' || month || ', the sales make ' || SUM(sold) FROM (
-			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
-			UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales) AS both_records
-		GROUP BY seller_id, month HAVING SUM(earned) <> SUM(sold)`,
+		name: "earnings-match-sales", promise: "What each seller earned in each month is the sum of the month's sales, less their refunds.",
+		query: wrongEarnings, next: runRepair,
+		scan: func(w words, r row) (v ledger.Violation, err error) {
+			var month string
+			var earned, sold money.Amount
+			err = r.Scan(&v.Seller, &month, &earned, &sold)
+			v.Problem = fmt.Sprintf("the earnings of %s are %s, and the sales make %s", month, w.amount(earned), w.amount(sold))
+			return v, err
+		},
 	},
 	{
-		"keys-match-payouts", "Each idempotency key stands for the payout that was asked for under it.",
-		`SELECT 'a key of ' || k.user_id || ' stands for ' || k.payout_id || ', which is not what it was used for' FROM idempotency_keys k
+		name: "keys-match-payouts", promise: "Each idempotency key stands for the payout that was asked for under it.",
+		query: `SELECT k.user_id, k.payout_id, 'an idempotency key stands for it that was used for something else' FROM idempotency_keys k
 		WHERE k.refusal = '' AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id
 			AND (k.fingerprint = 'cancel ' || p.id OR p.seller_id = k.user_id AND k.fingerprint = 'request ' || p.amount || ' ' || p.notes))
 		UNION ALL
-		SELECT 'a key of ' || k.user_id || ' says that ' || k.payout_id || ' was refused, and it is there' FROM idempotency_keys k
+		SELECT k.user_id, k.payout_id, 'an idempotency key says that it was refused, and it is there' FROM idempotency_keys k
 		WHERE k.refusal <> '' AND k.fingerprint LIKE 'request %' AND EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id)`,
+		next: "It moves no money; Bursar forgets the key seven days after it was used. Find out who changed it",
 	},
 	{
-		"beneficiaries-are-told-apart", "No two bank accounts stand for the same account at the gateway.",
-		`SELECT COUNT(*) || ' bank accounts name the gateway''s ' || beneficiary || ', among them ' || MIN(id) || ' and ' || MAX(id)
+		name: "beneficiaries-are-told-apart", promise: "No two bank accounts stand for the same account at the gateway.",
+		query: `SELECT '', MIN(id), COUNT(*) || ' bank accounts are ' || beneficiary || ' at the gateway, this one and ' || MAX(id) || ' among them'
 		FROM bank_accounts WHERE beneficiary <> '' GROUP BY gateway, beneficiary HAVING COUNT(*) > 1`,
+		next: runRepair,
 	},
 	{
-		"gateway-transfers-are-told-apart", "No two payouts name the same transfer of the gateway.",
-		`SELECT COUNT(*) || ' payouts name the transfer ' || gateway_id || ', among them ' || MIN(id) || ' and ' || MAX(id)
+		name: "gateway-transfers-are-told-apart", promise: "No two payouts name the same transfer of the gateway.",
+		query: `SELECT '', MIN(id), COUNT(*) || ' payouts name the transfer ' || gateway_id || ', this one and ' || MAX(id) || ' among them'
 		FROM payouts WHERE gateway_id <> '' GROUP BY gateway, gateway_id HAVING COUNT(*) > 1`,
+		next: runRepair,
 	},
 	{
-		"owners-are-there", "Each payout goes to a bank account of its own seller, and each journal belongs to a user or the platform.",
-		`SELECT 'payout ' || p.id || ' goes to bank account ' || p.bank_account_id || ', which is not its seller''s' FROM payouts p
+		name: "owners-are-there", promise: "Each payout goes to a bank account of its own seller, and each journal belongs to a user or the platform.",
+		query: `SELECT p.seller_id, p.id, 'it goes to bank account ' || p.bank_account_id || ', which is not its seller''s' FROM payouts p
 		WHERE NOT EXISTS (SELECT 1 FROM bank_accounts a WHERE a.id = p.bank_account_id AND a.seller_id = p.seller_id)
 		UNION ALL
-		SELECT 'the journal of ' || j.owner || ' belongs to nobody' FROM journals j
+		SELECT j.owner, '', 'the journal belongs to nobody: there is no such user' FROM journals j
 		WHERE j.owner <> 'platform' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = j.owner)`,
+		next: runRepair + ". A user who is missing has to come from a backup",
 	},
 	{
-		"nothing-is-stuck", "Each payout that has not ended has a next step, or waits for manual review; each pending sale has a release.",
-		`SELECT 'payout ' || id || ' is ' || state || ' and has no next step' FROM payouts
-		WHERE status = 'processing' AND state <> 'manual_review' AND due_at IS NULL
+		name: "nothing-is-stuck", promise: "Each payout that has not ended has a next step, or waits for manual review; each pending sale has a release.",
+		query: `SELECT seller_id, id, 'it is ' || state || ' and has no next step' FROM payouts WHERE ` + stuckPayout + `
 		UNION ALL
-		SELECT 'sale ' || id || ' is pending and has no release' FROM sales WHERE released_at IS NULL AND due_at IS NULL`,
+		SELECT seller_id, 'sale:' || id, 'it is pending and has no release' FROM sales WHERE ` + stuckSale,
+		next: runRepair,
 	},
 	{
-		"gateway-agrees", "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
-		`SELECT 'payout ' || id || ' is ' || state || '; found: ' || contradiction FROM payouts WHERE contradiction <> ''`,
+		name: "gateway-agrees", promise: "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
+		query: `SELECT seller_id, id, state, contradiction FROM payouts WHERE contradiction <> ''`,
+		next:  lookInInbox,
+		scan: func(_ words, r row) (v ledger.Violation, err error) {
+			var p payout.Payout
+			err = r.Scan(&v.Seller, &v.Subject, &p.State, &p.Contradiction)
+			v.Problem = fmt.Sprintf("it is %s; found: %s", p.State, p.Contradiction)
+			if p.Altered() {
+				v.Next = runRepair
+			}
+			return v, err
+		},
 	},
 	{
-		"strays-are-settled", "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
-		`SELECT 'the gateway''s transfer ' || s.gateway_id || ' of ' || s.amount || ' for ' || s.reference || ': ' || s.why FROM strays s
+		name: "strays-are-settled", promise: "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
+		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.why FROM strays s
 		WHERE s.settled = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
+		next: lookInInbox,
+		scan: func(w words, r row) (v ledger.Violation, err error) {
+			var transfer, why string
+			var amount money.Amount
+			err = r.Scan(&v.Seller, &v.Subject, &transfer, &amount, &why)
+			v.Problem = fmt.Sprintf("the gateway has the transfer %s of %s for it: %s", transfer, w.amount(amount), why)
+			return v, err
+		},
 	},
 	{
-		"paid-is-on-record", "Each completed payout names the gateway's transfer and when it was paid.",
-		`SELECT 'payout ' || id || ' is ' || state || ' without the gateway''s id or the time' FROM payouts
+		name: "paid-is-on-record", promise: "Each completed payout names the gateway's transfer and when it was paid.",
+		query: `SELECT seller_id, id, 'it is ' || state || ' without the gateway''s id or the time' FROM payouts
 		WHERE state IN ('completed', 'returned') AND (gateway_id = '' OR completed_at IS NULL)`,
+		next: runRepair,
 	},
 	{
-		"decisions-are-on-record", "What only an admin can decide was decided by one.",
-		`SELECT 'the transfer ' || s.gateway_id || ' was resolved, and nobody decided it' FROM strays s
+		name: "status-follows-state", promise: "Each payout's status is the one that its state stands for.",
+		query: `SELECT seller_id, id, 'it is ' || state || ' and its status is ' || status FROM payouts WHERE ` + wrongStatus,
+		next:  runRepair,
+	},
+	{
+		name: "decisions-are-on-record", promise: "What only an admin can decide was decided by one.",
+		query: `SELECT s.seller_id, s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM strays s
 		WHERE s.settled = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"settle_stray"%')
 		UNION ALL
-		SELECT 'difference ' || f.id || ' was resolved, and nobody decided it' FROM differences f
+		SELECT '', f.id, 'the difference was resolved, and no admin decided it' FROM differences f
 		WHERE f.settled_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = f.id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"settle_difference"%')
 		UNION ALL
-		SELECT 'user ' || u.id || ' is ' || u.role || CASE u.suspended WHEN 1 THEN ', suspended' ELSE '' END || ', which is not what was decided last' FROM users u
+		SELECT u.id, '', 'the role is ' || u.role || CASE u.suspended WHEN 1 THEN ', suspended' ELSE '' END || ', which is not what an admin decided last' FROM users u
 		JOIN entries d ON d.owner = u.id AND d.subject = u.id AND d.type = 'admin.decided'
 			AND d.number = (SELECT MAX(number) FROM entries WHERE owner = u.id AND subject = u.id AND type = 'admin.decided')
 		WHERE d.data NOT LIKE '%"note":"Now ' || u.role || CASE u.suspended WHEN 1 THEN ', suspended' ELSE '' END || '.%'
 		UNION ALL
-		SELECT 'user ' || u.id || ' has sold and is an admin, and nobody decided it' FROM users u
+		SELECT u.id, '', 'the user has sold and is an admin, and no admin decided it' FROM users u
 		JOIN journals j ON j.owner = u.id AND j.sales > 0
 		WHERE u.role = 'admin' AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.owner = u.id AND d.subject = u.id AND d.type = 'admin.decided')`,
+		next: "Decide it in the dashboard, and find out who changed it",
 	},
 }
+
+// What is wrong with rows beside the fields that the journal records. "bursar repair" finds these rows too.
+const (
+	stuckPayout = `status = 'processing' AND state <> 'manual_review' AND due_at IS NULL`
+	stuckSale   = `released_at IS NULL AND due_at IS NULL`
+	// wrongEarnings are the months whose earnings are not the sum of the sales.
+	wrongEarnings = `SELECT seller_id, month, CAST(SUM(earned) AS BIGINT), CAST(SUM(sold) AS BIGINT) FROM (
+			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
+			UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales) AS both_records
+		GROUP BY seller_id, month HAVING SUM(earned) <> SUM(sold) ORDER BY seller_id, month`
+)
+
+// wrongStatus finds payouts by a status that their state does not stand for.
+var wrongStatus = func() string {
+	cases := []string{"status <> CASE state"}
+	for _, s := range payout.States() {
+		cases = append(cases, fmt.Sprintf("WHEN '%s' THEN '%s'", s, s.Status()))
+	}
+	return strings.Join(append(cases, fmt.Sprintf("ELSE '%s' END", payout.State("").Status())), " ")
+}()
 
 // Audit follows every journal from its first entry, folds the rows about money anew, and checks every invariant, from
 // one consistent view and without holding up anybody's writes. Without keys it checks no MAC and no account number.
@@ -126,7 +184,6 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	for _, i := range invariants {
 		r.Findings = append(r.Findings, a.hold(i))
 	}
-	r.Findings = append(r.Findings, a.statuses())
 	r.Findings = append(r.Findings, a.checkpoints()...)
 	return r, a.err
 }
@@ -145,6 +202,12 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	for _, statement := range db.dialect.readAll {
 		a.do(statement)
 	}
+	a.each(`SELECT value FROM settings WHERE name = '`+CurrencySetting+`'`, func(r row) error {
+		var code string
+		err := r.Scan(&code)
+		a.words.currency, _ = money.ParseCurrency(code) // without one, minor units are told
+		return err
+	})
 	return a, func() { _ = tx.Rollback() }, nil // it only read
 }
 
@@ -158,37 +221,67 @@ type auditor struct {
 	// overflowed says that a number became larger than the engine can count.
 	overflowed func(error) bool
 	keys       AuditKeys
-	// mismatch is told each subject whose row is not what the journal says; nil for nobody.
-	mismatch func(subject string)
+	words      words
+	found      mismatches
+}
+
+// mismatches are what "bursar repair" looks at.
+type mismatches struct {
+	// journals are owners whose journal is not whole, or does not lead to their row of totals; rewritten are those whose
+	// journal is not what a checkpoint has.
+	journals, rewritten []string
+	// rows are the subjects whose rows are not what their entries fold to.
+	rows []string
 }
 
 // What a finding says where its query can't name what is wrong.
 const (
-	nameless = "a row breaks it that lacks what would name it"
-	tooLarge = "it can't be checked: a sum of it is larger than any amount"
+	nameless = "a row breaks this and lacks what would name it"
+	tooLarge = "this can't be checked: a sum is larger than any amount"
 )
 
 // hold holds the whole book against an invariant. Numbers that somebody made too large to add up break that one, and
 // hide no other: an engine that would end the transaction over it goes back to the savepoint.
 func (a *auditor) hold(i invariant) ledger.Finding {
 	f := ledger.Finding{Name: i.name, Promise: i.promise}
+	scan := i.scan
+	if scan == nil {
+		scan = scanViolation
+	}
 	a.do(`SAVEPOINT invariant`)
 	a.each(i.query, func(r row) error {
-		violation := sql.NullString{}
-		err := r.Scan(&violation)
-		if err == nil && !violation.Valid {
-			violation.String = nameless
-		}
-		f.Violations = append(f.Violations, violation.String)
+		v, err := scan(a.words, r)
+		note(&f, v, i.next)
 		return err
 	})
 	if a.err != nil && a.overflowed(a.err) {
 		a.err = nil
 		a.do(`ROLLBACK TO SAVEPOINT invariant`)
-		f.Violations = append([]string{tooLarge}, f.Violations[:min(len(f.Violations), ledger.MaxViolations-1)]...)
+		f.Violations = slices.Insert(f.Violations[:min(len(f.Violations), ledger.MaxViolations-1)], 0, ledger.Violation{Problem: tooLarge, Next: i.next})
 	}
 	a.do(`RELEASE SAVEPOINT invariant`)
 	return f
+}
+
+// scanViolation reads the seller, the subject and the problem.
+func scanViolation(_ words, r row) (ledger.Violation, error) {
+	var seller, subject, problem sql.NullString
+	err := r.Scan(&seller, &subject, &problem)
+	if !problem.Valid {
+		problem.String = nameless
+	}
+	return ledger.Violation{Seller: seller.String, Subject: subject.String, Problem: problem.String}, err
+}
+
+// note adds a violation to a finding that does not list enough of them yet. next is what to do where the violation does
+// not say so.
+func note(f *ledger.Finding, v ledger.Violation, next string) {
+	if v.Next == "" {
+		v.Next = next
+	}
+	if len(f.Violations) < ledger.MaxViolations {
+		f.Violations = append(f.Violations, v)
+	}
 }
 
 // do runs a statement that reads nothing.
@@ -208,9 +301,9 @@ func (a *auditor) sound(query string) ledger.Finding {
 		return f
 	}
 	a.each(query, func(r row) error {
-		var violation string
-		err := r.Scan(&violation)
-		f.Violations = append(f.Violations, violation)
+		var problem string
+		err := r.Scan(&problem)
+		note(&f, ledger.Violation{Problem: problem}, "Restore the database from a backup, and check the disk")
 		return err
 	})
 	return f
@@ -244,20 +337,4 @@ func (a *auditor) all(query string, scan func(row) error, args ...any) {
 	if err != nil {
 		a.err = fmt.Errorf("audit: %w", a.unreadable(err))
 	}
-}
-
-// statuses holds every payout's status against its state.
-func (a *auditor) statuses() ledger.Finding {
-	f := ledger.Finding{Name: "status-follows-state", Promise: "Each payout's status is the one that its state stands for."}
-	a.each(`SELECT state, status, COUNT(*) FROM payouts GROUP BY state, status`, func(r row) error {
-		var state payout.State
-		var status payout.Status
-		var n int64
-		err := r.Scan(&state, &status, &n)
-		if err == nil && state.Status() != status {
-			f.Violations = append(f.Violations, fmt.Sprintf("%d payouts are %s with status %s", n, state, status))
-		}
-		return err
-	})
-	return f
 }

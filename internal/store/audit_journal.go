@@ -1,8 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"bursar/internal/bank"
 	"bursar/internal/ledger"
@@ -35,14 +38,13 @@ func (a *auditor) journals() ledger.Finding {
 	}
 	var at ledger.Account // where the journal stands so far
 	ended, told := true, false
-	note := func(format string, args ...any) {
-		if len(f.Violations) < ledger.MaxViolations {
-			f.Violations = append(f.Violations, fmt.Sprintf(format, args...))
-		}
+	broken := func(next, format string, args ...any) {
+		note(&f, ledger.Violation{Seller: at.Owner, Problem: fmt.Sprintf(format, args...)}, next)
+		a.found.journals = append(a.found.journals, at.Owner)
 	}
 	missing := func() {
 		if at.Owner != "" && !ended && !told {
-			note("%s has entries up to number %d, and no balance there", at.Owner, at.Number)
+			broken(runRepair, "there are entries up to number %d, and the row of the balance is missing", at.Number)
 		}
 	}
 	a.all(selectJournals, func(r row) error {
@@ -56,29 +58,29 @@ func (a *auditor) journals() ledger.Finding {
 			at, ended, told = ledger.NewAccount(e.Owner), false, false
 		}
 		if err != nil {
-			note("%v", err)
+			broken(restoreJournal, "%s", a.words.problem("", err))
 		}
 		switch what {
 		case anEntry:
 			next, err := at.Follow(a.keys, e)
 			if err != nil {
-				note("%v", errors.Unwrap(err))
+				broken(restoreJournal, "%s", a.words.problem("", err))
 			}
 			if ended && !told {
-				note("%s has entry %d behind the end of the journal", e.Owner, e.Number)
+				broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
 				told = true
 			}
 			at = next
 		case aCheckpoint:
 			if e.Number != at.Number || e.Hash != at.Hash || e.After != at.Balance {
-				note("%s stands otherwise after entry %d than checkpoint %d holds", e.Owner, e.Number, e.At.UnixMicro())
+				a.found.rewritten = append(a.found.rewritten, at.Owner)
+				broken(restoreJournal, "after entry %d the journal is not what checkpoint %d has of it", e.Number, e.At.UnixMicro())
 			}
 		case aJournal:
 			ended = true
 			now := ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 			if now != at {
-				note("the balance of %s (%s after entry %d) is not what its journal leads to (%s after entry %d)",
-					e.Owner, now.Text(), now.Number, at.Text(), at.Number)
+				broken(runRepair, "%s", a.words.balance(now, at))
 			}
 		}
 		return nil
@@ -124,36 +126,23 @@ func (a *auditor) compare(f *ledger.Finding, about map[string][]ledger.Entry, su
 	for _, e := range about[subject] {
 		if e.Owner == owner {
 			own = append(own, e)
-		} else {
-			noteViolation(f, fmt.Errorf("entry %d of %s is about %s, which is not theirs", e.Number, e.Owner, subject))
+			continue
 		}
+		note(f, ledger.Violation{Seller: owner, Subject: subject, Problem: fmt.Sprintf("entry %d of seller %s is about it too", e.Number, e.Owner)}, restoreJournal)
 	}
 	delete(about, subject)
-	err := check(own)
-	noteViolation(f, err)
-	if err != nil && a.mismatch != nil {
-		a.mismatch(subject)
+	if err := check(own); err != nil {
+		a.found.rows = append(a.found.rows, subject)
+		note(f, ledger.Violation{Seller: owner, Subject: subject, Problem: a.words.problem(subject, err)}, runRepair)
 	}
 }
 
 func (a *auditor) withoutRow(f *ledger.Finding, about map[string][]ledger.Entry) {
-	for subject, entries := range about {
-		if a.mismatch != nil {
-			a.mismatch(subject)
-		}
-		noteViolation(f, fmt.Errorf("entry %d of %s is about %s, and there is no such row", entries[0].Number, entries[0].Owner, subject))
+	for _, subject := range slices.Sorted(maps.Keys(about)) {
+		a.found.rows = append(a.found.rows, subject)
+		e := about[subject][0]
+		note(f, ledger.Violation{Seller: e.Owner, Subject: subject, Problem: fmt.Sprintf("entry %d is about it, and its row is missing", e.Number)}, runRepair)
 	}
-}
-
-// noteViolation writes an error down as a violation. Of a fault the cause says more than its message.
-func noteViolation(f *ledger.Finding, err error) {
-	if err == nil || len(f.Violations) >= ledger.MaxViolations {
-		return
-	}
-	if cause := errors.Unwrap(err); cause != nil && errors.Is(err, ledger.ErrTampered) {
-		err = cause
-	}
-	f.Violations = append(f.Violations, err.Error())
 }
 
 // payouts holds every payout against the journal.
@@ -207,7 +196,7 @@ func (a *auditor) sales() ledger.Finding {
 		about := entries(last)
 		for _, s := range page {
 			a.compare(&f, about, sale.SubjectPrefix+s.ID, s.Seller, func(own []ledger.Entry) error {
-				return errors.Join(sale.CheckEntries(s, own), sale.CheckRefunds(s, refunds[s.ID], own))
+				return cmp.Or(sale.CheckEntries(s, own), sale.CheckRefunds(s, refunds[s.ID], own))
 			})
 		}
 		a.withoutRow(&f, about)
@@ -235,7 +224,10 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 		for _, account := range page {
 			a.compare(&f, about, string(account.ID), account.Seller, func(own []ledger.Entry) error { return bank.CheckEntries(account, own) })
 			if a.keys != nil {
-				noteViolation(&numbers, account.CheckNumber(a.keys))
+				if err := account.CheckNumber(a.keys); err != nil {
+					a.found.rows = append(a.found.rows, string(account.ID))
+					note(&numbers, ledger.Violation{Seller: account.Seller, Subject: string(account.ID), Problem: a.words.problem(string(account.ID), err)}, runRepair)
+				}
 			}
 		}
 		a.withoutRow(&f, about)
@@ -256,8 +248,8 @@ func (a *auditor) checkpoints() []ledger.Finding {
 			return err
 		}
 		for _, err := range []error{c.SignedBy(key), c.Follows(last)} {
-			if err != nil && len(chain.Violations) < ledger.MaxViolations {
-				chain.Violations = append(chain.Violations, fmt.Sprintf("checkpoint %d: %v", c.Number, err))
+			if err != nil {
+				note(&chain, ledger.Violation{Subject: fmt.Sprint("checkpoint ", c.Number), Problem: err.Error()}, restoreCheckpoints)
 			}
 		}
 		last = c
@@ -266,7 +258,7 @@ func (a *auditor) checkpoints() []ledger.Finding {
 	a.each(`SELECT k.kid FROM checkpoint_keys k WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.kid = k.kid) ORDER BY k.kid`, func(r row) error {
 		var kid string
 		err := r.Scan(&kid)
-		chain.Violations = append(chain.Violations, fmt.Sprintf("key %s, which is published, signed no checkpoint", kid))
+		note(&chain, ledger.Violation{Subject: "key " + kid, Problem: "it is published, and signed no checkpoint"}, restoreCheckpoints)
 		return err
 	})
 	var root proof.Root
@@ -280,8 +272,8 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		return err
 	})
 	if last.Number > 0 && (root.String() != last.Root || root.Books() != last.Books) {
-		books.Violations = append(books.Violations, fmt.Sprintf("checkpoint %d tells of %d books with the root %s, and %d are kept, with the root %s",
-			last.Number, last.Books, last.Root, root.Books(), root.String()))
+		note(&books, ledger.Violation{Subject: fmt.Sprint("checkpoint ", last.Number), Problem: fmt.Sprintf(
+			"it is about %d journals with the root %s, and %d are kept, with the root %s", last.Books, last.Root, root.Books(), root.String())}, restoreCheckpoints)
 	}
 	return []ledger.Finding{chain, books}
 }

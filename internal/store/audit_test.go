@@ -15,9 +15,13 @@ func Hold(ctx context.Context, db *DB, query string) ([]string, error) {
 		return nil, err
 	}
 	defer end()
-	found := a.hold(invariant{query: query}).Violations
+	found := a.hold(invariant{query: query})
 	if a.err != nil {
-		found = nil
+		return nil, a.err
 	}
-	return found, a.err
+	var problems []string
+	for _, v := range found.Violations {
+		problems = append(problems, v.Problem)
+	}
+	return problems, nil
 }

@@ -73,13 +73,7 @@ func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, erro
 			return false, err
 		}
 	}
-	return tx.execOne(ctx, `INSERT INTO bank_accounts
-		(id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score,
-		beneficiary, verification_id, tries, due_at, created_at, verified_at, gateway)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING`,
-		string(a.ID), a.Seller, flag(a.Current), a.Holder, string(a.IFSC), a.Last4, a.SealedNumber, string(a.Status), a.Reason,
-		a.RegisteredName, a.NameScore, a.Beneficiary, a.VerificationID, a.Tries, nullMicros(a.DueAt),
-		micros(a.CreatedAt), nullMicros(a.VerifiedAt), string(a.Gateway))
+	return tx.write(ctx, bankAccountTable.inserts(tx.dialect, []bank.Account{a}))
 }
 
 // TakeDueVerifications leases accounts whose verification is due, the longest due first.

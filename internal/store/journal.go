@@ -97,7 +97,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 func (tx *Tx) write(ctx context.Context, writes []write) (bool, error) {
 	for _, w := range writes {
 		n, err := tx.exec(ctx, w.sql, w.args...)
-		if err != nil || n != w.rows {
+		if err != nil || n != w.rows && w.rows != anyRows {
 			return false, err
 		}
 	}

@@ -272,6 +272,15 @@ func (w postgresWriter) update(ctx context.Context, fn func(*Tx) error) error {
 	})
 }
 
+// updateSlowly waits for as long as the caller does, and is not tried again.
+func (w postgresWriter) updateSlowly(ctx context.Context, fn func(*Tx) error) error {
+	committing, err := w.transact(ctx, fn)
+	if committing && err != nil && !isUndone(err) {
+		return errOutcomeUnknown.Because(err)
+	}
+	return postgresUnavailable(err)
+}
+
 // ready says nothing: what is read is read from a server that takes writes.
 func (postgresWriter) ready(context.Context) error { return nil }
 

@@ -22,80 +22,152 @@ type Repair struct {
 	Subject string
 	// Change says what is wrong with the row and what becomes of it.
 	Change string
-	// Impossible says why the row can't be rebuilt; empty where it can.
+	// Impossible says why the row can't be rebuilt, and what to do; empty where it can.
 	Impossible string
 }
 
-// Repair rebuilds the rows that are not what their journal says. It tells each, and changes nothing unless apply is
-// set. Each change is one transaction with an entry that says who ran the repair. A journal that was damaged itself
-// can't be rebuilt from anything here: it has to come from a backup.
-func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Time, apply bool, tell func(Repair) error) error {
-	owners, err := db.owners(ctx)
-	if err != nil {
-		return err
-	}
-	broken := map[string]bool{}
-	for _, owner := range owners {
-		r, err := db.repairAccount(ctx, keys, owner, by, now, apply)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			continue
-		}
-		if r.Impossible != "" {
-			broken[owner] = true
-		}
-		if err := tell(*r); err != nil {
-			return err
-		}
-	}
-	subjects, err := db.mismatches(ctx, keys)
-	if err != nil {
-		return err
-	}
-	for _, subject := range subjects {
-		r, err := db.repairRow(ctx, keys, subject, by, now, apply, broken)
-		if err != nil {
-			return fmt.Errorf("repair %s: %w", subject, err)
-		}
-		if r != nil {
-			if err := tell(*r); err != nil {
-				return err
-			}
-		}
-	}
-	return db.repairEarnings(ctx, apply, tell)
-}
-
-// owners lists whoever has entries or a row of totals.
-func (db *DB) owners(ctx context.Context) ([]string, error) {
-	var owners []string
-	err := db.query(ctx, `SELECT owner FROM entries GROUP BY owner UNION SELECT owner FROM journals ORDER BY 1`, func(r row) error {
-		var owner string
-		err := r.Scan(&owner)
-		owners = append(owners, owner)
-		return err
-	})
-	return owners, err
-}
-
-// mismatches lists the subjects whose rows are not what the journal says.
-func (db *DB) mismatches(ctx context.Context, keys AuditKeys) ([]string, error) {
-	a, end, err := db.newAuditor(ctx, keys)
+// Repair rebuilds the rows that are not what their journal says, in one transaction, and lists them. It keeps the changes
+// only if apply is set, so that what is shown before is what is done then. Each change has an entry that says who ran the
+// repair. A journal that was damaged itself can't be rebuilt from anything here: it has to come from a backup.
+func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Time, apply bool) ([]Repair, error) {
+	found, currency, err := db.mismatches(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	var subjects []string
-	a.mismatch = func(subject string) { subjects = append(subjects, subject) }
-	a.bankAccounts()
-	a.sales()
-	a.payouts()
-	slices.SortFunc(subjects, func(x, y string) int { // accounts before the payouts that name them
-		return strings.Compare(x, y)
+	var done []Repair
+	err = db.writer.updateSlowly(ctx, func(tx *Tx) error {
+		r := &repairer{tx: tx, keys: keys, words: currency, actor: "operator:" + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
+		err := r.repair(ctx, found)
+		if done = r.done; err == nil && !apply {
+			err = errUndo
+		}
+		return err
 	})
-	return slices.Compact(subjects), a.err
+	if errors.Is(err, errUndo) {
+		err = nil
+	}
+	return done, err
+}
+
+var errUndo = errors.New("nothing is to be changed")
+
+// mismatches finds what is not as the journal says, from one consistent view.
+func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words, error) {
+	a, end, err := db.newAuditor(ctx, keys)
+	if err != nil {
+		return mismatches{}, words{}, err
+	}
+	defer end()
+	a.journals()
+	a.bankAccounts()
+	a.payouts()
+	a.sales()
+	a.all(`SELECT id, contradiction FROM payouts WHERE contradiction <> ''`, func(r row) error {
+		var p payout.Payout
+		err := r.Scan(&p.ID, &p.Contradiction)
+		if p.Altered() {
+			a.found.rows = append(a.found.rows, string(p.ID))
+		}
+		return err
+	})
+	a.all(`SELECT id FROM payouts WHERE `+wrongStatus+` OR `+stuckPayout+` UNION ALL SELECT '`+sale.SubjectPrefix+`' || id FROM sales WHERE `+stuckSale, func(r row) error {
+		var subject string
+		err := r.Scan(&subject)
+		a.found.rows = append(a.found.rows, subject)
+		return err
+	})
+	for _, list := range []*[]string{&a.found.journals, &a.found.rows} {
+		*list = distinct(*list)
+	}
+	return a.found, a.words, a.err
+}
+
+// repairer rebuilds rows within one transaction.
+type repairer struct {
+	tx    *Tx
+	keys  AuditKeys
+	words words
+	actor string
+	now   time.Time
+
+	done []Repair
+	// damaged are the owners whose journal can't be relied on, and accounts the bank accounts that were rebuilt.
+	damaged  map[string]bool
+	accounts map[bank.ID]bool
+}
+
+func (r *repairer) repair(ctx context.Context, found mismatches) error {
+	for _, owner := range found.journals {
+		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner)); err != nil {
+			return fmt.Errorf("repair the balance of %s: %w", owner, err)
+		}
+	}
+	var unknown []bank.ID // bank accounts that no journal knows; payouts may name them until they are rebuilt
+	rebuild := func(subject string) error {
+		owner, entries, err := r.authentic(ctx, subject)
+		switch id := bank.ID(subject); {
+		case err != nil:
+			return err
+		case r.damaged[owner] || len(entries) == 0 && len(r.damaged) > 0: // its entries may be the damaged ones
+			r.cannot(owner, subject, "the row is not what the journal says", "the journal itself is damaged; restore it from a backup first")
+			return nil
+		case strings.HasPrefix(subject, sale.SubjectPrefix):
+			return r.sale(ctx, owner, strings.TrimPrefix(subject, sale.SubjectPrefix), entries)
+		case !strings.HasPrefix(subject, "bka_"):
+			return r.payout(ctx, owner, payout.ID(subject), entries)
+		case len(entries) == 0:
+			unknown = append(unknown, id)
+			return nil
+		default:
+			return r.bankAccount(ctx, owner, id, entries)
+		}
+	}
+	for _, subject := range found.rows { // in their order, bank accounts come before the payouts that name them
+		if err := rebuild(subject); err != nil {
+			return fmt.Errorf("repair %s: %w", subject, err)
+		}
+	}
+	if err := r.blamedOnAccounts(ctx, found.rows, rebuild); err != nil {
+		return err
+	}
+	for _, id := range unknown {
+		if err := r.unknownAccount(ctx, id); err != nil {
+			return fmt.Errorf("repair %s: %w", id, err)
+		}
+	}
+	return r.earnings(ctx)
+}
+
+// can notes a change, and records in the journal who made it.
+func (r *repairer) can(ctx context.Context, owner, subject, change string, then ...ledger.Posting) error {
+	r.done = append(r.done, Repair{Owner: owner, Subject: subject, Change: change})
+	if owner == "" {
+		return nil
+	}
+	data, err := ledger.Facts("repaired", change)
+	if err != nil {
+		return err
+	}
+	posting := ledger.Posting{Owner: owner, At: r.now, Type: ledger.Repaired, Subject: subject, Actor: r.actor, Data: data}
+	for _, p := range slices.Insert(then, 0, posting) {
+		if _, err := r.tx.Append(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write runs statements that have to change what they name.
+func (r *repairer) write(ctx context.Context, writes ...write) error {
+	written, err := r.tx.write(ctx, writes)
+	if err == nil && !written {
+		err = errors.New("a row was not written")
+	}
+	return err
+}
+
+func (r *repairer) cannot(owner, subject, change, why string) {
+	r.done = append(r.done, Repair{owner, subject, change, why})
 }
 
 // follow walks a journal from its first entry. It returns where it leads to, or why it can't be followed.
@@ -122,87 +194,47 @@ func (tx *Tx) follow(ctx context.Context, keys ledger.Keys, owner string) (at le
 	}
 }
 
-var errUndo = errors.New("nothing is to be changed")
-
-// change runs fn in a transaction, which is kept only where the repair is to be applied.
-func (db *DB) change(ctx context.Context, apply bool, fn func(*Tx) error) error {
-	err := db.Update(ctx, func(tx *Tx) error {
-		if err := fn(tx); err != nil || apply {
-			return err
-		}
-		return errUndo
-	})
-	if errors.Is(err, errUndo) {
-		return nil
-	}
-	return err
-}
-
-// repairAccount makes a row of totals what its journal leads to.
-func (db *DB) repairAccount(ctx context.Context, keys AuditKeys, owner, by string, now time.Time, apply bool) (r *Repair, err error) {
-	err = db.change(ctx, apply, func(tx *Tx) error {
-		r = nil
-		stored, err := tx.account(ctx, owner)
-		if err != nil {
-			return err
-		}
-		at, damage, err := tx.follow(ctx, keys, owner)
-		switch {
-		case err != nil:
-			return err
-		case damage != nil:
-			r = &Repair{
-				Owner: owner, Subject: owner, Change: "the journal can't be followed: " + causeOf(damage),
-				Impossible: "an entry was changed or is missing; restore the journal from a backup",
-			}
-			return nil
-		case stored == at:
-			return nil
-		case stored.Number > at.Number && stored.Check(keys) == nil: // the service wrote it, so there were such entries
-			r = &Repair{
-				Owner: owner, Subject: owner, Change: fmt.Sprintf("the journal ends with entry %d, and the balance is that after entry %d", at.Number, stored.Number),
-				Impossible: "entries are missing; restore the journal from a backup",
-			}
-			return nil
-		}
-		r = &Repair{Owner: owner, Subject: owner, Change: fmt.Sprintf("the balance is %s after entry %d, and becomes %s after entry %d",
-			stored.Text(), stored.Number, at.Text(), at.Number)}
-		if _, err := tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner); err != nil || at.Number == 0 {
-			return err
-		}
-		if _, err := tx.write(ctx, journalTable.inserts(tx.dialect, []journalMove{{at, 0}})); err != nil {
-			return err
-		}
-		if !apply {
-			return nil
-		}
-		return tx.recordRepair(ctx, owner, owner, r.Change, by, now)
-	})
-	return r, err
-}
-
-func causeOf(err error) string {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause.Error()
-	}
-	return err.Error()
-}
-
-// recordRepair notes in the journal who had a row rebuilt.
-func (tx *Tx) recordRepair(ctx context.Context, owner, subject, what, by string, now time.Time) error {
-	data, err := ledger.Facts("repaired", what)
+// journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise.
+func (r *repairer) journal(ctx context.Context, owner string, rewritten bool) error {
+	stored, err := r.tx.account(ctx, owner)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Append(ctx, ledger.Posting{Owner: owner, At: now, Type: ledger.Repaired, Subject: subject, Actor: "operator:" + by, Data: data})
-	return err
+	at, damage, err := r.tx.follow(ctx, r.keys, owner)
+	problem := ""
+	switch {
+	case err != nil:
+		return err
+	case damage != nil:
+		problem = "the journal can't be followed: " + r.words.problem("", damage)
+	case rewritten:
+		problem = "the journal is not what a checkpoint has of it"
+	case stored == at:
+		return nil
+	case stored.Number > at.Number && stored.Check(r.keys) == nil: // the service wrote it, so there were such entries
+		problem = r.words.balance(stored, at)
+	}
+	if problem != "" {
+		r.damaged[owner] = true
+		r.cannot(owner, owner, problem, "entries were changed or are missing; restore the journal from a backup")
+		return nil
+	}
+	if at.Number == 0 {
+		r.done = append(r.done, Repair{Owner: owner, Subject: owner, Change: "there is a balance and no journal; the balance is removed"})
+		_, err := r.tx.exec(ctx, `DELETE FROM journals WHERE owner = $1`, owner)
+		return err
+	}
+	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []journalMove{{at, 0}})...); err != nil {
+		return err
+	}
+	return r.can(ctx, owner, owner, r.words.balance(stored, at)+"; it becomes what the journal says")
 }
 
 // authentic is the entries about a subject that the service wrote, and whose they are. Copies in another journal, and
 // what somebody wrote by hand, are left out.
-func (tx *Tx) authentic(ctx context.Context, keys ledger.Keys, subject string) (owner string, entries []ledger.Entry, err error) {
-	err = tx.each(ctx, entriesAboutColumns+` WHERE e.subject = $1 ORDER BY e.owner, e.number`, []any{subject}, func(r row) error {
-		e, tampered, err := scanCheckedEntry(r, keys)
+func (r *repairer) authentic(ctx context.Context, subject string) (owner string, entries []ledger.Entry, err error) {
+	err = r.tx.each(ctx, entriesAboutColumns+` WHERE e.subject = $1 ORDER BY e.owner, e.number`, []any{subject}, func(row row) error {
+		e, tampered, err := scanCheckedEntry(row, r.keys)
 		if err == nil && tampered == nil {
 			owner, entries = e.Owner, append(entries, e)
 		}
@@ -211,228 +243,216 @@ func (tx *Tx) authentic(ctx context.Context, keys ledger.Keys, subject string) (
 	return owner, entries, err
 }
 
-// repairRow makes a payout, sale or bank account what its entries fold to. A row that no journal knows is removed.
-func (db *DB) repairRow(ctx context.Context, keys AuditKeys, subject, by string, now time.Time, apply bool, broken map[string]bool) (r *Repair, err error) {
-	err = db.change(ctx, apply, func(tx *Tx) error {
-		owner, entries, err := tx.authentic(ctx, keys, subject)
+// unreadable notes that the entries of a subject can't be folded: their data was erased.
+func (r *repairer) unreadable(owner, subject string, err error) {
+	r.cannot(owner, subject, "its entries can't be read: "+err.Error(), "restore the journal from a backup")
+}
+
+// told says what becomes of a row, or "" if nothing has to. Where the fields are right, otherwise says what is not.
+func told[R any](w words, missing bool, folded, stored R, otherwise string) string {
+	mismatch, differs := ledger.Compare(folded, stored)
+	switch {
+	case missing:
+		return "the row is missing; it is added again"
+	case differs:
+		return w.mismatch(mismatch) + "; the row becomes what the journal says"
+	default:
+		return otherwise
+	}
+}
+
+// remove deletes a row that no journal knows, if it is there.
+func (r *repairer) remove(ctx context.Context, subject, id string, statements ...string) error {
+	var removed int64
+	for _, statement := range statements {
+		n, err := r.tx.exec(ctx, statement, id)
 		if err != nil {
 			return err
 		}
-		r = &Repair{Owner: owner, Subject: subject}
-		if broken[owner] || len(entries) == 0 && len(broken) > 0 { // its entries may be the damaged ones
-			r.Change, r.Impossible = "the row is not what the journal says", "the journal itself is damaged"
-			return nil
-		}
-		var changed bool
-		switch {
-		case strings.HasPrefix(subject, sale.SubjectPrefix):
-			changed, err = tx.repairSale(ctx, r, strings.TrimPrefix(subject, sale.SubjectPrefix), entries)
-		case strings.HasPrefix(subject, "bka_"):
-			changed, err = tx.repairBankAccount(ctx, r, bank.ID(subject), entries)
-		default:
-			changed, err = tx.repairPayout(ctx, r, payout.ID(subject), entries, now)
-		}
-		if err != nil || !changed || owner == "" || !apply {
-			return err
-		}
-		return tx.recordRepair(ctx, owner, subject, r.Change, by, now)
-	})
-	return r, err
-}
-
-// told says of the first field that differs what becomes of the row.
-func told[R any](r *Repair, stored, folded R) bool {
-	field, differs := ledger.Differs(stored, folded)
-	if differs {
-		r.Change = field + " was changed; the row becomes what the journal says"
+		removed += n
 	}
-	return differs
-}
-
-// remove deletes a row that no journal knows.
-func (tx *Tx) remove(ctx context.Context, r *Repair, statements []string, id string) (bool, error) {
-	r.Change = "no journal knows this row; it is removed"
-	for _, statement := range statements {
-		if _, err := tx.exec(ctx, statement, id); err != nil {
-			return false, err
-		}
+	if removed == 0 {
+		return nil
 	}
-	return true, nil
+	return r.can(ctx, "", subject, "no journal knows this row; it is removed")
 }
 
-func (tx *Tx) repairSale(ctx context.Context, r *Repair, id string, entries []ledger.Entry) (bool, error) {
+func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.Entry) error {
+	subject := sale.SubjectPrefix + id
 	if len(entries) == 0 {
-		return tx.remove(ctx, r, []string{`DELETE FROM sale_refunds WHERE sale_id = $1`, `DELETE FROM sales WHERE id = $1`}, id)
+		return r.remove(ctx, subject, id, `DELETE FROM sale_refunds WHERE sale_id = $1`, `DELETE FROM sales WHERE id = $1`)
 	}
 	folded, err := sale.Fold(id, entries)
 	if err != nil {
-		return false, err
+		r.unreadable(owner, subject, err)
+		return nil
 	}
 	refunds, err := sale.RefundsOf(id, entries)
 	if err != nil {
-		return false, err
+		return err
 	}
-	stored, err := tx.SaleForUpdate(ctx, id)
+	stored, err := r.tx.SaleForUpdate(ctx, id)
 	missing := errors.Is(err, sale.ErrNotFound)
 	if err != nil && !missing {
-		return false, err
+		return err
 	}
-	if !told(r, stored, folded) {
-		r.Change = "the refunds were changed; they become what the journal says"
+	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{`DELETE FROM sale_refunds WHERE sale_id = $1`, []any{id}, anyRows})
+	if len(refunds) > 0 {
+		writes = append(writes, refundTable.inserts(r.tx.dialect, refunds)...)
 	}
-	if missing {
-		r.Change = "the row is missing; it is added again"
+	if err := r.write(ctx, writes...); err != nil {
+		return err
 	}
-	if _, err := tx.exec(ctx, `INSERT INTO sales (id, `+saleColumns+`, due_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-		ON CONFLICT (id) DO UPDATE SET seller_id = excluded.seller_id, amount = excluded.amount, refunded = excluded.refunded, month = excluded.month,
-		occurred_at = excluded.occurred_at, available_at = excluded.available_at, released_at = excluded.released_at, created_at = excluded.created_at,
-		fingerprint = excluded.fingerprint, due_at = excluded.due_at`,
-		id, folded.Seller, int64(folded.Amount), int64(folded.Refunded), folded.Month, micros(folded.OccurredAt), micros(folded.AvailableAt),
-		nullMicros(folded.ReleasedAt), micros(folded.CreatedAt), folded.Fingerprint, dueUnless(folded.Released(), folded.AvailableAt)); err != nil {
-		return false, err
-	}
-	if _, err := tx.exec(ctx, `DELETE FROM sale_refunds WHERE sale_id = $1`, id); err != nil {
-		return false, err
-	}
-	for _, refund := range refunds {
-		if err := tx.InsertRefund(ctx, refund); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	return r.can(ctx, owner, subject, told(r.words, missing, folded, stored, "its refunds or the time of its release were changed; they become what the journal says"))
 }
 
-// dueUnless is when a next step is due, or NULL where there is none.
-func dueUnless(done bool, at time.Time) any {
-	if done {
+func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, entries []ledger.Entry) error {
+	folded, err := bank.Fold(id, entries)
+	if err != nil {
+		r.unreadable(owner, string(id), err)
 		return nil
 	}
-	return micros(at)
-}
-
-func (tx *Tx) repairBankAccount(ctx context.Context, r *Repair, id bank.ID, entries []ledger.Entry) (bool, error) {
 	var stored bank.Account
-	found, err := tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(id)}, bankAccountDest(&stored)...)
+	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(id)}, bankAccountDest(&stored)...)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if len(entries) == 0 {
-		var payouts int
-		if _, err := tx.one(ctx, `SELECT COUNT(*) FROM payouts WHERE bank_account_id = $1`, []any{string(id)}, &payouts); err != nil {
-			return false, err
-		}
-		if payouts > 0 {
-			r.Change, r.Impossible = "no journal knows this row", fmt.Sprintf("%d payouts name it; run the repair again once they are right", payouts)
-			return false, nil
-		}
-		return tx.remove(ctx, r, []string{`DELETE FROM bank_accounts WHERE id = $1`}, string(id))
+	change := told(r.words, !found, folded, stored, "")
+	if change == "" {
+		r.cannot(owner, string(id), "its encrypted number can't be read with the key set", "bring back the key that it was encrypted with")
+		return nil
 	}
-	if !found {
-		r.Change, r.Impossible = "the row is missing", "its number is not in the journal; have the seller register it again"
-		return false, nil
+	restored, then, err := folded.Restored(stored, r.actor, r.now)
+	if err != nil {
+		return err
 	}
-	folded, err := bank.Fold(id, entries)
-	if err != nil || !told(r, stored, folded) {
-		return false, err
+	if len(then) > 0 {
+		change += "; its number is nowhere else, so the account is rejected: have the seller register it again"
 	}
-	if folded.Current { // there is one for each seller
-		if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0 WHERE seller_id = $1 AND id <> $2 AND is_current = 1`, folded.Seller, string(id)); err != nil {
-			return false, err
+	if restored.Current { // there is one for each seller
+		if _, err := r.tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0 WHERE seller_id = $1 AND id <> $2 AND is_current = 1`, restored.Seller, string(id)); err != nil {
+			return err
 		}
 	}
-	_, err = tx.exec(ctx, `UPDATE bank_accounts SET seller_id = $2, is_current = $3, holder = $4, ifsc = $5, last4 = $6, status = $7, reason = $8,
-		registered_name = $9, name_score = $10, beneficiary = $11, verification_id = $12, created_at = $13, verified_at = $14, gateway = $15,
-		due_at = CASE WHEN $7 = 'unverified' AND CAST($3 AS BIGINT) = 1 THEN COALESCE(due_at, $13) END WHERE id = $1`,
-		string(id), folded.Seller, flag(folded.Current), folded.Holder, string(folded.IFSC), folded.Last4, string(folded.Status), folded.Reason,
-		folded.RegisteredName, folded.NameScore, folded.Beneficiary, folded.VerificationID, micros(folded.CreatedAt), nullMicros(folded.VerifiedAt), string(folded.Gateway))
-	return true, err
+	if err := r.write(ctx, bankAccountTable.puts(r.tx.dialect, []bank.Account{restored})...); err != nil {
+		return err
+	}
+	r.accounts[id] = true
+	return r.can(ctx, owner, string(id), change, then...)
 }
 
-func (tx *Tx) repairPayout(ctx context.Context, r *Repair, id payout.ID, entries []ledger.Entry, now time.Time) (bool, error) {
+// unknownAccount removes a bank account that no journal knows.
+func (r *repairer) unknownAccount(ctx context.Context, id bank.ID) error {
+	var payouts int
+	if _, err := r.tx.one(ctx, `SELECT COUNT(*) FROM payouts WHERE bank_account_id = $1`, []any{string(id)}, &payouts); err != nil {
+		return err
+	}
+	if payouts > 0 {
+		r.cannot("", string(id), "no journal knows this row", fmt.Sprintf("%d payouts name it that can't be repaired either; see there", payouts))
+		return nil
+	}
+	return r.remove(ctx, string(id), string(id), `DELETE FROM bank_accounts WHERE id = $1`)
+}
+
+func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entries []ledger.Entry) error {
 	if len(entries) == 0 {
-		return tx.remove(ctx, r, []string{`DELETE FROM payouts WHERE id = $1`}, string(id))
+		return r.remove(ctx, string(id), string(id), `DELETE FROM payouts WHERE id = $1`)
 	}
 	folded, err := payout.Fold(id, entries)
 	if err != nil {
-		return false, err
-	}
-	stored, err := tx.PayoutForUpdate(ctx, id)
-	missing := errors.Is(err, payout.ErrNotFound)
-	if err != nil && !missing {
-		return false, err
-	}
-	if !told(r, stored, folded) {
-		return false, nil
-	}
-	if missing {
-		r.Change = "the row is missing; it is added again"
-	}
-	if body := (payout.Payout{OrderBody: stored.OrderBody}); folded.OrderBody != "" {
-		if _, differs := ledger.Differs(body, payout.Payout{OrderBody: folded.OrderBody}); differs {
-			r.Impossible = "the order that was sent was changed, and the journal has only its hash; ask the gateway, and decide on it by hand"
-			return false, nil
-		}
-		folded.OrderBody = stored.OrderBody
-	}
-	if missing {
-		if _, err := tx.AdoptPayout(ctx, folded); err != nil {
-			return false, err
-		}
-	}
-	if folded.DueAt = stored.DueAt; folded.DueAt.IsZero() {
-		folded.DueAt = now // the service works out the next step
-	}
-	if _, err := tx.exec(ctx, `UPDATE payouts SET seller_id = $2, bank_account_id = $3, amount = $4, fee = $5, notes = $6, mode = $7,
-		requested_at = $8, arrive_at = $9, gateway = $10 WHERE id = $1`, string(id), folded.Seller, string(folded.BankAccountID), int64(folded.Amount),
-		int64(folded.Fee), folded.Notes, string(folded.Mode), micros(folded.RequestedAt), micros(folded.ArriveAt), string(folded.Gateway)); err != nil {
-		return false, err
-	}
-	from := stored.State
-	if missing {
-		from = folded.State
-	}
-	moved, err := tx.MovePayout(ctx, from, folded)
-	if err == nil && !moved {
-		err = errors.New("it moved on meanwhile")
-	}
-	return true, err
-}
-
-// repairEarnings makes the months' sums what the sales make.
-func (db *DB) repairEarnings(ctx context.Context, apply bool, tell func(Repair) error) error {
-	var wrong []string
-	err := db.change(ctx, apply, func(tx *Tx) error {
-		wrong = nil
-		err := tx.each(ctx, `SELECT DISTINCT seller_id FROM (SELECT seller_id, month, SUM(earned) AS earned, SUM(sold) AS sold FROM (
-				SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
-				UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales) AS both_records
-			GROUP BY seller_id, month) AS sums WHERE earned <> sold ORDER BY seller_id`, nil, func(r row) error {
-			var seller string
-			err := r.Scan(&seller)
-			wrong = append(wrong, seller)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, seller := range wrong {
-			if _, err := tx.exec(ctx, `DELETE FROM earnings WHERE seller_id = $1`, seller); err != nil {
-				return err
-			}
-			if _, err := tx.exec(ctx, `INSERT INTO earnings (seller_id, month, amount)
-				SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, seller); err != nil {
-				return err
-			}
-		}
+		r.unreadable(owner, string(id), err)
 		return nil
+	}
+	account, damage, err := r.accountOf(ctx, folded)
+	if err != nil {
+		return err
+	}
+	if damage != "" {
+		r.cannot(owner, string(id), "it goes to bank account "+string(account.ID), damage)
+		return nil
+	}
+	var stored payout.Payout // beside the account that it has to have: the row may name one that is gone
+	missing := true
+	err = r.tx.each(ctx, `SELECT `+payoutColumns+` FROM payouts p JOIN bank_accounts b ON b.id = $2 WHERE p.id = $1`, []any{string(id), string(account.ID)}, func(row row) error {
+		missing = false
+		return scanPayout(row, &stored)
 	})
 	if err != nil {
 		return err
 	}
-	for _, seller := range wrong {
-		if err := tell(Repair{Owner: seller, Subject: seller, Change: "the earnings by month are not the sales'; they are added up again"}); err != nil {
+	restored, then, err := folded.Restored(stored, r.accounts[account.ID], r.actor, r.now)
+	if err != nil {
+		return err
+	}
+	change := told(r.words, missing, folded, stored, "")
+	switch {
+	case folded.OrderLost(stored):
+		change += "; the journal has only the hash of the order that was sent, so nothing of it is sent again: ask the gateway, and decide on the payout in the admin's inbox"
+	case change == "" && len(then) > 0:
+		change = "it is what the journal says again; the discrepancy that was found is resolved"
+	case change == "":
+		change = "its status or its next step was changed; they follow from the journal"
+	}
+	if err := r.write(ctx, payoutTable.puts(r.tx.dialect, []payoutMove{{Payout: restored}})...); err != nil {
+		return err
+	}
+	return r.can(ctx, owner, string(id), change, then...)
+}
+
+// accountOf finds the bank account that a payout goes to, or says why it is not what its own journal says.
+func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Account, damage string, err error) {
+	a.ID = p.BankAccountID
+	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(a.ID)}, bankAccountDest(&a)...)
+	if err != nil || !found {
+		return a, "the account's row is missing; repair that first", err
+	}
+	entries, err := r.tx.EntriesAbout(ctx, a.Seller, string(a.ID))
+	if err == nil {
+		err = bank.CheckEntries(a, entries)
+	}
+	if errors.Is(err, ledger.ErrTampered) || err == nil && a.Seller != p.Seller {
+		return a, "the account is not what its journal says; repair that first", nil
+	}
+	return a, "", err
+}
+
+// blamedOnAccounts rebuilds payouts about which the gateway seemed to err, because the bank account's row was wrong.
+func (r *repairer) blamedOnAccounts(ctx context.Context, done []string, rebuild func(string) error) error {
+	var blamed []string
+	err := r.tx.each(ctx, `SELECT id, bank_account_id, contradiction FROM payouts WHERE contradiction <> '' ORDER BY id`, nil, func(row row) error {
+		var p payout.Payout
+		err := row.Scan(&p.ID, &p.BankAccountID, &p.Contradiction)
+		if r.accounts[p.BankAccountID] && p.DiffersInAccount() && !slices.Contains(done, string(p.ID)) {
+			blamed = append(blamed, string(p.ID))
+		}
+		return err
+	})
+	for _, subject := range blamed {
+		err = errors.Join(err, rebuild(subject))
+	}
+	return err
+}
+
+// earnings makes the months' sums what the sales make.
+func (r *repairer) earnings(ctx context.Context) error {
+	var wrong []string
+	err := r.tx.each(ctx, wrongEarnings, nil, func(row row) error {
+		var seller, month string
+		var earned, sold int64
+		err := row.Scan(&seller, &month, &earned, &sold)
+		wrong = append(wrong, seller)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, seller := range distinct(wrong) {
+		err := r.write(ctx, write{`DELETE FROM earnings WHERE seller_id = $1`, []any{seller}, anyRows}, write{`INSERT INTO earnings (seller_id, month, amount)
+			SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, []any{seller}, anyRows})
+		if err != nil {
 			return err
 		}
+		r.done = append(r.done, Repair{Owner: seller, Subject: seller, Change: "the earnings by month are not the sales'; they are added up again"})
 	}
 	return nil
 }

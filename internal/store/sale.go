@@ -18,10 +18,7 @@ func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
 
 // InsertSale adds s unless its id is taken, and reports whether it did.
 func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
-	return tx.execOne(ctx, `INSERT INTO sales
-		(id, seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint, due_at)
-		VALUES ($1, $2, $3, 0, $4, $5, $6, NULL, $7, $8, $6) ON CONFLICT (id) DO NOTHING`,
-		s.ID, s.Seller, int64(s.Amount), s.Month, micros(s.OccurredAt), micros(s.AvailableAt), micros(s.CreatedAt), s.Fingerprint)
+	return tx.write(ctx, saleTable.inserts(tx.dialect, []sale.Sale{s}))
 }
 
 const saleColumns = `seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint`
@@ -132,8 +129,7 @@ func (tx *Tx) AddRefunded(ctx context.Context, id string, amount money.Amount) (
 
 // InsertRefund adds r.
 func (tx *Tx) InsertRefund(ctx context.Context, r sale.Refund) error {
-	_, err := tx.exec(ctx, `INSERT INTO sale_refunds (sale_id, id, amount, at, fingerprint) VALUES ($1, $2, $3, $4, $5)`,
-		r.Sale, r.ID, int64(r.Amount), micros(r.At), r.Fingerprint)
+	_, err := tx.write(ctx, refundTable.inserts(tx.dialect, []sale.Refund{r}))
 	return err
 }
 

@@ -154,7 +154,7 @@ func (a *auditor) serviceKeys() ledger.Finding {
 			return err
 		}
 		if problem := k.problem(a.keys); problem != "" {
-			noteViolation(&f, fmt.Errorf("service key %s (%s) %s", k.ID, k.Name, problem))
+			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, `Revoke it with "bursar apikey revoke"`)
 		}
 		return nil
 	})

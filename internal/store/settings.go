@@ -2,6 +2,9 @@ package store
 
 import "context"
 
+// CurrencySetting is the name under which the currency is pinned that the datastore counts.
+const CurrencySetting = "currency"
+
 // Pin keeps a fact about the whole database that must not change under it: the first value given
 // for a name stays. It returns the value that is kept, which the caller compares with its own.
 func (db *DB) Pin(ctx context.Context, name, value string) (string, error) {

@@ -180,6 +180,10 @@ func (w *groupWriter) update(ctx context.Context, fn func(*Tx) error) error {
 	return w.do(&sqliteJob{job: job[*Tx]{ctx: ctx, fn: fn, answer: make(chan error, 1)}})
 }
 
+func (w *groupWriter) updateSlowly(ctx context.Context, fn func(*Tx) error) error {
+	return w.update(ctx, fn)
+}
+
 func (w *groupWriter) change(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
 	j := &sqliteJob{job: job[*Tx]{ctx: ctx, answer: make(chan error, 1)}}
 	j.change = &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: j.answer}, scope}

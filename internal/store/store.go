@@ -45,6 +45,8 @@ type DB struct {
 // writer runs closures in durable transactions.
 type writer interface {
 	update(ctx context.Context, fn func(*Tx) error) error
+	// updateSlowly is update for what may take minutes.
+	updateSlowly(ctx context.Context, fn func(*Tx) error) error
 	// ready fails if nothing can be written, as far as that is known.
 	ready(ctx context.Context) error
 	io.Closer

@@ -55,12 +55,36 @@ func orNull[R any](name string, r role, value func(*R) any) column[R] {
 type write struct {
 	sql  string
 	args []any
-	// rows is how many it must change; -1 for any number.
+	// rows is how many it must change, or anyRows.
 	rows int64
 }
 
+// anyRows is for a statement that may change any number of rows.
+const anyRows = -1
+
 // inserts adds rows, with as few statements as the engine needs.
 func (t *table[R]) inserts(d dialect, rows []R) []write {
+	return t.insertsOr(d, rows, "insert", func() string { return t.conflict })
+}
+
+// puts adds rows, and overwrites those that are there already.
+func (t *table[R]) puts(d dialect, rows []R) []write {
+	return t.insertsOr(d, rows, "put", func() string {
+		var keys, sets []string
+		for _, c := range t.columns {
+			switch c.role {
+			case key:
+				keys = append(keys, c.name)
+			case set, made:
+				sets = append(sets, c.name+" = excluded."+c.name)
+			case seen:
+			}
+		}
+		return " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+	})
+}
+
+func (t *table[R]) insertsOr(d dialect, rows []R, name string, conflict func() string) []write {
 	var columns []column[R]
 	for _, c := range t.columns {
 		if c.role != seen {
@@ -68,16 +92,16 @@ func (t *table[R]) inserts(d dialect, rows []R) []write {
 		}
 	}
 	if d.arrays {
-		sql := t.shape("insert arrays", func() string {
-			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") SELECT * FROM " + unnest(columns) + t.conflict //nolint:unqueryvet // all that unnest gives
+		sql := t.shape(name+" arrays", func() string {
+			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") SELECT * FROM " + unnest(columns) + conflict() //nolint:unqueryvet // all that unnest gives
 		})
 		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
 	}
 	var writes []write
 	for len(rows) > 0 { // powers of two, so that there are few statements to prepare
 		n := min(1<<(bits.Len(uint(len(rows)))-1), maxRows)
-		sql := t.shape(fmt.Sprint("insert ", n), func() string {
-			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + t.conflict
+		sql := t.shape(fmt.Sprint(name, n), func() string {
+			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + conflict()
 		})
 		writes = append(writes, write{sql, valuesOf(columns, rows[:n]), int64(n)})
 		rows = rows[n:]

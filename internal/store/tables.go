@@ -3,7 +3,9 @@ package store
 import (
 	"sync"
 
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
+	"bursar/internal/sale"
 )
 
 // The tables that money is written to.
@@ -97,5 +99,64 @@ var (
 			asText("contradiction", set, func(p *payoutMove) string { return p.Contradiction }),
 		},
 		conflict: " ON CONFLICT (id) DO NOTHING",
+	}
+
+	bankAccountTable = &table[bank.Account]{
+		name: "bank_accounts", texts: &sync.Map{},
+		columns: []column[bank.Account]{
+			asText("id", key, func(a *bank.Account) string { return string(a.ID) }),
+			asText("seller_id", made, func(a *bank.Account) string { return a.Seller }),
+			asNumber("is_current", made, func(a *bank.Account) int64 { return int64(flag(a.Current)) }),
+			asText("holder", made, func(a *bank.Account) string { return a.Holder }),
+			asText("ifsc", made, func(a *bank.Account) string { return string(a.IFSC) }),
+			asText("last4", made, func(a *bank.Account) string { return a.Last4 }),
+			asText("sealed_number", made, func(a *bank.Account) string { return a.SealedNumber }),
+			asText("status", made, func(a *bank.Account) string { return string(a.Status) }),
+			asText("reason", made, func(a *bank.Account) string { return a.Reason }),
+			asText("registered_name", made, func(a *bank.Account) string { return a.RegisteredName }),
+			asNumber("name_score", made, func(a *bank.Account) int64 { return int64(a.NameScore) }),
+			asText("beneficiary", made, func(a *bank.Account) string { return a.Beneficiary }),
+			asText("gateway", made, func(a *bank.Account) string { return string(a.Gateway) }),
+			asText("verification_id", made, func(a *bank.Account) string { return a.VerificationID }),
+			asNumber("tries", made, func(a *bank.Account) int64 { return int64(a.Tries) }),
+			orNull("due_at", made, func(a *bank.Account) any { return nullMicros(a.DueAt) }),
+			asNumber("created_at", made, func(a *bank.Account) int64 { return micros(a.CreatedAt) }),
+			orNull("verified_at", made, func(a *bank.Account) any { return nullMicros(a.VerifiedAt) }),
+		},
+		conflict: " ON CONFLICT (id) DO NOTHING",
+	}
+
+	saleTable = &table[sale.Sale]{
+		name: "sales", texts: &sync.Map{},
+		columns: []column[sale.Sale]{
+			asText("id", key, func(s *sale.Sale) string { return s.ID }),
+			asText("seller_id", made, func(s *sale.Sale) string { return s.Seller }),
+			asNumber("amount", made, func(s *sale.Sale) int64 { return int64(s.Amount) }),
+			asNumber("refunded", made, func(s *sale.Sale) int64 { return int64(s.Refunded) }),
+			asText("month", made, func(s *sale.Sale) string { return s.Month }),
+			asNumber("occurred_at", made, func(s *sale.Sale) int64 { return micros(s.OccurredAt) }),
+			asNumber("available_at", made, func(s *sale.Sale) int64 { return micros(s.AvailableAt) }),
+			orNull("released_at", made, func(s *sale.Sale) any { return nullMicros(s.ReleasedAt) }),
+			asNumber("created_at", made, func(s *sale.Sale) int64 { return micros(s.CreatedAt) }),
+			asText("fingerprint", made, func(s *sale.Sale) string { return s.Fingerprint }),
+			orNull("due_at", made, func(s *sale.Sale) any {
+				if s.Released() {
+					return nil
+				}
+				return micros(s.AvailableAt)
+			}),
+		},
+		conflict: " ON CONFLICT (id) DO NOTHING",
+	}
+
+	refundTable = &table[sale.Refund]{
+		name: "sale_refunds", texts: &sync.Map{},
+		columns: []column[sale.Refund]{
+			asText("sale_id", key, func(r *sale.Refund) string { return r.Sale }),
+			asText("id", key, func(r *sale.Refund) string { return r.ID }),
+			asNumber("amount", made, func(r *sale.Refund) int64 { return int64(r.Amount) }),
+			asNumber("at", made, func(r *sale.Refund) int64 { return micros(r.At) }),
+			asText("fingerprint", made, func(r *sale.Refund) string { return r.Fingerprint }),
+		},
 	}
 )

@@ -140,11 +140,11 @@ func testOneRow(t *testing.T, b *bench) {
 		{`UPDATE entries SET data = '{"amount":"a lot","status":7}' WHERE subject IN ('pyt_completed', 'sale:pending', 'bka_usr_a')`, map[string]string{
 			"journals-are-whole": "usr_a", "payouts-match-journal": "pyt_completed", "sales-match-journal": "pending", "bank-accounts-match-journal": "bka_usr_a",
 		}},
-		{`UPDATE journals SET available = ` + most + `, earned = -` + most + ` WHERE owner = 'usr_a'`, map[string]string{"journals-are-whole": "the balance of usr_a"}},
+		{`UPDATE journals SET available = ` + most + `, earned = -` + most + ` WHERE owner = 'usr_a'`, map[string]string{"journals-are-whole": "seller usr_a: the balance"}},
 		{`UPDATE sales SET amount = ` + most + ` WHERE seller_id IN ('usr_a', 'usr_b'); UPDATE earnings SET amount = -` + most, map[string]string{
 			"earnings-match-sales": "", "sales-match-journal": "sale for usr_a",
 		}},
-		{`UPDATE payouts SET state = 'none', status = 'failed' WHERE id = 'pyt_completed'`, map[string]string{"payouts-match-journal": "pyt_completed", "status-follows-state": "none"}},
+		{`UPDATE payouts SET state = 'none', status = 'failed' WHERE id = 'pyt_completed'`, map[string]string{"payouts-match-journal": "pyt_completed", "status-follows-state": "payout pyt_completed: it is none"}},
 	} {
 		found := copied.found(tt.sql + `; UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`)
 		tt.finds["gateway-agrees"] = "pyt_failed"

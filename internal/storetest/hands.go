@@ -215,7 +215,7 @@ func (t *tampered) brokenTo(keys store.AuditKeys) map[string]string {
 	found := map[string]string{}
 	for _, f := range report.Findings {
 		if len(f.Violations) > 0 {
-			found[f.Name] = strings.Join(f.Violations, "; ")
+			found[f.Name] = strings.Join(f.Lines(), "; ")
 		}
 	}
 	return found

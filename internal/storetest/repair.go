@@ -14,13 +14,14 @@ import (
 func testRepair(t *testing.T, b *bench) {
 	t.Helper()
 	b.target()
+	frozen, err := b.db.Payout(b.ctx(), "pyt_failed")
+	b.must(err)
+	frozen.Contradiction = payout.TamperedNote
 	copied := b.tampered()
-	repair := func(apply bool) (all []store.Repair) {
+	repair := func(apply bool) []store.Repair {
 		t.Helper()
-		b.must(copied.db.Repair(b.ctx(), b.keys, "asha", b.now, apply, func(r store.Repair) error {
-			all = append(all, r)
-			return nil
-		}))
+		all, err := copied.db.Repair(b.ctx(), b.keys, "asha", b.now, apply)
+		b.must(err)
 		return all
 	}
 	if all := repair(true); len(all) > 0 {
@@ -45,6 +46,19 @@ func testRepair(t *testing.T, b *bench) {
 		{"an old bank account", `UPDATE bank_accounts SET is_current = 0 WHERE id = 'bka_new'; ` + putBack("bank_accounts", "id = 'bka_usr_empty'"), "bka_usr_empty"},
 		{"a bank account inserted", `INSERT INTO bank_accounts (id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name,
 			name_score, beneficiary, gateway, verification_id, tries, created_at) VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0)`, "bka_more"},
+		{"a bank account inserted, and a payout to it", `INSERT INTO bank_accounts (id, seller_id, is_current,
+			holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score, beneficiary, gateway, verification_id, tries, created_at)
+			VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0); UPDATE payouts SET bank_account_id = 'bka_more' WHERE id = 'pyt_open'`, "bka_more"},
+		{"a bank account dropped", `DELETE FROM bank_accounts WHERE id = 'bka_new'`, "bka_new"},
+		{"a bank account with payouts dropped", `DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, "bka_usr_a"},
+		{"an account's number", `UPDATE bank_accounts SET sealed_number = sealed_number || 'x' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
+		{"an account's number for its hash", `UPDATE bank_accounts SET sealed_number = '' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
+		{"an order that was sent", `UPDATE payouts SET order_body = 'another' WHERE id = 'pyt_sending'`, "pyt_sending"},
+		{"a payout that was sent dropped", `DELETE FROM payouts WHERE id = 'pyt_sending'`, "pyt_sending"},
+		{"a payout's status", `UPDATE payouts SET status = 'completed' WHERE id = 'pyt_open'`, "pyt_open"},
+		{"a payout's next step", `UPDATE payouts SET due_at = NULL WHERE id = 'pyt_open'`, "pyt_open"},
+		{"a sale's next step", `UPDATE sales SET due_at = NULL WHERE id = 'held'`, "sale:held"},
+		{"a sale moved to another seller", `UPDATE sales SET seller_id = 'usr_b', month = '2020-01' WHERE id = 'held'`, "sale:held"},
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,14 +69,18 @@ func testRepair(t *testing.T, b *bench) {
 				t.Errorf("a repair that was not to be applied wrote something: %s", cmp.Diff(before, after))
 			}
 			done := repair(true)
-			for _, all := range [][]store.Repair{dry, done} {
-				found := false
-				for _, r := range all {
-					found = found || r.Subject == tt.subject && r.Impossible == "" && r.Change != ""
+			if diff := cmp.Diff(dry, done); diff != "" {
+				t.Errorf("what was shown is not what was done: %s", diff)
+			}
+			found := false
+			for _, r := range done {
+				found = found || r.Subject == tt.subject
+				if r.Impossible != "" || r.Change == "" {
+					t.Errorf("not repaired: %+v", r)
 				}
-				if !found {
-					t.Errorf("repairs are %+v, want one of %s", all, tt.subject)
-				}
+			}
+			if !found {
+				t.Errorf("repairs are %+v, want one of %s", done, tt.subject)
 			}
 			if left := copied.broken(); len(left) > 0 {
 				t.Errorf("after the repair the audit finds %v", left)
@@ -73,25 +91,46 @@ func testRepair(t *testing.T, b *bench) {
 			copied.restore()
 		})
 	}
-	for name, sql := range map[string]string{
-		"an entry changed":       `UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`,
-		"an entry dropped":       `DELETE FROM entries WHERE owner = 'usr_a' AND number = 5`,
-		"a bank account dropped": `DELETE FROM bank_accounts WHERE id = 'bka_new'`,
-		"an order that was sent": `UPDATE payouts SET order_body = 'another' WHERE id = 'pyt_sending'`,
-		"a bank account, and a payout to it": `UPDATE payouts SET bank_account_id = 'bka_more' WHERE id = 'pyt_open'; INSERT INTO bank_accounts (id, seller_id, is_current,
-			holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score, beneficiary, gateway, verification_id, tries, created_at)
-			VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0)`,
+	t.Run("a payout that was frozen", func(t *testing.T) {
+		copied.move(frozen, frozen.State)
+		if found := copied.broken(); found["gateway-agrees"] == "" {
+			t.Errorf("the audit finds %v", found)
+		}
+		dry, done := repair(false), repair(true)
+		if len(done) != 1 || done[0].Subject != "pyt_failed" || done[0].Impossible != "" || !cmp.Equal(dry, done) {
+			t.Errorf("shown was %+v, done was %+v", dry, done)
+		}
+		if left := copied.broken(); len(left) > 0 {
+			t.Errorf("after the repair the audit finds %v", left)
+		}
+		if p, err := copied.db.Payout(b.ctx(), "pyt_failed"); err != nil || p.Contradiction != "" || p.DueAt.IsZero() {
+			t.Errorf("it is %+v, %v; want it looked at again", p, err)
+		}
+		copied.restore()
+	})
+	for name, tt := range map[string]struct{ sql, left string }{
+		"an entry changed":         {`UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`, inJournal},
+		"an entry dropped":         {`DELETE FROM entries WHERE owner = 'usr_a' AND number = 5`, inJournal},
+		"an entry erased":          {`UPDATE entries SET data = ` + b.erased("pyt_open") + ` WHERE subject = 'pyt_open' AND type = 'payout.requested'`, payoutsMatch},
+		"the last entries dropped": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > 5`, inJournal},
+		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
+			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
 		t.Run(name, func(t *testing.T) {
-			copied.hands(sql)
+			copied.hands(tt.sql)
+			dry := repair(false)
+			done := repair(true)
+			if diff := cmp.Diff(dry, done); diff != "" {
+				t.Errorf("what was shown is not what was done: %s", diff)
+			}
 			impossible := 0
-			for _, r := range repair(true) {
+			for _, r := range done {
 				if r.Impossible != "" {
 					impossible++
 				}
 			}
-			if left := copied.broken(); impossible == 0 || len(left) == 0 && name[:1] != "a" {
-				t.Errorf("%d can't be repaired, and the audit finds %v", impossible, left)
+			if left := copied.broken(); impossible == 0 || left[tt.left] == "" {
+				t.Errorf("%d can't be repaired, and the audit finds %v; want %s", impossible, left, tt.left)
 			}
 			copied.restore()
 		})
@@ -100,4 +139,12 @@ func testRepair(t *testing.T, b *bench) {
 	if _, err := copied.db.Payout(b.ctx(), payout.ID("pyt_open")); err != nil {
 		t.Error(err)
 	}
+}
+
+// erased is what the data of the first entry about a subject is once it was erased, as SQL.
+func (b *bench) erased(subject string) string {
+	b.Helper()
+	entries, err := b.db.EntriesAbout(b.ctx(), "usr_a", subject)
+	b.must(err)
+	return `'{"erased":"` + string(entries[0].Digest()) + `"}'`
 }
