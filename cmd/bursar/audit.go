@@ -15,17 +15,17 @@ import (
 
 type auditCmd struct {
 	JSON bool     `help:"Print the report as JSON."`
-	Kept []string `placeholder:"FILE" help:"Hold the books against what was kept elsewhere: a statement, or what \"bursar checkpoint\" printed. May be given more than once."`
+	Kept []string `placeholder:"FILE" help:"Compare the ledger with what was kept elsewhere: a statement, or what \"bursar checkpoint\" printed. May be given more than once."`
 }
 
 func (auditCmd) Help() string {
-	return "Every journal is followed from its first entry and every row is held against it, from one consistent view and without holding up a running server. " +
-		"The exit code is 0 when the books are right, and 1 when any promise is broken.\n\n" +
-		"A database that was put back to an older state, or that somebody rewrote who has the key set too, is right by itself; --kept finds it.\n\n" +
+	return "Every journal is followed from its first entry and every row is compared with it, from one consistent view and without holding up a running server. " +
+		"The exit code is 0 when the ledger is right, and 1 when any promise is broken.\n\n" +
+		"A database that was restored to an older state, or that an attacker with the key set rewrote, passes the audit by itself; --kept finds it.\n\n" +
 		examples("bursar audit", "bursar audit --kept /mnt/elsewhere/checkpoints --kept october.json", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
 }
 
-// Run checks the books and reports.
+// Run checks the ledger and reports.
 func (c auditCmd) Run(ctx context.Context, e *env) error {
 	cfg, err := e.config()
 	if err != nil {
@@ -37,7 +37,7 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	}
 	defer datastore.Close()
 	progress := progressOn(e.err)
-	progress("Checking the books")
+	progress("Checking the ledger")
 	report, err := c.audit(ctx, e, cfg, datastore)
 	progress("")
 	if err != nil {
@@ -56,7 +56,7 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// audit checks the books by themselves, beside the key set, and beside what was kept elsewhere.
+// audit checks the ledger by themselves, beside the key set, and beside what was kept elsewhere.
 func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, datastore *app.Datastore) (ledger.Report, error) {
 	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil && len(c.Kept) == 0 {
 		fmt.Fprintf(e.err, "The key set is not at hand (%v), so no MAC, signature or account number was checked.\n", err)
@@ -74,9 +74,9 @@ func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, datastor
 	return report, err
 }
 
-// compare holds the books against what was kept elsewhere.
+// compare compares the ledger with what was kept elsewhere.
 func (c auditCmd) compare(ctx context.Context, datastore *app.Datastore) (ledger.Finding, error) {
-	f := ledger.Finding{Name: "books-match-kept", Promise: "The books go on from each checkpoint and statement that was kept elsewhere."}
+	f := ledger.Finding{Name: "ledger-matches-kept", Promise: "The ledger continues each checkpoint and statement that was kept elsewhere."}
 	proofs, err := datastore.Proofs(quiet())
 	if err != nil {
 		return f, err
@@ -87,13 +87,13 @@ func (c auditCmd) compare(ctx context.Context, datastore *app.Datastore) (ledger
 			return f, usageError{fmt.Errorf("--kept %s: %w", path, err)}
 		}
 		for _, k := range kept {
-			contradictions, err := proofs.Contradicts(ctx, k)
+			mismatches, err := proofs.Mismatches(ctx, k)
 			if err != nil {
 				return f, fmt.Errorf("--kept %s: %w", path, err)
 			}
-			for _, contradiction := range contradictions {
+			for _, mismatch := range mismatches {
 				f.Violations = append(f.Violations, ledger.Violation{
-					Subject: path, Problem: contradiction, Next: "Restore the database from a backup that goes on from it (docs/tampering.md)",
+					Subject: path, Problem: mismatch, Next: "Restore the database from a backup that goes on from it (docs/tampering.md)",
 				})
 			}
 		}
@@ -134,9 +134,9 @@ func writeReport(w io.Writer, r ledger.Report) error {
 			}
 		}
 	}
-	verdict := "The books are right"
+	verdict := "The ledger is right"
 	if !r.Clean() {
-		verdict = "The books are NOT right. Stop payouts, keep this report and a backup, and look into each line above"
+		verdict = "The ledger is NOT right. Stop payouts, keep this report and a backup, and look into each line above"
 	}
 	_, err := fmt.Fprintf(w, "%s: %d sellers, %d sales, %d payouts, %d journal entries.\n", verdict, r.Sellers, r.Sales, r.Payouts, r.Entries)
 	return err

@@ -69,7 +69,7 @@ func keysAdvice(ctx context.Context, cfg config.Config, datastore *app.Datastore
 	_, err := datastore.DB().KeySet().Read(ctx)
 	switch {
 	case err == nil:
-		return "The backup holds the key set too: whoever reads it can read the bank account numbers in it. \"bursar keys export --help\" tells how to keep the two apart.", nil
+		return "The backup holds the key set too: a reader of the backup can read the bank account numbers in it. \"bursar keys export --help\" says how to keep the two apart.", nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("Keep a copy of the key set (%s) too, in another place: without it, the account numbers in the backup can't be read.", place), nil
 	default:

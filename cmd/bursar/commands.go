@@ -27,12 +27,12 @@ type commands struct {
 
 	Simulate simulateCmd `cmd:"" help:"Try to break the payouts, in virtual time and with everything that can go wrong."`
 
-	Audit      auditCmd      `cmd:"" help:"Check every balance and every invariant of the books."`
+	Audit      auditCmd      `cmd:"" help:"Check every balance and every invariant of the ledger."`
 	Reconcile  reconcileCmd  `cmd:"" help:"Compare the gateway's statement with the ledger, line by line."`
 	Repair     repairCmd     `cmd:"" help:"Rebuild rows from the journal that were changed in the database."`
 	Statement  statementCmd  `cmd:"" help:"Write a seller's statement, with the proof that it is true."`
 	Verify     verifyCmd     `cmd:"" help:"Check a statement, with nothing but the public key."`
-	Checkpoint checkpointCmd `cmd:"" help:"Seal all books now; serve does so by itself."`
+	Checkpoint checkpointCmd `cmd:"" help:"Sign a checkpoint of all journals now; serve does so by itself."`
 	Backup     backupCmd     `cmd:"" help:"Copy the database while the service runs."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database up to date; serve does so by itself."`
 	Health     healthCmd     `cmd:"" help:"Ask a running service whether it is well."`

@@ -102,7 +102,7 @@ func openMarket(ctx context.Context, at string, w io.Writer) error {
 	people := demo.People()
 	var text strings.Builder
 	fmt.Fprintf(&text, "The market is open at %s until you press Ctrl-C; then all of it is gone.\n\n", at)
-	fmt.Fprintf(&text, "Open %s/dashboard in a browser and sign in as somebody:\n\n", at)
+	fmt.Fprintf(&text, "Open %s/dashboard in a browser and sign in as one of these users:\n\n", at)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "E-MAIL\tPASSWORD\tROLE\tWHAT TO SEE")
 	for _, p := range people {

@@ -44,7 +44,7 @@ func (c healthCmd) Run(ctx context.Context, e *env) error {
 	if c.Ready {
 		path = "/readyz"
 	}
-	patience, cancel := context.WithTimeout(ctx, c.Wait)
+	timeout, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
 	for {
 		answer, err := askHealth(ctx, address+path)
@@ -54,7 +54,7 @@ func (c healthCmd) Run(ctx context.Context, e *env) error {
 		}
 		select {
 		case <-time.After(healthEvery):
-		case <-patience.Done():
+		case <-timeout.Done():
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // for the commands that break the books
+	_ "github.com/jackc/pgx/v5/stdlib" // for the commands that break the ledger
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite" // for the same on SQLite
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 //	                                 answer's body is on stdout, and a status from 400 on is a failure
 //	until METHOD PATH REGEXP [BODY]  the same again and again until the answer matches
 //	take VARIABLE REGEXP [FILE]      sets a variable to what the group matches in the last answer, or in a file
-//	breakbooks [FILE]                adds 1 to a seller's available balance, past the ledger
+//	breakledger [FILE]                adds 1 to a seller's available balance, past the ledger
 //	tamper STATEMENT [FILE]          changes rows in any other way
 func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts("script", func(*testscript.Env) {}, nil))
@@ -59,7 +59,7 @@ func TestScriptsOnPostgres(t *testing.T) {
 // scripts are the stories in a directory below testdata. Each has addresses that nothing else uses.
 func scripts(dir string, setup func(*testscript.Env), more map[string]func(*testscript.TestScript, bool, []string)) testscript.Params {
 	commands := map[string]func(*testscript.TestScript, bool, []string){
-		"call": callCommand, "until": untilCommand, "take": takeCommand, "breakbooks": breakBooksCommand, "tamper": tamperCommand,
+		"call": callCommand, "until": untilCommand, "take": takeCommand, "breakledger": breakLedgerCommand, "tamper": tamperCommand,
 	}
 	maps.Copy(commands, more)
 	return testscript.Params{
@@ -173,13 +173,13 @@ func takeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-func breakBooksCommand(ts *testscript.TestScript, neg bool, args []string) {
+func breakLedgerCommand(ts *testscript.TestScript, neg bool, args []string) {
 	tamperCommand(ts, neg, slices.Insert(args, 0, `UPDATE journals SET available = available + 1`))
 }
 
 func tamperCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: tamper STATEMENT [FILE], or breakbooks [FILE]")
+		ts.Fatalf("usage: tamper STATEMENT [FILE], or breakledger [FILE]")
 	}
 	driver, source := "pgx", ts.Getenv("BURSAR_DATABASE_URL")
 	if len(args) == 2 {

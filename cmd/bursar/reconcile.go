@@ -27,8 +27,8 @@ func (reconcileCmd) Help() string {
 	return "The gateway's statement of our account is read and compared with the ledger, line by line. Each difference has a name, " +
 		"which docs/reconciliation.md explains; the dashboard's inbox shows them to admins, who settle them with a note. " +
 		"It works beside a running server, which does this each day by itself. " +
-		"The exit code is 0 when nothing differs that was not settled, 1 when something does, and 2 when the command was asked wrongly.\n\n" +
-		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --json | jq '.differences[] | select(.settledAt == null)'")
+		"The exit code is 0 when nothing differs that was not resolved, 1 when something does, and 2 when the command was asked wrongly.\n\n" +
+		examples("bursar reconcile", "bursar reconcile --from 2026-10-01 --to 2026-10-31", "bursar reconcile --json | jq '.differences[] | select(.resolvedAt == null)'")
 }
 
 // Run reads the statement, compares and reports.
@@ -79,20 +79,20 @@ func writeResult(w io.Writer, r reconcile.Result, cfg config.Config) error {
 	if isTerminal(w) {
 		mark = "✗ "
 	}
-	settled := 0
+	resolved := 0
 	for _, d := range r.Differences {
 		if !d.Open() {
-			settled++
+			resolved++
 			continue
 		}
-		fmt.Fprintf(w, "\n%s%s  %s\n    %s\n    %s\n    At the gateway %s, in the book %s; found %s.\n", mark, d.Kind, d.Subject, d.Kind.Meaning(), d.Detail,
-			cfg.Currency.FormatFixed(d.AtGateway), cfg.Currency.FormatFixed(d.InBook), d.FirstSeen.In(cfg.Zone).Format("2006-01-02 15:04"))
+		fmt.Fprintf(w, "\n%s%s  %s\n    %s\n    %s\n    At the gateway %s, in the ledger %s; found %s.\n", mark, d.Kind, d.Subject, d.Kind.Meaning(), d.Detail,
+			cfg.Currency.FormatFixed(d.AtGateway), cfg.Currency.FormatFixed(d.InLedger), d.FirstSeen.In(cfg.Zone).Format("2006-01-02 15:04"))
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", verdict(r, settled))
+	_, err := fmt.Fprintf(w, "\n%s\n", verdict(r, resolved))
 	return err
 }
 
-func verdict(r reconcile.Result, settled int) string {
+func verdict(r reconcile.Result, resolved int) string {
 	var parts []string
 	switch {
 	case r.Sums.Rest() != 0:
@@ -100,12 +100,12 @@ func verdict(r reconcile.Result, settled int) string {
 	case r.Open == 0:
 		parts = append(parts, "Nothing differs")
 	case r.Open == 1:
-		parts = append(parts, "One difference waits for a person; docs/reconciliation.md says what to do")
+		parts = append(parts, "One difference needs attention; docs/reconciliation.md says what to do")
 	default:
-		parts = append(parts, fmt.Sprintf("%d differences wait for a person; docs/reconciliation.md says what to do about each", r.Open))
+		parts = append(parts, fmt.Sprintf("%d differences need attention; docs/reconciliation.md says what to do about each", r.Open))
 	}
-	if settled > 0 {
-		parts = append(parts, fmt.Sprintf("%d settled before", settled))
+	if resolved > 0 {
+		parts = append(parts, fmt.Sprintf("%d resolved before", resolved))
 	}
 	if r.Unjudged > 0 {
 		parts = append(parts, fmt.Sprintf("%d payouts are too fresh, or reach back further than was read", r.Unjudged))
@@ -126,7 +126,7 @@ func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
 	}
 	optional("  put in", s.PutIn)
 	line("  taken for payouts", -s.Debits)
-	line("  given back for payouts", s.Credits)
+	line("  returned for payouts", s.Credits)
 	optional("  taken for checking bank accounts", -s.Checks)
 	optional("  taken for other things", -s.Other)
 	if s.HasBalances {
@@ -134,8 +134,8 @@ func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
 		optional("  of which no line tells", s.Gap())
 	}
 	fmt.Fprintln(w)
-	line("Paid by the book", s.Paid)
-	line("  returned by the book", -s.Returned)
+	line("Paid in the ledger", s.Paid)
+	line("  returned in the ledger", -s.Returned)
 	line("  fees of the gateway", s.Fees)
 	optional("  at the gateway, and not completed here yet", s.UnderWay)
 	optional("  in another period than at the gateway", s.OtherPeriod)
@@ -147,17 +147,17 @@ func writeSums(w io.Writer, s reconcile.Sums, c money.Currency) {
 
 func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 	type difference struct {
-		ID        string     `json:"id"`
-		Kind      string     `json:"kind"`
-		Meaning   string     `json:"meaning"`
-		Subject   string     `json:"subject"`
-		PayoutID  payout.ID  `json:"payoutId,omitempty"`
-		Detail    string     `json:"detail"`
-		At        time.Time  `json:"at"`
-		AtGateway string     `json:"atGateway"`
-		InBook    string     `json:"inBook"`
-		FirstSeen time.Time  `json:"firstSeen"`
-		SettledAt *time.Time `json:"settledAt"`
+		ID         string     `json:"id"`
+		Kind       string     `json:"kind"`
+		Meaning    string     `json:"meaning"`
+		Subject    string     `json:"subject"`
+		PayoutID   payout.ID  `json:"payoutId,omitempty"`
+		Detail     string     `json:"detail"`
+		At         time.Time  `json:"at"`
+		AtGateway  string     `json:"atGateway"`
+		InLedger   string     `json:"inLedger"`
+		FirstSeen  time.Time  `json:"firstSeen"`
+		ResolvedAt *time.Time `json:"resolvedAt"`
 	}
 	show := cfg.Currency.FormatFixed
 	s := r.Sums
@@ -183,10 +183,10 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 	}{r.Period.From, r.Period.To, cfg.Currency.Code(), r.Lines, r.Payouts, r.Unjudged, r.Open, sums, []difference{}}
 	for _, d := range r.Differences {
 		one := difference{
-			d.ID, string(d.Kind), d.Kind.Meaning(), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InBook), d.FirstSeen, nil,
+			d.ID, string(d.Kind), d.Kind.Meaning(), d.Subject, d.Payout, d.Detail, d.At, show(d.AtGateway), show(d.InLedger), d.FirstSeen, nil,
 		}
-		if !d.SettledAt.IsZero() {
-			one.SettledAt = &d.SettledAt
+		if !d.ResolvedAt.IsZero() {
+			one.ResolvedAt = &d.ResolvedAt
 		}
 		out.Differences = append(out.Differences, one)
 	}

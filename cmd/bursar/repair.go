@@ -16,10 +16,10 @@ type repairCmd struct {
 }
 
 func (repairCmd) Help() string {
-	return "Balances, payouts, sales and bank accounts are rebuilt from the journal, where they are not what it says: somebody changed them in the database. " +
+	return "Balances, payouts, sales and bank accounts are rebuilt from the journal, where they differ from it, because the database was tampered with. " +
 		"First it shows what it would change. Stop payouts, keep a backup and find out who made the changes; then run it with --apply. " +
 		"Each change is recorded in the journal of the seller whom it is about.\n\n" +
-		"After --apply it audits the books, and says what is left and what to do. A journal that was changed itself can't be rebuilt from the database: restore it from a backup. " +
+		"After --apply it audits the ledger, and says what is left and what to do. A journal that was changed itself can't be rebuilt from the database: restore it from a backup. " +
 		"The exit code is 0 when there is nothing left to repair and the audit is clean, and 1 otherwise.\n\n" +
 		examples("bursar repair", "bursar repair --apply --by asha")
 }
@@ -81,7 +81,7 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 // auditAfter audits what was repaired, and says what is left and what to do about it.
 func auditAfter(ctx context.Context, e *env, datastore *app.Datastore) error {
 	progress := progressOn(e.err)
-	progress("Checking the books")
+	progress("Checking the ledger")
 	report, err := datastore.Audit(ctx)
 	progress("")
 	if err != nil {

@@ -46,7 +46,7 @@ func (c sandboxCmd) Run(ctx context.Context, e *env) error {
 		AccountNumber: cmp.Or(e.settings.RazorpayXAccountNumber, app.SandboxAccountNumber),
 		WebhookURL:    c.WebhookURL, WebhookSecret: c.WebhookSecret,
 	}
-	if !cfg.Addr.OrFree { // somebody asked for it
+	if !cfg.Addr.OrFree { // the operator asked for it
 		o.Address = cfg.Addr
 	}
 	if !c.AllowPublic && !o.Address.IsLoopback() {

@@ -30,7 +30,7 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	for _, name := range e.sources.Unknown() {
-		logger.WarnContext(ctx, "this variable is no setting; nothing reads it", slog.String("variable", name))
+		logger.WarnContext(ctx, "unknown setting ignored", slog.String("variable", name))
 	}
 	s, err := app.NewService(ctx, cfg, logger, versionName())
 	if err != nil {
@@ -38,7 +38,7 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 	}
 	announce(e.out, s, cfg)
 	logger.InfoContext(ctx, "started", slog.String("address", s.URL()), slog.String("version", versionName()))
-	context.AfterFunc(ctx, func() { logger.InfoContext(ctx, "stopping; a second signal ends at once") })
+	context.AfterFunc(ctx, func() { logger.InfoContext(ctx, "stopping") })
 	err = s.Run(ctx)
 	logger.InfoContext(ctx, "stopped")
 	return err

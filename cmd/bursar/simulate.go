@@ -24,7 +24,7 @@ type simulateCmd struct {
 	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
 	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
 	Limited bool    `help:"Have a gateway that lacks what others offer: it honours a key for a day, and has no lists, metadata, cancellations, verifications or statement. No backup is put back then."`
-	Keep    string  `placeholder:"DIR" help:"Keep the books of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
+	Keep    string  `placeholder:"DIR" help:"Keep the datastores of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
 }
 
 func (simulateCmd) Help() string {
@@ -56,7 +56,7 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	if err := options.Check(); err != nil {
 		return usageError{err}
 	}
-	debug.SetGCPercent(400) // there is little to keep, and much that is made anew
+	debug.SetGCPercent(400) // there is little to keep, and much that is made again
 	progress := progressOn(e.err)
 	began := time.Now()
 	report, err := simulate.Run(ctx, options, func(s simulate.Stand) {
@@ -86,13 +86,13 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 	row("virtual days", "%d, and %d for all to end", r.Days, r.QuietDays)
 	row("sellers", "%d, in %d marketplace%s", r.Options.Sellers, r.Markets, plural(r.Markets))
 	row("sales", "%d, and %d refunds", r.Sales, r.Refunds)
-	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Adopted)
+	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Imported)
 	row("  ended", "%s", ends(r.Ends))
 	row("orders", "%d sent, of which %d unclear", r.Sent, r.Unknown)
 	row("gateway", "%d calls, %d webhooks", r.Calls, r.Webhooks)
 	row("instances", "%d crashes, %d restores, %d takeovers", r.Crashes, r.Restores, r.Takeovers)
 	row("faults", "%s", counts(r.Faulted))
-	row("checks", "%d, and %d audits of the book", r.Checks, r.Audits)
+	row("checks", "%d, and %d audits of the ledger", r.Checks, r.Audits)
 	row("took", "%s", took.Round(10*time.Millisecond))
 	row("fingerprint", "%s", r.Fingerprint)
 	if err := table.Flush(); err != nil {

@@ -17,7 +17,7 @@ type statementCmd struct {
 }
 
 func (statementCmd) Help() string {
-	return "Every entry of the period, with the balances after it, and the proof that the books hold exactly this. " +
+	return "Every entry of the period, with the balances after it, and the proof that the ledger holds exactly this. " +
 		"It works beside a running server, and makes a checkpoint first if the newest entries are in no checkpoint yet.\n\n" +
 		examples("bursar statement --seller usr_… >statement.json", "bursar statement --seller usr_… --from 2026-10-01 --to 2026-10-31 --format csv >october.csv")
 }
@@ -53,7 +53,7 @@ type checkpointCmd struct {
 }
 
 func (checkpointCmd) Help() string {
-	return "It works beside a running server. Keep what it prints in another place: then not even somebody who has the database and the keys " +
+	return "It works beside a running server. Keep what it prints in another place: then not even an attacker who has the database and the keys " +
 		"can change what the checkpoint holds without being found.\n\n" +
 		examples("bursar checkpoint", "bursar checkpoint >>/mnt/elsewhere/checkpoints")
 }
@@ -74,7 +74,7 @@ func (c checkpointCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	progress := progressOn(e.err)
-	progress("Sealing the books")
+	progress("Making a checkpoint")
 	made, err := proofs.Make(ctx, proof.Trust{Key: string(c.Trust)})
 	progress("")
 	if err != nil {

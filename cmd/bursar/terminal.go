@@ -10,7 +10,7 @@ import (
 	"bursar/internal/telemetry"
 )
 
-// isTerminal reports whether somebody is looking: w is a terminal, not a file or a pipe.
+// isTerminal reports whether w is a terminal, not a file or a pipe.
 func isTerminal(w io.Writer) bool {
 	file, isFile := w.(*os.File)
 	if !isFile {
@@ -20,7 +20,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progressOn shows on one line how far things are, where somebody is looking.
+// progressOn shows the progress on one line, if w is a terminal.
 func progressOn(w io.Writer) func(format string, args ...any) {
 	if !isTerminal(w) {
 		return func(string, ...any) {}
@@ -31,7 +31,7 @@ func progressOn(w io.Writer) func(format string, args ...any) {
 	}
 }
 
-// newLogger makes the log of a command, as text where somebody is looking and nothing else is set.
+// newLogger makes the log of a command, as text on a terminal, unless the settings say otherwise.
 func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {
 	format := telemetry.Format(cfg.LogFormat)
 	if format == "" {

@@ -26,7 +26,7 @@ type verifyCmd struct {
 func (verifyCmd) Help() string {
 	return "It asks nobody: all it needs is the statement, JSON or CSV, and the key to trust. The exit code is 0 when everything in the file is " +
 		"proven, and 1 when anything does not fit, which it says in a sentence each.\n\n" +
-		"Without --key it checks the statement with the key that it brings. Then 0 says that nothing in it was changed since somebody signed it, and not who that was.\n\n" +
+		"Without --key it checks the statement with the key that it brings. Then 0 says that nothing in it was changed since it was signed, and not who signed it.\n\n" +
 		examples("curl -s https://payouts.example.com/.well-known/checkpoint-keys.json >keys.json", "bursar verify statement.json --key keys.json",
 			"bursar verify - --key 9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw <october.csv")
 }
@@ -108,13 +108,13 @@ func (c verifyCmd) keys() (proof.Keys, error) {
 }
 
 func tellProblems(w io.Writer, v proof.Verified) error {
-	_, err := fmt.Fprintf(w, "NOT proven: this statement of %s is not what the books hold.\n  %s\n", v.Seller, strings.Join(v.Problems, "\n  "))
+	_, err := fmt.Fprintf(w, "NOT proven: this statement of %s is not what the ledger holds.\n  %s\n", v.Seller, strings.Join(v.Problems, "\n  "))
 	return err
 }
 
 func tellProven(w io.Writer, v proof.Verified) error {
 	moment := func(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") }
-	balance := func(s ledger.Standing) string {
+	balance := func(s ledger.Balances) string {
 		return fmt.Sprintf("%s %s available, %s pending, %s in transit", v.Currency.FormatFixed(s.Available), v.Currency,
 			v.Currency.FormatFixed(s.Pending), v.Currency.FormatFixed(s.InTransit))
 	}
@@ -130,9 +130,9 @@ func tellProven(w io.Writer, v proof.Verified) error {
 	if !v.Trusted {
 		who = "The file itself brought this key, and anybody can make one: compare its id with one that you have from the service, or give that with --key."
 	}
-	verdict := fmt.Sprintf("Proven: this is what the books of %s hold.", v.Seller)
+	verdict := fmt.Sprintf("Proven: this is what the ledger of %s holds.", v.Seller)
 	if !v.Trusted {
-		verdict = fmt.Sprintf("Whole, but NOT proven to be the service's: whoever has the key below signed that this is what the books of %s hold.", v.Seller)
+		verdict = fmt.Sprintf("Whole, but NOT proven to be the service's: the owner of the key below signed that this is what the ledger of %s holds.", v.Seller)
 	}
 	_, err := fmt.Fprintf(w, `%s
   Period     %s to %s: %d entries%s
@@ -141,6 +141,6 @@ func tellProven(w io.Writer, v proof.Verified) error {
   Checkpoint %d of %s, over %d journals. %s
   Signed     with key %s. %s
 `, verdict, moment(v.From), moment(v.To), v.Entries, numbers, balance(v.Opening), balance(v.Closing),
-		v.Checkpoint.Number, moment(v.Checkpoint.At), v.Checkpoint.Books, newest, v.Checkpoint.KeyID, who)
+		v.Checkpoint.Number, moment(v.Checkpoint.At), v.Checkpoint.Journals, newest, v.Checkpoint.KeyID, who)
 	return err
 }

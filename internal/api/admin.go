@@ -49,7 +49,7 @@ func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (rep
 		return reply[accessJSON]{}, err
 	}
 	return reply[accessJSON]{
-		message: "The change holds from the user's next request on.",
+		message: "The change applies from the user's next request.",
 		data:    accessJSON{req.user, req.role, req.suspended},
 	}, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAccessIsGivenOnRecordAndNeverTheLastAdminsOwn(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	admin, seller := h.signUp("Ada", auth.Admin), h.signUp("Asha", auth.Seller)
 	access := func(of user, body string) answer {
 		return h.do(call{method: "POST", path: "/api/admin/users/" + of.id + "/access", token: admin.token, body: body})

@@ -28,7 +28,7 @@ func (a answer) wantBody(t *testing.T, want string) {
 }
 
 func TestSignInStory(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	registered := h.do(call{
 		method: "POST", path: "/api/auth/register",
 		body: `{"name":"Asha <Rao> & Söhne","email":"Asha@Example.com","password":"correct horse battery","role":"seller","id":"usr_1","isVerified":true,"createdAt":1}`,
@@ -66,7 +66,7 @@ func TestSignInStory(t *testing.T) {
 }
 
 func TestRegisterRules(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	good := map[string]string{"name": `"Asha"`, "email": `"asha@example.com"`, "password": `"12345678"`, "role": `"buyer"`}
 	tests := map[string]struct{ field, value string }{
 		"name of one":               {"name", `"A"`},
@@ -128,7 +128,7 @@ func with(good map[string]string, field, value string) string {
 }
 
 func TestLoginFailuresAreAllAlike(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	h.signUp("Asha", auth.Seller)
 	const want = `{"success":false,"error":"The e-mail address or the password is wrong.","code":"invalid_credentials"}`
 	for name, body := range map[string]string{
@@ -149,7 +149,7 @@ func TestLoginFailuresAreAllAlike(t *testing.T) {
 }
 
 func TestAuthorizationHeader(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	accepted := map[string]string{
 		"as it is":       "Bearer " + seller.token,
@@ -213,7 +213,7 @@ func flipped(token string) string {
 
 func TestCookie(t *testing.T) {
 	const evil = "https://evil.example"
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	own := h.server.URL
 	tests := map[string]struct {
@@ -265,7 +265,7 @@ func TestCookie(t *testing.T) {
 }
 
 func TestCookieUnderHTTPS(t *testing.T) {
-	h := openHouse(t, func(o *api.Options) { o.BaseURL.Scheme = "https" })
+	h := openFixture(t, func(o *api.Options) { o.BaseURL.Scheme = "https" })
 	seller := h.signUp("Asha", auth.Seller)
 	h.do(call{method: "GET", path: "/api/auth/me", header: header("Cookie", "bursar="+seller.token)}).wantFailure(t, 401, "invalid_token")
 	a := h.do(call{method: "POST", path: "/api/auth/logout", header: header("Cookie", "__Host-bursar="+seller.token)}).want(t, 200)
@@ -285,7 +285,7 @@ func header(namesAndValues ...string) map[string]string {
 
 // Who may call is decided before anything else of the request is looked at.
 func TestRoles(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	buyer, seller, admin := h.signUp("Bo", auth.Buyer), h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
 	const id = "pyt_000000000000000000000000"
 	sellers := []call{
@@ -328,7 +328,7 @@ func TestRoles(t *testing.T) {
 }
 
 func TestServiceKeyInItsOwnHeader(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	c := call{method: "POST", path: "/api/marketplace/sales", body: `{}`, header: header("X-Api-Key", h.serviceKey)}
 	h.do(c).wantFailure(t, 400, "invalid_request", "saleId", "sellerId", "amount")
 	c.token = "bsk_wrong" // the Authorization header goes first
@@ -337,7 +337,7 @@ func TestServiceKeyInItsOwnHeader(t *testing.T) {
 }
 
 func TestTokenEndsAfterSevenDays(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	me := call{method: "GET", path: "/api/auth/me", token: seller.token}
 	h.clock.advance(7*24*time.Hour - time.Minute)
@@ -347,7 +347,7 @@ func TestTokenEndsAfterSevenDays(t *testing.T) {
 }
 
 func TestProvidersAreNotConfigured(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for _, path := range []string{"provider-a", "provider-a/callback", "provider-b", "provider-b/callback"} {
 		h.do(call{method: "GET", path: "/api/auth/" + path}).wantFailure(t, 404, "provider_not_configured")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestBankAccountStory(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
 	get := call{method: "GET", path: "/api/bank-account", token: seller.token}
 	h.do(get).wantFailure(t, 404, "bank_account_not_found")
@@ -42,7 +42,7 @@ func TestBankAccountStory(t *testing.T) {
 }
 
 func TestBankAccountRules(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	good := map[string]string{"accountHolder": `"Asha Rao"`, "accountNumber": `"50100123456789"`, "ifsc": `"HDFC0000053"`}
 	tests := map[string]struct{ field, value string }{
@@ -74,7 +74,7 @@ func TestBankAccountRules(t *testing.T) {
 }
 
 func TestAdminDecisions(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
 	for _, unknown := range []string{"bka_000000000000000000000000", "x", "%00"} {
 		h.do(call{method: "POST", path: "/api/admin/bank-accounts/" + unknown + "/verification", token: admin.token, body: `{"verified":true}`}).
@@ -92,7 +92,7 @@ func TestAdminDecisions(t *testing.T) {
 	me := call{method: "GET", path: "/api/auth/me", token: seller.token}
 	h.do(balance).want(t, 200)
 	access.body = `{"role":"buyer","suspended":false}`
-	h.do(access).want(t, 200).wantBody(t, `{"success":true,"message":"The change holds from the user's next request on.","data":{"userId":"usr_X","role":"buyer","suspended":false}}`)
+	h.do(access).want(t, 200).wantBody(t, `{"success":true,"message":"The change applies from the user's next request.","data":{"userId":"usr_X","role":"buyer","suspended":false}}`)
 	h.do(balance).wantFailure(t, 403, "forbidden") // with the same token
 	if got := h.do(me).want(t, 200).text(t, "data.user.role"); got != "buyer" {
 		t.Errorf("role %s", got)
@@ -121,7 +121,7 @@ func (b *heldBack) Read(p []byte) (int, error) {
 // TestABodyHeldBackUntilItsSenderIsSignedOut begins a request that was let in, and ends it when its sender
 // would not be any more: whoever waits in a stranger's account would say where the money goes.
 func TestABodyHeldBackUntilItsSenderIsSignedOut(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	token := h.signUp("Mallory", auth.Seller).token
 	body := &heldBack{body: strings.NewReader(`{"accountHolder": "Mallory", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`)}
 	body.until = func() {

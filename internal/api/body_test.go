@@ -55,7 +55,7 @@ var unreadable = map[string]string{
 }
 
 // withBody are the endpoints that read a body, and who may call them.
-func (h *house) withBody() map[string]call {
+func (h *fixture) withBody() map[string]call {
 	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
 	return map[string]call{
 		"register": {method: "POST", path: "/api/auth/register"},
@@ -72,7 +72,7 @@ func (h *house) withBody() map[string]call {
 }
 
 func TestUnreadableBodies(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for endpoint, c := range h.withBody() {
 		for name, body := range unreadable {
 			t.Run(endpoint+"/"+name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestUnreadableBodies(t *testing.T) {
 
 func TestBodySize(t *testing.T) {
 	const limit = 64 << 10
-	h := openHouse(t)
+	h := openFixture(t)
 	padded := func(size int) string {
 		const empty = `{"pad":""}`
 		return `{"pad":"` + strings.Repeat("x", size-len(empty)) + `"}`
@@ -105,7 +105,7 @@ func TestBodySize(t *testing.T) {
 }
 
 func TestABodyThatArrivesTooSlowly(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	server := httptest.NewUnstartedServer(h.handler)
 	server.Config.ReadTimeout = 50 * time.Millisecond
 	server.Start()
@@ -121,7 +121,7 @@ func TestABodyThatArrivesTooSlowly(t *testing.T) {
 
 // Each field is tried with every type that is not its own, and left out, and all at once.
 func TestFieldTypesAndMissingFields(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	const (
 		text, number, flag = "text", "number", "flag"
 	)

@@ -27,10 +27,10 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case f != nil && errors.Unwrap(f) != nil:
 		if before, due := a.refused.tell(f, a.o.Now()); due {
-			a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f), "untold_before", before)
+			a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f), "suppressed", before)
 		}
 	case f == nil && ctx.Err() != nil: // the deadline ran out, or the client is gone and reads no answer
-		a.o.Logger.WarnContext(ctx, "request given up", "error", err, "cause", context.Cause(ctx))
+		a.o.Logger.WarnContext(ctx, "request aborted", "error", err, "cause", context.Cause(ctx))
 		f = errTimeout
 	case f == nil:
 		a.o.Logger.ErrorContext(ctx, "request failed", "error", err)
@@ -46,12 +46,12 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.write(w, r, status, failure{Error: f.Message, Code: f.Code, Details: f.Details})
 }
 
-// refusals are told of by their causes, and those that come with an outage now and then: each request has
+// refusals are logged with their causes, and those that come with an outage now and then: each request has
 // a line in the log of its own.
 type refusals struct {
-	mu     sync.Mutex
-	told   map[string]time.Time // by code
-	untold map[string]int
+	mu         sync.Mutex
+	told       map[string]time.Time // by code
+	suppressed map[string]int
 }
 
 const tellEvery = 10 * time.Second
@@ -64,14 +64,14 @@ func (r *refusals) tell(f *fault.Error, now time.Time) (before int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if last, known := r.told[f.Code]; known && now.Sub(last) < tellEvery {
-		r.untold[f.Code]++
+		r.suppressed[f.Code]++
 		return 0, false
 	}
 	if r.told == nil {
-		r.told, r.untold = map[string]time.Time{}, map[string]int{}
+		r.told, r.suppressed = map[string]time.Time{}, map[string]int{}
 	}
-	before = r.untold[f.Code]
-	r.told[f.Code], r.untold[f.Code] = now, 0
+	before = r.suppressed[f.Code]
+	r.told[f.Code], r.suppressed[f.Code] = now, 0
 	return before, true
 }
 

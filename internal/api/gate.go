@@ -38,7 +38,7 @@ var (
 // anyone lets everybody in.
 func (a *api) anyone(*http.Request) (caller, error) { return caller{}, nil }
 
-// signedIn lets in whoever holds a live access token, in the header or else in the cookie. A header
+// signedIn admits a caller with a live access token, in the header or else in the cookie. A header
 // is never made up for by a cookie: who sends one means it.
 func (a *api) signedIn(r *http.Request) (caller, error) {
 	token, byCookie, err := a.accessToken(r)
@@ -71,7 +71,7 @@ func (a *api) admin(r *http.Request) (caller, error) {
 	return who, err
 }
 
-// marketplace lets in whoever holds a service key, in the Authorization header or else in X-Api-Key.
+// marketplace admits a caller with a service key, in the Authorization header or else in X-Api-Key.
 func (a *api) marketplace(r *http.Request) (caller, error) {
 	key, given := bearer(r.Header)
 	if keys := r.Header.Values("X-Api-Key"); !given && len(keys) == 1 {

@@ -11,7 +11,7 @@ import (
 )
 
 // openGateway starts the sandbox gateway, which settles as fast as it can, and makes a client of it.
-func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
+func (h *fixture) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
 	t := h.t
 	t.Helper()
 	box, err := sandbox.New(sandbox.Options{

@@ -20,7 +20,7 @@ import (
 )
 
 func TestNothingThere(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for _, path := range []string{
 		"/api", "/api/", "/api/nothing", "/api/auth", "/api/auth/me/more", "/api/Auth/me", "/api/payouts", "/nothing",
 		"//api/auth/me", "/api//auth/me", "/api/./auth/me", "/api/auth/../auth/me", "/api/auth/me//", "/metrics", "/docs/nothing",
@@ -43,7 +43,7 @@ func TestNothingThere(t *testing.T) {
 }
 
 // raw sends a request to a path as it is written, where a client would tidy it.
-func (h *house) raw(t *testing.T, method, path string, namesAndValues ...string) answer {
+func (h *fixture) raw(t *testing.T, method, path string, namesAndValues ...string) answer {
 	t.Helper()
 	u, err := url.ParseRequestURI(path)
 	must(t, err)
@@ -58,7 +58,7 @@ func (h *house) raw(t *testing.T, method, path string, namesAndValues ...string)
 }
 
 func TestMethodNotAllowed(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	tests := map[string]string{ // path → Allow
 		"/api/auth/register":              "POST",
 		"/api/auth/me":                    "GET, HEAD",
@@ -94,7 +94,7 @@ func TestMethodNotAllowed(t *testing.T) {
 }
 
 func TestHeadAndTrailingSlash(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	get := h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).want(t, 200)
 	head := h.do(call{method: "HEAD", path: "/api/auth/me", token: seller.token}).want(t, 200)
@@ -110,7 +110,7 @@ func TestHeadAndTrailingSlash(t *testing.T) {
 }
 
 func TestHeadersOfEveryAnswer(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for _, c := range []call{
 		{method: "GET", path: "/api/auth/me"},
 		{method: "GET", path: "/api/nothing"},
@@ -144,7 +144,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	ask := func(id string) string {
 		return h.do(call{method: "GET", path: "/api/nothing", header: header("X-Request-Id", id)}).header.Get("X-Request-Id")
 	}
@@ -168,7 +168,7 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestPanics(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	api.Panics(h.handler, "/api/panic", false)
 	api.Panics(h.handler, "/api/panic-late", true)
 	a := h.raw(t, "GET", "/api/panic", "X-Request-Id", "panic-1")
@@ -206,7 +206,7 @@ func (f *failing) Authenticate(context.Context, string) (auth.Principal, error) 
 
 func TestFailures(t *testing.T) {
 	var broken failing
-	h := openHouse(t, func(o *api.Options) {
+	h := openFixture(t, func(o *api.Options) {
 		broken.Auth = o.Auth
 		o.Auth = &broken
 	})
@@ -249,7 +249,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestGoneClientIsNoFaultOfOurs(t *testing.T) {
-	h := openHouse(t, func(o *api.Options) { o.Auth = &failing{o.Auth, context.Canceled} })
+	h := openFixture(t, func(o *api.Options) { o.Auth = &failing{o.Auth, context.Canceled} })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/auth/me", nil)
@@ -263,7 +263,7 @@ func TestGoneClientIsNoFaultOfOurs(t *testing.T) {
 }
 
 func TestAccessLog(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.do(call{method: "GET", path: "/api/auth/me?token=query-secret", token: seller.token}).want(t, 200)
 	h.do(call{method: "GET", path: "/api/payouts/pyt_x", token: seller.token}).want(t, 404)
@@ -290,8 +290,8 @@ func TestAccessLog(t *testing.T) {
 }
 
 func TestTheAccessLogCountsMilliseconds(t *testing.T) {
-	var h *house
-	h = openHouse(t, func(o *api.Options) {
+	var h *fixture
+	h = openFixture(t, func(o *api.Options) {
 		o.Now = func() time.Time {
 			h.clock.advance(12_345_678 * time.Nanosecond)
 			return h.clock.Now()
@@ -304,7 +304,7 @@ func TestTheAccessLogCountsMilliseconds(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for _, path := range []string{"/api/payouts/pyt_a", "/api/payouts/pyt_b", "/made/up", "/api/auth/me"} {
 		h.do(call{method: "GET", path: path})
 	}
@@ -320,7 +320,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-	if strings.Contains(w.Body.String(), "pyt_a") || strings.Contains(w.Body.String(), "made") {
+	if strings.Contains(w.Body.String(), "pyt_a") || strings.Contains(w.Body.String(), "/made") {
 		t.Error("a path became a label")
 	}
 }
@@ -344,7 +344,7 @@ func TestClientAddress(t *testing.T) {
 		"version 6":               {"[fd00::1]:1234", []string{"2001:db8::1"}, "2001:db8::1"},
 		"version 4 in 6":          {"[::ffff:10.0.0.1]:1234", []string{"::ffff:203.0.113.7"}, "203.0.113.7"},
 	}
-	h := openHouse(t, func(o *api.Options) { o.TrustedProxies = trusted })
+	h := openFixture(t, func(o *api.Options) { o.TrustedProxies = trusted })
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil)
@@ -363,17 +363,17 @@ func TestClientAddress(t *testing.T) {
 // behind is a payout service whose gateway has not told yet what it knows.
 type behind struct{ api.Payouts }
 
-func (behind) CaughtUp() bool { return false }
+func (behind) StartupReconciled() bool { return false }
 
 func TestReadyTellsThatNothingIsSentYet(t *testing.T) {
-	h := openHouse(t, func(o *api.Options) { o.Payouts = behind{o.Payouts} })
+	h := openFixture(t, func(o *api.Options) { o.Payouts = behind{o.Payouts} })
 	if body := h.do(call{method: "GET", path: "/readyz"}).want(t, 200).body; !strings.Contains(body, "no payout is sent") {
 		t.Error(body)
 	}
 }
 
 func TestProbesAndKeys(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	h.do(call{method: "GET", path: "/healthz"}).want(t, 200).wantBody(t, `{"success":true,"message":"ok"}`)
 	h.do(call{method: "GET", path: "/readyz"}).want(t, 200).wantBody(t, `{"success":true,"message":"ready"}`)
 	h.draining = true
@@ -410,7 +410,7 @@ func TestOptionsAreRefusedWhenHalfBuilt(t *testing.T) {
 		"no metrics":     func(o *api.Options) { o.Metrics = nil },
 	}
 	var good api.Options
-	openHouse(t, func(o *api.Options) { good = *o })
+	openFixture(t, func(o *api.Options) { good = *o })
 	for name, breakIt := range breaks {
 		t.Run(name, func(t *testing.T) {
 			broken := good

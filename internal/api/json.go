@@ -50,11 +50,11 @@ type none struct{}
 func (*none) read(*input) {}
 
 // admissionHolds is for how long a caller who was let in counts as such. A body can be held back until its
-// sender is signed out, suspended, or somebody else.
+// sender is signed out, suspended, or another user.
 const admissionHolds = 100 * time.Millisecond
 
 // handle makes a handler of one typed call: it finds the caller, reads the request, calls, and writes
-// the envelope. Whoever may not call learns nothing about the request they sent.
+// the envelope. A caller without access learns nothing about the request that they sent.
 func handle[Req, Data any, P request[Req]](
 	a *api, admit gate, call func(context.Context, caller, Req) (reply[Data], error),
 ) http.HandlerFunc {

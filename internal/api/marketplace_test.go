@@ -10,7 +10,7 @@ import (
 )
 
 func TestSaleStory(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	post := func(path, body string) answer {
 		return h.do(call{method: "POST", path: "/api/marketplace/sales" + path, token: h.serviceKey, body: body})
@@ -63,7 +63,7 @@ func TestSaleStory(t *testing.T) {
 }
 
 func TestMarketplaceRules(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	good := map[string]string{
 		"saleId": `"s1"`, "sellerId": fmt.Sprintf("%q", seller.id), "amount": "10",

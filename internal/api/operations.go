@@ -27,20 +27,20 @@ func (a *api) ready(ctx context.Context, _ caller, _ none) (reply[none], error) 
 	} else if err != nil {
 		return reply[none]{}, errDatabase.Because(err)
 	}
-	if !a.o.Payouts.CaughtUp() {
+	if !a.o.Payouts.StartupReconciled() {
 		return reply[none]{message: "ready; no payout is sent before the gateway has told what it knows"}, nil
 	}
 	return reply[none]{message: "ready"}, nil
 }
 
-// jwks gives the public keys to whoever checks our tokens. It may be kept as briefly as a new key is
+// jwks serves the public keys to verifiers of our tokens. It may be kept as briefly as a new key is
 // published before it signs.
 func (a *api) jwks(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	writeBytes(w, http.StatusOK, "application/jwk-set+json", a.o.Auth.JWKS())
 }
 
-// home sends whoever comes to the bare address to what there is to read.
+// home redirects the bare address to the documentation.
 func (a *api) home(w http.ResponseWriter, r *http.Request) {
 	if a.o.Pages != nil {
 		a.o.Pages.ServeHTTP(w, r)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestBalanceOfANewSeller(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.do(call{method: "GET", path: "/api/payouts/balance", token: seller.token}).want(t, 200).wantBody(t,
 		`{"success":true,"data":{"availableBalance":0,"pendingBalance":0,"totalEarnings":0,"totalWithdrawn":0,"currency":"INR",`+
@@ -23,7 +23,7 @@ func TestBalanceOfANewSeller(t *testing.T) {
 
 // TestTamperedRecords expects a conflict that changes nothing, wherever the stored records are not the service's own.
 func TestTamperedRecords(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.earn(seller, "s1", "1499.55")
 	h.withBank(seller, "6789")
@@ -32,12 +32,12 @@ func TestTamperedRecords(t *testing.T) {
 	cancel := call{method: "POST", path: "/api/payouts/" + first + "/cancel", token: seller.token}
 
 	h.place.ByHand(t, `UPDATE payouts SET amount = amount + 1`)
-	h.do(cancel).wantFailure(t, 409, "payout_altered")
+	h.do(cancel).wantFailure(t, 409, "payout_tampered")
 	h.place.ByHand(t, `UPDATE payouts SET amount = amount - 1`)
 
 	h.place.ByHand(t, `UPDATE journals SET available = available + 100000`)
 	h.do(request).wantFailure(t, 409, "records_tampered")
-	h.do(cancel).wantFailure(t, 409, "payout_altered")
+	h.do(cancel).wantFailure(t, 409, "payout_tampered")
 	sale := func(path, body string) call {
 		return call{method: "POST", path: "/api/marketplace/sales" + path, token: h.serviceKey, body: body}
 	}
@@ -50,7 +50,7 @@ func TestTamperedRecords(t *testing.T) {
 }
 
 func TestPayoutStory(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.earn(seller, "s1", "1499.55")
 	h.withBank(seller, "6789")
@@ -91,7 +91,7 @@ func TestPayoutStory(t *testing.T) {
 
 // The whole way through the gateway: verification, transfer, and what each end looks like.
 func TestPayoutsThroughTheGateway(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	tests := map[string]struct{ last4, status, want string }{
 		"paid":   {"6789", "completed", `"processedAt":"T","completedAt":"T","utr":"U","notes":null,"gatewayPayoutId":"G","failureReason":null}`},
 		"failed": {"0002", "failed", `"processedAt":"T","completedAt":null,"utr":null,"notes":null,"gatewayPayoutId":"G","failureReason":"R"}`},
@@ -128,7 +128,7 @@ func TestPayoutsThroughTheGateway(t *testing.T) {
 }
 
 // work takes steps until the payout has the status, moving the clock along.
-func (h *house) work(t *testing.T, id string, want payout.Status) {
+func (h *fixture) work(t *testing.T, id string, want payout.Status) {
 	t.Helper()
 	ctx := t.Context()
 	for range 200 {
@@ -151,7 +151,7 @@ func (h *house) work(t *testing.T, id string, want payout.Status) {
 }
 
 func TestRequestRules(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.earn(seller, "s1", "1e6")
 	h.withBank(seller, "6789")
@@ -198,7 +198,7 @@ func TestRequestRules(t *testing.T) {
 }
 
 func TestRequestChecksInOrder(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.request(seller, `{"amount":1}`).wantFailure(t, 422, "validation_failed", "amount")
 	h.request(seller, `{"amount":600}`).wantFailure(t, 400, "bank_account_not_verified")
@@ -217,7 +217,7 @@ func TestRequestChecksInOrder(t *testing.T) {
 }
 
 func TestIdempotencyKeys(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, other := h.signUp("Asha", auth.Seller), h.signUp("Ravi", auth.Seller)
 	for i, u := range []user{seller, other} {
 		h.earn(u, fmt.Sprint("s", i), "5000")
@@ -286,7 +286,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 func TestPayoutsOfOthers(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, other, admin := h.signUp("Asha", auth.Seller), h.signUp("Ravi", auth.Seller), h.signUp("Ada", auth.Admin)
 	h.earn(seller, "s1", "5000")
 	h.withBank(seller, "6789")
@@ -342,7 +342,7 @@ func TestPayoutsOfOthers(t *testing.T) {
 }
 
 func TestHistoryPages(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.earn(seller, "s1", "50000")
 	h.withBank(seller, "6789")

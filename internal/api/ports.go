@@ -43,7 +43,7 @@ type Bank interface {
 	Account(ctx context.Context, seller string) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
 	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
-	Hint(ctx context.Context, verificationID string) error
+	Notify(ctx context.Context, verificationID string) error
 }
 
 // Sales records what sellers earn.
@@ -61,12 +61,12 @@ type Payouts interface {
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
-	Hint(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
-	// CaughtUp reports whether payouts are sent: the gateway was asked for what the book does not know.
-	CaughtUp() bool
+	Notify(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
+	// StartupReconciled reports whether payouts are sent: startup reconciliation listed transfers.
+	StartupReconciled() bool
 }
 
-// Statements proves to sellers what is in their books.
+// Statements proves to sellers what is in their ledger.
 type Statements interface {
 	// Period reads the two ends of a period; a fault names the one at fault.
 	Period(from, to string) (first, end time.Time, err error)
@@ -75,9 +75,9 @@ type Statements interface {
 	JWKS(context.Context) ([]byte, error)
 }
 
-// Hint is what a gateway's message is about. It says that something happened, never what: the truth
+// Notification is what a gateway's message is about. It says that something happened, never what: the truth
 // is fetched from the gateway. An empty part means that the message is not about such a thing.
-type Hint struct {
+type Notification struct {
 	// Gateway is the one that the message came from.
 	Gateway        gateway.Name
 	EventID        string
@@ -87,4 +87,4 @@ type Hint struct {
 
 // ReadWebhook checks a gateway's signature over the raw body and reads what the message is about. It
 // fails with a fault of kind Unauthenticated on a signature that is not the gateway's.
-type ReadWebhook func(header http.Header, body []byte) (Hint, error)
+type ReadWebhook func(header http.Header, body []byte) (Notification, error)

@@ -149,7 +149,7 @@ func (a *api) dropOldFlows(w http.ResponseWriter, r *http.Request) {
 // callback's query is logged.
 func (a *api) backToLogin(w http.ResponseWriter, r *http.Request, p auth.ProviderID, redirect string, err error) {
 	problem := auth.SignInProblem(err)
-	level := slog.LevelInfo // somebody changed their mind, or may not
+	level := slog.LevelInfo // the user changed their mind, or may not sign in
 	switch {
 	case problem == auth.ErrSignInFailed && r.Context().Err() == nil && fault.From(err) == nil:
 		level = slog.LevelError

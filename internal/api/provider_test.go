@@ -43,9 +43,9 @@ func (s *scripted) Finish(ctx context.Context, _ auth.ProviderRequest, _ url.Val
 }
 
 // openStreet is a house with a provider, through which Asha comes.
-func openStreet(t *testing.T, changes ...change) (*house, *scripted) {
+func openStreet(t *testing.T, changes ...change) (*fixture, *scripted) {
 	t.Helper()
-	h := openHouse(t, changes...)
+	h := openFixture(t, changes...)
 	p := &scripted{says: auth.Identity{Issuer: "https://a.example", Subject: "7", Email: "asha@example.com", EmailVerified: true, Name: "Asha"}}
 	h.providers[auth.ProviderA], h.providers[auth.ProviderB] = p, p
 	return h, p
@@ -53,14 +53,14 @@ func openStreet(t *testing.T, changes ...change) (*house, *scripted) {
 
 // browser keeps cookies, and follows no redirect by itself.
 type browser struct {
-	h       *house
+	h       *fixture
 	cookies map[string]*http.Cookie
 	host    string // as it is typed, where that is not the house's own
 	secure  bool
 	twice   bool // it sends each cookie twice, as when a sibling domain set one of the name
 }
 
-func (h *house) browser() *browser { return &browser{h: h, cookies: map[string]*http.Cookie{}} }
+func (h *fixture) browser() *browser { return &browser{h: h, cookies: map[string]*http.Cookie{}} }
 
 func (b *browser) ask(method, path string) answer {
 	b.h.t.Helper()

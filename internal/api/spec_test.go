@@ -97,7 +97,7 @@ func TestRoutesAreDescribedAndDescriptionsRouted(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	routes := api.Routes(openHouse(t).handler)
+	routes := api.Routes(openFixture(t).handler)
 	if len(described) == 0 || len(routes) == 0 {
 		t.Fatal("nothing to compare")
 	}
@@ -151,7 +151,7 @@ const balanceExample = `{"success":true,"data":{"availableBalance":1,"pendingBal
 	`"bankAccount":{"isVerified":true,"accountNumber":"****6789","ifsc":"HDFC0000053"}}}`
 
 func TestDescriptionIsServed(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	a := h.do(call{method: "GET", path: "/openapi.json"}).want(t, 200)
 	if got := parseSpec(t, []byte(a.body)).doc.Info.Title; got != "Bursar" {
 		t.Errorf("title %q", got)
@@ -162,7 +162,7 @@ func TestDescriptionIsServed(t *testing.T) {
 }
 
 func TestDocsPage(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	page := h.do(call{method: "GET", path: "/docs"}).want(t, 200)
 	for path, item := range h.spec.doc.Paths.Map() {
 		for method := range item.Operations() {
@@ -202,7 +202,7 @@ func TestDocsPage(t *testing.T) {
 }
 
 func TestRootLeadsToTheDocs(t *testing.T) {
-	a := openHouse(t).do(call{method: "GET", path: "/"}).want(t, 302)
+	a := openFixture(t).do(call{method: "GET", path: "/"}).want(t, 302)
 	if got := a.header.Get("Location"); got != "/docs" {
 		t.Errorf("leads to %q", got)
 	}

@@ -43,7 +43,7 @@ func (req *statementRequest) read(in *input) {
 // stretch is how long a client may take for the next part of a statement.
 const stretch = 30 * time.Second
 
-// statement answers with a file, which is written while it is read from the books: it may be long.
+// statement answers with a file, which is written while it is read from the ledger: it may be long.
 func (a *api) statement(w http.ResponseWriter, r *http.Request) {
 	who, err := a.payoutRole(r)
 	if err != nil {
@@ -81,7 +81,7 @@ func (a *api) statement(w http.ResponseWriter, r *http.Request) {
 		_, err = io.WriteString(out, after)
 	}
 	if err = errors.Join(err, out.flush()); err != nil {
-		a.o.Logger.WarnContext(r.Context(), "a statement was cut short", slog.Any("error", err))
+		a.o.Logger.WarnContext(r.Context(), "statement aborted", slog.Any("error", err))
 		panic(http.ErrAbortHandler) // the client must see that it has half a file
 	}
 }

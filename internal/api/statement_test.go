@@ -11,7 +11,7 @@ import (
 )
 
 func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, admin := h.signUp("asha", auth.Seller), h.signUp("root", auth.Admin)
 	h.earn(seller, "=order 1", "1000.50")
 	published := h.do(call{method: "GET", path: "/.well-known/jwks.json"}).want(t, 200)
@@ -46,7 +46,7 @@ func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
 }
 
 func TestStatementsAreForTheirSellers(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, buyer, admin := h.signUp("asha", auth.Seller), h.signUp("bela", auth.Buyer), h.signUp("root", auth.Admin)
 	for name, tt := range map[string]struct {
 		token, query string
@@ -56,9 +56,9 @@ func TestStatementsAreForTheirSellers(t *testing.T) {
 	}{
 		"nobody":                {"", "", 401, "invalid_token", ""},
 		"a buyer":               {buyer.token, "", 403, "forbidden", ""},
-		"an empty book":         {seller.token, "", 404, "no_book", ""},
+		"an empty journal":      {seller.token, "", 404, "no_journal", ""},
 		"an admin without whom": {admin.token, "", 422, "validation_failed", "sellerId"},
-		"of nobody":             {admin.token, "?sellerId=usr_000000000000000000000000", 404, "no_book", ""},
+		"of nobody":             {admin.token, "?sellerId=usr_000000000000000000000000", 404, "no_journal", ""},
 		"a strange id":          {admin.token, "?sellerId=1", 422, "validation_failed", "sellerId"},
 		"a strange format":      {seller.token, "?format=pdf", 422, "validation_failed", "format"},
 		"a strange day":         {seller.token, "?from=2026-02-30", 422, "validation_failed", "from"},
@@ -77,7 +77,7 @@ func TestStatementsAreForTheirSellers(t *testing.T) {
 
 // TestALongStatementIsStreamed is a few hundred kilobytes, in more parts than one.
 func TestALongStatementIsStreamed(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("asha", auth.Seller)
 	for i := range 150 {
 		h.earn(seller, strings.Repeat("x", i%50)+time.Duration(i).String(), "10")

@@ -20,26 +20,26 @@ func (a *api) takeMessage(w http.ResponseWriter, r *http.Request, read ReadWebho
 		a.fail(w, r, err)
 		return
 	}
-	hint, err := read(r.Header, body)
+	notification, err := read(r.Header, body)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	if err := a.takeHint(r.Context(), hint); err != nil {
+	if err := a.applyNotification(r.Context(), notification); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	a.write(w, r, http.StatusOK, success[none]{Success: true, Message: "Thank you."})
 }
 
-// takeHint passes a hint on. One about something that is not ours is nothing to us.
-func (a *api) takeHint(ctx context.Context, h Hint) error {
+// applyNotification passes a hint on. One about something that is not ours is nothing to us.
+func (a *api) applyNotification(ctx context.Context, h Notification) error {
 	var err error
 	switch {
 	case h.Payout != "":
-		err = a.o.Payouts.Hint(ctx, h.Gateway, h.EventID, h.Payout)
+		err = a.o.Payouts.Notify(ctx, h.Gateway, h.EventID, h.Payout)
 	case h.VerificationID != "":
-		err = a.o.Bank.Hint(ctx, h.VerificationID)
+		err = a.o.Bank.Notify(ctx, h.VerificationID)
 	}
 	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
 		return nil

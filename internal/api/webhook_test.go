@@ -17,7 +17,7 @@ import (
 )
 
 // deliver posts a gateway's message.
-func (h *house) deliver(body, signature, eventID string) answer {
+func (h *fixture) deliver(body, signature, eventID string) answer {
 	return h.do(call{method: "POST", path: "/api/gateway/webhooks/razorpayx", body: body, header: header(
 		"X-Razorpay-Signature", signature, "X-Razorpay-Event-Id", eventID)})
 }
@@ -28,7 +28,7 @@ func payoutEvent(reference string) string {
 }
 
 func TestWebhooks(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	event := payoutEvent("pyt_000000000000000000000000")
 	sign := func(body string) string { return razorpayx.Sign(webhookSecret, []byte(body)) }
 	const thanks = `{"success":true,"message":"Thank you."}`
@@ -73,8 +73,8 @@ func TestWebhooks(t *testing.T) {
 }
 
 // A message makes the next look due at once; it is not believed.
-func TestWebhookHastensTheNextLook(t *testing.T) {
-	h := openHouse(t)
+func TestWebhook_ReschedulesTheNextPoll(t *testing.T) {
+	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.earn(seller, "s1", "1000")
 	h.withBank(seller, "0004") // stays processing
@@ -111,12 +111,12 @@ func TestWebhookHastensTheNextLook(t *testing.T) {
 // deaf is a payout service that can't keep hints.
 type deaf struct{ api.Payouts }
 
-func (deaf) Hint(context.Context, gateway.Name, string, payout.ID) error {
+func (deaf) Notify(context.Context, gateway.Name, string, payout.ID) error {
 	return errors.New("disk full")
 }
 
 func TestWebhookThatCouldNotBeKeptIsNotThankedFor(t *testing.T) {
-	h := openHouse(t, func(o *api.Options) { o.Payouts = deaf{o.Payouts} })
+	h := openFixture(t, func(o *api.Options) { o.Payouts = deaf{o.Payouts} })
 	event := payoutEvent("pyt_000000000000000000000000")
 	h.deliver(event, razorpayx.Sign(webhookSecret, []byte(event)), "evt_1").wantFailure(t, 500, "internal_error")
 }

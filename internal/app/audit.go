@@ -10,23 +10,23 @@ import (
 	"bursar/internal/store"
 )
 
-// Audit checks the books, and what is authenticated with the key set unless the key set was not opened.
+// Audit checks the ledger, and what is authenticated with the key set unless the key set was not opened.
 func (b *Datastore) Audit(ctx context.Context) (ledger.Report, error) {
 	if b.keys == nil {
 		return b.db.Audit(ctx, nil)
 	}
-	return auditedBooks{b.db, b.keys}.Audit(ctx)
+	return auditedLedger{b.db, b.keys}.Audit(ctx)
 }
 
-// auditedBooks are the books as auditors see them who have the key set: the database by itself can't tell what was
+// auditedLedger are the ledger as auditors see them who have the key set: the database by itself can't tell what was
 // authenticated with it.
-type auditedBooks struct {
+type auditedLedger struct {
 	*store.DB
 	keys *keyset.Set
 }
 
-// Audit checks the books, and what is authenticated with the key set.
-func (b auditedBooks) Audit(ctx context.Context) (ledger.Report, error) {
+// Audit checks the ledger, and what is authenticated with the key set.
+func (b auditedLedger) Audit(ctx context.Context) (ledger.Report, error) {
 	r, err := b.DB.Audit(ctx, b.keys)
 	if err != nil {
 		return r, err

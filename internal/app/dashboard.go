@@ -40,7 +40,7 @@ func (h *health) Loops() []dashboard.Loop {
 		s := l.Status()
 		loops = append(loops, dashboard.Loop{
 			Name: l.Name, Every: l.Every, Steps: s.Steps, Failures: s.Failures,
-			LastLookAt: s.LastLookAt, LastStepAt: s.LastStepAt, LastFailureAt: s.LastFailureAt, LastError: s.LastError,
+			LastPollAt: s.LastPollAt, LastStepAt: s.LastStepAt, LastFailureAt: s.LastFailureAt, LastError: s.LastError,
 		})
 	}
 	return loops
@@ -58,13 +58,13 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 		differences += n
 	}
 	return dashboard.Backlog{
-		Unknown: w.Unknown, ManualReview: w.ManualReview, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
+		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err
 }
 
 // newBackground makes a way to run what a request begins and does not wait for, and the stage that ends it.
-// It is to be stopped after whoever begins something.
+// It has to be stopped after everything that starts audits.
 func newBackground() (begin func(func(context.Context)), run stage) {
 	running, stop := context.WithCancel(context.Background())
 	var jobs sync.WaitGroup

@@ -59,7 +59,7 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	return all, err
 }
 
-// gatewaySettings are what the adapter is told. RazorpayX has settings of its own names; another adapter's are given as
+// gatewaySettings are the adapter's settings. RazorpayX has settings of its own names; another adapter's are given as
 // they are.
 func gatewaySettings(cfg config.Config) map[string]string {
 	if cfg.GatewaySettings != nil {
@@ -74,13 +74,13 @@ func gatewaySettings(cfg config.Config) map[string]string {
 
 // readWebhook tells the API what a gateway's message hints at, in the API's own terms.
 func readWebhook(at gateway.Name, read gateway.ReadWebhook) api.ReadWebhook {
-	return func(header http.Header, body []byte) (api.Hint, error) {
-		hint, err := read(header, body)
+	return func(header http.Header, body []byte) (api.Notification, error) {
+		notification, err := read(header, body)
 		if err != nil {
-			return api.Hint{}, err
+			return api.Notification{}, err
 		}
-		about := api.Hint{Gateway: at, EventID: hint.EventID, VerificationID: hint.VerificationID}
-		if id, err := payout.ParseID(hint.Reference); err == nil { // others pay from the same account
+		about := api.Notification{Gateway: at, EventID: notification.EventID, VerificationID: notification.VerificationID}
+		if id, err := payout.ParseID(notification.Reference); err == nil { // others pay from the same account
 			about.Payout = id
 		}
 		return about, nil
@@ -96,18 +96,18 @@ func turns(cfg config.Config, db *store.DB) func(context.Context) error {
 	every := time.Duration(float64(time.Second) / cfg.GatewayRate)
 	return func(ctx context.Context) error {
 		now := time.Now()
-		patience := paceOf(cfg.Gateway).call / 2
+		timeout := paceOf(cfg.Gateway).call / 2
 		var end time.Time
 		var mine bool
 		err := db.Update(ctx, func(tx *store.Tx) (err error) {
-			end, mine, err = tx.TakeThrottle(ctx, "gateway|"+string(cfg.Gateway), now, every, patience+every)
+			end, mine, err = tx.TakeThrottle(ctx, "gateway|"+string(cfg.Gateway), now, every, timeout+every)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("wait for a turn at the gateway: %w", err)
+			return fmt.Errorf("wait for the gateway's rate limit: %w", err)
 		}
 		if !mine {
-			return fmt.Errorf("%w within %s", gateway.ErrNoTurn, patience)
+			return fmt.Errorf("%w within %s", gateway.ErrRateLimited, timeout)
 		}
 		select {
 		case <-time.After(end.Add(-every).Sub(now)):
@@ -131,9 +131,9 @@ var submitOutcomes = map[gateway.Answer]string{
 
 // newCounted counts the calls of a gateway.
 func newCounted(g gateway.Gateway, metrics *telemetry.Metrics) counted {
-	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), gateway.ReasonNoTurn)...)
+	metrics.ExpectGatewayCall("submit", append(slices.Collect(maps.Values(submitOutcomes)), gateway.ReasonRateLimited)...)
 	for _, operation := range []string{"fetch", "find", "cancel", "transfers", "reversed", "lines", "beneficiary", "describe_beneficiary", "start_verification", "verification"} {
-		metrics.ExpectGatewayCall(operation, "ok", "not_found", gateway.ReasonNoTurn, "error")
+		metrics.ExpectGatewayCall(operation, "ok", "not_found", gateway.ReasonRateLimited, "error")
 	}
 	return counted{g, metrics}
 }
@@ -145,8 +145,8 @@ func (c counted) done(operation string, began time.Time, err error) {
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
 		outcome = "not_found"
-	case errors.Is(err, gateway.ErrNoTurn):
-		outcome = gateway.ReasonNoTurn
+	case errors.Is(err, gateway.ErrRateLimited):
+		outcome = gateway.ReasonRateLimited
 	case err != nil:
 		outcome = "error"
 	}
@@ -157,8 +157,8 @@ func (c counted) Submit(ctx context.Context, key, body string) gateway.Submissio
 	began := time.Now()
 	s := c.Gateway.Submit(ctx, key, body)
 	outcome := submitOutcomes[s.Answer]
-	if s.ReasonCode == gateway.ReasonNoTurn {
-		outcome = gateway.ReasonNoTurn
+	if s.ReasonCode == gateway.ReasonRateLimited {
+		outcome = gateway.ReasonRateLimited
 	}
 	c.metrics.GatewayCalled("submit", outcome, time.Since(began))
 	return s

@@ -51,9 +51,9 @@ func TestOpenGateways(t *testing.T) {
 		body := []byte(`{"event":"payout.processed","payload":{"payout":{"entity":{"id":"pout_1","reference_id":"` + reference + `"}}}}`)
 		for _, secret := range set.WebhookSecrets {
 			header := http.Header{razorpayx.SignatureHeader: {razorpayx.Sign(secret, body)}, razorpayx.EventIDHeader: {"evt_1"}}
-			hint, err := got.webhooks["razorpayx"](header, body)
-			if err != nil || hint.Gateway != gateway.Name(name) || hint.Payout != reference || hint.EventID != "evt_1" {
-				t.Errorf("%s: the hint is %+v, %v", name, hint, err)
+			notification, err := got.webhooks["razorpayx"](header, body)
+			if err != nil || notification.Gateway != gateway.Name(name) || notification.Payout != reference || notification.EventID != "evt_1" {
+				t.Errorf("%s: the hint is %+v, %v", name, notification, err)
 			}
 		}
 		if _, err := got.webhooks["razorpayx"](http.Header{}, body); fault.From(err) == nil || !errors.Is(err, razorpayx.ErrSignature) {

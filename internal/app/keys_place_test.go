@@ -61,7 +61,7 @@ func TestCheckKeysPlace(t *testing.T) {
 			if (err != nil) != tt.refused || tt.refused && !strings.Contains(err.Error(), "BURSAR_KEYS_IN_DATABASE=accept") {
 				t.Errorf("err = %v, want one: %t", err, tt.refused)
 			}
-			if warned := strings.Contains(log.String(), "the database keeps the key set"); warned != tt.warned {
+			if warned := strings.Contains(log.String(), "key set stored in the database"); warned != tt.warned {
 				t.Errorf("the log says %q; want a warning: %t", log.String(), tt.warned)
 			}
 		})

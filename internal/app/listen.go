@@ -32,7 +32,7 @@ func listen(ctx context.Context, l config.Listen, variable string) (net.Listener
 	return listener, nil
 }
 
-// cause drops what net says beside the reason: the address is told already.
+// cause drops what net says beside the reason: the address is in the message already.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
@@ -59,8 +59,8 @@ const (
 	shutDownTimeout = 20 * time.Second
 )
 
-// drain is how a listener stops: from when it has begun, each answer asks its client to connect anew,
-// and for a while connections are still taken, so that whoever spreads the requests can notice.
+// drain is how a listener stops: from when it has begun, each answer asks its client to reconnect,
+// and for a while connections are still taken, so that the load balancer can notice.
 type drain struct {
 	delay time.Duration
 	begun atomic.Bool

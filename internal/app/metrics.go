@@ -12,7 +12,7 @@ import (
 	"bursar/internal/work"
 )
 
-// newMetrics makes the metrics of a service on these books.
+// newMetrics makes the metrics of a service on this ledger.
 func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 	m := telemetry.NewMetrics()
 	m.SetBuild(version, runtime.Version())
@@ -57,7 +57,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			return max(0, now.Sub(due))
 		}
 		metrics.SetWatched(telemetry.Watched{
-			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Contradicted: seen.Contradicted, Strays: seen.Strays,
+			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Discrepancies: seen.Discrepancies, UnmatchedTransfers: seen.UnmatchedTransfers,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			Overdue: map[string]time.Duration{

@@ -22,7 +22,7 @@ func (b *Datastore) CopyDatabase(ctx context.Context, file *os.File) error {
 }
 
 // dumpPostgres writes a copy of the database in the format of pg_dump, which knows best how. Where to
-// connect to is told in its environment: everybody may read the arguments of a program.
+// connect to is in its environment: every user may read the arguments of a program.
 func dumpPostgres(ctx context.Context, where config.Database, w io.Writer) error {
 	program, err := exec.LookPath("pg_dump")
 	if err != nil {

@@ -29,14 +29,14 @@ type signInPlaces struct {
 func newSignInPlaces(ctx context.Context, cfg config.Config, logger *slog.Logger) (signInPlaces, error) {
 	s := signInPlaces{make(map[auth.ProviderID]auth.Provider), make(map[string]http.Handler)}
 	if sandboxAllowed(cfg) {
-		logger.InfoContext(ctx, "no identity provider is set up, so two built-in ones stand in, where people are who they say; only this machine can reach them")
+		logger.InfoContext(ctx, "sandbox identity providers started")
 		return s, s.addSandboxes(cfg)
 	}
 	for id, set := range map[auth.ProviderID]*config.Provider{auth.ProviderA: cfg.ProviderA, auth.ProviderB: cfg.ProviderB} {
 		if set == nil {
 			continue
 		}
-		logger.InfoContext(ctx, "people can sign in through an identity provider; it must know this callback address",
+		logger.InfoContext(ctx, "identity provider configured",
 			slog.String("provider", string(id)), slog.String("label", set.Label), slog.String("callback", callbackAddress(cfg, id)))
 		if err := s.add(cfg, id, *set); err != nil {
 			return s, err

@@ -29,8 +29,8 @@ func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.T
 		return nil, errors.Join(err, stopSandbox())
 	}
 	service, err := reconcile.New(reconcile.Options{
-		Store: b.db.Reconciling(gateways.preferred.Name()), Statement: gateways.preferred, Payouts: hastener{b}, Currency: cfg.Currency,
-		Grace: paceOf(cfg.Gateway).patience, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
+		Store: b.db.Reconciling(gateways.preferred.Name()), Statement: gateways.preferred, Payouts: rescheduler{b}, Currency: cfg.Currency,
+		Grace: paceOf(cfg.Gateway).timeout, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stopSandbox())
@@ -51,12 +51,12 @@ func (r *Reconciliation) Reconcile(ctx context.Context, p reconcile.Period, agai
 // Close ends the way to the gateway, and not the datastore.
 func (r *Reconciliation) Close() error { return r.stopSandbox() }
 
-// hastener hastens payouts where no service for them runs.
-type hastener struct{ *Datastore }
+// rescheduler makes payouts due where no payout service runs.
+type rescheduler struct{ *Datastore }
 
-func (h hastener) LookSoon(ctx context.Context, id payout.ID) error {
+func (h rescheduler) PollNow(ctx context.Context, id payout.ID) error {
 	return h.db.Payouts().InTx(ctx, func(tx payout.Tx) error {
-		_, err := tx.HastenPayout(ctx, id, time.Now())
+		_, err := tx.ReschedulePayout(ctx, id, time.Now())
 		return err
 	})
 }

@@ -109,14 +109,14 @@ func (s *builtInSandbox) run(ctx context.Context) error {
 	}
 	for s.box == nil && wait(ctx, serveSandboxEvery) {
 		if err := s.tryToServe(ctx); err != nil {
-			s.logger.ErrorContext(ctx, "can't open the sandbox", slog.Any("error", err))
+			s.logger.ErrorContext(ctx, "sandbox not opened", slog.Any("error", err))
 			wait(ctx, 10*serveSandboxEvery)
 		}
 	}
 	if s.box == nil {
 		return nil
 	}
-	s.logger.DebugContext(ctx, "this instance serves the sandbox", slog.String("address", s.at))
+	s.logger.DebugContext(ctx, "sandbox served by this instance", slog.String("address", s.at))
 	return beside(s.box.Run, serveHTTP(s.listener, s.box.Handler(), s.logger, &drain{}))(ctx)
 }
 

@@ -24,16 +24,16 @@ type Service struct {
 	// BeforeWork runs before the work begins, and Beside runs until it or the service is stopped. Both are optional.
 	BeforeWork, Beside func(ctx context.Context) error
 
-	cfg      config.Config
-	book     *Datastore
-	sandbox  *builtInSandbox
-	gateways gateways
-	services Services
-	handler  http.Handler
-	logger   *slog.Logger
-	work     stage
-	metrics  stage
-	api      stage
+	cfg       config.Config
+	datastore *Datastore
+	sandbox   *builtInSandbox
+	gateways  gateways
+	services  Services
+	handler   http.Handler
+	logger    *slog.Logger
+	work      stage
+	metrics   stage
+	api       stage
 	// listeners are the ports that were taken.
 	listeners []net.Listener
 	// apiAt and metricsAt are where to find them; metricsAt is empty for nowhere.
@@ -62,21 +62,21 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		listeners = append(listeners, metricsListener)
 	}
 
-	book, err := OpenDatastore(ctx, cfg)
+	datastore, err := OpenDatastore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	undo.add(book.Close)
-	if err := checkKeysPlace(ctx, cfg, book, logger); err != nil {
+	undo.add(datastore.Close)
+	if err := checkKeysPlace(ctx, cfg, datastore, logger); err != nil {
 		return nil, err
 	}
-	sandbox, err := newBuiltInSandbox(ctx, &cfg, book, logger)
+	sandbox, err := newBuiltInSandbox(ctx, &cfg, datastore, logger)
 	if err != nil {
 		return nil, err
 	}
 	undo.add(sandbox.close)
-	metrics := newMetrics(book, version)
-	gateways, err := openGateways(cfg, book.db, metrics)
+	metrics := newMetrics(datastore, version)
+	gateways, err := openGateways(cfg, datastore.db, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -85,25 +85,25 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
-	services, err := newServices(parts{cfg, book, gateways, time.Now, logger, moved, metrics.Tampered, places.providers})
+	services, err := newServices(parts{cfg, datastore, gateways, time.Now, logger, moved, metrics.Tampered, places.providers})
 	if err != nil {
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
-	health := &health{version: version, db: book.db, started: time.Now()}
+	health := &health{version: version, db: datastore.db, started: time.Now()}
 	background, runBackground := newBackground()
-	pages, err := newPages(cfg, services, places, book, health, background, logger)
+	pages, err := newPages(cfg, services, places, datastore, health, background, logger)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := newAPI(cfg, services, pages, book, metrics, logger, draining.begun.Load)
+	handler, err := newAPI(cfg, services, pages, datastore, metrics, logger, draining.begun.Load)
 	if err != nil {
 		return nil, err
 	}
 
 	return &Service{
-		cfg: cfg, book: book, sandbox: sandbox, gateways: gateways, services: services, handler: handler, logger: logger,
-		work:      beside(runBackground, newWork(cfg, services, book, health, metrics, logger)),
+		cfg: cfg, datastore: datastore, sandbox: sandbox, gateways: gateways, services: services, handler: handler, logger: logger,
+		work:      beside(runBackground, newWork(cfg, services, datastore, health, metrics, logger)),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
 		listeners: listeners,
@@ -118,11 +118,11 @@ func checkKeysPlace(ctx context.Context, cfg config.Config, d *Datastore, logger
 		return nil
 	}
 	if cfg.MovesRealMoney() && !cfg.AcceptKeysInDatabase {
-		return errors.New(`the database keeps the key set, so somebody who can read and write it could make the service pay; ` +
+		return errors.New(`the database keeps the key set, so an attacker who can read and write it could make the service pay; ` +
 			`take the keys out with "bursar keys export" and "bursar keys forget-stored" and set BURSAR_KEYS_FILE, ` +
 			`or set BURSAR_KEYS_IN_DATABASE=accept (--keys-in-database) if you accept that`)
 	}
-	logger.WarnContext(ctx, "the database keeps the key set", slog.String("risk", "who reads and writes the database reads account numbers and can forge the journal"),
+	logger.WarnContext(ctx, "key set stored in the database", slog.String("risk", "who reads and writes the database reads account numbers and can forge the journal"),
 		slog.String("cure", `see "bursar keys export --help"`))
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Service) Close() error {
 	for _, listener := range s.listeners {
 		err = errors.Join(err, ignoreClosed(listener.Close()))
 	}
-	return errors.Join(err, s.sandbox.close(), s.book.Close())
+	return errors.Join(err, s.sandbox.close(), s.datastore.Close())
 }
 
 // URL is where the API and the pages are.
@@ -160,7 +160,7 @@ func (s *Service) MetricsURL() string { return s.metricsAt }
 func (s *Service) SandboxURL() string { return s.sandbox.at }
 
 // Datastore is what the service works on.
-func (s *Service) Datastore() *Datastore { return s.book }
+func (s *Service) Datastore() *Datastore { return s.datastore }
 
 // Handler answers requests as the service does at its URL.
 func (s *Service) Handler() http.Handler { return s.handler }
@@ -173,7 +173,7 @@ func (s *Service) Services() Services { return s.services }
 func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
 	cfg := s.cfg
 	cfg.CancelWindow = 0
-	return newServices(parts{cfg, s.book, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil, nil})
+	return newServices(parts{cfg, s.datastore, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil, nil})
 }
 
 func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {

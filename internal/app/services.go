@@ -18,13 +18,13 @@ import (
 
 // parts is what services are made of.
 type parts struct {
-	cfg      config.Config
-	book     *Datastore
-	gateways gateways
-	now      func() time.Time
-	logger   *slog.Logger
-	moved    func(from, to payout.State)
-	tampered func(kind string)
+	cfg       config.Config
+	datastore *Datastore
+	gateways  gateways
+	now       func() time.Time
+	logger    *slog.Logger
+	moved     func(from, to payout.State)
+	tampered  func(kind string)
 	// providers are those that people can sign in through.
 	providers map[auth.ProviderID]auth.Provider
 }
@@ -48,40 +48,40 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
-		Store: p.book.db.Bank(), Keys: p.book.keys,
+		Store: p.datastore.db.Bank(), Keys: p.datastore.keys,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
 		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {
 		return Services{}, err
 	}
-	sales, err := sale.New(sale.Options{Store: p.book.db.Sales(), Now: p.now, HoldingPeriod: p.cfg.EarningsHold, Zone: p.cfg.Zone})
+	sales, err := sale.New(sale.Options{Store: p.datastore.db.Sales(), Now: p.now, HoldingPeriod: p.cfg.EarningsHold, Zone: p.cfg.Zone})
 	if err != nil {
 		return Services{}, err
 	}
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
-		Store: p.book.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
+		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
-		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, Patience: work.patience, ReturnsEvery: work.returns, Zone: p.cfg.Zone,
+		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
 	})
 	if err != nil {
 		return Services{}, err
 	}
-	proofs, err := newProofs(p.cfg, p.book, p.now, p.logger)
+	proofs, err := newProofs(p.cfg, p.datastore, p.now, p.logger)
 	if err != nil {
 		return Services{}, err
 	}
 	reconciling, err := reconcile.New(reconcile.Options{
-		Store: p.book.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
-		Grace: work.patience, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
+		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
+		Grace: work.timeout, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
 	return Services{users, accounts, sales, payouts, proofs, reconciling, p.gateways.webhooks}, err
 }
 
-// newProofs makes the service that seals the books.
+// newProofs makes the service that seals the ledger.
 func newProofs(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
 	return proof.New(proof.Options{
 		Store: b.db.Proofs(), Signer: b.keys, Keys: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
@@ -96,9 +96,9 @@ func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
 // newAuth makes the service that knows users.
 func newAuth(p parts) (*auth.Service, error) {
 	return auth.New(auth.Options{
-		Store: p.book.db.Auth(), Keys: p.book.keys, Sealer: p.book.keys, Now: p.now, Logger: p.logger, Tampered: p.tampered,
+		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
-		Issuer:            p.book.issuer,
+		Issuer:            p.datastore.issuer,
 		RefreshGrace:      p.cfg.RefreshReuseGrace,
 		Throttle:          p.cfg.LoginThrottle,
 		PasswordBlocklist: p.cfg.PasswordBlocklist,
@@ -107,5 +107,5 @@ func newAuth(p parts) (*auth.Service, error) {
 
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
 func (b *Datastore) Auth() (*auth.Service, error) {
-	return newAuth(parts{cfg: b.cfg, book: b, now: time.Now, logger: quiet()})
+	return newAuth(parts{cfg: b.cfg, datastore: b, now: time.Now, logger: quiet()})
 }

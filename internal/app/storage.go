@@ -13,7 +13,7 @@ import (
 	"bursar/internal/config"
 )
 
-// How often is looked whether the database can be written to, and how often is told that it still can't.
+// How often the database is probed for writes, and how often a lasting failure is logged.
 const (
 	storageEvery     = 2 * time.Second
 	storageTellEvery = time.Minute
@@ -28,14 +28,14 @@ func watchStorage(cfg config.Config, b *Datastore, logger *slog.Logger) stage {
 			err, now := b.db.Ping(ctx), time.Now()
 			switch {
 			case err == nil && !since.IsZero():
-				logger.InfoContext(ctx, "the database can be written to again", slog.String("after", now.Sub(since).Round(time.Second).String()))
+				logger.InfoContext(ctx, "database writable again", slog.String("after", now.Sub(since).Round(time.Second).String()))
 				since, told = time.Time{}, time.Time{}
 			case err != nil && ctx.Err() == nil && now.Sub(told) >= storageTellEvery:
 				if since.IsZero() {
 					since = now
 				}
 				told = now
-				logger.ErrorContext(ctx, "the database can't be written to: requests that write are refused, and no payout is sent, until it can",
+				logger.ErrorContext(ctx, "database not writable",
 					slog.String("database", cfg.Database.String()), slog.Any("error", err))
 			}
 		}

@@ -12,12 +12,12 @@ import (
 
 // How long loops rest when nothing is due. Looking costs one indexed read.
 const (
-	lookEvery    = 250 * time.Millisecond
-	releaseEvery = 500 * time.Millisecond
-	watchEvery   = 15 * time.Second
-	sweepEvery   = time.Hour
-	sealEvery    = time.Minute
-	returnsEvery = 5 * time.Second // the gateway is asked more seldom, see pace
+	pollEvery           = 250 * time.Millisecond
+	releaseEvery        = 500 * time.Millisecond
+	watchEvery          = 15 * time.Second
+	sweepEvery          = time.Hour
+	checkpointPollEvery = time.Minute
+	reversalsEvery      = 5 * time.Second // the gateway is asked more seldom, see pace
 	// reconcileEvery is how often it is looked whether a day is to be reconciled.
 	reconcileEvery = time.Minute
 )
@@ -27,8 +27,8 @@ const (
 type pace struct {
 	workers           int
 	call, step, lease time.Duration
-	// patience is how long after its last sending an order may still turn up at the gateway.
-	patience time.Duration
+	// timeout is how long after its last sending an order may still turn up at the gateway.
+	timeout time.Duration
 	// returns is how often the gateway is asked which transfers came back.
 	returns time.Duration
 }
@@ -37,9 +37,9 @@ type pace struct {
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
 	if g == config.Sandbox {
-		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, patience: 5 * time.Second, returns: 15 * time.Second}
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, timeout: 5 * time.Second, returns: 15 * time.Second}
 	}
-	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, patience: 10 * time.Minute, returns: 5 * time.Minute}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, timeout: 10 * time.Minute, returns: 5 * time.Minute}
 }
 
 const bankWorkers = 4
@@ -64,25 +64,25 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		return l.Run
 	}
 	return beside(
-		catchUp(s.Payouts, metrics, logger),
+		reconcileStartup(s.Payouts, metrics, logger),
 		watchStorage(cfg, b, logger),
-		loop(payoutsLoop, lookEvery, p.workers, work.Each(s.Payouts.TakeDue, s.Payouts.Step)),
-		loop("returns", returnsEvery, 1, work.Batch(s.Payouts.LookForReturns)),
-		loop(accountsLoop, lookEvery, bankWorkers, work.Each(s.Bank.TakeDue, s.Bank.Step)),
+		loop(payoutsLoop, pollEvery, p.workers, work.Each(s.Payouts.TakeDue, s.Payouts.Step)),
+		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
+		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.TakeDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
-		loop("checkpoints", min(sealEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
-		loop("reconcile", reconcileEvery, 1, work.Batch(onceCaughtUp(s))),
+		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
+		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.Auth.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.Payouts.Sweep)),
 	)
 }
 
-// onceCaughtUp reconciles once the gateway was asked for what the book does not know: before, a book that was put
+// onceReconciled reconciles once startup reconciliation listed transfers: before, a journal that was put
 // back differs from the statement in all that it is about to learn.
-func onceCaughtUp(s Services) func(context.Context) (int, error) {
+func onceReconciled(s Services) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		if !s.Payouts.CaughtUp() {
+		if !s.Payouts.StartupReconciled() {
 			return 0, nil
 		}
 		return s.Reconciling.RunDue(ctx)

@@ -45,7 +45,7 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 	if err != nil {
 		return err
 	}
-	s.o.Logger.InfoContext(ctx, "access changed", slog.String("user", userID),
+	s.o.Logger.InfoContext(ctx, "access changed", slog.String("user_id", userID),
 		slog.String("role", string(role)), slog.Bool("suspended", suspended), slog.String("by", by.Admin))
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAccessIsDecidedOnRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()
 	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, true); err != nil {
@@ -38,7 +38,7 @@ func TestAccessIsDecidedOnRecord(t *testing.T) {
 }
 
 func TestTheLastAdminStays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ada := w.admin("Ada")
 	grace := w.admin("Grace")
 	change := func(by decision.By, of string, role auth.Role, suspended bool) error {
@@ -65,7 +65,7 @@ func TestTheLastAdminStays(t *testing.T) {
 
 func TestTwoAdminsWhoDemoteEachOther(t *testing.T) {
 	for range 5 {
-		w := newWorld(t)
+		w := newFixture(t)
 		ada, grace := w.admin("Ada"), w.admin("Grace")
 		var both sync.WaitGroup
 		errs := make([]error, 2)
@@ -79,7 +79,7 @@ func TestTwoAdminsWhoDemoteEachOther(t *testing.T) {
 }
 
 func TestUsersAreFound(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	asha := w.register().User
 	for _, address := range []string{"ash@example.com", "Ashok@Example.com", "ashe_s@example.com", "bela@example.com"} {
 		if _, err := w.Register(t.Context(), auth.Registration{Name: "Somebody", Email: address, Password: password}); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // What a request pays to know who is asking, beside the read of the session that is its floor.
 func BenchmarkAuthenticate(b *testing.B) {
-	w := newWorld(b)
+	w := newFixture(b)
 	in := w.register()
 	p, err := w.Authenticate(b.Context(), in.Token)
 	if err != nil {
@@ -45,7 +45,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 
 // What a sign-in costs beside its floor, one password hash.
 func BenchmarkLogin(b *testing.B) {
-	w := newWorld(b, func(o *auth.Options) { o.CheapHashes = false })
+	w := newFixture(b, func(o *auth.Options) { o.CheapHashes = false })
 	w.register()
 	b.Run("floor=argon2id", func(b *testing.B) {
 		for b.Loop() {
@@ -62,7 +62,7 @@ func BenchmarkLogin(b *testing.B) {
 }
 
 func BenchmarkRefresh(b *testing.B) {
-	w := newWorld(b)
+	w := newFixture(b)
 	in := w.register()
 	for b.Loop() {
 		next, err := w.Refresh(b.Context(), in.RefreshToken)

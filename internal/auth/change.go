@@ -19,7 +19,7 @@ const (
 const freshSignIn = 15 * time.Minute
 
 // ChangePassword replaces the user's password, ends all their other sessions and makes every device but
-// this one a stranger. A user without a password sets the first, soon after signing in; current is then
+// this one unknown to the account. A user without a password sets the first, soon after signing in; current is then
 // ignored. It fails with a fault that names the fields at fault, with [ErrThrottled], [ErrBusy],
 // [ErrStaleSignIn], or with [ErrToken] if the session ended meanwhile.
 func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next string, from Device) error {
@@ -54,7 +54,7 @@ func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next
 	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, user.PasswordHash, hash, a, from) })
 	if err == nil {
-		s.o.Logger.InfoContext(ctx, "password changed", slog.String("user", user.ID), slog.String("address", from.Address))
+		s.o.Logger.InfoContext(ctx, "password changed", slog.String("user_id", user.ID), slog.String("address", from.Address))
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func (s *Service) checkCurrent(ctx context.Context, user User, current string, a
 }
 
 // setPassword replaces the hash if it is still old and the session that asks is still alive. The user is
-// locked before the session is looked at: whoever ends all sessions of a user has them locked too.
+// locked before the session is looked at: ending all sessions of a user locks them too.
 func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash string, a attempt, from Device) error {
 	now := s.o.Now()
 	unchanged, err := tx.UserUnchanged(ctx, p.UserID, old)

@@ -10,7 +10,7 @@ import (
 const nextPassword = "monsoon-17-terrace"
 
 func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	elsewhere := w.register()
 	in, err := w.login(email, password, home)
 	if err != nil {
@@ -28,8 +28,8 @@ func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
 	}
 }
 
-func TestChangingThePasswordMakesStrangersOfDevices(t *testing.T) {
-	w := newWorld(t)
+func TestChangePassword_ForgetsDevices(t *testing.T) {
+	w := newFixture(t)
 	in := w.register()
 	cafe := auth.Device{Address: "198.51.100.9"}
 	if _, err := w.login(email, password, cafe); err != nil {
@@ -50,7 +50,7 @@ func TestChangingThePasswordMakesStrangersOfDevices(t *testing.T) {
 }
 
 func TestChangePasswordRefusals(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.PasswordBlocklist = true })
+	w := newFixture(t, func(o *auth.Options) { o.PasswordBlocklist = true })
 	in := w.register()
 	p := w.principal(in)
 	tests := map[string]struct{ current, next, field string }{
@@ -78,7 +78,7 @@ func TestChangePasswordRefusals(t *testing.T) {
 }
 
 func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.principal(w.register())
 	thief := auth.Device{Address: "198.51.100.66"} // with a stolen cookie
 	for range 10 {
@@ -93,17 +93,17 @@ func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
 }
 
 func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
-	for name, change := range map[string]func(*world, auth.Principal) error{
-		"another password": func(w *world, p auth.Principal) error {
+	for name, change := range map[string]func(*fixture, auth.Principal) error{
+		"another password": func(w *fixture, p auth.Principal) error {
 			return w.ChangePassword(w.t.Context(), p, password, "another-new-password", home)
 		},
-		"signed out": func(w *world, p auth.Principal) error { return w.Logout(w.t.Context(), p) },
-		"suspended": func(w *world, p auth.Principal) error {
+		"signed out": func(w *fixture, p auth.Principal) error { return w.Logout(w.t.Context(), p) },
+		"suspended": func(w *fixture, p auth.Principal) error {
 			return w.SetAccess(w.t.Context(), w.admin("Ada"), p.UserID, p.Role, true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			p := w.principal(w.register())
 			late := w.again(func(o *auth.Options) {
 				o.Throttle = false

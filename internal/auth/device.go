@@ -31,11 +31,11 @@ func printable(s string, most int) string {
 	return strings.TrimSpace(s)
 }
 
-// ipv6Site is how much of an IPv6 address tells one site from another: whoever has one address of a
+// ipv6Site is how much of an IPv6 address tells one site from another: a client with one address of a
 // /64 has them all.
 const ipv6Site = 64
 
-// key is what devices are told apart by.
+// key identifies a device.
 func (d Device) key() string {
 	address, err := netip.ParseAddr(d.Address)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	FlowLife = 10 * time.Minute
 	// usedKept is how much longer it is remembered that a sign-in was used: the clocks of instances differ.
 	usedKept = time.Hour
-	// providerPatience is how long a provider may take to say who somebody is.
-	providerPatience = 15 * time.Second
+	// providerTimeout is how long a provider may take to identify a user.
+	providerTimeout = 15 * time.Second
 	// maxCallbacks is how many wait for one provider at once. A slow one must not hold up the other.
 	maxCallbacks = 16
 	// secretDigits of base 62 are 256 bits, and a verifier as RFC 7636 §4.1 wants it.
@@ -35,7 +35,7 @@ const flowPurpose = "bursar sign-in through a provider v1:"
 const stateSeparator = "."
 
 // flow is what a browser carries, sealed, from the start of a sign-in to its end. Nothing of it is
-// stored here: a start costs nothing that lasts, and whoever comes back with it is the one who began.
+// stored here: a start costs nothing that lasts, and the browser that brings it back is the one that began.
 type flow struct {
 	Provider ProviderID
 	ProviderRequest
@@ -93,7 +93,7 @@ func (s *Service) BeginSignIn(ctx context.Context, start ProviderStart) (BegunSi
 			State: name + stateSeparator + id.Random(secretDigits), Nonce: id.Random(secretDigits), Verifier: id.Random(secretDigits),
 		},
 	}
-	ctx, cancel := context.WithTimeout(ctx, providerPatience)
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	address, err := provider.Begin(ctx, f.ProviderRequest)
 	if err != nil {
@@ -122,7 +122,7 @@ type ProviderReturn struct {
 	Device    Device
 }
 
-// FinishSignIn signs in whoever the provider says came back. It also returns the path that was asked for
+// FinishSignIn signs in the user whom the provider names. It also returns the path that was asked for
 // at the start, as far as that is known, even when it fails: with [ErrProviderNotConfigured],
 // [ErrSignInExpired], [ErrBusy], what [Provider] fails with, or what stands in the way of the account:
 // [ErrEmailMissing], [ErrEmailUnverified], [ErrAdminByPassword], [ErrSuspended], [ErrThrottled].
@@ -197,7 +197,7 @@ func (s *Service) useFlow(ctx context.Context, f flow) error {
 
 // askProvider finds out who came back.
 func askProvider(ctx context.Context, p Provider, r ProviderRequest, answer url.Values) (Identity, error) {
-	ctx, cancel := context.WithTimeout(ctx, providerPatience)
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	who, err := p.Finish(ctx, r, answer)
 	if err != nil {
@@ -215,13 +215,13 @@ func asUnavailable(ctx context.Context, err error) error {
 	return err
 }
 
-// signInProblems is all that people are told about a sign-in that failed.
+// signInProblems are the messages about a failed sign-in.
 var signInProblems = []*fault.Error{
 	ErrProviderDenied, ErrProviderUnavailable, ErrProviderAnswer, ErrSignInExpired, ErrEmailMissing, ErrEmailUnverified,
 	ErrAdminByPassword, ErrSuspended, ErrThrottled, ErrBusy, ErrSignInFailed,
 }
 
-// SignInProblem is what somebody is told about why their sign-in through a provider failed: one of a few
+// SignInProblem is the message about why a sign-in through a provider failed: one of a few
 // sentences, and [ErrSignInFailed] for all that is not their concern.
 func SignInProblem(err error) *fault.Error {
 	for _, known := range signInProblems {
@@ -245,6 +245,6 @@ func IsSignInProblem(sentence string) bool {
 
 // logSignIn tells the operator who was let in through which provider, and what that did to the account.
 func (s *Service) logSignIn(ctx context.Context, p ProviderID, user User, did deed, from Device) {
-	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user", user.ID), slog.String("address", from.Address),
+	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", from.Address),
 		slog.String("provider", string(p)), slog.String("account", string(did)))
 }

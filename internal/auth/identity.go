@@ -20,10 +20,10 @@ const (
 	accountTakenOver  deed = "taken_over" // the unverified one with the e-mail address
 )
 
-// reasonRegisterAgain is for the seller whose account was somebody else's before.
+// reasonRegisterAgain is for the seller whose account belonged to another person before.
 const reasonRegisterAgain = "This bank account was registered before your e-mail address was verified. If it is yours, register it again."
 
-// errMeanwhile says that somebody else made the same user or link just now, and that looking again will
+// errMeanwhile says that another request made the same user or link just now, and that a second look will
 // find it.
 var errMeanwhile = errors.New("the same identity or e-mail address was signed in with at the same moment")
 
@@ -134,7 +134,7 @@ func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) er
 	return err
 }
 
-// takeOver gives an account to the owner of its e-mail address. Whoever registered it never proved that
+// takeOver gives an account to the owner of its e-mail address. Its registrant never proved that
 // the address is theirs, and may wait for its owner to come: their password, sessions, identities and
 // devices end, and so does the trust in their bank account.
 func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time) (User, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLoginRefusalsLookAlike(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	suspended, err := w.Register(t.Context(), auth.Registration{Name: "Ravi", Email: "ravi@example.com", Password: password, Device: home})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPasswordsCountExactlyAsReceived(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			r := auth.Registration{Name: "Asha", Email: email, Password: tt.password, Device: home}
 			if _, err := w.Register(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestPasswordsCountExactlyAsReceived(t *testing.T) {
 }
 
 func TestLoginMakesHashesAnewWhenTheirCostIsAnother(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	hash := func() string {
 		user, _, err := w.db.UserByEmail(t.Context(), email)
@@ -120,11 +120,11 @@ func (m meanwhile) InTx(ctx context.Context, fn func(auth.Tx) error) error {
 }
 
 func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
-	changes := map[string]func(*world, auth.User) error{
-		"suspended": func(w *world, u auth.User) error {
+	changes := map[string]func(*fixture, auth.User) error{
+		"suspended": func(w *fixture, u auth.User) error {
 			return w.SetAccess(w.t.Context(), w.admin("Ada"), u.ID, u.Role, true)
 		},
-		"another password": func(w *world, u auth.User) error {
+		"another password": func(w *fixture, u auth.User) error {
 			return w.db.Auth().InTx(w.t.Context(), func(tx auth.Tx) error {
 				_, err := tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, "another")
 				return err
@@ -133,7 +133,7 @@ func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+			w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 			user := w.register().User
 			raced := w.again(func(o *auth.Options) {
 				o.Store = meanwhile{o.Store, func() {

@@ -89,7 +89,7 @@ func random(n int) []byte {
 }
 
 // Limits of the hasher beside the processors: how many callers may wait for one, when a caller that
-// finds no place should come back, and after how long without a hash its memory is given back.
+// finds no place should come back, and after how long without a hash its memory is released.
 const (
 	maxWaiting = 256
 	busyRetry  = 2 * time.Second
@@ -98,7 +98,7 @@ const (
 
 // hasher makes and checks password hashes. Each one takes 19 MiB and a processor for tens of
 // milliseconds, so no more run at once than there are processors, and no more wait than can be served
-// soon: a flood costs a bounded amount of memory, and those who come too many are told to come back.
+// soon: a flood costs a bounded amount of memory, and callers beyond that are asked to retry.
 type hasher struct {
 	cost cost
 	// nobodys is a hash that no password has. Checking it takes the place of a user's hash where
@@ -106,11 +106,11 @@ type hasher struct {
 	nobodys passwordHash
 	places  chan struct{}
 	running chan struct{}
-	// quiet goes off when no hash has ended for a while, and gives memory back. The collector runs as
+	// quiet goes off when no hash has ended for a while, and releases memory. The collector runs as
 	// the heap grows, so the buffers of the last sign-ins would stay until something else fills the heap
 	// as far: an idle service would hold a hundred megabytes that it does not use.
-	quiet    *time.Timer
-	giveBack func()
+	quiet         *time.Timer
+	releaseMemory func()
 }
 
 func newHasher(c cost) *hasher {
@@ -121,11 +121,11 @@ func newHasher(c cost) *hasher {
 		places:  make(chan struct{}, processors+maxWaiting),
 		running: make(chan struct{}, processors),
 
-		giveBack: debug.FreeOSMemory,
+		releaseMemory: debug.FreeOSMemory,
 	}
 	h.quiet = time.AfterFunc(quietAfter, func() {
-		if len(h.running) == 0 { // else what runs now sets the timer anew
-			h.giveBack()
+		if len(h.running) == 0 { // else the running hash sets the timer again
+			h.releaseMemory()
 		}
 	})
 	h.quiet.Stop()
@@ -133,7 +133,7 @@ func newHasher(c cost) *hasher {
 }
 
 // enter takes a place among those that hash or wait to, until leave is called, or fails with
-// [ErrBusy]. Whoever will hash enters first, before anything is counted or stored.
+// [ErrBusy]. A caller that will hash enters first, before anything is counted or stored.
 func (h *hasher) enter() (leave func(), err error) {
 	select {
 	case h.places <- struct{}{}:
@@ -171,7 +171,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	return fresh.String(), nil
 }
 
-// verify reports whether password has the stored hash, and whether that hash should be made anew
+// verify reports whether password has the stored hash, and whether it should be rehashed
 // because today's cost is another. No stored hash is as much work as a wrong password.
 func (h *hasher) verify(ctx context.Context, stored, password string) (right, stale bool, err error) {
 	hash := h.nobodys

@@ -171,11 +171,11 @@ func TestWaitsAreInPlainUnits(t *testing.T) {
 	}
 }
 
-func TestMemoryIsGivenBackOnceHashingIsQuiet(t *testing.T) {
+func TestHasher_ReleasesMemoryWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHasher(cheapCost)
 		given := 0
-		h.giveBack = func() { given++ }
+		h.releaseMemory = func() { given++ }
 		wantGiven := func(after time.Duration, want int) {
 			t.Helper()
 			time.Sleep(after)

@@ -123,7 +123,7 @@ type Tx interface {
 	// KnownDevice reports whether the user signed in from there before; AddKnownDevice records it.
 	KnownDevice(ctx context.Context, userID, device string) (bool, error)
 	AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error
-	// ForgetDevices makes every device a stranger to the user.
+	// ForgetDevices makes every device unknown to the user.
 	ForgetDevices(ctx context.Context, userID string) error
 	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
 	// now, devices not seen since devicesBefore, and notes of sign-ins kept until now: up to limit rows

@@ -34,7 +34,7 @@ func (s *Service) SetProfile(ctx context.Context, p Principal, name string, prof
 	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetProfile(ctx, p.UserID, name, profile) })
 }
 
-// checkBio returns what is wrong with what somebody tells of themselves, or "".
+// checkBio returns what is wrong with a user's bio, or "".
 func checkBio(bio string) string {
 	control := func(c rune) bool { return isControl(c) && c != '\n' && c != '\r' && c != '\t' }
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestProfileRules(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.principal(w.register())
 	good := auth.Profile{Avatar: "https://cdn.example/a.png?s=2", Bio: "Pottery,\nsince 1998 " + strings.Repeat("é", 400), Website: "http://asha.example"}
 	if err := w.SetProfile(t.Context(), p, "Asha Rao", good); err != nil {
@@ -65,7 +65,7 @@ func TestProfileRules(t *testing.T) {
 }
 
 func TestSessionsAreListedAndEnded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	started := w.clock.Now()
 	w.clock.advance(time.Hour)
@@ -122,7 +122,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 }
 
 func TestRenewedTokensAreOfTheSameSession(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.principal(w.register())
 	w.clock.advance(6 * 24 * time.Hour)
 	token, err := w.Renew(p)

@@ -36,11 +36,11 @@ type ProviderRequest struct {
 	State string
 	// Nonce is to be in the ID token (OpenID Connect Core §3.1.3.7).
 	Nonce string
-	// Verifier proves that whoever exchanges the code began the sign-in (PKCE, RFC 7636).
+	// Verifier proves that the client that exchanges the code began the sign-in (PKCE, RFC 7636).
 	Verifier string
 }
 
-// Identity is who somebody is at an identity provider. It is told apart by Issuer and Subject alone:
+// Identity is a user at an identity provider. Issuer and Subject alone identify it:
 // e-mail addresses change hands.
 type Identity struct {
 	Issuer  string

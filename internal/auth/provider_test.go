@@ -24,9 +24,9 @@ type scripted struct {
 	fails error
 	// asked is what came with each callback that got as far as here.
 	asked []auth.ProviderRequest
-	// hold, if there is one, is waited for before the provider answers. whenHeld runs when somebody waits.
-	hold     chan struct{}
-	whenHeld func()
+	// hold, if there is one, is waited for before the provider answers. whenBlocked runs when somebody waits.
+	block       chan struct{}
+	whenBlocked func()
 }
 
 func (s *scripted) Label() string { return "Scripted" }
@@ -40,14 +40,14 @@ func (s *scripted) Begin(_ context.Context, r auth.ProviderRequest) (string, err
 func (s *scripted) Finish(ctx context.Context, r auth.ProviderRequest, _ url.Values) (auth.Identity, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r)
-	says, fails, hold := s.says, s.fails, s.hold
+	says, fails, block := s.says, s.fails, s.block
 	s.mu.Unlock()
-	if hold != nil {
-		if s.whenHeld != nil {
-			s.whenHeld()
+	if block != nil {
+		if s.whenBlocked != nil {
+			s.whenBlocked()
 		}
 		select {
-		case <-hold:
+		case <-block:
 		case <-ctx.Done():
 			return auth.Identity{}, ctx.Err()
 		}
@@ -69,7 +69,7 @@ func (s *scripted) timesAsked() int {
 
 // street is a world with two providers.
 type street struct {
-	*world
+	*fixture
 	a, b *scripted
 }
 
@@ -79,7 +79,7 @@ func newStreet(t testing.TB, change ...func(*auth.Options)) *street {
 	providers := func(o *auth.Options) {
 		o.Providers = map[auth.ProviderID]auth.Provider{auth.ProviderA: s.a, auth.ProviderB: s.b}
 	}
-	s.world = newWorld(t, append([]func(*auth.Options){providers}, change...)...)
+	s.fixture = newFixture(t, append([]func(*auth.Options){providers}, change...)...)
 	return s
 }
 
@@ -600,9 +600,9 @@ var errBug = errors.New("a bug")
 
 func TestAProviderThatDoesNotAnswer(t *testing.T) {
 	s := newStreet(t)
-	s.a.hold = make(chan struct{})
+	s.a.block = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
-	s.a.whenHeld = cancel
+	s.a.whenBlocked = cancel
 	_, _, err := s.FinishSignIn(ctx, s.begin(auth.ProviderA, auth.Seller))
 	wantErr(t, err, auth.ErrProviderUnavailable)
 }
@@ -610,7 +610,7 @@ func TestAProviderThatDoesNotAnswer(t *testing.T) {
 func TestFewCallbacksWaitAtOnce(t *testing.T) {
 	s := newStreet(t)
 	s.a.answer(asha(), nil)
-	s.a.hold = make(chan struct{})
+	s.a.block = make(chan struct{})
 	const places = 16
 	var waiting sync.WaitGroup
 	for range places {
@@ -631,7 +631,7 @@ func TestFewCallbacksWaitAtOnce(t *testing.T) {
 	if _, err := s.finish(s.begin(auth.ProviderB, auth.Seller)); err != nil { // has places of its own
 		t.Error(err)
 	}
-	close(s.a.hold)
+	close(s.a.block)
 	waiting.Wait()
 	_, err = s.finish(turnedAway) // used up, so that nobody can hammer with one
 	wantErr(t, err, auth.ErrSignInExpired)
@@ -710,7 +710,7 @@ func TestTheLogTellsWhoCameAndHoldsNoSecret(t *testing.T) {
 	s.mustArrive(work)
 	s.mustArrive(auth.Identity{Issuer: "https://a.example", Subject: "9", Email: "ravi@example.com"})
 	for _, want := range []string{"taken_over", "found", "linked", "registered"} {
-		if !regexp.MustCompile(`msg="signed in" user=usr_\w+ address=203.0.113.7 provider=provider-a account=` + want).MatchString(log.String()) {
+		if !regexp.MustCompile(`msg="signed in" user_id=usr_\w+ address=203.0.113.7 provider=provider-a account=` + want).MatchString(log.String()) {
 			t.Errorf("the log lacks %s:\n%s", want, log.String())
 		}
 	}
@@ -734,7 +734,7 @@ func TestButtonsAreOfProvidersThatAreSetUp(t *testing.T) {
 	wantErr(t, err, auth.ErrProviderNotConfigured)
 	_, _, err = one.FinishSignIn(t.Context(), s.begin(auth.ProviderA, auth.Buyer))
 	wantErr(t, err, auth.ErrProviderNotConfigured)
-	if got := newWorld(t).SignInButtons(); len(got) != 0 {
+	if got := newFixture(t).SignInButtons(); len(got) != 0 {
 		t.Errorf("buttons %+v of no provider", got)
 	}
 	for name, wrong := range map[string]map[auth.ProviderID]auth.Provider{"a third": {"provider-c": s.a}, "none": {auth.ProviderA: nil}} {

@@ -46,7 +46,7 @@ func (s *Service) parseRefreshToken(token string) (session string, counter int64
 
 // Refresh exchanges a refresh token for a new access token and the next refresh token, or fails with
 // [ErrRefresh]. Within the grace of its use, the same token again returns the same next one, even if
-// that was used since: two tabs or a late retry sign nobody out. Later, somebody else has a copy: the
+// that was used since: two tabs or a late retry end no session. Later, another party has a copy: the
 // session ends, for both. The user has no more than id, e-mail and role.
 func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, error) {
 	session, counter, ours := s.parseRefreshToken(refreshToken)
@@ -69,8 +69,8 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, err
 	case refreshed:
 		return s.signInto(User{ID: p.UserID, Email: p.Email, Role: p.Role}, session, counter+1, now)
 	case replayed:
-		s.o.Logger.WarnContext(ctx, "a used refresh token came again, so its session was ended",
-			slog.String("user", p.UserID), slog.String("session", session))
+		s.o.Logger.WarnContext(ctx, "refresh token reused; session ended",
+			slog.String("user_id", p.UserID), slog.String("session", session))
 		return SignIn{}, ErrRefresh
 	default:
 		return SignIn{}, ErrRefresh

@@ -12,7 +12,7 @@ import (
 	"bursar/internal/auth"
 )
 
-func (w *world) refresh(token string) auth.SignIn {
+func (w *fixture) refresh(token string) auth.SignIn {
 	w.t.Helper()
 	in, err := w.Refresh(w.t.Context(), token)
 	if err != nil {
@@ -22,7 +22,7 @@ func (w *world) refresh(token string) auth.SignIn {
 }
 
 func TestRefreshGivesNewTokens(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	w.clock.advance(time.Hour)
 	second := w.refresh(first.RefreshToken)
@@ -39,7 +39,7 @@ func TestRefreshGivesNewTokens(t *testing.T) {
 }
 
 func TestReplayWithinTheGraceReturnsTheSameSuccessor(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
 	w.clock.advance(10*time.Second - time.Microsecond)
@@ -52,7 +52,7 @@ func TestReplayWithinTheGraceReturnsTheSameSuccessor(t *testing.T) {
 }
 
 func TestReplayAfterTheGraceEndsTheSession(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
 	w.clock.advance(10 * time.Second)
@@ -90,7 +90,7 @@ func TestEachTokenHasAGraceOfItsOwn(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			ins := []auth.SignIn{w.register()}
 			for i, pause := range tt.uses {
 				w.clock.advance(pause)
@@ -118,7 +118,7 @@ func TestEachTokenHasAGraceOfItsOwn(t *testing.T) {
 
 // The model is a plain list of the tokens and when each was used.
 func TestRefreshesFollowTheirModel(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+	w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 	w.register()
 	rapid.Check(t, func(r *rapid.T) {
 		in, err := w.login(email, password, home)
@@ -152,7 +152,7 @@ func TestRefreshesFollowTheirModel(t *testing.T) {
 }
 
 func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	other, err := w.login(email, password, home)
 	if err != nil {
@@ -166,7 +166,7 @@ func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
 }
 
 func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.RefreshGrace = 0 })
+	w := newFixture(t, func(o *auth.Options) { o.RefreshGrace = 0 })
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
 	w.clock.advance(-time.Millisecond) // as two at once may read the clock in the other order
@@ -176,7 +176,7 @@ func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
 }
 
 func TestParallelRefreshesMakeOneLineage(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	second := w.again() // another instance takes half of them
 	const callers = 50
@@ -204,7 +204,7 @@ func TestParallelRefreshesMakeOneLineage(t *testing.T) {
 }
 
 func TestRefreshNeverResurrects(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+	w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 	w.register()
 	for range 25 {
 		in, err := w.login(email, password, home)
@@ -236,7 +236,7 @@ func TestRefreshNeverResurrects(t *testing.T) {
 func TestSessionsEndByThemselves(t *testing.T) {
 	const day = 24 * time.Hour
 	t.Run("idle", func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		in := w.register()
 		w.clock.advance(30*day - time.Microsecond)
 		in = w.refresh(in.RefreshToken) // slides
@@ -246,7 +246,7 @@ func TestSessionsEndByThemselves(t *testing.T) {
 		w.wantDead(in)
 	})
 	t.Run("at most", func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		in := w.register()
 		for range 89 {
 			w.clock.advance(day)
@@ -260,7 +260,7 @@ func TestSessionsEndByThemselves(t *testing.T) {
 }
 
 func TestRefreshAfterAccessChanged(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()
 	if err := w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, false); err != nil {
@@ -277,7 +277,7 @@ func TestRefreshAfterAccessChanged(t *testing.T) {
 }
 
 func TestWhatIsNoRefreshToken(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	other, err := w.login(email, password, home)
 	if err != nil {
@@ -332,7 +332,7 @@ func flipLast(s string) string {
 }
 
 func FuzzRefreshToken(f *testing.F) {
-	w := newWorld(f)
+	w := newFixture(f)
 	in := w.register()
 	f.Add(in.RefreshToken)
 	f.Add(in.RefreshToken + ".")

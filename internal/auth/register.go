@@ -51,7 +51,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	if err != nil {
 		return SignIn{}, err
 	}
-	s.o.Logger.InfoContext(ctx, "registered", slog.String("user", user.ID), slog.String("role", string(user.Role)))
+	s.o.Logger.InfoContext(ctx, "registered", slog.String("user_id", user.ID), slog.String("role", string(user.Role)))
 	return signIn, nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func TestRegisterSignsIn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 
 	p, err := w.Authenticate(t.Context(), in.Token)
@@ -42,7 +42,7 @@ func TestRegisterSignsIn(t *testing.T) {
 }
 
 func TestRegistrationProblems(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.PasswordBlocklist = true })
+	w := newFixture(t, func(o *auth.Options) { o.PasswordBlocklist = true })
 	good := auth.Registration{Name: "Asha", Email: email, Password: password}
 	tests := map[string]struct {
 		change func(*auth.Registration)
@@ -88,14 +88,14 @@ func TestRegistrationProblems(t *testing.T) {
 }
 
 func TestTheBlocklistIsTheOperatorsChoice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if _, err := w.Register(t.Context(), auth.Registration{Name: "Asha", Email: email, Password: "password"}); err != nil {
 		t.Errorf("eight characters are all that the interface asks: %v", err)
 	}
 }
 
 func TestEmailsDifferingInCaseAreOne(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	_, err := w.Register(t.Context(), auth.Registration{Name: "Asha", Email: "Asha@EXAMPLE.com", Password: password})
 	wantErr(t, err, auth.ErrEmailTaken)
@@ -112,7 +112,7 @@ func TestEmailsDifferingInCaseAreOne(t *testing.T) {
 }
 
 func TestParallelRegistrationsMakeOneUser(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const callers = 20
 	errs := make([]error, callers)
 	ins := make([]auth.SignIn, callers)
@@ -138,7 +138,7 @@ func TestParallelRegistrationsMakeOneUser(t *testing.T) {
 }
 
 func TestTheOperatorMakesAdmins(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	user, err := w.CreateUser(t.Context(), auth.Registration{Name: "Root", Email: "root@example.com", Password: password, Role: auth.Admin})
 	if err != nil {
 		t.Fatal(err)

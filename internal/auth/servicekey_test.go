@@ -12,7 +12,7 @@ import (
 const operator = "operator:asha"
 
 // serviceKey makes a key, and returns it with what is stored of it.
-func (w *world) serviceKey(name string) (string, auth.ServiceKey) {
+func (w *fixture) serviceKey(name string) (string, auth.ServiceKey) {
 	w.t.Helper()
 	key, err := w.CreateServiceKey(w.t.Context(), name, operator)
 	if err != nil {
@@ -26,7 +26,7 @@ func (w *world) serviceKey(name string) (string, auth.ServiceKey) {
 }
 
 func TestServiceKeys(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key, stored := w.serviceKey("marketplace")
 	if got, err := w.AuthenticateService(t.Context(), key); err != nil || got.Actor() != "key:"+stored.ID {
 		t.Errorf("a new key: %+v, %v", got, err)
@@ -44,7 +44,7 @@ func TestServiceKeys(t *testing.T) {
 }
 
 func TestServiceKeyNames(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.serviceKey("shop")
 	_, err := w.CreateServiceKey(t.Context(), "shop", operator)
 	wantErr(t, err, auth.ErrKeyNameTaken)
@@ -60,7 +60,7 @@ func TestServiceKeyNames(t *testing.T) {
 }
 
 func TestServiceKey_Revoked(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	byID, first := w.serviceKey("first")
 	byName, _ := w.serviceKey("second")
 	other, _ := w.serviceKey("third")
@@ -86,7 +86,7 @@ func TestServiceKey_Revoked(t *testing.T) {
 }
 
 func TestServiceKey_LastUsedDay(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	key, _ := w.serviceKey("shop")
 	for _, day := range []string{"2027-03-01", "2027-03-02"} {
 		for range 2 {
@@ -104,7 +104,7 @@ func TestServiceKey_LastUsedDay(t *testing.T) {
 // TestServiceKey_Tampered has a key that somebody put into the database.
 func TestServiceKey_Tampered(t *testing.T) {
 	var refused []string
-	w := newWorld(t, func(o *auth.Options) { o.Tampered = func(kind string) { refused = append(refused, kind) } })
+	w := newFixture(t, func(o *auth.Options) { o.Tampered = func(kind string) { refused = append(refused, kind) } })
 	key, stored := w.serviceKey("shop")
 	w.place.ByHand(t, `UPDATE service_keys SET name = 'mallory'`)
 	_, err := w.AuthenticateService(t.Context(), key)

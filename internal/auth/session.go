@@ -75,7 +75,7 @@ func (s *Service) Logout(ctx context.Context, p Principal) error {
 		return tx.EndSession(ctx, p.Session, endedByLogout, s.o.Now())
 	})
 	if err == nil {
-		s.o.Logger.InfoContext(ctx, "signed out", slog.String("user", p.UserID))
+		s.o.Logger.InfoContext(ctx, "signed out", slog.String("user_id", p.UserID))
 	}
 	return err
 }

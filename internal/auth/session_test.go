@@ -8,7 +8,7 @@ import (
 )
 
 func TestLogoutEndsAllThatCameOfTheSignIn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
 	elsewhere, err := w.login(email, password, auth.Device{Address: "198.51.100.9"})
@@ -30,7 +30,7 @@ func TestLogoutEndsAllThatCameOfTheSignIn(t *testing.T) {
 }
 
 func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	p, err := w.Authenticate(t.Context(), in.Token)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
 }
 
 func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()
 	role := func() auth.Role {
@@ -99,7 +99,7 @@ func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
 }
 
 func TestProductsListed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	if err := w.SetProductsListed(t.Context(), in.User.ID, 42); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestProductsListed(t *testing.T) {
 }
 
 func TestSweepLeavesWhatMatters(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	idle := w.register()
 	w.clock.advance(80 * 24 * time.Hour)
 	live, err := w.login(email, password, home)

@@ -18,7 +18,7 @@ type bucket struct {
 	every time.Duration
 }
 
-// A stranger to an account shares ten tries with all other strangers; an address may try fifty times
+// All devices that are unknown to an account share ten tries; an address may try fifty times
 // over all accounts. A device that signed in to the account before has tries of its own, bound by
 // nothing that others do, so that an attack elsewhere locks nobody out.
 func accountBucket(email string) bucket {
@@ -65,10 +65,10 @@ func take(ctx context.Context, tx Tx, now time.Time, buckets ...bucket) (time.Du
 	if wait == 0 {
 		return 0, nil
 	}
-	return wait, giveBack(ctx, tx, counted)
+	return wait, releaseMemory(ctx, tx, counted)
 }
 
-func giveBack(ctx context.Context, tx Tx, buckets []bucket) error {
+func releaseMemory(ctx context.Context, tx Tx, buckets []bucket) error {
 	for _, b := range buckets {
 		if err := tx.RefundThrottle(ctx, b.name, b.every); err != nil {
 			return err
@@ -133,10 +133,10 @@ func throttled(wait time.Duration) error {
 }
 
 // forgive takes the attempt back, its password having been right. A known device's earlier failures
-// are forgotten with it; a stranger's stay counted, for they may have been somebody else's.
+// are forgotten with it; those of unknown devices stay counted, for they may be an attacker's.
 func (a attempt) forgive(ctx context.Context, tx Tx) error {
 	if !a.known {
-		return giveBack(ctx, tx, a.buckets)
+		return releaseMemory(ctx, tx, a.buckets)
 	}
 	for _, b := range a.buckets {
 		if err := tx.ForgetThrottle(ctx, b.name); err != nil {

@@ -17,7 +17,7 @@ var (
 )
 
 // fail tries wrong passwords until the throttle says wait, and returns how many were looked at.
-func (w *world) fail(email string, from auth.Device) (tried int, wait time.Duration) {
+func (w *fixture) fail(email string, from auth.Device) (tried int, wait time.Duration) {
 	w.t.Helper()
 	for tried = range 1000 {
 		_, err := w.login(email, "not-the-password", from)
@@ -29,10 +29,10 @@ func (w *world) fail(email string, from auth.Device) (tried int, wait time.Durat
 	return 0, 0
 }
 
-func TestStrangersGetTenTriesAtAnAccount(t *testing.T) {
+func TestThrottle_UnknownDeviceGetsTenTries(t *testing.T) {
 	for name, email := range map[string]string{"a user": email, "nobody": "nobody@example.com"} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.register()
 			tried, wait := w.fail(email, attacker)
 			if tried != 10 || wait != 90*time.Second {
@@ -56,7 +56,7 @@ func TestStrangersGetTenTriesAtAnAccount(t *testing.T) {
 }
 
 func TestAnotherSpellingOfAnEmailGetsNoMoreTries(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	w.fail(email, attacker)
 	if tried, _ := w.fail("ASHA@Example.com", attacker); tried != 0 {
@@ -65,7 +65,7 @@ func TestAnotherSpellingOfAnEmailGetsNoMoreTries(t *testing.T) {
 }
 
 func TestAnAttackElsewhereLocksNobodyOut(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register() // at home
 	w.fail(email, attacker)
 
@@ -79,7 +79,7 @@ func TestAnAttackElsewhereLocksNobodyOut(t *testing.T) {
 }
 
 func TestAKnownDeviceIsBoundByItsOwnTriesAlone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	tried, wait := w.fail(email, home)
 	if tried != 20 || wait != time.Minute {
@@ -92,7 +92,7 @@ func TestAKnownDeviceIsBoundByItsOwnTriesAlone(t *testing.T) {
 		t.Errorf("%d tries after the right password, want 20 again", tried)
 	}
 	if tried, _ := w.fail(email, attacker); tried != 10 {
-		t.Errorf("strangers have %d tries, want 10", tried)
+		t.Errorf("unknown devices have %d tries, want 10", tried)
 	}
 	// The address is known to one account and a stranger to all others.
 	if tried, _ := w.fail("nobody@example.com", home); tried != 10 {
@@ -101,7 +101,7 @@ func TestAKnownDeviceIsBoundByItsOwnTriesAlone(t *testing.T) {
 }
 
 func TestAnAddressGetsFiftyTriesOverAllAccounts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range 50 {
 		_, err := w.login(fmt.Sprintf("user%d@example.com", i), "not-the-password", attacker)
 		wantErr(t, err, auth.ErrCredentials)
@@ -120,7 +120,7 @@ func TestAnAddressGetsFiftyTriesOverAllAccounts(t *testing.T) {
 }
 
 func TestTheWaitIsTheLongestOfAll(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range 40 {
 		_, err := w.login(fmt.Sprintf("user%d@example.com", i), "not-the-password", attacker)
 		wantErr(t, err, auth.ErrCredentials)
@@ -133,7 +133,7 @@ func TestTheWaitIsTheLongestOfAll(t *testing.T) {
 }
 
 func TestRightPasswordsCostNoTries(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	for i := range 60 { // each from a new address of its own, and once more from there
 		from := auth.Device{Address: fmt.Sprintf("198.51.100.%d", i)}
@@ -148,8 +148,8 @@ func TestRightPasswordsCostNoTries(t *testing.T) {
 	}
 }
 
-func TestARightPasswordDoesNotForgiveStrangers(t *testing.T) {
-	w := newWorld(t)
+func TestThrottle_RightPasswordDoesNotResetUnknownDevices(t *testing.T) {
+	w := newFixture(t)
 	w.register()
 	for range 9 {
 		_, err := w.login(email, "not-the-password", attacker)
@@ -164,7 +164,7 @@ func TestARightPasswordDoesNotForgiveStrangers(t *testing.T) {
 }
 
 func TestTriesAtOnceAreAllCounted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	second := w.again()
 	const callers = 60
@@ -194,7 +194,7 @@ func TestTriesAtOnceAreAllCounted(t *testing.T) {
 }
 
 func TestARestartForgivesNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.register()
 	w.fail(email, attacker)
 	if err := w.db.Close(); err != nil {
@@ -209,7 +209,7 @@ func TestARestartForgivesNothing(t *testing.T) {
 }
 
 func TestTheRefusalSaysHowLongToWait(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fail(email, attacker) // the next try is in 90 s
 	for _, step := range []struct {
 		pause time.Duration
@@ -245,7 +245,7 @@ func TestAddressesOfOneSiteAreOne(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.register()
 			if _, err := w.login(email, password, auth.Device{Address: tt.known}); err != nil {
 				t.Fatal(err)
@@ -260,7 +260,7 @@ func TestAddressesOfOneSiteAreOne(t *testing.T) {
 }
 
 func TestRegistrationsFromOneAddress(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	register := func(i int, from auth.Device) error {
 		_, err := w.Register(t.Context(), auth.Registration{
 			Name: "Asha", Email: fmt.Sprintf("user%d@example.com", i), Password: password, Device: from,
@@ -285,7 +285,7 @@ func TestRegistrationsFromOneAddress(t *testing.T) {
 }
 
 func TestTheThrottleCanBeOff(t *testing.T) {
-	w := newWorld(t, func(o *auth.Options) { o.Throttle = false })
+	w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 	w.register()
 	for range 150 {
 		_, err := w.login(email, "not-the-password", home)

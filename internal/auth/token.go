@@ -73,7 +73,7 @@ func (t *tokens) sign(p Principal, now time.Time) (string, error) {
 		return "", fmt.Errorf("sign an access token: %w", err)
 	}
 	token, err := signed.CompactSerialize()
-	if err == nil { // it is about to be used here, and whoever signed it need not check the signature
+	if err == nil { // it is about to be used here, and its signer need not check the signature
 		t.verified.put(sha256.Sum256([]byte(token)), c.verified(kid))
 	}
 	return token, err

@@ -22,7 +22,7 @@ type forger struct {
 	claims map[string]any // of a genuine token
 }
 
-func newForger(t *testing.T, w *world, in auth.SignIn) forger {
+func newForger(t *testing.T, w *fixture, in auth.SignIn) forger {
 	t.Helper()
 	f := forger{claims: map[string]any{}}
 	f.kid, f.key = w.keys.SigningKey()
@@ -76,7 +76,7 @@ func hs256(secret, header, payload string) string {
 }
 
 func TestTheClaimsOfAToken(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
 	now := w.clock.Now().Unix()
@@ -101,7 +101,7 @@ func TestTheClaimsOfAToken(t *testing.T) {
 
 // The forger's own craft must be good enough to be let in, or no refusal below means anything.
 func TestAFaithfulCopyIsAccepted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	f := newForger(t, w, w.register())
 	for name, token := range map[string]string{
 		"copy":                  f.sign(f.header(""), f.with("", "")),
@@ -118,7 +118,7 @@ func TestAFaithfulCopyIsAccepted(t *testing.T) {
 }
 
 func TestForgedHeadersAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
 	payload := f.with("", "")
@@ -172,7 +172,7 @@ func TestForgedHeadersAreRefused(t *testing.T) {
 }
 
 func TestForgedClaimsAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	other, err := w.Register(t.Context(), auth.Registration{Name: "Ravi", Email: "ravi@example.com", Password: password})
 	if err != nil {
@@ -216,7 +216,7 @@ func TestForgedClaimsAreRefused(t *testing.T) {
 }
 
 func TestOtherSpellingsOfATokenAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
 	header, payload, signature := cut3(t, in.Token)
@@ -264,7 +264,7 @@ func flipFirst(s string) string {
 }
 
 // wantNoneAccepted tries each token twice: the second time, what the first left in memory is tried.
-func wantNoneAccepted(t *testing.T, w *world, tokens map[string]string) {
+func wantNoneAccepted(t *testing.T, w *fixture, tokens map[string]string) {
 	t.Helper()
 	for name, token := range tokens {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func wantNoneAccepted(t *testing.T, w *world, tokens map[string]string) {
 }
 
 func TestTokensExpireThoughTheirSignatureIsRemembered(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	w.clock.advance(7*24*time.Hour - time.Second)
 	w.wantAlive(in)
@@ -291,7 +291,7 @@ func TestTokensExpireThoughTheirSignatureIsRemembered(t *testing.T) {
 }
 
 func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	in := w.register()
 	w.wantAlive(in)
 	if err := w.keys.Rotate(t.Context(), w.clock.Now()); err != nil {
@@ -307,7 +307,7 @@ func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
 }
 
 func TestTokensOfAnotherInstallationAreRefused(t *testing.T) {
-	w, other := newWorld(t), newWorld(t)
+	w, other := newFixture(t), newFixture(t)
 	in := w.register()
 	_, err := other.Authenticate(t.Context(), in.Token)
 	wantErr(t, err, auth.ErrToken)
@@ -317,7 +317,7 @@ func TestTokensOfAnotherInstallationAreRefused(t *testing.T) {
 }
 
 func FuzzBearerToken(f *testing.F) {
-	w := newWorld(f)
+	w := newFixture(f)
 	in := w.register()
 	f.Add(in.Token)
 	f.Add(in.Token[:len(in.Token)-1])

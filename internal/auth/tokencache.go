@@ -18,7 +18,7 @@ type tokenHash = [sha256.Size]byte
 const maxGeneration = 32768
 
 // tokenCache remembers tokens whose signature was checked, because checking costs more than all else
-// that a simple request does. It holds what is true of a token for ever; whoever asks checks what
+// that a simple request does. It holds what never changes of a token; the caller checks what
 // changes: the time, the key, the session. When the young generation is full it becomes the old one,
 // and what was not used since is forgotten.
 type tokenCache struct {

@@ -48,7 +48,7 @@ type Account struct {
 	// RegisteredName and NameScore are the verifier's findings; the score is -1 where there is none.
 	RegisteredName string `journal:"registeredName"`
 	NameScore      int    `journal:"nameScore"`
-	// Beneficiary is what Gateway calls the account; both are empty until it was told.
+	// Beneficiary is what Gateway calls the account; both are empty until the account was registered there.
 	Beneficiary    string       `journal:"beneficiary"`
 	Gateway        gateway.Name `journal:"gateway"`
 	VerificationID string       `journal:"verificationId"`

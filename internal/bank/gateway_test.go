@@ -28,7 +28,7 @@ func TestVerificationAtTheGateway(t *testing.T) {
 		{"a name that the gateway has to shorten", "50100123456790", "M/s Asha & Daughters' Textiles (Surat)", bank.StatusVerified},
 		{"an account that is not there", "50100123450001", "Asha Desai", bank.StatusRejected},
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	service := h.atGateway()
 	for _, tt := range tests {
 		a, err := service.Register(t.Context(), bank.Registration{
@@ -70,7 +70,7 @@ func (m *mixedUp) Verification(ctx context.Context, v gateway.VerificationReques
 
 // TestAnAccountIsNotVerifiedByAnothersVerification though the gateway confirmed that one.
 func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	confused := &mixedUp{Client: newGateway(t)}
 	service := h.serviceAt(confused)
 	begin := func(seller, number string) bank.Account {
@@ -95,9 +95,9 @@ func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
 }
 
 // atGateway is the service with the gateway's double.
-func (h *house) atGateway() *bank.Service { return h.serviceAt(&mixedUp{Client: newGateway(h.t)}) }
+func (h *fixture) atGateway() *bank.Service { return h.serviceAt(&mixedUp{Client: newGateway(h.t)}) }
 
-func (h *house) serviceAt(client *mixedUp) *bank.Service {
+func (h *fixture) serviceAt(client *mixedUp) *bank.Service {
 	h.t.Helper()
 	service, err := bank.New(bank.Options{
 		Store: h.store, Keys: plainSealer{}, Gateways: gateway.Only(client), Directory: ifsc.New(),

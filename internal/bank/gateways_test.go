@@ -12,7 +12,7 @@ import (
 
 // TestVerification_WithoutCapability leaves the account to a person.
 func TestVerification_WithoutCapability(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.gateway.lacking = true
 	h.register(h.ashas())
 	h.mustStep()
@@ -27,7 +27,7 @@ func TestVerification_WithoutCapability(t *testing.T) {
 
 // TestBeneficiary_BelongsToOneGateway never gives one gateway's name to another.
 func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
-	h := newHouse(t, valid("Asha Desai", 100))
+	h := newFixture(t, valid("Asha Desai", 100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	inr, err := money.ParseCurrency("INR")
@@ -62,7 +62,7 @@ func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
 
 // TestGateway_ChangedByHand must be seen: the name would be taken for another gateway's.
 func TestGateway_ChangedByHand(t *testing.T) {
-	h := newHouse(t, valid("Asha Desai", 100))
+	h := newFixture(t, valid("Asha Desai", 100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET gateway = 'another'`)

@@ -94,7 +94,7 @@ func entryType(was, is Account) ledger.Type {
 // actorGateway names in the journal whose report changed an account.
 const actorGateway = "gateway"
 
-// Rejected is the account as somebody leaves it who takes over the user that it belonged to: not paid to any more, and
+// Rejected is the account after another person took over the user that it belonged to: not paid to any more, and
 // not to be decided on.
 func (a Account) Rejected(reason string) Account {
 	a.Current, a.Status, a.Reason, a.VerifiedAt, a.DueAt = false, StatusRejected, reason, time.Time{}, time.Time{}

@@ -15,7 +15,7 @@ type Store interface {
 	// BankAccountByID finds any account ever registered, or [ErrNone].
 	BankAccountByID(ctx context.Context, id ID) (Account, error)
 	// EntriesAbout lists what a seller's journal says of an account, oldest first. It fails with [ledger.ErrTampered]
-	// if somebody else than the service wrote any of it.
+	// if the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] if the owner's totals are not those that the service wrote, or one of
 	// the newest entries from a number on is missing.
@@ -46,9 +46,9 @@ type Tx interface {
 	// seen in all that the journal records, and reports whether that was so. A step that was made due since then stays
 	// due.
 	SaveVerification(ctx context.Context, seen, a Account) (bool, error)
-	// HastenVerification makes the next step of the verification with the verifier's id due now, if it
+	// RescheduleVerification makes the next step of the verification with the verifier's id due now, if it
 	// is under way, and reports whether it is.
-	HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
+	RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error)
 	// RecordDecision adds to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
 	// SetBeneficiary records which gateway calls the account what, if it has no name at a gateway yet and is in the status

@@ -11,10 +11,10 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Recover makes sure that the seller's account with that id is in the book. One that is missing is
+// Recover makes sure that the seller's account with that id is in the ledger. One that is missing is
 // made again of what the gateway knows of the beneficiary: a former account, for the payouts that
-// went there. It fails with [ErrNone] when there is no such account anywhere, or it is somebody else's, or
-// the beneficiary, where it is told, is another account.
+// went there. It fails with [ErrNone] when there is no such account anywhere, or it belongs to another seller, or
+// the beneficiary, where it is known, is another account.
 func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at gateway.Name, beneficiary string) error {
 	if !id.Valid(idPrefix, string(accountID)) {
 		return ErrNone
@@ -40,7 +40,7 @@ func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at g
 	}
 }
 
-// recognise notes what the gateway calls an account that it was told of after the book was saved. It fails with
+// recognise stores the gateway's name of an account that was registered there after the backup was made. It fails with
 // [ErrNone] unless what it calls so is that account.
 func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, beneficiary string) error {
 	told, number, err := s.describe(ctx, g, a.ID, beneficiary)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	id := h.register(h.ashas()).ID
 	h.mustStep()
 	want := h.account()
@@ -33,9 +33,9 @@ func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnAccountIsRecognisedByItsNumber has a book from before the gateway was told of the account.
+// TestAnAccountIsRecognisedByItsNumber has a journal from before the gateway was told of the account.
 func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	a := h.register(h.ashas())
 	silent := errors.New("silence")
 	for name, tt := range map[string]struct {
@@ -72,7 +72,7 @@ func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
 }
 
 func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	current := h.register(h.ashas())
 	h.gateway.registered = []string{"00100123456780"}
 	lost := bank.ID(id.New("bka_", h.now))
@@ -102,7 +102,7 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 }
 
 func TestAnAccountThatNobodyKnowsIsNotRecovered(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.gateway.registered = []string{"50100123456789"}
 	unknown := bank.ID(id.New("bka_", h.now))
 	for name, tt := range map[string]struct {

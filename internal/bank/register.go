@@ -60,10 +60,10 @@ func (s *Service) Register(ctx context.Context, r Registration) (Account, error)
 	return account, err
 }
 
-// ErrSessionEnded keeps whoever is signed out at this moment from saying where the money goes.
+// ErrSessionEnded keeps a user who is being signed out from changing the bank account.
 var ErrSessionEnded = fault.New(fault.Unauthenticated, "invalid_token", "Your session has ended. Sign in again.")
 
-// mayStill fails if the session that asks has ended: the account may be somebody else's by now.
+// mayStill fails if the session that asks has ended: the user may have another owner by now.
 func (r Registration) mayStill(ctx context.Context, tx Tx) error {
 	if r.Session == "" {
 		return nil
@@ -165,8 +165,8 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given
-// another chance, and so is one that somebody changed by hand. known says that the seller's journal tells of the
-// account: one that somebody took from another seller by hand is not.
+// another chance, and so is one that was tampered with. known says that the seller's journal tells of the
+// account: one that was moved from another seller in the database is not.
 func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known bool, err error) {
 	if current.ID == "" {
 		return false, false, nil

@@ -34,7 +34,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 		{"a bad IFSC", func(r *bank.Registration) { r.IFSC = "HDFC" }, []string{"ifsc"}},
 		{"nothing", func(r *bank.Registration) { *r = bank.Registration{Seller: "usr_asha"} }, []string{"accountHolder", "accountNumber", "ifsc"}},
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, tt := range tests {
 		r := h.ashas()
 		tt.change(&r)
@@ -54,7 +54,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 }
 
 func TestTheSameAccountAgainIsTheOneThatIsThere(t *testing.T) {
-	h := newHouse(t, valid("ASHA DESAI", 100))
+	h := newFixture(t, valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	again := h.ashas()
 	again.Holder = "  Asha   Desai "
@@ -83,7 +83,7 @@ func TestAnythingElseIsANewAccount(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
-			h := newHouse(t, valid("ASHA DESAI", 100))
+			h := newFixture(t, valid("ASHA DESAI", 100))
 			first := h.register(h.ashas())
 			h.mustStep()
 			r := h.ashas()
@@ -101,7 +101,7 @@ func TestAnythingElseIsANewAccount(t *testing.T) {
 }
 
 func TestARejectedAccountGetsAnotherChance(t *testing.T) {
-	h := newHouse(t, valid("RAVI KUMAR", 0), valid("ASHA DESAI", 100))
+	h := newFixture(t, valid("RAVI KUMAR", 0), valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	h.mustStep()
 	if got := h.account().Status; got != bank.StatusRejected {
@@ -115,7 +115,7 @@ func TestARejectedAccountGetsAnotherChance(t *testing.T) {
 }
 
 func TestAReplacedAccountIsNotVerifiedAnyMore(t *testing.T) {
-	h := newHouse(t, pending(), valid("ASHA DESAI", 100))
+	h := newFixture(t, pending(), valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	h.mustStep()
 	other := h.ashas()
@@ -137,7 +137,7 @@ func TestAReplacedAccountIsNotVerifiedAnyMore(t *testing.T) {
 
 // However many requests come at once, one account is registered and one verification paid for.
 func TestTheSameRegistrationManyTimesAtOnce(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	const many = 16
 	ids := make([]bank.ID, many)
 	var wg sync.WaitGroup
@@ -160,7 +160,7 @@ func TestTheSameRegistrationManyTimesAtOnce(t *testing.T) {
 }
 
 func TestRegistrationsAreLimited(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	numbered := func(i int) bank.Registration {
 		r := h.ashas()
 		r.Number = mustNumber(t, "5010012345"+string(rune('0'+i/10))+string(rune('0'+i%10)))
@@ -200,7 +200,7 @@ func TestRegistrationsAreLimited(t *testing.T) {
 
 // TestASessionThatEndsRegistersNothing has a session end after its owner was let in, and before they write.
 func TestASessionThatEndsRegistersNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	session := auth.Session{ID: "ses_asha", UserID: "usr_asha", CreatedAt: h.now, ExpiresAt: h.now.Add(time.Hour), CapAt: h.now.Add(time.Hour)}
 	inTx := func(fn func(auth.Tx) error) {
 		t.Helper()

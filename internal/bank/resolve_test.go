@@ -38,7 +38,7 @@ func TestResolve(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
-			h := newHouse(t, tt.found)
+			h := newFixture(t, tt.found)
 			a := h.register(h.ashas())
 			h.mustStep()
 			if _, err := h.service.Resolve(t.Context(), ada, a.ID, tt.verified, tt.reason); !errors.Is(err, tt.wantErr) {
@@ -57,7 +57,7 @@ func TestResolve(t *testing.T) {
 }
 
 // wantDecision wants what ada decided about an account on record, or nothing.
-func (h *house) wantDecision(id bank.ID, verified, made bool) {
+func (h *fixture) wantDecision(id bank.ID, verified, made bool) {
 	h.t.Helper()
 	got, err := h.db.Decisions(h.t.Context(), string(id), 10)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *house) wantDecision(id bank.ID, verified, made bool) {
 }
 
 func TestResolveRefuses(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	for _, reason := range []string{"", "  ", strings.Repeat("x", 501)} {
 		if _, err := h.service.Resolve(t.Context(), ada, a.ID, false, reason); fault.From(err) == nil || fault.From(err).Details["reason"] == "" {
@@ -110,7 +110,7 @@ func TestResolveRefuses(t *testing.T) {
 
 // A person's decision holds against the verifier's that was on its way, whichever comes first.
 func TestADecisionDuringAStep(t *testing.T) {
-	h := newHouse(t, valid("RAVI KUMAR", 0))
+	h := newFixture(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	h.gateway.meanwhile = func() {
 		if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
@@ -125,7 +125,7 @@ func TestADecisionDuringAStep(t *testing.T) {
 
 // A verification that ends between a person's look and their decision is overruled.
 func TestADecisionThatIsOvertaken(t *testing.T) {
-	h := newHouse(t, valid("RAVI KUMAR", 0))
+	h := newFixture(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	overtaken := &overtakenStore{Store: h.store, overtake: func() {
 		if err := h.service.Step(t.Context(), a.ID); err != nil {
@@ -151,7 +151,7 @@ func TestADecisionThatIsOvertaken(t *testing.T) {
 
 // Those that wait for a person are listed: neither one that was replaced nor one that was decided on.
 func TestInReview(t *testing.T) {
-	h := newHouse(t, valid("A DESAI", 70), valid("A DESAI", 70), valid("R KUMAR", 70))
+	h := newFixture(t, valid("A DESAI", 70), valid("A DESAI", 70), valid("R KUMAR", 70))
 	replaced := h.register(h.ashas())
 	h.mustStep()
 	other := h.ashas()

@@ -80,9 +80,9 @@ func (s *Service) Branch(ifsc IFSC) (Branch, bool) { return s.o.Directory.Branch
 var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 	"The bank account is not accepted any more. Register it again or another one, and request the payout again.")
 
-// Beneficiary is what a gateway calls a seller's account that is to be paid; it is told of the account when it first matters.
+// Beneficiary is a gateway's name of a seller's account. The account is registered there when it is first paid.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
-// with [ledger.ErrTampered] for one that somebody changed by hand, or that is another seller's. Safe to repeat.
+// with [ledger.ErrTampered] for one that was tampered with, or that is another seller's. Safe to repeat.
 func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name) (string, error) {
 	a, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
@@ -104,8 +104,8 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 	return s.beneficiaryOf(ctx, a, g)
 }
 
-// beneficiaryOf is what a gateway calls an account that is trusted; it is told of it if it was not yet. One name is
-// kept, the first gateway's: another gateway is told again each time, and gives the same name each time.
+// beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is
+// stored, the first gateway's: at another gateway the account is registered again each time, and gets the same name.
 func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gateway) (string, error) {
 	if a.Beneficiary != "" && a.Gateway == g.Name() {
 		return a.Beneficiary, nil
@@ -176,7 +176,7 @@ func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name,
 	}
 	now, err := s.o.Store.BankAccountByID(ctx, a.ID)
 	if err == nil && now.Beneficiary == "" {
-		err = fmt.Errorf("bank account %s was decided on while the gateway was told of it", a.ID)
+		err = fmt.Errorf("bank account %s was decided on while it was being registered at the gateway", a.ID)
 	}
 	if err == nil && now.Gateway != at {
 		return beneficiary, nil

@@ -23,8 +23,8 @@ import (
 	"bursar/internal/storetest"
 )
 
-// house is a bank service on a real store and real keys, with a gateway that says what it is told to.
-type house struct {
+// fixture is a bank service on a real store and real keys, with a gateway that says what it is told to.
+type fixture struct {
 	t       *testing.T
 	now     time.Time
 	place   storetest.Place
@@ -121,9 +121,9 @@ func (g *double) answer() (gateway.Verification, error) {
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
-func newHouse(t *testing.T, answers ...answer) *house {
+func newFixture(t *testing.T, answers ...answer) *fixture {
 	t.Helper()
-	h := &house{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &double{answers: answers}}
+	h := &fixture{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &double{answers: answers}}
 	h.place = storetest.NewPlace(t)
 	db := h.place.Open(t)
 	h.db, h.store, h.keys = db, db.Bank(), storetest.Keys(t)
@@ -140,7 +140,7 @@ func newHouse(t *testing.T, answers ...answer) *house {
 }
 
 // gateways are those that are configured: the one, unless a test says otherwise.
-func (h *house) gateways() *gateway.Router {
+func (h *fixture) gateways() *gateway.Router {
 	if h.router != nil {
 		return h.router
 	}
@@ -148,7 +148,7 @@ func (h *house) gateways() *gateway.Router {
 }
 
 // open starts the service.
-func (h *house) open() {
+func (h *fixture) open() {
 	h.t.Helper()
 	var err error
 	h.service, err = bank.New(bank.Options{
@@ -161,11 +161,11 @@ func (h *house) open() {
 }
 
 // ashas is a registration as a seller makes it.
-func (h *house) ashas() bank.Registration {
+func (h *fixture) ashas() bank.Registration {
 	return bank.Registration{Seller: "usr_asha", Holder: "Asha Desai", Number: mustNumber(h.t, "50100123456789"), IFSC: "HDFC0000053"}
 }
 
-func (h *house) register(r bank.Registration) bank.Account {
+func (h *fixture) register(r bank.Registration) bank.Account {
 	h.t.Helper()
 	a, err := h.service.Register(h.t.Context(), r)
 	if err != nil {
@@ -174,7 +174,7 @@ func (h *house) register(r bank.Registration) bank.Account {
 	return a
 }
 
-func (h *house) account() bank.Account {
+func (h *fixture) account() bank.Account {
 	h.t.Helper()
 	a, err := h.service.Account(h.t.Context(), "usr_asha")
 	if err != nil {
@@ -183,7 +183,7 @@ func (h *house) account() bank.Account {
 	return a
 }
 
-func (h *house) due() []bank.ID {
+func (h *fixture) due() []bank.ID {
 	h.t.Helper()
 	ids, err := h.service.TakeDue(h.t.Context(), 10)
 	if err != nil {
@@ -193,7 +193,7 @@ func (h *house) due() []bank.ID {
 }
 
 // step waits until the account's next step is due, takes it, and returns how long it waited.
-func (h *house) step() (time.Duration, error) {
+func (h *fixture) step() (time.Duration, error) {
 	h.t.Helper()
 	a := h.account()
 	if a.DueAt.IsZero() {
@@ -207,7 +207,7 @@ func (h *house) step() (time.Duration, error) {
 	return waited, h.service.Step(h.t.Context(), a.ID)
 }
 
-func (h *house) mustStep() time.Duration {
+func (h *fixture) mustStep() time.Duration {
 	h.t.Helper()
 	waited, err := h.step()
 	if err != nil {
@@ -229,7 +229,7 @@ func technicalFault() answer {
 }
 
 func TestAnAccountIsVerified(t *testing.T) {
-	h := newHouse(t, pending(), pending(), valid("ASHA DESAI", 100))
+	h := newFixture(t, pending(), pending(), valid("ASHA DESAI", 100))
 	if _, err := h.service.Account(t.Context(), "usr_asha"); !errors.Is(err, bank.ErrNone) {
 		t.Fatalf("before there is one: err = %v, want ErrNone", err)
 	}
@@ -255,7 +255,7 @@ func TestAnAccountIsVerified(t *testing.T) {
 
 	// News from the gateway makes the next step due now. It is asked, not believed.
 	for _, id := range []string{"fav_other", "", "fav_1", "fav_1"} {
-		if err := h.service.Hint(t.Context(), id); err != nil {
+		if err := h.service.Notify(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestAnAccountIsVerified(t *testing.T) {
 		}
 	}
 	h.now = h.now.AddDate(1, 0, 0)
-	if err := h.service.Hint(t.Context(), "fav_1"); err != nil {
+	if err := h.service.Notify(t.Context(), "fav_1"); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.due(); len(got) != 0 {
@@ -325,7 +325,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.about, func(t *testing.T) {
-			h := newHouse(t, tt.answer)
+			h := newFixture(t, tt.answer)
 			h.register(h.ashas())
 			h.mustStep()
 			got := h.account()
@@ -343,7 +343,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestManualVerification(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	var err error
 	h.service, err = bank.New(bank.Options{
 		Store: h.store, Keys: plainSealer{}, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
@@ -368,7 +368,7 @@ func TestManualVerification(t *testing.T) {
 // A technical fault says nothing about the account: it is verified anew, ever more rarely, and in the
 // end by a person.
 func TestFaultsAreTriedAgain(t *testing.T) {
-	h := newHouse(t, technicalFault())
+	h := newFixture(t, technicalFault())
 	h.register(h.ashas())
 	h.mustStep()
 	before := time.Duration(0)
@@ -376,7 +376,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 		if got := h.account(); got.Status != bank.StatusUnverified || !strings.Contains(got.Reason, "tried again") {
 			t.Fatalf("before try %d: %s, %q", try, got.Status, got.Reason)
 		}
-		if err := h.service.Hint(t.Context(), ""); err != nil { // of no verification
+		if err := h.service.Notify(t.Context(), ""); err != nil { // of no verification
 			t.Fatal(err)
 		}
 		waited := h.mustStep()
@@ -394,7 +394,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 }
 
 func TestAFaultThatPasses(t *testing.T) {
-	h := newHouse(t, technicalFault(), pending(), technicalFault(), pending(), valid("ASHA DESAI", 100))
+	h := newFixture(t, technicalFault(), pending(), technicalFault(), pending(), valid("ASHA DESAI", 100))
 	h.register(h.ashas())
 	for range 5 {
 		h.mustStep()
@@ -411,7 +411,7 @@ func TestAFaultThatPasses(t *testing.T) {
 // again; no second one is paid for.
 func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
 	cut := errors.New("the connection was cut")
-	h := newHouse(t, pending(), answer{err: cut}, valid("ASHA DESAI", 100))
+	h := newFixture(t, pending(), answer{err: cut}, valid("ASHA DESAI", 100))
 	h.register(h.ashas())
 	h.mustStep()
 	if _, err := h.step(); !errors.Is(err, cut) {
@@ -424,7 +424,7 @@ func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
 }
 
 func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
-	h := newHouse(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomePending}})
+	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomePending}})
 	h.register(h.ashas())
 	if _, err := h.step(); err == nil {
 		t.Error("the step succeeded: it would begin and pay for another verification at each poll")
@@ -432,7 +432,7 @@ func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
 }
 
 func TestAStepThatIsInterruptedCountsForNothing(t *testing.T) {
-	h := newHouse(t, answer{err: context.Canceled})
+	h := newFixture(t, answer{err: context.Canceled})
 	a := h.register(h.ashas())
 	ctx, cancel := context.WithCancel(t.Context())
 	h.gateway.meanwhile = cancel
@@ -446,7 +446,7 @@ func TestAStepThatIsInterruptedCountsForNothing(t *testing.T) {
 
 // A bank may take days. It is asked often at first and then hourly, for a week.
 func TestASlowVerification(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	h.mustStep()
 	steps := 1
@@ -464,7 +464,7 @@ func TestASlowVerification(t *testing.T) {
 }
 
 func TestALeaseKeepsOthersAwayUntilItRunsOut(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	h.register(h.ashas())
 	if got := h.due(); len(got) != 1 {
 		t.Fatalf("%d are due, want 1", len(got))
@@ -479,12 +479,12 @@ func TestALeaseKeepsOthersAwayUntilItRunsOut(t *testing.T) {
 }
 
 // A hint that comes while the gateway is giving its last stale answer is not lost.
-func TestAHintDuringAStep(t *testing.T) {
-	h := newHouse(t, pending(), pending(), valid("ASHA DESAI", 100))
+func TestNotification_DuringStep(t *testing.T) {
+	h := newFixture(t, pending(), pending(), valid("ASHA DESAI", 100))
 	h.register(h.ashas())
 	h.mustStep()
 	h.gateway.meanwhile = func() {
-		if err := h.service.Hint(t.Context(), "fav_1"); err != nil {
+		if err := h.service.Notify(t.Context(), "fav_1"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -498,7 +498,7 @@ func TestAHintDuringAStep(t *testing.T) {
 }
 
 func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
-	h := newHouse(t, valid("ASHA DESAI", 100))
+	h := newFixture(t, valid("ASHA DESAI", 100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	if err := h.service.Step(t.Context(), a.ID); err != nil {
@@ -513,7 +513,7 @@ func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
 }
 
 func TestBeneficiary(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
@@ -550,7 +550,7 @@ func TestBeneficiary(t *testing.T) {
 }
 
 func TestNumbersAreSealedInTheDatabasesFiles(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	if h.place.Path == "" {
 		t.Skip("this database is not in files of ours")
 	}
@@ -568,7 +568,7 @@ func TestNumbersAreSealedInTheDatabasesFiles(t *testing.T) {
 }
 
 func TestASealedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	stolen := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "30200987654321"), IFSC: "SBIN0000001"})
 	stolen.ID, stolen.SealedNumber, stolen.Status = "bka_stolen", a.SealedNumber, bank.StatusVerified
@@ -591,7 +591,7 @@ func TestASealedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
 }
 
 func TestBranch(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if got, ok := h.service.Branch("HDFC0000053"); !ok || got.Bank != "HDFC Bank" {
 		t.Errorf("Branch = %+v, %v; want HDFC Bank", got, ok)
 	}
@@ -599,7 +599,7 @@ func TestBranch(t *testing.T) {
 
 func TestNewRefusesHalfAService(t *testing.T) {
 	whole := bank.Options{
-		Store: newHouse(t).store, Keys: plainSealer{}, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
+		Store: newFixture(t).store, Keys: plainSealer{}, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := bank.New(whole); err != nil {

@@ -20,7 +20,7 @@ func accepted(score int) answer {
 }
 
 // wantIntact checks whether the audit has it that the account is what was registered and decided, and the journals whole.
-func (h *house) wantIntact(id bank.ID, want bool) {
+func (h *fixture) wantIntact(id bank.ID, want bool) {
 	h.t.Helper()
 	report, err := h.db.Audit(h.t.Context(), h.keys)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *house) wantIntact(id bank.ID, want bool) {
 }
 
 // wantPaid checks whether the account is paid, or refused as tampered with.
-func (h *house) wantPaid(id bank.ID, want bool) {
+func (h *fixture) wantPaid(id bank.ID, want bool) {
 	h.t.Helper()
 	to, err := h.service.Beneficiary(h.t.Context(), "usr_asha", id, "double")
 	if want && (err != nil || to != "fa_"+string(id)) || !want && !errors.Is(err, ledger.ErrTampered) {
@@ -47,7 +47,7 @@ func (h *house) wantPaid(id bank.ID, want bool) {
 // TestLentAccount_IsNotPaid asks for another seller's account, as a payout does that was asked for while the account was
 // made its seller's by hand.
 func TestLentAccount_IsNotPaid(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.wantPaid(a.ID, true)
@@ -58,7 +58,7 @@ func TestLentAccount_IsNotPaid(t *testing.T) {
 
 // TestRejectedAccount_PutBack makes the entry of a rejection one about something else, and the row what it was before.
 func TestRejectedAccount_PutBack(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.wantPaid(a.ID, true)
@@ -98,14 +98,14 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 		"an entry between": {100, `DELETE FROM entries WHERE type = 'bank_account.updated'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, accepted(tt.score))
+			h := newFixture(t, accepted(tt.score))
 			a := h.register(h.ashas())
 			h.mustStep()
 			h.wantIntact(a.ID, true)
 			h.place.ByHand(t, tt.change)
 			h.wantIntact(a.ID, false)
 			h.wantPaid(a.ID, false)
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrAltered) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrTampered) {
 				t.Errorf("it is accepted: %v", err)
 			}
 			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review', is_current = 1`)
@@ -119,7 +119,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 // TestTamperedAccount_RejectionDropped deletes the entry of a rejection and puts the row back. The service wrote all
 // entries that are left, and the audit finds the gap between them and the balance.
 func TestTamperedAccount_RejectionDropped(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -140,7 +140,7 @@ func TestTamperedAccount_IsFound(t *testing.T) {
 		`created_at = created_at + 1`, `verified_at = verified_at + 1`, `is_current = 0`, `sealed_number = ''`,
 	} {
 		t.Run(change, func(t *testing.T) {
-			h := newHouse(t, accepted(100))
+			h := newFixture(t, accepted(100))
 			a := h.register(h.ashas())
 			h.mustStep()
 			h.wantIntact(a.ID, true)
@@ -157,7 +157,7 @@ func TestTamperedAccount_IsNotVerified(t *testing.T) {
 		`verification_id = 'fav_2'`: `verification_id = 'fav_1'`,
 	} {
 		t.Run(change, func(t *testing.T) {
-			h := newHouse(t, pending(), accepted(100))
+			h := newFixture(t, pending(), accepted(100))
 			a := h.register(h.ashas())
 			h.mustStep()
 			h.place.ByHand(t, `UPDATE bank_accounts SET `+change)
@@ -177,7 +177,7 @@ func TestTamperedAccount_IsNotVerified(t *testing.T) {
 
 // TestTamperedAccount_RegisteredAgain becomes another account: who registers it does not vouch for what somebody changed.
 func TestTamperedAccount_RegisteredAgain(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_ravi'`)
@@ -192,7 +192,7 @@ func TestTamperedAccount_RegisteredAgain(t *testing.T) {
 
 // TestTamperedAccount_GivenToAnotherSeller leaves the other seller's journal alone, which has nothing to say of it.
 func TestTamperedAccount_GivenToAnotherSeller(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.place.ByHand(t, `UPDATE bank_accounts SET seller_id = 'usr_ravi'`)
@@ -208,7 +208,7 @@ func TestTamperedAccount_GivenToAnotherSeller(t *testing.T) {
 
 // TestBeneficiary_NamedTwiceAtOnce keeps the first one's name; and a decision that came between is not lost.
 func TestBeneficiary_NamedTwiceAtOnce(t *testing.T) {
-	h := newHouse(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: -1}})
+	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: -1}})
 	a := h.register(h.ashas())
 	h.gateway.told = func() {
 		h.gateway.told = nil
@@ -231,7 +231,7 @@ func TestBeneficiary_NamedTwiceAtOnce(t *testing.T) {
 
 // TestResolve_WhileTheGatewayIsTold is kept, and no order goes to an account without a name.
 func TestResolve_WhileTheGatewayIsTold(t *testing.T) {
-	h := newHouse(t, pending())
+	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	h.gateway.told = func() {
 		h.gateway.told = nil
@@ -251,7 +251,7 @@ func TestResolve_WhileTheGatewayIsTold(t *testing.T) {
 
 // TestTakeOver_AccountAcceptedByHand has somebody put back what a take-over changed, until it is repaired.
 func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
-	h := newHouse(t, accepted(100))
+	h := newFixture(t, accepted(100))
 	a := h.register(h.ashas())
 	h.mustStep()
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -280,7 +280,7 @@ func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
 
 // TestJournal_TellsOfAnAccount lists what the journal says of an account from its registration to its end, and no number.
 func TestJournal_TellsOfAnAccount(t *testing.T) {
-	h := newHouse(t, pending(), accepted(60))
+	h := newFixture(t, pending(), accepted(60))
 	a := h.register(h.ashas())
 	h.mustStep()
 	h.mustStep()

@@ -25,8 +25,8 @@ const (
 	mostTries = 12
 	retryBase = 10 * time.Second
 	retryMost = 3 * time.Hour
-	// patience is how long a verifier may take. Banks need three working days at worst.
-	patience = 7 * 24 * time.Hour
+	// timeout is how long a verifier may take. Banks need three working days at worst.
+	timeout  = 7 * 24 * time.Hour
 	pollBase = 2 * time.Second
 	pollMost = time.Hour
 )
@@ -45,8 +45,8 @@ const (
 var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
 	"This bank account is already verified, or was replaced by another. Look at it again.")
 
-// ErrAltered keeps everybody from accepting what somebody else than the service wrote.
-var ErrAltered = fault.New(fault.Conflict, "bank_account_altered",
+// ErrTampered keeps admins from accepting an account that the service did not write.
+var ErrTampered = fault.New(fault.Conflict, "bank_account_tampered",
 	"This bank account was changed outside the service, so it can't be decided on. Have the seller register it again.")
 
 // TakeDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
@@ -61,11 +61,11 @@ func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
 	return ids, err
 }
 
-// Hint makes the next step of a verification due now. It is for events from outside, which are not
+// Notify makes the next step of a verification due now. It is for events from outside, which are not
 // believed; one about no verification under way is ignored.
-func (s *Service) Hint(ctx context.Context, verificationID string) error {
+func (s *Service) Notify(ctx context.Context, verificationID string) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.HastenVerification(ctx, verificationID, s.o.Now())
+		_, err := tx.RescheduleVerification(ctx, verificationID, s.o.Now())
 		return err
 	})
 }
@@ -147,7 +147,7 @@ func (s *Service) after(a Account, v gateway.Verification) Account {
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	a.VerificationID = v.ID
 	switch age := now.Sub(a.CreatedAt); {
-	case v.Outcome == gateway.OutcomePending && age < patience:
+	case v.Outcome == gateway.OutcomePending && age < timeout:
 		a.Reason = ""
 		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), pollMost)))
 		return a
@@ -208,7 +208,7 @@ func sentence(given, otherwise string) string {
 	return given
 }
 
-// save records a change and the decision that it comes of, if any, unless somebody else's change came first, and
+// save records a change and the decision that it comes of, if any, unless another change came first, and
 // reports whether it did.
 func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decision.Decision) (bool, error) {
 	actor := actorGateway
@@ -227,7 +227,7 @@ func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decisi
 		return tx.RecordDecision(ctx, *by)
 	})
 	if err == nil && saved && a.Status != seen.Status {
-		s.o.Logger.InfoContext(ctx, "a bank account's verification ended",
+		s.o.Logger.InfoContext(ctx, "bank account verification ended",
 			slog.String("bank_account", string(a.ID)), slog.String("status", string(a.Status)))
 	}
 	return saved, err
@@ -235,7 +235,7 @@ func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decisi
 
 // Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
 // to 500 characters, which the seller sees; a note is for the record alone. It fails with [ErrNone], or
-// with [ErrDecided] when the account is verified or was replaced, or with [ErrAltered].
+// with [ErrDecided] when the account is verified or was replaced, or with [ErrTampered].
 func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified bool, reason string) (Account, error) {
 	if err := by.CheckNote(); err != nil {
 		return Account{}, err
@@ -247,7 +247,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 	for range 2 { // a verification that ends meanwhile is overruled
 		seen, err := s.trusted(ctx, id)
 		if errors.Is(err, ledger.ErrTampered) {
-			return Account{}, ErrAltered.Because(err)
+			return Account{}, ErrTampered.Because(err)
 		}
 		if err != nil {
 			return Account{}, err

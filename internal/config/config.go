@@ -37,7 +37,7 @@ type Config struct {
 	EarningsHold  time.Duration
 	Zone          *time.Location
 	Holidays      payout.Holidays
-	// CheckpointEvery is how often all books are sealed.
+	// CheckpointEvery is how often a checkpoint of all journals is made.
 	CheckpointEvery time.Duration
 
 	RefreshReuseGrace time.Duration

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Database is where the books are kept: in a file of SQLite's, or on servers of PostgreSQL's.
+// Database is where the ledger is kept: in a file of SQLite's, or on servers of PostgreSQL's.
 type Database struct {
-	// SQLite is the path of the file; empty where the books are on PostgreSQL.
+	// SQLite is the path of the file; empty where the ledger is on PostgreSQL.
 	SQLite string
 	// Postgres is the address as it was given, which may hold a password.
 	Postgres string

@@ -207,7 +207,7 @@ func (p *parser) database(text, dataDir string) Database {
 	return Database{SQLite: path}
 }
 
-// drainDelay is bounded, because whoever stops the service waits for it, and ends it by force at last.
+// drainDelay is bounded, because the service manager waits for it, and kills the process at last.
 func (p *parser) drainDelay(text string) time.Duration {
 	const most = 5 * time.Minute
 	d := p.duration("DRAIN_DELAY", text)

@@ -20,7 +20,7 @@ type Settings struct {
 	DatabaseURL    string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
 	Keys           string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
 	KeysFile       string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
-	KeysInDatabase string `group:"data" default:"refuse" help:"Whether a gateway that moves real money may be used while PostgreSQL keeps the key set: refuse, or accept. With accept, somebody who can read and write the database can make the service pay: the keys that authenticate the journal lie beside it."`
+	KeysInDatabase string `group:"data" default:"refuse" help:"Whether a gateway that moves real money may be used while PostgreSQL keeps the key set: refuse, or accept. With accept, an attacker who can read and write the database can make the service pay: the keys that authenticate the journal lie beside it."`
 
 	Addr           string `group:"listen" placeholder:"127.0.0.1:8080" help:"Listen address. Where only PORT is set, all addresses on that port."`
 	BaseURL        string `group:"listen" name:"base-url" placeholder:"http://ADDRESS" help:"Public address, for links, redirects, cookies and the tokens' issuer."`
@@ -36,7 +36,7 @@ type Settings struct {
 	TimeZone      string `group:"money" placeholder:"ZONE" help:"Zone of months and of bank days; Asia/Kolkata for INR, otherwise UTC, unless set."`
 	Holidays      string `group:"money" placeholder:"2026-11-08,…" help:"Bank holidays beside those that are known; 12-25 is one of every year."`
 
-	CheckpointEvery string `group:"money" default:"1h" help:"How often all books are sealed in a signed checkpoint."`
+	CheckpointEvery string `group:"money" default:"1h" help:"How often a signed checkpoint of all journals is made."`
 
 	RefreshReuseGrace string `group:"signin" default:"10s" help:"How long a used refresh token returns the same successor again."`
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
@@ -67,7 +67,7 @@ type ProviderSettings struct {
 	Issuer       string `group:"providers" placeholder:"URL" help:"Issuer of provider-${provider}, if it speaks OpenID Connect. Register BURSAR_BASE_URL/api/auth/provider-${provider}/callback there."`
 	AuthURL      string `group:"providers" name:"auth-url" placeholder:"URL" help:"Or, if it speaks OAuth 2.0 alone, where it asks people."`
 	TokenURL     string `group:"providers" name:"token-url" placeholder:"URL" help:"Where it exchanges codes."`
-	UserinfoURL  string `group:"providers" name:"userinfo-url" placeholder:"URL" help:"Where it tells who somebody is."`
+	UserinfoURL  string `group:"providers" name:"userinfo-url" placeholder:"URL" help:"Address of the profile of the signed-in user."`
 	ClientID     string `group:"providers" name:"client-id" placeholder:"ID" help:"The id that it gave us."`
 	ClientSecret string `group:"providers" name:"client-secret" secret:"" placeholder:"SECRET" help:"Its secret."`
 	Scopes       string `group:"providers" placeholder:"SCOPES" help:"What to ask for; \"openid email profile\", or without OpenID Connect \"read:user user:email\", unless set."`

@@ -16,7 +16,7 @@ const adminHome = "/dashboard/admin"
 // which shows the evidence first.
 func (d *dashboard) adminRoutes() []route {
 	return []route{
-		{"GET", adminHome, admins, d.adminDesk},
+		{"GET", adminHome, admins, d.adminHomePage},
 		{"GET", adminHome + "/inbox", admins, d.adminInbox},
 		{"GET", adminHome + "/payouts", admins, d.adminPayouts},
 		{"GET", adminHome + "/payouts/{id}", admins, d.adminPayout},
@@ -24,17 +24,17 @@ func (d *dashboard) adminRoutes() []route {
 		{"POST", adminHome + "/payouts/{id}/{decision}", admins, d.adminDecide},
 		{"GET", adminHome + "/bank-accounts/{id}", admins, d.adminAccount},
 		{"POST", adminHome + "/bank-accounts/{id}", admins, d.adminResolve},
-		{"GET", adminHome + "/strays/{id}", admins, d.adminStray},
-		{"POST", adminHome + "/strays/{id}", admins, d.adminSettle},
+		{"GET", adminHome + "/unmatched-transfers/{id}", admins, d.adminUnmatched},
+		{"POST", adminHome + "/unmatched-transfers/{id}", admins, d.adminResolveUnmatched},
 		{"GET", adminHome + "/differences/{id}", admins, d.adminDifference},
-		{"POST", adminHome + "/differences/{id}", admins, d.adminSettleDifference},
+		{"POST", adminHome + "/differences/{id}", admins, d.adminResolveDifference},
 		{"GET", reconciliationPath, admins, d.adminReconciliation},
 		{"GET", adminHome + "/sellers", admins, d.adminPeople},
 		{"GET", adminHome + "/sellers/{id}", admins, d.adminPerson},
 		{"GET", adminHome + "/sellers/{id}/access", admins, d.adminAccess},
 		{"POST", adminHome + "/sellers/{id}/access", admins, d.adminSetAccess},
-		{"GET", adminHome + "/books", admins, d.adminBooks},
-		{"POST", adminHome + "/books", admins, d.adminAudit},
+		{"GET", adminHome + "/ledger", admins, d.adminLedger},
+		{"POST", adminHome + "/ledger", admins, d.adminAudit},
 		{"GET", adminHome + "/health", admins, d.adminHealth},
 		{"GET", adminHome + "/decisions", admins, d.adminDecisions},
 	}
@@ -43,34 +43,34 @@ func (d *dashboard) adminRoutes() []route {
 // adminNav lists where admins go.
 func adminNav() []navEntry {
 	return []navEntry{
-		{adminHome, "Desk", "home"},
+		{adminHome, "Home", "home"},
 		{adminHome + "/inbox", "Inbox", "inbox"},
 		{adminHome + "/payouts", "Payouts", "payout"},
 		{adminHome + "/sellers", "People", "search"},
-		{adminHome + "/books", "Books", "book"},
+		{adminHome + "/ledger", "Ledger", "ledger"},
 		{adminHome + "/health", "Health", "pulse"},
 	}
 }
 
-// deskPayouts is how many of the newest payouts the desk shows.
-const deskPayouts = 8
+// homePayouts is how many of the newest payouts the desk shows.
+const homePayouts = 8
 
-// deskView is what an operator sees first.
-type deskView struct {
+// homeView is what an operator sees first.
+type homeView struct {
 	// Waiting are the kinds of things that wait for a person, with how many there are of each.
-	Waiting  []waiting
-	Unknown  int64
-	CaughtUp bool
-	Payouts  []payoutRow
-	Loops    []loopRow
-	Books    booksView
+	Waiting           []waiting
+	Unknown           int64
+	StartupReconciled bool
+	Payouts           []payoutRow
+	Loops             []loopRow
+	Ledger            auditView
 }
 
 // Nothing reports whether nothing waits for a person.
-func (v deskView) Nothing() bool { return len(v.Waiting) == 0 }
+func (v homeView) Nothing() bool { return len(v.Waiting) == 0 }
 
 // Trouble reports whether a loop needs a look.
-func (v deskView) Trouble() bool {
+func (v homeView) Trouble() bool {
 	for _, l := range v.Loops {
 		if l.Label().Kind == bad {
 			return true
@@ -86,13 +86,13 @@ type waiting struct {
 	Path  string
 }
 
-// adminDesk is the first page: what needs a person, and whether all else goes by itself.
-func (d *dashboard) adminDesk(ctx context.Context, v *visit) (page, error) {
+// adminHomePage is the first page: what needs a person, and whether all else goes by itself.
+func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, error) {
 	backlog, err := d.o.Health.Backlog(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Limit: deskPayouts})
+	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Limit: homePayouts})
 	if err != nil {
 		return page{}, err
 	}
@@ -100,9 +100,9 @@ func (d *dashboard) adminDesk(ctx context.Context, v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	return show("admin", "Desk", deskView{
-		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, CaughtUp: d.o.Payouts.CaughtUp(),
-		Payouts: rows, Loops: d.loopRows(), Books: d.audits.view(),
+	return show("admin", "Home", homeView{
+		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
+		Payouts: rows, Loops: d.loopRows(), Ledger: d.audits.view(),
 	}), nil
 }
 
@@ -118,15 +118,15 @@ func waitingOf(b Backlog) []waiting {
 			all = append(all, waiting{count, many, inboxAddress(kind)})
 		}
 	}
-	add(b.Contradicted, "payout that is contradicted", "payouts that are contradicted", kindContradicted)
-	add(b.Strays, "stray transfer at the gateway", "stray transfers at the gateway", kindStray)
+	add(b.Discrepancies, "payout with a discrepancy", "payouts with a discrepancy", kindDiscrepancy)
+	add(b.UnmatchedTransfers, "unmatched transfer at the gateway", "unmatched transfers at the gateway", kindUnmatched)
 	add(b.ManualReview, "payout in review, whose outcome is not known", "payouts in review, whose outcome is not known", kindManualReview)
-	add(b.Differences, "difference between the gateway's statement and the book", "differences between the gateway's statement and the book", kindDifference)
+	add(b.Differences, "difference between the gateway's statement and the ledger", "differences between the gateway's statement and the ledger", kindDifference)
 	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
 	return all
 }
 
-// people finds users' names by their ids. Who is not in the book has none.
+// people finds users' names by their ids. Who is not in the ledger has none.
 func (d *dashboard) people(ctx context.Context, ids ...string) (map[string]string, error) {
 	names := map[string]string{}
 	for _, id := range ids {
@@ -182,6 +182,6 @@ func adminPayoutAddress(id payout.ID) string {
 	return adminHome + "/payouts/" + url.PathEscape(string(id))
 }
 func personAddress(id string) string { return adminHome + "/sellers/" + url.PathEscape(id) }
-func strayAddress(gatewayID string) string {
-	return adminHome + "/strays/" + url.PathEscape(gatewayID)
+func unmatchedAddress(gatewayID string) string {
+	return adminHome + "/unmatched-transfers/" + url.PathEscape(gatewayID)
 }

@@ -71,7 +71,7 @@ func reviewForm(a bank.Account) *form {
 	return &form{Action: accountAddress(a.ID), Submit: "Decide", Fields: []field{
 		{Name: "decision", Label: "Your decision", Type: "choice", Choices: []choice{
 			{accept, "Accept", "The account is the seller's. Payouts may go there from now on."},
-			{reject, "Reject", "Nothing is paid there. The seller is told why, and registers again."},
+			{reject, "Reject", "Nothing is paid there. The seller sees the reason and registers another account."},
 		}},
 		{
 			Name: "reason", Label: "Reason for the seller", Type: "textarea", Optional: true, Max: 500,
@@ -84,7 +84,7 @@ func reviewForm(a bank.Account) *form {
 var errNoAccount = bank.ErrNone.WithMessage("There is no bank account with this id.")
 
 // reviewAccount finds the account that the address names, with all that a decision needs.
-func (d *dashboard) reviewAccount(ctx context.Context, v *visit) (*reviewAccountView, error) {
+func (d *dashboard) reviewAccount(ctx context.Context, v *pageRequest) (*reviewAccountView, error) {
 	given := v.r.PathValue("id")
 	if !id.Valid("bka_", given) {
 		return nil, errNoAccount
@@ -116,7 +116,7 @@ func (d *dashboard) reviewAccount(ctx context.Context, v *visit) (*reviewAccount
 func showAccount(a *reviewAccountView) page { return show("admin-account", "Bank account", a) }
 
 // adminAccount shows a bank account with the names side by side, and asks for a decision.
-func (d *dashboard) adminAccount(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminAccount(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.reviewAccount(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -125,7 +125,7 @@ func (d *dashboard) adminAccount(ctx context.Context, v *visit) (page, error) {
 }
 
 // adminResolve accepts or rejects a bank account.
-func (d *dashboard) adminResolve(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminResolve(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.reviewAccount(ctx, v)
 	if err != nil {
 		return page{}, err

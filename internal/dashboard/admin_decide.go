@@ -11,8 +11,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// act is something that an admin may decide about a payout.
-type act struct {
+// action is something that an admin may decide about a payout.
+type action struct {
 	Slug string
 	// Title is what the button says. Does and DoesNot are what pressing it means.
 	Title, Does, DoesNot string
@@ -26,35 +26,35 @@ type act struct {
 	// fields are what is asked beside the note, and hidden what the form carries along.
 	fields func(payout.Payout) []field
 	hidden func(payout.Payout) []hidden
-	do     func(context.Context, *dashboard, *visit, decision.By, payout.Payout) error
+	do     func(context.Context, *dashboard, *pageRequest, decision.By, payout.Payout) error
 }
 
-// acts lists what may be decided, the most harmless first.
-var acts = []act{
+// actions lists what may be decided, the most harmless first.
+var actions = []action{
 	{
 		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true,
 		told:    map[*fault.Error]notice{payout.ErrNoTransfer: "asked-none"},
-		Does:    "Looks the transfer up at the gateway at once and takes in what it says, as happens by itself anyway.",
+		Does:    "Looks the transfer up at the gateway now and applies the answer. Bursar also does this by itself.",
 		DoesNot: "It sends nothing and never makes a second transfer.",
 		fits:    func(*dashboard, payout.Payout) bool { return true },
-		do: func(ctx context.Context, d *dashboard, _ *visit, by decision.By, p payout.Payout) error {
+		do: func(ctx context.Context, d *dashboard, _ *pageRequest, by decision.By, p payout.Payout) error {
 			_, err := d.o.Payouts.AskGateway(ctx, by, p.ID)
 			return err
 		},
 	},
 	{
 		Slug: "review", Title: "Send to review", done: "in-review",
-		Does:    "Stops sending the order again, and leaves the payout to a person.",
-		DoesNot: "It calls nothing back: if the gateway has the transfer, the seller may still be paid. The amount stays in transit.",
+		Does:    "Stops sending the order again. An admin decides what happens next.",
+		DoesNot: "It does not cancel the transfer: if the gateway has the transfer, the seller may still be paid. The amount stays in transit.",
 		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Unknown },
-		do: func(ctx context.Context, d *dashboard, _ *visit, by decision.By, p payout.Payout) error {
+		do: func(ctx context.Context, d *dashboard, _ *pageRequest, by decision.By, p payout.Payout) error {
 			_, err := d.o.Payouts.SendToReview(ctx, by, p.ID)
 			return err
 		},
 	},
 	{
-		Slug: "identify", Title: "It is this transfer", done: "identified",
-		Does:    "Takes a transfer that you found at the gateway for this payout. The gateway is asked for it and must confirm the amount and our reference.",
+		Slug: "match", Title: "Match a transfer", done: "matched",
+		Does:    "Matches this payout with a transfer that you found at the gateway. The gateway has to confirm its amount and our reference.",
 		DoesNot: "It moves no money by itself: what the gateway says of the transfer decides.",
 		fits:    isUnclear,
 		fields: func(payout.Payout) []field {
@@ -63,31 +63,31 @@ var acts = []act{
 				Hint: "As the gateway's own dashboard shows it.",
 			}}
 		},
-		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			gatewayID := strings.TrimSpace(v.form.Get("gatewayId"))
 			if gatewayID == "" {
 				return fault.Field("gatewayId", "must be given: search the gateway's dashboard for "+string(p.ID))
 			}
-			_, err := d.o.Payouts.Identify(ctx, by, p.ID, gatewayID)
+			_, err := d.o.Payouts.MatchTransfer(ctx, by, p.ID, gatewayID)
 			return err
 		},
 	},
 	{
-		Slug: "clear", Title: "Clear the contradiction", done: "cleared",
-		Does:    "Takes off this payout what contradicts the books, once you have settled it.",
+		Slug: "resolve", Title: "Mark as resolved", done: "discrepancy-resolved",
+		Does:    "Removes the discrepancy from this payout, once you have settled it with the seller and the gateway.",
 		DoesNot: "It moves no money and changes no state. If the gateway says it again, it is written down again.",
-		fits:    func(_ *dashboard, p payout.Payout) bool { return p.Contradiction != "" },
-		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Contradiction}} },
-		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
-			return d.o.Payouts.ClearContradiction(ctx, by, p.ID, plainLines(v.form.Get("seen")))
+		fits:    func(_ *dashboard, p payout.Payout) bool { return p.Discrepancy != "" },
+		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Discrepancy}} },
+		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
+			return d.o.Payouts.ResolveDiscrepancy(ctx, by, p.ID, plainLines(v.form.Get("seen")))
 		},
 	},
 	{
 		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true,
-		Does:    "Calls the payout off and gives the seller the whole amount back.",
+		Does:    "Cancels the payout and returns the whole amount to the seller's balance.",
 		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
 		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },
-		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			if err := by.CheckNote(); err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ var acts = []act{
 		},
 	},
 	{
-		Slug: giveBackSlug, Title: "It was never made: give the money back", done: "given-back", Danger: true,
-		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and gives the seller the whole amount back.",
+		Slug: refundSlug, Title: "Refund to balance", done: "refunded", Danger: true,
+		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and returns the whole amount to the seller's balance.",
 		DoesNot: "It can't be undone. If the transfer was made after all, the seller has the money twice, and the loss is yours.",
 		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.ManualReview },
 		fields: func(p payout.Payout) []field {
@@ -108,34 +108,34 @@ var acts = []act{
 				Choices: []choice{{"yes", "The gateway has no such transfer", "I searched the gateway's own dashboard for " + string(p.ID) + " and for the amount, and there is none."}},
 			}}
 		},
-		do: func(ctx context.Context, d *dashboard, v *visit, by decision.By, p payout.Payout) error {
+		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			if v.form.Get("looked") != "yes" {
 				return fault.Field("looked", "must be that there is none: look at the gateway's own dashboard first")
 			}
-			_, err := d.o.Payouts.GiveBack(ctx, by, p.ID)
+			_, err := d.o.Payouts.RefundToBalance(ctx, by, p.ID)
 			return err
 		},
 	},
 }
 
-// giveBackSlug names the one decision that has to wait until nothing can be on its way any more.
-const giveBackSlug = "give-back"
+// refundSlug names the one decision that has to wait until nothing can be on its way any more.
+const refundSlug = "refund"
 
 // isUnclear reports whether nobody knows what became of a payout.
 func isUnclear(_ *dashboard, p payout.Payout) bool {
 	return p.State == payout.Unknown || p.State == payout.ManualReview
 }
 
-// actsFor lists what may be decided about a payout as it is now.
-func (d *dashboard) actsFor(ctx context.Context, p payout.Payout) ([]actRow, error) {
-	var rows []actRow
-	for _, a := range acts {
+// actionsFor lists what may be decided about a payout as it is now.
+func (d *dashboard) actionsFor(ctx context.Context, p payout.Payout) ([]actionRow, error) {
+	var rows []actionRow
+	for _, a := range actions {
 		if !a.fits(d, p) {
 			continue
 		}
-		row := actRow{act: a, Path: adminPayoutAddress(p.ID) + "/" + a.Slug}
-		if a.Slug == giveBackSlug {
-			from, err := d.o.Payouts.GiveBackFrom(ctx, p.ID)
+		row := actionRow{action: a, Path: adminPayoutAddress(p.ID) + "/" + a.Slug}
+		if a.Slug == refundSlug {
+			from, err := d.o.Payouts.RefundableFrom(ctx, p.ID)
 			if errors.Is(err, payout.ErrMovedOn) {
 				continue
 			}
@@ -152,13 +152,13 @@ func (d *dashboard) actsFor(ctx context.Context, p payout.Payout) ([]actRow, err
 }
 
 // AtOnce says that a press of the button is enough: nothing is asked and nothing can go wrong.
-func (a actRow) AtOnce() bool { return a.noteOptional && !a.Danger }
+func (a actionRow) AtOnce() bool { return a.noteOptional && !a.Danger }
 
 // form asks for what a decision needs.
-func (a actRow) form(p payout.Payout) *form {
+func (a actionRow) form(p payout.Payout) *form {
 	f := &form{Action: a.Path, Submit: a.Title}
-	if a.act.fields != nil {
-		f.Fields = a.act.fields(p)
+	if a.action.fields != nil {
+		f.Fields = a.action.fields(p)
 	}
 	if a.hidden != nil {
 		f.Hidden = a.hidden(p)
@@ -171,12 +171,12 @@ func (a actRow) form(p payout.Payout) *form {
 func noteField(optional bool) field {
 	return field{
 		Name: "note", Label: "Note", Type: "textarea", Optional: optional, Max: 1000,
-		Hint: "What you saw, and where, for whoever asks later. It is kept for ever with your name; the seller does not see it.",
+		Hint: "What you saw and where. It is stored permanently with your name; the seller does not see it.",
 	}
 }
 
 // byOf is who decides, and why.
-func byOf(v *visit) decision.By {
+func byOf(v *pageRequest) decision.By {
 	return decision.By{Admin: v.who.UserID, Note: strings.TrimSpace(plainLines(v.form.Get("note")))}
 }
 
@@ -186,48 +186,48 @@ func plainLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 // decideView is the page on which a decision is made.
 type decideView struct {
 	Payout payoutRow
-	Act    actRow
+	Action actionRow
 	Form   *form
 }
 
 // Meaning says what the payout's state means.
 func (d decideView) Meaning() string { return meaningOf(d.Payout.Payout) }
 
-// actOf finds the payout and the decision that the address names. Where the decision does not fit the
+// actionOf finds the payout and the decision that the address names. Where the decision does not fit the
 // payout any more, the answer leads back to it.
-func (d *dashboard) actOf(ctx context.Context, v *visit) (p payout.Payout, a actRow, back page, err error) {
+func (d *dashboard) actionOf(ctx context.Context, v *pageRequest) (p payout.Payout, a actionRow, back page, err error) {
 	if p, err = d.payoutOf(ctx, v); err != nil {
 		return p, a, back, err
 	}
 	slug := v.r.PathValue("decision")
-	if !slices.ContainsFunc(acts, func(a act) bool { return a.Slug == slug }) {
+	if !slices.ContainsFunc(actions, func(a action) bool { return a.Slug == slug }) {
 		return p, a, back, errNoPage
 	}
-	fitting, err := d.actsFor(ctx, p)
+	fitting, err := d.actionsFor(ctx, p)
 	if err != nil {
 		return p, a, back, err
 	}
-	i := slices.IndexFunc(fitting, func(a actRow) bool { return a.Slug == slug })
+	i := slices.IndexFunc(fitting, func(a actionRow) bool { return a.Slug == slug })
 	if i < 0 {
 		return p, a, goTo(adminPayoutAddress(p.ID)).saying("no-longer-fits"), nil
 	}
 	return p, fitting[i], back, nil
 }
 
-func (d *dashboard) decisionPage(ctx context.Context, p payout.Payout, a actRow, f *form) (page, error) {
+func (d *dashboard) decisionPage(ctx context.Context, p payout.Payout, a actionRow, f *form) (page, error) {
 	rows, err := d.payoutRows(ctx, []payout.Payout{p})
 	if err != nil {
 		return page{}, err
 	}
-	if a.Slug == giveBackSlug {
-		f.Submit = "Give " + d.o.Currency.Display(p.Amount) + " back"
+	if a.Slug == refundSlug {
+		f.Submit = "Refund " + d.o.Currency.Display(p.Amount)
 	}
-	return show("admin-decide", a.Title, &decideView{Payout: rows[0], Act: a, Form: f}), nil
+	return show("admin-decide", a.Title, &decideView{Payout: rows[0], Action: a, Form: f}), nil
 }
 
 // adminDecision shows the evidence, and asks for what a decision needs.
-func (d *dashboard) adminDecision(ctx context.Context, v *visit) (page, error) {
-	p, a, back, err := d.actOf(ctx, v)
+func (d *dashboard) adminDecision(ctx context.Context, v *pageRequest) (page, error) {
+	p, a, back, err := d.actionOf(ctx, v)
 	if err != nil || back.to != "" {
 		return back, err
 	}
@@ -235,8 +235,8 @@ func (d *dashboard) adminDecision(ctx context.Context, v *visit) (page, error) {
 }
 
 // adminDecide carries a decision out.
-func (d *dashboard) adminDecide(ctx context.Context, v *visit) (page, error) {
-	p, a, back, err := d.actOf(ctx, v)
+func (d *dashboard) adminDecide(ctx context.Context, v *pageRequest) (page, error) {
+	p, a, back, err := d.actionOf(ctx, v)
 	if err != nil || back.to != "" {
 		return back, err
 	}

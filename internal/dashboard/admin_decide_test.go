@@ -13,13 +13,13 @@ import (
 func adminPayout(id payout.ID) string { return adminHome + "/payouts/" + string(id) }
 
 func TestAnUnknownPayoutIsResolvedByAsking(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.made(640_00)
 	page := adminPayout(id)
 	o.admin.get(adminHome+"/inbox").want(t, 200).says(t, `href="`+page+`"`).
 		reads(t, "Nothing needs you", "Being found out by itself", "₹640.00 · Asha Rao", "First sent 0 s ago")
 	o.admin.get(page).want(t, 200).
-		reads(t, "Unknown", "it may have been paid", "Ask the gateway now", "Send to review", "It is this transfer", "not known").
+		reads(t, "Unknown", "it may have been paid", "Ask the gateway now", "Send to review", "Match a transfer", "not known").
 		says(t, `href="`+page+`/review"`, `action="`+page+`/ask"`).saysNot(t, "give the money back", "/cancel")
 
 	o.admin.then(o.admin.post(page+"/ask").leadsTo(t, page)).want(t, 200).
@@ -31,11 +31,11 @@ func TestAnUnknownPayoutIsResolvedByAsking(t *testing.T) {
 	o.admin.get(adminHome+"/inbox").want(t, 200).saysNot(t, page)
 }
 
-func TestAHeldPayoutIsGivenBackWhenNothingCanBeOnItsWay(t *testing.T) {
-	o := openOffice(t)
+func TestRefundPage_OnlyAfterTheGracePeriod(t *testing.T) {
+	o := openAdminFixture(t)
 	id := o.unknown(640_00)
 	page := adminPayout(id)
-	o.admin.get(page+"/review").want(t, 200).reads(t, "It calls nothing back", "₹640.00", "Asha Rao", string(id))
+	o.admin.get(page+"/review").want(t, 200).reads(t, "It does not cancel the transfer", "₹640.00", "Asha Rao", string(id))
 
 	// A decision needs a note, and what was typed stays.
 	o.admin.post(page+"/review", "note", " \n ").want(t, 422).reads(t, "Note must say why")
@@ -46,48 +46,48 @@ func TestAHeldPayoutIsGivenBackWhenNothingCanBeOnItsWay(t *testing.T) {
 
 	o.admin.then(o.admin.post(page+"/review", "note", "Case 4711.\r\nThey have no trace of it.").leadsTo(t, page)).want(t, 200).
 		reads(t, "The payout is in review.", "Case 4711. They have no trace of it.", "Possible from", "until then something may still be on its way").
-		saysNot(t, `href="`+page+`/give-back"`, `href="`+page+`/review"`)
+		saysNot(t, `href="`+page+`/refund"`, `href="`+page+`/review"`)
 	o.wantState(id, payout.ManualReview)
-	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Possible from").saysNot(t, "<textarea")
-	o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).reads(t, "can be given back from", "Try again in")
+	o.admin.get(page+"/refund").want(t, 200).reads(t, "Possible from").saysNot(t, "<textarea")
+	o.admin.post(page+"/refund", "looked", "yes", "note", "Not there.").want(t, 400).reads(t, "can be refunded from", "Try again in")
 	o.wantState(id, payout.ManualReview)
 
 	o.clock.advance(time.Hour)
-	o.admin.get(page+"/give-back").want(t, 200).reads(t, "Give ₹640.00 back", "It can't be undone", "I searched the gateway's own dashboard for "+string(id))
-	o.admin.post(page+"/give-back", "note", "Not there.").want(t, 422).reads(t, "look at the gateway's own dashboard first").says(t, "Not there.</textarea>")
-	o.admin.post(page+"/give-back", "looked", "yes").want(t, 422).reads(t, "Note must say why").says(t, `value="yes" id="field-looked" checked`)
+	o.admin.get(page+"/refund").want(t, 200).reads(t, "Refund ₹640.00", "It can't be undone", "I searched the gateway's own dashboard for "+string(id))
+	o.admin.post(page+"/refund", "note", "Not there.").want(t, 422).reads(t, "look at the gateway's own dashboard first").says(t, "Not there.</textarea>")
+	o.admin.post(page+"/refund", "looked", "yes").want(t, 422).reads(t, "Note must say why").says(t, `value="yes" id="field-looked" checked`)
 	o.wantState(id, payout.ManualReview)
 
-	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
-		reads(t, "the seller has the money back", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Gave a payout back").
-		saysNot(t, `href="`+page+`/give-back"`)
+	o.admin.then(o.admin.post(page+"/refund", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
+		reads(t, "the seller has the money back", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Refunded a payout to the balance").
+		saysNot(t, `href="`+page+`/refund"`)
 	o.wantState(id, payout.Failed)
-	o.wantDecisions(string(id), decision.ReviewPayout, decision.GivePayoutBack)
+	o.wantDecisions(string(id), decision.ReviewPayout, decision.RefundPayout)
 
 	// Whoever had the page open is told that it is over.
-	o.admin.then(o.admin.post(page+"/give-back", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done: it has moved on.")
-	o.wantDecisions(string(id), decision.ReviewPayout, decision.GivePayoutBack)
+	o.admin.then(o.admin.post(page+"/refund", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done: it has moved on.")
+	o.wantDecisions(string(id), decision.ReviewPayout, decision.RefundPayout)
 }
 
-func TestWhatTheGatewayHasAfterAllIsNotGivenBack(t *testing.T) {
-	o := openOffice(t)
+func TestRefundToBalance_NotIfTheGatewayHasIt(t *testing.T) {
+	o := openAdminFixture(t)
 	id := o.sendToReview(o.made(640_00))
 	o.clock.advance(time.Hour)
-	o.admin.post(adminPayout(id)+"/give-back", "looked", "yes", "note", "Not there.").want(t, 400).
-		reads(t, "The gateway has this payout's transfer after all. Nothing was given back")
+	o.admin.post(adminPayout(id)+"/refund", "looked", "yes", "note", "Not there.").want(t, 400).
+		reads(t, "The gateway has this payout's transfer after all. Nothing was refunded")
 	if s := o.payout(id).State; s != payout.Submitted && s != payout.Completed {
 		t.Errorf("the payout is %s", s)
 	}
 	o.wantDecisions(string(id), decision.ReviewPayout)
 }
 
-func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
-	o := openOffice(t)
+func TestMatchTransferPage_NeedsTheGatewaysConfirmation(t *testing.T) {
+	o := openAdminFixture(t)
 	other := o.ask(o.seller, 700_00, "")
 	o.step(other.ID)
 	theirs := o.payout(other.ID).GatewayID
 	id := o.sendToReview(o.unknown(640_00))
-	page := adminPayout(id) + "/identify"
+	page := adminPayout(id) + "/match"
 	for given, want := range map[string]struct {
 		status int
 		says   string
@@ -111,41 +111,41 @@ func TestATransferIsIdentifiedByTheGatewaysWordAlone(t *testing.T) {
 	made := o.sendToReview(o.made(650_00))
 	found, err := o.sandboxID(made)
 	must(t, err)
-	o.admin.then(o.admin.post(adminPayout(made)+"/identify", "gatewayId", " "+found+" ", "note", "It is in their list.").leadsTo(t, adminPayout(made))).
+	o.admin.then(o.admin.post(adminPayout(made)+"/match", "gatewayId", " "+found+" ", "note", "It is in their list.").leadsTo(t, adminPayout(made))).
 		reads(t, "The gateway confirmed the transfer", found)
-	o.wantDecisions(string(made), decision.ReviewPayout, decision.IdentifyTransfer)
+	o.wantDecisions(string(made), decision.ReviewPayout, decision.MatchTransfer)
 }
 
-func TestAContradictionIsClearedByWhoeverSawIt(t *testing.T) {
-	o := openOffice(t)
+func TestResolveDiscrepancy_ByTheAdminWhoSawIt(t *testing.T) {
+	o := openAdminFixture(t)
 	const says = `its transfer is <b>processed</b>, the payout is failed`
-	id := o.contradicted(says)
+	id := o.withDiscrepancy(says)
 	page := adminPayout(id)
-	o.admin.get(page).want(t, 200).reads(t, "The gateway contradicts the books: "+says).saysNot(t, "<b>processed")
-	form := o.admin.get(page+"/clear").want(t, 200).reads(t, "It moves no money").saysNot(t, "<b>processed")
+	o.admin.get(page).want(t, 200).reads(t, "Discrepancy: "+says).saysNot(t, "<b>processed")
+	form := o.admin.get(page+"/resolve").want(t, 200).reads(t, "It moves no money").saysNot(t, "<b>processed")
 	if form.hiddenValue(t, "seen") == "" {
 		t.Error("the form does not carry what was seen")
 	}
-	o.admin.post(page+"/clear", "seen", says).want(t, 422).reads(t, "Note must say why")
-	o.admin.post(page+"/clear", "seen", "something else", "note", "Settled.").want(t, 400).reads(t, "Look at the payout again.").says(t, "Settled.</textarea>")
+	o.admin.post(page+"/resolve", "seen", says).want(t, 422).reads(t, "Note must say why")
+	o.admin.post(page+"/resolve", "seen", "something else", "note", "Settled.").want(t, 400).reads(t, "Look at the payout again.").says(t, "Settled.</textarea>")
 	o.wantDecisions(string(id))
-	o.admin.then(o.admin.post(page+"/clear", "seen", says, "note", "Settled.").leadsTo(t, page)).
-		reads(t, "The contradiction is cleared.", "Settled.", "The gateway: "+says).saysNot(t, "The gateway contradicts the books", "<b>processed")
-	o.wantDecisions(string(id), decision.ClearContradiction)
+	o.admin.then(o.admin.post(page+"/resolve", "seen", says, "note", "Settled.").leadsTo(t, page)).
+		reads(t, "The discrepancy is marked as resolved.", "Settled.", "The gateway: "+says).saysNot(t, "Discrepancy:", "<b>processed")
+	o.wantDecisions(string(id), decision.ResolveDiscrepancy)
 }
 
 // TestWhatWasChangedByHandIsNotCalledTheGatewaysWord where an admin is told of it.
 func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	const found = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
-	page := adminPayout(o.contradicted(found))
-	o.admin.get(page).want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway contradicts the books")
-	o.admin.get(page+"/clear").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")
-	o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "Changed by hand: "+found).saysNot(t, "The gateway says")
+	page := adminPayout(o.withDiscrepancy(found))
+	o.admin.get(page).want(t, 200).reads(t, "Tampered with: "+found).saysNot(t, "Discrepancy:")
+	o.admin.get(page+"/resolve").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")
+	o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "Tampered with: "+found).saysNot(t, "The gateway says")
 }
 
 func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.ask(o.seller, 640_00, "").ID
 	page := adminPayout(id)
 	o.admin.get(page).want(t, 200).reads(t, "Not sent yet", "Cancel it")
@@ -165,7 +165,7 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 }
 
 func TestAskingMayBringNothing(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.unknown(640_00)
 	page := adminPayout(id)
 	o.admin.then(o.admin.post(page+"/ask").leadsTo(t, page)).reads(t, "knows no transfer of this payout")
@@ -176,11 +176,11 @@ func TestAskingMayBringNothing(t *testing.T) {
 }
 
 func TestNothingIsDecidedFromElsewhere(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.unknown(640_00)
 	paths := []string{
-		adminPayout(id) + "/review", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/books",
-		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/strays/pout_1",
+		adminPayout(id) + "/review", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/ledger",
+		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/unmatched-transfers/pout_1",
 	}
 	for _, path := range paths {
 		o.admin.postFrom("https://evil.example", path, "note", "x").want(t, http.StatusForbidden).reads(t, "sent from another site")
@@ -195,12 +195,12 @@ func TestNothingIsDecidedFromElsewhere(t *testing.T) {
 }
 
 func TestAddressesOfNothing(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.unknown(640_00)
 	for _, path := range []string{
 		"/payouts/nonsense", "/payouts/pyt_000000000000000000000000", "/payouts/%00", adminPayout(id)[len(adminHome):] + "/explode",
 		"/payouts/pyt_000000000000000000000000/review", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
-		"/strays/pout_none", "/strays/%2e%2e", "/strays/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
+		"/unmatched-transfers/pout_none", "/unmatched-transfers/%2e%2e", "/unmatched-transfers/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
 		"/sellers/usr_000000000000000000000000/access", "/nowhere",
 	} {
 		a := o.admin.get(adminHome+path).want(t, http.StatusNotFound)

@@ -29,12 +29,12 @@ func (r decisionRow) SubjectPath() string {
 	case strings.HasPrefix(r.Subject, "dif_"):
 		return differenceAddress(r.Subject)
 	default:
-		return strayAddress(r.Subject)
+		return unmatchedAddress(r.Subject)
 	}
 }
 
 // adminDecisions lists what admins decided, newest first.
-func (d *dashboard) adminDecisions(ctx context.Context, _ *visit) (page, error) {
+func (d *dashboard) adminDecisions(ctx context.Context, _ *pageRequest) (page, error) {
 	rows, err := d.decisionRows(ctx, "", allDecisionsShown)
 	return show("admin-decisions", "Decisions", decisionsView{rows, len(rows) == allDecisionsShown}), err
 }

@@ -16,17 +16,17 @@ func differenceAddress(id string) string {
 }
 
 func (d *dashboard) differenceTask(f reconcile.Difference) task {
-	apart := f.AtGateway - f.InBook
+	apart := f.AtGateway - f.InLedger
 	return task{
 		Kind: kindDifference, Path: differenceAddress(f.ID), Since: f.FirstSeen, Amount: max(apart, -apart), Name: f.Subject,
 		Evidence: []string{f.Kind.Meaning(), f.Detail},
 	}
 }
 
-// differenceView is a difference between the gateway's statement and the book, with what both sides have.
+// differenceView is a difference between the gateway's statement and the ledger, with what both sides have.
 type differenceView struct {
 	reconcile.Evidence
-	// Payout is nil where the book has none.
+	// Payout is nil where the ledger has none.
 	Payout *payoutRow
 	Rows   []lineRow
 	Advice string
@@ -44,24 +44,24 @@ func (l lineRow) Took() bool { return l.Debit > 0 }
 // Moved is how much moved.
 func (l lineRow) Moved() money.Amount { return l.Debit + l.Credit }
 
-// Otherwise reports whether it was told differently before.
-func (l lineRow) Otherwise() bool { return l.FirstTold != l.LastTold }
+// Otherwise reports whether the statement had it differently before.
+func (l lineRow) Otherwise() bool { return l.FirstReported != l.LastReported }
 
 // adviceOf says what a person can do about a kind of difference.
 func adviceOf(k reconcile.Kind) string {
 	switch k {
 	case reconcile.PaidTwice:
 		return "Ask the gateway for both transfers. One payout has one key, so the gateway should have made one; have the other one called back."
-	case reconcile.GivenBackButPaid:
+	case reconcile.RefundedButPaid:
 		return "The gateway is asked again by itself. If it keeps the money, claim it there; if the seller was paid after all, settle that with them."
 	case reconcile.LineBeforeOrder:
-		return "Was the book put back to an older state, or does another service send from these books? Cancel the payout before it is sent, if it still waits."
+		return "Was the database restored to an older state, or does another service pay from this account? Cancel the payout before it is sent, if it still waits."
 	case reconcile.LineWithoutPayout:
-		return "Did somebody pay by hand from the same account? Then say who and what for. If the reference is one of ours, look among the stray transfers."
+		return "Did a person pay by hand from the same account? Then note who and what for. If the reference is one of ours, look among the unmatched transfers."
 	case reconcile.UnexplainedDebit:
 		return "Ask the gateway what it took the money for, such as its own fees or a withdrawal."
 	case reconcile.AmountDiffers, reconcile.CurrencyDiffers:
-		return "Compare the transfer at the gateway with the payout, and have the gateway put right what it moved."
+		return "Compare the transfer at the gateway with the payout, and ask the gateway to correct the transfer."
 	case reconcile.ReturnedAtGateway:
 		return "The gateway was asked again, and the payout goes on by itself once the gateway says that the money came back. If it does not, ask why there is such a line."
 	case reconcile.ReturnWithoutLine:
@@ -76,7 +76,7 @@ func adviceOf(k reconcile.Kind) string {
 }
 
 // difference finds what the address names.
-func (d *dashboard) difference(ctx context.Context, v *visit) (*differenceView, error) {
+func (d *dashboard) difference(ctx context.Context, v *pageRequest) (*differenceView, error) {
 	id := v.r.PathValue("id")
 	evidence, err := d.o.Reconciling.Evidence(ctx, id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *dashboard) difference(ctx context.Context, v *visit) (*differenceView, 
 	}
 	if evidence.Open() {
 		shown.Form = &form{
-			Action: differenceAddress(id), Submit: "Settle it", Fields: []field{noteField(false)}, Hidden: []hidden{{"seen", evidence.Detail}},
+			Action: differenceAddress(id), Submit: "Mark as resolved", Fields: []field{noteField(false)}, Hidden: []hidden{{"seen", evidence.Detail}},
 		}
 	}
 	shown.Decisions, err = d.decisionsAbout(ctx, id)
@@ -105,7 +105,7 @@ func (d *dashboard) difference(ctx context.Context, v *visit) (*differenceView, 
 func showDifference(s *differenceView) page { return show("admin-difference", "Difference", s) }
 
 // adminDifference shows a difference, and asks how it was settled.
-func (d *dashboard) adminDifference(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminDifference(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.difference(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -113,8 +113,8 @@ func (d *dashboard) adminDifference(ctx context.Context, v *visit) (page, error)
 	return showDifference(shown), nil
 }
 
-// adminSettleDifference takes note that a difference is explained.
-func (d *dashboard) adminSettleDifference(ctx context.Context, v *visit) (page, error) {
+// adminResolveDifference takes note that a difference is explained.
+func (d *dashboard) adminResolveDifference(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.difference(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -123,7 +123,7 @@ func (d *dashboard) adminSettleDifference(ctx context.Context, v *visit) (page, 
 	err = d.o.Reconciling.Settle(ctx, byOf(v), shown.ID, plainLines(v.form.Get("seen")))
 	switch {
 	case err == nil:
-		return goTo(here).saying("difference-settled"), nil
+		return goTo(here).saying("difference-resolved"), nil
 	case shown.Form == nil || errors.Is(err, reconcile.ErrChanged):
 		return goTo(here).saying("no-longer-fits"), nil
 	default:
@@ -143,7 +143,7 @@ type reconciliationView struct {
 }
 
 // adminReconciliation shows how reconciling goes, and the newest comparisons.
-func (d *dashboard) adminReconciliation(ctx context.Context, _ *visit) (page, error) {
+func (d *dashboard) adminReconciliation(ctx context.Context, _ *pageRequest) (page, error) {
 	overview, err := d.o.Reconciling.Overview(ctx, runsShown)
 	if err != nil {
 		return page{}, err

@@ -14,7 +14,7 @@ import (
 const reconciliation = adminHome + "/reconciliation"
 
 // paidTwice has the gateway move a payout's money twice, and the service find out.
-func (o *office) paidTwice() (id payout.ID, page string) {
+func (o *adminFixture) paidTwice() (id payout.ID, page string) {
 	o.Helper()
 	id = o.ask(o.seller, 640_00, "").ID
 	o.follow(id, payout.Completed)
@@ -28,8 +28,8 @@ func (o *office) paidTwice() (id payout.ID, page string) {
 	return id, adminHome + "/differences/" + open[0].ID
 }
 
-// reconcile compares today with the book.
-func (o *office) reconcile() {
+// reconcile compares today with the ledger.
+func (o *adminFixture) reconcile() {
 	o.Helper()
 	o.clock.advance(2 * time.Minute)
 	today, err := o.reconciling.Period("today", "today")
@@ -38,11 +38,11 @@ func (o *office) reconcile() {
 	must(o, err)
 }
 
-func TestADifferenceIsSettledWithANote(t *testing.T) {
-	o := openOffice(t)
+func TestResolveDifference_NeedsANote(t *testing.T) {
+	o := openAdminFixture(t)
 	o.admin.get(reconciliation).want(t, 200).reads(t, "No difference is open.", "No day was compared yet.", "The statement was not compared yet.")
 	id, page := o.paidTwice()
-	o.admin.get(adminHome).reads(t, "1 difference between the gateway's statement and the book")
+	o.admin.get(adminHome).reads(t, "1 difference between the gateway's statement and the ledger")
 	o.admin.get(adminHome+"/inbox?kind=difference").want(t, 200).says(t, `href="`+page+`"`).
 		reads(t, "Difference (1)", string(id), "The gateway took money for one payout more than once.", "2 debits and no credit")
 	shown := o.admin.get(page).want(t, 200).reads(t, "paid-twice", "The statement has 2 debits and no credit for it.", "Asha Rao", "Completed",
@@ -55,11 +55,11 @@ func TestADifferenceIsSettledWithANote(t *testing.T) {
 	o.admin.then(o.admin.post(page, "seen", "something else", "note", "Called back.").leadsTo(t, page)).reads(t, "Nothing was done")
 	o.wantDecisions(page[len(adminHome+"/differences/"):])
 	o.admin.then(o.admin.post(page, "seen", seen, "note", "Called back.").leadsTo(t, page)).
-		reads(t, "The difference is settled.", "It is settled since", "Called back.").saysNot(t, "<textarea")
-	o.wantDecisions(page[len(adminHome+"/differences/"):], decision.SettleDifference)
+		reads(t, "The difference is marked as resolved.", "Resolved on", "Called back.").saysNot(t, "<textarea")
+	o.wantDecisions(page[len(adminHome+"/differences/"):], decision.ResolveDifference)
 	o.admin.then(o.admin.post(page, "seen", seen, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done")
 	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
-	o.admin.get(adminHome+"/decisions").reads(t, "Settled a difference").says(t, `href="`+page+`"`)
+	o.admin.get(adminHome+"/decisions").reads(t, "Resolved a difference").says(t, `href="`+page+`"`)
 
 	// It is listed again when it says something else.
 	o.reconcile()
@@ -67,11 +67,11 @@ func TestADifferenceIsSettledWithANote(t *testing.T) {
 	o.control("POST", "/control/statement", fmt.Sprintf(`{"change":"double","line":%q}`, id))
 	o.reconcile()
 	o.admin.get(adminHome+"/inbox").says(t, `href="`+page+`"`).reads(t, "3 debits")
-	o.admin.get(reconciliation).want(t, 200).reads(t, "See the open differences (1)", "by hand", "Paid by the book")
+	o.admin.get(reconciliation).want(t, 200).reads(t, "See the open differences (1)", "by hand", "Paid in the ledger")
 }
 
 func TestDifferencesOfNothing(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	for _, id := range []string{"nonsense", "dif_000000000000000000000000", "%00", "dif_%ff"} {
 		o.admin.get(adminHome+"/differences/"+id).want(t, 404)
 		o.admin.post(adminHome+"/differences/"+id, "note", "x").want(t, 404)

@@ -8,11 +8,11 @@ import (
 // healthView is how the work goes.
 type healthView struct {
 	Instance
-	Loops    []loopRow
-	Backlog  Backlog
-	Due      []dueRow
-	Waiting  []waiting
-	CaughtUp bool
+	Loops             []loopRow
+	Backlog           Backlog
+	Due               []dueRow
+	Waiting           []waiting
+	StartupReconciled bool
 }
 
 // loopRow is a work loop as operators see it.
@@ -32,7 +32,7 @@ const (
 func (l loopRow) Does() string {
 	words, known := map[string]string{
 		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "watch": "Measurements",
-		"checkpoints": "Sealing of the books", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
+		"checkpoints": "Checkpoints", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
 	}[l.Name]
 	if !known {
 		return l.Name
@@ -45,9 +45,9 @@ func (l loopRow) Does() string {
 func (l loopRow) Label() label {
 	failedNow := !l.LastFailureAt.IsZero() && l.now.Sub(l.LastFailureAt) < loopRecent
 	switch {
-	case l.LastLookAt.IsZero() && l.LastFailureAt.IsZero():
+	case l.LastPollAt.IsZero() && l.LastFailureAt.IsZero():
 		return label{"Not begun", neutral}
-	case l.LastLookAt.IsZero() || l.now.Sub(l.LastLookAt) > 3*l.Every+loopSlack:
+	case l.LastPollAt.IsZero() || l.now.Sub(l.LastPollAt) > 3*l.Every+loopSlack:
 		return label{"Stalled", bad}
 	case failedNow:
 		return label{"Some steps fail", busy}
@@ -71,14 +71,14 @@ func (d *dashboard) loopRows() []loopRow {
 }
 
 // adminHealth shows the loops of this instance, and what is due in the whole service.
-func (d *dashboard) adminHealth(ctx context.Context, _ *visit) (page, error) {
+func (d *dashboard) adminHealth(ctx context.Context, _ *pageRequest) (page, error) {
 	backlog, err := d.o.Health.Backlog(ctx)
 	if err != nil {
 		return page{}, err
 	}
 	return show("admin-health", "Health", healthView{
 		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog),
-		Due:      []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
-		CaughtUp: d.o.Payouts.CaughtUp(),
+		Due:               []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
+		StartupReconciled: d.o.Payouts.StartupReconciled(),
 	}), nil
 }

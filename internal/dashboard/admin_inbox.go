@@ -19,8 +19,8 @@ type taskKind string
 
 // Kinds of tasks.
 const (
-	kindContradicted taskKind = "contradicted"
-	kindStray        taskKind = "stray"
+	kindDiscrepancy  taskKind = "discrepancy"
+	kindUnmatched    taskKind = "unmatched-transfer"
 	kindManualReview taskKind = "manual_review"
 	kindNoGateway    taskKind = "no-gateway"
 	kindDifference   taskKind = "difference"
@@ -29,15 +29,15 @@ const (
 )
 
 // taskKinds lists all, the most pressing first.
-var taskKinds = []taskKind{kindContradicted, kindStray, kindManualReview, kindNoGateway, kindDifference, kindAccount, kindUnknown}
+var taskKinds = []taskKind{kindDiscrepancy, kindUnmatched, kindManualReview, kindNoGateway, kindDifference, kindAccount, kindUnknown}
 
 // Label is a kind in a word or two.
 func (k taskKind) Label() label {
 	switch k {
-	case kindContradicted:
-		return label{"Contradiction", bad}
-	case kindStray:
-		return label{"Stray transfer", bad}
+	case kindDiscrepancy:
+		return label{"Discrepancy", bad}
+	case kindUnmatched:
+		return label{"Unmatched transfer", bad}
 	case kindManualReview:
 		return label{"In review", bad}
 	case kindNoGateway:
@@ -70,7 +70,7 @@ type task struct {
 	Amount money.Amount
 	// Name is what it is called where it is not about a seller.
 	Name string
-	// SellerName is empty for a seller whom the book does not know.
+	// SellerName is empty for a seller whom the ledger does not know.
 	Seller, SellerName string
 	// Evidence is what is known, in sentences.
 	Evidence []string
@@ -80,17 +80,17 @@ type task struct {
 
 // Title is what the link to the task says where there is no amount.
 func (t task) Title() string {
-	return cmp.Or(t.Name, t.SellerName, t.Seller, "nobody that we know")
+	return cmp.Or(t.Name, t.SellerName, t.Seller, "unknown seller")
 }
 
 // SinceWord says what happened then.
 func (t task) SinceWord() string {
 	switch t.Kind {
-	case kindStray, kindDifference:
+	case kindUnmatched, kindDifference:
 		return "Found"
 	case kindAccount:
 		return "Registered"
-	case kindContradicted, kindNoGateway:
+	case kindDiscrepancy, kindNoGateway:
 		return "Requested"
 	default:
 		return "First sent"
@@ -108,7 +108,7 @@ type inboxView struct {
 }
 
 // adminInbox lists what waits for a person, the oldest first.
-func (d *dashboard) adminInbox(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminInbox(ctx context.Context, v *pageRequest) (page, error) {
 	kind := taskKind(v.query("kind"))
 	if !slices.Contains(taskKinds, kind) {
 		kind = ""
@@ -152,23 +152,23 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	contradicted := map[payout.ID]bool{}
-	for _, p := range attention.Contradicted {
-		contradicted[p.ID] = true
+	withDiscrepancy := map[payout.ID]bool{}
+	for _, p := range attention.Discrepancies {
+		withDiscrepancy[p.ID] = true
 		all = append(all, d.payoutTask(p))
 	}
 	for _, p := range attention.Unclear {
-		if !contradicted[p.ID] {
+		if !withDiscrepancy[p.ID] {
 			all = append(all, d.payoutTask(p))
 		}
 	}
 	for _, p := range attention.WithoutGateway {
-		if !contradicted[p.ID] {
+		if !withDiscrepancy[p.ID] {
 			all = append(all, d.withoutGatewayTask(p))
 		}
 	}
-	for _, s := range attention.Strays {
-		all = append(all, d.strayTask(s))
+	for _, s := range attention.UnmatchedTransfers {
+		all = append(all, d.unmatchedTask(s))
 	}
 	for _, f := range differences {
 		all = append(all, d.differenceTask(f))
@@ -177,7 +177,7 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 		all = append(all, d.accountTask(a))
 	}
 	slices.SortStableFunc(all, func(a, b task) int { return a.Since.Compare(b.Since) })
-	full = max(len(attention.Contradicted), len(attention.Unclear), len(attention.WithoutGateway), len(attention.Strays), len(accounts), len(differences)) >= tasksPerKindMax
+	full = max(len(attention.Discrepancies), len(attention.Unclear), len(attention.WithoutGateway), len(attention.UnmatchedTransfers), len(accounts), len(differences)) >= tasksPerKindMax
 	return all, full, nil
 }
 
@@ -204,12 +204,12 @@ func (d *dashboard) nameTasks(ctx context.Context, lists ...[]task) error {
 func (d *dashboard) payoutTask(p payout.Payout) task {
 	t := task{Path: adminPayoutAddress(p.ID), Since: cmp.Or(p.SentAt, p.RequestedAt), Amount: p.Amount, Seller: p.Seller}
 	switch {
-	case p.Contradiction != "":
-		t.Kind = kindContradicted
+	case p.Discrepancy != "":
+		t.Kind = kindDiscrepancy
 		t.Since = p.RequestedAt
-		t.Evidence = []string{"The gateway says: " + sentenceOf(p.Contradiction)}
-		if p.Altered() {
-			t.Evidence = []string{"Changed by hand: " + sentenceOf(p.Contradiction)}
+		t.Evidence = []string{"The gateway says: " + sentenceOf(p.Discrepancy)}
+		if p.IsTampered() {
+			t.Evidence = []string{"Tampered with: " + sentenceOf(p.Discrepancy)}
 		}
 	case p.State == payout.ManualReview:
 		t.Kind = kindManualReview
@@ -228,12 +228,12 @@ func (d *dashboard) withoutGatewayTask(p payout.Payout) task {
 	}
 }
 
-func (d *dashboard) strayTask(s payout.Stray) task {
+func (d *dashboard) unmatchedTask(s payout.UnmatchedTransfer) task {
 	return task{
-		Kind: kindStray, Path: strayAddress(s.Transfer.GatewayID), Since: s.FoundAt,
+		Kind: kindUnmatched, Path: unmatchedAddress(s.Transfer.GatewayID), Since: s.FoundAt,
 		Amount: s.Transfer.Amount, Seller: s.Transfer.Order.Seller,
 		Evidence: []string{
-			fmt.Sprintf("The gateway has transfer %s, which is %s, and the book has no payout for it: %s",
+			fmt.Sprintf("The gateway has transfer %s, which is %s, and the ledger has no payout for it: %s",
 				s.Transfer.GatewayID, progressWords(s.Transfer.Progress), sentenceOf(s.Why)),
 		},
 	}

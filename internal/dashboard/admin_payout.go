@@ -29,7 +29,7 @@ type adminPayoutView struct {
 	// Tampered says that the service did not write all of them.
 	Tampered  bool
 	Decisions []decisionRow
-	Acts      []actRow
+	Actions   []actionRow
 }
 
 // AccountPath is the page of the bank account that it goes to.
@@ -38,8 +38,8 @@ func (p adminPayoutView) AccountPath() string { return accountAddress(p.BankAcco
 // Said is the gateway's last word, or "".
 func (p adminPayoutView) Said() string { return progressWords(p.Progress) }
 
-// BookPath is the seller's book.
-func (p adminPayoutView) BookPath() string { return p.SellerPath() + "#book" }
+// LedgerPath is the seller's journal.
+func (p adminPayoutView) LedgerPath() string { return p.SellerPath() + "#history" }
 
 // eventRow is a change of state.
 type eventRow struct {
@@ -50,16 +50,16 @@ type eventRow struct {
 // From and To are the states in words.
 func (e eventRow) Label() label { return stateLabel(payout.Payout{State: e.To}) }
 
-// actRow is a decision that fits a payout's state.
-type actRow struct {
-	act
+// actionRow is a decision that fits a payout's state.
+type actionRow struct {
+	action
 	Path string
 	// From is when it may be done, where that is yet to come.
 	From time.Time
 }
 
 // payoutOf finds the payout that the address names.
-func (d *dashboard) payoutOf(ctx context.Context, v *visit) (payout.Payout, error) {
+func (d *dashboard) payoutOf(ctx context.Context, v *pageRequest) (payout.Payout, error) {
 	id, err := payout.ParseID(v.r.PathValue("id"))
 	if err != nil {
 		return payout.Payout{}, errNoPayout
@@ -74,7 +74,7 @@ func (d *dashboard) payoutOf(ctx context.Context, v *visit) (payout.Payout, erro
 var errNoPayout = fault.New(fault.NotFound, "no_payout", "There is no payout with this id. It may have been mistyped.")
 
 // adminPayout shows one payout with all that is known of it.
-func (d *dashboard) adminPayout(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminPayout(ctx context.Context, v *pageRequest) (page, error) {
 	p, err := d.payoutOf(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -88,7 +88,7 @@ func (d *dashboard) adminPayout(ctx context.Context, v *visit) (page, error) {
 	return answer, nil
 }
 
-func (d *dashboard) payoutView(ctx context.Context, v *visit, p payout.Payout) (*adminPayoutView, error) {
+func (d *dashboard) payoutView(ctx context.Context, v *pageRequest, p payout.Payout) (*adminPayoutView, error) {
 	rows, err := d.payoutRows(ctx, []payout.Payout{p})
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (d *dashboard) payoutView(ctx context.Context, v *visit, p payout.Payout) (
 	for i, e := range events {
 		shown.Events = append(shown.Events, eventRow{e, i == 0})
 	}
-	entries, err := d.o.Books.EntriesAbout(ctx, p.Seller, string(p.ID))
+	entries, err := d.o.Ledger.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if shown.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !shown.Tampered {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (d *dashboard) payoutView(ctx context.Context, v *visit, p payout.Payout) (
 	if shown.Decisions, err = d.decisionsAbout(ctx, string(p.ID)); err != nil {
 		return nil, err
 	}
-	shown.Acts, err = d.actsFor(ctx, p)
+	shown.Actions, err = d.actionsFor(ctx, p)
 	return shown, err
 }
 
@@ -135,7 +135,7 @@ func (d *dashboard) decisionsAbout(ctx context.Context, subject string) ([]decis
 }
 
 func (d *dashboard) decisionRows(ctx context.Context, subject string, limit int) ([]decisionRow, error) {
-	list, err := d.o.Books.Decisions(ctx, subject, limit)
+	list, err := d.o.Ledger.Decisions(ctx, subject, limit)
 	if err != nil {
 		return nil, err
 	}

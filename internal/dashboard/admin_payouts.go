@@ -47,7 +47,7 @@ func (adminPayoutsView) PayoutsOf(u auth.User) string {
 }
 
 // adminPayouts lists payouts: all, one seller's, or those that a reference belongs to.
-func (d *dashboard) adminPayouts(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminPayouts(ctx context.Context, v *pageRequest) (page, error) {
 	a := adminPayoutsView{Query: strings.TrimSpace(v.query("q"))}
 	if s := payout.Status(v.query("status")); slices.Contains(payout.Statuses(), s) {
 		a.Status = s
@@ -62,7 +62,7 @@ func (d *dashboard) adminPayouts(ctx context.Context, v *visit) (page, error) {
 }
 
 // searchPayouts finds what the page asks for: a reference first, then a seller.
-func (d *dashboard) searchPayouts(ctx context.Context, v *visit, a *adminPayoutsView) ([]payout.Payout, error) {
+func (d *dashboard) searchPayouts(ctx context.Context, v *pageRequest, a *adminPayoutsView) ([]payout.Payout, error) {
 	number := v.pageNumber()
 	wanted := payout.Filter{Status: a.Status, Limit: pageSize, Offset: (number - 1) * pageSize}
 	if a.Query != "" {

@@ -60,7 +60,7 @@ func roleWord(r auth.Role) string {
 }
 
 // adminPeople finds users.
-func (d *dashboard) adminPeople(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminPeople(ctx context.Context, v *pageRequest) (page, error) {
 	shown := peopleView{Query: strings.TrimSpace(v.query("q"))}
 	users, err := d.o.Auth.FindUsers(ctx, shown.Query, peopleShown+1)
 	if err != nil {
@@ -84,7 +84,7 @@ type personView struct {
 	Account    *bank.Account
 	Branch     bank.Branch
 	Payouts    []payoutRow
-	Book       book
+	History    accountHistory
 	Decisions  []decisionRow
 	// Self says that it is the admin who looks.
 	Self bool
@@ -102,11 +102,13 @@ func (p personView) AccountPath() string { return accountAddress(p.Account.ID) }
 // AccountLabel is how far its verification is.
 func (p personView) AccountLabel() label { return accountLabel(p.Account.Status) }
 
-// HasBook reports whether they ever sold anything or were paid.
-func (p personView) HasBook() bool { return p.Balance != (ledger.Balance{}) || p.Role == auth.Seller }
+// HasHistory reports whether they ever sold anything or were paid.
+func (p personView) HasHistory() bool {
+	return p.Balance != (ledger.Balance{}) || p.Role == auth.Seller
+}
 
 // user finds the user that the address names.
-func (d *dashboard) user(ctx context.Context, v *visit) (auth.User, auth.Stats, error) {
+func (d *dashboard) user(ctx context.Context, v *pageRequest) (auth.User, auth.Stats, error) {
 	given := v.r.PathValue("id")
 	if !id.Valid("usr_", given) {
 		return auth.User{}, auth.Stats{}, errNobody
@@ -121,7 +123,7 @@ func (d *dashboard) user(ctx context.Context, v *visit) (auth.User, auth.Stats, 
 var errNobody = auth.ErrUserNotFound.WithMessage("There is nobody with this id. It may have been mistyped.")
 
 // adminPerson shows one user with their money.
-func (d *dashboard) adminPerson(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) adminPerson(ctx context.Context, v *pageRequest) (page, error) {
 	user, stats, err := d.user(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -138,12 +140,12 @@ func (d *dashboard) adminPerson(ctx context.Context, v *visit) (page, error) {
 }
 
 // moneyOf reads what a seller has, where it goes and where it came from.
-func (d *dashboard) moneyOf(ctx context.Context, v *visit, shown *personView) error {
+func (d *dashboard) moneyOf(ctx context.Context, v *pageRequest, shown *personView) error {
 	before, err := strconv.ParseInt(v.query("before"), 10, 64)
 	if err != nil || before < 1 {
 		before = 0 // the newest
 	}
-	if shown.Book, shown.Balance, err = d.readBook(ctx, shown.ID, before); err != nil {
+	if shown.History, shown.Balance, err = d.readHistory(ctx, shown.ID, before); err != nil {
 		return err
 	}
 	account, err := d.o.Bank.Account(ctx, shown.ID)
@@ -154,14 +156,14 @@ func (d *dashboard) moneyOf(ctx context.Context, v *visit, shown *personView) er
 	case !errors.Is(err, bank.ErrNone):
 		return err
 	}
-	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Seller: shown.ID, Limit: deskPayouts})
+	list, _, err := d.o.Payouts.History(ctx, v.caller(), payout.Filter{Seller: shown.ID, Limit: homePayouts})
 	for _, p := range list {
 		shown.Payouts = append(shown.Payouts, payoutRow{p, shown.Name})
 	}
 	return err
 }
 
-// accessView is the page on which somebody's access is changed.
+// accessView is the page that changes a user's access.
 type accessView struct {
 	personRow
 	Self bool
@@ -177,7 +179,7 @@ func stateOf(u auth.User) string {
 }
 
 // accessOf is what a user's access is. The form carries it along, so that nobody undoes unseen what
-// somebody else did meanwhile.
+// another admin did meanwhile.
 func accessOf(u auth.User) string { return string(u.Role) + " " + stateOf(u) }
 
 func accessForm(u auth.User) *form {
@@ -199,12 +201,12 @@ func accessForm(u auth.User) *form {
 	}}
 }
 
-func (d *dashboard) accessPage(v *visit, u auth.User, f *form) page {
+func (d *dashboard) accessPage(v *pageRequest, u auth.User, f *form) page {
 	return show("admin-access", "Change access", &accessView{personRow{u}, u.ID == v.who.UserID, f})
 }
 
-// adminAccess asks what somebody's access is to be.
-func (d *dashboard) adminAccess(ctx context.Context, v *visit) (page, error) {
+// adminAccess shows the form that changes a user's access.
+func (d *dashboard) adminAccess(ctx context.Context, v *pageRequest) (page, error) {
 	user, _, err := d.user(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -212,8 +214,8 @@ func (d *dashboard) adminAccess(ctx context.Context, v *visit) (page, error) {
 	return d.accessPage(v, user, accessForm(user)), nil
 }
 
-// adminSetAccess changes somebody's access.
-func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) {
+// adminSetAccess changes a user's access.
+func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, error) {
 	user, _, err := d.user(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -251,12 +253,12 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *visit) (page, error) 
 
 var (
 	errNoChange    = fault.New(fault.Refused, "no_change", "That is their access already. Choose what it is to be.")
-	errAccessMoved = fault.New(fault.Refused, "access_moved", "Somebody changed their access since you opened this page. It is as shown now: choose again.")
+	errAccessMoved = fault.New(fault.Refused, "access_moved", "Another admin changed this user's access since you opened this page. The page shows the current access: choose again.")
 )
 
-func bookAddress(seller string, before int64) string {
+func historyAddress(seller string, before int64) string {
 	if before == 0 {
-		return personAddress(seller) + "#book"
+		return personAddress(seller) + "#history"
 	}
-	return personAddress(seller) + "?" + url.Values{"before": {strconv.FormatInt(before, 10)}}.Encode() + "#book"
+	return personAddress(seller) + "?" + url.Values{"before": {strconv.FormatInt(before, 10)}}.Encode() + "#history"
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	vikram := o.signUp("Vikram Singh", auth.Seller)
 	id := o.inReview(vikram, "ASHA <b>RAUT</b>")
 	page := adminHome + "/bank-accounts/" + string(id)
@@ -55,27 +55,27 @@ func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
 	o.wantDecisions(string(former))
 }
 
-func TestAStrayIsSettledOnce(t *testing.T) {
-	o := openOffice(t)
-	o.stray("pout_lost", "its <b>seller</b> is not in the book")
-	const page = adminHome + "/strays/pout_lost"
-	o.admin.get(adminHome+"/inbox?kind=stray").want(t, 200).says(t, `href="`+page+`"`).reads(t, "Stray transfer (1)", "₹700.00 · usr_gone").saysNot(t, "<b>seller")
-	o.admin.get(page).want(t, 200).reads(t, "no payout in the book can be made of it: its <b>seller</b> is not in the book.", "₹700.00", "paid", "pyt_lost", "usr_gone not in the book").
+func TestUnmatchedTransferPage_ResolvedOnce(t *testing.T) {
+	o := openAdminFixture(t)
+	o.unmatched("pout_lost", "its <b>seller</b> is not in the ledger")
+	const page = adminHome + "/unmatched-transfers/pout_lost"
+	o.admin.get(adminHome+"/inbox?kind=unmatched-transfer").want(t, 200).says(t, `href="`+page+`"`).reads(t, "Unmatched transfer (1)", "₹700.00 · usr_gone").saysNot(t, "<b>seller")
+	o.admin.get(page).want(t, 200).reads(t, "no payout matches it: its <b>seller</b> is not in the ledger.", "₹700.00", "paid", "pyt_lost", "usr_gone not in the ledger").
 		saysNot(t, "<b>seller")
 	o.admin.post(page).want(t, 422).reads(t, "Note must say why")
 	o.wantDecisions("pout_lost")
 	o.admin.then(o.admin.post(page, "note", "Asha has it; she pays it back.").leadsTo(t, page)).
-		reads(t, "The stray transfer is settled.", "pout_lost is settled.", "Asha has it").saysNot(t, "<textarea")
+		reads(t, "The unmatched transfer is marked as resolved.", "pout_lost is resolved.", "Asha has it").saysNot(t, "<textarea")
 	o.admin.then(o.admin.post(page, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done")
-	o.wantDecisions("pout_lost", decision.SettleStray)
+	o.wantDecisions("pout_lost", decision.ResolveUnmatchedTransfer)
 	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
-	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Settled a stray transfer").says(t, `href="`+page+`"`)
+	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Resolved an unmatched transfer").says(t, `href="`+page+`"`)
 }
 
 func TestTheInboxIsBoundedAndOldestFirst(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	for i := range 60 {
-		o.stray(fmt.Sprintf("pout_%03d", i), "its seller is not in the book")
+		o.unmatched(fmt.Sprintf("pout_%03d", i), "its seller is not in the ledger")
 		o.clock.advance(1)
 	}
 	o.clock.advance(1e9)
@@ -85,11 +85,11 @@ func TestTheInboxIsBoundedAndOldestFirst(t *testing.T) {
 		t.Error("the newest comes first")
 	}
 	o.admin.get(adminHome+"/inbox?kind=manual_review").want(t, 200).says(t, string(inReview)).saysNot(t, "pout_000", "There are more")
-	o.admin.get(adminHome).reads(t, "60 stray transfers", "1 payout in review,")
+	o.admin.get(adminHome).reads(t, "60 unmatched transfers", "1 payout in review,")
 }
 
 func TestPayoutsAreFound(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	const page = adminHome + "/payouts"
 	o.admin.get(page).want(t, 200).reads(t, "No seller has requested a payout yet.")
 	id := o.ask(o.seller, 640_00, "").ID
@@ -110,8 +110,8 @@ func TestPayoutsAreFound(t *testing.T) {
 	o.admin.get(page+"?page=7").want(t, 200).reads(t, "The list ends before this page.")
 }
 
-func TestASellersBookAddsUpToTheBalance(t *testing.T) {
-	o := openOffice(t) // entries 1 to 3 are about the bank account, 4 and 5 earn and release ₹20,000.00
+func TestHistory_AddsUpToTheBalance(t *testing.T) {
+	o := openAdminFixture(t) // entries 1 to 3 are about the bank account, 4 and 5 earn and release ₹20,000.00
 	page := adminHome + "/sellers/" + o.seller.id
 	cancelled := o.ask(o.seller, 700_00, "").ID // 6
 	_, _, err := o.payouts.Cancel(t.Context(), payout.Caller{User: o.seller.id}, cancelled, "")
@@ -139,18 +139,18 @@ func TestASellersBookAddsUpToTheBalance(t *testing.T) {
 	for i := range 38 { // 76 more, so three pages
 		o.earn(o.seller, fmt.Sprintf("more-%d", i), 10_00)
 	}
-	first := o.admin.get(page).want(t, 200).reads(t, "Available ₹18,880.00", "Older entries").says(t, `href="`+page+`?before=60#book"`)
+	first := o.admin.get(page).want(t, 200).reads(t, "Available ₹18,880.00", "Older entries").says(t, `href="`+page+`?before=60#history"`)
 	checkPage(t, page, first)
-	oldest := o.admin.get(page+"?before=30").want(t, 200).says(t, `href="`+page+`#book"`).reads(t,
+	oldest := o.admin.get(page+"?before=30").want(t, 200).says(t, `href="`+page+`#history"`).reads(t,
 		"Sale by the marketplace order-1 ₹20,000.00 pending −₹20,000.00 sales ₹0.00 ₹20,000.00 ₹0.00").saysNot(t, "Older entries")
 	checkPage(t, page, oldest)
 }
 
-func TestABookThatMovesIsShownForWhatItIs(t *testing.T) {
-	o := openOffice(t)
+func TestHistory_ThatMovesWhileItIsRead(t *testing.T) {
+	o := openAdminFixture(t)
 	page := adminHome + "/sellers/" + o.seller.id
 	reads := 0
-	o.books.meanwhile = func() {
+	o.audited.meanwhile = func() {
 		if reads++; reads == 1 {
 			o.earn(o.seller, "meanwhile", 10_00)
 		}
@@ -159,7 +159,7 @@ func TestABookThatMovesIsShownForWhatItIs(t *testing.T) {
 	if reads != 2 {
 		t.Errorf("the balance was read %d times, want again once it had moved", reads)
 	}
-	o.books.meanwhile = func() {
+	o.audited.meanwhile = func() {
 		reads++
 		o.earn(o.seller, fmt.Sprintf("meanwhile-%d", reads), 10_00)
 	}
@@ -170,22 +170,22 @@ func TestABookThatMovesIsShownForWhatItIs(t *testing.T) {
 	}
 }
 
-// TestAPersonWithoutABookHasNone though an admin decided about them, which is an entry.
-func TestAPersonWithoutABookHasNone(t *testing.T) {
-	o := openOffice(t)
+// TestPersonPage_WithoutHistory though an admin decided about them, which is an entry.
+func TestPersonPage_WithoutHistory(t *testing.T) {
+	o := openAdminFixture(t)
 	buyer := o.signUp("Bela Shah", auth.Buyer)
 	page := adminHome + "/sellers/" + buyer.id
 	o.admin.post(page+"/access", "seen", "buyer active", "confirm", buyer.email, "role", "buyer", "state", "suspended", "note", "Case 12.").leadsTo(t, page)
-	o.admin.get(page).want(t, 200).reads(t, "Changed access", "Case 12.").saysNot(t, `id="book"`, "Paid out")
+	o.admin.get(page).want(t, 200).reads(t, "Changed access", "Case 12.").saysNot(t, `id="history"`, "Paid out")
 }
 
 // TestARepairIsInTheJournal with who ran it.
 func TestARepairIsInTheJournal(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	page := adminHome + "/sellers/" + o.seller.id
 	o.place.ByHand(t, `UPDATE journals SET available = available + 1000000 WHERE sales > 0`)
 	o.admin.get(page).want(t, 200).reads(t, "Available ₹30,000.00", "₹20,000.00 available ₹20,000.00 ₹0.00 ₹0.00") // the entries say otherwise
-	if repairs, err := o.db.Repair(t.Context(), o.books.keys, "asha", o.clock.Now(), true); err != nil || len(repairs) != 1 {
+	if repairs, err := o.db.Repair(t.Context(), o.audited.keys, "asha", o.clock.Now(), true); err != nil || len(repairs) != 1 {
 		t.Errorf("repaired were %+v, %v; want one row", repairs, err)
 	}
 	o.admin.get(page).want(t, 200).reads(t, "Available ₹20,000.00", "Record repaired by an operator by operator asha "+o.seller.id)
@@ -193,7 +193,7 @@ func TestARepairIsInTheJournal(t *testing.T) {
 
 // TestATamperedJournalIsShownAsFarAsItCanBeRead on both pages that list entries.
 func TestATamperedJournalIsShownAsFarAsItCanBeRead(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	id := o.ask(o.seller, 700_00, "").ID // 6
 	page := adminHome + "/sellers/" + o.seller.id
 	tampered := []string{"The list ends where an entry can't be read", "Not all of these entries were written by Bursar"}
@@ -208,7 +208,7 @@ func TestATamperedJournalIsShownAsFarAsItCanBeRead(t *testing.T) {
 }
 
 func TestPeopleAreFound(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	const page = adminHome + "/sellers"
 	o.admin.get(page).want(t, 200).reads(t, "Asha Rao Seller asha.rao@example.com Active", "Priya Menon Admin")
 	o.admin.get(page+"?q=asha.r").want(t, 200).reads(t, "Asha Rao").saysNot(t, "priya.menon@")
@@ -225,7 +225,7 @@ func TestPeopleAreFound(t *testing.T) {
 }
 
 func TestAccessIsChangedWithANote(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	person := adminHome + "/sellers/" + o.seller.id
 	page := person + "/access"
 	o.admin.get(page).want(t, 200).reads(t, "Asha Rao, asha.rao@example.com , is now a seller.").says(t, `value="seller" checked`, `value="active" id="field-state" checked`)
@@ -239,7 +239,7 @@ func TestAccessIsChangedWithANote(t *testing.T) {
 	o.seller.get("/dashboard").want(t, 200)
 
 	o.admin.then(o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "seller", "state", "suspended", "note", "Ticket <b>812</b>").leadsTo(t, person)).
-		reads(t, "The change holds from their next request on.", "Suspended", "Now seller, suspended. Ticket <b>812</b>").saysNot(t, "<b>812")
+		reads(t, "The change applies from the user's next request.", "Suspended", "Now seller, suspended. Ticket <b>812</b>").saysNot(t, "<b>812")
 	o.seller.get("/dashboard").leadsTo(t, "/login")
 	o.wantDecisions(o.seller.id, decision.ChangeAccess)
 	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "buyer", "state", "active", "note", "an older page").want(t, 400).
@@ -256,21 +256,21 @@ func TestAccessIsChangedWithANote(t *testing.T) {
 	o.admin.get(adminHome).want(t, 403)
 }
 
-func TestTheDeskSaysWhatNeedsAPerson(t *testing.T) {
-	o := openOffice(t)
+func TestAdminHome_ShowsTheReviewQueue(t *testing.T) {
+	o := openAdminFixture(t)
 	o.admin.get(adminHome).want(t, 200).reads(t, "Nothing needs you.", "No seller has requested a payout yet.", "payouts are sent")
 	o.sendToReview(o.unknown(640_00))
-	o.contradicted("its transfer is processed, the payout is waiting")
-	o.stray("pout_lost", "its seller is not in the book")
+	o.withDiscrepancy("its transfer is processed, the payout is waiting")
+	o.unmatched("pout_lost", "its seller is not in the ledger")
 	o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM")
 	o.unknown(money.Amount(650_00))
 	o.admin.get(adminHome).want(t, 200).
-		reads(t, "1 payout that is contradicted", "1 stray transfer at the gateway", "1 payout in review, whose outcome is not known", "1 bank account to compare", "1 unknown").
+		reads(t, "1 payout with a discrepancy", "1 unmatched transfer at the gateway", "1 payout in review, whose outcome is not known", "1 bank account to compare", "1 unknown").
 		says(t, `href="/dashboard/admin/inbox?kind=manual_review"`).saysNot(t, "Nothing needs you.")
 }
 
 func TestDecisionsAreListed(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	empty := o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Accepted a bank account") // the seller's own, when the office opened
 	checkPage(t, "decisions", empty)
 	id := o.sendToReview(o.unknown(640_00))

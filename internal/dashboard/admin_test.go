@@ -9,25 +9,25 @@ import (
 )
 
 // adminPages are the addresses of all pages for admins, in an office with something to show on each.
-func (o *office) adminPages() []string {
+func (o *adminFixture) adminPages() []string {
 	o.Helper()
 	unknown, inReview := o.unknown(500_00), o.sendToReview(o.unknown(501_00))
-	o.contradicted("it has a transfer of 0.01 INR, ordered were 0.02")
-	o.stray("pout_stray", "its seller is not in the book")
+	o.withDiscrepancy("it has a transfer of 0.01 INR, ordered were 0.02")
+	o.unmatched("pout_unmatched", "its seller is not in the ledger")
 	account := o.inReview(o.signUp("Vikram Singh", auth.Seller), "VIKRAM SINHA")
 	_, difference := o.paidTwice()
 	seller, payouts := adminHome+"/sellers/"+o.seller.id, adminHome+"/payouts/"
 	return []string{
 		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/payouts", adminHome + "/payouts?status=processing",
 		payouts + string(unknown), payouts + string(unknown) + "/review", payouts + string(unknown) + "/ask",
-		payouts + string(inReview) + "/identify", payouts + string(inReview) + "/give-back",
-		adminHome + "/bank-accounts/" + string(account), adminHome + "/strays/pout_stray", adminHome + "/sellers", seller, seller + "/access",
-		difference, reconciliation, adminHome + "/books", adminHome + "/health", adminHome + "/decisions",
+		payouts + string(inReview) + "/match", payouts + string(inReview) + "/refund",
+		adminHome + "/bank-accounts/" + string(account), adminHome + "/unmatched-transfers/pout_unmatched", adminHome + "/sellers", seller, seller + "/access",
+		difference, reconciliation, adminHome + "/ledger", adminHome + "/health", adminHome + "/decisions",
 	}
 }
 
 func TestOnlyAdminsSeeTheirPages(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	buyer, stranger := o.signUp("Kabir Gupta", auth.Buyer), o.browse()
 	for _, path := range o.adminPages() {
 		page := o.admin.get(path).want(t, http.StatusOK).saysNot(t, accountDigits, "ZgotmplZ", "&lt;no value", "%!")

@@ -50,20 +50,20 @@ func meaningOf(p payout.Payout) string {
 		return "It was sent and the answer is missing, so it may have been paid. Bursar goes on looking it up, and sends the same order " +
 			"again under the same key while the gateway honours the key. There is nothing to do unless you know more than the gateway says."
 	case payout.ManualReview:
-		return "Nobody knows whether it was paid, and it is never sent again. It is looked up now and then. A person has to find out."
+		return "Bursar can't learn whether it was paid. It is never sent again, and it is looked up every six hours. An admin has to resolve it."
 	case payout.Submitted:
 		return "The gateway has it. Bursar goes on asking until it ends."
 	case payout.Completed:
 		if p.DueAt.IsZero() {
 			return "The bank was paid."
 		}
-		return "The bank was paid. It is looked at again for some days, because banks return money."
+		return "The bank was paid. It is polled for some days, because banks may return money."
 	case payout.Failed:
-		return "It was not paid, and the seller has the money back."
+		return "It was not paid. Its amount is back in the seller's balance."
 	case payout.Returned:
-		return "The bank sent the money back, and the seller has it."
+		return "The bank returned the money. Its amount is back in the seller's balance."
 	case payout.Cancelled:
-		return "It was called off before it was paid, and the seller has the money back."
+		return "It was cancelled before it was paid. Its amount is back in the seller's balance."
 	default:
 		return ""
 	}
@@ -165,20 +165,20 @@ func actionWords(a decision.Action) string {
 		return "Sent a payout to review"
 	case decision.AskGateway:
 		return "Asked the gateway"
-	case decision.IdentifyTransfer:
-		return "Identified a transfer"
-	case decision.GivePayoutBack:
-		return "Gave a payout back"
-	case decision.ClearContradiction:
-		return "Cleared a contradiction"
-	case decision.SettleStray:
-		return "Settled a stray transfer"
+	case decision.MatchTransfer:
+		return "Matched a transfer"
+	case decision.RefundPayout:
+		return "Refunded a payout to the balance"
+	case decision.ResolveDiscrepancy:
+		return "Resolved a discrepancy"
+	case decision.ResolveUnmatchedTransfer:
+		return "Resolved an unmatched transfer"
 	case decision.AcceptBankAccount:
 		return "Accepted a bank account"
 	case decision.RejectBankAccount:
 		return "Rejected a bank account"
-	case decision.SettleDifference:
-		return "Settled a difference"
+	case decision.ResolveDifference:
+		return "Resolved a difference"
 	case decision.ChangeAccess:
 		return "Changed access"
 	default:

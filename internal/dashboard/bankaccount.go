@@ -18,7 +18,7 @@ type bankView struct {
 	Form    *form
 }
 
-// accountForm asks for an account. The number is asked twice, because a slip sends money astray, and is
+// accountForm asks for an account. The number is asked twice, because a slip sends money to the wrong account, and is
 // never shown again.
 func accountForm() *form {
 	return &form{
@@ -36,7 +36,7 @@ func accountForm() *form {
 }
 
 // bankAccount shows the account, or asks for one where there is none.
-func (d *dashboard) bankAccount(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) bankAccount(ctx context.Context, v *pageRequest) (page, error) {
 	account, err := d.o.Bank.Account(ctx, v.who.UserID)
 	if errors.Is(err, bank.ErrNone) {
 		return show("bank-form", "Register a bank account", &bankView{Form: accountForm()}), nil
@@ -52,7 +52,7 @@ func (d *dashboard) bankAccount(ctx context.Context, v *visit) (page, error) {
 }
 
 // bankAccountForm asks for another account.
-func (d *dashboard) bankAccountForm(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, error) {
 	account, err := d.o.Bank.Account(ctx, v.who.UserID)
 	if err != nil && !errors.Is(err, bank.ErrNone) {
 		return page{}, err
@@ -67,7 +67,7 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *visit) (page, error)
 }
 
 // registerBankAccount makes an account the seller's.
-func (d *dashboard) registerBankAccount(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) registerBankAccount(ctx context.Context, v *pageRequest) (page, error) {
 	r, err := readAccount(v)
 	if err == nil {
 		_, err = d.o.Bank.Register(ctx, r)
@@ -84,7 +84,7 @@ func (d *dashboard) registerBankAccount(ctx context.Context, v *visit) (page, er
 }
 
 // readAccount reads the form, or fails with a fault that names the fields at fault.
-func readAccount(v *visit) (bank.Registration, error) {
+func readAccount(v *pageRequest) (bank.Registration, error) {
 	r := bank.Registration{Seller: v.who.UserID, Session: v.who.Session, Holder: strings.Join(strings.Fields(v.form.Get("accountHolder")), " ")}
 	problems := map[string]string{}
 	if problem := bank.CheckHolder(r.Holder); problem != "" {
@@ -119,7 +119,7 @@ type branchView struct {
 }
 
 // branch answers while the IFSC is being typed.
-func (d *dashboard) branch(_ context.Context, v *visit) (page, error) {
+func (d *dashboard) branch(_ context.Context, v *pageRequest) (page, error) {
 	var b branchView
 	ifsc, err := bank.ParseIFSC(trimSpace(v.query("ifsc")))
 	if err == nil {

@@ -25,8 +25,8 @@ type Options struct {
 	Bank    Bank
 	Sales   Sales
 	Payouts Payouts
-	Books   Books
-	// Reconciling compares the gateway's statement with the book.
+	Ledger  Ledger
+	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling Reconciling
 	Health      Health
 
@@ -49,7 +49,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Books == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

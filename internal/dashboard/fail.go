@@ -43,7 +43,7 @@ type problem struct {
 }
 
 // failed makes a page of what went wrong, and logs what a visitor may not be told.
-func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
+func (d *dashboard) failed(ctx context.Context, v *pageRequest, err error) page {
 	if errors.Is(err, errSignIn) {
 		return goTo(signInAddress(v.r))
 	}
@@ -52,7 +52,7 @@ func (d *dashboard) failed(ctx context.Context, v *visit, err error) page {
 	case f != nil && errors.Unwrap(f) != nil:
 		d.o.Logger.WarnContext(ctx, "page refused", "code", f.Code, "cause", errors.Unwrap(f))
 	case f == nil && ctx.Err() != nil: // the deadline ran out, or the visitor is gone and reads no answer
-		d.o.Logger.WarnContext(ctx, "page given up", "error", err, "cause", context.Cause(ctx))
+		d.o.Logger.WarnContext(ctx, "page aborted", "error", err, "cause", context.Cause(ctx))
 		f = errTimeout
 	case f == nil:
 		d.o.Logger.ErrorContext(ctx, "page failed", "error", err)

@@ -28,23 +28,23 @@ var notices = map[notice]string{
 	"sessions-ended":   "All other sessions are signed out.",
 
 	// For admins.
-	"asked":              "The gateway was asked. What it said is taken in.",
-	"asked-none":         "The gateway was asked, and knows no transfer of this payout.",
-	"in-review":          "The payout is in review. Nothing of it is sent again.",
-	"identified":         "The gateway confirmed the transfer, and the payout goes on from there.",
-	"given-back":         "The payout has failed, and the seller has the money back.",
-	"cleared":            "The contradiction is cleared.",
-	"payout-cancelled":   "The payout is cancelled, and the seller has the money back.",
-	"account-accept":     "The bank account is accepted. Payouts may go there.",
-	"account-reject":     "The bank account is rejected. The seller sees why.",
-	"stray-settled":      "The stray transfer is settled.",
-	"difference-settled": "The difference is settled.",
-	"access-changed":     "The change holds from their next request on.",
-	"no-longer-fits":     "Nothing was done: it has moved on. See where it stands now.",
+	"asked":                "The gateway was asked, and its answer is applied.",
+	"asked-none":           "The gateway was asked, and knows no transfer of this payout.",
+	"in-review":            "The payout is in review. Nothing of it is sent again.",
+	"matched":              "The gateway confirmed the transfer, and the payout goes on from there.",
+	"refunded":             "The payout failed. Its amount is back in the seller's balance.",
+	"discrepancy-resolved": "The discrepancy is marked as resolved.",
+	"payout-cancelled":     "The payout is cancelled. Its amount is back in the seller's balance.",
+	"account-accept":       "The bank account is accepted. Payouts may go there.",
+	"account-reject":       "The bank account is rejected. The seller sees why.",
+	"unmatched-resolved":   "The unmatched transfer is marked as resolved.",
+	"difference-resolved":  "The difference is marked as resolved.",
+	"access-changed":       "The change applies from the user's next request.",
+	"no-longer-fits":       "Nothing was changed, because its state changed meanwhile. This page shows the current state.",
 }
 
 // takeNotice is what is to be said now, or "". It is said once.
-func (d *dashboard) takeNotice(v *visit) string {
+func (d *dashboard) takeNotice(v *pageRequest) string {
 	cookie, err := v.r.Cookie(d.cookies.Named(noticeCookie))
 	if err != nil {
 		return ""

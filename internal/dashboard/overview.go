@@ -45,7 +45,7 @@ func (a accountView) Label() label   { return accountLabel(a.Status) }
 
 // overview is where everybody arrives: a seller at their money, an admin at their desk, and a buyer at
 // what this is for.
-func (d *dashboard) overview(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) overview(ctx context.Context, v *pageRequest) (page, error) {
 	switch v.who.Role {
 	case auth.Admin:
 		return goTo("/dashboard/admin"), nil
@@ -56,7 +56,7 @@ func (d *dashboard) overview(ctx context.Context, v *visit) (page, error) {
 	}
 }
 
-func (d *dashboard) sellerOverview(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) sellerOverview(ctx context.Context, v *pageRequest) (page, error) {
 	seller := v.who.UserID
 	o := overviewView{Minimum: d.o.Payouts.Minimum()}
 	var err error

@@ -21,7 +21,7 @@ type look struct {
 }
 
 func TestEveryPageForEverybody(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, buyer, admin := h.signUp("Asha Rao", auth.Seller), h.signUp("Kabir Gupta", auth.Buyer), h.signUp("Priya Menon", auth.Admin)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -158,7 +158,7 @@ func mismatched(page string) string {
 }
 
 func TestAssetsAreSmallAndKept(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	page := b.get("/login").want(t, 200)
 	total := len(page.body)
@@ -183,7 +183,7 @@ func TestAssetsAreSmallAndKept(t *testing.T) {
 }
 
 func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	const evil = `<script>alert(1)</script>"><img src=x onerror=alert(2)>`
 	seller := h.signUp("Eve", auth.Seller)
 	must(t, h.auth.SetProfile(t.Context(), auth.Principal{UserID: seller.id}, `<b>Eve</b>"'><script>`, auth.Profile{Bio: evil}))
@@ -205,7 +205,7 @@ func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
 }
 
 func TestANewSellerIsToldTheNextStep(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Lakshmi Iyer", auth.Seller)
 	seller.get("/dashboard").want(t, 200).says(t, "How you get paid", "Register a bank account")
 	seller.get("/dashboard/payouts").want(t, 200).says(t, "No payouts yet")
@@ -216,7 +216,7 @@ func TestANewSellerIsToldTheNextStep(t *testing.T) {
 }
 
 func TestTheOverviewAddsUp(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 1_23_456_50)
@@ -239,7 +239,7 @@ func TestTheOverviewAddsUp(t *testing.T) {
 }
 
 func TestListsHavePages(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	for i := range 45 {
@@ -259,7 +259,7 @@ func TestListsHavePages(t *testing.T) {
 }
 
 func TestTimesAreTheViewersOwn(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -291,7 +291,7 @@ func TestTimesAreTheViewersOwn(t *testing.T) {
 }
 
 func TestTheZoneIsCalledWhatPeopleCallIt(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	for zone, want := range map[string]string{
 		"":                        `data-zone="">UTC<`,
 		"Asia/Kolkata":            `data-zone="Asia/Kolkata">IST (Asia/Kolkata)<`,
@@ -312,7 +312,7 @@ func TestTheZoneIsCalledWhatPeopleCallIt(t *testing.T) {
 }
 
 func TestALivePageIsFetchedInPart(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)

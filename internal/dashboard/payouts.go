@@ -24,7 +24,7 @@ type pager struct {
 	query       url.Values
 }
 
-func newPager(v *visit, page int, total int64, keep ...string) pager {
+func newPager(v *pageRequest, page int, total int64, keep ...string) pager {
 	query := url.Values{}
 	for _, name := range keep {
 		if value := v.query(name); value != "" {
@@ -82,7 +82,7 @@ func payoutFilters(current payout.Status) []filter {
 }
 
 // payouts lists what the seller asked for.
-func (d *dashboard) payouts(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) payouts(ctx context.Context, v *pageRequest) (page, error) {
 	number := v.pageNumber()
 	f := payout.Filter{Limit: pageSize, Offset: (number - 1) * pageSize}
 	if s := payout.Status(v.query("status")); slices.Contains(payout.Statuses(), s) {
@@ -130,7 +130,7 @@ func (p payoutView) RetryAddress() string {
 }
 
 // theirs finds the payout that the address names, if it is the visitor's.
-func (d *dashboard) theirs(ctx context.Context, v *visit) (payout.Payout, error) {
+func (d *dashboard) theirs(ctx context.Context, v *pageRequest) (payout.Payout, error) {
 	id, err := payout.ParseID(v.r.PathValue("id"))
 	if err != nil {
 		return payout.Payout{}, err
@@ -139,7 +139,7 @@ func (d *dashboard) theirs(ctx context.Context, v *visit) (payout.Payout, error)
 }
 
 // payout tells all about one payout.
-func (d *dashboard) payout(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) payout(ctx context.Context, v *pageRequest) (page, error) {
 	p, err := d.theirs(ctx, v)
 	if err != nil {
 		return page{}, err

@@ -84,7 +84,7 @@ type Payouts interface {
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
-	CaughtUp() bool
+	StartupReconciled() bool
 
 	// For admins.
 
@@ -95,15 +95,15 @@ type Payouts interface {
 	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// SendToReview stops sending an unclear payout again, and moves it to manual review.
 	SendToReview(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	// Identify takes a payout in review for a transfer that the gateway has, once the gateway confirms it.
-	Identify(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
-	// GiveBackFrom is when a payout in review may be given back: nothing of it can be on its way any more.
-	GiveBackFrom(ctx context.Context, id payout.ID) (time.Time, error)
-	// GiveBack ends a payout in review that was never made, once the gateway says that it knows none.
-	GiveBack(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	// ClearContradiction takes off what the gateway said, if it is still what was seen.
-	ClearContradiction(ctx context.Context, by decision.By, id payout.ID, seen string) error
-	SettleStray(ctx context.Context, by decision.By, gatewayID string) error
+	// MatchTransfer takes a payout in review for a transfer that the gateway has, once the gateway confirms it.
+	MatchTransfer(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
+	// RefundableFrom is when a payout in review may be refunded: nothing of it can be on its way any more.
+	RefundableFrom(ctx context.Context, id payout.ID) (time.Time, error)
+	// RefundToBalance ends a payout in review that was never made, once the gateway says that it knows none.
+	RefundToBalance(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	// ResolveDiscrepancy takes off what the gateway said, if it is still what was seen.
+	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
+	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
 }
 
 // Statements makes files of a seller's transfers, which the API hands out.
@@ -112,7 +112,7 @@ type Statements interface {
 	Period(from, to string) (first, end time.Time, err error)
 }
 
-// Reconciling compares the gateway's statement with the book.
+// Reconciling compares the gateway's statement with the ledger.
 type Reconciling interface {
 	// Open lists the differences that wait for a person, the first found first, up to limit.
 	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
@@ -124,8 +124,8 @@ type Reconciling interface {
 	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
 }
 
-// Books is the ledger as auditors see it.
-type Books interface {
+// Ledger is the ledger as auditors see it.
+type Ledger interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)
 	// Entries lists a seller's journal entries numbered below before, newest first, up to limit.
 	Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
@@ -155,7 +155,7 @@ type Instance struct {
 type Pool struct {
 	Name       string
 	InUse, Max int
-	// Waits and Waited are how often and how long somebody had to wait for one, since the start.
+	// Waits and Waited are how often and how long callers waited for one, since the start.
 	Waits  int64
 	Waited time.Duration
 }
@@ -167,9 +167,9 @@ type Loop struct {
 	Every time.Duration
 	// Steps and Failures count since the start.
 	Steps, Failures int64
-	// LastLookAt is when it last learnt what is due. It and the others are zero for never; LastError is
+	// LastPollAt is when it last learnt what is due. It and the others are zero for never; LastError is
 	// the last failure's text.
-	LastLookAt    time.Time
+	LastPollAt    time.Time
 	LastStepAt    time.Time
 	LastFailureAt time.Time
 	LastError     string
@@ -177,7 +177,7 @@ type Loop struct {
 
 // Backlog is what is due in the whole service, all instances together.
 type Backlog struct {
-	Unknown, ManualReview, Contradicted, Strays, AccountsInReview, Differences int64
+	Unknown, ManualReview, Discrepancies, UnmatchedTransfers, AccountsInReview, Differences int64
 	// Since when the longest waiting of each has been due; zero where nothing is.
 	PayoutDue, AccountDue, SaleDue time.Time
 }

@@ -76,7 +76,7 @@ func passwordForm(u auth.User) *form {
 	return f
 }
 
-func (d *dashboard) profilePage(ctx context.Context, v *visit) (page, *profileView, error) {
+func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *profileView, error) {
 	user, _, err := d.o.Auth.Me(ctx, v.who)
 	if err != nil {
 		return page{}, nil, err
@@ -100,13 +100,13 @@ func (d *dashboard) profilePage(ctx context.Context, v *visit) (page, *profileVi
 }
 
 // profile shows who the visitor is here.
-func (d *dashboard) profile(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) profile(ctx context.Context, v *pageRequest) (page, error) {
 	p, _, err := d.profilePage(ctx, v)
 	return p, err
 }
 
 // saveProfile changes what others may see of the visitor.
-func (d *dashboard) saveProfile(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) saveProfile(ctx context.Context, v *pageRequest) (page, error) {
 	err := d.o.Auth.SetProfile(ctx, v.who, trimSpace(v.form.Get("name")), auth.Profile{
 		Bio:     strings.ReplaceAll(v.form.Get("bio"), "\r\n", "\n"),
 		Website: trimSpace(v.form.Get("website")), Avatar: trimSpace(v.form.Get("avatar")),
@@ -122,7 +122,7 @@ func (d *dashboard) saveProfile(ctx context.Context, v *visit) (page, error) {
 }
 
 // changePassword replaces the visitor's password.
-func (d *dashboard) changePassword(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) changePassword(ctx context.Context, v *pageRequest) (page, error) {
 	err := d.o.Auth.ChangePassword(ctx, v.who, v.form.Get("currentPassword"), v.form.Get("newPassword"), d.device(v))
 	if err == nil {
 		return goTo("/dashboard/profile").saying("password-changed"), nil
@@ -135,7 +135,7 @@ func (d *dashboard) changePassword(ctx context.Context, v *visit) (page, error) 
 }
 
 // endSession signs the visitor out somewhere else.
-func (d *dashboard) endSession(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) endSession(ctx context.Context, v *pageRequest) (page, error) {
 	if err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session")); err != nil {
 		return page{}, err
 	}
@@ -143,7 +143,7 @@ func (d *dashboard) endSession(ctx context.Context, v *visit) (page, error) {
 }
 
 // endOtherSessions signs the visitor out everywhere else.
-func (d *dashboard) endOtherSessions(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) endOtherSessions(ctx context.Context, v *pageRequest) (page, error) {
 	if err := d.o.Auth.EndOtherSessions(ctx, v.who); err != nil {
 		return page{}, err
 	}

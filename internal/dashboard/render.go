@@ -53,7 +53,7 @@ func (p page) saying(n notice) page {
 // serve makes an HTTP handler of a route.
 func (d *dashboard) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{r: r}
+		v := &pageRequest{r: r}
 		v.zone, v.zoneKnown = d.zoneOf(r)
 		p, err := d.answer(w, v, rt)
 		if err != nil {
@@ -66,7 +66,7 @@ func (d *dashboard) serve(rt route) http.HandlerFunc {
 // answer asks the handler once the form is read and the visitor is let in, in this order: a form can be held
 // back until its sender is signed out. A handler that panics has written nothing, so there is still a page to
 // be made of it.
-func (d *dashboard) answer(w http.ResponseWriter, v *visit, rt route) (p page, err error) {
+func (d *dashboard) answer(w http.ResponseWriter, v *pageRequest, rt route) (p page, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("panic: %v\n%s", broken, debug.Stack())
@@ -88,7 +88,7 @@ func (d *dashboard) answer(w http.ResponseWriter, v *visit, rt route) (p page, e
 
 // refuse answers what is no route.
 func (d *dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	v := &visit{r: r}
+	v := &pageRequest{r: r}
 	v.zone, v.zoneKnown = d.zoneOf(r)
 	if trouble := d.identify(r.Context(), v); trouble != nil {
 		err = trouble
@@ -102,7 +102,7 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // write sends a page, or sends the browser on.
-func (d *dashboard) write(w http.ResponseWriter, v *visit, p page) {
+func (d *dashboard) write(w http.ResponseWriter, v *pageRequest, p page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", policy)
@@ -116,7 +116,7 @@ func (d *dashboard) write(w http.ResponseWriter, v *visit, p page) {
 	}
 	text, err := d.render(v, p, h.Get("X-Request-Id"))
 	if err != nil { // a template of ours is broken; there is no page to say so on
-		d.o.Logger.ErrorContext(v.r.Context(), "a page can't be drawn", "template", p.template, "error", err)
+		d.o.Logger.ErrorContext(v.r.Context(), "page not rendered", "template", p.template, "error", err)
 		http.Error(w, errInternal.Message, http.StatusInternalServerError)
 		return
 	}
@@ -132,7 +132,7 @@ func (d *dashboard) write(w http.ResponseWriter, v *visit, p page) {
 	_, _ = w.Write(text) // a browser that is gone reads nothing
 }
 
-func setCookies(w http.ResponseWriter, v *visit) {
+func setCookies(w http.ResponseWriter, v *pageRequest) {
 	for _, cookie := range v.cookies {
 		http.SetCookie(w, cookie)
 	}
@@ -164,7 +164,7 @@ type view struct {
 const liveHeader = "X-Fragment"
 
 // render draws a page, or the part of it that was asked for.
-func (d *dashboard) render(v *visit, p page, requestID string) ([]byte, error) {
+func (d *dashboard) render(v *pageRequest, p page, requestID string) ([]byte, error) {
 	ctx := v.r.Context()
 	if about, ok := p.data.(*problem); ok && p.status >= http.StatusInternalServerError {
 		about.RequestID = requestID
@@ -201,10 +201,10 @@ func (d *dashboard) render(v *visit, p page, requestID string) ([]byte, error) {
 }
 
 // nameOf is the visitor's name. A page is not lost because it can't be read.
-func (d *dashboard) nameOf(ctx context.Context, v *visit) string {
+func (d *dashboard) nameOf(ctx context.Context, v *pageRequest) string {
 	user, _, err := d.o.Auth.Me(ctx, v.who)
 	if err != nil {
-		d.o.Logger.WarnContext(ctx, "a page goes without its visitor's name", "error", err)
+		d.o.Logger.WarnContext(ctx, "page rendered without the user's name", "error", err)
 		return v.who.Email
 	}
 	return user.Name

@@ -86,7 +86,7 @@ func keyOf(sent url.Values) string {
 }
 
 // fromAddress is what a form of payouts has put into the address.
-func fromAddress(v *visit) url.Values {
+func fromAddress(v *pageRequest) url.Values {
 	sent := url.Values{}
 	for _, name := range []string{"amount", "notes", "key"} {
 		sent.Set(name, v.query(name))
@@ -95,7 +95,7 @@ func fromAddress(v *visit) url.Values {
 }
 
 // showNewPayout is the page with the form, on the seller's balance of the moment.
-func (d *dashboard) showNewPayout(ctx context.Context, v *visit, key string) (page, *newPayoutView, error) {
+func (d *dashboard) showNewPayout(ctx context.Context, v *pageRequest, key string) (page, *newPayoutView, error) {
 	s, err := d.o.Payouts.Summary(ctx, v.who.UserID)
 	if err != nil {
 		return page{}, nil, err
@@ -108,7 +108,7 @@ func (d *dashboard) showNewPayout(ctx context.Context, v *visit, key string) (pa
 }
 
 // newPayout asks how much.
-func (d *dashboard) newPayout(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) newPayout(ctx context.Context, v *pageRequest) (page, error) {
 	sent := fromAddress(v)
 	p, shown, err := d.showNewPayout(ctx, v, cmp.Or(keyOf(sent), newKey()))
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *dashboard) readPayout(seller string, sent url.Values, most money.Amount
 
 // reviewPayout shows what the payout would be, and changes nothing. Its address says all of it, so that
 // the way back from the payout leads here again. Without a key it is given one, and keeps it.
-func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, error) {
 	sent := fromAddress(v)
 	if keyOf(sent) == "" {
 		sent.Set("key", newKey())
@@ -195,7 +195,7 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *visit) (page, error) {
 }
 
 // requestPayout makes the payout that was reviewed.
-func (d *dashboard) requestPayout(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) requestPayout(ctx context.Context, v *pageRequest) (page, error) {
 	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
 	r.Account = bank.ID(v.form.Get("account"))
 	if err == nil {
@@ -230,7 +230,7 @@ type quoteView struct {
 }
 
 // quote answers while the amount is being typed.
-func (d *dashboard) quote(_ context.Context, v *visit) (page, error) {
+func (d *dashboard) quote(_ context.Context, v *pageRequest) (page, error) {
 	var q quoteView
 	amount, problem := readAmount(d.o.Currency, v.query("amount"), money.Max)
 	if problem == "" && amount < d.o.Payouts.Minimum() {
@@ -246,7 +246,7 @@ func (d *dashboard) quote(_ context.Context, v *visit) (page, error) {
 }
 
 // cancelPage asks whether the seller means it.
-func (d *dashboard) cancelPage(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) cancelPage(ctx context.Context, v *pageRequest) (page, error) {
 	p, err := d.theirs(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -258,7 +258,7 @@ func (d *dashboard) cancelPage(ctx context.Context, v *visit) (page, error) {
 }
 
 // cancel calls a payout off.
-func (d *dashboard) cancel(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) cancel(ctx context.Context, v *pageRequest) (page, error) {
 	p, err := d.theirs(ctx, v)
 	if err != nil {
 		return page{}, err
@@ -271,7 +271,7 @@ func (d *dashboard) cancel(ctx context.Context, v *visit) (page, error) {
 		}
 		return d.tooLate(p), nil
 	case errors.Is(err, payout.ErrCancelUnclear):
-		d.o.Logger.WarnContext(ctx, "cancellation unclear", "payout", string(p.ID), "cause", errors.Unwrap(err))
+		d.o.Logger.WarnContext(ctx, "cancellation unclear", "payout_id", string(p.ID), "cause", errors.Unwrap(err))
 		return goTo(payoutAddress(p.ID)).saying("cancel-unclear"), nil
 	case err != nil:
 		return page{}, err

@@ -17,7 +17,7 @@ import (
 )
 
 // payoutsOf is what a seller asked for so far.
-func (h *house) payoutsOf(p person) []payout.Payout {
+func (h *fixture) payoutsOf(p person) []payout.Payout {
 	h.t.Helper()
 	list, _, err := h.payouts.History(h.t.Context(), payout.Caller{User: p.id}, payout.Filter{Limit: 50})
 	must(h.t, err)
@@ -25,7 +25,7 @@ func (h *house) payoutsOf(p person) []payout.Payout {
 }
 
 func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 1_50_000_00)
@@ -83,7 +83,7 @@ func linkTo(t *testing.T, a answer, start string) string {
 // TestTheWayBackLeadsToTheSamePayout goes back to the review after confirming it, when nothing is available
 // any more: it is there, it says so, and confirming it once more makes no other payout.
 func TestTheWayBackLeadsToTheSamePayout(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 1_000_00)
@@ -105,7 +105,7 @@ func TestTheWayBackLeadsToTheSamePayout(t *testing.T) {
 
 // TestALinkToAReviewChangesNothing follows links that somebody else made up.
 func TestALinkToAReviewChangesNothing(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -128,7 +128,7 @@ func TestALinkToAReviewChangesNothing(t *testing.T) {
 }
 
 func TestAPayoutIsRequestedUnderAKeyAlone(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -147,7 +147,7 @@ func TestAPayoutIsRequestedUnderAKeyAlone(t *testing.T) {
 }
 
 func TestTwoClicksAtOnceMakeOnePayout(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -184,7 +184,7 @@ func (l lostAnswer) Request(ctx context.Context, r payout.Request) (payout.Payou
 // TestAnAnswerThatWasLostMakesNoSecondPayout: the payout may have been made, and the form that comes back
 // must find it.
 func TestAnAnswerThatWasLostMakesNoSecondPayout(t *testing.T) {
-	h := openHouse(t, func(o *dashboard.Options) { o.Payouts = lostAnswer{o.Payouts, &atomic.Bool{}} })
+	h := openFixture(t, func(o *dashboard.Options) { o.Payouts = lostAnswer{o.Payouts, &atomic.Bool{}} })
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -202,7 +202,7 @@ func TestAnAnswerThatWasLostMakesNoSecondPayout(t *testing.T) {
 }
 
 func TestThePayoutGoesToTheAccountThatWasShown(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -216,7 +216,7 @@ func TestThePayoutGoesToTheAccountThatWasShown(t *testing.T) {
 }
 
 func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	key := func() string {
 		return seller.get("/dashboard/payouts/review").want(t, 303).header.Get("Location")[len("/dashboard/payouts/review?amount=&key="):][:22]
@@ -258,7 +258,7 @@ func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
 }
 
 func TestTheQuoteWhileTyping(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	quote := seller.get("/dashboard/payouts/quote?amount=1,000").want(t, 200).says(t, "₹990.00", "₹10.00").saysNot(t, "<html")
 	checkPage(t, "quote", quote)
@@ -270,7 +270,7 @@ func TestTheQuoteWhileTyping(t *testing.T) {
 }
 
 func TestAPayoutIsCancelled(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -300,7 +300,7 @@ func TestAPayoutIsCancelled(t *testing.T) {
 }
 
 func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Vikram Singh", auth.Seller)
 	h.withBank(seller, "0002")
 	h.earn(seller, "order-1", 20_000_00)
@@ -315,7 +315,7 @@ func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
 }
 
 func TestAPayoutThatIsLateSaysSo(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Farhan Khan", auth.Seller)
 	h.withBank(seller, "0004")
 	h.earn(seller, "order-1", 20_000_00)
@@ -326,7 +326,7 @@ func TestAPayoutThatIsLateSaysSo(t *testing.T) {
 }
 
 func TestABankAccountIsRegistered(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	const number = "50100234567812"
 	fields := func(change ...string) []string {
@@ -364,7 +364,7 @@ func TestABankAccountIsRegistered(t *testing.T) {
 }
 
 func TestTheBranchWhileTyping(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	seller.get("/dashboard/bank-account/branch?ifsc=hdfc0000053").want(t, 200).says(t, "HDFC Bank").saysNot(t, "<html")
 	seller.get("/dashboard/bank-account/branch?ifsc=ZZZZ0000053").want(t, 200).says(t, "No bank with this code")
@@ -376,7 +376,7 @@ func TestTheBranchWhileTyping(t *testing.T) {
 }
 
 func TestTheProfileIsChanged(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	phone := person{h.browse(), seller.id, seller.email}
 	phone.header.Set("User-Agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Mobile Safari/604.1")
@@ -407,7 +407,7 @@ func TestTheProfileIsChanged(t *testing.T) {
 }
 
 func TestTooManyBankAccountsAreToldToWait(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	for i := range 12 {
 		number := "5010023456" + string(rune('0'+i/10)) + string(rune('0'+i%10)) + "12"

@@ -56,7 +56,7 @@ type audience string
 // Audiences.
 const (
 	everyone audience = "everyone"
-	signedIn audience = "whoever is signed in"
+	signedIn audience = "any signed-in user"
 	sellers  audience = "sellers"
 	admins   audience = "admins"
 )

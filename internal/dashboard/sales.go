@@ -31,7 +31,7 @@ func (s saleRow) Label() label {
 func (s saleRow) Pending() bool { return !s.Released() && s.Left() > 0 }
 
 // sales lists what the seller earned.
-func (d *dashboard) sales(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) sales(ctx context.Context, v *pageRequest) (page, error) {
 	number := v.pageNumber()
 	list, total, err := d.o.Sales.List(ctx, v.who.UserID, (number-1)*pageSize, pageSize)
 	if err != nil {

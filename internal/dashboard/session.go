@@ -15,7 +15,7 @@ import (
 	"bursar/internal/web"
 )
 
-// renewAfter is the age from which an access token is replaced by a fresh one, so that whoever comes by
+// renewAfter is the age from which an access token is replaced by a fresh one, so that a user who comes by
 // now and then is not signed out after a week.
 const renewAfter = 24 * time.Hour
 
@@ -28,7 +28,7 @@ var (
 )
 
 // admit finds out who is asking and lets them in, or says why not, before anything else of the request is read.
-func (d *dashboard) admit(ctx context.Context, v *visit, who audience) error {
+func (d *dashboard) admit(ctx context.Context, v *pageRequest, who audience) error {
 	if err := d.sameOrigin.Check(v.r); err != nil {
 		return errCrossOrigin
 	}
@@ -48,7 +48,7 @@ func (d *dashboard) admit(ctx context.Context, v *visit, who audience) error {
 }
 
 // identify finds the visitor behind the cookie. A cookie that is not worth anything is taken away.
-func (d *dashboard) identify(ctx context.Context, v *visit) error {
+func (d *dashboard) identify(ctx context.Context, v *pageRequest) error {
 	token := d.cookies.Token(v.r)
 	if token == "" {
 		return nil
@@ -93,9 +93,9 @@ func issuedAt(token string) time.Time {
 	return time.Unix(claims.IssuedAt, 0)
 }
 
-// begin signs the browser in. The session that it had before ends, so that a cookie which somebody
+// begin signs the browser in. The session that it had before ends, so that a cookie which an attacker
 // else put there is worth nothing afterwards.
-func (d *dashboard) begin(ctx context.Context, v *visit, s auth.SignIn) error {
+func (d *dashboard) begin(ctx context.Context, v *pageRequest, s auth.SignIn) error {
 	if v.signedIn() {
 		if err := d.o.Auth.Logout(ctx, v.who); err != nil {
 			return err

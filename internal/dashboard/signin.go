@@ -8,8 +8,8 @@ import (
 	"bursar/internal/web"
 )
 
-// home sends whoever comes to the bare address to where they belong.
-func (*dashboard) home(_ context.Context, v *visit) (page, error) {
+// home redirects the bare address to the page for the user's role.
+func (*dashboard) home(_ context.Context, v *pageRequest) (page, error) {
 	if v.signedIn() {
 		return goTo(home), nil
 	}
@@ -61,7 +61,7 @@ func withBack(path, back string) string {
 }
 
 // backOf is where the visitor wanted to go: a path of ours, whatever the address says.
-func backOf(v *visit) string {
+func backOf(v *pageRequest) string {
 	if back := v.query("redirect"); web.LocalPath(back) {
 		return back
 	}
@@ -82,7 +82,7 @@ func (d *dashboard) showLogin(f *form, back string) page {
 }
 
 // loginPage asks who the visitor is.
-func (d *dashboard) loginPage(_ context.Context, v *visit) (page, error) {
+func (d *dashboard) loginPage(_ context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
 	if v.signedIn() {
 		return goTo(back), nil
@@ -105,7 +105,7 @@ func signInProblem(given string) string {
 }
 
 // login signs the visitor in.
-func (d *dashboard) login(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) login(ctx context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
 	signIn, err := d.o.Auth.Login(ctx, auth.Credentials{
 		Email: v.form.Get("email"), Password: v.form.Get("password"), Device: d.device(v),
@@ -144,7 +144,7 @@ func roleOf(chosen string) auth.Role {
 }
 
 // registerPage asks for what an account needs.
-func (d *dashboard) registerPage(_ context.Context, v *visit) (page, error) {
+func (d *dashboard) registerPage(_ context.Context, v *pageRequest) (page, error) {
 	back, role := backOf(v), roleOf(v.query("role"))
 	if v.signedIn() {
 		return goTo(back), nil
@@ -153,7 +153,7 @@ func (d *dashboard) registerPage(_ context.Context, v *visit) (page, error) {
 }
 
 // register makes an account and signs its owner in.
-func (d *dashboard) register(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) register(ctx context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
 	signIn, err := d.o.Auth.Register(ctx, auth.Registration{
 		Name: v.form.Get("name"), Email: v.form.Get("email"), Password: v.form.Get("password"),
@@ -167,8 +167,8 @@ func (d *dashboard) register(ctx context.Context, v *visit) (page, error) {
 	return goTo(back).saying("registered"), d.begin(ctx, v, signIn)
 }
 
-// logout ends the visitor's session. Whoever has none is signed out already.
-func (d *dashboard) logout(ctx context.Context, v *visit) (page, error) {
+// logout ends the visitor's session. A visitor without one is signed out already.
+func (d *dashboard) logout(ctx context.Context, v *pageRequest) (page, error) {
 	if v.signedIn() {
 		if err := d.o.Auth.Logout(ctx, v.who); err != nil {
 			return page{}, err
@@ -179,6 +179,6 @@ func (d *dashboard) logout(ctx context.Context, v *visit) (page, error) {
 }
 
 // device is where the visitor comes from.
-func (d *dashboard) device(v *visit) auth.Device {
+func (d *dashboard) device(v *pageRequest) auth.Device {
 	return auth.Device{Address: d.o.TrustedProxies.Client(v.r), Agent: v.r.UserAgent()}
 }

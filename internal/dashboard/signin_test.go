@@ -16,7 +16,7 @@ import (
 )
 
 func TestRegisterSignOutAndSignIn(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	b.get("/register").want(t, 200).says(t, `autocomplete="new-password"`, `value="seller" id="field-role" checked`)
 	in := b.post("/register", "name", "Asha Rao", "email", "asha@example.com", "password", password, "role", "seller").leadsTo(t, "/dashboard")
@@ -41,7 +41,7 @@ func TestRegisterSignOutAndSignIn(t *testing.T) {
 }
 
 func TestWrongInputIsSaidBesideItsField(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	a := b.post("/register", "name", "A", "email", "nobody", "password", "short", "role", "admin").want(t, 422)
 	a.says(t, "Name must be 2 to 50 characters", `aria-invalid="true"`, `href="#field-email"`, `role="alert"`, "autofocus",
@@ -60,7 +60,7 @@ func TestWrongInputIsSaidBesideItsField(t *testing.T) {
 }
 
 func TestTooManySignInsAreToldToWait(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	for range 30 {
 		a := b.post("/login", "email", "nobody@example.com", "password", "wrong password")
@@ -76,7 +76,7 @@ func TestTooManySignInsAreToldToWait(t *testing.T) {
 }
 
 func TestSignInLeadsToPathsOfOursAlone(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	for _, evil := range []string{
 		"//evil.example", "/\\evil.example", "https://evil.example", "https:evil.example", "javascript:alert(1)", "/%2F/evil.example",
@@ -91,7 +91,7 @@ func TestSignInLeadsToPathsOfOursAlone(t *testing.T) {
 }
 
 func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	b.get("/login?error=Call+555-0100+to+unlock+your+account").want(t, 200).
 		says(t, "The sign-in did not succeed").saysNot(t, "555-0100")
@@ -100,7 +100,7 @@ func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
 }
 
 func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	b := h.browse()
 	b.get("/login").want(t, 200).says(t, `href="/api/auth/provider-a"`, "Continue with Example &lt;ID&gt;").saysNot(t, "provider-b", "as a seller")
 	b.get("/login?redirect=%2Fdashboard%2Fsales").want(t, 200).
@@ -111,7 +111,7 @@ func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
 }
 
 func TestSigningInMakesAFreshSession(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	attacker, victim := h.signUp("Eve", auth.Seller), h.signUp("Asha Rao", auth.Seller)
 	at := mustURL(t, h.server.URL)
 	planted := attacker.client.Jar.Cookies(at)
@@ -127,7 +127,7 @@ func TestSigningInMakesAFreshSession(t *testing.T) {
 }
 
 func TestASignInThatIsUsedStaysFresh(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.clock.advance(23 * time.Hour)
 	if a := seller.get("/dashboard").want(t, 200); len(a.header.Values("Set-Cookie")) != 0 {
@@ -145,7 +145,7 @@ func TestASignInThatIsUsedStaysFresh(t *testing.T) {
 }
 
 func TestFormsOfOtherSitesChangeNothing(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -163,7 +163,7 @@ func TestFormsOfOtherSitesChangeNothing(t *testing.T) {
 }
 
 func TestOnlyFormsAreRead(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	send := func(contentType, body string) answer {
 		t.Helper()
@@ -184,7 +184,7 @@ func TestOnlyFormsAreRead(t *testing.T) {
 
 // TestAFormWithoutFieldsMayHaveNoBody sends what a program sends that has nothing to say.
 func TestAFormWithoutFieldsMayHaveNoBody(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 20_000_00)
@@ -221,12 +221,12 @@ func TestDeviceNames(t *testing.T) {
 }
 
 func TestAPanicIsAPageAndALogLine(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	log := &logBuffer{}
 	logger, err := telemetry.NewLogger(log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	pages, err := dashboard.Panics(dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
 		Background: func(func(context.Context)) {},
 		Currency:   rupees(t), BaseURL: mustURL(t, "https://pay.example"), Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})

@@ -33,12 +33,12 @@ func statementAddress(from, to, format string) string {
 }
 
 // statements lists months to download, and asks for another period. One that is asked for leads to its file.
-func (d *dashboard) statements(ctx context.Context, v *visit) (page, error) {
+func (d *dashboard) statements(ctx context.Context, v *pageRequest) (page, error) {
 	user, _, err := d.o.Auth.Me(ctx, v.who)
 	if err != nil {
 		return page{}, err
 	}
-	entries, err := d.o.Books.Entries(ctx, v.who.UserID, maxEntry, 1)
+	entries, err := d.o.Ledger.Entries(ctx, v.who.UserID, maxEntry, 1)
 	if err != nil {
 		return page{}, err
 	}
@@ -69,7 +69,7 @@ func (d *dashboard) statementForm() *form {
 	}}
 }
 
-// statementMonths are the last months since somebody joined, this one first.
+// statementMonths are the last months since the seller joined, this one first.
 func (d *dashboard) statementMonths(joined time.Time) (months []statementMonth) {
 	now := d.o.Now().In(d.o.Zone)
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, d.o.Zone)

@@ -13,7 +13,7 @@ import (
 
 // TestASellerDownloadsStatements follows each link of the page as a browser does, and checks what comes.
 func TestASellerDownloadsStatements(t *testing.T) {
-	h := openHouse(t)
+	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	const page = "/dashboard/payouts/statements"
 	seller.get("/dashboard/payouts").says(t, `href="`+page+`"`)
@@ -46,7 +46,7 @@ func (a answer) leadsToFile(t *testing.T) string {
 }
 
 // wantStatement wants a file that proves itself, to be kept and not shown.
-func (h *house) wantStatement(t *testing.T, seller person, path string) {
+func (h *fixture) wantStatement(t *testing.T, seller person, path string) {
 	t.Helper()
 	a := seller.get(path).want(t, http.StatusOK)
 	if got := a.header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment; ") {

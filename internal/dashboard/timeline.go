@@ -17,7 +17,7 @@ type step struct {
 }
 
 // timelineOf tells a payout's story in the seller's words. What happened again and again, such as a
-// gateway that was busy, is told once.
+// gateway that was busy, is shown once.
 func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 	steps := []step{{At: p.RequestedAt, Title: "You requested it", Kind: neutral}}
 	told := map[string]bool{}
@@ -44,7 +44,7 @@ func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 	return steps
 }
 
-// wordsFor is what a seller is told about a change of state; nothing where it is no news to them.
+// wordsFor is the seller's sentence about a change of state; "" if the seller need not know.
 func wordsFor(e payout.Event) (title, kind string) {
 	switch e.To {
 	case payout.Waiting:

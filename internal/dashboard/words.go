@@ -17,7 +17,7 @@ func (d *dashboard) short(a money.Amount) string {
 	return text
 }
 
-// label is a state as people are told it: in a word, and by a sign and a colour beside it.
+// label shows a state to people: a word, an icon and a colour.
 type label struct{ Word, Kind string }
 
 // The kinds of labels, which have a sign and a colour each.

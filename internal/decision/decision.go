@@ -38,17 +38,17 @@ type Action string
 
 // Actions.
 const (
-	CancelPayout       Action = "cancel_payout"
-	ReviewPayout       Action = "review_payout"
-	AskGateway         Action = "ask_gateway"
-	IdentifyTransfer   Action = "identify_transfer"
-	GivePayoutBack     Action = "give_payout_back"
-	ClearContradiction Action = "clear_contradiction"
-	SettleStray        Action = "settle_stray"
-	AcceptBankAccount  Action = "accept_bank_account"
-	RejectBankAccount  Action = "reject_bank_account"
-	ChangeAccess       Action = "change_access"
-	SettleDifference   Action = "settle_difference"
+	CancelPayout             Action = "cancel_payout"
+	ReviewPayout             Action = "review_payout"
+	AskGateway               Action = "ask_gateway"
+	MatchTransfer            Action = "match_transfer"
+	RefundPayout             Action = "refund_payout"
+	ResolveDiscrepancy       Action = "resolve_discrepancy"
+	ResolveUnmatchedTransfer Action = "resolve_unmatched_transfer"
+	AcceptBankAccount        Action = "accept_bank_account"
+	RejectBankAccount        Action = "reject_bank_account"
+	ChangeAccess             Action = "change_access"
+	ResolveDifference        Action = "resolve_difference"
 )
 
 // maxNoteRunes bounds a note; it is for a sentence or two and a reference.
@@ -65,7 +65,7 @@ const Platform = "platform"
 // RequireNote fails with a fault that names the field unless there is a note that says something.
 func (by By) RequireNote() error {
 	if strings.TrimSpace(by.Note) == "" {
-		return fault.Field("note", "must say why, for whoever asks later: what you saw, and where")
+		return fault.Field("note", "must say why: what you saw, and where")
 	}
 	return by.CheckNote()
 }

@@ -31,8 +31,8 @@ type marketSeller struct {
 	// by its last four digits.
 	account, story string
 	ifsc           string
-	// overdrawn says that a sale is taken back after it was withdrawn.
-	overdrawn bool
+	// goesNegative says that a sale is taken back after it was withdrawn.
+	goesNegative bool
 }
 
 var marketSellers = []marketSeller{
@@ -59,7 +59,7 @@ func People() []Person {
 		people = append(people, Person{s.name, s.email, s.sight, auth.Seller})
 	}
 	return append(people,
-		Person{"Priya Menon", "admin@example.com", "the desk, the inbox of what needs a person, everybody's payouts, and the audit of the books", auth.Admin},
+		Person{"Priya Menon", "admin@example.com", "the home page, the review queue, all payouts, and the audit of the ledger", auth.Admin},
 		Person{"Kabir Gupta", "kabir@example.com", "a buyer, to whom payouts are closed", auth.Buyer})
 }
 
@@ -322,18 +322,18 @@ func (m *market) today(ctx context.Context) error {
 		if err := m.record(ctx, s, "order-new-"+m.sellers[s.email][4:], amount, at, time.Time{}); err != nil {
 			return err
 		}
-		if !s.overdrawn {
+		if !s.goesNegative {
 			continue
 		}
-		if err := m.overdraw(ctx, s); err != nil {
+		if err := m.makeNegative(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overdraw sells something large, withdraws everything, and takes the sale back.
-func (m *market) overdraw(ctx context.Context, s marketSeller) error {
+// makeNegative sells something large, withdraws everything, and takes the sale back.
+func (m *market) makeNegative(ctx context.Context, s marketSeller) error {
 	const id = "order-taken-back"
 	if err := m.record(ctx, s, id, 90*m.round, m.now().Add(-time.Hour), m.now()); err != nil {
 		return err

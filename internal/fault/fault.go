@@ -29,7 +29,7 @@ const (
 	Forbidden
 	// NotFound also stands for what the caller may not know exists.
 	NotFound
-	// Conflict is a request that contradicts an earlier one.
+	// Conflict is a request that conflicts with an earlier one.
 	Conflict
 	// TooLarge is a body over the limit.
 	TooLarge

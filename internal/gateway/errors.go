@@ -18,8 +18,8 @@ var (
 	ErrUnknownBeneficiary = errors.New("the gateway knows no such beneficiary")
 	// ErrRefused means that the gateway answered, and said no. Asking the same again changes nothing.
 	ErrRefused = errors.New("the gateway said no")
-	// ErrNoTurn means that our own rate limit had no room for the request. Nothing was sent.
-	ErrNoTurn = errors.New("no turn at the gateway")
+	// ErrRateLimited means that our own rate limit had no room for the request. Nothing was sent.
+	ErrRateLimited = errors.New("rate limit of the gateway reached")
 	// ErrNotConfigured means that this process has no gateway of that name.
 	ErrNotConfigured = errors.New("the gateway is not configured")
 )

@@ -43,7 +43,7 @@ type Gateway interface {
 	// Cancel calls a transfer off where the gateway still can. It returns the transfer as it then is: cancelled, or
 	// not. An error says nothing about the transfer. It needs [Capabilities.Cancel].
 	Cancel(ctx context.Context, gatewayID string) (Report, error)
-	// Transfers lists a page of the transfers made since a moment, whoever asked for them. Those that are made
+	// Transfers lists a page of the transfers made since a moment, by any client. Those that are made
 	// meanwhile may push others on to the next page, and never off the list. It needs [Capabilities.List].
 	Transfers(ctx context.Context, since time.Time, after Cursor) (TransferPage, error)
 	// Reversed lists as Transfers does, only those whose money came back. That it lists others too does no harm.
@@ -132,8 +132,8 @@ type Submission struct {
 	RetryAfter time.Duration
 }
 
-// ReasonNoTurn is the reason code of a request that was not sent because our own rate limit had no room.
-const ReasonNoTurn = "no_turn"
+// ReasonRateLimited is the reason code of a request that was not sent because our own rate limit had no room.
+const ReasonRateLimited = "rate_limited"
 
 // Report is a transfer as the gateway sees it.
 type Report struct {

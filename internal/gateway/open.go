@@ -17,7 +17,7 @@ type Setup struct {
 	Currency money.Currency
 	// Settings are the operator's, by the adapter's own names. They hold secrets.
 	Settings map[string]string
-	// Turn waits until the next request may be made, or fails with [ErrNoTurn]; nil is no limit.
+	// Turn waits until the next request may be made, or fails with [ErrRateLimited]; nil is no limit.
 	Turn func(context.Context) error
 	// Timeout bounds one request.
 	Timeout time.Duration
@@ -32,11 +32,11 @@ type Opened struct {
 
 // ReadWebhook checks a message's signature over the raw body and reads what it is about. It fails with a fault of kind
 // Unauthenticated on a signature that is not the gateway's. The header's names are in canonical form.
-type ReadWebhook func(header map[string][]string, body []byte) (Hint, error)
+type ReadWebhook func(header map[string][]string, body []byte) (Notification, error)
 
-// Hint is what a message is about. It says that something happened, never what. An empty part means that the message is
+// Notification is what a message is about. It says that something happened, never what. An empty part means that the message is
 // about no such thing.
-type Hint struct {
+type Notification struct {
 	// EventID is the same on every delivery of an event.
 	EventID string
 	// Reference is ours of the transfer, if it is one of ours.

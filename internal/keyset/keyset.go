@@ -2,7 +2,7 @@
 // one behind refresh tokens, and those that seal bank account numbers.
 //
 // The document is made on first use, and is only ever replaced whole, so that a reader finds the old
-// keys or the new ones. A running service notices when it changes. Whoever loses it can't read the
+// keys or the new ones. A running service notices when it changes. An operator who loses it can't read the
 // sealed numbers any more, and signs everybody out: it belongs in the backup, apart from the database.
 // No error of this package tells anything of a key.
 package keyset

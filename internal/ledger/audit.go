@@ -2,7 +2,7 @@ package ledger
 
 import "strings"
 
-// Finding is one invariant after a check of the whole book: what was promised, how much was looked
+// Finding is one invariant after a check of the whole ledger: what was promised, how much was looked
 // at, and where it does not hold.
 type Finding struct {
 	// Name is the invariant's stable name, such as balances-match-transfers.
@@ -68,7 +68,7 @@ func (f Finding) Lines() []string {
 // MaxViolations bounds how many violations of one invariant are listed.
 const MaxViolations = 20
 
-// Report is the outcome of an audit, taken from one consistent view of the book.
+// Report is the outcome of an audit, taken from one consistent view of the ledger.
 type Report struct {
 	Sellers  int64
 	Entries  int64

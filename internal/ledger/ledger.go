@@ -72,15 +72,15 @@ type Counts struct {
 // Payouts is how many payouts the seller ever asked for.
 func (c Counts) Payouts() int64 { return c.Processing + c.Completed + c.Failed + c.Cancelled }
 
-// Standing is what is in a seller's three accounts.
-type Standing struct {
+// Balances is what is in a seller's three accounts.
+type Balances struct {
 	Pending   money.Amount
 	Available money.Amount
 	InTransit money.Amount
 }
 
-// Standing is what is in the accounts.
-func (b Balance) Standing() Standing { return Standing{b.Pending, b.Available, b.InTransit} }
+// Balances is what is in the accounts.
+func (b Balance) Balances() Balances { return Balances{b.Pending, b.Available, b.InTransit} }
 
 var (
 	// ErrInsufficient means that available would fall below zero; nothing was changed.

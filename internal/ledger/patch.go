@@ -102,7 +102,7 @@ func Apply[R any](data string, to *R) error {
 }
 
 // Fold is a projection after the entries of its subject, in the order of the journal. What a person decided or had
-// repaired is told by entries of its own, which change nothing by themselves.
+// repaired is recorded by entries of its own, which change nothing by themselves.
 func Fold[R any](first R, entries []Entry) (R, error) {
 	for _, e := range entries {
 		if e.Type == AdminDecided || e.Type == Repaired {

@@ -61,8 +61,8 @@ type rule struct {
 	// earned and withdrawn are -1, 0 or +1 times the entry's amount.
 	earned, withdrawn money.Amount
 	counts            Counts
-	// mayOverdraw lets available fall below zero.
-	mayOverdraw bool
+	// mayGoNegative lets available fall below zero.
+	mayGoNegative bool
 }
 
 // rules is every way that money may move. What it does not list moves none.
@@ -77,10 +77,10 @@ var rules = map[Type]rule{
 			return m.Sales > 0 && (m == RefundSale(m.Sales, false) || m == RefundSale(m.Sales, true))
 		},
 		// A refund is due even if the money has left.
-		earned: -1, mayOverdraw: true,
+		earned: -1, mayGoNegative: true,
 	},
 	PayoutRequested: {fits: isReservation, counts: Counts{Processing: +1}},
-	PayoutImported:  {fits: isReservation, counts: Counts{Processing: +1}, mayOverdraw: true},
+	PayoutImported:  {fits: isReservation, counts: Counts{Processing: +1}, mayGoNegative: true},
 	PayoutCompleted: {
 		fits:      func(m Moved) bool { return m == SettlePayout(m.Gateway, m.Fees) && m.Gateway > 0 && m.Fees >= 0 },
 		withdrawn: +1, counts: Counts{Processing: -1, Completed: +1},
@@ -89,7 +89,7 @@ var rules = map[Type]rule{
 	PayoutCancelled: {fits: isRelease, counts: Counts{Processing: -1, Cancelled: +1}},
 	PayoutReturned: {
 		fits:      func(m Moved) bool { return m == ReturnPayout(-m.Gateway, -m.Fees) && m.Gateway < 0 && m.Fees <= 0 },
-		withdrawn: -1, counts: Counts{Completed: -1, Failed: +1}, mayOverdraw: true,
+		withdrawn: -1, counts: Counts{Completed: -1, Failed: +1}, mayGoNegative: true,
 	},
 }
 
@@ -165,7 +165,7 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 			return b, ErrTooLarge
 		}
 	}
-	if b.Pending < 0 || b.InTransit < 0 || (b.Available < 0 && m.Available < 0 && !r.mayOverdraw) {
+	if b.Pending < 0 || b.InTransit < 0 || (b.Available < 0 && m.Available < 0 && !r.mayGoNegative) {
 		return b, ErrInsufficient
 	}
 	return b, nil

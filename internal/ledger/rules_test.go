@@ -252,7 +252,7 @@ func TestAfter_Ceilings(t *testing.T) {
 	}
 }
 
-// TestAfter_Property runs random commands, and keeps books of its own: what every account of the chart holds.
+// TestAfter_Property runs random commands, and keeps a ledger of its own: what every account of the chart holds.
 func TestAfter_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b ledger.Balance
@@ -295,7 +295,7 @@ func TestAfter_Property(t *testing.T) {
 		if b.Pending < 0 || b.InTransit < 0 || b.Counts.Payouts() != requests || b.Counts.Sales != sales {
 			t.Fatalf("%d payouts were requested and %d sales recorded, and the totals are %s", requests, sales, b.Text())
 		}
-		if s := b.Standing(); s.Pending != b.Pending || s.Available != b.Available || s.InTransit != b.InTransit {
+		if s := b.Balances(); s.Pending != b.Pending || s.Available != b.Available || s.InTransit != b.InTransit {
 			t.Fatalf("%+v stands for %s", s, b.Text())
 		}
 	})

@@ -23,8 +23,8 @@ import (
 //go:embed package.json package-lock.json
 var pinned embed.FS
 
-// patience is how long an installation may take.
-const patience = 5 * time.Minute
+// timeout is how long an installation may take.
+const timeout = 5 * time.Minute
 
 // What to do where there is no npm on this machine, or an old one. Debian 12 has Node.js 18.
 var (
@@ -119,7 +119,7 @@ func install(ctx context.Context, dir string) error {
 	if err := os.CopyFS(dir, pinned); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
 	npm.Dir = dir

@@ -109,7 +109,7 @@ func picture(t text) string {
 	return s
 }
 
-// get asks for JSON in the name of whoever the token belongs to.
+// get asks for JSON in the name of the token's owner.
 func get(ctx context.Context, client *http.Client, address string, token *oauth2.Token, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -76,7 +76,7 @@ func withoutBody(err error) error {
 	return said
 }
 
-// cleaned makes a stranger's text fit for a line of the log.
+// cleaned makes untrusted text fit for a log line.
 func cleaned(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsGraphic(c) {

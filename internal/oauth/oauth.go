@@ -2,7 +2,7 @@
 //
 // A [Client] is one provider: it makes the address that a browser is sent to, and finds out who came
 // back. With OpenID Connect the proof is an ID token, signed and meant for us; without it, it is what the
-// provider tells about whoever the access token belongs to. Nothing that comes from a provider is trusted
+// provider says about the access token's owner. Nothing that comes from a provider is trusted
 // further than that: it chooses no address that we may not ask (guard.go), no size and no time that we
 // must bear (transport.go), and no word that a person reads (errors.go).
 package oauth

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// A description of a provider is asked for anew at this age, and after a failure not before the pause.
+	// A description of a provider is fetched again at this age, and after a failure not before the pause.
 	descriptionAge = time.Hour
 	discoveryPause = 5 * time.Second
 
@@ -31,7 +31,7 @@ const (
 	clockSkew = 5 * time.Minute
 )
 
-// algorithms are those that a provider alone can sign by. With the others, whoever knows a shared secret
+// algorithms are those that a provider alone can sign by. With the others, a party that knows a shared secret
 // or a public key could, or everybody.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
@@ -54,7 +54,7 @@ func newOpenID(o Options, client *http.Client) *openID {
 }
 
 // meet asks the provider for its description, unless it is known. While it can't be had, the last one is
-// good, and who has none is told at once for a while.
+// good, and a caller without one gets the error at once for a while.
 func (d *openID) meet(ctx context.Context) (provider, error) {
 	select {
 	case d.turn <- struct{}{}:

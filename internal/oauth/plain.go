@@ -13,7 +13,7 @@ import (
 	"bursar/internal/auth"
 )
 
-// plain is a provider of OAuth 2.0 alone, as GitHub is. OAuth says what somebody may do and not who they
+// plain is a provider of OAuth 2.0 alone, as GitHub is. OAuth says what a client may do and not who the user
 // are; the convention is to ask an address of the provider who the token belongs to.
 type plain struct {
 	config   *oauth2.Config

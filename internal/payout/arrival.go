@@ -55,9 +55,9 @@ func (a Arrival) Estimate(rails []gateway.Rail, amount money.Amount, from time.T
 // closingTime is when a plain bank's day is over, in minutes after midnight.
 const closingTime = 18 * 60
 
-// LookAgainUntil is until when a payout that was completed may still be returned by the bank: the end
+// FinalCheckUntil is until when a payout that was completed may still be returned by the bank: the end
 // of the third working day after it.
-func (a Arrival) LookAgainUntil(completedAt time.Time) time.Time {
+func (a Arrival) FinalCheckUntil(completedAt time.Time) time.Time {
 	return a.at(a.workingDay(completedAt, 3), 24*60)
 }
 

@@ -112,7 +112,7 @@ func TestEstimateElsewhere(t *testing.T) {
 	}
 }
 
-func TestLookAgainUntil(t *testing.T) {
+func TestFinalCheckUntil(t *testing.T) {
 	arrival := payout.NewArrival(inr(t), time.UTC, payout.Holidays{})
 	tests := []struct{ about, completed, want string }{
 		{"Monday", "2026-11-16 12:00:00", "2026-11-20 00:00:00"},
@@ -125,12 +125,12 @@ func TestLookAgainUntil(t *testing.T) {
 		{"over 29 February", "2028-02-28 12:00:00", "2028-03-03 00:00:00"},
 	}
 	for _, tt := range tests {
-		got := arrival.LookAgainUntil(ist(t, tt.completed).UTC())
+		got := arrival.FinalCheckUntil(ist(t, tt.completed).UTC())
 		if want := ist(t, tt.want); !got.Equal(want) {
 			t.Errorf("%s: completed %s: until %s, want %s", tt.about, tt.completed, got, want)
 		}
 	}
-	if got, want := (payout.Arrival{}).LookAgainUntil(ist(t, "2026-11-16 12:00:00")), ist(t, "2026-11-20 05:30:00"); !got.Equal(want) {
+	if got, want := (payout.Arrival{}).FinalCheckUntil(ist(t, "2026-11-16 12:00:00")), ist(t, "2026-11-20 05:30:00"); !got.Equal(want) {
 		t.Errorf("the zero value: until %s, want %s, midnight in UTC", got, want)
 	}
 }
@@ -166,7 +166,7 @@ func TestArrivalIsPossible(t *testing.T) {
 		if mode == "RTGS" && (clock < "09:00" || clock >= "17:30") || clock < "02:00" || clock >= "18:00" {
 			t.Fatalf("%s leaves at %s, when it is closed", mode, left)
 		}
-		if until := arrival.LookAgainUntil(at); until.Before(at.AddDate(0, 0, 3)) || until.After(at.AddDate(0, 0, 12)) {
+		if until := arrival.FinalCheckUntil(at); until.Before(at.AddDate(0, 0, 3)) || until.After(at.AddDate(0, 0, 12)) {
 			t.Fatalf("what arrived at %s is looked at until %s", at, until)
 		}
 	})

@@ -24,9 +24,9 @@ var (
 	ErrOtherTransfer = fault.New(fault.Refused, "other_transfer", "This transfer is not this payout's. Nothing was changed.")
 )
 
-// AskGateway looks a payout up at the gateway now, for an admin, takes in what it says, and returns the
-// payout as it then is. It sends nothing, and moves the payout as its own next step would; what contradicts
-// the books is written down on it. It fails with [ErrNotFound], [ErrNoTransfer] or [ErrGatewayUnclear].
+// AskGateway looks a payout up at the gateway now, for an admin, applies the answer, and returns the
+// payout as it then is. It sends nothing, and moves the payout as its own next step would. A discrepancy with
+// the ledger is recorded on it. It fails with [ErrNotFound], [ErrNoTransfer] or [ErrGatewayUnclear].
 func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.CheckNote(); err != nil {
 		return Payout{}, err
@@ -42,39 +42,39 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 	s.logDecision(ctx, asked)
 	report, err := s.lookUp(ctx, seen)
 	if err != nil {
-		return seen, toldOf(err)
+		return seen, gatewayFault(err)
 	}
-	if err := s.takeNews(ctx, seen, report); err != nil {
+	if err := s.applyReport(ctx, seen, report); err != nil {
 		return Payout{}, err
 	}
 	return s.o.Store.Payout(ctx, id)
 }
 
-// LookSoon makes the next look at a payout at the gateway due now, for whoever has reason to think that there
-// is news of it. Nothing is believed of that: what the gateway then says decides.
-func (s *Service) LookSoon(ctx context.Context, id ID) error {
+// PollNow makes the next poll of a payout due now, for a caller that has reason to think that there
+// is a change. Only the gateway's answer decides.
+func (s *Service) PollNow(ctx context.Context, id ID) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.HastenPayout(ctx, id, s.o.Now())
+		_, err := tx.ReschedulePayout(ctx, id, s.o.Now())
 		return err
 	})
 }
 
-// takeNews takes in what the gateway says of a payout. That it contradicts the books is no error here: it
-// is on the payout, to be seen.
-func (s *Service) takeNews(ctx context.Context, seen Payout, r gateway.Report) error {
+// applyReport applies a gateway report to a payout. A discrepancy is no error here: it
+// is recorded on the payout.
+func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) error {
 	if seen.State == Waiting {
-		_, err := s.believe(ctx, seen.ID, r)
+		_, err := s.applyFound(ctx, seen.ID, r)
 		return err
 	}
 	_, err := s.merge(ctx, seen, r)
-	if _, contradicted := errors.AsType[contradiction](err); contradicted {
+	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return nil
 	}
 	return err
 }
 
-// toldOf is what an admin is told of an answer without a transfer.
-func toldOf(err error) error {
+// gatewayFault is the fault for an answer without a transfer.
+func gatewayFault(err error) error {
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
 		return ErrNoTransfer
@@ -87,11 +87,11 @@ func toldOf(err error) error {
 	}
 }
 
-// Identify takes an unclear payout for a transfer that the gateway has under an id that an admin knows,
-// where it is not found by our reference. The gateway is asked for that transfer, and only its own word
+// MatchTransfer matches an unclear payout with a transfer whose gateway id an admin knows,
+// where it is not found by our reference. The gateway is asked for that transfer, and only its answer
 // counts: that the transfer has this payout's reference, amount, currency and account. Then the payout goes on from there. It
 // fails with [ErrMovedOn], [ErrNoTransfer], [ErrOtherTransfer] or [ErrGatewayUnclear].
-func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID string) (Payout, error) {
+func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gatewayID string) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
 	}
@@ -107,16 +107,16 @@ func (s *Service) Identify(ctx context.Context, by decision.By, id ID, gatewayID
 	}
 	g, err := s.gatewayOf(seen)
 	if err != nil {
-		return seen, toldOf(err)
+		return seen, gatewayFault(err)
 	}
 	report, err := g.Fetch(ctx, gatewayID)
 	if err != nil {
-		return seen, toldOf(err)
+		return seen, gatewayFault(err)
 	}
 	if err := s.isTransferOf(seen, gatewayID, report); err != nil {
 		return seen, err
 	}
-	made := decision.New(by, decision.IdentifyTransfer, seen.Seller, string(id), s.o.Now())
+	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
 	_, err = s.mergeIf(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
 		if !p.isUnclear() {
 			return movedOn(p)

@@ -10,7 +10,7 @@ import (
 	"bursar/internal/gateway"
 )
 
-// Cancel calls a payout off and gives its amount back. That an admin did so is put on record with it. It can while the payout waits, which is ours
+// Cancel cancels a payout and releases its reservation. An admin's cancellation is recorded as a decision. It can while the payout waits, which is ours
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
@@ -18,8 +18,8 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	memo := memo{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
-	p, replayed, err := once(ctx, s.o.Store.InTx, s.o.Now(), memo, func(tx Tx) (Payout, error) {
+	idempotencyKey := idempotencyKey{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
+	p, replayed, err := idempotent(ctx, s.o.Store.InTx, s.o.Now(), idempotencyKey, func(tx Tx) (Payout, error) {
 		p, err := s.toCancel(ctx, tx, c, id)
 		if err != nil {
 			return Payout{}, err
@@ -33,7 +33,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		return s.cancelIn(ctx, tx, c, p)
 	})
 	if errors.Is(err, errAskGateway) {
-		return s.cancelAtGateway(ctx, c, id, memo)
+		return s.cancelAtGateway(ctx, c, id, idempotencyKey)
 	}
 	if err == nil && !replayed {
 		s.o.Moved(Waiting, Cancelled)
@@ -45,7 +45,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 // then. Of one that did not wait nothing was asked.
 func (s *Service) askFirst(ctx context.Context, c Caller, id ID) (Payout, error) {
 	p, err := s.Payout(ctx, c, id)
-	if err == nil { // else the caller is told in its turn
+	if err == nil { // else the error is returned below
 		_, err = s.wasSent(ctx, p)
 		return p, err
 	}
@@ -77,7 +77,7 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 	if s.Cancellable(p) {
 		_, err := check(ctx, tx, p)
 		if isTampered(err) { // the gateway is not even asked
-			err = ErrAltered.Because(err)
+			err = ErrTampered.Because(err)
 		}
 		return p, err
 	}
@@ -96,7 +96,7 @@ func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payo
 	return p, c.recordCancel(ctx, tx, p, now)
 }
 
-// recordCancel puts on record that an admin cancelled somebody else's payout.
+// recordCancel records the decision of an admin who cancelled another user's payout.
 func (c Caller) recordCancel(ctx context.Context, tx ChangeTx, p Payout, now time.Time) error {
 	if !c.Admin || c.User == p.Seller {
 		return nil
@@ -105,8 +105,8 @@ func (c Caller) recordCancel(ctx context.Context, tx ChangeTx, p Payout, now tim
 }
 
 // cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it. Of several
-// who ask at once, the one whose answer cancelled it is told so.
-func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) (Payout, bool, error) {
+// who ask at once, the one whose call cancelled it succeeds.
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempotencyKey) (Payout, bool, error) {
 	p, err := s.Payout(ctx, c, id)
 	if err != nil {
 		return Payout{}, false, err
@@ -125,13 +125,13 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m memo) 
 		}
 		return c.recordCancel(ctx, tx, p, s.o.Now())
 	})
-	if _, contradicted := errors.AsType[contradiction](err); contradicted {
+	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
 	if err != nil {
 		return Payout{}, false, err
 	}
-	return once(ctx, s.o.Store.InTx, s.o.Now(), m, func(tx Tx) (Payout, error) {
+	return idempotent(ctx, s.o.Store.InTx, s.o.Now(), m, func(tx Tx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, id)
 		if err == nil && (p.State != Cancelled || !moved) {
 			err = ErrNotCancellable

@@ -16,12 +16,12 @@ import (
 // What a decision may be refused for.
 var (
 	// ErrMovedOn means that the decision does not fit the payout as it is now.
-	ErrMovedOn        = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
-	ErrTooEarly       = fault.New(fault.Refused, "give_back_too_early", "What was sent last may still arrive. Try again later.")
-	ErrKnownToGateway = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was given back.")
-	ErrContradiction  = fault.New(fault.Refused, "contradiction_changed",
-		"What the gateway said is not what you saw: it says something else by now, or somebody cleared it. Look at the payout again.")
-	ErrStraySettled = fault.New(fault.NotFound, "stray_not_found", "No stray transfer has this id, or somebody settled it already.")
+	ErrMovedOn            = fault.New(fault.Refused, "payout_moved_on", "The payout has moved on. Look at it again.")
+	ErrTooEarly           = fault.New(fault.Refused, "refund_too_early", "What was sent last may still arrive. Try again later.")
+	ErrKnownToGateway     = fault.New(fault.Refused, "known_to_gateway", "The gateway has this payout's transfer after all. Nothing was refunded.")
+	ErrDiscrepancyChanged = fault.New(fault.Refused, "discrepancy_changed",
+		"The discrepancy changed or was resolved since you opened this page. Look at the payout again.")
+	ErrUnmatchedTransferResolved = fault.New(fault.NotFound, "unmatched_transfer_not_found", "No unmatched transfer has this id, or an admin resolved it already.")
 )
 
 func movedOn(p Payout) error {
@@ -41,9 +41,9 @@ func (s *Service) SendToReview(ctx context.Context, by decision.By, id ID) (Payo
 	})
 }
 
-// GiveBackFrom is when a payout in review may be given back: by then the worker that was sending it has given
+// RefundableFrom is when a payout in review may be refunded: by then the worker that was sending it has given
 // up by then, and the gateway would know of it. It fails with [ErrNotFound] or [ErrMovedOn].
-func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
+func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) {
 	p, err := s.o.Store.Payout(ctx, id)
 	if err != nil {
 		return time.Time{}, err
@@ -53,7 +53,7 @@ func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 	}
 	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
 	if isTampered(err) {
-		err = ErrAltered.Because(err)
+		err = ErrTampered.Because(err)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -64,32 +64,32 @@ func (s *Service) GiveBackFrom(ctx context.Context, id ID) (time.Time, error) {
 	}
 	for _, e := range events {
 		if e.To == ManualReview { // there is one: no state leads back to Unknown
-			return e.At.Add(s.o.Lease + s.o.Patience), nil
+			return e.At.Add(s.o.Lease + s.o.GracePeriod), nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("payout %s is in review, and its history does not say since when", id)
 }
 
-// codeGivenBack marks a payout that was never made, by the gateway's word and an admin's.
-const codeGivenBack = "given_back"
+// codeRefunded marks a payout that was never made, by the gateway's word and an admin's.
+const codeRefunded = "refunded"
 
-// GivenBack reports whether an admin gave the payout back: nothing was wrong with the seller's account.
-func (p Payout) GivenBack() bool { return p.State == Failed && p.ReasonCode == codeGivenBack }
+// Refunded reports whether an admin refunded the payout to the balance: nothing was wrong with the seller's account.
+func (p Payout) Refunded() bool { return p.State == Failed && p.ReasonCode == codeRefunded }
 
-// GiveBack ends a payout in review and gives its amount back to the seller. It does so only where nothing of
+// RefundToBalance ends a payout in review and returns its amount to the seller's balance. It does so only where nothing of
 // it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
 // knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
-// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrAltered] or [ErrGatewayUnclear].
-func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, error) {
+// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrTampered] or [ErrGatewayUnclear].
+func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
 	}
-	from, err := s.GiveBackFrom(ctx, id)
+	from, err := s.RefundableFrom(ctx, id)
 	if err != nil {
 		return Payout{}, err
 	}
 	if wait := from.Sub(s.o.Now()); wait > 0 {
-		return Payout{}, ErrTooEarly.WithMessage("What was sent last may still arrive. This payout can be given back from %s on.",
+		return Payout{}, ErrTooEarly.WithMessage("What was sent last may still arrive. This payout can be refunded from %s.",
 			from.In(s.o.Zone).Format("15:04:05 on 2 January")).After(wait)
 	}
 	seen, err := s.o.Store.Payout(ctx, id)
@@ -105,42 +105,42 @@ func (s *Service) GiveBack(ctx context.Context, by decision.By, id ID) (Payout, 
 	case !errors.Is(err, gateway.ErrUnknownTransfer):
 		return Payout{}, ErrGatewayUnclear.Because(err)
 	}
-	return s.decide(ctx, by, decision.GivePayoutBack, id, func(p *Payout) (string, error) {
+	return s.decide(ctx, by, decision.RefundPayout, id, func(p *Payout) (string, error) {
 		if p.State != ManualReview {
 			return "", movedOn(*p)
 		}
 		now := s.o.Now()
-		p.ReasonCode, p.Reason = codeGivenBack, "This payout was not made, and its amount is back in your balance. You can request it again."
+		p.ReasonCode, p.Reason = codeRefunded, "This payout was not made, and its amount is back in your balance. You can request it again."
 		p.end(Failed, now)
-		p.DueAt = s.nextLook(*p, now)
+		p.DueAt = s.nextPollAt(*p, now)
 		return "", nil
 	})
 }
 
-// keep takes in the transfer of a payout that was to be given back.
+// keep applies the transfer of a payout that was to be refunded.
 func (s *Service) keep(ctx context.Context, id ID, r gateway.Report) (Payout, error) {
-	if err := s.takeNews(ctx, Payout{ID: id, State: ManualReview}, r); err != nil {
+	if err := s.applyReport(ctx, Payout{ID: id, State: ManualReview}, r); err != nil {
 		return Payout{}, err
 	}
 	p, err := s.o.Store.Payout(ctx, id)
 	if err != nil {
 		return Payout{}, err
 	}
-	return p, ErrKnownToGateway.WithMessage("The gateway has this payout's transfer after all. Nothing was given back; the payout is %s now.", p.State)
+	return p, ErrKnownToGateway.WithMessage("The gateway has this payout's transfer after all. Nothing was refunded; the payout is %s now.", p.State)
 }
 
 // mostSaid bounds what is kept with a decision of what the gateway said.
 const mostSaid = 500
 
-// ClearContradiction takes note that a person has settled what the gateway said, which is seen, and keeps
-// it with the decision. It fails with [ErrNotFound], or with [ErrContradiction] if that is not what is
+// ResolveDiscrepancy records that an admin has resolved the discrepancy, which is seen, and stores
+// it with the decision. It fails with [ErrNotFound], or with [ErrDiscrepancyChanged] if another one is
 // written down now.
-func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID, seen string) error {
-	_, err := s.decide(ctx, by, decision.ClearContradiction, id, func(p *Payout) (string, error) {
-		if p.Contradiction == "" || p.Contradiction != seen {
-			return "", ErrContradiction
+func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID, seen string) error {
+	_, err := s.decide(ctx, by, decision.ResolveDiscrepancy, id, func(p *Payout) (string, error) {
+		if p.Discrepancy == "" || p.Discrepancy != seen {
+			return "", ErrDiscrepancyChanged
 		}
-		p.Contradiction = ""
+		p.Discrepancy = ""
 		said, whose := []rune(seen), "The gateway: "
 		if seen == TamperedNote {
 			whose = "Found: "
@@ -150,23 +150,23 @@ func (s *Service) ClearContradiction(ctx context.Context, by decision.By, id ID,
 	return err
 }
 
-// SettleStray takes note that a person has settled a transfer that belongs to no payout in the book. It
-// fails with [ErrStraySettled].
-func (s *Service) SettleStray(ctx context.Context, by decision.By, gatewayID string) error {
+// ResolveUnmatchedTransfer records that an admin has resolved a transfer that matches no payout. It
+// fails with [ErrUnmatchedTransferResolved].
+func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error {
 	if err := by.RequireNote(); err != nil {
 		return err
 	}
 	if !isReference(gatewayID) {
-		return ErrStraySettled
+		return ErrUnmatchedTransferResolved
 	}
-	made := decision.New(by, decision.SettleStray, decision.Platform, gatewayID, s.o.Now())
+	made := decision.New(by, decision.ResolveUnmatchedTransfer, decision.Platform, gatewayID, s.o.Now())
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		settled, err := tx.SettleStray(ctx, gatewayID)
+		resolved, err := tx.ResolveUnmatchedTransfer(ctx, gatewayID)
 		if err != nil {
 			return err
 		}
-		if !settled {
-			return ErrStraySettled
+		if !resolved {
+			return ErrUnmatchedTransferResolved
 		}
 		return tx.RecordDecision(ctx, made)
 	})
@@ -211,6 +211,6 @@ func (s *Service) decide(
 
 // logDecision leaves the note out: it may name people.
 func (s *Service) logDecision(ctx context.Context, d decision.Decision, more ...any) {
-	s.o.Logger.With(more...).WarnContext(ctx, "an admin decided", slog.String("decision", d.ID), slog.String("action", string(d.Action)),
+	s.o.Logger.With(more...).WarnContext(ctx, "admin decided", slog.String("decision", d.ID), slog.String("action", string(d.Action)),
 		slog.String("admin", d.Admin), slog.String("subject", d.Subject))
 }

@@ -86,7 +86,7 @@ func (s *story) putOdd(lie string) {
 
 func TestNothingToClearIsNotCleared(t *testing.T) {
 	s := newReviewStory(t)
-	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrContradiction) {
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrDiscrepancyChanged) {
 		t.Errorf("cleared what was never said: %v", err)
 	}
 	s.wantDecisions(string(s.id), decision.ReviewPayout)
@@ -96,11 +96,14 @@ func TestDecisionsSayWhy(t *testing.T) {
 	s := newReviewStory(t)
 	s.wantDecisions(string(s.id), decision.ReviewPayout)
 	for name, decide := range map[string]func(decision.By) error{
-		"review":    func(by decision.By) error { _, err := s.payouts.SendToReview(t.Context(), by, s.id); return err },
-		"identify":  func(by decision.By) error { _, err := s.payouts.Identify(t.Context(), by, s.id, "pout_1"); return err },
-		"give back": func(by decision.By) error { _, err := s.payouts.GiveBack(t.Context(), by, s.id); return err },
-		"clear":     func(by decision.By) error { return s.payouts.ClearContradiction(t.Context(), by, s.id, "") },
-		"settle":    func(by decision.By) error { return s.payouts.SettleStray(t.Context(), by, "pout_1") },
+		"review": func(by decision.By) error { _, err := s.payouts.SendToReview(t.Context(), by, s.id); return err },
+		"identify": func(by decision.By) error {
+			_, err := s.payouts.MatchTransfer(t.Context(), by, s.id, "pout_1")
+			return err
+		},
+		"give back": func(by decision.By) error { _, err := s.payouts.RefundToBalance(t.Context(), by, s.id); return err },
+		"clear":     func(by decision.By) error { return s.payouts.ResolveDiscrepancy(t.Context(), by, s.id, "") },
+		"settle":    func(by decision.By) error { return s.payouts.ResolveUnmatchedTransfer(t.Context(), by, "pout_1") },
 	} {
 		for _, note := range []string{"", " \n", strings.Repeat("x", 1001)} {
 			err := decide(decision.By{Admin: ada.Admin, Note: note})
@@ -115,10 +118,10 @@ func TestDecisionsSayWhy(t *testing.T) {
 	for name, decide := range map[string]func() error{
 		"review":         func() error { _, err := s.payouts.SendToReview(t.Context(), ada, "pyt_none"); return err },
 		"ask":            func() error { _, err := s.payouts.AskGateway(t.Context(), ada, "pyt_none"); return err },
-		"identify":       func() error { _, err := s.payouts.Identify(t.Context(), ada, "pyt_none", "pout_1"); return err },
-		"give back":      func() error { _, err := s.payouts.GiveBack(t.Context(), ada, "pyt_none"); return err },
-		"give back from": func() error { _, err := s.payouts.GiveBackFrom(t.Context(), "pyt_none"); return err },
-		"clear":          func() error { return s.payouts.ClearContradiction(t.Context(), ada, "pyt_none", "x") },
+		"identify":       func() error { _, err := s.payouts.MatchTransfer(t.Context(), ada, "pyt_none", "pout_1"); return err },
+		"give back":      func() error { _, err := s.payouts.RefundToBalance(t.Context(), ada, "pyt_none"); return err },
+		"give back from": func() error { _, err := s.payouts.RefundableFrom(t.Context(), "pyt_none"); return err },
+		"clear":          func() error { return s.payouts.ResolveDiscrepancy(t.Context(), ada, "pyt_none", "x") },
 	} {
 		if err := decide(); !errors.Is(err, payout.ErrNotFound) {
 			t.Errorf("%s of no payout: %v", name, err)
@@ -184,33 +187,33 @@ func TestSendToReview_DuringResend(t *testing.T) {
 	}
 }
 
-func TestGiveBack(t *testing.T) {
+func TestRefundToBalance(t *testing.T) {
 	s := newReviewStory(t)
-	from, err := s.payouts.GiveBackFrom(t.Context(), s.id)
-	if want := s.now.Add(lease + patience - time.Second); err != nil || !from.Equal(want) {
+	from, err := s.payouts.RefundableFrom(t.Context(), s.id)
+	if want := s.now.Add(lease + gracePeriod - time.Second); err != nil || !from.Equal(want) {
 		t.Fatalf("may be given back from %s, %v; want %s", from, err, want)
 	}
 	s.now = from.Add(-time.Second)
-	_, err = s.payouts.GiveBack(t.Context(), ada, s.id)
+	_, err = s.payouts.RefundToBalance(t.Context(), ada, s.id)
 	if f := fault.From(err); !errors.Is(err, payout.ErrTooEarly) || f.RetryAfter != time.Second || !strings.Contains(f.Message, "09:13:00") {
 		t.Errorf("a second too early: %v", err)
 	}
 	s.wantState(payout.ManualReview)
 	s.now = from
-	p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+	p, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
 	if err != nil || p.State != payout.Failed {
 		t.Fatalf("given back: %+v, %v", p, err)
 	}
-	if p := s.wantState(payout.Failed); p.ReasonCode != "given_back" || p.EndedAt.IsZero() || p.DueAt.IsZero() || p.OrderBody != "" {
+	if p := s.wantState(payout.Failed); p.ReasonCode != "refunded" || p.EndedAt.IsZero() || p.DueAt.IsZero() || p.OrderBody != "" {
 		t.Errorf("given back was %+v", p)
 	}
 	s.wantEnd(payout.Failed)
 	s.wantAvailable(opening)
 	s.wantViolated()
-	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
 		t.Errorf("given back twice: %v", err)
 	}
-	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.RefundPayout)
 
 	sent, looks := s.gateway.sent, 0
 	for !s.payout().DueAt.IsZero() {
@@ -224,11 +227,11 @@ func TestGiveBack(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
+func TestRefundToBalance_NotWhileTheGatewayMayHaveIt(t *testing.T) {
 	waited := func(t *testing.T) *story {
 		t.Helper()
 		s := newReviewStory(t)
-		s.now = s.now.Add(lease + patience)
+		s.now = s.now.Add(lease + gracePeriod)
 		return s
 	}
 	stays := func(s *story, want payout.State) {
@@ -240,7 +243,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 	t.Run("it does not answer", func(t *testing.T) {
 		s := waited(t)
 		s.gateway.mood = silent
-		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrGatewayUnclear) {
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrGatewayUnclear) {
 			t.Error(err)
 		}
 		stays(s, payout.ManualReview)
@@ -251,7 +254,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		t.Run("it is "+string(progress), func(t *testing.T) {
 			s := waited(t)
 			s.put(s.made(progress))
-			p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+			p, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
 			if !errors.Is(err, payout.ErrKnownToGateway) || !strings.Contains(err.Error(), string(want)) || p.State != want {
 				t.Errorf("%s, %v", p.State, err)
 			}
@@ -263,8 +266,8 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 		s := waited(t)
 		s.put(s.made(gateway.Paid))
 		s.gateway.transfers[string(s.id)].amount++
-		p, err := s.payouts.GiveBack(t.Context(), ada, s.id)
-		if !errors.Is(err, payout.ErrKnownToGateway) || p.Contradiction == "" {
+		p, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
+		if !errors.Is(err, payout.ErrKnownToGateway) || p.Discrepancy == "" {
 			t.Errorf("%+v, %v", p, err)
 		}
 		stays(s, payout.ManualReview)
@@ -276,7 +279,7 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 			s.put(s.made(gateway.InProgress))
 			s.tryStep(s.id)
 		}
-		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
 			t.Error(err)
 		}
 		stays(s, payout.Submitted)
@@ -284,22 +287,22 @@ func TestNothingIsGivenBackThatTheGatewayMayHave(t *testing.T) {
 	t.Run("nobody knows yet", func(t *testing.T) {
 		s := newUnclearStory(t)
 		s.now = s.now.Add(time.Hour)
-		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrMovedOn) {
 			t.Error(err)
 		}
 		s.wantState(payout.Unknown)
 	})
 }
 
-func TestManyAdminsGiveBackOnce(t *testing.T) {
+func TestRefundToBalance_OnceByConcurrentAdmins(t *testing.T) {
 	s := newReviewStory(t)
-	s.now = s.now.Add(lease + patience)
+	s.now = s.now.Add(lease + gracePeriod)
 	var given atomic.Int64
 	var admins sync.WaitGroup
 	for range 6 {
 		instance := s.newPayouts(t)
 		admins.Go(func() {
-			_, err := instance.GiveBack(t.Context(), ada, s.id)
+			_, err := instance.RefundToBalance(t.Context(), ada, s.id)
 			switch {
 			case err == nil:
 				given.Add(1)
@@ -313,17 +316,17 @@ func TestManyAdminsGiveBackOnce(t *testing.T) {
 		t.Errorf("%d gave it back", given.Load())
 	}
 	s.wantAvailable(opening)
-	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.RefundPayout)
 	s.wantViolated()
 }
 
-// TestMoneyGivenBackMayTurnUpAsPaid: the gateway made the transfer against its word. Nobody told us; the
+// TestRefundToBalance_MayTurnUpAsPaid: the gateway made the transfer against its word. Nobody told us; the
 // looks after the giving back find it.
-func TestMoneyGivenBackMayTurnUpAsPaid(t *testing.T) {
+func TestRefundToBalance_MayTurnUpAsPaid(t *testing.T) {
 	for _, progress := range []gateway.Progress{gateway.InProgress, gateway.Paid} {
 		s := newReviewStory(t)
-		s.now = s.now.Add(lease + patience)
-		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+		s.now = s.now.Add(lease + gracePeriod)
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
 			t.Fatal(err)
 		}
 		s.later(time.Hour)
@@ -333,48 +336,48 @@ func TestMoneyGivenBackMayTurnUpAsPaid(t *testing.T) {
 		s.gateway.deaf = false
 		s.later(8 * time.Hour)
 		p := s.wantState(payout.Failed)
-		if !strings.Contains(p.Contradiction, string(progress)) || !p.DueAt.IsZero() {
-			t.Errorf("%s: contradiction %q, next look %s; want a person to look", progress, p.Contradiction, p.DueAt)
+		if !strings.Contains(p.Discrepancy, string(progress)) || !p.DueAt.IsZero() {
+			t.Errorf("%s: discrepancy %q, next poll %s; want a person to look", progress, p.Discrepancy, p.DueAt)
 		}
 		s.wantAvailable(opening)
 		s.wantViolated("gateway-agrees")
 	}
 }
 
-func TestAContradictionIsClearedAsItWasSeen(t *testing.T) {
+func TestResolveDiscrepancy_OnlyAsItWasSeen(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing
 	s.later(windowOver)
 	s.gateway.mood = fair
 	s.put(s.made(gateway.InProgress))
-	s.hint("event-1")
+	s.notification("event-1")
 	s.later(time.Second)
-	first := s.wantState(payout.Failed).Contradiction
+	first := s.wantState(payout.Failed).Discrepancy
 	s.gateway.transfers[string(s.id)].progress = gateway.Paid
-	s.hint("event-2")
+	s.notification("event-2")
 	s.later(time.Second)
-	second := s.wantState(payout.Failed).Contradiction
+	second := s.wantState(payout.Failed).Discrepancy
 	for _, seen := range []string{first, "", second + "."} {
-		if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, seen); !errors.Is(err, payout.ErrContradiction) {
+		if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, seen); !errors.Is(err, payout.ErrDiscrepancyChanged) {
 			t.Errorf("having seen %q: %v", seen, err)
 		}
 	}
 	s.wantViolated("gateway-agrees")
 	s.wantDecisions(string(s.id))
-	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, second); err != nil {
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, second); err != nil {
 		t.Fatal(err)
 	}
 	s.wantViolated()
 	s.wantAvailable(opening)
-	if d := s.wantDecisions(string(s.id), decision.ClearContradiction); !strings.HasSuffix(d[0].Note, second) {
+	if d := s.wantDecisions(string(s.id), decision.ResolveDiscrepancy); !strings.HasSuffix(d[0].Note, second) {
 		t.Errorf("the note %q does not tell what was cleared", d[0].Note)
 	}
-	if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, second); !errors.Is(err, payout.ErrContradiction) {
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, second); !errors.Is(err, payout.ErrDiscrepancyChanged) {
 		t.Errorf("cleared twice: %v", err)
 	}
 }
 
-func TestIdentify(t *testing.T) {
+func TestMatchTransfer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		gatewayID string
 		prepare   func(*story)
@@ -397,7 +400,7 @@ func TestIdentify(t *testing.T) {
 			s := newReviewStory(t)
 			s.gateway.misplaced = true
 			tt.prepare(s)
-			_, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID)
+			_, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, tt.gatewayID)
 			if !errors.Is(err, tt.wantErr) {
 				t.Errorf("error %v, want %v", err, tt.wantErr)
 			}
@@ -411,51 +414,51 @@ func TestIdentify(t *testing.T) {
 			if p.GatewayID != tt.gatewayID {
 				t.Errorf("its transfer is %s", p.GatewayID)
 			}
-			s.wantDecisions(string(s.id), decision.ReviewPayout, decision.IdentifyTransfer)
+			s.wantDecisions(string(s.id), decision.ReviewPayout, decision.MatchTransfer)
 			s.wantViolated()
-			if _, err := s.payouts.Identify(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {
+			if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {
 				t.Errorf("identified twice: %v", err)
 			}
 		})
 	}
 }
 
-// TestIdentifyLooksAgain has another admin give the payout back while the gateway tells of its transfer.
-func TestIdentifyLooksAgain(t *testing.T) {
+// TestMatchTransfer_AsksTheGatewayAgain has another admin give the payout back while the gateway tells of its transfer.
+func TestMatchTransfer_AsksTheGatewayAgain(t *testing.T) {
 	s := newReviewStory(t)
-	s.now = s.now.Add(lease + patience)
+	s.now = s.now.Add(lease + gracePeriod)
 	s.gateway.misplaced = true
 	s.put(s.made(gateway.Paid))
 	s.gateway.whenFetched = func() {
-		if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrMovedOn) {
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrMovedOn) {
 		t.Errorf("it was given back meanwhile, and identified: %v", err)
 	}
 	s.wantState(payout.Failed)
-	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.GivePayoutBack)
+	s.wantDecisions(string(s.id), decision.ReviewPayout, decision.RefundPayout)
 	s.wantAvailable(opening)
 }
 
-// TestIdentifyBelievesTheTransferItAskedFor has the gateway tell of another transfer than it was asked for.
-func TestIdentifyBelievesTheTransferItAskedFor(t *testing.T) {
+// TestMatchTransfer_AppliesOnlyTheTransferAskedFor has the gateway tell of another transfer than it was asked for.
+func TestMatchTransfer_AppliesOnlyTheTransferAskedFor(t *testing.T) {
 	s := newReviewStory(t)
 	s.put(s.made(gateway.Paid))
 	s.gateway.mistakes = true
-	if _, err := s.payouts.Identify(t.Context(), ada, s.id, "pout_8"); !errors.Is(err, payout.ErrGatewayUnclear) {
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_8"); !errors.Is(err, payout.ErrGatewayUnclear) {
 		t.Errorf("asked for pout_8, told of pout_9: %v", err)
 	}
 	s.wantState(payout.ManualReview)
 	s.wantDecisions(string(s.id), decision.ReviewPayout)
 }
 
-func TestWhatIsNotUnclearIsNotIdentified(t *testing.T) {
+func TestMatchTransfer_OnlyUnclearPayouts(t *testing.T) {
 	s := newSubmittedStory(t)
 	asked := false
 	s.gateway.whenFetched = func() { asked = true }
-	if _, err := s.payouts.Identify(t.Context(), ada, s.id, s.payout().GatewayID); !errors.Is(err, payout.ErrMovedOn) || asked {
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, s.payout().GatewayID); !errors.Is(err, payout.ErrMovedOn) || asked {
 		t.Errorf("%v, the gateway was asked: %t; want it refused at once", err, asked)
 	}
 }
@@ -474,11 +477,11 @@ func TestWhatTheGatewayHasIsAskedForByItsID(t *testing.T) {
 	}
 }
 
-// TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom has the gateway answer nothing after the amount was given back.
-func TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom(t *testing.T) {
+// TestRefundedPayout_IsPolledLessAndLess has the gateway answer nothing after the amount was given back.
+func TestRefundedPayout_IsPolledLessAndLess(t *testing.T) {
 	s := newReviewStory(t)
-	s.now = s.now.Add(lease + patience)
-	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
 		t.Fatal(err)
 	}
 	s.gateway.deaf = true
@@ -497,21 +500,21 @@ func TestAGivenBackPayoutIsLookedForMoreAndMoreSeldom(t *testing.T) {
 	}
 }
 
-// TestAHintDuringALookBackIsFollowed has a webhook arrive while the gateway answers that it knows none.
-func TestAHintDuringALookBackIsFollowed(t *testing.T) {
+// TestNotification_DuringFinalCheck has a webhook arrive while the gateway answers that it knows none.
+func TestNotification_DuringFinalCheck(t *testing.T) {
 	s := newReviewStory(t)
-	s.now = s.now.Add(lease + patience)
-	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
 		t.Fatal(err)
 	}
 	s.gateway.whenFound = func() {
 		s.gateway.whenFound = nil
 		s.put(s.made(gateway.Paid))
-		s.hint("while it was looked for")
+		s.notification("while it was looked for")
 	}
 	s.later(time.Hour)
 	s.later(time.Second)
-	if p := s.wantState(payout.Failed); p.Contradiction == "" {
+	if p := s.wantState(payout.Failed); p.Discrepancy == "" {
 		t.Errorf("the hint was not followed; it is looked at again in %s", p.DueAt.Sub(s.now))
 	}
 }
@@ -581,8 +584,8 @@ func TestAskGateway(t *testing.T) {
 		s.gateway.mood = fair
 		s.put(s.made(gateway.Paid))
 		p, err := s.payouts.AskGateway(t.Context(), silently, s.id)
-		if err != nil || p.State != payout.Failed || p.Contradiction == "" {
-			t.Errorf("%+v, %v; want the contradiction to be seen", p, err)
+		if err != nil || p.State != payout.Failed || p.Discrepancy == "" {
+			t.Errorf("%+v, %v; want the discrepancy", p, err)
 		}
 		s.wantAvailable(opening)
 		s.wantViolated("gateway-agrees")
@@ -597,27 +600,27 @@ func newSubmittedStory(t *testing.T) *story {
 	return s
 }
 
-func TestStraysAreSettledOnce(t *testing.T) {
+func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	s := newStory(t)
 	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
 	s.payouts = s.newPayouts(t)
-	s.catchUp()
-	s.wantViolated("strays-are-settled")
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
 	for _, unknown := range []string{"pout_8", "", "\x00"} {
-		if err := s.payouts.SettleStray(t.Context(), ada, unknown); !errors.Is(err, payout.ErrStraySettled) {
+		if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, unknown); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 			t.Errorf("settle %q: %v", unknown, err)
 		}
 	}
-	if err := s.payouts.SettleStray(t.Context(), ada, "pout_9"); err != nil {
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.payouts.SettleStray(t.Context(), ada, "pout_9"); !errors.Is(err, payout.ErrStraySettled) {
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 		t.Errorf("settled twice: %v", err)
 	}
 	s.wantViolated()
-	s.wantDecisions("pout_9", decision.SettleStray)
+	s.wantDecisions("pout_9", decision.ResolveUnmatchedTransfer)
 	s.payouts = s.newPayouts(t)
-	s.catchUp() // what is settled stays so
+	s.reconcileStartup() // what is settled stays so
 	s.wantViolated()
 }
 

@@ -45,7 +45,7 @@ var moods = []mood{fair, fair, lostAnswers, lostRequests, refusing, closed, sile
 type paperGateway struct {
 	gateway.Gateway // what payouts don't ask
 
-	calls     sync.Mutex // callers may cancel and catch up beside each other; everything else is alone
+	calls     sync.Mutex // callers may cancel and reconcile at the same time; everything else is alone
 	now       func() time.Time
 	transfers map[string]*transfer
 	mood      mood

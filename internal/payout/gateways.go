@@ -46,8 +46,8 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 const (
 	// codeNoGateway marks a payout that waits because its gateway is not configured.
 	codeNoGateway = "gateway_not_configured"
-	// lookForGateway is how often it is looked whether the gateway is configured again.
-	lookForGateway = 10 * time.Minute
+	// gatewayPollWait is how often it is looked whether the gateway is configured again.
+	gatewayPollWait = 10 * time.Minute
 )
 
 // withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person.
@@ -57,14 +57,14 @@ func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 			return errRaced
 		}
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
-		if isMarked && p.ReasonCode != codeOverdrawn {
+		if isMarked && p.ReasonCode != codeNegativeBalance {
 			p.ReasonCode, p.Reason = codeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
-		p.putOff(seen, s.o.Now().Add(s.jitter(lookForGateway)))
+		p.setNextPoll(seen, s.o.Now().Add(s.jitter(gatewayPollWait)))
 		return nil
 	})
-	s.o.Logger.ErrorContext(ctx, "payout waits: its gateway is not configured; configure it again",
-		slog.String("payout", string(seen.ID)), slog.String("gateway", string(seen.Gateway)), slog.String("state", string(seen.State)))
+	s.o.Logger.ErrorContext(ctx, "payout waits: gateway not configured",
+		slog.String("payout_id", string(seen.ID)), slog.String("gateway", string(seen.Gateway)), slog.String("state", string(seen.State)))
 	return err
 }
 
@@ -75,21 +75,21 @@ func (p *Payout) hasGateway() {
 	}
 }
 
-// catchUpUnlisted prepares the payouts at a gateway that can't list its transfers. Each payout under way is looked up
+// reconcileUnlisted prepares the payouts at a gateway that can't list its transfers. Each payout under way is looked up
 // by its next step, before anything of it is sent. A payout that the database has lost can't be found so: after a
 // restore nothing is sent until a person has compared the gateway's own records.
-func (s *Service) catchUpUnlisted(ctx context.Context, g gateway.Gateway) error {
+func (s *Service) reconcileUnlisted(ctx context.Context, g gateway.Gateway) error {
 	if s.o.Restored {
 		return fmt.Errorf("gateway %s: %w", g.Name(), ErrRestored)
 	}
-	hastened := int64(0)
+	rescheduled := int64(0)
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		hastened, err = tx.HastenInFlight(ctx, g.Name(), s.o.Now())
+		rescheduled, err = tx.RescheduleInFlight(ctx, g.Name(), s.o.Now())
 		return err
 	})
 	if err == nil {
-		s.o.Logger.InfoContext(ctx, "gateway lists no transfers; each payout in flight is looked up",
-			slog.String("gateway", string(g.Name())), slog.Int64("payouts", hastened))
+		s.o.Logger.InfoContext(ctx, "gateway can't list transfers; payouts in flight are looked up",
+			slog.String("gateway", string(g.Name())), slog.Int64("payouts", rescheduled))
 	}
 	return err
 }

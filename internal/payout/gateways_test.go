@@ -72,8 +72,8 @@ func TestResend_LeaseOutlivesKey(t *testing.T) {
 // unlisted is a gateway that lists nothing.
 func unlisted(c *gateway.Capabilities) { c.List, c.Metadata = false, false }
 
-// TestCatchUp_WithoutList starts beside a gateway whose lists never answer, because it has none.
-func TestCatchUp_WithoutList(t *testing.T) {
+// TestReconcileStartup_WithoutList starts beside a gateway whose lists never answer, because it has none.
+func TestReconcileStartup_WithoutList(t *testing.T) {
 	s := newStoryAt(t, unlisted)
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
@@ -82,24 +82,24 @@ func TestCatchUp_WithoutList(t *testing.T) {
 	s.gateway.transfers[string(s.id)].advance(1)
 	s.now = s.now.Add(time.Second)
 	s.payouts = s.newPayouts(t)
-	if err := s.payouts.CatchUp(t.Context()); err != nil || !s.payouts.CaughtUp() {
-		t.Fatalf("caught up %t: %v", s.payouts.CaughtUp(), err)
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil || !s.payouts.StartupReconciled() {
+		t.Fatalf("startup reconciled %t: %v", s.payouts.StartupReconciled(), err)
 	}
 	s.later(0) // it was made due by the start
 	s.wantState(payout.Completed)
-	if n, err := s.payouts.LookForReturns(t.Context()); n != 0 || err != nil {
+	if n, err := s.payouts.PollReversals(t.Context()); n != 0 || err != nil {
 		t.Errorf("looked for returns: %d, %v", n, err)
 	}
 }
 
-// TestCatchUp_WithoutListLooksUpWhatWaits: a restored database may call waiting what was sent.
-func TestCatchUp_WithoutListLooksUpWhatWaits(t *testing.T) {
+// TestReconcileStartup_WithoutListLooksUpWhatWaits: a restored database may call waiting what was sent.
+func TestReconcileStartup_WithoutListLooksUpWhatWaits(t *testing.T) {
 	s := newStoryAt(t, unlisted)
 	saved := s.save()
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
 	s.putBack(t, saved)
-	s.catchUp()
+	s.reconcileStartup()
 	s.wantState(payout.Waiting)
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
@@ -126,17 +126,17 @@ func TestReturns_WithoutList(t *testing.T) {
 	s.wantAvailable(opening)
 }
 
-func TestCatchUp_RestoreDeclared(t *testing.T) {
+func TestReconcileStartup_RestoreDeclared(t *testing.T) {
 	s := newStoryAt(t, unlisted)
 	s.restoredByHand = true
 	s.payouts = s.newPayouts(t)
-	if err := s.payouts.CatchUp(t.Context()); !errors.Is(err, payout.ErrRestored) || s.payouts.CaughtUp() {
-		t.Errorf("caught up %t: %v", s.payouts.CaughtUp(), err)
+	if err := s.payouts.ReconcileStartup(t.Context()); !errors.Is(err, payout.ErrRestored) || s.payouts.StartupReconciled() {
+		t.Errorf("startup reconciled %t: %v", s.payouts.StartupReconciled(), err)
 	}
 	s.later(windowOver)
 	s.wantState(payout.Waiting)
 	s.gateway.lacking = nil // one that lists tells what was lost
-	if err := s.payouts.CatchUp(t.Context()); err != nil {
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -180,7 +180,7 @@ func TestSubmit_WithoutLookup(t *testing.T) {
 				t.Errorf("asked: %v", err)
 			}
 			s.later(time.Hour)
-			if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil { // an admin has looked it up there
+			if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil { // an admin has looked it up there
 				t.Error(err)
 			}
 			s.wantAvailable(opening)
@@ -231,17 +231,17 @@ func TestCancel_WithoutCapability(t *testing.T) {
 	s.wantState(payout.Submitted)
 }
 
-// TestCatchUp_WithoutMetadata can't tell whose the transfer was, and puts it before a person.
-func TestCatchUp_WithoutMetadata(t *testing.T) {
+// TestReconcileStartup_WithoutMetadata can't tell whose the transfer was, and puts it before a person.
+func TestReconcileStartup_WithoutMetadata(t *testing.T) {
 	s := newStoryAt(t, func(c *gateway.Capabilities) { c.Metadata = false })
 	saved := s.save()
 	lost := s.request("usr_b", 60_000)
 	s.later(windowOver)
 	s.gateway.transfers[string(lost.ID)].order = gateway.Order{}
 	s.putBack(t, saved)
-	s.catchUp()
+	s.reconcileStartup()
 	a, err := s.payouts.Attention(t.Context())
-	if err != nil || len(a.Strays) != 1 || a.Strays[0].Transfer.Reference != string(lost.ID) {
+	if err != nil || len(a.UnmatchedTransfers) != 1 || a.UnmatchedTransfers[0].Transfer.Reference != string(lost.ID) {
 		t.Errorf("attention %+v, %v", a, err)
 	}
 }
@@ -258,7 +258,7 @@ func (s *story) route(preferred gateway.Name, all ...gateway.Gateway) {
 		s.Fatal(err)
 	}
 	s.payouts = s.newPayouts(s)
-	if err := s.payouts.CatchUp(s.Context()); err != nil {
+	if err := s.payouts.ReconcileStartup(s.Context()); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -339,7 +339,7 @@ func TestGateway_TransferAtAnother(t *testing.T) {
 	other.transfers[string(s.id)] = &transfer{id: "x_1", amount: 100, progress: gateway.Paid, made: s.now}
 	s.route("another", s.gateway, other)
 	a, err := s.payouts.Attention(t.Context())
-	if err != nil || len(a.Strays) != 1 || a.Strays[0].Transfer.GatewayID != "x_1" {
+	if err != nil || len(a.UnmatchedTransfers) != 1 || a.UnmatchedTransfers[0].Transfer.GatewayID != "x_1" {
 		t.Errorf("attention %+v, %v", a, err)
 	}
 	s.wantState(payout.Waiting)
@@ -360,8 +360,8 @@ func TestGateway_ChangedByHand(t *testing.T) {
 		t.Error("it was sent through another gateway")
 	}
 	p := s.wantState(payout.Unknown)
-	if !p.Altered() {
-		t.Errorf("nobody is told: %q", p.Contradiction)
+	if !p.IsTampered() {
+		t.Errorf("nobody is told: %q", p.Discrepancy)
 	}
 }
 

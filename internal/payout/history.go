@@ -112,15 +112,15 @@ func cameToState(entries []ledger.Entry) int64 {
 // KeepsState lists the types of entries that leave a payout in its state.
 var KeepsState = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired}
 
-// ErrAltered keeps money where it is that somebody else than the service put down for a payout.
-var ErrAltered = fault.New(fault.Conflict, "payout_altered",
+// ErrTampered freezes a payout whose records the service did not write.
+var ErrTampered = fault.New(fault.Conflict, "payout_tampered",
 	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
 
 // TamperedNote is what is written down on such a payout, in place of the gateway's word.
 const TamperedNote = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
 
-// Altered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
-func (p Payout) Altered() bool { return p.Contradiction == TamperedNote }
+// IsTampered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
+func (p Payout) IsTampered() bool { return p.Discrepancy == TamperedNote }
 
-// isTampered reports whether an error says that somebody else than the service wrote what was read.
+// isTampered reports whether an error says that the service did not write what was read.
 func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }

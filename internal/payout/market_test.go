@@ -63,7 +63,7 @@ func newMarket(t *testing.T, rt failer) *market {
 	for _, seller := range []string{"usr_a", "usr_b"} {
 		m.join(rt, seller)
 	}
-	if err := m.payouts.CatchUp(m.ctx); err != nil {
+	if err := m.payouts.ReconcileStartup(m.ctx); err != nil {
 		rt.Fatal(err)
 	}
 	return m
@@ -116,8 +116,8 @@ func (m *market) open(t failer) {
 func (m *market) close() { _ = m.db.Close() }
 
 const (
-	lease    = time.Minute
-	patience = 10 * time.Minute
+	lease       = time.Minute
+	gracePeriod = 10 * time.Minute
 )
 
 // newPayouts starts a service for payouts, as on one of many instances.
@@ -138,7 +138,7 @@ func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
 	}
 	service, err := payout.New(payout.Options{
 		Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, Patience: patience, Zone: time.UTC,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), Moved: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
 	})

@@ -73,10 +73,10 @@ type Payout struct {
 	ReasonCode string `journal:"reasonCode"`
 	Reason     string `journal:"reason"`
 
-	// Contradiction is what the gateway said that can't be true beside the books; a person has to look.
-	Contradiction string `journal:"contradiction"`
+	// Discrepancy says how the gateway's report, or the row itself, disagrees with the journal. An admin resolves it.
+	Discrepancy string `journal:"discrepancy"`
 
-	// Beneficiary is what the payout's gateway calls the bank account; empty until it was told of it, and where the
+	// Beneficiary is what the payout's gateway calls the bank account; empty until the account was registered there, and where the
 	// account's name at another gateway is the one that is kept.
 	Beneficiary string
 

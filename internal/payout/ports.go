@@ -21,20 +21,20 @@ type Store interface {
 	// Summary is all that a seller's overview shows, in one read.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	// EntriesAbout lists what a seller's journal says of a payout, oldest first. It fails with [ledger.ErrTampered] if
-	// somebody else than the service wrote any of it.
+	// the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.
 	SearchPayouts(ctx context.Context, query string, limit int) ([]Payout, error)
 	// UnclearPayouts lists those that are unknown or in review, oldest first.
 	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
-	// ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
-	ContradictedPayouts(ctx context.Context, limit int) ([]Payout, error)
+	// PayoutsWithDiscrepancy lists payouts with a discrepancy, oldest first.
+	PayoutsWithDiscrepancy(ctx context.Context, limit int) ([]Payout, error)
 	// PayoutsWithoutGateway lists those that wait because their gateway is not configured, oldest first.
 	PayoutsWithoutGateway(ctx context.Context, limit int) ([]Payout, error)
-	// OpenStrays lists stray transfers that nobody has settled, the first found first.
-	OpenStrays(ctx context.Context, limit int) ([]Stray, error)
+	// OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
+	OpenUnmatchedTransfers(ctx context.Context, limit int) ([]UnmatchedTransfer, error)
 	// LastSending is when a payout was sent last, or a moment before that; if none was, when the first
-	// user came. It is zero for a book without users. Restored with a book, it is that book's.
+	// user came. It is zero for a database without users. Restored with a database, it is that database's.
 	LastSending(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that there are.
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
@@ -83,13 +83,13 @@ type RequestTx interface {
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)
 
-	// Remember keeps what an idempotency key stands for unless it stands for something already, and
+	// SaveIdempotency stores what an idempotency key stands for unless the key is in use, and
 	// reports whether it did. Of several at once, one does, and the others wait for its transaction.
-	Remember(ctx context.Context, user, key string, r Remembered, now time.Time) (bool, error)
-	// RememberRefusal adds why the request was refused to a key just remembered.
-	RememberRefusal(ctx context.Context, user, key, refusal string) error
-	// Remembered finds what a key stands for.
-	Remembered(ctx context.Context, user, key string) (Remembered, error)
+	SaveIdempotency(ctx context.Context, user, key string, r Idempotency, now time.Time) (bool, error)
+	// SaveIdempotencyRefusal adds why the request was refused to a key just remembered.
+	SaveIdempotencyRefusal(ctx context.Context, user, key, refusal string) error
+	// Idempotency finds what a key stands for.
+	Idempotency(ctx context.Context, user, key string) (Idempotency, error)
 }
 
 // ChangeTx is what a change of one payout asks of a store transaction.
@@ -112,37 +112,37 @@ type ChangeTx interface {
 // Tx is what payout asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	ChangeTx
-	// TakeDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
-	TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
-	// HastenPayout makes the next step of a payout due now, unless it was never sent or is being sent, and
+	// LeaseDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
+	LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
+	// ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent, and
 	// reports whether it did.
-	HastenPayout(ctx context.Context, id ID, now time.Time) (bool, error)
-	// HastenInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
+	ReschedulePayout(ctx context.Context, id ID, now time.Time) (bool, error)
+	// RescheduleInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
 	// those that are being sent, and returns how many.
-	HastenInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error)
-	// TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long,
-	// whoever asks first.
-	TakeTurn(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
-	// AdoptPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
-	AdoptPayout(ctx context.Context, p Payout) (bool, error)
+	RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error)
+	// AcquireLease reports whether the caller may run the job with that name, which runs once in every period:
+	// the first caller wins.
+	AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
+	// ImportPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
+	ImportPayout(ctx context.Context, p Payout) (bool, error)
 	// UnsentPayouts lists the seller's payouts that the gateway is not known to have, and keeps others from changing
 	// them until the transaction ends.
 	UnsentPayouts(ctx context.Context, seller string) ([]Payout, error)
-	// RecordStray notes a stray transfer unless it is noted already, and reports whether it did.
-	RecordStray(ctx context.Context, s Stray) (bool, error)
-	// SettleStray notes that a person has settled a stray transfer, unless that is noted already or there
+	// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
+	RecordUnmatchedTransfer(ctx context.Context, s UnmatchedTransfer) (bool, error)
+	// ResolveUnmatchedTransfer marks an unmatched transfer as resolved, unless it is resolved already or there
 	// is none, and reports whether it did.
-	SettleStray(ctx context.Context, gatewayID string) (bool, error)
-	// RememberEvent notes the id of a gateway's event and reports whether it is new.
-	RememberEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error)
+	ResolveUnmatchedTransfer(ctx context.Context, gatewayID string) (bool, error)
+	// SaveEvent notes the id of a gateway's event and reports whether it is new.
+	SaveEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
 	// returns how many.
 	Forget(ctx context.Context, keysBefore, eventsBefore time.Time, limit int) (int64, error)
 }
 
-// Remembered is the first answer to a request under an idempotency key: the payout it made or
+// Idempotency is the first answer to a request under an idempotency key: the payout it made or
 // changed, or why it was refused.
-type Remembered struct {
+type Idempotency struct {
 	// Fingerprint tells one request from another under the same key.
 	Fingerprint string
 	Payout      ID
@@ -150,8 +150,8 @@ type Remembered struct {
 	Refusal string
 }
 
-// Stray is a transfer that the gateway made under a reference of ours, and that no payout can be made of.
-type Stray struct {
+// UnmatchedTransfer is a transfer that the gateway made under a reference of ours, and that no payout can be made of.
+type UnmatchedTransfer struct {
 	Transfer gateway.Transfer
 	FoundAt  time.Time
 	// Why says what is in the way, for an operator.
@@ -163,8 +163,8 @@ type Beneficiaries interface {
 	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A
 	// fault of kind Refused means that the gateway will never pay to that account.
 	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, error)
-	// Recover makes sure that the seller's account with that id is in the book, and makes one that is
+	// Recover makes sure that the seller's account with that id is in the ledger, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
-	// when there is no such account anywhere, or it is somebody else's, or the beneficiary is another one.
+	// when there is no such account anywhere, or it belongs to another seller, or the beneficiary is another one.
 	Recover(ctx context.Context, seller string, id bank.ID, at gateway.Name, beneficiary string) error
 }

@@ -47,8 +47,8 @@ func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Ti
 			p.OrderBody, p.Tries = "", 0
 		})
 	}
-	if row.Altered() || ofAccount && row.DiffersInAccount() {
-		step(func(p *Payout) { p.Contradiction = "" })
+	if row.IsTampered() || ofAccount && row.DiffersInAccount() {
+		step(func(p *Payout) { p.Discrepancy = "" })
 	}
 	return row, then, err
 }
@@ -57,4 +57,4 @@ func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Ti
 const otherAccount = "it has a transfer to "
 
 // DiffersInAccount reports whether what is written down on the payout is that the gateway paid another account.
-func (p Payout) DiffersInAccount() bool { return strings.HasPrefix(p.Contradiction, otherAccount) }
+func (p Payout) DiffersInAccount() bool { return strings.HasPrefix(p.Discrepancy, otherAccount) }

@@ -50,11 +50,11 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
 	}
 	draft := s.draft(r)
-	memo := memo{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
+	idempotencyKey := idempotencyKey{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
 	inGroup := func(ctx context.Context, fn func(ChangeTx) error) error {
 		return s.o.Store.InGroup(ctx, ledger.Scope{Owner: r.Seller, Key: r.Key}, fn)
 	}
-	p, replayed, err := once(ctx, inGroup, draft.RequestedAt, memo, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := idempotent(ctx, inGroup, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, draft)
 	})
 	if err == nil && !replayed {
@@ -68,7 +68,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 func (s *Service) Requested(ctx context.Context, seller, key string) (p Payout, found bool, err error) {
 	err = s.o.Store.InGroup(ctx, ledger.Scope{Owner: seller, Key: key}, func(tx ChangeTx) error {
 		p, found = Payout{}, false
-		first, err := tx.Remembered(ctx, seller, key)
+		first, err := tx.Idempotency(ctx, seller, key)
 		if err != nil || first.Payout == "" || first.Refusal != "" {
 			return err
 		}

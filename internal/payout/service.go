@@ -30,11 +30,11 @@ type Options struct {
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash
 	// holds a payout up. It must be longer than a step can last.
 	Lease time.Duration
-	// Patience is how long after its last sending an order may still turn up at the gateway. A payout in review
-	// is given back to its seller only after it. Zero is ten minutes.
-	Patience time.Duration
-	// ReturnsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
-	ReturnsEvery time.Duration
+	// GracePeriod is how long after its last sending an order may still turn up at the gateway. A payout in review
+	// is refunded to the balance only after it. Zero is ten minutes.
+	GracePeriod time.Duration
+	// ReversalsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
+	ReversalsEvery time.Duration
 	// Restored says that the database was put back to an older state, and that nobody has compared it with the records
 	// of the gateways that can't list yet. Nothing is sent through any gateway then.
 	Restored bool
@@ -45,7 +45,7 @@ type Options struct {
 	// IDs and Jitter are set by simulations alone, which must come out the same again. Jitter spreads a wait.
 	IDs    id.Source
 	Jitter func(time.Duration) time.Duration
-	// Moved is told of each change of state once it is durable; the first is from "".
+	// Moved is called for each durable change of state; the first is from "".
 	Moved func(from, to State)
 }
 
@@ -55,10 +55,10 @@ type Service struct {
 	// jitter spreads a wait by up to a fifth either way, so that what failed together does not come
 	// back together.
 	jitter func(time.Duration) time.Duration
-	// started is when the service began. What is older may come from a book that was put back.
-	started  time.Time
-	look     look
-	caughtUp atomic.Bool
+	// started is when the service began. What is older may come from a database that was restored.
+	started           time.Time
+	look              look
+	startupReconciled atomic.Bool
 }
 
 // New makes a service.
@@ -67,8 +67,8 @@ func New(o Options) (*Service, error) {
 	case o.Store == nil || o.Gateways == nil || o.Beneficiaries == nil:
 		return nil, errors.New("payout: a service needs a store, gateways and their beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
-		return nil, errors.New("payout: a service needs a clock, a zone, a logger and somebody to tell of moves")
-	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.Patience < 0 || o.ReturnsEvery < 0:
+		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
+	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.GracePeriod < 0 || o.ReversalsEvery < 0:
 		return nil, errors.New("payout: the minimum and the lease must be above zero, and no other wait below it")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
@@ -77,11 +77,11 @@ func New(o Options) (*Service, error) {
 	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
 		return nil, errors.New("payout: no gateway pays bank accounts in this currency")
 	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
+	if o.GracePeriod == 0 {
+		o.GracePeriod = defaultGracePeriod
 	}
-	if o.ReturnsEvery == 0 {
-		o.ReturnsEvery = 5 * time.Minute
+	if o.ReversalsEvery == 0 {
+		o.ReversalsEvery = 5 * time.Minute
 	}
 	if o.Jitter == nil {
 		o.Jitter = jitter
@@ -89,8 +89,8 @@ func New(o Options) (*Service, error) {
 	return &Service{o: o, jitter: o.Jitter, started: o.Now()}, nil
 }
 
-// defaultPatience leaves room for clocks that differ, besides the gateway's own delays.
-const defaultPatience = 10 * time.Minute
+// defaultGracePeriod leaves room for clocks that differ, besides the gateway's own delays.
+const defaultGracePeriod = 10 * time.Minute
 
 func jitter(d time.Duration) time.Duration {
 	return d - d/5 + rand.N(2*d/5+1)
@@ -148,8 +148,8 @@ func (s *Service) Summary(ctx context.Context, seller string) (Summary, error) {
 
 const monthLayout = "2006-01"
 
-// errRaced means that somebody else moved the payout first; theirs is the outcome.
-var errRaced = errors.New("payout: moved by somebody else")
+// errRaced means that another caller changed the payout first; that change stands.
+var errRaced = errors.New("payout: changed by another caller")
 
 // move saves p, which was, and appends to the seller's journal what changes, with the money that goes with it. It is
 // the only way for a payout to change. It fails with errRaced when the stored state is another.
@@ -171,9 +171,9 @@ func (s *Service) move(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 		case err != nil && !isTampered(err):
 			return err
 		case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's
-			return ErrAltered.Because(err)
+			return ErrTampered.Because(err)
 		}
-		tells = len(entries) > 0 // else somebody gave it to another seller, whose journal has nothing to do with it
+		tells = len(entries) > 0 // else the row was given to another seller, whose journal does not know it
 	}
 	moved, err := tx.MovePayout(ctx, from, p)
 	if err != nil {
@@ -206,9 +206,9 @@ func entryType(was, p Payout) ledger.Type {
 	switch {
 	case was.State != p.State:
 		return typeOf[p.State]
-	case was.Contradiction == "" && p.Contradiction != "":
+	case was.Discrepancy == "" && p.Discrepancy != "":
 		return ledger.DiscrepancyFound
-	case was.Contradiction != "" && p.Contradiction == "":
+	case was.Discrepancy != "" && p.Discrepancy == "":
 		return ledger.DiscrepancyResolved
 	default:
 		return ledger.PayoutUpdated
@@ -260,7 +260,7 @@ func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error)
 	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorSystem, func(_ ChangeTx, p *Payout) error { return decide(p) })
 }
 
-// changeIn is change for a decision that asks the store, or that somebody else than the service caused.
+// changeIn is change for a decision that asks the store, or that a user caused.
 func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string, decide func(ChangeTx, *Payout) error) (bool, error) {
 	var from, to State
 	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) error {

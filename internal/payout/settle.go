@@ -12,10 +12,10 @@ import (
 	"bursar/internal/money"
 )
 
-// merge takes the gateway's report into the payout, and reports whether that changed its state.
+// merge applies a gateway report to the payout, and reports whether that changed its state.
 // Reports may come twice, late and out of order: each is compared with what is stored, and one that
-// tells nothing new changes nothing but the time of the next look. One that contradicts the books is
-// written down for a person, and moves no money. seen is the payout as it was when the gateway was asked.
+// has nothing new changes nothing but the time of the next poll. One that disagrees with the journal is
+// recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked.
 func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
 	return s.mergeIf(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
 }
@@ -23,37 +23,37 @@ func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (boo
 // mergeIf is merge where may, which sees the payout as it is, has nothing against it.
 func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, actor string, may func(ChangeTx, Payout) error) (bool, error) {
 	var from, to State
-	var disagreement error
+	var discrepancy error
 	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
 		if err := may(tx, *p); err != nil {
 			return err
 		}
 		now := s.o.Now()
 		from = p.State
-		to, disagreement = outcome(r, *p, s.o.Currency)
-		intact, err := s.isIntact(ctx, tx, *p, to, disagreement)
+		to, discrepancy = outcome(r, *p, s.o.Currency)
+		intact, err := s.isIntact(ctx, tx, *p, to, discrepancy)
 		if err != nil {
 			return err
 		}
-		if !intact && (disagreement != nil || to != from && to.Status() != from.Status()) {
-			disagreement = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
+		if !intact && (discrepancy != nil || to != from && to.Status() != from.Status()) {
+			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
-		if disagreement != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
-			to, disagreement = from, nil
+		if discrepancy != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
+			to, discrepancy = from, nil
 			p.DueAt = now
 			return nil
 		}
-		if disagreement != nil {
+		if discrepancy != nil {
 			to = from
-			if said := disagreement.Error(); said != TamperedNote || p.Contradiction == "" { // what the gateway has said is kept
-				p.Contradiction = said
+			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // what the gateway has said is kept
+				p.Discrepancy = said
 			}
 			p.Tries++
-			p.putOff(seen, s.nextLook(*p, now))
-			return nil // the contradiction is to be committed
+			p.setNextPoll(seen, s.nextPollAt(*p, now))
+			return nil // the discrepancy is to be committed
 		}
-		if intact && p.Altered() { // it was put right
-			p.Contradiction = ""
+		if intact && p.IsTampered() { // it was repaired
+			p.Discrepancy = ""
 		}
 		p.take(r, now)
 		if to == from {
@@ -61,28 +61,28 @@ func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, ac
 		} else {
 			p.become(to, r, now)
 		}
-		hastened := p.DueAt.Before(seen.DueAt) && !p.DueAt.IsZero()
-		p.DueAt = s.nextLook(*p, now)
-		if hastened && !p.DueAt.IsZero() { // a hint that came while the gateway was being asked is still to be followed
+		rescheduled := p.DueAt.Before(seen.DueAt) && !p.DueAt.IsZero()
+		p.DueAt = s.nextPollAt(*p, now)
+		if rescheduled && !p.DueAt.IsZero() { // a hint that came while the gateway was being asked is still to be followed
 			p.DueAt = now
 		}
 		return nil
 	})
-	if err == nil && disagreement != nil {
-		s.tellContradiction(ctx, seen.ID, disagreement)
-		err = contradiction{disagreement}
+	if err == nil && discrepancy != nil {
+		s.logDiscrepancy(ctx, seen.ID, discrepancy)
+		err = discrepancyError{discrepancy}
 	}
 	if err == nil && r.Progress == gateway.Unrecognised {
-		s.o.Logger.WarnContext(ctx, "the gateway tells a status that is not known; the payout is looked at again",
-			slog.String("payout", string(seen.ID)), slog.String("status", r.RawStatus))
+		s.o.Logger.WarnContext(ctx, "gateway reported unknown status",
+			slog.String("payout_id", string(seen.ID)), slog.String("status", r.RawStatus))
 	}
 	return err == nil && to != from, err
 }
 
 // isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where
 // the state to has it, the gateway disagrees with it, or it was found to be tampered with before.
-func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State, disagreement error) (bool, error) {
-	if !p.Altered() && disagreement == nil && to.Status() == p.Status() {
+func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State, discrepancy error) (bool, error) {
+	if !p.IsTampered() && discrepancy == nil && to.Status() == p.Status() {
 		return true, nil
 	}
 	_, err := checkToMove(ctx, tx, p)
@@ -95,13 +95,13 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 // actorGateway names in the journal whose report changed a payout.
 const actorGateway = "gateway"
 
-func (s *Service) tellContradiction(ctx context.Context, id ID, said error) {
-	s.o.Logger.ErrorContext(ctx, "a payout is contradicted; a person must look",
-		slog.String("payout", string(id)), slog.String("contradiction", said.Error()))
+func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
+	s.o.Logger.ErrorContext(ctx, "payout discrepancy found",
+		slog.String("payout_id", string(id)), slog.String("discrepancy", said.Error()))
 }
 
-// contradiction is what the gateway said that can't be true beside the books, once it is written down.
-type contradiction struct{ error }
+// discrepancyError is a discrepancy that was recorded on the payout.
+type discrepancyError struct{ error }
 
 // outcome is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
@@ -201,29 +201,29 @@ func (p *Payout) end(to State, now time.Time) {
 	p.OrderBody, p.Tries, p.DueAt = "", 0, time.Time{}
 }
 
-// nextLook is when to ask the gateway again: soon while it is at work or its bank reference is
+// nextPollAt is when to poll the gateway next: soon while it is at work or its bank reference is
 // missing, and now and then while the bank may still return the money, or the gateway come to say that it
 // paid what ended here unpaid. After that, and once a person has to look, it is never.
-func (s *Service) nextLook(p Payout, now time.Time) time.Time {
+func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 	switch {
-	case p.State == Completed && !now.Before(s.o.Arrival.LookAgainUntil(p.CompletedAt)):
+	case p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)):
 		return time.Time{}
 	case p.State == Completed && p.UTR != "":
 		waits := paidWaits
 		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
-			waits = givenBackWaits
+			waits = refundedWaits
 		}
 		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
-		if last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {
+		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
 			return last
 		}
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
-	case !p.endedUnpaid() || p.SentAt.IsZero() || p.Contradiction != "" || !now.Before(s.o.Arrival.LookAgainUntil(p.EndedAt)):
+	case !p.endedUnpaid() || p.SentAt.IsZero() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
-	case p.GivenBack():
-		return now.Add(s.jitter(givenBackWaits[min(p.Tries, len(givenBackWaits)-1)]))
+	case p.Refunded():
+		return now.Add(s.jitter(refundedWaits[min(p.Tries, len(refundedWaits)-1)]))
 	default:
 		return now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
 	}

@@ -29,7 +29,7 @@ const (
 
 // next is the machine: from each state, the states that may follow.
 var next = map[State][]State{
-	Waiting:      {Submitting, Submitted, Failed, Cancelled}, // submitted: the book was put back, and the gateway has it
+	Waiting:      {Submitting, Submitted, Failed, Cancelled}, // submitted: the ledger was put back, and the gateway has it
 	Submitting:   {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
 	Unknown:      {Submitted, Completed, Failed, Cancelled, ManualReview},
 	ManualReview: {Submitted, Completed, Failed, Cancelled},

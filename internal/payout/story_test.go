@@ -45,9 +45,9 @@ func (s *story) later(d time.Duration) {
 	}
 }
 
-func (s *story) hint(event string) {
+func (s *story) notification(event string) {
 	s.Helper()
-	if err := s.payouts.Hint(s.Context(), paper, event, s.id); err != nil {
+	if err := s.payouts.Notify(s.Context(), paper, event, s.id); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -139,8 +139,8 @@ func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestARefusalIsBelievedOnlyIfThereIsNoTransfer has a gateway that takes the order and says no.
-func TestARefusalIsBelievedOnlyIfThereIsNoTransfer(t *testing.T) {
+// TestRefusal_FinalOnlyIfThereIsNoTransfer has a gateway that takes the order and says no.
+func TestRefusal_FinalOnlyIfThereIsNoTransfer(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing
 	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: gateway.InProgress}
@@ -150,7 +150,7 @@ func TestARefusalIsBelievedOnlyIfThereIsNoTransfer(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestARefusalIsNotBelievedWhileNothingCanBeLookedUp(t *testing.T) {
+func TestRefusal_NotFinalWithoutLookup(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood, s.gateway.deaf = refusing, true
 	s.later(windowOver)
@@ -158,7 +158,7 @@ func TestARefusalIsNotBelievedWhileNothingCanBeLookedUp(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
-func TestARefusalOfARepeatIsNotBelieved(t *testing.T) {
+func TestRefusal_OfAResendIsNotFinal(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = lostAnswers
 	s.later(windowOver)
@@ -222,7 +222,7 @@ func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
 	}
 }
 
-func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
+func TestMerge_DiscrepancyIsRecordedAndMovesNoMoney(t *testing.T) {
 	t.Run("paid after it was refused", func(t *testing.T) {
 		s := newStory(t)
 		s.gateway.mood = refusing
@@ -230,9 +230,9 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 		s.wantState(payout.Failed)
 		s.gateway.mood = fair
 		s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: gateway.Paid, paid: 1}
-		s.hint("event-1")
+		s.notification("event-1")
 		s.later(time.Second)
-		if p := s.wantState(payout.Failed); p.Contradiction == "" {
+		if p := s.wantState(payout.Failed); p.Discrepancy == "" {
 			t.Error("the gateway paid a payout that failed, and nothing was written down")
 		}
 		s.wantAvailable(opening)
@@ -246,8 +246,8 @@ func TestContradictionsAreWrittenDownAndMoveNoMoney(t *testing.T) {
 			lie.alter(s.gateway.transfers[string(s.id)])
 			s.gateway.mood = fair
 			s.later(time.Minute)
-			if p := s.wantState(payout.Unknown); !strings.Contains(p.Contradiction, lie.says) || p.DueAt.IsZero() {
-				t.Errorf("contradiction %q, next look %s; want both", p.Contradiction, p.DueAt)
+			if p := s.wantState(payout.Unknown); !strings.Contains(p.Discrepancy, lie.says) || p.DueAt.IsZero() {
+				t.Errorf("discrepancy %q, next look %s; want both", p.Discrepancy, p.DueAt)
 			}
 			for range 8 {
 				s.later(20 * time.Minute)
@@ -272,9 +272,9 @@ var lies = map[string]struct {
 	"another currency": {func(tr *transfer) { tr.order.Currency = "USD" }, "in USD, ordered was one in INR"},
 }
 
-// TestNothingIsBelievedOfAnotherTransfer has the gateway tell of another transfer than was ordered at each point of
+// TestReport_OfAnotherTransferIsNotApplied has the gateway tell of another transfer than was ordered at each point of
 // a payout's life, whether as a success or a failure.
-func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
+func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 	for name, lie := range lies {
 		for moment, tt := range map[string]struct {
 			tell func(*story)
@@ -304,7 +304,7 @@ func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
 				s.later(time.Hour)
 				s.gateway.transfers[string(s.id)].advance(3)
 				lie.alter(s.gateway.transfers[string(s.id)])
-				s.lookForReturns(1) // a list that lies is a hint all the same
+				s.pollReversals(1) // a list that lies is a hint all the same
 				s.later(time.Second)
 			}, payout.Completed},
 			"when an admin asks": {func(s *story) {
@@ -319,8 +319,8 @@ func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
 			t.Run(name+" "+moment, func(t *testing.T) {
 				s := newStory(t)
 				tt.tell(s)
-				if p := s.wantState(tt.want); !strings.Contains(p.Contradiction, lie.says) {
-					t.Errorf("contradiction %q", p.Contradiction)
+				if p := s.wantState(tt.want); !strings.Contains(p.Discrepancy, lie.says) {
+					t.Errorf("discrepancy %q", p.Discrepancy)
 				}
 				s.wantAvailable(afterReserve)
 				s.wantViolated("gateway-agrees")
@@ -330,14 +330,14 @@ func TestNothingIsBelievedOfAnotherTransfer(t *testing.T) {
 }
 
 // TestWhatTheGatewayLeavesOutIsNoDifference has a gateway that names neither account nor currency, and a bank
-// account whose name there is not in the book.
+// account whose name there is not in the ledger.
 func TestWhatTheGatewayLeavesOutIsNoDifference(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leaveOut func(*story, *transfer)
 		violated []string
 	}{
 		"the gateway says neither": {func(_ *story, tr *transfer) { tr.order.Beneficiary, tr.order.Currency = "", "" }, nil},
-		"the book does not know the account's name": {func(s *story, _ *transfer) {
+		"the ledger does not know the account's name": {func(s *story, _ *transfer) {
 			s.place.ByHand(s, `UPDATE bank_accounts SET beneficiary = ''`)
 		}, []string{"bank-accounts-match-journal"}},
 	} {
@@ -354,9 +354,9 @@ func TestWhatTheGatewayLeavesOutIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestAnAnswerFromBeforeTheEndIsNoContradiction has an answer overtaken by a later one: the gateway said that it
+// TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy has an answer overtaken by a later one: the gateway said that it
 // had paid, and that the money came back is known first.
-func TestAnAnswerFromBeforeTheEndIsNoContradiction(t *testing.T) {
+func TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
@@ -370,11 +370,11 @@ func TestAnAnswerFromBeforeTheEndIsNoContradiction(t *testing.T) {
 	s.tryStep(s.id)
 	s.wantAvailable(opening)
 	s.wantViolated()
-	for range 30 { // it is asked for some days more, and does not contradict itself
+	for range 30 { // it is asked for some days more, and reports the same
 		s.later(7 * time.Hour)
 	}
-	if p := s.wantState(payout.Failed); p.Contradiction != "" || !p.DueAt.IsZero() {
-		t.Errorf("contradiction %q, next look %s; want none", p.Contradiction, p.DueAt)
+	if p := s.wantState(payout.Failed); p.Discrepancy != "" || !p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next look %s; want none", p.Discrepancy, p.DueAt)
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
@@ -450,7 +450,7 @@ func TestWhatWasTurnedAwayMayHaveBeenTaken(t *testing.T) {
 				t.Errorf("cancelled: %v", err)
 			}
 		}, payout.Waiting},
-		"a webhook comes":                {func(s *story) { s.hint("paid"); s.later(0) }, payout.Completed},
+		"a webhook comes":                {func(s *story) { s.notification("paid"); s.later(0) }, payout.Completed},
 		"the bank account is shunned":    {func(s *story) { s.gateway.mood = shunning; s.later(time.Hour) }, payout.Completed},
 		"it is sent again after a while": {func(s *story) { s.later(time.Hour) }, payout.Completed},
 	} {
@@ -589,8 +589,8 @@ func TestAFailedPayoutIsLookedAtAgain(t *testing.T) {
 				s.put(s.made(gateway.Paid))
 			}
 			s.later(30 * time.Hour)
-			if p := s.payout(); p.Contradiction == "" || !p.DueAt.IsZero() {
-				t.Errorf("contradiction %q, next look %s; want a person to look", p.Contradiction, p.DueAt)
+			if p := s.payout(); p.Discrepancy == "" || !p.DueAt.IsZero() {
+				t.Errorf("discrepancy %q, next look %s; want a person to look", p.Discrepancy, p.DueAt)
 			}
 			s.wantAvailable(opening)
 			s.wantViolated("gateway-agrees")
@@ -603,14 +603,14 @@ func TestAForgottenTransferIsToldToAPerson(t *testing.T) {
 	s := newSubmittedStory(t)
 	s.gateway.forgetful = true
 	s.later(time.Minute)
-	if p := s.wantState(payout.Submitted); p.Contradiction != "" {
-		t.Errorf("told after one look: %s", p.Contradiction)
+	if p := s.wantState(payout.Submitted); p.Discrepancy != "" {
+		t.Errorf("told after one look: %s", p.Discrepancy)
 	}
 	for range 12 {
 		s.later(20 * time.Minute)
 	}
-	if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, p.GatewayID) || p.DueAt.IsZero() {
-		t.Errorf("contradiction %q, next look %s", p.Contradiction, p.DueAt)
+	if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, p.GatewayID) || p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next look %s", p.Discrepancy, p.DueAt)
 	}
 	s.wantAvailable(afterReserve)
 	s.wantViolated("gateway-agrees")
@@ -622,8 +622,8 @@ func TestTwoTransfersOfOnePayoutAreToldToAPerson(t *testing.T) {
 	s.gateway.twofold = true
 	sent := s.gateway.sent
 	s.later(time.Hour)
-	if p := s.wantState(payout.Unknown); p.Contradiction == "" || p.DueAt.IsZero() || s.gateway.sent != sent {
-		t.Errorf("contradiction %q, next look %s, sent %d times more", p.Contradiction, p.DueAt, s.gateway.sent-sent)
+	if p := s.wantState(payout.Unknown); p.Discrepancy == "" || p.DueAt.IsZero() || s.gateway.sent != sent {
+		t.Errorf("discrepancy %q, next look %s, sent %d times more", p.Discrepancy, p.DueAt, s.gateway.sent-sent)
 	}
 	s.wantAvailable(afterReserve)
 }
@@ -738,8 +738,8 @@ func TestACancellationAnsweredWithAnotherAmountIsUnclear(t *testing.T) {
 			if !errors.Is(err, payout.ErrCancelUnclear) {
 				t.Errorf("the answer was %v", err)
 			}
-			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
-				t.Errorf("what the gateway said is not written down, but %q", p.Contradiction)
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, lie.says) {
+				t.Errorf("what the gateway said is not written down, but %q", p.Discrepancy)
 			}
 			s.wantAvailable(afterReserve)
 		})

@@ -42,7 +42,7 @@ func cancelAgain(t *testing.T, hide string) {
 	s.place.ByHand(t, hide+`type = 'payout.cancelled'`)
 	s.wantRow(true) // it is what is left of its entries
 	s.wantJournal(false)
-	if err := cancel(); !errors.Is(err, payout.ErrAltered) {
+	if err := cancel(); !errors.Is(err, payout.ErrTampered) {
 		t.Errorf("cancelled again: %v", err)
 	}
 	s.wantAvailable(available)
@@ -54,8 +54,8 @@ func TestCopiedEntry_ChangesNothing(t *testing.T) {
 	s.place.ByHand(t, `INSERT INTO entries SELECT 'usr_zz', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees,
 		after, hash, mac FROM entries WHERE subject = '`+string(s.id)+`'`)
 	s.later(windowOver)
-	if p := s.wantState(payout.Submitted); p.Altered() {
-		t.Errorf("it says %q", p.Contradiction)
+	if p := s.wantState(payout.Submitted); p.IsTampered() {
+		t.Errorf("it says %q", p.Discrepancy)
 	}
 }
 
@@ -86,17 +86,17 @@ func TestRepair_LeavesMissingEntries(t *testing.T) {
 	}
 }
 
-// TestCatchUp_TamperedSeller loses a payout whose seller's balance was changed. The payouts of others go on.
-func TestCatchUp_TamperedSeller(t *testing.T) {
+// TestReconcileStartup_TamperedSeller loses a payout whose seller's balance was changed. The payouts of others go on.
+func TestReconcileStartup_TamperedSeller(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
 	s.place.ByHand(t, `DELETE FROM payouts; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`)
 	s.payouts = s.newPayouts(t)
-	if err := s.payouts.CatchUp(t.Context()); err != nil || !s.payouts.CaughtUp() {
-		t.Errorf("caught up: %v", err)
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil || !s.payouts.StartupReconciled() {
+		t.Errorf("startup reconciled: %v", err)
 	}
-	if strays, err := s.db.OpenStrays(t.Context(), 10); err != nil || len(strays) != 1 {
-		t.Errorf("unmatched are %+v, %v", strays, err)
+	if unmatched, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(unmatched) != 1 {
+		t.Errorf("unmatched are %+v, %v", unmatched, err)
 	}
 }

@@ -61,8 +61,8 @@ func (s *story) wantDiscrepancy(p payout.Payout, resolved bool) {
 	tell := func(want ledger.Type) bool {
 		return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == want })
 	}
-	if p.Altered() == resolved || !tell(ledger.DiscrepancyFound) || tell(ledger.DiscrepancyResolved) != resolved {
-		s.Errorf("it says %q, and its entries are %+v; want a discrepancy that is resolved: %t", p.Contradiction, entries, resolved)
+	if p.IsTampered() == resolved || !tell(ledger.DiscrepancyFound) || tell(ledger.DiscrepancyResolved) != resolved {
+		s.Errorf("it says %q, and its entries are %+v; want a discrepancy that is resolved: %t", p.Discrepancy, entries, resolved)
 	}
 }
 
@@ -184,10 +184,10 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 			for range 3 {
 				s.later(windowOver)
 			}
-			if p := s.wantState(payout.Waiting); !p.Altered() || !p.SentAt.IsZero() || len(s.gateway.transfers) > 0 {
+			if p := s.wantState(payout.Waiting); !p.IsTampered() || !p.SentAt.IsZero() || len(s.gateway.transfers) > 0 {
 				t.Errorf("%+v; the gateway has %d transfers", p, len(s.gateway.transfers))
 			}
-			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrAltered) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
 				t.Errorf("cancelled with %v", err)
 			}
 			s.wantAvailable(afterReserve)
@@ -198,8 +198,8 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 				s.wantDiscrepancy(s.payout(), true)
 			}
 			s.later(time.Hour)
-			if p := s.wantState(payout.Submitted); p.Contradiction != "" {
-				t.Errorf("it is still said that %s", p.Contradiction)
+			if p := s.wantState(payout.Submitted); p.Discrepancy != "" {
+				t.Errorf("it is still said that %s", p.Discrepancy)
 			}
 			s.wantAvailable(afterReserve)
 			s.wantViolated()
@@ -243,11 +243,11 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 			tt.before(s)
 			s.place.ByHand(t, tt.change)
 			s.later(windowOver)
-			if p := s.wantState(payout.Waiting); !p.Altered() || p.Tries != 1 || s.gateway.sent > 0 {
+			if p := s.wantState(payout.Waiting); !p.IsTampered() || p.Tries != 1 || s.gateway.sent > 0 {
 				t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
 			}
 			s.wantDiscrepancy(s.payout(), false)
-			if err := s.payouts.ClearContradiction(t.Context(), ada, s.id, s.payout().Contradiction); err != nil {
+			if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, s.payout().Discrepancy); err != nil {
 				t.Fatal(err)
 			}
 			decisions, err := s.db.Decisions(t.Context(), string(s.id), 10)
@@ -266,8 +266,8 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 // bank is sent stays the same.
 func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 	for name, tt := range map[string]struct {
-		mood     mood
-		giveBack func(*story) error
+		mood            mood
+		refundToBalance func(*story) error
 	}{
 		"by the gateway's word": {queueing, func(s *story) error {
 			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
@@ -278,7 +278,7 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 				return err
 			}
 			s.now = s.now.Add(time.Hour)
-			_, err := s.payouts.GiveBack(t.Context(), ada, s.id)
+			_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
 			return err
 		}},
 	} {
@@ -289,7 +289,7 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 			s.later(windowOver)
 			s.gateway.mood = fair
 			s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000 WHERE id = '`+string(s.id)+`'`)
-			if err := tt.giveBack(s); !errors.Is(err, payout.ErrAltered) {
+			if err := tt.refundToBalance(s); !errors.Is(err, payout.ErrTampered) {
 				t.Errorf("given back with %v", err)
 			}
 			s.wantAvailable(afterReserve - 500_000)
@@ -318,7 +318,7 @@ func TestTamperedOrder_IsNotSentAgain(t *testing.T) {
 			for range 5 {
 				s.later(time.Hour)
 			}
-			if p := s.wantState(payout.Unknown); !p.Altered() || s.gateway.sent != 1 {
+			if p := s.wantState(payout.Unknown); !p.IsTampered() || s.gateway.sent != 1 {
 				t.Errorf("%+v; it was sent %d times, want once before it was changed", p, s.gateway.sent)
 			}
 			s.wantDiscrepancy(s.payout(), false)
@@ -329,7 +329,7 @@ func TestTamperedOrder_IsNotSentAgain(t *testing.T) {
 			s.wantRow(true)
 			s.later(time.Hour)
 			s.later(time.Hour)
-			if p := s.wantState(payout.Submitted); p.Contradiction != "" || s.gateway.sent != 2 {
+			if p := s.wantState(payout.Submitted); p.Discrepancy != "" || s.gateway.sent != 2 {
 				t.Errorf("%+v; it was sent %d times, want once more", p, s.gateway.sent)
 			}
 			s.wantViolated()
@@ -347,7 +347,7 @@ func TestTamperedState_NeverSentPayout(t *testing.T) {
 			for range 5 {
 				s.later(time.Hour)
 			}
-			if p := s.payout(); !p.Altered() || s.gateway.sent > 0 {
+			if p := s.payout(); !p.IsTampered() || s.gateway.sent > 0 {
 				t.Errorf("%+v; it was sent %d times", p, s.gateway.sent)
 			}
 			s.wantAvailable(afterReserve)
@@ -380,10 +380,10 @@ func TestTamperedState_EndedPayout(t *testing.T) {
 				ended_at = NULL, gateway_id = '', progress = '', utr = '', due_at = requested_at`)
 			s.wantRow(false)
 			s.later(windowOver)
-			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+			if p := s.wantState(payout.Waiting); !p.IsTampered() || s.gateway.sent != sent {
 				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
 			}
-			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrAltered) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
 				t.Errorf("cancelled once more: %v", err)
 			}
 			s.wantDiscrepancy(s.payout(), false)
@@ -393,7 +393,7 @@ func TestTamperedState_EndedPayout(t *testing.T) {
 			s.wantDiscrepancy(s.payout(), true)
 			s.wantViolated()
 			s.later(windowOver)
-			if p := s.payout(); p.State == payout.Waiting || p.Contradiction != "" || s.gateway.sent != sent {
+			if p := s.payout(); p.State == payout.Waiting || p.Discrepancy != "" || s.gateway.sent != sent {
 				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
 			}
 			s.wantAvailable(available)
@@ -414,7 +414,7 @@ func TestRepair_OfPayoutUnderWay(t *testing.T) {
 			s.wantState(payout.Submitted)
 			s.place.ByHand(t, change)
 			s.later(time.Hour)
-			if p := s.wantState(payout.Submitted); p.Contradiction == "" || strings.Contains(name, "amount") && !p.Altered() {
+			if p := s.wantState(payout.Submitted); p.Discrepancy == "" || strings.Contains(name, "amount") && !p.IsTampered() {
 				t.Errorf("%+v", p)
 			}
 			s.repair()
@@ -458,7 +458,7 @@ func TestRepair_OfLostOrder(t *testing.T) {
 			if s.wantState(payout.ManualReview); s.gateway.sent != sent {
 				t.Errorf("it was sent %d times more", s.gateway.sent-sent)
 			}
-			if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); err != nil {
+			if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
 				t.Error(err)
 			}
 			s.wantAvailable(opening)
@@ -479,7 +479,7 @@ func TestTamperedOrder_TheHashOfAnOrder(t *testing.T) {
 	for range 5 {
 		s.later(time.Hour)
 	}
-	if p := s.wantState(payout.Unknown); !p.Altered() || s.gateway.sent != 1 {
+	if p := s.wantState(payout.Unknown); !p.IsTampered() || s.gateway.sent != 1 {
 		t.Errorf("%+v; it was sent %d times, want once before it was changed", p, s.gateway.sent)
 	}
 }
@@ -529,7 +529,7 @@ func TestTamperedJournal_PayoutIsNotSentAgain(t *testing.T) {
 			for range 3 {
 				s.later(windowOver)
 			}
-			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+			if p := s.wantState(payout.Waiting); !p.IsTampered() || s.gateway.sent != sent {
 				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
 			}
 			s.wantAvailable(available)
@@ -549,7 +549,7 @@ func TestTamperedJournal_PayoutIsNotSentAgain(t *testing.T) {
 			for range 3 {
 				s.later(windowOver)
 			}
-			if p := s.wantState(payout.Waiting); !p.Altered() || s.gateway.sent != sent {
+			if p := s.wantState(payout.Waiting); !p.IsTampered() || s.gateway.sent != sent {
 				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
 			}
 			s.wantAvailable(available)
@@ -565,14 +565,14 @@ func TestTamperedPayout_ReportMovesNoMoney(t *testing.T) {
 	s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000`)
 	s.gateway.transfers[string(s.id)].progress = gateway.Rejected
 	s.later(time.Hour)
-	if p := s.wantState(payout.Submitted); !p.Altered() {
+	if p := s.wantState(payout.Submitted); !p.IsTampered() {
 		t.Errorf("%+v", p)
 	}
 	s.wantDiscrepancy(s.payout(), false)
 	s.wantAvailable(afterReserve)
 	s.place.ByHand(t, `UPDATE payouts SET amount = amount - 400000, fee = fee - 400000`)
 	s.later(24 * time.Hour)
-	if p := s.wantState(payout.Failed); p.Contradiction != "" {
+	if p := s.wantState(payout.Failed); p.Discrepancy != "" {
 		t.Errorf("%+v", p)
 	}
 	s.wantAvailable(opening)
@@ -596,7 +596,7 @@ func TestTamperedPast_IsFound(t *testing.T) {
 		"the reference":    {`UPDATE payouts SET utr = 'HDFCN00000000002'`, false, true},
 		"a reason":         {`UPDATE payouts SET reason_code = 'bank_rejected'`, false, true},
 		"what it says why": {`UPDATE payouts SET reason = 'No such account.'`, false, true},
-		"a contradiction":  {`UPDATE payouts SET contradiction = 'another amount'`, false, true},
+		"a discrepancy":    {`UPDATE payouts SET discrepancy = 'another amount'`, false, true},
 		"a time":           {`UPDATE entries SET at = at + 1 WHERE type = 'payout.submitted'`, true, false},
 		"who did it":       {`UPDATE entries SET actor = 'admin:usr_ada' WHERE type = 'payout.submitted'`, true, false},
 		"what it says":     {`UPDATE entries SET data = REPLACE(data, 'pout_', 'pouy_') WHERE type = 'payout.submitted'`, false, false},
@@ -627,7 +627,7 @@ func TestTamperedPast_IsFound(t *testing.T) {
 	}
 }
 
-// TestTamperedPayout_KeepsTheGatewaysWord has the gateway contradict a payout before somebody changes it. Who looks into
+// TestTamperedPayout_KeepsTheGatewaysWord records a discrepancy before the row is tampered with. Who looks into
 // it has not seen the end of the first matter.
 func TestTamperedPayout_KeepsTheGatewaysWord(t *testing.T) {
 	s := newStory(t)
@@ -635,12 +635,12 @@ func TestTamperedPayout_KeepsTheGatewaysWord(t *testing.T) {
 	made := s.gateway.transfers[string(s.id)]
 	made.amount += 100
 	s.later(time.Minute)
-	said := s.wantState(payout.Submitted).Contradiction
+	said := s.wantState(payout.Submitted).Discrepancy
 	made.amount, made.progress = made.amount-100, gateway.Rejected
 	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
 	s.later(time.Hour)
-	if p := s.wantState(payout.Submitted); said == "" || p.Contradiction != said {
-		t.Errorf("the gateway had said %q, and what is kept is %q", said, p.Contradiction)
+	if p := s.wantState(payout.Submitted); said == "" || p.Discrepancy != said {
+		t.Errorf("the gateway had said %q, and what is kept is %q", said, p.Discrepancy)
 	}
 	s.place.ByHand(t, `UPDATE payouts SET notes = 'rent'`)
 	s.wantRow(true)

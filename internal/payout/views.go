@@ -24,16 +24,16 @@ type Quote struct {
 type Attention struct {
 	// Unclear are the payouts whose outcome is not known: unknown or in review.
 	Unclear []Payout
-	// Contradicted are the payouts about which the gateway said what can't be true beside the books.
-	Contradicted []Payout
+	// Discrepancies are the payouts with a discrepancy.
+	Discrepancies []Payout
 	// WithoutGateway are the payouts that wait because their gateway is not configured.
 	WithoutGateway []Payout
-	// Strays are the gateway's transfers that belong to no payout in the book and that nobody has settled.
-	Strays []Stray
+	// UnmatchedTransfers are the transfers that match no payout and that no admin has resolved.
+	UnmatchedTransfers []UnmatchedTransfer
 }
 
 const (
-	// attentionShown bounds each list of what waits for a person. Whoever has more of it has one trouble
+	// attentionShown bounds each list of what waits for a person. An operator with more of them has one problem
 	// that caused them all.
 	attentionShown = 100
 	// longestReference is longer than any payout's id, gateway's id or bank's reference.
@@ -45,13 +45,13 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 	if a.Unclear, err = s.o.Store.UnclearPayouts(ctx, attentionShown); err != nil {
 		return Attention{}, err
 	}
-	if a.Contradicted, err = s.o.Store.ContradictedPayouts(ctx, attentionShown); err != nil {
+	if a.Discrepancies, err = s.o.Store.PayoutsWithDiscrepancy(ctx, attentionShown); err != nil {
 		return Attention{}, err
 	}
 	if a.WithoutGateway, err = s.o.Store.PayoutsWithoutGateway(ctx, attentionShown); err != nil {
 		return Attention{}, err
 	}
-	a.Strays, err = s.o.Store.OpenStrays(ctx, attentionShown)
+	a.UnmatchedTransfers, err = s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 	return a, err
 }
 

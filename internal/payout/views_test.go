@@ -63,7 +63,7 @@ func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
 		}
 		return a
 	}
-	if a := attention(); len(a.Unclear)+len(a.Contradicted)+len(a.Strays) > 0 {
+	if a := attention(); len(a.Unclear)+len(a.Discrepancies)+len(a.UnmatchedTransfers) > 0 {
 		t.Errorf("of a quiet market: %+v", a)
 	}
 	s.gateway.mood = lostAnswers
@@ -73,10 +73,10 @@ func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
 	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
 	s.later(time.Minute)
 	s.payouts = s.newPayouts(t)
-	s.catchUp()
+	s.reconcileStartup()
 	a := attention()
-	if len(a.Unclear) != 1 || a.Unclear[0].ID != s.id || len(a.Contradicted) != 1 || a.Contradicted[0].ID != s.id ||
-		len(a.Strays) != 1 || a.Strays[0].Transfer.GatewayID != "pout_9" {
-		t.Errorf("unclear, contradicted and astray are %+v", a)
+	if len(a.Unclear) != 1 || a.Unclear[0].ID != s.id || len(a.Discrepancies) != 1 || a.Discrepancies[0].ID != s.id ||
+		len(a.UnmatchedTransfers) != 1 || a.UnmatchedTransfers[0].Transfer.GatewayID != "pout_9" {
+		t.Errorf("unclear, with discrepancy and unmatched are %+v", a)
 	}
 }

@@ -184,7 +184,7 @@ func (w *walk) bankMoves(t *rapid.T) {
 		w.gateway.transfers[ref].advance(rapid.SampledFrom([]int{0, 1, 1, 2, 3}).Draw(t, "luck"))
 		if rapid.Bool().Draw(t, "webhook") {
 			event := fmt.Sprintf("event-%d", rapid.IntRange(1, 1000).Draw(t, "event"))
-			if err := w.payouts.Hint(w.ctx, paper, event, payout.ID(ref)); err != nil {
+			if err := w.payouts.Notify(w.ctx, paper, event, payout.ID(ref)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -193,7 +193,7 @@ func (w *walk) bankMoves(t *rapid.T) {
 
 func (w *walk) changeMood(t *rapid.T) {
 	w.gateway.mood = rapid.SampledFrom(moods).Draw(t, "mood")
-	w.gateway.lateness = time.Duration(rapid.Int64Range(0, int64(lease+patience)-1).Draw(t, "lateness"))
+	w.gateway.lateness = time.Duration(rapid.Int64Range(0, int64(lease+gracePeriod)-1).Draw(t, "lateness"))
 }
 
 // trouble makes it likely that something is unclear.
@@ -217,36 +217,36 @@ func (w *walk) decide(t *rapid.T) {
 	case "review":
 		w.sendToReview(t, id)
 	case "identify":
-		w.identify(t, id)
+		w.match(t, id)
 	case "give back":
 		w.sendToReview(t, id)
-		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, patience / 2, lease + patience}).Draw(t, "patience"))
+		w.now = w.now.Add(rapid.SampledFrom([]time.Duration{0, gracePeriod / 2, lease + gracePeriod}).Draw(t, "patience"))
 		w.gateway.mood = rapid.SampledFrom([]mood{w.gateway.mood, fair, silent}).Draw(t, "mood")
-		w.giveBack(t, id)
+		w.refundToBalance(t, id)
 	}
 	if w.gateway.sent != sent {
 		t.Fatal("a decision sent something")
 	}
 }
 
-func (w *walk) identify(t *rapid.T, id payout.ID) {
+func (w *walk) match(t *rapid.T, id payout.ID) {
 	w.gateway.arrive(w.now)
 	if len(w.gateway.transfers) == 0 {
 		t.Skip("there is no transfer")
 	}
 	ref := rapid.SampledFrom(slices.Sorted(maps.Keys(w.gateway.transfers))).Draw(t, "transfer")
-	p, err := w.payouts.Identify(w.ctx, ada, id, w.gateway.transfers[ref].id)
+	p, err := w.payouts.MatchTransfer(w.ctx, ada, id, w.gateway.transfers[ref].id)
 	if err == nil && (ref != string(id) || p.GatewayID != w.gateway.transfers[ref].id) {
 		t.Fatalf("%s was taken for the transfer of %s", id, ref)
 	}
 }
 
-func (w *walk) giveBack(t *rapid.T, id payout.ID) {
+func (w *walk) refundToBalance(t *rapid.T, id payout.ID) {
 	before := w.stored(t, id)
-	from, refused := w.payouts.GiveBackFrom(w.ctx, id)
+	from, refused := w.payouts.RefundableFrom(w.ctx, id)
 	_, known := w.gateway.transfers[string(id)]
 	_, underway := w.gateway.underway[string(id)]
-	_, err := w.payouts.GiveBack(w.ctx, ada, id)
+	_, err := w.payouts.RefundToBalance(w.ctx, ada, id)
 	switch {
 	case err == nil && (known || underway):
 		t.Fatalf("%s was given back, and the gateway has it (%t) or will (%t)", id, known, underway)
@@ -274,7 +274,7 @@ func (w *walk) drain(t *rapid.T) {
 				tr.advance(fate[ref]) // some come back the next day
 			}
 			if quarter == 5 { // a webhook may come late, but it comes; after the third day only it tells of a return
-				if err := w.payouts.Hint(w.ctx, paper, "late event of "+ref, payout.ID(ref)); err != nil {
+				if err := w.payouts.Notify(w.ctx, paper, "late event of "+ref, payout.ID(ref)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -405,22 +405,22 @@ func TestStep_WorkerDied(t *testing.T) {
 	}
 }
 
-// TestGiveBack_OrderArrivesLate has an order arrive as late as it can after its payout went to review.
-func TestGiveBack_OrderArrivesLate(t *testing.T) {
+// TestRefundToBalance_OrderArrivesLate has an order arrive as late as it can after its payout went to review.
+func TestRefundToBalance_OrderArrivesLate(t *testing.T) {
 	s := newStory(t)
-	s.gateway.mood, s.gateway.lateness = slow, lease+patience-time.Nanosecond
+	s.gateway.mood, s.gateway.lateness = slow, lease+gracePeriod-time.Nanosecond
 	s.later(windowOver)
 	s.sendToReview(t, s.id)
-	from, err := s.payouts.GiveBackFrom(t.Context(), s.id)
+	from, err := s.payouts.RefundableFrom(t.Context(), s.id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.now = from.Add(-time.Second)
-	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrTooEarly) || len(s.gateway.underway) == 0 {
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrTooEarly) || len(s.gateway.underway) == 0 {
 		t.Errorf("while the order is on its way: %v", err)
 	}
 	s.now = from
-	if _, err := s.payouts.GiveBack(t.Context(), ada, s.id); !errors.Is(err, payout.ErrKnownToGateway) {
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrKnownToGateway) {
 		t.Errorf("after it has arrived: %v", err)
 	}
 	s.wantState(payout.Submitted)

@@ -60,7 +60,7 @@ func version(dir string) int {
 }
 
 // command prepares a program to run apart from this process's terminal and PostgreSQL settings, as
-// somebody whom PostgreSQL accepts.
+// a user whom PostgreSQL accepts.
 func (p programs) command(name string, args ...string) (*exec.Cmd, error) {
 	who, err := unprivileged()
 	if err != nil {

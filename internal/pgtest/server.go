@@ -94,7 +94,7 @@ func (s *server) run(program string, args ...string) error {
 	return nil
 }
 
-// startAnywhere starts the server on a port that is free, which somebody else may take meanwhile.
+// startAnywhere starts the server on a port that is free, which another process may take meanwhile.
 func (s *server) startAnywhere() error {
 	var err error
 	for range 5 {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Ports are handed out from below those that Linux and others give to whoever asks for any one: each of those
+// Ports are handed out from below those that Linux and others give to a process that asks for any port: each of those
 // may become an outgoing connection's before the test listens on it. The built-in sandbox chooses below first.
 const first, ports = 30_000, 2_768
 

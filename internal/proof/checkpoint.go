@@ -18,9 +18,9 @@ type Checkpoint struct {
 	Number   int64
 	At       time.Time
 	Currency string
-	// Books is how many journals there are in the tree, and Root its root.
-	Books int64
-	Root  string
+	// Journals is how many journals there are in the tree, and Root its root.
+	Journals int64
+	Root     string
 	// Previous is the hash of the checkpoint before; empty for the first.
 	Previous ledger.Hash
 	// KeyID names the key that signed.
@@ -44,7 +44,7 @@ func (c Checkpoint) Text() string {
 		"number " + strconv.FormatInt(c.Number, 10),
 		"at " + strconv.FormatInt(c.At.UnixMicro(), 10),
 		"currency " + c.Currency,
-		"journals " + strconv.FormatInt(c.Books, 10),
+		"journals " + strconv.FormatInt(c.Journals, 10),
 		"root " + c.Root,
 		"previous " + previous,
 		"key " + c.KeyID,
@@ -102,8 +102,8 @@ type Root struct{ t tree }
 // Add adds the next journal.
 func (r *Root) Add(seller string, at ledger.Account) { r.t.add(leafOf(seller, at)) }
 
-// Books is how many were added.
-func (r *Root) Books() int64 { return r.t.n }
+// Journals is how many were added.
+func (r *Root) Journals() int64 { return r.t.n }
 
 // String is the root in hexadecimal.
 func (r *Root) String() string { return r.t.root().String() }

@@ -66,8 +66,8 @@ func (c *csvWriter) proof(s start, before, after *ledger.Entry) error {
 	sum := c.summary
 	rows := [][]string{
 		{rowStatement, statementFormat, guarded(sum.Seller), sum.Currency.Code(), stamp(sum.From), stamp(sum.To), number(sum.Entries)},
-		append([]string{rowOpening}, c.standing(sum.Opening)...),
-		append([]string{rowClosing}, c.standing(sum.Closing)...),
+		append([]string{rowOpening}, c.balances(sum.Opening)...),
+		append([]string{rowClosing}, c.balances(sum.Closing)...),
 		{rowStart, number(s.Number), string(s.Hash)},
 	}
 	if before != nil {
@@ -95,7 +95,7 @@ func (c *csvWriter) end(s inclusion) error {
 	}
 	p := s.Checkpoint
 	rows = append(rows,
-		[]string{rowCheckpoint, number(p.Number), stamp(p.At), p.Currency, number(p.Books), p.Root, string(p.Previous), guarded(p.KeyID), guarded(p.Signature)},
+		[]string{rowCheckpoint, number(p.Number), stamp(p.At), p.Currency, number(p.Journals), p.Root, string(p.Previous), guarded(p.KeyID), guarded(p.Signature)},
 		[]string{rowKey, guarded(s.Key.Text())})
 	for _, row := range rows {
 		if err := c.w.Write(row); err != nil {
@@ -106,7 +106,7 @@ func (c *csvWriter) end(s inclusion) error {
 	return c.w.Error()
 }
 
-func (c *csvWriter) standing(s ledger.Standing) []string {
+func (c *csvWriter) balances(s ledger.Balances) []string {
 	return c.amounts(s.Pending, s.Available, s.InTransit)
 }
 

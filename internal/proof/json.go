@@ -22,12 +22,12 @@ type (
 		Currency string       `json:"currency"`
 		From     string       `json:"from"`
 		To       string       `json:"to"`
-		Opening  standingJSON `json:"opening"`
-		Closing  standingJSON `json:"closing"`
+		Opening  balancesJSON `json:"opening"`
+		Closing  balancesJSON `json:"closing"`
 		Entries  int64        `json:"entries"`
 	}
 
-	standingJSON struct {
+	balancesJSON struct {
 		Pending   json.Number `json:"pending"`
 		Available json.Number `json:"available"`
 		InTransit json.Number `json:"inTransit"`
@@ -48,7 +48,7 @@ type (
 
 	// movedJSON is what an entry adds to each account.
 	movedJSON struct {
-		standingJSON
+		balancesJSON
 		Sales   json.Number `json:"sales"`
 		Gateway json.Number `json:"gateway"`
 		Fees    json.Number `json:"fees"`
@@ -56,7 +56,7 @@ type (
 
 	// totalsJSON is a seller's totals: sums of money, and how many sales and payouts.
 	totalsJSON struct {
-		standingJSON
+		balancesJSON
 		Earned    json.Number `json:"earned"`
 		Withdrawn json.Number `json:"withdrawn"`
 		Counts    countsJSON  `json:"counts"`
@@ -137,7 +137,7 @@ func (j *jsonWriter) begin(s Summary) error {
 	j.between = "\n"
 	return j.open(summaryJSON{
 		Format: statementFormat, SellerID: s.Seller, Currency: s.Currency.Code(), From: stamp(s.From), To: stamp(s.To),
-		Opening: j.standing(s.Opening), Closing: j.standing(s.Closing), Entries: s.Entries,
+		Opening: j.balances(s.Opening), Closing: j.balances(s.Closing), Entries: s.Entries,
 	}, ",\n\"lines\":[")
 }
 
@@ -166,7 +166,7 @@ func (j *jsonWriter) end(s inclusion) error {
 		Journal: journalJSON{s.Number, string(s.Hash), s.Index},
 		Path:    append([]string{}, s.Path...),
 		Checkpoint: checkpointJSON{
-			c.Number, stamp(c.At), c.Currency, c.Books, c.Root, string(c.Previous), c.KeyID, c.Signature,
+			c.Number, stamp(c.At), c.Currency, c.Journals, c.Root, string(c.Previous), c.KeyID, c.Signature,
 		},
 		Key: keyJSON{"OKP", "Ed25519", s.Key.Text()},
 	})
@@ -197,8 +197,8 @@ func (j *jsonWriter) element(v any) error {
 
 func (j *jsonWriter) amount(a money.Amount) json.Number { return json.Number(j.currency.Format(a)) }
 
-func (j *jsonWriter) standing(s ledger.Standing) standingJSON {
-	return standingJSON{j.amount(s.Pending), j.amount(s.Available), j.amount(s.InTransit)}
+func (j *jsonWriter) balances(s ledger.Balances) balancesJSON {
+	return balancesJSON{j.amount(s.Pending), j.amount(s.Available), j.amount(s.InTransit)}
 }
 
 func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
@@ -206,11 +206,11 @@ func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
 	return lineJSON{
 		Number: e.Number, At: stamp(e.At), What: inWords(e), Type: string(e.Type), Subject: e.Subject, Actor: e.Actor, Digest: string(e.Digest()),
 		Moved: movedJSON{
-			standingJSON{j.amount(m.Pending), j.amount(m.Available), j.amount(m.InTransit)},
+			balancesJSON{j.amount(m.Pending), j.amount(m.Available), j.amount(m.InTransit)},
 			j.amount(m.Sales), j.amount(m.Gateway), j.amount(m.Fees),
 		},
 		After: totalsJSON{
-			j.standing(b.Standing()), j.amount(b.Earned), j.amount(b.Withdrawn),
+			j.balances(b.Balances()), j.amount(b.Earned), j.amount(b.Withdrawn),
 			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled},
 		},
 		Hash: string(e.Hash),

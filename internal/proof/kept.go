@@ -67,7 +67,7 @@ func parseCheckpoint(block string) (c Checkpoint, err error) {
 		return n
 	}
 	c = Checkpoint{
-		Number: number("number"), At: time.UnixMicro(number("at")).UTC(), Currency: values["currency"], Books: number("journals"), Root: values["root"],
+		Number: number("number"), At: time.UnixMicro(number("at")).UTC(), Currency: values["currency"], Journals: number("journals"), Root: values["root"],
 		Previous: ledger.Hash(values["previous"]), KeyID: values["key"], Signature: values["signature"],
 	}
 	if c.Previous == "none" {
@@ -79,9 +79,9 @@ func parseCheckpoint(block string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// Contradicts says, in a sentence each, where the journals are not those that the checkpoint was made of. It fails
+// Mismatches says, in a sentence each, where the journals are not those that the checkpoint was made of. It fails
 // where the checkpoint is not signed by us: then it says nothing about our journals.
-func (s *Service) Contradicts(ctx context.Context, k Kept) (contradictions []string, err error) {
+func (s *Service) Mismatches(ctx context.Context, k Kept) (mismatches []string, err error) {
 	if err := s.signedByUs(ctx, k); err != nil {
 		return nil, err
 	}
@@ -91,24 +91,24 @@ func (s *Service) Contradicts(ctx context.Context, k Kept) (contradictions []str
 	}
 	switch {
 	case stored.Number == 0:
-		contradictions = append(contradictions, fmt.Sprintf(
+		mismatches = append(mismatches, fmt.Sprintf(
 			"checkpoint %d of %s is not in the database, which was put back to an older state, or from which it was dropped",
 			k.Checkpoint.Number, stamp(k.Checkpoint.At)))
 	case stored.Hash() != k.Checkpoint.Hash():
-		contradictions = append(contradictions, fmt.Sprintf("checkpoint %d of %s is another one than the database has, which is of %s",
+		mismatches = append(mismatches, fmt.Sprintf("checkpoint %d of %s is another one than the database has, which is of %s",
 			k.Checkpoint.Number, stamp(k.Checkpoint.At), stamp(stored.At)))
 	}
 	if k.Journal.Owner == "" {
-		return contradictions, nil
+		return mismatches, nil
 	}
 	leads, err := s.leadsTo(ctx, k.Journal)
 	if err != nil {
 		return nil, err
 	}
 	if !leads {
-		contradictions = append(contradictions, fmt.Sprintf("%s's first %d entries are not those that the statement proves", k.Journal.Owner, k.Journal.Number))
+		mismatches = append(mismatches, fmt.Sprintf("%s's first %d entries are not those that the statement proves", k.Journal.Owner, k.Journal.Number))
 	}
-	return contradictions, nil
+	return mismatches, nil
 }
 
 // leadsTo reports whether the stored entries of a journal lead to a number and a hash.

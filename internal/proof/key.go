@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Key is a public key that signs checkpoints. Its id is its thumbprint (RFC 7638), so whoever knows the id
+// Key is a public key that signs checkpoints. Its id is its thumbprint (RFC 7638), so a reader who knows the id
 // knows the key.
 type Key struct {
 	ID     string
@@ -43,7 +43,7 @@ func decodeText(text string, size int) ([]byte, error) {
 	return b, nil
 }
 
-// Keys are those that somebody trusts, by id.
+// Keys are the trusted keys, by id.
 type Keys map[string]Key
 
 // ParseKeys reads a JSON Web Key Set, such as the service publishes, and takes the Ed25519 keys in it.

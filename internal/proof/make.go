@@ -12,9 +12,9 @@ import (
 
 // How much is read at once, and how long the lease on making a checkpoint lasts unless it is extended.
 const (
-	booksPage   = 500
-	entriesPage = 1000
-	turnLasts   = time.Minute
+	journalsPage = 500
+	entriesPage  = 1000
+	leaseLasts   = time.Minute
 )
 
 // A checkpoint that a statement waits for is made at most once in leastRest, and so that making them takes at most a
@@ -62,8 +62,8 @@ func (s *Service) Make(ctx context.Context, trust Trust) (Checkpoint, error) {
 // begin waits until no other goroutine of this instance makes a checkpoint.
 func (s *Service) begin(ctx context.Context) (end func(), err error) {
 	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
+	case s.making <- struct{}{}:
+		return func() { <-s.making }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -72,7 +72,7 @@ func (s *Service) begin(ctx context.Context) (end func(), err error) {
 // makeInTurn makes a checkpoint unless another instance does.
 func (s *Service) makeInTurn(ctx context.Context, trust Trust) (Checkpoint, error) {
 	began := s.o.Now()
-	mine, err := s.o.Store.TakeTurn(ctx, s.holder, began, began.Add(turnLasts))
+	mine, err := s.o.Store.AcquireLease(ctx, s.holder, began, began.Add(leaseLasts))
 	if err != nil {
 		return Checkpoint{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Service) makeInTurn(ctx context.Context, trust Trust) (Checkpoint, erro
 	now := s.o.Now()
 	s.restUntil = now.Add(max(leastRest, restShare*now.Sub(began)))
 	s.mu.Unlock()
-	return c, errors.Join(err, s.o.Store.EndTurn(context.WithoutCancel(ctx), s.holder))
+	return c, errors.Join(err, s.o.Store.ReleaseLease(context.WithoutCancel(ctx), s.holder))
 }
 
 func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
@@ -95,16 +95,16 @@ func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	if err := s.continues(last, key, trust); err != nil {
 		return Checkpoint{}, err
 	}
-	m := maker{s: s, last: last.Number, until: s.o.Now().Add(turnLasts), tiles: &tiles{checkpoint: last.Number + 1}}
+	m := maker{s: s, last: last.Number, until: s.o.Now().Add(leaseLasts), tiles: &tiles{checkpoint: last.Number + 1}}
 	if err := m.run(ctx); err != nil {
 		return Checkpoint{}, err
 	}
-	if last.Number > 0 && (m.before.Books() != last.Books || m.before.String() != last.Root) {
+	if last.Number > 0 && (m.before.Journals() != last.Journals || m.before.String() != last.Root) {
 		return Checkpoint{}, fmt.Errorf(`checkpoint %d does not hold the journals that are kept with it, so none is made after it; run "bursar audit"`, last.Number)
 	}
 	next := Checkpoint{
 		Number: last.Number + 1, At: s.o.Now(), Currency: s.o.Currency.Code(),
-		Books: m.tiles.books(), Root: m.tiles.root().String(),
+		Journals: m.tiles.journalStates(), Root: m.tiles.root().String(),
 	}
 	if last.Number > 0 {
 		next.Previous = last.Hash()
@@ -117,7 +117,7 @@ func (s *Service) make(ctx context.Context, trust Trust) (Checkpoint, error) {
 	s.mu.Lock()
 	s.tiles = m.tiles
 	s.mu.Unlock()
-	s.o.Logger.InfoContext(ctx, "checkpoint made", slog.Int64("number", next.Number), slog.Int64("journals", next.Books),
+	s.o.Logger.InfoContext(ctx, "checkpoint made", slog.Int64("number", next.Number), slog.Int64("journals", next.Journals),
 		slog.String("hash", string(next.Hash())), slog.String("kid", next.KeyID))
 	return next, nil
 }
@@ -149,59 +149,59 @@ type maker struct {
 
 func (m *maker) run(ctx context.Context) error {
 	for after := ""; ; {
-		books, err := m.s.o.Store.Books(ctx, m.last, after, booksPage)
+		journalStates, err := m.s.o.Store.Journals(ctx, m.last, after, journalsPage)
 		if err != nil {
 			return err
 		}
-		if len(books) == 0 {
+		if len(journalStates) == 0 {
 			return nil
 		}
-		if err := m.page(ctx, books); err != nil {
+		if err := m.page(ctx, journalStates); err != nil {
 			return err
 		}
-		after = books[len(books)-1].Seller
+		after = journalStates[len(journalStates)-1].Seller
 	}
 }
 
-func (m *maker) page(ctx context.Context, books []Book) error {
-	var moved []Sealed
-	for _, b := range books {
-		if b.isSealed() {
-			m.before.Add(b.Seller, b.Sealed)
+func (m *maker) page(ctx context.Context, journalStates []JournalState) error {
+	var moved []Checkpointed
+	for _, b := range journalStates {
+		if b.isCheckpointed() {
+			m.before.Add(b.Seller, b.Checkpointed)
 		}
 		at, err := m.follow(ctx, b)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrBroken):
-			m.s.o.Logger.ErrorContext(ctx, `a journal does not lead on from its last checkpoint, and is left there; run "bursar audit"`,
+			m.s.o.Logger.ErrorContext(ctx, `journal does not continue its last checkpoint`,
 				slog.String("seller", b.Seller), slog.Any("error", err))
-			at = b.Sealed
-			moved = append(moved, Sealed{b.Seller, at}) // overwrites what an unfinished checkpoint may have left
+			at = b.Checkpointed
+			moved = append(moved, Checkpointed{b.Seller, at}) // overwrites what an unfinished checkpoint may have left
 		case err != nil:
 			return err
 		}
-		if !isAt(at, b.Sealed) {
-			moved = append(moved, Sealed{b.Seller, at})
+		if !isAt(at, b.Checkpointed) {
+			moved = append(moved, Checkpointed{b.Seller, at})
 		}
 		if at.Hash != "" {
 			m.tiles.add(b.Seller, leafOf(b.Seller, at))
 		}
 	}
 	now := m.s.o.Now()
-	if len(moved) == 0 && now.Add(turnLasts/2).Before(m.until) {
+	if len(moved) == 0 && now.Add(leaseLasts/2).Before(m.until) {
 		return nil
 	}
-	m.until = now.Add(turnLasts)
-	return m.s.o.Store.Seal(ctx, m.s.holder, m.until, m.last+1, moved)
+	m.until = now.Add(leaseLasts)
+	return m.s.o.Store.SaveJournals(ctx, m.s.holder, m.until, m.last+1, moved)
 }
 
 // follow walks from where the last checkpoint has a journal to where it is now. Each entry must follow on the one before
 // and carry the service's MAC, and the row of totals must be the last entry's.
-func (m *maker) follow(ctx context.Context, b Book) (ledger.Account, error) {
+func (m *maker) follow(ctx context.Context, b JournalState) (ledger.Account, error) {
 	at := ledger.NewAccount(b.Seller)
-	if b.isSealed() {
-		at = b.Sealed
+	if b.isCheckpointed() {
+		at = b.Checkpointed
 		at.Owner = b.Seller
 	}
 	if b.Now.Number < at.Number {

@@ -23,14 +23,14 @@ func (o *fixture) make() proof.Checkpoint {
 	return c
 }
 
-// sealedAt is where the newest checkpoint has a seller's journal.
-func (o *fixture) sealedAt(seller string) ledger.Account {
+// checkpointedAt is where the newest checkpoint has a seller's journal.
+func (o *fixture) checkpointedAt(seller string) ledger.Account {
 	o.Helper()
 	last, _, err := o.store.LastCheckpoint(o.Context())
 	o.must(err)
-	b, err := o.store.Book(o.Context(), last.Number, seller)
+	b, err := o.store.JournalState(o.Context(), last.Number, seller)
 	o.must(err)
-	return b.Sealed
+	return b.Checkpointed
 }
 
 // rehash computes the chain of a journal again, as an attacker can who has the database and no keys. The MACs stay.
@@ -103,7 +103,7 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 			for _, e := range j.entries {
 				_ = forged.post(macKey("an attacker's"), e.Posting)
 			}
-			*j = journal{entries: forged.journals["usr_a"].entries, now: forged.journals["usr_a"].now, sealed: j.sealed}
+			*j = journal{entries: forged.journals["usr_a"].entries, now: forged.journals["usr_a"].now, checkpointed: j.checkpointed}
 		}, "was not written by the service"},
 		{"another seller's entry", func(o *fixture, j *journal, _ journal) {
 			j.entries[5] = o.store.journals["usr_b"].entries[5]
@@ -118,23 +118,23 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 			e := j.entries[2]
 			before.now = ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 			o.make()
-			kept := o.sealedAt("usr_a")
+			kept := o.checkpointedAt("usr_a")
 			o.trade("usr_a", "two")
 			o.trade("usr_b", "two")
 			tt.change(o, j, before)
 			o.log.Reset()
 			o.make()
-			if at := o.sealedAt("usr_a"); at != kept {
+			if at := o.checkpointedAt("usr_a"); at != kept {
 				t.Errorf("the checkpoint has the journal at %+v, and had it at %+v", at, kept)
 			}
-			if at := o.sealedAt("usr_b"); at.Number != 10 {
+			if at := o.checkpointedAt("usr_b"); at.Number != 10 {
 				t.Errorf("the other seller's journal is in the checkpoint up to entry %d", at.Number)
 			}
 			if log := o.log.String(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "seller=usr_a") || !strings.Contains(log, tt.want) {
 				t.Errorf("the log says %s\nwant %q", log, tt.want)
 			}
 			o.log.Reset()
-			if o.make(); !strings.Contains(o.log.String(), "seller=usr_a") || o.sealedAt("usr_a") != kept {
+			if o.make(); !strings.Contains(o.log.String(), "seller=usr_a") || o.checkpointedAt("usr_a") != kept {
 				t.Error("the next checkpoint takes the journal in, or does not mention it")
 			}
 		})
@@ -147,8 +147,8 @@ func TestMake_BrokenBeforeItsFirstCheckpoint(t *testing.T) {
 	o.trade("usr_a", "one")
 	o.trade("usr_b", "one")
 	o.store.journals["usr_a"].now.Available++
-	if c := o.make(); c.Books != 1 || o.sealedAt("usr_a").Hash != "" {
-		t.Errorf("the checkpoint has %d journals, and the broken one at %+v", c.Books, o.sealedAt("usr_a"))
+	if c := o.make(); c.Journals != 1 || o.checkpointedAt("usr_a").Hash != "" {
+		t.Errorf("the checkpoint has %d journals, and the broken one at %+v", c.Journals, o.checkpointedAt("usr_a"))
 	}
 }
 
@@ -161,14 +161,14 @@ func TestMake_AfterAForgedCheckpoint(t *testing.T) {
 		want   string
 	}{
 		{"a journal's hash", func(o *fixture) {
-			at := o.store.journals["usr_a"].sealed[1]
+			at := o.store.journals["usr_a"].checkpointed[1]
 			at.Hash = ledger.HashOf("another")
-			o.store.journals["usr_a"].sealed[1] = at
+			o.store.journals["usr_a"].checkpointed[1] = at
 		}, "checkpoint 1 does not hold the journals"},
 		{"a journal's number", func(o *fixture) {
-			at := o.store.journals["usr_a"].sealed[1]
+			at := o.store.journals["usr_a"].checkpointed[1]
 			at.Number--
-			o.store.journals["usr_a"].sealed[1] = at
+			o.store.journals["usr_a"].checkpointed[1] = at
 		}, "checkpoint 1 does not hold the journals"},
 		{"a seller dropped", func(o *fixture) { delete(o.store.journals, "usr_a") }, "checkpoint 1 does not hold the journals"},
 		{"the root", func(o *fixture) { o.store.checkpoints[0].Root = strings.Repeat("0", 64) }, "the signature is not that of its key"},
@@ -212,15 +212,15 @@ func TestMake_ContinuesTheLast(t *testing.T) {
 		c := o.make()
 		o.must(c.Follows(last))
 		o.must(c.SignedBy(o.keys.key()))
-		if at := o.sealedAt("usr_a"); c.Books != 2 || at.Number != int64(5*(i+1)) || at.Hash != o.store.journals["usr_a"].now.Hash {
-			t.Errorf("checkpoint %d has %d journals, and usr_a's at %+v", c.Number, c.Books, at)
+		if at := o.checkpointedAt("usr_a"); c.Journals != 2 || at.Number != int64(5*(i+1)) || at.Hash != o.store.journals["usr_a"].now.Hash {
+			t.Errorf("checkpoint %d has %d journals, and usr_a's at %+v", c.Number, c.Journals, at)
 		}
 		last = c
 	}
 	if c := o.make(); c.Root != last.Root {
 		t.Error("nothing happened, and the root is another one")
 	}
-	if len(o.store.journals["usr_a"].sealed) != 3 || len(o.store.journals["usr_idle"].sealed) != 1 {
+	if len(o.store.journals["usr_a"].checkpointed) != 3 || len(o.store.journals["usr_idle"].checkpointed) != 1 {
 		t.Error("journals that did not change were written again")
 	}
 }
@@ -248,8 +248,8 @@ func TestMakeDue(t *testing.T) {
 	}
 }
 
-// TestContradicts holds the journals against what was kept elsewhere.
-func TestContradicts(t *testing.T) {
+// TestMismatches holds the journals against what was kept elsewhere.
+func TestMismatches(t *testing.T) {
 	type kept = []proof.Kept
 	setUp := func(t *testing.T) (*fixture, kept) {
 		t.Helper()
@@ -287,12 +287,12 @@ func TestContradicts(t *testing.T) {
 			o.trade("usr_a", "another")
 		}, "usr_a's first 5 entries are not", ""},
 		{"checkpoints dropped", func(o *fixture) { o.store.checkpoints = nil }, "checkpoint 1 of", "is not in the database"},
-		{"another checkpoint", func(o *fixture) { o.store.checkpoints[0].Books++ }, "checkpoint 1 of", "is another one than"},
+		{"another checkpoint", func(o *fixture) { o.store.checkpoints[0].Journals++ }, "checkpoint 1 of", "is another one than"},
 	} {
 		o, kept := setUp(t)
 		tt.change(o)
 		for i, want := range []string{tt.statement, tt.checkpoint} {
-			got, err := o.service.Contradicts(t.Context(), kept[i])
+			got, err := o.service.Mismatches(t.Context(), kept[i])
 			if text := strings.Join(got, " "); err != nil || (want == "") != (text == "") || !strings.Contains(text, want) {
 				t.Errorf("%s: %q, %v; want %q", tt.name, text, err, want)
 			}
@@ -300,11 +300,11 @@ func TestContradicts(t *testing.T) {
 	}
 	o, kept1 := setUp(t)
 	kept1[1].Checkpoint.Root = strings.Repeat("0", 64)
-	if _, err := o.service.Contradicts(t.Context(), kept1[1]); err == nil {
+	if _, err := o.service.Mismatches(t.Context(), kept1[1]); err == nil {
 		t.Error("what nobody signed is taken as kept")
 	}
 	stranger := open(t, "usr_a").with(keys{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}, "another")
-	if _, err := stranger.Contradicts(t.Context(), kept1[0]); err == nil {
+	if _, err := stranger.Mismatches(t.Context(), kept1[0]); err == nil {
 		t.Error("what another installation signed is taken as kept")
 	}
 }
@@ -316,11 +316,11 @@ func TestStatement_OfATamperedJournal(t *testing.T) {
 		change func(j *journal)
 		want   string
 	}{
-		{"an entry", func(j *journal) { j.entries[6].Subject = "another" }, "Number 7 is not what was booked"},
+		{"an entry", func(j *journal) { j.entries[6].Subject = "another" }, "Number 7 is not what was recorded"},
 		{"an entry, and the chain computed again", func(j *journal) {
 			j.entries[6].Subject = "another"
 			j.rehash()
-		}, "Number 10 is not what was booked"}, // the first with a hash in a checkpoint
+		}, "Number 10 is not what was recorded"}, // the first with a hash in a checkpoint
 		{"an entry dropped", func(j *journal) { j.entries = append(j.entries[:6:6], j.entries[7:]...) }, "Number 8 follows number 6"},
 		{"the last entries dropped", func(j *journal) { j.entries = j.entries[:12] }, "The checkpoint holds 15 entries of this journal, and the statement accounts for 12."},
 	} {
@@ -388,12 +388,12 @@ func TestService_StoreFails(t *testing.T) {
 			_, err := o.with(o.keys, o.mac).Statement(o.Context(), "usr_a", noon.Add(time.Minute), noon.Add(time.Hour))
 			return err
 		},
-		"Contradicts": func(o *fixture, kept proof.Kept) error {
-			_, err := o.service.Contradicts(o.Context(), kept)
+		"Mismatches": func(o *fixture, kept proof.Kept) error {
+			_, err := o.service.Mismatches(o.Context(), kept)
 			return err
 		},
-		"Contradicts with an old key": func(o *fixture, kept proof.Kept) error {
-			_, err := o.with(keys{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}, o.mac).Contradicts(o.Context(), kept)
+		"Mismatches with an old key": func(o *fixture, kept proof.Kept) error {
+			_, err := o.with(keys{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}, o.mac).Mismatches(o.Context(), kept)
 			return err
 		},
 		"JWKS": func(o *fixture, _ proof.Kept) error {
@@ -416,8 +416,8 @@ func TestService_StoreFails(t *testing.T) {
 				t.Errorf("%s, when call %d fails: %v", name, calls+1, err)
 			}
 			o.store.failIn = 0
-			if c := o.make(); c.SignedBy(o.keys.key()) != nil || o.sealedAt("usr_a").Number != 10 {
-				t.Errorf("%s, after call %d failed: the next checkpoint has the journal at %+v", name, calls+1, o.sealedAt("usr_a"))
+			if c := o.make(); c.SignedBy(o.keys.key()) != nil || o.checkpointedAt("usr_a").Number != 10 {
+				t.Errorf("%s, after call %d failed: the next checkpoint has the journal at %+v", name, calls+1, o.checkpointedAt("usr_a"))
 			}
 		}
 		if calls < 2 {

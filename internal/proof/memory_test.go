@@ -31,9 +31,9 @@ func (k macKey) CheckMAC(kid string, message, sum []byte) bool {
 
 // journal is a seller's entries, the row of totals, and where each checkpoint that changed has it.
 type journal struct {
-	entries []ledger.Entry
-	now     ledger.Account
-	sealed  map[int64]ledger.Account
+	entries      []ledger.Entry
+	now          ledger.Account
+	checkpointed map[int64]ledger.Account
 }
 
 // memory keeps journals and checkpoints in maps, so that a test can change any of it as an attacker would. Both engines
@@ -61,7 +61,7 @@ func (m *memory) fails() error {
 }
 
 func (m *memory) open(seller string) {
-	m.journals[seller] = &journal{now: ledger.NewAccount(seller), sealed: map[int64]ledger.Account{}}
+	m.journals[seller] = &journal{now: ledger.NewAccount(seller), checkpointed: map[int64]ledger.Account{}}
 }
 
 func (m *memory) post(keys ledger.Keys, p ledger.Posting) error {
@@ -104,36 +104,36 @@ func (m *memory) CheckpointKeys(context.Context) ([]proof.Key, error) {
 	return slices.CompactFunc(slices.Clone(m.keys), func(a, b proof.Key) bool { return a.ID == b.ID }), nil
 }
 
-func (m *memory) Books(_ context.Context, checkpoint int64, after string, limit int) (books []proof.Book, err error) {
+func (m *memory) Journals(_ context.Context, checkpoint int64, after string, limit int) (journalStates []proof.JournalState, err error) {
 	if err := m.fails(); err != nil {
 		return nil, err
 	}
 	for _, seller := range slices.Sorted(maps.Keys(m.journals)) {
-		if seller > after && len(books) < limit {
-			books = append(books, m.book(checkpoint, seller))
+		if seller > after && len(journalStates) < limit {
+			journalStates = append(journalStates, m.journalState(checkpoint, seller))
 		}
 	}
-	return books, nil
+	return journalStates, nil
 }
 
-func (m *memory) Book(_ context.Context, checkpoint int64, seller string) (proof.Book, error) {
+func (m *memory) JournalState(_ context.Context, checkpoint int64, seller string) (proof.JournalState, error) {
 	if err := m.fails(); err != nil {
-		return proof.Book{}, err
+		return proof.JournalState{}, err
 	}
-	return m.book(checkpoint, seller), nil
+	return m.journalState(checkpoint, seller), nil
 }
 
-func (m *memory) book(checkpoint int64, seller string) proof.Book {
+func (m *memory) journalState(checkpoint int64, seller string) proof.JournalState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j := m.journals[seller]
 	if j == nil {
-		return proof.Book{}
+		return proof.JournalState{}
 	}
-	b := proof.Book{Seller: seller, Now: j.now}
-	for _, number := range slices.Sorted(maps.Keys(j.sealed)) {
+	b := proof.JournalState{Seller: seller, Now: j.now}
+	for _, number := range slices.Sorted(maps.Keys(j.checkpointed)) {
 		if number <= checkpoint {
-			b.Sealed = j.sealed[number]
+			b.Checkpointed = j.checkpointed[number]
 		}
 	}
 	return b
@@ -168,20 +168,20 @@ func (m *memory) Period(_ context.Context, seller string, among int64, from, to 
 	return first, last, nil
 }
 
-func (m *memory) SealedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (sealed []ledger.Account, err error) {
+func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (checkpointed []ledger.Account, err error) {
 	if err := m.fails(); err != nil {
 		return nil, err
 	}
-	for number, at := range m.journals[seller].sealed {
+	for number, at := range m.journals[seller].checkpointed {
 		if number <= checkpoint && at.Number > above && at.Number <= upTo {
-			sealed = append(sealed, at)
+			checkpointed = append(checkpointed, at)
 		}
 	}
-	slices.SortFunc(sealed, func(a, b ledger.Account) int { return cmp.Compare(a.Number, b.Number) })
-	return sealed, nil
+	slices.SortFunc(checkpointed, func(a, b ledger.Account) int { return cmp.Compare(a.Number, b.Number) })
+	return checkpointed, nil
 }
 
-func (m *memory) TakeTurn(_ context.Context, holder string, now, until time.Time) (bool, error) {
+func (m *memory) AcquireLease(_ context.Context, holder string, now, until time.Time) (bool, error) {
 	if err := m.fails(); err != nil {
 		return false, err
 	}
@@ -194,7 +194,7 @@ func (m *memory) TakeTurn(_ context.Context, holder string, now, until time.Time
 	return true, nil
 }
 
-func (m *memory) EndTurn(_ context.Context, holder string) error {
+func (m *memory) ReleaseLease(_ context.Context, holder string) error {
 	if err := m.fails(); err != nil {
 		return err
 	}
@@ -206,19 +206,19 @@ func (m *memory) EndTurn(_ context.Context, holder string) error {
 	return nil
 }
 
-func (m *memory) Seal(_ context.Context, holder string, until time.Time, number int64, books []proof.Sealed) error {
+func (m *memory) SaveJournals(_ context.Context, holder string, until time.Time, number int64, journalStates []proof.Checkpointed) error {
 	if err := m.fails(); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holder != holder || int64(len(m.checkpoints)) >= number {
-		return proof.ErrTurnLost
+		return proof.ErrLeaseLost
 	}
 	m.until = until
-	for _, b := range books {
+	for _, b := range journalStates {
 		b.Account.MAC = "" // a checkpoint needs none
-		m.journals[b.Seller].sealed[number] = b.Account
+		m.journals[b.Seller].checkpointed[number] = b.Account
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (m *memory) Publish(_ context.Context, holder string, c proof.Checkpoint, k
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holder != holder {
-		return proof.ErrTurnLost
+		return proof.ErrLeaseLost
 	}
 	m.checkpoints, m.keys = append(m.checkpoints, c), append(m.keys, key)
 	return nil

@@ -170,9 +170,9 @@ func (c *csvRows) take(row []string) error {
 	case row[0] == rowStatement:
 		j.Format, j.SellerID, j.Currency, j.From, j.To, j.Entries = cells[0], unguarded(cells[1]), cells[2], cells[3], cells[4], n(5)
 	case row[0] == rowOpening:
-		j.Opening = csvStanding(cells)
+		j.Opening = csvBalances(cells)
 	case row[0] == rowClosing:
-		j.Closing = csvStanding(cells)
+		j.Closing = csvBalances(cells)
 	case row[0] == rowStart:
 		p.Start = numberedJSON{n(0), cells[1]}
 	case row[0] == rowBefore:
@@ -211,9 +211,9 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 	moved, totals := cells[firstMoved:firstTotal], cells[firstTotal:firstCount]
 	l = lineJSON{
 		Number: n(0), At: cells[1], What: unguarded(cells[2]), Type: unguarded(cells[3]), Subject: unguarded(cells[4]), Actor: unguarded(cells[5]), Digest: cells[6],
-		Moved: movedJSON{csvStanding(moved), csvAmount(moved[3]), csvAmount(moved[4]), csvAmount(moved[5])},
+		Moved: movedJSON{csvBalances(moved), csvAmount(moved[3]), csvAmount(moved[4]), csvAmount(moved[5])},
 		After: totalsJSON{
-			csvStanding(totals), csvAmount(totals[3]), csvAmount(totals[4]),
+			csvBalances(totals), csvAmount(totals[3]), csvAmount(totals[4]),
 			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)},
 		},
 		Hash: cells[hashColumn],
@@ -221,8 +221,8 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 	return l, ok
 }
 
-func csvStanding(cells []string) standingJSON {
-	return standingJSON{csvAmount(cells[0]), csvAmount(cells[1]), csvAmount(cells[2])}
+func csvBalances(cells []string) balancesJSON {
+	return balancesJSON{csvAmount(cells[0]), csvAmount(cells[1]), csvAmount(cells[2])}
 }
 
 // csvAmount is a cell as a JSON number. A cell that is no amount gives zero, and then the check that the statement is
@@ -263,7 +263,7 @@ func (p *parser) summary(j summaryJSON) (s Summary) {
 	}
 	return Summary{
 		Seller: j.SellerID, Currency: p.currency, From: p.time(j.From), To: p.time(j.To),
-		Opening: p.standing(j.Opening), Closing: p.standing(j.Closing), Entries: j.Entries,
+		Opening: p.balances(j.Opening), Closing: p.balances(j.Closing), Entries: j.Entries,
 	}
 }
 
@@ -312,8 +312,8 @@ func (p *parser) inclusion(j inclusionJSON) inclusion {
 	}
 }
 
-func (p *parser) standing(j standingJSON) ledger.Standing {
-	return ledger.Standing{Pending: p.amount(j.Pending), Available: p.amount(j.Available), InTransit: p.amount(j.InTransit)}
+func (p *parser) balances(j balancesJSON) ledger.Balances {
+	return ledger.Balances{Pending: p.amount(j.Pending), Available: p.amount(j.Available), InTransit: p.amount(j.InTransit)}
 }
 
 // amount reads what [money.Currency] formats, however large: totals may be larger than any amount from outside.

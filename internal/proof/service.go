@@ -32,8 +32,8 @@ type Options struct {
 type Service struct {
 	o      Options
 	holder string
-	// turn is held by the goroutine that makes a checkpoint.
-	turn chan struct{}
+	// making is held by the goroutine that makes a checkpoint.
+	making chan struct{}
 
 	mu sync.Mutex
 	// tiles are those of the newest checkpoint that was asked about.
@@ -48,7 +48,7 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("proof: the service needs all its parts")
 	}
 	const holderSize = 16
-	return &Service{o: o, holder: id.Random(holderSize), turn: make(chan struct{}, 1)}, nil
+	return &Service{o: o, holder: id.Random(holderSize), making: make(chan struct{}, 1)}, nil
 }
 
 // JWKS is the public keys that checkpoints were ever signed with, as a JSON Web Key Set.
@@ -62,7 +62,7 @@ func (s *Service) JWKS(ctx context.Context) ([]byte, error) {
 
 // Faults of the service.
 var (
-	errNotSealed = fault.New(fault.Unavailable, "statement_not_ready",
+	errNotCheckpointed = fault.New(fault.Unavailable, "statement_not_ready",
 		"There is no checkpoint yet that holds this seller's entries. Try again in a minute.").After(time.Minute)
 	errBeingMade = fault.New(fault.Unavailable, "checkpoint_being_made", "Another instance makes a checkpoint at this moment. Try again shortly.")
 )

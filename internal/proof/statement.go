@@ -40,7 +40,7 @@ type Summary struct {
 	Currency money.Currency
 	// The period is from From on, and before To.
 	From, To         time.Time
-	Opening, Closing ledger.Standing
+	Opening, Closing ledger.Balances
 	// Entries is how many lines there are.
 	Entries int64
 }
@@ -90,13 +90,13 @@ func (s *Statement) Write(w io.Writer, f Format) error {
 	return out.end(s.inclusion)
 }
 
-// ErrNoBook means that there is nothing to make a statement of.
-var ErrNoBook = fault.New(fault.NotFound, "no_book", "Nothing was ever booked for this seller.")
+// ErrNoJournal means that there is nothing to make a statement of.
+var ErrNoJournal = fault.New(fault.NotFound, "no_journal", "This seller has no ledger entries.")
 
 // Statement makes a seller's statement of a period. If the newest entries are in no checkpoint yet, one is made for
 // them, unless the last one was made just now: then the statement ends with that.
 func (s *Service) Statement(ctx context.Context, seller string, from, to time.Time) (*Statement, error) {
-	c, key, journal, err := s.sealed(ctx, seller)
+	c, key, journal, err := s.checkpointed(ctx, seller)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 	}
 	st := &Statement{
 		Summary: Summary{
-			Seller: seller, Currency: s.o.Currency, From: from, To: to, Closing: closing.Standing(), Entries: last - first + 1,
+			Seller: seller, Currency: s.o.Currency, From: from, To: to, Closing: closing.Balances(), Entries: last - first + 1,
 		},
 		start:     start{begin.Number, begin.Hash},
 		inclusion: inclusion{Number: journal.Number, Hash: journal.Hash, Index: index, Checkpoint: c, Key: key},
@@ -135,7 +135,7 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 		}
 		st.before, begin = &before, accountAfter(before)
 	}
-	st.Opening = begin.Standing()
+	st.Opening = begin.Balances()
 	st.lines = func(out writer) error { return w.write(ctx, out, st, begin.Number, last) }
 	return st, nil
 }
@@ -155,17 +155,17 @@ func (w walk) along(ctx context.Context, number, upTo int64, yield func(ledger.E
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		sealed, err := w.store.SealedBetween(ctx, w.checkpoint, w.seller, number, entries[len(entries)-1].Number)
+		checkpointed, err := w.store.CheckpointedBetween(ctx, w.checkpoint, w.seller, number, entries[len(entries)-1].Number)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
 			number = e.Number
-			for len(sealed) > 0 && sealed[0].Number <= number {
-				if sealed[0].Number == number {
-					e.Hash = sealed[0].Hash
+			for len(checkpointed) > 0 && checkpointed[0].Number <= number {
+				if checkpointed[0].Number == number {
+					e.Hash = checkpointed[0].Hash
 				}
-				sealed = sealed[1:]
+				checkpointed = checkpointed[1:]
 			}
 			if err := yield(e); err != nil {
 				return err
@@ -226,31 +226,31 @@ const (
 	pollEvery = 100 * time.Millisecond
 )
 
-// sealed is the newest checkpoint and where it has a seller's journal. It has a checkpoint made first if the newest
+// checkpointed is the newest checkpoint and where it has a seller's journal. It has a checkpoint made first if the newest
 // entries are in none.
-func (s *Service) sealed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Account, error) {
+func (s *Service) checkpointed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Account, error) {
 	for left := timeout; ; {
 		c, key, err := s.o.Store.LastCheckpoint(ctx)
 		if err != nil {
 			return Checkpoint{}, Key{}, ledger.Account{}, err
 		}
-		book, err := s.o.Store.Book(ctx, c.Number, seller)
-		if err == nil && book.Seller == "" {
-			err = ErrNoBook
+		journalState, err := s.o.Store.JournalState(ctx, c.Number, seller)
+		if err == nil && journalState.Seller == "" {
+			err = ErrNoJournal
 		}
 		if err != nil {
 			return Checkpoint{}, Key{}, ledger.Account{}, err
 		}
-		if book.isSealed() && book.Sealed.Number >= book.Now.Number {
-			return c, key, book.Sealed, nil
+		if journalState.isCheckpointed() && journalState.Checkpointed.Number >= journalState.Now.Number {
+			return c, key, journalState.Checkpointed, nil
 		}
 		rest, err := s.freshen(ctx)
 		left -= max(rest, pollEvery)
-		if err == nil && left <= 0 && !book.isSealed() {
-			err = errNotSealed
+		if err == nil && left <= 0 && !journalState.isCheckpointed() {
+			err = errNotCheckpointed
 		}
 		if err != nil || left <= 0 {
-			return c, key, book.Sealed, err
+			return c, key, journalState.Checkpointed, err
 		}
 		select {
 		case <-time.After(rest):

@@ -164,7 +164,7 @@ func TestStatement_ProvesItself(t *testing.T) {
 				t.Errorf("%s, %s: %v\n%s", tt.name, f, v.Problems, file)
 			}
 			if v.Entries != tt.entries || v.First != tt.first || v.Opening.Available != tt.opening || v.Closing.Available != tt.closing ||
-				v.IsNewest != tt.hasNothingLeftover || v.Seller != tt.seller || !v.Trusted || v.Checkpoint.Books != 4 {
+				v.IsNewest != tt.hasNothingLeftover || v.Seller != tt.seller || !v.Trusted || v.Checkpoint.Journals != 4 {
 				t.Errorf("%s, %s: proven is %+v", tt.name, f, v)
 			}
 		}
@@ -270,24 +270,24 @@ func TestVerify_NamesTheChangedLine(t *testing.T) {
 		{"another type", func(l []string) []string {
 			l[number(4)] = strings.Replace(l[number(4)], `"payout.submitted"`, `"payout.requeued"`, 1)
 			return l
-		}, "Number 4 is not what was booked"},
+		}, "Number 4 is not what was recorded"},
 		{"another actor", func(l []string) []string {
 			l[number(4)] = strings.Replace(l[number(4)], `"system"`, `"admin:usr_b"`, 1)
 			return l
-		}, "Number 4 is not what was booked"},
+		}, "Number 4 is not what was recorded"},
 		{"other data", func(l []string) []string {
 			l[number(4)] = strings.Replace(l[number(4)], `"digest":"`, `"digest":"`+strings.Repeat("0", 64)+`","was":"`, 1)
 			l[number(4)] = regexp.MustCompile(`"was":"[0-9a-f]+",`).ReplaceAllString(l[number(4)], "")
 			return l
-		}, "Number 4 is not what was booked"},
+		}, "Number 4 is not what was recorded"},
 		{"another subject", func(l []string) []string {
 			l[number(6)] = strings.ReplaceAll(l[number(6)], "two", "one")
 			return l
-		}, "Number 6 is not what was booked"},
+		}, "Number 6 is not what was recorded"},
 		{"another time", func(l []string) []string {
 			l[number(6)] = strings.Replace(l[number(6)], "12:04:00.000000Z", "12:04:00.000001Z", 1)
 			return l
-		}, "Number 6 is not what was booked"},
+		}, "Number 6 is not what was recorded"},
 		{"another description", func(l []string) []string {
 			l[number(6)] = strings.Replace(l[number(6)], "Sale two", "Gift two", 1)
 			return l

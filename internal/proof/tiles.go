@@ -33,7 +33,7 @@ func (t *tiles) add(seller string, leaf sum) {
 	}
 }
 
-func (t *tiles) books() int64 { return int64(len(t.roots))*tileSize + t.open.n }
+func (t *tiles) journalStates() int64 { return int64(len(t.roots))*tileSize + t.open.n }
 
 // all is the roots of the tiles, the last of which may not be full.
 func (t *tiles) all() []sum {
@@ -56,11 +56,11 @@ func (s *Service) place(ctx context.Context, c Checkpoint, seller string) (index
 		tile--
 	}
 	if tile < 0 {
-		return 0, nil, errNotSealed
+		return 0, nil, errNotCheckpointed
 	}
 	var leaves []sum
 	at := int64(-1)
-	err = s.sealedBooks(ctx, c.Number, t.before[tile], func(other string, leaf sum) bool {
+	err = s.checkpointedJournals(ctx, c.Number, t.before[tile], func(other string, leaf sum) bool {
 		if other == seller {
 			at = int64(len(leaves))
 		}
@@ -85,13 +85,13 @@ func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 		return known, nil
 	}
 	t := &tiles{checkpoint: c.Number}
-	if err := s.sealedBooks(ctx, c.Number, "", func(seller string, leaf sum) bool {
+	if err := s.checkpointedJournals(ctx, c.Number, "", func(seller string, leaf sum) bool {
 		t.add(seller, leaf)
 		return true
 	}); err != nil {
 		return nil, err
 	}
-	if t.books() != c.Books || t.root().String() != c.Root {
+	if t.journalStates() != c.Journals || t.root().String() != c.Root {
 		return nil, fmt.Errorf(`checkpoint %d does not hold the journals that are kept with it; run "bursar audit"`, c.Number)
 	}
 	s.mu.Lock()
@@ -102,18 +102,18 @@ func (s *Service) tilesOf(ctx context.Context, c Checkpoint) (*tiles, error) {
 	return t, nil
 }
 
-// sealedBooks yields the journals of a checkpoint that come after a seller's, until yield has enough.
-func (s *Service) sealedBooks(ctx context.Context, checkpoint int64, after string, yield func(seller string, leaf sum) bool) error {
+// checkpointedJournals yields the journals of a checkpoint that come after a seller's, until yield has enough.
+func (s *Service) checkpointedJournals(ctx context.Context, checkpoint int64, after string, yield func(seller string, leaf sum) bool) error {
 	for {
-		books, err := s.o.Store.Books(ctx, checkpoint, after, booksPage)
-		if err != nil || len(books) == 0 {
+		journalStates, err := s.o.Store.Journals(ctx, checkpoint, after, journalsPage)
+		if err != nil || len(journalStates) == 0 {
 			return err
 		}
-		for _, b := range books {
-			if b.isSealed() && !yield(b.Seller, leafOf(b.Seller, b.Sealed)) {
+		for _, b := range journalStates {
+			if b.isCheckpointed() && !yield(b.Seller, leafOf(b.Seller, b.Checkpointed)) {
 				return nil
 			}
 		}
-		after = books[len(books)-1].Seller
+		after = journalStates[len(journalStates)-1].Seller
 	}
 }

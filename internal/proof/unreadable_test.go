@@ -74,7 +74,7 @@ func TestVerify_SaysWhatIsWrongWithAFile(t *testing.T) {
 		"no JSON":               {replaced(inJSON, `"lines":[`, `"lines":(`), "it is no JSON from byte"},
 		"another version":       {replaced(inJSON, "statement v2", "statement v3"), `its format is "bursar statement v3"`},
 		"another seller":        {replaced(inJSON, "usr_a", "usr_b"), "no such journal of usr_b"},
-		"a longer period":       {replaced(inJSON, `"from":"2026`, `"from":"2025`), "There are more lines of the period than are told."},
+		"a longer period":       {replaced(inJSON, `"from":"2026`, `"from":"2025`), "The period has more lines than the statement says."},
 		"another amount":        {replaced(inCSV, "1000.50,0.00,0.00,-1000.50,", "9000.50,0.00,0.00,-9000.50,"), "Number 6 leaves other totals"},
 		"another key":           {replaced(inJSON, `"x":"`, `"x":"A`), "its key can't be read"},
 		"another description":   {replaced(inCSV, "Sale -two", "Gift -two"), `Number 6 is described as "Gift -two & größer", and is "Sale -two & größer"`},

@@ -97,7 +97,7 @@ func (v *Verified) chain(d *document) {
 			v.problem("Number %d leaves other totals than those before it and its amounts make.", e.Number)
 		}
 		if at.Hash.Next(e.Own()) != e.Hash {
-			v.problem("Number %d is not what was booked: it, or one since the last hash that fits, was changed, dropped, added or moved.", e.Number)
+			v.problem("Number %d is not what was recorded: it, or one since the last hash that fits, was changed, dropped, added or moved.", e.Number)
 		}
 		at, known = accountAfter(e), true
 	}
@@ -115,13 +115,13 @@ func (v *Verified) chain(d *document) {
 
 // period holds the lines against what is said of them at the top.
 func (v *Verified) period(d *document) {
-	var opening ledger.Standing
+	var opening ledger.Balances
 	if d.before != nil {
-		opening = d.before.After.Standing()
+		opening = d.before.After.Balances()
 	}
 	closing := opening
 	if n := len(d.lines); n > 0 {
-		closing = d.lines[n-1].After.Standing()
+		closing = d.lines[n-1].After.Balances()
 		if d.lines[0].At.Before(d.From) || !d.lines[n-1].At.Before(d.To) {
 			v.problem("The lines are not all of the period.")
 		}
@@ -130,7 +130,7 @@ func (v *Verified) period(d *document) {
 	case !d.From.Before(d.To):
 		v.problem("The period ends before it begins.")
 	case d.before != nil && !d.before.At.Before(d.From), d.after != nil && d.after.At.Before(d.To):
-		v.problem("There are more lines of the period than are told.")
+		v.problem("The period has more lines than the statement says.")
 	case d.after == nil && len(d.later) > 0:
 		v.problem("There are entries after the lines, and the first of them is not told.")
 	}
@@ -156,7 +156,7 @@ func (v *Verified) included(d *document) {
 			return
 		}
 	}
-	root, err := rootFrom(leafOf(d.Seller, v.Journal), s.Index, s.Checkpoint.Books, path)
+	root, err := rootFrom(leafOf(d.Seller, v.Journal), s.Index, s.Checkpoint.Journals, path)
 	if err != nil || root.String() != s.Checkpoint.Root {
 		v.problem("The checkpoint holds no such journal of %s: the seller's id, or the path from the journal to the checkpoint, was changed.", d.Seller)
 	}
@@ -176,7 +176,7 @@ func (v *Verified) signed(d *document, keys Keys) {
 	}
 	v.Trusted = trusted
 	if keys != nil && !trusted {
-		v.problem("The checkpoint is signed with key %s, which is none of those given: somebody else signed it, or the keys given are older.", d.inclusion.Checkpoint.KeyID)
+		v.problem("The checkpoint is signed with key %s, which is none of the given keys: another party signed it, or the given keys are older.", d.inclusion.Checkpoint.KeyID)
 	}
 	if err := d.inclusion.Checkpoint.SignedBy(key); err != nil {
 		v.problem("The checkpoint was changed, or was never signed: %v.", err)

@@ -20,7 +20,7 @@ type balances struct {
 	loose map[money.Amount]int
 	// starts and ends are when a line last started from a balance, or ended with it.
 	starts, ends map[money.Amount]time.Time
-	untold       bool
+	unreported   bool
 	// before is the closing balance of the day before, if that is known.
 	before      money.Amount
 	knowsBefore bool
@@ -31,8 +31,8 @@ type balances struct {
 // beginBalances finds the balance that the period should begin with.
 func (c *comparison) beginBalances(ctx context.Context) error {
 	c.balances.looked = map[string]bool{}
-	const lookBack = 31
-	days, err := c.s.wholeDays(ctx, c.p.From.AddDate(0, 0, -lookBack), c.p.From)
+	const finalCheck = 31
+	days, err := c.s.wholeDays(ctx, c.p.From.AddDate(0, 0, -finalCheck), c.p.From)
 	end := c.p.From
 	for _, d := range slices.Backward(days) {
 		if !d.To.Equal(end) || d.Lines < 0 {
@@ -58,7 +58,7 @@ func (b *balances) take(ctx context.Context, c *comparison, l Line) error {
 		b.first = l
 	}
 	if !l.HasBalance || l.Currency != c.s.o.Currency.Code() {
-		b.untold = true
+		b.unreported = true
 		return nil
 	}
 	start := l.Balance + l.Taken()
@@ -97,7 +97,7 @@ func (b *balances) end(ctx context.Context, c *comparison, next time.Time) error
 func (b *balances) begin(c *comparison, from time.Time) {
 	b.day = Day{From: from, To: c.s.midnight(from, 1)}
 	b.loose, b.starts, b.ends = make(map[money.Amount]int), make(map[money.Amount]time.Time), make(map[money.Amount]time.Time)
-	b.untold = false
+	b.unreported = false
 }
 
 // finish looks whether the day's balances hold together, and with the day before.
@@ -105,7 +105,7 @@ func (b *balances) finish(ctx context.Context, c *comparison) error {
 	b.looked[b.name()] = true
 	switch {
 	case b.day.Lines == 0:
-	case b.untold:
+	case b.unreported:
 		b.knowsBefore = false
 	default:
 		jumps := b.bounds()

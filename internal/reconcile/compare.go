@@ -17,7 +17,7 @@ import (
 const (
 	linesPage   = 500
 	entriesPage = 500
-	dossiers    = 200
+	caseFiles   = 200
 	mostChanged = 1000
 )
 
@@ -29,22 +29,22 @@ type comparison struct {
 
 	result Result
 	found  []Difference
-	// booked is what the ledger has of each payout in the period. Every payout that a line of the period
+	// recorded is what the ledger has of each payout in the period. Every payout that a line of the period
 	// names is in it too.
-	booked map[payout.ID]money.Amount
-	// strangers are lines of the period that no payout of the book explains, by what they name.
-	strangers map[string]bool
+	recorded map[payout.ID]money.Amount
+	// unmatched are lines of the period that no payout of the ledger explains, by what they name.
+	unmatched map[string]bool
 	balances  balances
 }
 
-// compare compares what was read with the book.
+// compare compares what was read with the ledger.
 func (s *Service) compare(ctx context.Context, p Period, read coverage) (*comparison, error) {
 	c := &comparison{
 		s: s, p: p, read: read, result: Result{Period: p},
-		booked: map[payout.ID]money.Amount{}, strangers: map[string]bool{},
+		recorded: map[payout.ID]money.Amount{}, unmatched: map[string]bool{},
 	}
 	for _, part := range []func(context.Context) error{
-		c.beginBalances, c.takeLines, c.endBalances, c.takeEntries, c.takeChanges, c.judgePayouts, c.judgeStrangers, c.sum,
+		c.beginBalances, c.takeLines, c.endBalances, c.takeEntries, c.takeChanges, c.judgePayouts, c.judgeUnmatched, c.sum,
 	} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (s *Service) compare(ctx context.Context, p Period, read coverage) (*compar
 func (c *comparison) takeLines(ctx context.Context) error {
 	var last Line
 	for {
-		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+		if err := c.s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
 		page, err := c.s.o.Store.LinesBetween(ctx, c.p.From, c.p.To, last, linesPage)
@@ -87,15 +87,15 @@ func (c *comparison) takeLine(l Line, owner payout.ID) {
 	foreign := l.Currency != c.s.o.Currency.Code()
 	switch {
 	case foreign && owner == "":
-		c.found = append(c.found, aboutLine(CurrencyDiffers, l, "It %s, and the book counts %s.", l.FirstTold, c.s.o.Currency))
+		c.found = append(c.found, aboutLine(CurrencyDiffers, l, "It %s, and the ledger counts %s.", l.FirstReported, c.s.o.Currency))
 	case foreign:
-		c.booked[owner] += 0
+		c.recorded[owner] += 0
 	case owner != "":
-		c.booked[owner] += 0
+		c.recorded[owner] += 0
 		sums.Debits += l.Debit
 		sums.Credits += l.Credit
 	case l.ofPayout():
-		c.strangers[l.names()] = true
+		c.unmatched[l.names()] = true
 		sums.Debits += l.Debit
 		sums.Credits += l.Credit
 	case l.Credit > 0:
@@ -106,7 +106,7 @@ func (c *comparison) takeLine(l Line, owner payout.ID) {
 		sums.Fees += l.Debit
 	default:
 		sums.Other += l.Debit
-		c.found = append(c.found, aboutLine(UnexplainedDebit, l, "It %s; the gateway calls that %s.", l.FirstTold, l.RawKind))
+		c.found = append(c.found, aboutLine(UnexplainedDebit, l, "It %s; the gateway calls that %s.", l.FirstReported, l.RawKind))
 	}
 }
 
@@ -167,7 +167,7 @@ func unique[T ~string](all []T) []T {
 func (c *comparison) takeEntries(ctx context.Context) error {
 	var last Entry
 	for {
-		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+		if err := c.s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
 		page, err := c.s.o.Store.Entries(ctx, c.p.From, c.p.To, last, entriesPage)
@@ -175,13 +175,13 @@ func (c *comparison) takeEntries(ctx context.Context) error {
 			return err
 		}
 		for _, e := range page {
-			c.booked[e.Payout] += e.Paid
+			c.recorded[e.Payout] += e.Paid
 		}
 		last = page[len(page)-1]
 	}
 }
 
-// takeChanges finds the lines that are told differently, or no more.
+// takeChanges finds the lines that changed or disappeared.
 func (c *comparison) takeChanges(ctx context.Context) error {
 	changed, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, mostChanged)
 	for _, l := range changed {
@@ -190,22 +190,22 @@ func (c *comparison) takeChanges(ctx context.Context) error {
 	return err
 }
 
-// change is how a line is told differently.
+// change says how a line changed.
 func (l Line) change() Difference {
 	if l.Missing {
-		return aboutLine(LineChanged, l, "The statement does not have it any more. It was: %s.", l.FirstTold)
+		return aboutLine(LineChanged, l, "The statement does not have it any more. It was: %s.", l.FirstReported)
 	}
-	return aboutLine(LineChanged, l, "It was: %s. Now it is: %s.", l.FirstTold, l.LastTold)
+	return aboutLine(LineChanged, l, "It was: %s. Now it is: %s.", l.FirstReported, l.LastReported)
 }
 
 // judgePayouts judges each payout that the period touches, and accounts for what went out for it.
 func (c *comparison) judgePayouts(ctx context.Context) error {
-	ids := slices.Sorted(maps.Keys(c.booked))
-	for batch := range slices.Chunk(ids, dossiers) {
-		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+	ids := slices.Sorted(maps.Keys(c.recorded))
+	for batch := range slices.Chunk(ids, caseFiles) {
+		if err := c.s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
-		all, err := c.s.dossiers(ctx, batch, c.read)
+		all, err := c.s.caseFiles(ctx, batch, c.read)
 		if err != nil {
 			return err
 		}
@@ -224,9 +224,9 @@ func (c *comparison) judgePayouts(ctx context.Context) error {
 }
 
 // account accounts for what the statement and the ledger have of a payout in the period.
-func (c *comparison) account(d dossier, differs bool) {
+func (c *comparison) account(d caseFile, differs bool) {
 	sums := &c.result.Sums
-	rest := -c.booked[d.p.ID]
+	rest := -c.recorded[d.p.ID]
 	for _, l := range d.lines {
 		if l.Missing || l.Gateway != d.gateway || l.Currency != d.currency.Code() || !c.p.holds(l.At) {
 			continue
@@ -250,8 +250,8 @@ func (c *comparison) account(d dossier, differs bool) {
 	}
 }
 
-// dossiers gathers payouts with all lines that belong to them, in the order of their ids.
-func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) ([]dossier, error) {
+// caseFiles gathers payouts with all lines that belong to them, in the order of their ids.
+func (s *Service) caseFiles(ctx context.Context, ids []payout.ID, read coverage) ([]caseFile, error) {
 	known, err := s.o.Store.PayoutsByID(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -274,21 +274,21 @@ func (s *Service) dossiers(ctx context.Context, ids []payout.ID, read coverage) 
 	for _, l := range lines {
 		byOwner[owners[l.ID]] = append(byOwner[owners[l.ID]], l)
 	}
-	all := make([]dossier, 0, len(known))
+	all := make([]caseFile, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		all = append(all, dossier{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
+		all = append(all, caseFile{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
 	}
 	return all, nil
 }
 
-// judgeStrangers finds what no payout of the book explains. A transfer that a person has settled as a stray
+// judgeUnmatched finds what no payout of the ledger explains. A transfer that an admin has resolved as unmatched
 // was explained.
-func (c *comparison) judgeStrangers(ctx context.Context) error {
-	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.strangers)), dossiers) {
-		if err := c.s.keepTurn(ctx, errTurnLost); err != nil {
+func (c *comparison) judgeUnmatched(ctx context.Context) error {
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.unmatched)), caseFiles) {
+		if err := c.s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
-		all, err := c.s.strangers(ctx, batch)
+		all, err := c.s.unmatched(ctx, batch)
 		if err != nil {
 			return err
 		}
@@ -299,7 +299,7 @@ func (c *comparison) judgeStrangers(ctx context.Context) error {
 					c.result.Sums.Differing += l.Taken()
 				}
 			}
-			if isOne && !d.fresh && !d.settled {
+			if isOne && !d.fresh && !d.resolved {
 				c.found = append(c.found, d.Difference)
 			}
 		}
@@ -307,16 +307,16 @@ func (c *comparison) judgeStrangers(ctx context.Context) error {
 	return nil
 }
 
-// stranger is what no payout of the book explains.
-type stranger struct {
+// unmatchedLines is what no payout of the ledger explains.
+type unmatchedLines struct {
 	Difference
 	lines []Line
-	// settled says that it was explained as a stray, and fresh that the book may learn of it yet.
-	settled, fresh bool
+	// resolved says that an admin explained it as an unmatched transfer, and fresh that the ledger may learn of it yet.
+	resolved, fresh bool
 }
 
-// strangers gathers those of names that are no payout's of the book.
-func (s *Service) strangers(ctx context.Context, names []string) (map[string]stranger, error) {
+// unmatched gathers those of names that are no payout's of the ledger.
+func (s *Service) unmatched(ctx context.Context, names []string) (map[string]unmatchedLines, error) {
 	var ids []payout.ID
 	for _, name := range names {
 		if id, err := payout.ParseID(name); err == nil {
@@ -336,15 +336,15 @@ func (s *Service) strangers(ctx context.Context, names []string) (map[string]str
 	if err != nil {
 		return nil, err
 	}
-	settled, err := s.o.Store.SettledStrays(ctx, names)
+	resolved, err := s.o.Store.ResolvedUnmatchedTransfers(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]stranger{}
+	all := map[string]unmatchedLines{}
 	for _, l := range lines {
 		if owners[l.ID] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
 			one := all[l.names()]
-			one.settled = settled[l.names()]
+			one.resolved = resolved[l.names()]
 			one.take(l, s.o.Now().Add(-s.o.Grace))
 			all[l.names()] = one
 		}
@@ -356,7 +356,7 @@ func (s *Service) strangers(ctx context.Context, names []string) (map[string]str
 	return all, nil
 }
 
-func (d *stranger) take(l Line, after time.Time) {
+func (d *unmatchedLines) take(l Line, after time.Time) {
 	d.lines = append(d.lines, l)
 	d.AtGateway += l.Taken()
 	if l.At.After(d.At) {
@@ -366,10 +366,10 @@ func (d *stranger) take(l Line, after time.Time) {
 }
 
 // describe says what is known of it.
-func (d *stranger) describe(name string, c money.Currency) {
+func (d *unmatchedLines) describe(name string, c money.Currency) {
 	told := make([]string, len(d.lines))
 	for i, l := range d.lines {
-		told[i] = "line " + l.ID + " " + l.FirstTold
+		told[i] = "line " + l.ID + " " + l.FirstReported
 	}
 	slices.Sort(told)
 	d.Kind, d.Subject = LineWithoutPayout, name

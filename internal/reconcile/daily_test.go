@@ -20,14 +20,14 @@ import (
 	"bursar/internal/store"
 )
 
-func (w *world) runDue(s *reconcile.Service) error {
+func (w *fixture) runDue(s *reconcile.Service) error {
 	w.Helper()
 	_, err := s.RunDue(w.Context())
 	return err
 }
 
 // days lists the days of November that were reconciled by the service itself, in the order in which they were.
-func (w *world) days() (days []int) {
+func (w *fixture) days() (days []int) {
 	w.Helper()
 	o, err := w.service.Overview(w.Context(), 100)
 	w.must(err)
@@ -39,7 +39,7 @@ func (w *world) days() (days []int) {
 	return days
 }
 
-func (w *world) wantDays(want ...int) {
+func (w *fixture) wantDays(want ...int) {
 	w.Helper()
 	if got := w.days(); !slices.Equal(got, want) {
 		w.Errorf("reconciled were %v, want %v", got, want)
@@ -47,7 +47,7 @@ func (w *world) wantDays(want ...int) {
 }
 
 func TestEachDayIsReconciledOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.must(w.runDue(w.service))
 	w.wantDays(1) // the day before the first start
@@ -73,7 +73,7 @@ func TestEachDayIsReconciledOnce(t *testing.T) {
 }
 
 func TestDaysThatAClockRanAheadToAreReconciledWhenTheyCome(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
 	w.must(w.runDue(w.service))
@@ -107,7 +107,7 @@ func TestDaysThatAClockRanAheadToAreReconciledWhenTheyCome(t *testing.T) {
 }
 
 func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
 	w.broken = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
@@ -135,7 +135,7 @@ func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
 }
 
 func TestOneInstanceReconcilesAtATime(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
 	other := w.instance()
@@ -157,9 +157,9 @@ func TestOneInstanceReconcilesAtATime(t *testing.T) {
 	w.wantDays(2)
 
 	// One that died leaves its turn to run out.
-	taken, err := w.db.Reconciling(w.client.Name()).TakeTurn(t.Context(), "somebody", w.now, w.now.Add(time.Minute))
+	taken, err := w.db.Reconciling(w.client.Name()).AcquireLease(t.Context(), "somebody", w.now, w.now.Add(time.Minute))
 	if w.must(err); !taken {
-		t.Fatal("the turn was not given back")
+		t.Fatal("the lease was not released")
 	}
 	w.goTo(4, 4)
 	w.must(w.runDue(other))
@@ -169,16 +169,16 @@ func TestOneInstanceReconcilesAtATime(t *testing.T) {
 // slowStore takes its time, and has somebody else try to take the turn after each call.
 type slowStore struct {
 	reconcile.Store
-	w     *world
+	w     *fixture
 	calls int
 }
 
 func (s *slowStore) wait() {
 	s.calls++
 	s.w.now = s.w.now.Add(45 * time.Second)
-	taken, err := s.TakeTurn(s.w.Context(), "somebody else", s.w.now, s.w.now.Add(time.Minute))
+	taken, err := s.AcquireLease(s.w.Context(), "somebody else", s.w.now, s.w.now.Add(time.Minute))
 	if s.w.must(err); taken {
-		s.w.Error("somebody else could take the turn")
+		s.w.Error("another holder could take the lease")
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *slowStore) OpenDifferences(ctx context.Context, after reconcile.Differe
 }
 
 func TestALongComparisonKeepsItsTurn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
 	slow := &slowStore{Store: w.db.Reconciling(w.client.Name()), w: w}
@@ -217,7 +217,7 @@ func TestALongComparisonKeepsItsTurn(t *testing.T) {
 }
 
 func TestManyAtOnceFindTheSame(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.pay("1234", 10_000)
 	w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 	w.goTo(3, 4)
@@ -242,7 +242,7 @@ func TestManyAtOnceFindTheSame(t *testing.T) {
 // TestAReadingThatBreaksOffIsMadeUpFor has more lines than a page, and cuts the reading between pages. Lines
 // that come meanwhile push others on.
 func TestAReadingThatBreaksOffIsMadeUpFor(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	topUp := "bank_transfer"
 	for range 240 {
@@ -290,7 +290,7 @@ func TestAReadingThatBreaksOffIsMadeUpFor(t *testing.T) {
 }
 
 // misstateIn changes the statement from within a call of the gateway.
-func (w *world) misstateIn(change sandbox.StatementChange) {
+func (w *fixture) misstateIn(change sandbox.StatementChange) {
 	broken := w.broken
 	w.broken = nil
 	w.misstate(change)
@@ -316,7 +316,7 @@ func TestABrokenStatementIsRefused(t *testing.T) {
 		"a page of the bank": {"<html>", "not readable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.goTo(3, 4)
 			w.broken = func(rw http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(rw, tt.body) }
 			p, err := w.service.Period("2026-11-02", "2026-11-02")
@@ -333,7 +333,7 @@ func TestABrokenStatementIsRefused(t *testing.T) {
 }
 
 func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.goTo(2, 12)
 	w.now = time.Date(2026, 11, 2, 23, 59, 57, 0, india)
 	id := w.ask("1234", 100_000)
@@ -362,7 +362,7 @@ func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
 }
 
 func TestALineThatTheGatewaysClockHasOnTheNextDayIsNotMissed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.ahead = 40 * time.Second
 	w.now = time.Date(2026, 11, 2, 23, 59, 25, 0, india)
 	id := w.pay("1234", 100_000)
@@ -386,7 +386,7 @@ func TestALineThatTheGatewaysClockHasOnTheNextDayIsNotMissed(t *testing.T) {
 }
 
 func TestHalfADayIsReadAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.now = w.now.Add(time.Hour)
 	if r := w.reconcile("02", "02"); r.Lines != 2 {
@@ -403,7 +403,7 @@ func TestHalfADayIsReadAgain(t *testing.T) {
 }
 
 func TestALineIsMissedBetweenDays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pay("1234", 10_000)
 	last := w.pay("1234", 20_000)
 	w.goTo(3, 12)
@@ -421,7 +421,7 @@ func TestALineIsMissedBetweenDays(t *testing.T) {
 }
 
 func TestMoneyForAPayoutThatWaits(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id, entity := w.ask("1234", 10_000), "payout"
 	w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Debit: new(int64(10_000)), Entity: &entity})
 	w.goTo(3, 4)
@@ -432,7 +432,7 @@ func TestMoneyForAPayoutThatWaits(t *testing.T) {
 }
 
 func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.ask("0004", 100_000)
 	w.later(time.Second)
 	w.goTo(20, 12)
@@ -450,7 +450,7 @@ func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
 }
 
 func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.pay("1234", 100_000)
 	for range 3 {
 		w.later(2 * time.Hour) // the next look is hours away
@@ -474,9 +474,9 @@ func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
 	}
 }
 
-// TestWhatCanNotBeJudgedStaysOpen has news of a payout, of which a person was told, that the book may learn of yet.
+// TestWhatCanNotBeJudgedStaysOpen has news of a payout, of which a person was told, that the ledger may learn of yet.
 func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.pay("1234", 100_000)
 	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
 	w.goTo(3, 4)
@@ -491,7 +491,7 @@ func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
 }
 
 func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	hand := "payout"
 	told := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
 	w.goTo(3, 4)
@@ -500,15 +500,15 @@ func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 	d := r.Differences[0]
 	by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
 	if err := w.service.Settle(t.Context(), decision.By{Admin: "usr_admin"}, d.ID, d.Detail); err == nil {
-		t.Error("settled without a note")
+		t.Error("resolved without a note")
 	}
 	w.must(w.service.Settle(t.Context(), by, d.ID, d.Detail))
 	if err := w.service.Settle(t.Context(), by, d.ID, d.Detail); err == nil {
-		t.Error("settled twice")
+		t.Error("resolved twice")
 	}
 	r = w.reconcile("02", "02")
-	if wantKinds(t, r); len(r.Differences) != 1 || r.Differences[0].SettledAt.IsZero() || r.Open != 0 {
-		t.Errorf("settled, there is %+v", r.Differences)
+	if wantKinds(t, r); len(r.Differences) != 1 || r.Differences[0].ResolvedAt.IsZero() || r.Open != 0 {
+		t.Errorf("resolved, there is %+v", r.Differences)
 	}
 	transfer, _ := told["source"].(map[string]any)["id"].(string)
 	reversal := "reversal"
@@ -516,13 +516,13 @@ func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 	w.goTo(4, 4)
 	wantKinds(t, w.reconcile("03", "03"), reconcile.LineWithoutPayout)
 
-	// A person who settles it as a stray explains it too.
+	// An admin who resolves it as an unmatched transfer explains it too.
 	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
-		s := payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
-		if _, err := tx.RecordStray(t.Context(), s); err != nil {
+		s := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
+		if _, err := tx.RecordUnmatchedTransfer(t.Context(), s); err != nil {
 			return err
 		}
-		_, err := tx.SettleStray(t.Context(), transfer)
+		_, err := tx.ResolveUnmatchedTransfer(t.Context(), transfer)
 		return err
 	}))
 	wantKinds(t, w.reconcile("03", "03"))
@@ -532,7 +532,7 @@ func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 }
 
 func TestPeriods(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.goTo(5, 10)
 	at := func(day, hour, minute int) time.Time { return time.Date(2026, 11, day, hour, minute, 0, 0, india) }
 	for _, tt := range []struct {

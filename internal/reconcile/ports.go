@@ -22,14 +22,14 @@ type Statement interface {
 
 // Payouts looks after payouts.
 type Payouts interface {
-	// LookSoon makes the next look at a payout at the gateway due now.
-	LookSoon(ctx context.Context, id payout.ID) error
+	// PollNow makes the next look at a payout at the gateway due now.
+	PollNow(ctx context.Context, id payout.ID) error
 }
 
 // Store keeps what was read of one gateway's statement, and what was found.
 type Store interface {
-	// KeepLines adds lines that a reading found, which began at a time. One that is kept already is told as
-	// it is now, and only FirstTold stays.
+	// KeepLines adds lines that a reading found, which began at a time. One that is stored already is stored as
+	// it is now, and only FirstReported stays.
 	KeepLines(ctx context.Context, lines []Line, readAt time.Time) error
 	// MissLines notes the lines of a period that a reading did not find, which began at a time.
 	MissLines(ctx context.Context, from, to, readAt time.Time) error
@@ -42,7 +42,7 @@ type Store interface {
 
 	// LinesBetween lists lines of a period in the order of their time and id, after a line, up to limit.
 	LinesBetween(ctx context.Context, from, to time.Time, after Line, limit int) ([]Line, error)
-	// ChangedLines lists lines of a period that were told differently later, or no more.
+	// ChangedLines lists lines of a period that changed or disappeared later.
 	ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]Line, error)
 	// LinesAbout lists all lines that name one of the payouts, by its id here or at the gateway.
 	LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]Line, error)
@@ -61,8 +61,8 @@ type Store interface {
 	PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error)
 	// PayoutsByTransfer finds the payouts that have these ids at the gateway.
 	PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error)
-	// SettledStrays finds those of the gateway's transfers that a person has settled as strays.
-	SettledStrays(ctx context.Context, transfers []string) (map[string]bool, error)
+	// ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
+	ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error)
 
 	// Difference finds one, or [ErrNotFound].
 	Difference(ctx context.Context, id string) (Difference, error)
@@ -71,7 +71,7 @@ type Store interface {
 	// Differences finds those of ids that there are.
 	Differences(ctx context.Context, ids []string) ([]Difference, error)
 	// Found notes differences that were found, and that others are gone unless they were found again since
-	// they were read. One that says something else than when it was settled is open again.
+	// they were read. One that says something else than when it was resolved is open again.
 	Found(ctx context.Context, found, gone []Difference, at time.Time) error
 
 	// KeepRun adds a comparison to the record.
@@ -81,9 +81,9 @@ type Store interface {
 	// Reached is how far the service had come by itself at a time: the end of the last day, and zero for never.
 	Reached(ctx context.Context, at time.Time) (time.Time, error)
 
-	// TakeTurn lets one holder reconcile until a time, or longer if it already does.
-	TakeTurn(ctx context.Context, holder string, now, until time.Time) (bool, error)
-	EndTurn(ctx context.Context, holder string) error
+	// AcquireLease leases reconciliation to one holder until a time, or extends its lease.
+	AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error)
+	ReleaseLease(ctx context.Context, holder string) error
 	// Pace is how the daily work goes, and SetPace notes that.
 	Pace(ctx context.Context) (Pace, error)
 	SetPace(ctx context.Context, p Pace) error
@@ -93,9 +93,9 @@ type Store interface {
 
 // Tx is what reconcile asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
-	// SettleDifference notes that a person has explained an open difference that says detail, and reports
+	// ResolveDifference notes that a person has explained an open difference that says detail, and reports
 	// whether there is one.
-	SettleDifference(ctx context.Context, id, detail string, at time.Time) (bool, error)
+	ResolveDifference(ctx context.Context, id, detail string, at time.Time) (bool, error)
 	// RecordDecision adds to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
 }
@@ -119,5 +119,5 @@ type Run struct {
 	Result  Result
 }
 
-// errTurnLost means that reconciling took so long that somebody else has begun to.
-var errTurnLost = errors.New("another instance reconciles now")
+// errLeaseLost means that reconciling took so long that another instance has begun to.
+var errLeaseLost = errors.New("another instance reconciles now")

@@ -48,13 +48,13 @@ func (s *Service) wholeDays(ctx context.Context, from, to time.Time) ([]Day, err
 }
 
 // readDay reads a day's lines to the end of the list. The day counts as read if it was over, and what was
-// booked in its last moments listed, before that began.
+// recorded in its last moments listed, before that began.
 func (s *Service) readDay(ctx context.Context, day Period) error {
 	began := s.o.Now()
 	seen := map[string]bool{}
 	after, stale := gateway.Cursor(""), 0
 	for range mostPages {
-		if err := s.keepTurn(ctx, errTurnLost); err != nil {
+		if err := s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
 		page, err := s.o.Statement.Lines(ctx, day.From, day.To, after)
@@ -115,8 +115,8 @@ func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) (
 		if !day.holds(l.At) {
 			continue
 		}
-		l.FirstTold = s.toldOf(l)
-		l.LastTold = l.FirstTold
+		l.FirstReported = s.reportOf(l)
+		l.LastReported = l.FirstReported
 		news = append(news, l)
 	}
 	return news, nil
@@ -138,8 +138,8 @@ func (l Line) check() error {
 	}
 }
 
-// toldOf is what may not change of a line, in words. Its fees and its bank reference may come late.
-func (s *Service) toldOf(l Line) string {
+// reportOf is what may not change of a line, in words. Its fees and its bank reference may come late.
+func (s *Service) reportOf(l Line) string {
 	show := s.o.Currency.FormatFixed
 	var b strings.Builder
 	if l.Debit > 0 {

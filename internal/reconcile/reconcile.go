@@ -1,8 +1,8 @@
-// Package reconcile compares the gateway's statement of our account with the book, line by line.
+// Package reconcile compares the gateway's statement of our account with the ledger, line by line.
 //
 // The statement is read day by day and kept: a second debit on another day, the edges of a period and a line
-// that is told differently later are seen only by who remembers. What disagrees is a [Difference] with a name.
-// Nothing here moves money or believes a line: a payout that the statement has otherwise than the book is
+// that changes later are only noticed if the first version was stored. What disagrees is a [Difference] with a name.
+// Nothing here moves money or believes a line: a payout that the statement has otherwise than the ledger is
 // looked up at the gateway sooner, by package payout, and a person settles what is left.
 //
 // docs/reconciliation.md lists the names, and what to do about each.
@@ -41,16 +41,16 @@ type Line struct {
 	Fees, Tax money.Amount
 	UTR       string
 
-	// FirstTold and LastTold are what may not change of it, when it was first read and last. Missing means
+	// FirstReported and LastReported are what may not change of it, when it was first read and last. Missing means
 	// that a later reading did not find it any more.
-	FirstTold, LastTold string
-	Missing             bool
+	FirstReported, LastReported string
+	Missing                     bool
 }
 
 // Taken is what the line took from the account, less what it put in.
 func (l Line) Taken() money.Amount { return l.Debit - l.Credit }
 
-// ofPayout reports whether the line is of a payout, ours or somebody else's from the same account.
+// ofPayout reports whether the line is of a payout, ours or another one from the same account.
 func (l Line) ofPayout() bool {
 	return l.Kind == gateway.LinePayout || l.Kind == gateway.LineReversal
 }
@@ -84,7 +84,7 @@ type Entry struct {
 	Payout payout.ID
 	// Paid is what went out; below zero it came back.
 	Paid money.Amount
-	// Seller and Number are where it stands in the book.
+	// Seller and Number are where it stands in the ledger.
 	Seller string
 	Number int64
 }
@@ -101,7 +101,7 @@ const (
 	FeeDiffers        Kind = "fee-differs"
 	ReturnedAtGateway Kind = "returned-at-the-gateway"
 	ReturnWithoutLine Kind = "return-without-line"
-	GivenBackButPaid  Kind = "given-back-but-paid"
+	RefundedButPaid   Kind = "refunded-but-paid"
 	LineBeforeOrder   Kind = "line-before-order"
 	CurrencyDiffers   Kind = "currency-differs"
 	UnexplainedDebit  Kind = "unexplained-debit"
@@ -112,7 +112,7 @@ const (
 // Kinds lists all, the most pressing first.
 func Kinds() []Kind {
 	return []Kind{
-		PaidTwice, GivenBackButPaid, LineBeforeOrder, LineWithoutPayout, UnexplainedDebit, AmountDiffers, CurrencyDiffers,
+		PaidTwice, RefundedButPaid, LineBeforeOrder, LineWithoutPayout, UnexplainedDebit, AmountDiffers, CurrencyDiffers,
 		ReturnedAtGateway, ReturnWithoutLine, PayoutWithoutLine, FeeDiffers, LineChanged, StatementHasGap,
 	}
 }
@@ -122,24 +122,24 @@ func (k Kind) Meaning() string {
 	switch k {
 	case PaidTwice:
 		return "The gateway took money for one payout more than once."
-	case GivenBackButPaid:
-		return "The book gave the amount back to the seller, and the gateway keeps what it took for the payout."
+	case RefundedButPaid:
+		return "The amount was refunded to the seller, and the gateway keeps what it took for the payout."
 	case LineBeforeOrder:
-		return "The gateway took money for a payout that the book has not sent."
+		return "The gateway took money for a payout that the ledger has not sent."
 	case LineWithoutPayout:
-		return "The gateway took or gave back money for a payout that is not in the book."
+		return "The gateway took or returned money for a payout that is not in the ledger."
 	case UnexplainedDebit:
 		return "Money left the account, and not for a payout."
 	case AmountDiffers:
-		return "The gateway took or gave back another amount than the payout's."
+		return "The gateway took or returned another amount than the payout's."
 	case CurrencyDiffers:
-		return "A line is in another currency than the book."
+		return "A line is in another currency than the ledger."
 	case ReturnedAtGateway:
-		return "The money is back on the account, and the book does not say so."
+		return "The money is back on the account, and the ledger does not say so."
 	case ReturnWithoutLine:
-		return "The book says that the bank returned the money, and the statement does not have it."
+		return "The ledger says that the bank returned the money, and the statement does not have it."
 	case PayoutWithoutLine:
-		return "The book says that the payout was paid, and the statement has no debit for it."
+		return "The ledger says that the payout was paid, and the statement has no debit for it."
 	case FeeDiffers:
 		return "What was taken beside the payout's amount is neither the fee that the line tells nor nothing."
 	case LineChanged:
@@ -151,30 +151,30 @@ func (k Kind) Meaning() string {
 	}
 }
 
-// Difference is where the statement and the book do not agree.
+// Difference is where the statement and the ledger do not agree.
 type Difference struct {
 	// ID begins with "dif_" and follows from Kind and Subject.
 	ID   string
 	Kind Kind
 	// Subject is what it is about: the id of a payout, of a transfer at the gateway or of a line, or a day.
 	Subject string
-	// Payout is the one in the book, or "".
+	// Payout is the one in the ledger, or "".
 	Payout payout.ID
 	// Detail says in plain words what was found. It holds no name and no account number.
 	Detail string
 	// At is when what differs happened.
 	At time.Time
-	// AtGateway is what the gateway took less what it gave back, and InBook what the book has of that.
-	AtGateway, InBook money.Amount
+	// AtGateway is what the gateway took less what it returned, and InLedger what the ledger has of that.
+	AtGateway, InLedger money.Amount
 
 	FirstSeen, LastSeen time.Time
-	// GoneAt is when it was looked for again and not found, SettledAt when a person explained it; zero
+	// GoneAt is when it was looked for again and not found, ResolvedAt when a person explained it; zero
 	// until then.
-	GoneAt, SettledAt time.Time
+	GoneAt, ResolvedAt time.Time
 }
 
 // Open reports whether the difference waits for a person.
-func (d Difference) Open() bool { return d.GoneAt.IsZero() && d.SettledAt.IsZero() }
+func (d Difference) Open() bool { return d.GoneAt.IsZero() && d.ResolvedAt.IsZero() }
 
 const idPrefix = "dif_"
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestWhatAgreesIsNoDifference(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for last4, want := range map[string]payout.State{
 		"1234": payout.Completed, "0002": payout.Failed, "0003": payout.Returned, "0004": payout.Submitted,
 	} {
@@ -43,55 +43,55 @@ func TestEachDifferenceHasItsName(t *testing.T) {
 	for name, tt := range map[string]struct {
 		last4   string
 		want    []reconcile.Kind
-		mistake func(w *world, id payout.ID)
+		mistake func(w *fixture, id payout.ID)
 		// told is what is left once every line is told as it was.
 		told []reconcile.Kind
 	}{
-		"a line is missing": {"1234", []reconcile.Kind{reconcile.PayoutWithoutLine, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+		"a line is missing": {"1234", []reconcile.Kind{reconcile.PayoutWithoutLine, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
 		}, nil},
-		"the money moved twice": {"1234", []reconcile.Kind{reconcile.PaidTwice}, func(w *world, id payout.ID) {
+		"the money moved twice": {"1234", []reconcile.Kind{reconcile.PaidTwice}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 		}, nil},
-		"another amount": {"1234", []reconcile.Kind{reconcile.AmountDiffers, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+		"another amount": {"1234", []reconcile.Kind{reconcile.AmountDiffers, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Debit: new(int64(90_000))})
 		}, []reconcile.Kind{reconcile.LineChanged}},
-		"another fee": {"1234", []reconcile.Kind{reconcile.FeeDiffers}, func(w *world, id payout.ID) {
+		"another fee": {"1234", []reconcile.Kind{reconcile.FeeDiffers}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Fees: new(int64(500))})
 		}, nil},
-		"another currency": {"1234", []reconcile.Kind{reconcile.CurrencyDiffers}, func(w *world, id payout.ID) {
+		"another currency": {"1234", []reconcile.Kind{reconcile.CurrencyDiffers}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Currency: &usd})
 		}, nil},
-		"somebody paid by hand": {"1234", []reconcile.Kind{reconcile.LineWithoutPayout}, func(w *world, _ payout.ID) {
+		"somebody paid by hand": {"1234", []reconcile.Kind{reconcile.LineWithoutPayout}, func(w *fixture, _ payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &fee})
 		}, nil},
-		"money left": {"1234", []reconcile.Kind{reconcile.UnexplainedDebit}, func(w *world, _ payout.ID) {
+		"money left": {"1234", []reconcile.Kind{reconcile.UnexplainedDebit}, func(w *fixture, _ payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &adjustment})
 		}, nil},
-		"the money came back in a form of its own": {"1234", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *world, id payout.ID) {
+		"the money came back in a form of its own": {"1234", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Credit: new(int64(100_590)), Entity: &reversal})
 		}, nil},
-		"the fee did not come back": {"0003", []reconcile.Kind{reconcile.FeeDiffers, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+		"the fee did not come back": {"0003", []reconcile.Kind{reconcile.FeeDiffers, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "alter", Line: string(id), Credit: new(int64(100_000))})
 		}, []reconcile.Kind{reconcile.LineChanged}},
-		"a return is missing": {"0003", []reconcile.Kind{reconcile.ReturnWithoutLine, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+		"a return is missing": {"0003", []reconcile.Kind{reconcile.ReturnWithoutLine, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
 		}, nil},
-		"given back here alone": {"0002", []reconcile.Kind{reconcile.GivenBackButPaid, reconcile.StatementHasGap}, func(w *world, id payout.ID) {
+		"given back here alone": {"0002", []reconcile.Kind{reconcile.RefundedButPaid, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
 		}, nil},
-		"returned, and more": {"0003", []reconcile.Kind{reconcile.AmountDiffers}, func(w *world, id payout.ID) {
+		"returned, and more": {"0003", []reconcile.Kind{reconcile.AmountDiffers}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 		}, nil},
-		"under way, and back": {"0004", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *world, id payout.ID) {
+		"under way, and back": {"0004", []reconcile.Kind{reconcile.ReturnedAtGateway}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Credit: new(int64(100_590)), Entity: &reversal})
 		}, nil},
-		"under way, twice": {"0004", []reconcile.Kind{reconcile.PaidTwice}, func(w *world, id payout.ID) {
+		"under way, twice": {"0004", []reconcile.Kind{reconcile.PaidTwice}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.pay("1234", 5_000)
 			id := w.pay(tt.last4, 100_000)
 			for range 5 {

@@ -24,13 +24,13 @@ type Result struct {
 	// Unjudged counts payouts of which the statement was not read far enough back.
 	Unjudged int  `json:"unjudged"`
 	Sums     Sums `json:"sums"`
-	// Differences are those about what the period holds, settled ones among them.
+	// Differences are those about what the period holds, resolved ones among them.
 	Differences []Difference `json:"-"`
 	// Open counts those of them that wait for a person.
 	Open int `json:"open"`
 }
 
-// Sums prove the clearing account: what the statement says went out for payouts is what the book says, and
+// Sums prove the clearing account: what the statement says went out for payouts is what the ledger says, and
 // what accounts for the rest, to the last minor unit.
 type Sums struct {
 	// Opening and Closing are the account's balances at both ends, where the gateway tells them.
@@ -51,27 +51,27 @@ type Sums struct {
 	Paid     money.Amount `json:"paid"`
 	Returned money.Amount `json:"returned"`
 
-	// Fees is what the gateway kept for itself. UnderWay is what it took for payouts that the book has not
-	// completed yet. OtherPeriod is what the gateway and the book have in different periods. Differing is
+	// Fees is what the gateway kept for itself. UnderWay is what it took for payouts that the ledger has not
+	// completed yet. OtherPeriod is what the gateway and the ledger have in different periods. Differing is
 	// what the differences come to.
 	Fees        money.Amount `json:"fees"`
 	UnderWay    money.Amount `json:"underWay"`
 	OtherPeriod money.Amount `json:"otherPeriod"`
-	// OtherGateway is what the book has of payouts through other gateways, below zero for what was paid.
+	// OtherGateway is what the ledger has of payouts through other gateways, below zero for what was paid.
 	OtherGateway money.Amount `json:"otherGateway"`
 	Differing    money.Amount `json:"differing"`
 }
 
-// AtGateway is what the gateway took for payouts, less what it gave back.
+// AtGateway is what the gateway took for payouts, less what it returned.
 func (s Sums) AtGateway() money.Amount { return s.Taken - s.Checks - s.Other + s.PutIn }
 
-// InBook is what the ledger has of that.
-func (s Sums) InBook() money.Amount { return s.Paid - s.Returned }
+// InLedger is what the ledger has of that.
+func (s Sums) InLedger() money.Amount { return s.Paid - s.Returned }
 
 // Rest is what nothing accounts for. It is zero: the left side is summed by the database over all lines and
 // all transfers, the right one payout by payout.
 func (s Sums) Rest() money.Amount {
-	return s.AtGateway() - s.InBook() - s.Fees - s.UnderWay - s.OtherPeriod - s.OtherGateway - s.Differing
+	return s.AtGateway() - s.InLedger() - s.Fees - s.UnderWay - s.OtherPeriod - s.OtherGateway - s.Differing
 }
 
 // Gap is by how much the balances differ from what the lines make of them.

@@ -41,7 +41,7 @@ func (r *review) payouts(ctx context.Context) error {
 	for _, subject := range r.about(func(d Difference) bool { return d.Payout != "" }) {
 		ids = append(ids, payout.ID(subject))
 	}
-	all, err := r.s.dossiers(ctx, ids, r.read)
+	all, err := r.s.caseFiles(ctx, ids, r.read)
 	for _, d := range all {
 		found, judged := d.judge()
 		for _, f := range found {
@@ -63,19 +63,19 @@ func (r *review) leave(subject string) {
 	}
 }
 
-// strangers looks whether the book knows the transfers by now.
-func (r *review) strangers(ctx context.Context) error {
+// unmatched looks whether the ledger knows the transfers by now.
+func (r *review) unmatched(ctx context.Context) error {
 	names := r.about(func(d Difference) bool { return d.Kind == LineWithoutPayout })
-	all, err := r.s.strangers(ctx, names)
+	all, err := r.s.unmatched(ctx, names)
 	for _, name := range names {
-		if one, isOne := all[name]; isOne && !one.settled {
+		if one, isOne := all[name]; isOne && !one.resolved {
 			r.keep(one.Difference)
 		}
 	}
 	return err
 }
 
-// lines looks whether the lines are told as at first, and are still there.
+// lines checks whether the lines are unchanged and still there.
 func (r *review) lines(ctx context.Context) error {
 	ids := r.about(func(d Difference) bool { return d.isAboutLine() })
 	lines, err := r.s.o.Store.LinesByID(ctx, ids)
@@ -83,7 +83,7 @@ func (r *review) lines(ctx context.Context) error {
 		i := slices.IndexFunc(lines, func(l Line) bool { return l.ID == d.Subject })
 		switch {
 		case !d.isAboutLine() || i < 0:
-		case d.Kind == LineChanged && (lines[i].Missing || lines[i].FirstTold != lines[i].LastTold):
+		case d.Kind == LineChanged && (lines[i].Missing || lines[i].FirstReported != lines[i].LastReported):
 			r.keep(lines[i].change())
 		case d.Kind != LineChanged && !lines[i].Missing:
 			r.stays[d.ID] = true

@@ -13,7 +13,7 @@ import (
 	"bursar/internal/payout"
 )
 
-// Reconcile reads the statement of a period, compares it with the book and notes what differs. Days that
+// Reconcile reads the statement of a period, compares it with the ledger and notes what differs. Days that
 // were read whole before are read again only where again is set. It is safe to repeat and to break off; it
 // fails with [ErrBusy] while another instance reconciles, and with [ErrNoStatement].
 func (s *Service) Reconcile(ctx context.Context, p Period, again bool) (r Result, err error) {
@@ -40,15 +40,15 @@ func (s *Service) reconcile(ctx context.Context, p Period, again, daily bool) (R
 	}
 	c, err := s.compare(ctx, p, read)
 	if err != nil {
-		return Result{}, fmt.Errorf("compare the statement with the book: %w", err)
+		return Result{}, fmt.Errorf("compare the statement with the ledger: %w", err)
 	}
 	if err := s.note(ctx, c.found, nil); err != nil {
 		return Result{}, err
 	}
-	if err := s.lookAgain(ctx, read, c); err != nil {
+	if err := s.recheckOpen(ctx, read, c); err != nil {
 		return Result{}, err
 	}
-	if err := s.hasten(ctx, c.found); err != nil {
+	if err := s.reschedule(ctx, c.found); err != nil {
 		return Result{}, err
 	}
 	if c.result.Differences, err = s.asNoted(ctx, c.found); err != nil {
@@ -74,7 +74,7 @@ func (s *Service) tell(ctx context.Context, r Result) {
 	if r.Open > 0 || r.Sums.Rest() != 0 {
 		level = slog.LevelWarn
 	}
-	s.o.Logger.Log(ctx, level, "the statement was compared with the book",
+	s.o.Logger.Log(ctx, level, "the statement was compared with the ledger",
 		slog.Time("from", r.Period.From), slog.Time("to", r.Period.To), slog.Int("lines", r.Lines), slog.Int("payouts", r.Payouts),
 		slog.Int("differences", r.Open), slog.Int64("rest", int64(r.Sums.Rest())))
 }
@@ -98,15 +98,15 @@ func (s *Service) reachBack(ctx context.Context, p Period) error {
 // firstOrder is when the first of the payouts was ordered that were paid or returned in the period, without
 // a debit that was read; zero for none.
 func (s *Service) firstOrder(ctx context.Context, p Period) (first time.Time, err error) {
-	c := &comparison{s: s, p: p, booked: map[payout.ID]money.Amount{}}
+	c := &comparison{s: s, p: p, recorded: map[payout.ID]money.Amount{}}
 	if err := c.takeEntries(ctx); err != nil {
 		return first, err
 	}
-	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.booked)), dossiers) {
-		if err := s.keepTurn(ctx, errTurnLost); err != nil {
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(c.recorded)), caseFiles) {
+		if err := s.keepLease(ctx, errLeaseLost); err != nil {
 			return first, err
 		}
-		all, err := s.dossiers(ctx, batch, nil)
+		all, err := s.caseFiles(ctx, batch, nil)
 		if err != nil {
 			return first, err
 		}
@@ -143,7 +143,7 @@ func (s *Service) asNoted(ctx context.Context, found []Difference) ([]Difference
 		ids[i] = d.ID
 	}
 	var all []Difference
-	for batch := range slices.Chunk(unique(ids), dossiers) {
+	for batch := range slices.Chunk(unique(ids), caseFiles) {
 		noted, err := s.o.Store.Differences(ctx, batch)
 		if err != nil {
 			return nil, err
@@ -153,21 +153,21 @@ func (s *Service) asNoted(ctx context.Context, found []Difference) ([]Difference
 	return all, nil
 }
 
-// hasten has the gateway asked sooner about payouts of which it may have news. The lines themselves are not
+// reschedule makes payouts due that the gateway may report a change of. The lines themselves are not
 // believed.
-func (s *Service) hasten(ctx context.Context, found []Difference) error {
+func (s *Service) reschedule(ctx context.Context, found []Difference) error {
 	var failed error
 	for _, d := range found {
-		if d.Kind == ReturnedAtGateway || d.Kind == GivenBackButPaid {
-			failed = errors.Join(failed, s.o.Payouts.LookSoon(ctx, d.Payout))
+		if d.Kind == ReturnedAtGateway || d.Kind == RefundedButPaid {
+			failed = errors.Join(failed, s.o.Payouts.PollNow(ctx, d.Payout))
 		}
 	}
 	return failed
 }
 
-// lookAgain looks again at the differences that are open, with what was read already: some are gone, because
-// the book has caught up or the statement was put right. What a comparison just found, if there was one, is left.
-func (s *Service) lookAgain(ctx context.Context, read coverage, c *comparison) error {
+// recheckOpen looks again at the differences that are open, with what was read already: some are gone, because
+// the journal has caught up or the gateway corrected the statement. What a comparison just found, if there was one, is left.
+func (s *Service) recheckOpen(ctx context.Context, read coverage, c *comparison) error {
 	stays := map[string]bool{}
 	var looked map[string]bool
 	if c != nil {
@@ -178,16 +178,16 @@ func (s *Service) lookAgain(ctx context.Context, read coverage, c *comparison) e
 	}
 	var last Difference
 	for {
-		if err := s.keepTurn(ctx, errTurnLost); err != nil {
+		if err := s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}
-		open, err := s.o.Store.OpenDifferences(ctx, last, dossiers)
+		open, err := s.o.Store.OpenDifferences(ctx, last, caseFiles)
 		if err != nil || len(open) == 0 {
 			return err
 		}
 		last = open[len(open)-1]
 		r := review{s: s, open: open, read: read, looked: looked, stays: stays}
-		for _, part := range []func(context.Context) error{r.payouts, r.strangers, r.lines} {
+		for _, part := range []func(context.Context) error{r.payouts, r.unmatched, r.lines} {
 			if err := part(ctx); err != nil {
 				return err
 			}
@@ -200,12 +200,12 @@ func (s *Service) lookAgain(ctx context.Context, read coverage, c *comparison) e
 
 // When the service works by itself.
 const (
-	// dailyAfter is how long after midnight the day before is read: what was booked late is listed by then.
+	// dailyAfter is how long after midnight the day before is read: what was recorded late is listed by then.
 	dailyAfter = 3 * time.Hour
 	// againDays is how many days before are read again with it, in case the gateway changes its mind.
 	againDays = 2
-	// lookEvery is how often the open differences are looked at again.
-	lookEvery = 10 * time.Minute
+	// pollEvery is how often the open differences are looked at again.
+	pollEvery = 10 * time.Minute
 	// retryFirst is the wait after a failure; it doubles up to retryMost.
 	retryFirst = time.Minute
 	retryMost  = time.Hour
@@ -226,11 +226,11 @@ func (s *Service) RunDue(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	days, err := s.dueDays(ctx)
-	if err != nil || len(days) == 0 && now.Sub(pace.LookedAt).Abs() < lookEvery {
+	if err != nil || len(days) == 0 && now.Sub(pace.LookedAt).Abs() < pollEvery {
 		return 0, err
 	}
 	err = s.inTurn(ctx, func(ctx context.Context) error {
-		still, err := s.dueDays(ctx) // whoever had the turn before may have done them
+		still, err := s.dueDays(ctx) // the holder before may have done them
 		if err != nil || len(days) > 0 && len(still) == 0 {
 			return err
 		}
@@ -267,7 +267,7 @@ func (s *Service) runDays(ctx context.Context, days []Period) error {
 	for _, d := range read {
 		whole = whole.add(Period{d.From, d.To})
 	}
-	return s.lookAgain(ctx, whole, nil)
+	return s.recheckOpen(ctx, whole, nil)
 }
 
 // dueDays are the days to be reconciled by now: those since the last one that was, and those before it that

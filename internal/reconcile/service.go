@@ -18,7 +18,7 @@ type Options struct {
 	Statement Statement
 	Payouts   Payouts
 	Currency  money.Currency
-	// Grace is how long a movement may be missing from the statement, or from the book, before that is a
+	// Grace is how long a movement may be missing from the statement, or from the ledger, before that is a
 	// difference.
 	Grace time.Duration
 	// Zone is where days begin.
@@ -27,7 +27,7 @@ type Options struct {
 	Logger *slog.Logger
 	// IDs is set by simulations alone, which must come out the same again.
 	IDs id.Source
-	// Progress is told how far a reading is, if set.
+	// Progress is called with how far a reading is, if set.
 	Progress func(day time.Time, lines int)
 }
 
@@ -49,7 +49,7 @@ func New(o Options) (*Service, error) {
 	return &Service{o: o, holder: o.IDs.New("", o.Now())}, nil
 }
 
-// ErrBusy means that somebody else reconciles at this moment.
+// ErrBusy means that another instance reconciles at this moment.
 var ErrBusy = fault.New(fault.Unavailable, "reconciling", "Another instance reconciles at this moment. Try again shortly.")
 
 // ErrNoStatement means that the gateway lists no lines of our account.
@@ -58,22 +58,22 @@ var ErrNoStatement = fault.New(fault.Refused, "no_statement", "This gateway has 
 // ErrNotFound means that there is no such difference.
 var ErrNotFound = fault.New(fault.NotFound, "difference_not_found", "There is no difference with this id.")
 
-// turnLasts is how long a turn lasts unless it is kept.
-const turnLasts = 2 * time.Minute
+// leaseLasts is how long a lease lasts unless it is extended.
+const leaseLasts = 2 * time.Minute
 
 // inTurn does what only one instance does at a time.
 func (s *Service) inTurn(ctx context.Context, do func(context.Context) error) error {
-	if err := s.keepTurn(ctx, ErrBusy); err != nil {
+	if err := s.keepLease(ctx, ErrBusy); err != nil {
 		return err
 	}
 	err := do(ctx)
-	return errors.Join(err, s.o.Store.EndTurn(context.WithoutCancel(ctx), s.holder))
+	return errors.Join(err, s.o.Store.ReleaseLease(context.WithoutCancel(ctx), s.holder))
 }
 
-// keepTurn takes the turn, or has it for longer.
-func (s *Service) keepTurn(ctx context.Context, lost error) error {
+// keepLease acquires or extends the lease.
+func (s *Service) keepLease(ctx context.Context, lost error) error {
 	now := s.o.Now()
-	mine, err := s.o.Store.TakeTurn(ctx, s.holder, now, now.Add(turnLasts))
+	mine, err := s.o.Store.AcquireLease(ctx, s.holder, now, now.Add(leaseLasts))
 	if err != nil {
 		return err
 	}

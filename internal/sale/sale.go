@@ -76,7 +76,7 @@ type Tx interface {
 	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// EntriesAbout lists what a seller's journal says of a sale, oldest first. It fails with [ledger.ErrTampered] if
-	// somebody else than the service wrote any of it.
+	// the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there.

@@ -287,7 +287,7 @@ func release(ctx context.Context, tx Tx, whole journals, id string, now time.Tim
 	} else if err != nil {
 		return nil, err
 	}
-	if now.Before(sale.AvailableAt) { // somebody made it due by hand: when that is, is not recorded
+	if now.Before(sale.AvailableAt) { // it was made due in the database: the time of release is not recorded
 		return nil, tx.PostponeRelease(ctx, id, sale.AvailableAt)
 	}
 	if _, err := tx.MarkReleased(ctx, id, now); err != nil {

@@ -19,8 +19,8 @@ import (
 	"bursar/internal/storetest"
 )
 
-// shop is the service over a real database, on a clock of its own.
-type shop struct {
+// fixture is the service over a real database, on a clock of its own.
+type fixture struct {
 	*testing.T
 	db    *store.DB
 	place storetest.Place
@@ -30,11 +30,11 @@ type shop struct {
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
-func openShop(t *testing.T) *shop {
+func openShop(t *testing.T) *fixture {
 	t.Helper()
 	place := storetest.NewPlace(t)
 	db := place.Open(t)
-	s := &shop{T: t, db: db, place: place, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
+	s := &fixture{T: t, db: db, place: place, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
 	var err error
 	s.sales, err = sale.New(sale.Options{
 		Store: losing{db.Sales()}, Now: func() time.Time { return s.now }, HoldingPeriod: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
@@ -75,7 +75,7 @@ type losingTx struct{ sale.Tx }
 func (losingTx) AddEarnings(context.Context, string, string, money.Amount) error { return errLost }
 
 // record records a sale and wants it to be new or not.
-func (s *shop) record(n sale.NewSale, wantCreated bool) sale.Sale {
+func (s *fixture) record(n sale.NewSale, wantCreated bool) sale.Sale {
 	s.Helper()
 	got, created, err := s.sales.Record(s.Context(), n)
 	if err != nil || created != wantCreated {
@@ -84,7 +84,7 @@ func (s *shop) record(n sale.NewSale, wantCreated bool) sale.Sale {
 	return got
 }
 
-func (s *shop) release() int {
+func (s *fixture) release() int {
 	s.Helper()
 	n, err := s.sales.ReleaseDue(s.Context())
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *shop) release() int {
 	return n
 }
 
-func (s *shop) wantBalance(pending, available, earned money.Amount) {
+func (s *fixture) wantBalance(pending, available, earned money.Amount) {
 	s.Helper()
 	b, err := s.db.Balance(s.Context(), "usr_seller")
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *shop) wantBalance(pending, available, earned money.Amount) {
 }
 
 // wantViolated runs the audit and wants just the named invariants broken.
-func (s *shop) wantViolated(want ...string) {
+func (s *fixture) wantViolated(want ...string) {
 	s.Helper()
 	report, err := s.db.Audit(s.Context(), storetest.Keys(s))
 	if err != nil {
@@ -265,7 +265,7 @@ func TestASaleThatCanNotBeReleasedHoldsUpNobody(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "broken", Seller: "usr_seller", Amount: 700, OccurredAt: s.now, AvailableAt: s.now}, true)
 	s.record(sale.NewSale{ID: "good", Seller: "usr_seller", Amount: 300, OccurredAt: s.now, AvailableAt: s.now.Add(time.Second)}, true)
-	err := s.db.Update(t.Context(), func(tx *store.Tx) error { // the book is short of 100, as it never should be
+	err := s.db.Update(t.Context(), func(tx *store.Tx) error { // the ledger is short of 100, as it never should be
 		_, err := tx.Append(t.Context(), ledger.Posting{
 			Owner: "usr_seller", At: s.now, Type: ledger.SaleRefunded, Subject: "sale:other", Actor: "marketplace", Data: "{}", Moved: ledger.RefundSale(400, false),
 		})

@@ -20,7 +20,7 @@ func TestTamperedJournal_ReleasedAgain(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(900_000, 5300)
+	s.wantBalances(900_000, 5300)
 }
 
 // TestTamperedJournal_Relabelled puts a released sale back to pending, and makes the entry that tells of its release one
@@ -35,7 +35,7 @@ func TestTamperedJournal_Relabelled(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(900_000, 5300)
+	s.wantBalances(900_000, 5300)
 }
 
 // TestTamperedJournal_RefundedAgain takes a refund out of the records. It would be taken from the seller a second time.
@@ -52,5 +52,5 @@ func TestTamperedJournal_RefundedAgain(t *testing.T) {
 	if _, _, _, err := s.sales.Refund(t.Context(), refund); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("refunded: %v", err)
 	}
-	s.wantStanding(900_000, 5200)
+	s.wantBalances(900_000, 5200)
 }

@@ -14,7 +14,7 @@ import (
 // In these tests somebody changes the database by hand, who has no keys.
 
 // openTamperedShop is a shop with a sale that is due, another one, and one that is not due, after a change by hand.
-func openTamperedShop(t *testing.T, change string) *shop {
+func openTamperedShop(t *testing.T, change string) *fixture {
 	t.Helper()
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-2", Seller: "usr_seller", Amount: 300, OccurredAt: s.now, AvailableAt: s.now.Add(time.Minute)}, true)
@@ -26,8 +26,8 @@ func openTamperedShop(t *testing.T, change string) *shop {
 	return s
 }
 
-// wantStanding checks the seller's pending and available amounts alone.
-func (s *shop) wantStanding(pending, available money.Amount) {
+// wantBalances checks the seller's pending and available amounts alone.
+func (s *fixture) wantBalances(pending, available money.Amount) {
 	s.Helper()
 	b, err := s.db.Balance(s.Context(), "usr_seller")
 	if err != nil || b.Pending != pending || b.Available != available {
@@ -100,16 +100,16 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 			if strings.HasPrefix(name, "its entry") {                      // any other could be what it told of
 				pending, available = 905_300, 0
 			}
-			s.wantStanding(pending, available)
+			s.wantBalances(pending, available)
 			for _, amount := range []money.Amount{0, 100} {
 				_, r, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: amount})
 				if !errors.Is(err, ledger.ErrTampered) {
 					t.Errorf("refunded %d: %v", r.Amount, err)
 				}
 			}
-			s.wantStanding(pending, available)
+			s.wantBalances(pending, available)
 			s.release() // it is put off, and holds up nobody
-			s.wantStanding(pending, available)
+			s.wantBalances(pending, available)
 			if tt.back == "" {
 				return
 			}
@@ -133,11 +133,11 @@ func TestTamperedSale_Inserted(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(900_000, 5300)
+	s.wantBalances(900_000, 5300)
 	if _, r, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-9", ID: "r1"}); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("refunded %d: %v", r.Amount, err)
 	}
-	s.wantStanding(900_000, 5300)
+	s.wantBalances(900_000, 5300)
 }
 
 // TestTamperedSale_InsertedWithAnEntry has an entry too, which the service did not write.
@@ -149,7 +149,7 @@ func TestTamperedSale_InsertedWithAnEntry(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(905_300, 0) // the journal goes on behind its end, so nothing of the seller moves
+	s.wantBalances(905_300, 0) // the journal goes on behind its end, so nothing of the seller moves
 }
 
 // TestTamperedSale_GivenToAnotherSeller is released to neither.
@@ -158,7 +158,7 @@ func TestTamperedSale_GivenToAnotherSeller(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(905_000, 300)
+	s.wantBalances(905_000, 300)
 	if b, err := s.db.Balance(t.Context(), "usr_buyer"); err != nil || b != (ledger.Balance{}) {
 		t.Errorf("the other one has %+v, %v", b, err)
 	}
@@ -174,7 +174,7 @@ func TestTamperedSale_ReleasedAgain(t *testing.T) {
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
-	s.wantStanding(900_000, 5300)
+	s.wantBalances(900_000, 5300)
 }
 
 // TestTamperedSale_MarkedReleased is refunded from no other account than it was in.
@@ -184,7 +184,7 @@ func TestTamperedSale_MarkedReleased(t *testing.T) {
 	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "far", ID: "r1"}); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("refunded: %v", err)
 	}
-	s.wantStanding(905_300, 0)
+	s.wantBalances(905_300, 0)
 }
 
 // TestTamperedSale_DueEarlier is released before its time by nobody.

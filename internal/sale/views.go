@@ -66,6 +66,6 @@ func (s *Service) Releases(ctx context.Context, seller string, limit int) ([]Rel
 const (
 	monthLayout = "2006-01"
 	mostMonths  = 120
-	// daysAhead is how far a seller's releases are told day by day.
+	// daysAhead is how far a seller's releases are listed day by day.
 	daysAhead = 31
 )

@@ -20,7 +20,7 @@ type actor struct {
 	ask *ask
 	// account is the account number that a seller is registering.
 	account string
-	// claimed is the payout that the book has just let them send, and sent the one that they sent last.
+	// claimed is the payout that the ledger has just let them send, and sent the one that they sent last.
 	claimed, sent string
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string

@@ -7,91 +7,91 @@ import (
 	"time"
 )
 
-// Check is a promise that a run holds the service to. The promises about the book itself are the audit's.
+// Check is a promise that a run holds the service to. The promises about the ledger itself are the audit's.
 type Check struct {
 	Name    string
 	Promise string
 }
 
 var (
-	paidOnce           = Check{"paid-once", "The gateway pays for a payout at most once."}
-	paidExactly        = Check{"paid-exactly", "What the gateway pays for a payout is its amount less its fee."}
-	completedIsPaid    = Check{"completed-is-paid", "A payout is completed only when the gateway has paid it."}
-	givenBackIsDead    = Check{"given-back-is-dead", "When a payout's money is given back, the gateway has no transfer of it that could still pay."}
-	onlyOrdersPaid     = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the book calls sent."}
-	allInTheBook       = Check{"all-in-the-book", "Once the gateway was asked, every transfer that it made for us is a payout in the book."}
-	endsAsAtGateway    = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
-	allEnd             = Check{"all-end", "When all is quiet, every payout has ended, or is in manual review because its key ran out or a backup was restored."}
-	endsAreFinal       = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
-	movesAreCAS        = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
-	rowsMatchJournal   = Check{"rows-match-the-journal", "After every transaction its entries are in the journal, and balances, payouts and bank accounts are what their entries fold to."}
-	entriesAreTrue     = Check{"entries-are-true", "Each entry moves what was sold, refunded, asked for or paid, balances are the sum of that, and what left through the gateway is what the gateway's record has."}
-	neverOverdraws     = Check{"requests-never-overdraw", "A request takes no more than is available."}
-	refusalsAreTrue    = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
-	feesAsAgreed       = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
-	oneAnswerPerKey    = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
-	answersAreTrue     = Check{"answers-are-true", "What was answered is in the book."}
-	answersAreKnown    = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
-	strangersSeeNone   = Check{"strangers-see-nothing", "Nobody sees or cancels another seller's payout."}
-	readsAgree         = Check{"reads-agree", "What a seller is shown is what the book has."}
-	oncePerID          = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
-	releasedWhenDue    = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
-	ordersToLetter     = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
-	oneKeyPerPayout    = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
-	ordersSound        = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
-	keysAreAlive       = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
-	sentAlone          = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
-	claimedFirst       = Check{"claimed-before-sent", "An order is sent only by whom the book has just let, for as long as a lease lasts."}
-	sendingsTimed      = Check{"sendings-are-timed", "When an order was sent is in the book before it is, and stays there until nothing of it can have left."}
-	nightsReconciled   = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
-	checkpointsMade    = Check{"checkpoints-are-made", "A checkpoint of all books is made by itself, again and again."}
-	reviewedForCause   = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
-	askedBefore        = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
-	endsWatched        = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
-	newsFollowed       = Check{"news-is-followed", "What the gateway sends news of is looked at without delay."}
-	queuedCancellable  = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
-	endsTellWhy        = Check{"ends-tell-why", "A payout that has failed, was returned or is in manual review tells its seller why, and one that is paid has nothing to tell."}
-	timesKept          = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
-	leasesHold         = Check{"leases-hold", "What one worker has taken is given to no other before its lease runs out or news comes."}
-	nothingSpins       = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
-	statementAgrees    = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
-	misstatementsFound = Check{"misstatements-are-found", "What the gateway's statement tells falsely is found, under its name, until it is told rightly or a person has settled it."}
-	askedFirst         = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
-	forgeriesRefused   = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
-	onlyRightAccount   = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
-	adoptedAsItWas     = Check{"adopted-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
-	windowIsKept       = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
-	verifiedIsTrue     = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
-	failuresHaveCause  = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was not accepted, it would pay the same money again, or a person gave it back."}
-	waitingIsUnsent    = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it, or has turned it away all the same."}
-	waitsAsAsked       = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
-	listsReadWhole     = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}
-	writtenAsMeant     = Check{"rows-are-as-written", "What a transaction wrote is in the book as it was written, and one that was refused or undone has left no trace."}
-	contradictionsKept = Check{"contradictions-are-kept", "What the gateway says that can't be true moves no money, and is written down until a person has seen it."}
-	referencesKept     = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
-	oldestFirst        = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
-	minimumKept        = Check{"minimum-is-kept", "No payout is of less than the minimum."}
-	numbersSecret      = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the book."}
-	decisionsKept      = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
-	tamperingFound     = Check{"tampering-moves-no-money", "While somebody has changed what is stored of money by hand, none moves on its word, and the audit tells of it; when it is put right, all goes on."}
-	statementsProve    = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
-	refundsAreDue      = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
-	fewRegistrations   = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
-	nobodyOverpaid     = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts in manual review."}
-	bookIsRight        = Check{"book-is-readable", "The book can be opened, read and audited."}
-	nothingPanics      = Check{"nothing-panics", "No part of the service panics."}
+	paidOnce              = Check{"paid-once", "The gateway pays for a payout at most once."}
+	paidExactly           = Check{"paid-exactly", "What the gateway pays for a payout is its amount less its fee."}
+	completedIsPaid       = Check{"completed-is-paid", "A payout is completed only when the gateway has paid it."}
+	refundedStaysEnded    = Check{"refunded-stays-ended", "When a payout is refunded to the balance, the gateway has no transfer of it that could still pay."}
+	onlyOrdersPaid        = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the ledger calls sent."}
+	allImported           = Check{"all-imported", "Once the gateway was asked, every transfer that it made for us is a payout in the ledger."}
+	endsAsAtGateway       = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
+	allEnd                = Check{"all-end", "When all is quiet, every payout has ended, or is in manual review because its key ran out or a backup was restored."}
+	endsAreFinal          = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
+	movesAreCAS           = Check{"moves-begin-where-it-was", "A change of a payout's state begins at the state that it had."}
+	rowsMatchJournal      = Check{"rows-match-the-journal", "After every transaction its entries are in the journal, and balances, payouts and bank accounts are what their entries fold to."}
+	entriesAreTrue        = Check{"entries-are-true", "Each entry moves what was sold, refunded, asked for or paid, balances are the sum of that, and what left through the gateway is what the gateway's record has."}
+	neverGoesNegative     = Check{"requests-never-go-negative", "A request takes no more than is available."}
+	refusalsAreTrue       = Check{"refusals-are-true", "A request is refused for its amount only if the balance is lower."}
+	feesAsAgreed          = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
+	oneAnswerPerKey       = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
+	answersAreTrue        = Check{"answers-are-true", "What was answered is in the ledger."}
+	answersAreKnown       = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
+	othersSeeNothing      = Check{"other-sellers-see-nothing", "Nobody sees or cancels another seller's payout."}
+	readsAgree            = Check{"reads-agree", "What a seller is shown is what the ledger has."}
+	oncePerID             = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
+	releasedWhenDue       = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
+	ordersToLetter        = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
+	oneKeyPerPayout       = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
+	ordersSound           = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
+	keysAreAlive          = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
+	sentAlone             = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
+	claimedFirst          = Check{"claimed-before-sent", "An order is sent only by whom the ledger has just let, for as long as a lease lasts."}
+	sendingsTimed         = Check{"sendings-are-timed", "When an order was sent is in the ledger before it is, and stays there until nothing of it can have left."}
+	nightsReconciled      = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
+	checkpointsMade       = Check{"checkpoints-are-made", "A checkpoint of all journals is made by itself, again and again."}
+	reviewedForCause      = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
+	askedBefore           = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
+	endsWatched           = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
+	notificationsFollowed = Check{"notifications-are-followed", "A payout that the gateway sends a notification about is polled without delay."}
+	queuedCancellable     = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
+	endsTellWhy           = Check{"ends-tell-why", "A payout that has failed, was returned or is in manual review tells its seller why, and one that is paid has nothing to tell."}
+	timesKept             = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
+	leasesHold            = Check{"leases-hold", "What one worker has leased, no other worker gets before the lease expires or a notification arrives."}
+	nothingSpins          = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
+	statementAgrees       = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
+	misstatementsFound    = Check{"misstatements-are-found", "What the gateway's statement tells falsely is found, under its name, until it is told rightly or a person has settled it."}
+	askedFirst            = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
+	forgeriesRefused      = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
+	onlyRightAccount      = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
+	importedAsItWas       = Check{"imported-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
+	windowIsKept          = Check{"the-window-is-kept", "No payout is sent before the time in which it can be cancelled is over."}
+	verifiedIsTrue        = Check{"verified-is-confirmed", "A bank account counts as verified only if the gateway confirmed it, or an admin decided so."}
+	failuresHaveCause     = Check{"failures-have-a-cause", "A payout fails only if the gateway refused it or can't pay it any more, its account was not accepted, it would pay the same money again, or a person gave it back."}
+	waitingIsUnsent       = Check{"waiting-is-unsent", "A payout goes back to waiting only if the gateway has no transfer of it, or has turned it away all the same."}
+	waitsAsAsked          = Check{"waits-as-asked", "When the gateway asks to be left alone for a while, nothing is sent again before that is over."}
+	listsReadWhole        = Check{"lists-are-read-whole", "A list of the gateway's is read page by page to its end, none twice and none left out."}
+	writtenAsMeant        = Check{"rows-are-as-written", "What a transaction wrote is in the ledger as it was written, and one that was refused or undone has left no trace."}
+	discrepanciesKept     = Check{"discrepancies-are-kept", "A discrepancy moves no money, and is recorded until an admin resolves it."}
+	referencesKept        = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
+	oldestFirst           = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
+	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
+	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the ledger."}
+	decisionsKept         = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
+	tamperingFound        = Check{"tampering-moves-no-money", "While somebody has changed what is stored of money by hand, none moves on its word, and the audit tells of it; when it is put right, all goes on."}
+	statementsProve       = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
+	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
+	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
+	nobodyOverpaid        = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts in manual review."}
+	datastoreReadable     = Check{"datastore-is-readable", "The ledger can be opened, read and audited."}
+	nothingPanics         = Check{"nothing-panics", "No part of the service panics."}
 )
 
 // Checks lists the promises that a run checks beside those of the audit.
 func Checks() []Check {
 	return []Check{
-		paidOnce, paidExactly, completedIsPaid, givenBackIsDead, onlyOrdersPaid, allInTheBook, endsAsAtGateway, allEnd,
-		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverOverdraws, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
-		answersAreTrue, answersAreKnown, strangersSeeNone, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, newsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
-		adoptedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
-		writtenAsMeant, contradictionsKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, bookIsRight, nothingPanics,
+		paidOnce, paidExactly, completedIsPaid, refundedStaysEnded, onlyOrdersPaid, allImported, endsAsAtGateway, allEnd,
+		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverGoesNegative, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
+		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
+		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
+		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 
@@ -121,8 +121,8 @@ func (m *market) broken(c Check, subject, detail string) {
 	}
 }
 
-// hold checks a promise, and counts the check.
-func (m *market) hold(c Check, so bool, subject, format string, args ...any) bool {
+// assert checks a promise, and counts the check.
+func (m *market) assert(c Check, so bool, subject, format string, args ...any) bool {
 	m.tally.checks++
 	if !so {
 		m.broken(c, subject, fmt.Sprintf(format, args...))

@@ -16,25 +16,25 @@ import (
 
 // What follows is told of each committed transaction, at the moment of its commit.
 
-// overdrawn is the reason of a payout that may be of money that was paid already.
-const overdrawn = "overdrawn"
+// negativeBalance is the reason of a payout that may be of money that was paid already.
+const negativeBalance = "negative_balance"
 
 // wasAppended is told of each entry of a journal once, in the journal's order.
 func (m *market) wasAppended(e ledger.Entry) {
 	m.print("%s %d %d %s %s %s %d %s\n", e.Owner, e.Number, e.At.UnixMicro(), e.Type, e.Subject, e.Actor, e.Moved.Amounts(), e.After.Text())
 	m.keepSecret(e.Data)
-	m.hold(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
+	m.assert(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
 		e.Number, e.Owner, e.Type, e.Subject, e.Moved, m.model.moves(e))
 	err := m.model.fold(e)
-	m.hold(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
-	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == overdrawn && !w.doubted {
+	m.assert(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
+	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == negativeBalance && !w.doubted {
 		w.doubted = true
-		m.hold(reviewedForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
+		m.assert(reviewedForCause, e.After.Available < 0, e.Subject, "payout %s is doubted, and %s has %d", e.Subject, e.Owner, e.After.Available)
 	}
 }
 
 func (m *market) wasSold(s sale.Sale) {
-	m.hold(oncePerID, m.model.sales[s.ID] == nil, s.Seller, "sale %s was booked again", s.ID)
+	m.assert(oncePerID, m.model.sales[s.ID] == nil, s.Seller, "sale %s was recorded again", s.ID)
 	m.model.sold(s)
 	m.tally.sales++
 	m.note(s.ID, s.Seller, "sale committed:")
@@ -44,7 +44,7 @@ func (m *market) wasSold(s sale.Sale) {
 func (m *market) wasRefunded(r sale.Refund) {
 	e := m.model.sales[r.Sale]
 	_, again := e.refunds[r.ID]
-	m.hold(oncePerID, !again && r.Amount <= e.left(), e.seller, "refund %s of %d was booked; %d were left of the sale, booked before: %t",
+	m.assert(oncePerID, !again && r.Amount <= e.left(), e.seller, "refund %s of %d was recorded; %d were left of the sale, recorded before: %t",
 		r.ID, r.Amount, e.left(), again)
 	m.model.refunded(r)
 	m.tally.refunds++
@@ -54,7 +54,7 @@ func (m *market) wasRefunded(r sale.Refund) {
 func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	e := m.model.sales[id]
 	early := min(at.UnixMicro(), on.now().UnixMicro()) < e.availableAt.UnixMicro() && m.leasesHold()
-	m.hold(releasedWhenDue, !e.released && !early, e.seller,
+	m.assert(releasedWhenDue, !e.released && !early, e.seller,
 		"sale %s was released at %s, due at %s, released before: %t", id, on.now(), e.availableAt, e.released)
 	e.released = true
 	m.tally.releases++
@@ -64,21 +64,21 @@ func (m *market) wasReleased(on *instance, id string, at time.Time) {
 func (m *market) wasAsked(p payout.Payout) {
 	h := m.model.sellers[p.Seller]
 	a := m.current.ask
-	m.hold(oneAnswerPerKey, a != nil && a.made == "" && m.model.payouts[p.ID] == nil, p.Seller,
+	m.assert(oneAnswerPerKey, a != nil && a.made == "" && m.model.payouts[p.ID] == nil, p.Seller,
 		"payout %s was made by nobody's request, or by one that has made another", p.ID)
 	if a != nil {
 		a.made, a.at = p.ID, m.now
 	}
-	m.hold(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
+	m.assert(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
 	available := m.model.row(p.Seller).Available
-	m.hold(neverOverdraws, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
-	m.hold(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
+	m.assert(neverGoesNegative, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
+	m.assert(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
 	current := m.model.accounts[h.current]
-	m.hold(onlyRightAccount, p.BankAccountID == h.current && current != nil && current.status == bank.StatusVerified, p.Seller,
+	m.assert(onlyRightAccount, p.BankAccountID == h.current && current != nil && current.status == bank.StatusVerified, p.Seller,
 		"payout %s goes to %s, the seller's account is %s", p.ID, p.BankAccountID, h.current)
 	if a != nil {
-		m.hold(onlyRightAccount, a.account == "" || a.account == p.BankAccountID, p.Seller, "payout %s goes to %s, the seller was shown %s", p.ID, p.BankAccountID, a.account)
-		m.hold(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and booked were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
+		m.assert(onlyRightAccount, a.account == "" || a.account == p.BankAccountID, p.Seller, "payout %s goes to %s, the seller was shown %s", p.ID, p.BankAccountID, a.account)
+		m.assert(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and recorded were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
 	}
 	m.model.asked(p)
 	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
@@ -95,14 +95,14 @@ func (m *market) wasAsked(p payout.Payout) {
 	}
 }
 
-func (m *market) wasAdopted(p payout.Payout) {
+func (m *market) wasImported(p payout.Payout) {
 	first := m.ever[p.ID]
-	m.hold(adoptedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee, string(p.ID),
-		"payout %s was of %s to %s: %d, fee %d; it is in the book again as of %s to %s: %d, fee %d",
+	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee, string(p.ID),
+		"payout %s was of %s to %s: %d, fee %d; it is in the ledger again as of %s to %s: %d, fee %d",
 		p.ID, first.seller, first.account, first.amount, first.fee, p.Seller, p.BankAccountID, p.Amount, p.Fee)
 	m.model.asked(p)
-	m.tally.adopted++
-	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d adopted:", p.Amount))
+	m.tally.imported++
+	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d imported:", p.Amount))
 }
 
 func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at time.Time) {
@@ -110,22 +110,22 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	was := w.state
 	m.checkWait(on, w, p)
 	m.checkLie(w, p)
-	m.hold(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
+	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(w, p, at)
 	m.checkAsked(w, p)
 	m.checkTold(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting {
-		m.hold(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
+		m.assert(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
 	w.last = p
 	if from != p.State || was != p.State {
 		m.print("%s %s %s %d\n", p.ID, from, p.State, at.UnixMicro())
 		m.note(string(p.ID), w.seller, fmt.Sprintf("%s → %s (%s):", from, p.State, p.ReasonCode))
 	}
-	m.hold(movesAreCAS, from == was, string(p.ID), "payout %s was %s, and went from %s to %s", p.ID, was, from, p.State)
+	m.assert(movesAreCAS, from == was, string(p.ID), "payout %s was %s, and went from %s to %s", p.ID, was, from, p.State)
 	ended := kindOf(was) != underWay
-	m.hold(endsAreFinal, !ended || p.State == was || (was == payout.Completed && p.State == payout.Returned), string(p.ID),
+	m.assert(endsAreFinal, !ended || p.State == was || (was == payout.Completed && p.State == payout.Returned), string(p.ID),
 		"payout %s went from %s to %s", p.ID, was, p.State)
 	w.state, w.sentAt, w.taken = p.State, p.SentAt, nil
 	m.checkWatched(w, p, was)
@@ -133,8 +133,8 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	if p.State == was {
 		return
 	}
-	if p.GivenBack() {
-		m.hold(givenBackIsDead, m.now-w.changed >= m.mayArrive(), string(p.ID),
+	if p.Refunded() {
+		m.assert(refundedStaysEnded, m.now-w.changed >= m.mayArrive(), string(p.ID),
 			"payout %s was refunded %s after it went to review, and what was sent before may still arrive", p.ID, m.now-w.changed)
 	}
 	w.changed = m.now
@@ -159,23 +159,23 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	switch {
 	case w.state == payout.Waiting && p.State == payout.Submitting:
 		w.sentBefore = before
-		m.hold(sendingsTimed, now.Sub(at).Abs() < time.Second, string(p.ID), "payout %s is being sent since %s, by the book since %s", p.ID, at, now)
+		m.assert(sendingsTimed, now.Sub(at).Abs() < time.Second, string(p.ID), "payout %s is being sent since %s, by the ledger since %s", p.ID, at, now)
 	case w.state == payout.Submitting && p.State == payout.Waiting && m.current.sent != string(p.ID):
-		m.hold(sendingsTimed, now.Equal(before) || now.Equal(w.sentBefore), string(p.ID), "payout %s, which was not sent after all, was sent at %s before, and at %s by the book", p.ID, w.sentBefore, now)
+		m.assert(sendingsTimed, now.Equal(before) || now.Equal(w.sentBefore), string(p.ID), "payout %s, which was not sent after all, was sent at %s before, and at %s by the ledger", p.ID, w.sentBefore, now)
 	default:
-		m.hold(sendingsTimed, now.Equal(before), string(p.ID), "payout %s, which was %s, was sent at %s, and at %s now", p.ID, w.state, before, now)
+		m.assert(sendingsTimed, now.Equal(before), string(p.ID), "payout %s, which was %s, was sent at %s, and at %s now", p.ID, w.state, before, now)
 	}
 	switch {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
 		m.current.claimed, m.current.sent = string(p.ID), ""
-		m.hold(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
+		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
 	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was put off
 		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
-		m.hold(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
+		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
 	case p.State == payout.ManualReview && w.state != payout.ManualReview:
 		runOut := at.Sub(w.sentAt) >= m.runsOut()-mostOff
-		m.hold(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
+		m.assert(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
 	}
 }
 
@@ -185,18 +185,18 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 	if w.state != payout.Waiting || kindOf(p.State) == underWay || o == nil {
 		return
 	}
-	m.hold(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),
+	m.assert(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),
 		"payout %s was sent %s ago and is given back, and the gateway was not asked since", p.ID, m.now-o.since)
 }
 
 // checkTold holds what a seller is told of a payout against what it is and what they were told before.
 func (m *market) checkTold(w *withdrawal, p payout.Payout) {
-	m.hold(contradictionsKept, w.last.Contradiction == "" || p.Contradiction != "" || m.current.name == admin || w.last.Altered() && m.tampered == "", string(p.ID), "what contradicts payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Contradiction)
+	m.assert(discrepanciesKept, w.last.Discrepancy == "" || p.Discrepancy != "" || m.current.name == admin || w.last.IsTampered() && m.tampered == "", string(p.ID), "the discrepancy of payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Discrepancy)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
-	m.hold(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
-	m.hold(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
+	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
+	m.assert(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
 	same := func(before, now time.Time) bool { return before.IsZero() || stored(before).Equal(stored(now)) }
-	m.hold(timesKept, same(w.last.ProcessedAt, p.ProcessedAt) && same(w.last.CompletedAt, p.CompletedAt) && (p.State != w.state || same(w.last.EndedAt, p.EndedAt)), string(p.ID),
+	m.assert(timesKept, same(w.last.ProcessedAt, p.ProcessedAt) && same(w.last.CompletedAt, p.CompletedAt) && (p.State != w.state || same(w.last.EndedAt, p.EndedAt)), string(p.ID),
 		"payout %s was taken on at %s, paid at %s and over at %s, and now at %s, %s and %s", p.ID, w.last.ProcessedAt, w.last.CompletedAt, w.last.EndedAt, p.ProcessedAt, p.CompletedAt, p.EndedAt)
 }
 
@@ -208,20 +208,20 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 		ended = w.changed
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
-	over := p.State == payout.Returned || p.Contradiction != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
-	m.hold(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
-	m.hold(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
+	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
+	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
+	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }
 
 // mayArrive is how long after a payout went to review what was sent before may still arrive: as long as a sending may last, and
 // what the service allows the gateway besides. Clocks that are off make it shorter.
 func (m *market) mayArrive() time.Duration {
-	const patience = 10 * time.Minute
+	const gracePeriod = 10 * time.Minute
 	if m.o.Faults[clock] {
-		return lease + patience - 2*mostOff
+		return lease + gracePeriod - 2*mostOff
 	}
-	return lease + patience
+	return lease + gracePeriod
 }
 
 // checkEnd asks the gateway's own records about a payout that has just come to an end.
@@ -229,22 +229,22 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 	for _, t := range m.gateway.transfers(id) {
 		switch {
 		case w.state != payout.Completed:
-			m.hold(givenBackIsDead, isDead(t.Status), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
-			m.hold(endsAsAtGateway, (w.state == payout.Cancelled) == (t.Status == razorpayx.StatusCancelled), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
+			m.assert(refundedStaysEnded, isDead(t.Status), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
+			m.assert(endsAsAtGateway, (w.state == payout.Cancelled) == (t.Status == razorpayx.StatusCancelled), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
 		default:
 			paid := t.Status == razorpayx.StatusProcessed || t.Status == razorpayx.StatusReversed
-			m.hold(completedIsPaid, paid, string(id), "payout %s is completed, and the gateway's transfer %s is %s", id, t.ID, t.Status)
-			m.hold(paidExactly, t.Amount == int64(w.net()), string(id), "payout %s of %d net was paid %d", id, w.net(), t.Amount)
+			m.assert(completedIsPaid, paid, string(id), "payout %s is completed, and the gateway's transfer %s is %s", id, t.ID, t.Status)
+			m.assert(paidExactly, t.Amount == int64(w.net()), string(id), "payout %s of %d net was paid %d", id, w.net(), t.Amount)
 		}
 	}
 	if w.state == payout.Completed {
-		m.hold(completedIsPaid, m.gateway.has(id), string(id), "payout %s is completed, and the gateway has no transfer of it", id)
+		m.assert(completedIsPaid, m.gateway.has(id), string(id), "payout %s is completed, and the gateway has no transfer of it", id)
 	}
 	if w.state == payout.Failed && !m.gateway.has(id) {
 		o, a := m.gateway.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
-		doubted := w.last.ReasonCode == overdrawn && w.doubted && m.model.row(w.seller).Available < 0
-		m.hold(failuresHaveCause, refused || doubted || w.last.GivenBack() && m.current.name == admin, string(id),
+		doubted := w.last.ReasonCode == negativeBalance && w.doubted && m.model.row(w.seller).Available < 0
+		m.assert(failuresHaveCause, refused || doubted || w.last.Refunded() && m.current.name == admin, string(id),
 			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
 	}
 }
@@ -255,12 +255,12 @@ func keeps(before, now string) bool { return before == "" || before == now }
 // checkWait holds the next sending of an order that the gateway put off against what it asked for.
 func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
 	o := m.gateway.orders[string(p.ID)]
-	if o == nil || o.putOff != m.current.number {
+	if o == nil || o.setNextPoll != m.current.number {
 		return
 	}
-	o.putOff = 0
-	unsaid := w.hinted >= o.since || !m.leasesHold() || kindOf(p.State) != underWay || (p.State != payout.Waiting && p.State != payout.Unknown)
-	m.hold(waitsAsAsked, unsaid || p.DueAt.Sub(m.start)-on.machine.offset >= o.notBefore-time.Second, string(p.ID),
+	o.setNextPoll = 0
+	unsaid := w.notified >= o.since || !m.leasesHold() || kindOf(p.State) != underWay || (p.State != payout.Waiting && p.State != payout.Unknown)
+	m.assert(waitsAsAsked, unsaid || p.DueAt.Sub(m.start)-on.machine.offset >= o.notBefore-time.Second, string(p.ID),
 		"the gateway asked to wait until %s, and payout %s is due at %s", m.start.Add(o.notBefore), p.ID, p.DueAt)
 }
 
@@ -272,28 +272,28 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 	}
 	lie.to = 0
 	overtaken := w.state != lie.was
-	m.hold(contradictionsKept, overtaken || (p.State == w.state && (lie.overtaken || p.Contradiction != "")), string(p.ID),
-		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the contradiction %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Contradiction, p.Tries)
+	m.assert(discrepanciesKept, overtaken || (p.State == w.state && (lie.overtaken || p.Discrepancy != "")), string(p.ID),
+		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the discrepancy %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Discrepancy, p.Tries)
 }
 
-// wereHastened is told that a start made the steps due of all that the gateway may have.
-func (m *market) wereHastened(n int64, now time.Time) {
+// wereRescheduled is told that a start made the steps due of all that the gateway may have.
+func (m *market) wereRescheduled(n int64, now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
 		if w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
-			m.wasHastened(id, now)
+			m.wasRescheduled(id, now)
 			n--
 		}
 	}
-	m.hold(newsFollowed, n == 0, "", "a start made %d payouts more due than it should", n)
+	m.assert(notificationsFollowed, n == 0, "", "a start made %d payouts more due than it should", n)
 }
 
-// wasHastened is told that news made a step due.
-func (m *market) wasHastened(id payout.ID, now time.Time) {
+// wasRescheduled is told that news made a step due.
+func (m *market) wasRescheduled(id payout.ID, now time.Time) {
 	w := m.model.payouts[id]
 	turnedAway := w.state == payout.Waiting && !w.sentAt.IsZero()
-	m.hold(leasesHold, turnedAway || (w.state != payout.Waiting && w.state != payout.Submitting), string(id), "news made payout %s due, which is %s", id, w.state)
-	w.hinted = m.now
+	m.assert(leasesHold, turnedAway || (w.state != payout.Waiting && w.state != payout.Submitting), string(id), "news made payout %s due, which is %s", id, w.state)
+	w.notified = m.now
 	m.payoutDue(id, w, now)
 }
 
@@ -310,7 +310,7 @@ func (m *market) checkOrder(ids []payout.ID, now time.Time, limit int) {
 		}
 	}
 	for id, w := range m.model.payouts {
-		m.hold(oldestFirst, w.due == 0 || w.due >= newest || slices.Contains(ids, id), string(id), "payout %s is due since %s, and others were taken before it", id, time.UnixMicro(w.due).UTC())
+		m.assert(oldestFirst, w.due == 0 || w.due >= newest || slices.Contains(ids, id), string(id), "payout %s is due since %s, and others were taken before it", id, time.UnixMicro(w.due).UTC())
 	}
 }
 
@@ -323,7 +323,7 @@ const orderEvery = 50
 func (m *market) wasDecided(d decision.Decision) {
 	m.decided[decided{d.Subject, m.current.number}]++
 	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
-	m.hold(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
+	m.assert(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
 }
 
 // isDead reports whether a transfer can't pay any more, and has not.
@@ -338,14 +338,14 @@ func isDead(status string) bool {
 
 func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 	w := m.model.payouts[id]
-	m.hold(leasesHold, w.due != 0 && w.due <= now.UnixMicro() && until.Sub(now) >= lease, string(id), "%s took payout %s at %s until %s, which is due at %s",
+	m.assert(leasesHold, w.due != 0 && w.due <= now.UnixMicro() && until.Sub(now) >= lease, string(id), "%s took payout %s at %s until %s, which is due at %s",
 		on.name, id, now, until, time.UnixMicro(w.due).UTC())
 	if w.taken != nil && w.taken != on && w.due == w.leased {
 		m.tally.takeovers++
 		m.note(string(id), w.seller, "taken over from "+w.taken.name+":")
 	}
 	w.takes++
-	m.hold(nothingSpins, w.takes <= mostTakes, string(id), "payout %s was taken up %d times", id, w.takes)
+	m.assert(nothingSpins, w.takes <= mostTakes, string(id), "payout %s was taken up %d times", id, w.takes)
 	w.taken, w.leased = on, until.UnixMicro()
 	m.interfere(id, w)
 	m.payoutDue(id, w, until)
@@ -367,7 +367,7 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 // wasTakenToVerify is told that an account's verification goes on. Hints make it due earlier than is known here.
 func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time) {
 	a := m.model.accounts[id]
-	m.hold(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
+	m.assert(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
 	m.verificationDue(id, a, until)
 }
 
@@ -379,7 +379,7 @@ func (m *market) wasRegistered(a bank.Account) {
 	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
-	m.hold(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
+	m.assert(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")
 	m.verificationDue(a.ID, m.model.accounts[a.ID], a.DueAt)
 }
@@ -387,9 +387,9 @@ func (m *market) wasRegistered(a bank.Account) {
 // registrationsADay is how many accounts a seller may register.
 const registrationsADay = 10
 
-// wasRecovered is told of an account that the book had lost, of which it knows no verdict.
+// wasRecovered is told of an account that the ledger had lost, of which it knows no verdict.
 func (m *market) wasRecovered(a bank.Account) {
-	m.hold(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
+	m.assert(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
 }
 
 func (m *market) wasRegisteredAtGateway(id bank.ID, beneficiary string) {
@@ -399,17 +399,17 @@ func (m *market) wasRegisteredAtGateway(id bank.ID, beneficiary string) {
 	}
 	a.beneficiary = beneficiary
 	number, err := m.gateway.numberOf(beneficiary)
-	m.hold(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
+	m.assert(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
 }
 
 func (m *market) wasVerified(before, a bank.Account) {
 	known := m.model.accounts[a.ID]
-	m.hold(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
+	m.assert(verifiedIsTrue, before.Status == known.status && m.model.sellers[known.seller].current == a.ID, known.seller,
 		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
 	if known.status != a.Status {
 		m.note(string(a.ID), a.Seller, "bank account is "+string(a.Status)+":")
 		confirmed := m.gateway.confirms(a) || m.current.name == admin
-		m.hold(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and the gateway says %q of %s",
+		m.assert(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and the gateway says %q of %s",
 			a.ID, m.gateway.verdicts[a.VerificationID], a.VerificationID)
 		m.accountDecided(a.ID, known.seller, a.Status)
 	}

@@ -67,9 +67,9 @@ type order struct {
 	known, refused, turnedAway bool
 	// denied says that it has turned away, or refused, what it had made.
 	denied bool
-	// putOff is the number of who was last asked to wait, and notBefore until when.
-	putOff    uint64
-	notBefore time.Duration
+	// setNextPoll is the number of who was last asked to wait, and notBefore until when.
+	setNextPoll uint64
+	notBefore   time.Duration
 }
 
 // lieTold is what the gateway said of a payout that can't be true.
@@ -77,7 +77,7 @@ type lieTold struct {
 	what string
 	was  payout.State
 	// overtaken says that who heard it may have asked before the payout came to its state, or while it was sent for the
-	// first time: then the gateway is asked again before it is taken for a contradiction.
+	// first time: then the gateway is asked again before it is counted as a discrepancy.
 	overtaken bool
 	// to is the number of who has heard it, until they have acted on it.
 	to uint64
@@ -107,7 +107,7 @@ const usualSettling = 5 * time.Second
 func (g *gateway) wake() {
 	due, err := g.box.NextDue()
 	if err != nil {
-		g.m.broken(bookIsRight, "", "the gateway's records: "+err.Error())
+		g.m.broken(datastoreReadable, "", "the gateway's records: "+err.Error())
 	}
 	if due.IsZero() || (!g.next.IsZero() && !due.Before(g.next)) {
 		return
@@ -119,7 +119,7 @@ func (g *gateway) wake() {
 		}
 		g.next = time.Time{}
 		if err := g.box.TakeSteps(g.m.ctx); err != nil {
-			g.m.broken(bookIsRight, "", "the gateway's step: "+err.Error())
+			g.m.broken(datastoreReadable, "", "the gateway's step: "+err.Error())
 		}
 		g.wake()
 	})
@@ -190,9 +190,9 @@ func (g *gateway) transfers(id payout.ID) []razorpayx.Payout {
 	}
 	var list razorpayx.Collection[razorpayx.Payout]
 	if err := g.ask(http.MethodGet, "/v1/payouts?count=100&account_number="+ourAccount+"&reference_id="+url.QueryEscape(string(id)), nil, &list); err != nil {
-		g.m.broken(bookIsRight, string(id), err.Error())
+		g.m.broken(datastoreReadable, string(id), err.Error())
 	}
-	g.m.hold(paidOnce, len(list.Items) == 1, string(id), "the gateway has %d transfers of payout %s", len(list.Items), id)
+	g.m.assert(paidOnce, len(list.Items) == 1, string(id), "the gateway has %d transfers of payout %s", len(list.Items), id)
 	return list.Items
 }
 
@@ -207,7 +207,7 @@ func (g *gateway) moves() (list []sandbox.Move, err error) {
 func (g *gateway) settle(after time.Duration) {
 	g.settleAfter = after
 	if err := g.ask(http.MethodPut, "/control/settle-after", sandbox.SettleAfter{SettleAfter: after.String()}, nil); err != nil {
-		g.m.broken(bookIsRight, "", err.Error())
+		g.m.broken(datastoreReadable, "", err.Error())
 	}
 }
 
@@ -218,7 +218,7 @@ func (g *gateway) fund(amount int64) {
 	}
 	g.balance = amount
 	if err := g.ask(http.MethodPut, "/control/balance", sandbox.Balance{Amount: &amount}, nil); err != nil {
-		g.m.broken(bookIsRight, "", err.Error())
+		g.m.broken(datastoreReadable, "", err.Error())
 	}
 	g.wake()
 }
@@ -232,7 +232,7 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	}
 	o, id := g.orders[key], payout.ID(key)
 	if a.status != http.StatusOK {
-		g.m.hold(ordersSound, a.cut || a.status >= http.StatusInternalServerError, key, "the gateway does not take the order\n  %s: %d, %s", body, a.status, a.body.String())
+		g.m.assert(ordersSound, a.cut || a.status >= http.StatusInternalServerError, key, "the gateway does not take the order\n  %s: %d, %s", body, a.status, a.body.String())
 		return a
 	}
 	if o.known {
@@ -247,12 +247,12 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	m.note(string(id), "", "the gateway makes the transfer of")
 	w := m.model.payouts[id]
 	m.bankDecides(id)
-	if w == nil { // the book was put back while it was on its way
+	if w == nil { // the ledger was put back while it was on its way
 		return a
 	}
 	sent := w.state == payout.Submitting || w.state == payout.Unknown || w.state == payout.ManualReview
-	m.hold(onlyOrdersPaid, sent, key, "the gateway made a transfer of payout %s, which is %s", id, w.state)
-	m.hold(paidExactly, strings.Contains(string(body), `"amount":`+strconv.FormatInt(int64(w.net()), 10)+","), key,
+	m.assert(onlyOrdersPaid, sent, key, "the gateway made a transfer of payout %s, which is %s", id, w.state)
+	m.assert(paidExactly, strings.Contains(string(body), `"amount":`+strconv.FormatInt(int64(w.net()), 10)+","), key,
 		"payout %s of %d net was ordered as %s", id, w.net(), body)
 	return a
 }
@@ -262,28 +262,28 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	m := g.m
 	m.note(key, "", "order sent:")
 	m.tally.sent++
-	m.hold(askedFirst, on.asked, key, "%s sends payout %s before the gateway has listed what it knows", on.name, key)
+	m.assert(askedFirst, on.asked, key, "%s sends payout %s before the gateway has listed what it knows", on.name, key)
 	var in razorpayx.PayoutRequest
 	err := json.Unmarshal(body, &in)
-	m.hold(oneKeyPerPayout, err == nil && in.ReferenceID == key, key, "payout %s is ordered under the key %s", in.ReferenceID, key)
+	m.assert(oneKeyPerPayout, err == nil && in.ReferenceID == key, key, "payout %s is ordered under the key %s", in.ReferenceID, key)
 	o := g.orders[key]
 	if o == nil {
 		o = &order{body: string(body)}
 		g.orders[key] = o
 	}
-	m.hold(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
-	m.hold(keysAreAlive, !o.mayBeStored || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	m.assert(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
+	m.assert(keysAreAlive, !o.mayBeStored || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
 	if a := m.accountOf(w); a != nil {
-		m.hold(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
+		m.assert(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
 	}
 	m.keepSecret(string(body))
-	m.hold(claimedFirst, m.current.claimed == key, key, "%s sends payout %s, and has not put down in the book that it does", on.name, key)
+	m.assert(claimedFirst, m.current.claimed == key, key, "%s sends payout %s, and has not put down in the ledger that it does", on.name, key)
 	m.current.claimed, m.current.sent = "", key
-	alone := o.by == nil || (w != nil && w.hinted >= o.since) || o.by.dead || m.now-o.since >= lease || !m.leasesHold()
-	m.hold(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
+	alone := o.by == nil || (w != nil && w.notified >= o.since) || o.by.dead || m.now-o.since >= lease || !m.leasesHold()
+	m.assert(sentAlone, alone, key, "%s sends payout %s, which %s began to send %s ago", on.name, key, nameOf(o.by), m.now-o.since)
 	early := w != nil && on.now().Before(w.sendAt) && m.leasesHold()
-	m.hold(windowIsKept, !early, key, "%s sends payout %s before it can't be cancelled any more", on.name, key)
+	m.assert(windowIsKept, !early, key, "%s sends payout %s before it can't be cancelled any more", on.name, key)
 	o.by, o.since, o.turnedAway = on, m.now, false
 	return o
 }
@@ -400,7 +400,7 @@ func (m *market) moveByHand(id payout.ID, from, to, reason string) {
 		}
 		m.note(string(id), "", "the bank moves it to "+to+":")
 		if err := m.gateway.ask(http.MethodPut, "/control/payouts/"+t.ID, sandbox.HandMove{Status: to, Reason: reason}, nil); err != nil {
-			m.broken(bookIsRight, string(id), err.Error())
+			m.broken(datastoreReadable, string(id), err.Error())
 		}
 	}
 }

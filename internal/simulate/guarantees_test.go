@@ -16,7 +16,7 @@ import (
 // auditNames lists the audit's invariants.
 func auditNames(t *testing.T) []string {
 	t.Helper()
-	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "book.db"))
+	db, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "bursar.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func holdColumn(t *testing.T, of string, rows [][]string, column int, checks []s
 	}
 }
 
-// testExists looks for a test such as payout.TestGiveBack, or cmd/bursar.TestScripts.
+// testExists looks for a test such as payout.TestRefundToBalance, or cmd/bursar.TestScripts.
 func testExists(t *testing.T, name string) bool {
 	t.Helper()
 	place, test, _ := strings.Cut(name, ".")

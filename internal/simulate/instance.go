@@ -67,12 +67,12 @@ func (m *market) startUp(mc *machine) {
 	}
 	on := &instance{m: m, name: mc.name, machine: mc}
 	if err := on.open(); err != nil {
-		m.broken(bookIsRight, "", "start an instance: "+err.Error())
+		m.broken(datastoreReadable, "", "start an instance: "+err.Error())
 		return
 	}
 	mc.on = on
 	m.note("", "", mc.name+" starts")
-	m.work(on, m.between(0, time.Second), "catch up", func() { m.catchUp(on) })
+	m.work(on, m.between(0, time.Second), "reconcile startup", func() { m.reconcileStartup(on) })
 	m.lookOn(on)
 }
 
@@ -80,7 +80,7 @@ func (on *instance) now() time.Time { return on.m.clock().Add(on.machine.offset)
 
 func (on *instance) open() (err error) {
 	m := on.m
-	if on.db, err = store.OpenUnsyncedSQLite(m.ctx, m.bookFile()); err != nil {
+	if on.db, err = store.OpenUnsyncedSQLite(m.ctx, m.datastoreFile()); err != nil {
 		return err
 	}
 	on.db.UseKeys(m.keys)
@@ -118,7 +118,7 @@ func (on *instance) open() (err error) {
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
-		CancelWindow: cancelWindow, Lease: lease, ReturnsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
+		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
 	})
 	if err != nil {
@@ -128,14 +128,14 @@ func (on *instance) open() (err error) {
 	return err
 }
 
-// catchUp asks the gateway until it has answered, as serve does.
-func (m *market) catchUp(on *instance) {
+// reconcileStartup asks the gateway until it has answered, as serve does.
+func (m *market) reconcileStartup(on *instance) {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := on.payouts.CatchUp(m.ctx)
+		err := on.payouts.ReconcileStartup(m.ctx)
 		if err == nil {
 			break
 		}
-		m.note("", "", on.name+" can't catch up: "+firstLine(err))
+		m.note("", "", on.name+" can't reconcile at startup: "+firstLine(err))
 		m.pause(pause)
 	}
 	on.ready = true
@@ -143,7 +143,7 @@ func (m *market) catchUp(on *instance) {
 	m.note("", "", on.name+" has asked the gateway")
 	if m.saved != nil && m.saved.restored {
 		m.saved = nil
-		m.checkAllInTheBook()
+		m.checkAllImported()
 	}
 	m.lookOn(on)
 }
@@ -162,7 +162,7 @@ func (m *market) kill(on *instance) {
 func (m *market) shutDown(on *instance) {
 	on.dead, on.machine.on = true, nil
 	if err := on.db.Close(); err != nil {
-		m.broken(bookIsRight, "", "close the book: "+err.Error())
+		m.broken(datastoreReadable, "", "close the ledger: "+err.Error())
 	}
 }
 
@@ -218,7 +218,7 @@ func (m *market) saleDue(id string, at time.Time) {
 	m.due(sales, microsOf(at), func() bool { return m.model.sales[id] != nil && !m.model.sales[id].released })
 }
 
-// microsOf is how the book keeps an instant.
+// microsOf is how the ledger keeps an instant.
 func microsOf(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -226,7 +226,7 @@ func microsOf(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// awaitAll puts on the agenda all that the model has due, after the book was put back.
+// awaitAll puts on the agenda all that the model has due, after the ledger was put back.
 func (m *market) awaitAll() {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		if w := m.model.payouts[id]; w.due != 0 {
@@ -245,7 +245,7 @@ func (m *market) awaitAll() {
 	}
 }
 
-func (m *market) lookAll() {
+func (m *market) pollAll() {
 	for _, mc := range m.machines {
 		if mc.on != nil {
 			m.lookOn(mc.on)
@@ -259,8 +259,8 @@ func (m *market) lookOn(on *instance) {
 	}
 }
 
-// lookNow lets every instance's loop look soon.
-func (m *market) lookNow(loop int) {
+// pollNow lets every instance's loop look soon.
+func (m *market) pollNow(loop int) {
 	for _, mc := range m.machines {
 		if mc.on != nil {
 			m.look(mc.on, loop)
@@ -277,7 +277,7 @@ func (m *market) look(on *instance, loop int) {
 		return
 	}
 	on.looking[loop] = true
-	m.work(on, m.between(0, lookEvery), loopNames[loop], func() {
+	m.work(on, m.between(0, pollEvery), loopNames[loop], func() {
 		on.looking[loop] = false
 		switch loop {
 		case payouts:
@@ -288,7 +288,7 @@ func (m *market) look(on *instance, loop int) {
 			m.try(on, "release", func() error {
 				before := m.tally.releases
 				n, err := on.sales.ReleaseDue(m.ctx)
-				m.hold(nothingSpins, n == 0 || m.tally.releases > before || errors.Is(err, ledger.ErrTampered), "", "%s says that it released %d sales, and nothing was", on.name, n)
+				m.assert(nothingSpins, n == 0 || m.tally.releases > before || errors.Is(err, ledger.ErrTampered), "", "%s says that it released %d sales, and nothing was", on.name, n)
 				if n > 0 {
 					m.look(on, loop)
 				}

@@ -14,22 +14,22 @@ import (
 	"bursar/internal/payout"
 )
 
-// audit runs the service's own audit of the book, and compares all rows with the model.
+// audit runs the service's own audit of the ledger, and compares all rows with the model.
 func (m *market) audit(on *instance) {
 	m.tally.audits++
 	report, err := on.db.Audit(m.ctx, m.keys)
-	m.hold(bookIsRight, err == nil, "", "audit: %v", err)
+	m.assert(datastoreReadable, err == nil, "", "audit: %v", err)
 	for _, f := range report.Findings {
 		if f.Name == "gateway-agrees" { // it lies, and what it said waits for an admin
-			m.checkContradictions(f.Violations)
+			m.checkDiscrepancies(f.Violations)
 			continue
 		}
-		m.hold(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations...), "%s", strings.Join(f.Lines(), "\n  "))
+		m.assert(Check{f.Name, f.Promise}, len(f.Violations) == 0, subjectOf(f.Violations...), "%s", strings.Join(f.Lines(), "\n  "))
 	}
 	sums := m.model.sums()
 	for _, s := range m.sellers {
 		m.compareRows(on, []string{s.id})
-		m.hold(entriesAreTrue, m.model.row(s.id) == sums[s.id], s.id, "%s has\n  %+v, and what happened makes it\n  %+v", s.id, m.model.row(s.id), sums[s.id])
+		m.assert(entriesAreTrue, m.model.row(s.id) == sums[s.id], s.id, "%s has\n  %+v, and what happened makes it\n  %+v", s.id, m.model.row(s.id), sums[s.id])
 		m.readSales(on, s)
 		m.readEntries(on, s.id)
 	}
@@ -38,17 +38,17 @@ func (m *market) audit(on *instance) {
 	m.comparePayouts(on)
 }
 
-// checkContradictions holds the audit's word on contradictions against the gateway's lies.
-func (m *market) checkContradictions(violations []ledger.Violation) {
+// checkDiscrepancies holds the audit's word on discrepancies against the gateway's lies.
+func (m *market) checkDiscrepancies(violations []ledger.Violation) {
 	for _, v := range violations {
 		id := subjectOf(v)
-		m.hold(contradictionsKept, m.gateway.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
+		m.assert(discrepanciesKept, m.gateway.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
 	}
 	n := 0
 	for _, w := range m.model.payouts {
-		n += btoi(w.last.Contradiction != "")
+		n += btoi(w.last.Discrepancy != "")
 	}
-	m.hold(contradictionsKept, len(violations) == min(n, ledger.MaxViolations), "", "the audit tells of %d contradictions, and there are %d", len(violations), n)
+	m.assert(discrepanciesKept, len(violations) == min(n, ledger.MaxViolations), "", "the audit reports %d discrepancies, and there are %d", len(violations), n)
 }
 
 // subjectOf finds the payout or seller that violations name.
@@ -64,39 +64,39 @@ func subjectOf(violations ...ledger.Violation) string {
 	return ""
 }
 
-// comparePayouts holds all payouts in the book against the model.
+// comparePayouts holds all payouts in the ledger against the model.
 func (m *market) comparePayouts(on *instance) {
 	const page = 1000
 	n := 0
 	for {
 		list, total, err := on.db.ListPayouts(m.ctx, payout.Filter{Limit: page, Offset: n})
-		if !m.hold(bookIsRight, err == nil, "", "list the payouts: %v", err) {
+		if !m.assert(datastoreReadable, err == nil, "", "list the payouts: %v", err) {
 			return
 		}
 		for _, p := range list {
 			w := m.model.payouts[p.ID]
-			m.hold(answersAreTrue, w != nil && w.seller == p.Seller && w.amount == p.Amount && w.fee == p.Fee && w.state == p.State, string(p.ID),
-				"the book has %s of %s: %d, fee %d, %s; the model has %+v", p.ID, p.Seller, p.Amount, p.Fee, p.State, w)
+			m.assert(answersAreTrue, w != nil && w.seller == p.Seller && w.amount == p.Amount && w.fee == p.Fee && w.state == p.State, string(p.ID),
+				"the ledger has %s of %s: %d, fee %d, %s; the model has %+v", p.ID, p.Seller, p.Amount, p.Fee, p.State, w)
 		}
 		if n += len(list); int64(n) >= total || len(list) == 0 {
 			break
 		}
 	}
-	m.hold(answersAreTrue, n == len(m.model.payouts), "", "the book has %d payouts, %d were acknowledged", n, len(m.model.payouts))
+	m.assert(answersAreTrue, n == len(m.model.payouts), "", "the ledger has %d payouts, %d were acknowledged", n, len(m.model.payouts))
 }
 
-// checkAllInTheBook holds the gateway's record of what moved against the model.
-func (m *market) checkAllInTheBook() []sandbox.Move {
+// checkAllImported holds the gateway's record of what moved against the model.
+func (m *market) checkAllImported() []sandbox.Move {
 	moves, err := m.gateway.moves()
-	m.hold(bookIsRight, err == nil, "", "%v", err)
+	m.assert(datastoreReadable, err == nil, "", "%v", err)
 	for _, move := range moves {
 		w := m.model.payouts[payout.ID(move.ReferenceID)]
-		m.hold(paidOnce, move.Count == 1 && move.Net <= move.Debit, move.ReferenceID, "the gateway paid payout %s %d times", move.ReferenceID, move.Count)
-		m.hold(allInTheBook, w != nil, move.ReferenceID, "the gateway has a transfer of payout %s, and the book has no such payout", move.ReferenceID)
+		m.assert(paidOnce, move.Count == 1 && move.Net <= move.Debit, move.ReferenceID, "the gateway paid payout %s %d times", move.ReferenceID, move.Count)
+		m.assert(allImported, w != nil, move.ReferenceID, "the gateway has a transfer of payout %s, and the ledger has no such payout", move.ReferenceID)
 		if w != nil {
-			m.hold(paidExactly, money.Amount(move.Debit) == w.net(), move.ReferenceID, "payout %s of %d net was paid %d", move.ReferenceID, w.net(), move.Debit)
-			a := m.model.accounts[w.account] // of one that was lost with the book, nobody knows more than the gateway
-			m.hold(onlyRightAccount, a == nil || a.last4 == move.AccountLast4, move.ReferenceID, "payout %s was paid to the account ending in %s", move.ReferenceID, move.AccountLast4)
+			m.assert(paidExactly, money.Amount(move.Debit) == w.net(), move.ReferenceID, "payout %s of %d net was paid %d", move.ReferenceID, w.net(), move.Debit)
+			a := m.model.accounts[w.account] // of one that was lost with the ledger, nobody knows more than the gateway
+			m.assert(onlyRightAccount, a == nil || a.last4 == move.AccountLast4, move.ReferenceID, "payout %s was paid to the account ending in %s", move.ReferenceID, move.AccountLast4)
 		}
 	}
 	return moves
@@ -105,15 +105,15 @@ func (m *market) checkAllInTheBook() []sandbox.Move {
 // judge holds everything against everything once all is quiet.
 func (m *market) judge() {
 	on := m.anyInstance()
-	if !m.hold(bookIsRight, on != nil, "", "no instance came up again") {
+	if !m.assert(datastoreReadable, on != nil, "", "no instance came up again") {
 		return
 	}
 	m.audit(on)
 	m.checkStatements(on)
 	net := map[payout.ID]money.Amount{}
-	for _, move := range m.checkAllInTheBook() {
+	for _, move := range m.checkAllImported() {
 		if w := m.model.payouts[payout.ID(move.ReferenceID)]; w != nil && w.state == payout.Completed {
-			m.hold(referencesKept, w.last.UTR == move.UTR && w.last.GatewayID == move.PayoutID, move.ReferenceID,
+			m.assert(referencesKept, w.last.UTR == move.UTR && w.last.GatewayID == move.PayoutID, move.ReferenceID,
 				"payout %s has the references %q and %q, and at the gateway %q and %q", move.ReferenceID, w.last.GatewayID, w.last.UTR, move.PayoutID, move.UTR)
 		}
 		net[payout.ID(move.ReferenceID)] = money.Amount(move.Net)
@@ -130,28 +130,28 @@ func (m *market) judge() {
 		}
 	}
 	for id, e := range m.model.sales {
-		m.hold(releasedWhenDue, e.released, e.seller, "sale %s, which was due at %s, is not released", id, e.availableAt)
+		m.assert(releasedWhenDue, e.released, e.seller, "sale %s, which was due at %s, is not released", id, e.availableAt)
 	}
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]
 		row := m.model.row(s.id)
-		m.hold(releasedWhenDue, row.Pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, row.Pending)
-		m.hold(nobodyOverpaid, row.Available >= -h.refunded-inReview[s.id], s.id,
+		m.assert(releasedWhenDue, row.Pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, row.Pending)
+		m.assert(nobodyOverpaid, row.Available >= -h.refunded-inReview[s.id], s.id,
 			"%s has %d; refunds of %d and payouts in review of %d explain less", s.id, row.Available, h.refunded, inReview[s.id])
 	}
 }
 
 func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
-	m.hold(entriesAreTrue, w.gateway == net || w.state == payout.ManualReview, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
+	m.assert(entriesAreTrue, w.gateway == net || w.state == payout.ManualReview, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
 	switch {
 	case w.state == payout.ManualReview:
-		m.hold(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
+		m.assert(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
 			"payout %s is in review, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
-		m.hold(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))
+		m.assert(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))
 	case w.state == payout.Completed:
-		m.hold(endsAsAtGateway, net == w.net(), string(id), "payout %s is completed, and %d of %d stayed with the bank", id, net, w.net())
+		m.assert(endsAsAtGateway, net == w.net(), string(id), "payout %s is completed, and %d of %d stayed with the bank", id, net, w.net())
 	default:
-		m.hold(endsAsAtGateway, net == 0, string(id), "payout %s is %s, and %d stayed with the bank", id, w.state, net)
+		m.assert(endsAsAtGateway, net == 0, string(id), "payout %s is %s, and %d stayed with the bank", id, w.state, net)
 	}
 }

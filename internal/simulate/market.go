@@ -55,20 +55,20 @@ type market struct {
 	lost     []loss
 	// backUpSoon says that a backup is wanted.
 	backUpSoon bool
-	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the book has lost
+	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
 	decided    map[decided]int          // decisions on record
 	numbers    map[string]bool          // every account number that was ever registered
-	heard      map[string]bool          // events of the gateway that some book has on record
+	heard      map[string]bool          // events of the gateway that some datastore has on record
 
-	weather   [numFaults]int
-	disturbed time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
-	fair      bool          // nothing goes wrong for a while, in a long run
-	closing   bool          // nobody trades any more, and the weather is fair
-	restoring bool
-	askEvery  time.Duration
-	tally     tally
-	log       log
-	violation *Violation
+	faultProfile [numFaults]int
+	disturbed    time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
+	fair         bool          // nothing goes wrong for a while, in a long run
+	closing      bool          // nobody trades any more, and the weather is fair
+	restoring    bool
+	askEvery     time.Duration
+	tally        tally
+	log          log
+	violation    *Violation
 	// tampered is what somebody has tampered with at present: the id of a sale, a payout or a seller.
 	tampered string
 	printed  hash.Hash
@@ -85,16 +85,16 @@ type decided struct {
 
 // tally counts what happened.
 type tally struct {
-	sales, refunds, releases, asked, adopted, sent, unknown int64
-	calls, webhooks, crashes, restores, takeovers           int64
-	checks, audits, takes                                   int64
-	faults                                                  [numFaults]int64
+	sales, refunds, releases, asked, imported, sent, unknown int64
+	calls, webhooks, crashes, restores, takeovers            int64
+	checks, audits, takes                                    int64
+	faults                                                   [numFaults]int64
 }
 
 // pace of the work, as with the real gateway.
 const (
 	lease              = 40 * time.Second
-	lookEvery          = 250 * time.Millisecond
+	pollEvery          = 250 * time.Millisecond
 	cancelWindow       = 30 * time.Second
 	minimum            = money.Amount(500_00)
 	usualHoldingPeriod = 72 * time.Hour
@@ -146,13 +146,13 @@ func (m *market) end() time.Duration { return time.Duration(m.o.Days) * 24 * tim
 // which banks return money, holidays among them.
 const quiet = 16 * 24 * time.Hour
 
-// inviteSellers makes the book, with the sellers in it.
+// inviteSellers makes the ledger, with the sellers in it.
 func (m *market) inviteSellers() error {
-	db, err := store.OpenUnsyncedSQLite(m.ctx, m.bookFile())
+	db, err := store.OpenUnsyncedSQLite(m.ctx, m.datastoreFile())
 	if err != nil {
 		return err
 	}
-	if _, err := db.Pin(m.ctx, "currency", rupees().Code()); err != nil { // as serve does, so that other commands read the book
+	if _, err := db.Pin(m.ctx, "currency", rupees().Code()); err != nil { // as serve does, so that other commands read the ledger
 		return err
 	}
 	m.admin = m.ids.New("usr_", m.start)
@@ -172,7 +172,7 @@ func (m *market) inviteSellers() error {
 	return errors.Join(err, db.Close())
 }
 
-func (m *market) bookFile() string { return filepath.Join(m.dir, "bursar.db") }
+func (m *market) datastoreFile() string { return filepath.Join(m.dir, "bursar.db") }
 
 // run lets the market trade for its days, and then come to rest.
 func (m *market) run() {
@@ -211,9 +211,9 @@ func (m *market) open() {
 		m.settleIn(s)
 	}
 	if m.anyFaults() {
-		m.keepOffice()
+		m.operate()
 	}
-	m.after(0, m.changeWeather)
+	m.after(0, m.changeFaultProfile)
 	m.after(tickEvery, m.tick)
 	m.after(m.auditEvery(), m.auditNowAndThen)
 	m.awaitMonth()
@@ -262,7 +262,7 @@ func (m *market) close() {
 	m.closing = true
 	m.beFair()
 	m.note("", "", "trading ends, and the weather is fair")
-	m.after(0, m.lookAll)
+	m.after(0, m.pollAll)
 }
 
 // leave ends everybody who is still there, and closes the files.
@@ -278,25 +278,25 @@ func (m *market) leave() {
 	_ = m.gateway.box.Close()
 }
 
-// tickEvery is how often the book is swept, the gateway is asked for returns, and everybody looks whether anything is
+// tickEvery is how often the ledger is swept, the gateway is asked for returns, and everybody looks whether anything is
 // due that nobody noticed.
 const tickEvery = 6 * time.Hour
 
 // tick is what happens now and then, whatever else does.
 func (m *market) tick() {
 	m.tellStand()
-	if m.now-m.kept >= m.houseEvery() {
+	if m.now-m.kept >= m.maintenanceEvery() {
 		m.kept = m.now
-		m.keepHouse()
+		m.maintain()
 	}
-	m.lookAll()
+	m.pollAll()
 	m.after(tickEvery, m.tick)
 }
 
 // rotateKeys has the service sign with another key from now on.
 func (m *market) rotateKeys() {
 	err := m.keys.Rotate(m.ctx, m.clock())
-	m.hold(bookIsRight, err == nil, "", "rotate the keys: %v", err)
+	m.assert(datastoreReadable, err == nil, "", "rotate the keys: %v", err)
 }
 
 // awaitMonth has sellers' overviews and sales read soon after each month begins in India, where the last one goes on in most of the world.
@@ -313,23 +313,23 @@ func (m *market) awaitMonth() {
 	})
 }
 
-// houseEvery spaces what an instance does each hour or night so that it takes a small part of a long run.
-func (m *market) houseEvery() time.Duration { return max(tickEvery, m.end()/60) }
+// maintenanceEvery spaces what an instance does each hour or night so that it takes a small part of a long run.
+func (m *market) maintenanceEvery() time.Duration { return max(tickEvery, m.end()/60) }
 
-// keepHouse has each instance do what it does by itself now and then.
-func (m *market) keepHouse() {
+// maintain has each instance do what it does by itself now and then.
+func (m *market) maintain() {
 	for _, mc := range m.machines {
 		if on := mc.on; on != nil {
 			m.work(on, m.between(0, time.Hour), "checkpoint", func() { m.try(on, "checkpoint", func() error { _, err := on.proofs.MakeDue(m.ctx); return err }) })
 			m.work(on, 0, "sweep", func() { m.try(on, "sweep", func() error { _, err := on.payouts.Sweep(m.ctx); return err }) })
 			m.work(on, m.between(0, time.Hour), "reconcile", func() {
-				if !on.payouts.CaughtUp() {
+				if !on.payouts.StartupReconciled() {
 					return // as serve has it
 				}
 				m.try(on, "reconcile", func() error { _, err := on.reconciling.RunDue(m.ctx); return err })
 			})
 			m.work(on, 0, "returns", func() {
-				m.try(on, "look for returns", func() error { _, err := on.payouts.LookForReturns(m.ctx); return err })
+				m.try(on, "look for returns", func() error { _, err := on.payouts.PollReversals(m.ctx); return err })
 			})
 		}
 	}
@@ -382,15 +382,15 @@ func (m *market) print(format string, args ...any) { fmt.Fprintf(m.printed, form
 
 // strikes reports whether a fault strikes now.
 func (m *market) strikes(f trouble) bool {
-	if m.weather[f] == 0 || m.closing || m.dice.IntN(1000) >= m.weather[f] {
+	if m.faultProfile[f] == 0 || m.closing || m.dice.IntN(1000) >= m.faultProfile[f] {
 		return false
 	}
 	m.tally.faults[f]++
 	return true
 }
 
-// changeWeather chooses what goes wrong in the next hours, and how often.
-func (m *market) changeWeather() {
+// changeFaultProfile chooses what goes wrong in the next hours, and how often.
+func (m *market) changeFaultProfile() {
 	if m.closing {
 		return
 	}
@@ -399,16 +399,16 @@ func (m *market) changeWeather() {
 		usual, strengths = 800, []int{3, 2, 1}
 	}
 	for f := range numFaults {
-		m.weather[f] = 0
+		m.faultProfile[f] = 0
 		if m.o.Faults[f] && m.chance(usual) {
-			m.weather[f] = max(1, catalogue[f].most/one(m, strengths))
+			m.faultProfile[f] = max(1, catalogue[f].most/one(m, strengths))
 		}
 	}
 	lasts := m.between(20*time.Minute, 12*time.Hour)
-	if m.weather[outage] > 0 && m.chance(300) {
+	if m.faultProfile[outage] > 0 && m.chance(300) {
 		m.fallSilent(m.between(time.Minute, 3*time.Hour))
 	}
-	if m.weather[broke] > 0 && m.chance(500) {
+	if m.faultProfile[broke] > 0 && m.chance(500) {
 		m.strike(broke)
 		m.gateway.fund(0)
 		m.after(m.between(10*time.Minute, lasts), func() {
@@ -416,7 +416,7 @@ func (m *market) changeWeather() {
 			m.after(30*time.Second, func() { m.gateway.fund(plenty) })
 		})
 	}
-	if m.weather[clock] > 0 {
+	if m.faultProfile[clock] > 0 {
 		m.jump()
 	}
 	if m.anyFaults() {
@@ -427,19 +427,19 @@ func (m *market) changeWeather() {
 		m.after(lasts, m.clearUp)
 		lasts += m.fairAfter(lasts)
 	}
-	m.after(lasts, m.changeWeather)
+	m.after(lasts, m.changeFaultProfile)
 }
 
-// mostFoul is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
+// mostFaulty is how much of a run has foul weather. In a longer one there is fair weather in between: what goes wrong takes
 // the most time, and soon shows the same again.
-const mostFoul = 40 * 24 * time.Hour
+const mostFaulty = 40 * 24 * time.Hour
 
 // isLong reports whether the weather is fair now and then.
-func (m *market) isLong() bool { return m.anyFaults() && m.end() > mostFoul }
+func (m *market) isLong() bool { return m.anyFaults() && m.end() > mostFaulty }
 
 // fairAfter is how long the weather is fair after so much that is not.
 func (m *market) fairAfter(foul time.Duration) time.Duration {
-	return time.Duration(int64(foul) * int64((m.end()-mostFoul)/time.Hour) / int64(mostFoul/time.Hour))
+	return time.Duration(int64(foul) * int64((m.end()-mostFaulty)/time.Hour) / int64(mostFaulty/time.Hour))
 }
 
 // clearUp ends the foul weather for a while.
@@ -450,12 +450,12 @@ func (m *market) clearUp() {
 	m.fair = true
 	m.beFair()
 	m.disturbed = max(m.disturbed, m.now+2*mostOff)
-	m.after(mostOff+time.Second, m.lookAll)
+	m.after(mostOff+time.Second, m.pollAll)
 }
 
 // beFair ends all that goes wrong; only a gateway that has fallen silent stays so for its time.
 func (m *market) beFair() {
-	m.weather = [numFaults]int{}
+	m.faultProfile = [numFaults]int{}
 	m.gateway.fund(plenty)
 	m.gateway.settle(usualSettling)
 	for _, mc := range m.machines {
@@ -481,8 +481,8 @@ func (m *market) jump() {
 	m.disturbed = m.now + 2*mostOff
 	m.strike(clock)
 	m.note("", "", "the clock of "+mc.name+" is off by "+mc.offset.String())
-	m.after(mostOff+time.Second, m.lookAll)
-	m.lookAll()
+	m.after(mostOff+time.Second, m.pollAll)
+	m.pollAll()
 }
 
 // mostOff is how far a clock may be off. The service allows for ten minutes between itself and the gateway.

@@ -18,7 +18,7 @@ type told struct {
 }
 
 // sell records a sale with a holding period, and perhaps takes it back later.
-func (m *market) sell(s *seller, hold time.Duration) {
+func (m *market) sell(s *seller, assert time.Duration) {
 	s.sold++
 	n := sale.NewSale{
 		ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id,
@@ -34,7 +34,7 @@ func (m *market) sell(s *seller, hold time.Duration) {
 		}
 	}
 	if !m.chance(50) { // else the usual holding period applies
-		n.AvailableAt = n.OccurredAt.Add(hold)
+		n.AvailableAt = n.OccurredAt.Add(assert)
 	}
 	if m.chance(50) { // a refund of it comes first
 		m.tellTooEarly(n)
@@ -73,19 +73,19 @@ func (m *market) tellSale(n sale.NewSale) {
 	err := m.persist(time.Minute, func(on *instance) error {
 		known := m.model.sales[n.ID]
 		s, created, err := on.sales.Record(m.ctx, n)
-		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
+		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
 		until := n.AvailableAt
 		if until.IsZero() {
 			until = n.OccurredAt.Add(usualHoldingPeriod)
 		}
-		m.hold(answersAreTrue, err != nil || (s.Amount == n.Amount && s.Seller == n.Seller && microsOf(s.AvailableAt) == microsOf(until)), n.Seller,
+		m.assert(answersAreTrue, err != nil || (s.Amount == n.Amount && s.Seller == n.Seller && microsOf(s.AvailableAt) == microsOf(until)), n.Seller,
 			"sale %+v was answered with %+v", n, s)
-		m.hold(oncePerID, err != nil || known == nil || !created, n.Seller, "sale %s was made again", n.ID)
+		m.assert(oncePerID, err != nil || known == nil || !created, n.Seller, "sale %s was made again", n.ID)
 		return err
 	})
 	if !errors.Is(err, errNowhere) {
 		e := m.model.sales[n.ID]
-		m.hold(answersAreTrue, err == nil && e != nil && e.amount == n.Amount, n.Seller, "sale %s was answered with %v, and the book has %+v", n.ID, err, e)
+		m.assert(answersAreTrue, err == nil && e != nil && e.amount == n.Amount, n.Seller, "sale %s was answered with %v, and the ledger has %+v", n.ID, err, e)
 	}
 }
 
@@ -123,16 +123,16 @@ func (m *market) refusedRefund(r sale.NewRefund, want error) {
 	if on := m.anyInstance(); on != nil {
 		_ = m.call(on, func() error {
 			e := m.model.sales[r.Sale]
-			if (e == nil) != errors.Is(want, sale.ErrNotFound) { // the book was put back meanwhile
+			if (e == nil) != errors.Is(want, sale.ErrNotFound) { // the ledger was put back meanwhile
 				return nil
 			}
 			if e != nil {
-				if _, booked := e.refunds[r.ID]; booked != errors.Is(want, sale.ErrRefundConflict) || r.Amount <= e.left() && !booked {
+				if _, recorded := e.refunds[r.ID]; recorded != errors.Is(want, sale.ErrRefundConflict) || r.Amount <= e.left() && !recorded {
 					return nil
 				}
 			}
 			_, _, _, err := on.sales.Refund(m.ctx, r)
-			m.hold(refundsAreDue, errors.Is(err, want) || isUnavailable(err), "", "refund %+v was answered with %v, want %v", r, err, want)
+			m.assert(refundsAreDue, errors.Is(err, want) || isUnavailable(err), "", "refund %+v was answered with %v, want %v", r, err, want)
 			return err
 		})
 	}
@@ -157,7 +157,7 @@ func (m *market) tellWrongly(n sale.NewSale) {
 					return nil
 				}
 				_, _, err := on.sales.Record(m.ctx, wrong.sale)
-				m.hold(oncePerID, wrong.is(err) || isUnavailable(err), n.Seller, "sale %+v was answered with %v", wrong.sale, err)
+				m.assert(oncePerID, wrong.is(err) || isUnavailable(err), n.Seller, "sale %+v was answered with %v", wrong.sale, err)
 				return err
 			})
 		}
@@ -186,14 +186,14 @@ func (m *market) tellRefund(r sale.NewRefund) {
 		before := m.refundedOf(r.Sale)
 		left, made, created, err := on.sales.Refund(m.ctx, r)
 		e := m.model.sales[r.Sale]
-		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, "", "a refund was answered with %v", err)
-		m.hold(answersAreTrue, err != nil || left.Refunded <= e.refunded && (!created || left.Refunded >= before+made.Amount), left.Seller,
+		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, "", "a refund was answered with %v", err)
+		m.assert(answersAreTrue, err != nil || left.Refunded <= e.refunded && (!created || left.Refunded >= before+made.Amount), left.Seller,
 			"refund %+v was answered with %+v and %+v; refunded were %d, and are %d", r, left, made, before, m.refundedOf(r.Sale))
 		if err == nil {
-			_, booked := e.refunds[r.ID]
-			m.hold(answersAreTrue, booked, e.seller, "refund %s was answered, and is not in the book", r.ID)
+			_, recorded := e.refunds[r.ID]
+			m.assert(answersAreTrue, recorded, e.seller, "refund %s was answered, and is not in the ledger", r.ID)
 		} else if e != nil {
-			m.hold(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict) && m.toldOtherwise(r),
+			m.assert(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict) && m.toldOtherwise(r),
 				e.seller, "refund %+v of a sale of which %d is left was answered with %v", r, e.left(), err)
 		}
 		return err
@@ -208,14 +208,14 @@ func (m *market) refundedOf(id string) money.Amount {
 	return 0
 }
 
-// toldOtherwise reports whether another refund was told under the same id: ids come again when the book is put back.
+// toldOtherwise reports whether another refund was told under the same id: ids come again when the ledger is put back.
 func (m *market) toldOtherwise(r sale.NewRefund) bool {
 	return slices.ContainsFunc(m.told, func(t told) bool {
 		return t.refund.Sale == r.Sale && t.refund.ID == r.ID && t.refund.Amount != r.Amount
 	})
 }
 
-// tellAgain has the marketplace tell all that the book does not have, in the order in which it happened.
+// tellAgain has the marketplace tell all that the ledger does not have, in the order in which it happened.
 func (m *market) tellAgain() {
 	for _, t := range m.told {
 		if t.refund.ID == "" {
@@ -228,7 +228,7 @@ func (m *market) tellAgain() {
 		if e == nil {
 			continue
 		}
-		if _, booked := e.refunds[t.refund.ID]; !booked {
+		if _, recorded := e.refunds[t.refund.ID]; !recorded {
 			refund := t.refund
 			_ = m.persist(time.Minute, func(on *instance) error {
 				_, _, _, err := on.sales.Refund(m.ctx, refund)
@@ -241,7 +241,7 @@ func (m *market) tellAgain() {
 func (m *market) tellSaleAgain(n sale.NewSale) {
 	_ = m.persist(time.Minute, func(on *instance) error {
 		_, _, err := on.sales.Record(m.ctx, n)
-		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
+		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)
 		return err
 	})
 }

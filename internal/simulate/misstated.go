@@ -38,7 +38,7 @@ func falsehoods() []falsehood {
 		{reconcile.CurrencyDiffers, sandbox.StatementChange{Change: "alter", Currency: &dollars}, completed, false},
 		{reconcile.PaidTwice, sandbox.StatementChange{Change: "double"}, completed, true},
 		{reconcile.ReturnedAtGateway, sandbox.StatementChange{Change: "add", Credit: &seven, Entity: &reversal}, completed, true},
-		{reconcile.GivenBackButPaid, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, neverMade, true},
+		{reconcile.RefundedButPaid, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, neverMade, true},
 		{reconcile.LineWithoutPayout, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, nil, true},
 		{reconcile.UnexplainedDebit, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, nil, true},
 	}
@@ -61,25 +61,25 @@ func (m *market) checkMisstatements() {
 	retold := 0
 	for _, f := range told {
 		d, isFound := f.in(found)
-		m.hold(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
+		m.assert(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
 		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers)
-		if w := m.model.payouts[payout.ID(f.change.Line)]; f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.GivenBackButPaid {
-			m.hold(misstatementsFound, w.hinted >= began, f.change.Line, "the statement tells of %q that it is %s, and the gateway is not asked", f.change.Line, f.kind)
+		if w := m.model.payouts[payout.ID(f.change.Line)]; f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.RefundedButPaid {
+			m.assert(misstatementsFound, w.notified >= began, f.change.Line, "the statement tells of %q that it is %s, and the gateway is not asked", f.change.Line, f.kind)
 		}
 		if isFound && f.kind == reconcile.AmountDiffers {
 			m.tellOtherwise(on, f, d)
 		}
 	}
-	m.hold(misstatementsFound, changed >= retold, "", "%d lines are told otherwise, and %d are found", retold, changed)
+	m.assert(misstatementsFound, changed >= retold, "", "%d lines are told otherwise, and %d are found", retold, changed)
 	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
-		m.broken(bookIsRight, "", err.Error())
+		m.broken(datastoreReadable, "", err.Error())
 	}
 	m.reconcileAgain(on)
 	open, err := on.reconciling.Open(m.ctx, 10_000)
-	m.hold(misstatementsFound, err == nil, "", "the open differences: %v", err)
+	m.assert(misstatementsFound, err == nil, "", "the open differences: %v", err)
 	for _, f := range told {
 		_, isOpen := f.in(open)
-		m.hold(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
+		m.assert(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
 	}
 }
 
@@ -91,7 +91,7 @@ func (m *market) misstate() (told []falsehood) {
 		if f.fits != nil {
 			at := slices.IndexFunc(ids, func(id payout.ID) bool {
 				w := m.model.payouts[id]
-				return !used[id] && w.last.ID == id && w.last.Contradiction == "" && m.clock().Sub(w.last.RequestedAt) < lookBackOn-48*time.Hour && f.fits(m, w)
+				return !used[id] && w.last.ID == id && w.last.Discrepancy == "" && m.clock().Sub(w.last.RequestedAt) < finalCheckAfter-48*time.Hour && f.fits(m, w)
 			})
 			if at < 0 {
 				continue
@@ -103,7 +103,7 @@ func (m *market) misstate() (told []falsehood) {
 			Source struct{ ID string } `json:"source"`
 		}
 		if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, &line); err != nil {
-			m.broken(bookIsRight, f.change.Line, err.Error())
+			m.broken(datastoreReadable, f.change.Line, err.Error())
 		}
 		if f.fits == nil {
 			f.change.Line = line.ID
@@ -116,8 +116,8 @@ func (m *market) misstate() (told []falsehood) {
 	return told
 }
 
-// lookBackOn is how far back the statement is compared in the end.
-const lookBackOn = 40 * 24 * time.Hour
+// finalCheckAfter is how far back the statement is compared in the end.
+const finalCheckAfter = 40 * 24 * time.Hour
 
 // in finds the difference that a falsehood makes.
 func (f falsehood) in(found []reconcile.Difference) (reconcile.Difference, bool) {
@@ -128,17 +128,17 @@ func (f falsehood) in(found []reconcile.Difference) (reconcile.Difference, bool)
 	return found[at], true
 }
 
-// reconcileAgain reads the statement again, and compares it with the book.
+// reconcileAgain reads the statement again, and compares it with the ledger.
 func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
 	var r reconcile.Result
 	err := errLost
 	m.work(on, 0, "reconcile", func() {
 		to := midnight(m.clock())
-		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-lookBackOn), To: to}, true)
+		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: to.Add(-finalCheckAfter), To: to}, true)
 	})
 	m.pass(m.now + time.Hour)
-	m.hold(misstatementsFound, err == nil, "", "reconcile: %v", err)
-	m.hold(misstatementsFound, r.Sums.Rest() == 0, "", "nothing accounts for %d: %+v", r.Sums.Rest(), r.Sums)
+	m.assert(misstatementsFound, err == nil, "", "reconcile: %v", err)
+	m.assert(misstatementsFound, r.Sums.Rest() == 0, "", "nothing accounts for %d: %+v", r.Sums.Rest(), r.Sums)
 	return r.Differences
 }
 
@@ -146,14 +146,14 @@ func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
 func (m *market) tellOtherwise(on *instance, f falsehood, d reconcile.Difference) {
 	by := decision.By{Admin: m.admin, Note: "Their support explained it."}
 	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
-	m.hold(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)
+	m.assert(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)
 	again, isFound := f.in(m.reconcileAgain(on))
-	m.hold(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
+	m.assert(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
 	eight := int64(8_000)
 	f.change.Debit = &eight
 	if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
-		m.broken(bookIsRight, f.change.Line, err.Error())
+		m.broken(datastoreReadable, f.change.Line, err.Error())
 	}
 	again, isFound = f.in(m.reconcileAgain(on))
-	m.hold(misstatementsFound, isFound && again.Open(), f.change.Line, "the statement tells something else of %s than was settled, and it is not open: %+v", f.change.Line, again)
+	m.assert(misstatementsFound, isFound && again.Open(), f.change.Line, "the statement tells something else of %s than was settled, and it is not open: %+v", f.change.Line, again)
 }

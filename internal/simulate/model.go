@@ -13,7 +13,7 @@ import (
 	"bursar/internal/sale"
 )
 
-// model is what the book must be. It learns of each transaction that was committed what it was about (a sale, a
+// model is what the ledger must be. It learns of each transaction that was committed what it was about (a sale, a
 // refund, a payout that moved), and keeps these facts. Money and rows are what the journal's entries fold to; the
 // facts say what each entry must move, and what the totals must add up to.
 type model struct {
@@ -76,9 +76,9 @@ type withdrawal struct {
 	state   payout.State
 	sendAt  time.Time // when the time to cancel it is over
 	sentAt  time.Time
-	// sentBefore is what the book had for sentAt when it was sent last.
+	// sentBefore is what the ledger had for sentAt when it was sent last.
 	sentBefore time.Time
-	// due is when the book has its next step, in microseconds since 1970; 0 is never.
+	// due is when the ledger has its next step, in microseconds since 1970; 0 is never.
 	due int64
 	// taken is the instance that has the lease; nil when the last one to take it has put it down.
 	taken  *instance
@@ -87,8 +87,8 @@ type withdrawal struct {
 	changed time.Duration
 	// takes is how often it was taken up.
 	takes int
-	// hinted is when news last made its step due.
-	hinted time.Duration
+	// notified is when news last made its step due.
+	notified time.Duration
 	// last is what was last written of it, and folded what its entries make of it.
 	last, folded payout.Payout
 	// gateway is what its entries say that went out through the gateway and stayed out.
@@ -171,17 +171,17 @@ func (o *model) asked(p payout.Payout) {
 	}
 }
 
-// standing is where a payout's money is. The table is the model's own, not the service's.
-type standing int
+// moneyState is where a payout's money is. The table is the model's own, not the service's.
+type moneyState int
 
 const (
-	underWay standing = iota
+	underWay moneyState = iota
 	paidOut
 	notPaid
 	calledOff
 )
 
-func kindOf(s payout.State) standing {
+func kindOf(s payout.State) moneyState {
 	switch s {
 	case payout.Completed:
 		return paidOut

@@ -47,7 +47,7 @@ func (w wire) tellOddly(req *http.Request, a *answer) {
 // mixUp tells of another fund account or validation than was asked for, now and then in weather in which the gateway lies.
 func (w wire) mixUp(req *http.Request, a *answer) {
 	m := w.on.m
-	if m.weather[lie] == 0 || m.closing || a.status != http.StatusOK || a.cut || m.begun%3 != 0 {
+	if m.faultProfile[lie] == 0 || m.closing || a.status != http.StatusOK || a.cut || m.begun%3 != 0 {
 		return
 	}
 	var v razorpayx.Validation
@@ -91,7 +91,7 @@ func (m *market) makeOdd(p *razorpayx.Payout) {
 	}
 }
 
-// lieAbout says of a payout what can't be true beside the books. What was asked for by its id may also be said to be
+// lieAbout says of a payout what can't be true beside the ledger. What was asked for by its id may also be said to be
 // another.
 func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	m := w.on.m

@@ -6,10 +6,10 @@ var furtherBugs = []planted{
 		{inPayout, "p.SentAt = seen.SentAt", "p.SentAt = time.Time{}"},
 	}},
 	{"what was given back is not looked at again", []edit{
-		{inPayout, "\t\tp.end(Failed, now)\n\t\tp.DueAt = s.nextLook(*p, now)\n", "\t\tp.end(Failed, now)\n"},
+		{inPayout, "\t\tp.end(Failed, now)\n\t\tp.DueAt = s.nextPollAt(*p, now)\n", "\t\tp.end(Failed, now)\n"},
 	}},
 	{"what the gateway does not know is looked at once", []edit{
-		{inPayout, "due := s.nextLook(*p, now)\n\t\tif notOffered", "due := time.Time{}\n\t\tif notOffered"},
+		{inPayout, "due := s.nextPollAt(*p, now)\n\t\tif notOffered", "due := time.Time{}\n\t\tif notOffered"},
 	}},
 	{"what has failed is not looked at again", []edit{
 		{inPayout, "case !p.endedUnpaid() || p.SentAt.IsZero()", "case p.State != Cancelled || p.SentAt.IsZero()"},
@@ -18,9 +18,9 @@ var furtherBugs = []planted{
 		{inPayout, "\t\tnext := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
 	}},
 	{"a payout in review is not polled again", []edit{
-		{inPayout, "\t\t\tp.putOff(seen, now.Add(s.jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
+		{inPayout, "\t\t\tp.setNextPoll(seen, now.Add(s.jitter(reviewPollWait)))\n\t\t\treturn nil\n", "\t\t\tp.DueAt = time.Time{}\n\t\t\treturn nil\n"},
 	}},
-	{"the amount before the fee is believed", []edit{
+	{"the amount before the fee is accepted", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount != p.Net() && r.Amount != p.Amount:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"what was paid twice is not found", []edit{
@@ -45,22 +45,22 @@ var furtherBugs = []planted{
 		{inReconcile, "case l.Currency != d.currency.Code():\n\t\t\treturn", "case l.Currency == \"\":\n\t\t\treturn"},
 	}},
 	{"a line that names no payout of ours is not found", []edit{
-		{inReconcile, "if isOne && !d.fresh && !d.settled {", "if isOne && !d.fresh && d.settled {"},
+		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
 	}},
 	{"a line that is told otherwise is not found", []edit{
-		{inStore, "(first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3", "(missing = 1) ORDER BY at, id LIMIT $3"},
+		{inStore, "(first_reported <> last_reported OR missing = 1) ORDER BY at, id LIMIT $3", "(missing = 1) ORDER BY at, id LIMIT $3"},
 	}},
 	{"how a line was told first is forgotten", []edit{
-		{inStore, "\tlast_told = excluded.last_told, missing = 0,", "\tfirst_told = excluded.first_told, last_told = excluded.last_told, missing = 0,"},
+		{inStore, "\tlast_reported = excluded.last_reported, missing = 0,", "\tfirst_reported = excluded.first_reported, last_reported = excluded.last_reported, missing = 0,"},
 	}},
-	{"a difference that was settled stays so", []edit{
-		{inStore, "settled_at = CASE WHEN differences.detail = excluded.detail THEN differences.settled_at END`", "settled_at = differences.settled_at`"},
+	{"a difference that was resolved stays resolved", []edit{
+		{inStore, "resolved_at = CASE WHEN differences.detail = excluded.detail THEN differences.resolved_at END`", "resolved_at = differences.resolved_at`"},
 	}},
 	{"a difference that is gone stays open", []edit{
 		{inReconcile, "\t\tdefault:\n\t\t\tgone = append(gone, d)", "\t\tdefault:\n\t\t\t_ = append(gone, d)"},
 	}},
 	{"a return on the statement is not asked about", []edit{
-		{inReconcile, "if d.Kind == ReturnedAtGateway || d.Kind == GivenBackButPaid {", "if d.Kind == GivenBackButPaid {"},
+		{inReconcile, "if d.Kind == ReturnedAtGateway || d.Kind == RefundedButPaid {", "if d.Kind == RefundedButPaid {"},
 	}},
 	{"lines that are gone are summed up", []edit{
 		{inStore, "AND currency = $3 AND missing = 0`, []any", "AND currency = $3`, []any"},
@@ -75,7 +75,7 @@ var furtherBugs = []planted{
 		{inPayout, "if p.ProcessedAt.IsZero() {", "if !now.IsZero() {"},
 	}},
 	{"news counts only when it comes again", []edit{
-		{inPayout, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.HastenPayout", "if err != nil || isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.HastenPayout"},
+		{inPayout, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout", "if err != nil || isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout"},
 	}},
 	{"events of one kind about a payout are one", []edit{
 		{inRazorpayx, "hint.EventID = h.Get(EventIDHeader)", "hint.EventID = hint.Event + hint.Reference"},
@@ -89,8 +89,8 @@ var furtherBugs = []planted{
 	{"a quote takes the fee off twice", []edit{
 		{inPayout, "Fee: p.Fee, Net: p.Net(), Mode: p.Mode", "Fee: p.Fee, Net: p.Net() - p.Fee, Mode: p.Mode"},
 	}},
-	{"an honest answer clears a contradiction", []edit{
-		{inPayout, "if intact && p.Altered() { // it was put right", "if intact { // it was put right"},
+	{"an honest answer clears a discrepancy", []edit{
+		{inPayout, "if intact && p.IsTampered() { // it was repaired", "if intact { // it was repaired"},
 	}},
 	{"a refund is answered with the sale as it was", []edit{
 		{inSale, "\tsale.Refunded += refund.Amount\n", ""},

@@ -38,7 +38,7 @@ const (
 // bugs are planted one at a time. `make planted` finds out in how many seeds each is found.
 var bugs = []planted{
 	{"the lease is skipped", []edit{
-		{inPayout, "ids, err = tx.TakeDuePayouts(ctx, now, now.Add(s.o.Lease), limit)", "ids, err = tx.TakeDuePayouts(ctx, now, now.Add(0), limit)"},
+		{inPayout, "ids, err = tx.LeaseDuePayouts(ctx, now, now.Add(s.o.Lease), limit)", "ids, err = tx.LeaseDuePayouts(ctx, now, now.Add(0), limit)"},
 		{inPayout, "Submitting, body, now // Tries goes on: being turned away again waits longer\n\t\tp.DueAt = now.Add(s.o.Lease)", "Submitting, body, now\n\t\tp.DueAt = now"},
 	}},
 	{"a time-out is taken for a failure", []edit{
@@ -53,7 +53,7 @@ var bugs = []planted{
 	{"unknown to the gateway is taken for failed", []edit{
 		{inPayout, "\tif isUnknown && p.State == Unknown && p.Tries > 0", "\tif isUnknown && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif isUnknown && p.State == Unknown && p.Tries > 0"},
 	}},
-	{"a refusal of a repeat is believed", []edit{
+	{"a refusal of a resend is final", []edit{
 		{inPayout, "\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
@@ -63,7 +63,7 @@ var bugs = []planted{
 		{inPayout, "return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))", "return !p.SentAt.IsZero()"},
 	}},
 	{"a webhook is believed", []edit{
-		{inPayout, "\t\t_, err = tx.HastenPayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn s.move(ctx, tx, was, p, actorSystem, now)\n"},
+		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn s.move(ctx, tx, was, p, actorSystem, now)\n"},
 	}},
 	{"a webhook's signature is not checked", []edit{
 		{inRazorpayx, "\tmatch := false\n", "\tmatch := true\n"},
@@ -84,7 +84,7 @@ var bugs = []planted{
 	}},
 	{"an old payout is cancelled without asking", []edit{
 		{inPayout, "\t\t_, err = s.wasSent(ctx, p)\n\t\treturn p, err\n", "\t\treturn p, nil\n"},
-		{inPayout, "\t\t_, err := s.believe(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
+		{inPayout, "\t\t_, err := s.applyFound(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
 	}},
 	{"the balance is read, and then written", []edit{
 		{inPayout, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},
@@ -103,20 +103,20 @@ var bugs = []planted{
 	{"a payout goes to the account of today", []edit{
 		{inBank, "\treturn s.beneficiaryOf(ctx, a, g)\n", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta = today\n\t}\n\treturn s.beneficiaryOf(ctx, a, g)\n"},
 	}},
-	{"strangers see payouts", []edit{
+	{"other sellers see payouts", []edit{
 		{inPayout, "return c.Admin || c.User == p.Seller", "return c.Admin || c.User != \"\" || p.Seller != \"\""},
 	}},
-	{"the fee is not booked", []edit{
+	{"the fee is not recorded", []edit{
 		{inLedger, "Moved{InTransit: -net - fee, Gateway: net, Fees: fee}", "Moved{InTransit: -net - fee, Gateway: net + fee}"},
 	}},
-	{"a return is booked without its fee", []edit{
+	{"a return is recorded without its fee", []edit{
 		{inLedger, "Moved{Available: net + fee, Gateway: -net, Fees: -fee}", "Moved{Available: net, Gateway: -net}"},
 	}},
 	{"the fee is rounded down", []edit{
 		{inPayout, "return min(charge+charge.Share(f.tax), amount)", "return min(charge+charge*money.Amount(f.tax)/money.Amount(whole), amount)"},
 	}},
 	{"a returned payout is never noticed", []edit{
-		{inPayout, "\t\tif last := s.o.Arrival.LookAgainUntil(p.CompletedAt); next.After(last) {\n\t\t\treturn last\n\t\t}\n\t\treturn next\n", "\t\t_ = next\n\t\treturn time.Time{}\n"},
+		{inPayout, "\t\tif last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {\n\t\t\treturn last\n\t\t}\n\t\treturn next\n", "\t\t_ = next\n\t\treturn time.Time{}\n"},
 		{inPayout, "if !isKnown ||", "if isKnown ||"},
 		{inReconcile, "if d.Kind == ReturnedAtGateway || d.Kind", "if d.Kind"},
 	}},
@@ -130,14 +130,14 @@ var bugs = []planted{
 	{"a refund is taken from the wrong account", []edit{
 		{inSale, "ledger.RefundSale(r.Amount, sale.Released())", "ledger.RefundSale(r.Amount, !sale.Released())"},
 	}},
-	{"a sale that is told again is booked again", []edit{
+	{"a sale that is told again is recorded again", []edit{
 		{inSale, "\tif !inserted {\n", "\tif !inserted && sale.Amount%2 == 0 {\n"},
 	}},
 	{"a sale is released too early", []edit{
 		{inSale, "\tnow := s.o.Now()\n\tvar due []string\n", "\tnow := s.o.Now()\n\tnow = now.Add(time.Minute)\n\tvar due []string\n"},
 	}},
 	{"the gateway is not asked after the start", []edit{
-		{inPayout, "\tif !s.CaughtUp() {\n\t\treturn nil, nil\n\t}\n", ""},
+		{inPayout, "\tif !s.StartupReconciled() {\n\t\treturn nil, nil\n\t}\n", ""},
 	}},
 	{"the gateway is asked from too late on", []edit{
 		{inPayout, "s.look.since = last.Add(-clocksApart)", "s.look.since = last.Add(6 * time.Hour)"},
@@ -160,10 +160,10 @@ var bugs = []planted{
 	{"the account that was shown is not compared", []edit{
 		{inPayout, `if p.BankAccountID != "" && p.BankAccountID != account.ID {`, `if p.BankAccountID != "" && account.ID == "" {`},
 	}},
-	{"what happened to a payout is told to strangers", []edit{
+	{"other sellers see a payout's events", []edit{
 		{inPayout, "p, err := s.Payout(ctx, c, id)\n\tif err != nil {\n\t\treturn nil, err", "p, err := s.o.Store.Payout(ctx, id)\n\tif err != nil {\n\t\treturn nil, err"},
 	}},
-	{"a list shows whomever it is asked for", []edit{
+	{"a list shows any seller's payouts", []edit{
 		{inPayout, "\tif !c.Admin {\n\t\tf.Seller = c.User", "\tif !c.Admin && f.Seller == \"\" {\n\t\tf.Seller = c.User"},
 	}},
 	{"a page of the history is cut short", []edit{
@@ -193,16 +193,16 @@ var bugs = []planted{
 	{"an unknown status is taken for failed", []edit{
 		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Rejected,"},
 	}},
-	{"another amount is believed", []edit{
+	{"another amount is accepted", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount < 0:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
-	{"another account is believed", []edit{
+	{"another account is accepted", []edit{
 		{inPayout, "&& r.Beneficiary != p.Beneficiary:", "&& r.Beneficiary == \"\":"},
 	}},
-	{"another currency is believed", []edit{
+	{"another currency is accepted", []edit{
 		{inPayout, "&& r.Currency != c.Code():", "&& c.Code() == \"\":"},
 	}},
-	{"what the gateway leaves out is taken for a difference", []edit{
+	{"what the gateway leaves out counts as a difference", []edit{
 		{inPayout, "case r.Beneficiary != \"\" && p.Beneficiary", "case p.Beneficiary"},
 	}},
 	{"every transfer goes by IMPS", []edit{
@@ -238,8 +238,8 @@ var bugs = []planted{
 	{"a decision is not put on record", []edit{
 		{inPayout, "\t\treturn tx.RecordDecision(ctx, record)", "\t\t_ = record\n\t\treturn nil"},
 	}},
-	{"a contradiction is cleared that nobody saw", []edit{
-		{inPayout, `if p.Contradiction == "" || p.Contradiction != seen {`, `if p.Contradiction == "" {`},
+	{"a discrepancy is resolved that no admin saw", []edit{
+		{inPayout, `if p.Discrepancy == "" || p.Discrepancy != seen {`, `if p.Discrepancy == "" {`},
 	}},
 	{"a name that is near is verified", []edit{
 		{inBank, "nameVerified = 85", "nameVerified = 60"},
@@ -261,7 +261,7 @@ var bugs = []planted{
 		{inSale, "if err == nil && first.Fingerprint != sale.Fingerprint {", `if err == nil && first.Fingerprint == "" {`},
 	}},
 	{"a refund may not overdraw", []edit{
-		{inLedger, "earned: -1, mayOverdraw: true,", "earned: -1,"},
+		{inLedger, "earned: -1, mayGoNegative: true,", "earned: -1,"},
 	}},
 	{"refunds of different sales share their ids", []edit{
 		{inStore, "FROM sale_refunds WHERE sale_id = $1 AND id = $2`", "FROM sale_refunds WHERE (sale_id = $1 OR 1=1) AND id = $2`"},
@@ -286,7 +286,7 @@ var bugs = []planted{
 		{inPayout, "\t\tp.Tries++\n\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate", "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate"},
 	}},
 	{"what is sent again takes no lease", []edit{
-		{inPayout, "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem hastened\n", ""},
+		{inPayout, "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled\n", ""},
 	}},
 	{"a payout in review is sent again", []edit{
 		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || !mayResend", "if p.Tries != seen.Tries || !mayResend"},
@@ -355,7 +355,7 @@ var bugs = []planted{
 	{"another transfer is believed", []edit{
 		{inPayout, `r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID)`, "r.Reference != string(p.ID)"},
 	}},
-	{"a smaller amount is believed", []edit{
+	{"a smaller amount is accepted", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount > p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"what was called off has failed", []edit{
@@ -365,7 +365,7 @@ var bugs = []planted{
 		{inPayout, "if e.To == ManualReview {", "if e.To == Unknown {"},
 	}},
 	{"money is given back without patience", []edit{
-		{inPayout, "e.At.Add(s.o.Lease + s.o.Patience)", "e.At.Add(s.o.Lease)"},
+		{inPayout, "e.At.Add(s.o.Lease + s.o.GracePeriod)", "e.At.Add(s.o.Lease)"},
 	}},
 	{"decisions need no reason", []edit{
 		{inDecision, `if strings.TrimSpace(by.Note) == "" {`, `if strings.TrimSpace(by.Note) == "-" {`},
@@ -438,11 +438,11 @@ var bugs = []planted{
 		{inBank, "\tif err == nil {\n\t\terr = s.checkNewest(ctx, a)\n\t}\n", ""},
 	}},
 	{"a payout that was tampered with is cancelled", []edit{
-		{inPayout, "_, err := check(ctx, tx, p)\n\t\tif isTampered(err) { // the gateway is not even asked\n\t\t\terr = ErrAltered.Because(err)\n\t\t}\n\t\treturn p, err", "return p, nil"},
-		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrAltered.Because(err)", ""},
+		{inPayout, "_, err := check(ctx, tx, p)\n\t\tif isTampered(err) { // the gateway is not even asked\n\t\t\terr = ErrTampered.Because(err)\n\t\t}\n\t\treturn p, err", "return p, nil"},
+		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
 	}},
 	{"a payout that was tampered with is paid as its row has it", []edit{
-		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrAltered.Because(err)", ""},
+		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
 		{inPayout, "\t_, err := checkToMove(ctx, tx, p)\n\tif isTampered(err) {\n\t\treturn false, nil", "\terr := error(nil)\n\tif isTampered(err) {\n\t\treturn false, nil"},
 	}},
 	{"a sale is released as its row has it", []edit{
@@ -458,8 +458,8 @@ var bugs = []planted{
 		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = tx.CheckJournal(ctx, sale.Seller, entries[0].Number)\n\t}\n", ""},
 	}},
 	{"what was put right stays frozen", []edit{
-		{inPayout, "\t\tif p.Altered() { // it was put right\n\t\t\tp.Contradiction = \"\"\n\t\t}\n\t\tp.hasGateway()", "\t\tp.hasGateway()"},
-		{inPayout, "if intact && p.Altered() {", `if intact && p.Contradiction == "-" {`},
+		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tp.hasGateway()", "\t\tp.hasGateway()"},
+		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
 	{"that the gateway has a payout is not in the journal", []edit{
 		{inPayout, "if !tells {", "if !tells || p.State == Submitted {"},
@@ -481,7 +481,7 @@ var bugs = []planted{
 		{inLedger, "withdrawn: -1, counts: Counts{Completed: -1, Failed: +1}", "counts: Counts{Completed: -1, Failed: +1}"},
 	}},
 	{"a refund stays earned", []edit{
-		{inLedger, "earned: -1, mayOverdraw: true,", "mayOverdraw: true,"},
+		{inLedger, "earned: -1, mayGoNegative: true,", "mayGoNegative: true,"},
 	}},
 	{"what is released is not what is left", []edit{
 		{inSale, "ledger.ReleaseSale(sale.Left())", "ledger.ReleaseSale(sale.Amount)"},

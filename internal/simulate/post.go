@@ -46,11 +46,11 @@ func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
 // announce posts, from somebody who has got hold of the secret, news of a payout that was asked for just now.
 func (m *market) announce(id payout.ID) {
 	g := m.gateway
-	hint, err := m.webhooks.Read(g.hookHeader, g.hook)
-	if err != nil || hint.Reference == "" {
+	notification, err := m.webhooks.Read(g.hookHeader, g.hook)
+	if err != nil || notification.Reference == "" {
 		return
 	}
-	header, body := g.hookHeader.Clone(), bytes.ReplaceAll(g.hook, []byte(hint.Reference), []byte(id))
+	header, body := g.hookHeader.Clone(), bytes.ReplaceAll(g.hook, []byte(notification.Reference), []byte(id))
 	header.Set(razorpayx.SignatureHeader, razorpayx.Sign(webhookSecret, body))
 	header.Set(razorpayx.EventIDHeader, "evt_forged_"+string(id))
 	m.post(m.between(0, cancelWindow), header, body)
@@ -67,36 +67,36 @@ func (m *market) post(after time.Duration, header http.Header, body []byte) {
 
 // receive takes a webhook as the API does.
 func (m *market) receive(on *instance, header http.Header, body []byte) error {
-	hint, err := m.webhooks.Read(header, body)
+	notification, err := m.webhooks.Read(header, body)
 	if err != nil {
 		return err
 	}
-	if hint.ValidationID != "" {
-		return on.bank.Hint(m.ctx, hint.ValidationID)
+	if notification.ValidationID != "" {
+		return on.bank.Notify(m.ctx, notification.ValidationID)
 	}
-	id, err := payout.ParseID(hint.Reference)
+	id, err := payout.ParseID(notification.Reference)
 	if err != nil {
 		return err
 	}
 	m.current.event = header.Get(razorpayx.EventIDHeader)
-	return m.takeNews(on, hint.EventID, id)
+	return m.applyReport(on, notification.EventID, id)
 }
 
-// takeNews takes news of a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
-func (m *market) takeNews(on *instance, event string, id payout.ID) error {
+// applyReport takes news of a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
+func (m *market) applyReport(on *instance, event string, id payout.ID) error {
 	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[m.current.event]
 	var before withdrawal
 	if w != nil {
 		before = *w
 	}
-	err := on.payouts.Hint(m.ctx, razorpayx.DefaultName, event, id)
+	err := on.payouts.Notify(m.ctx, razorpayx.DefaultName, event, id)
 	if err != nil || again || w == nil || m.model.payouts[id] != w {
 		return err
 	}
 	unsent := before.state == payout.Submitting || before.state == payout.Waiting && before.sentAt.IsZero()
 	isDue := before.due != 0 && before.due <= max(now, on.now().UnixMicro()) // the clock may be set back meanwhile
-	followed := w.hinted >= began || w.state != before.state || w.takes != before.takes || w.due != before.due
-	m.hold(newsFollowed, unsent || isDue || followed, string(id), "there is news of payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
+	followed := w.notified >= began || w.state != before.state || w.takes != before.takes || w.due != before.due
+	m.assert(notificationsFollowed, unsent || isDue || followed, string(id), "there is news of payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
 	return nil
 }
 
@@ -126,6 +126,6 @@ func (m *market) forge(header http.Header, body []byte) {
 		}
 		err := m.call(on, func() error { return m.receive(on, header, body) })
 		f := fault.From(err)
-		m.hold(forgeriesRefused, err != nil && (f == nil || f.Kind == fault.Unauthenticated), "", "a forged webhook was answered with %v", err)
+		m.assert(forgeriesRefused, err != nil && (f == nil || f.Kind == fault.Unauthenticated), "", "a forged webhook was answered with %v", err)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"bursar/internal/sale"
 )
 
-// lookAround reads what a seller is shown, and what is somebody else's.
-func (m *market) lookAround(s *seller) {
+// readSomething reads what a seller is shown, and what is somebody else's.
+func (m *market) readSomething(s *seller) {
 	on := m.anyInstance()
 	if on == nil {
 		return
@@ -22,8 +22,8 @@ func (m *market) lookAround(s *seller) {
 		m.readOverview(on, s)
 		m.readSales(on, s)
 		list := m.readHistory(on, s)
-		if stranger := one(m, m.sellers); len(list) > 0 && stranger != s {
-			m.lookAsStranger(on, stranger, s, list[0].ID)
+		if other := one(m, m.sellers); len(list) > 0 && other != s {
+			m.readAsOtherSeller(on, other, s, list[0].ID)
 		}
 		m.readPayout(on, s, list)
 		return nil
@@ -36,20 +36,20 @@ func (m *market) readOverview(on *instance, s *seller) {
 	h := m.model.sellers[s.id]
 	row := m.model.row(s.id)
 	sum, err := on.payouts.Summary(m.ctx, s.id)
-	m.hold(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
+	m.assert(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
 		sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
 		"%s is shown %+v (error %v), and has %+v", s.id, sum, err, row)
 	now := on.now().In(indianTime)
 	last := now.AddDate(0, 0, -now.Day())
-	m.hold(readsAgree, sum.ThisMonth == h.months[now.Format("2006-01")] && sum.LastMonth == h.months[last.Format("2006-01")], s.id,
+	m.assert(readsAgree, sum.ThisMonth == h.months[now.Format("2006-01")] && sum.LastMonth == h.months[last.Format("2006-01")], s.id,
 		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
 	q := on.payouts.Quote(minimum + money.Amount(m.begun%100_000)*100)
-	m.hold(feesAsAgreed, q.Fee == agreedFee(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
+	m.assert(feesAsAgreed, q.Fee == agreedFee(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
-	m.hold(readsAgree, known == nil && sum.Account.Status == "" || known != nil && sum.Account.Status == known.status && sum.Account.Last4 == known.last4, s.id,
+	m.assert(readsAgree, known == nil && sum.Account.Status == "" || known != nil && sum.Account.Status == known.status && sum.Account.Last4 == known.last4, s.id,
 		"%s is shown the account %+v beside the balance, and has %s", s.id, sum.Account, h.current)
-	m.hold(readsAgree, (known == nil && errors.Is(err, bank.ErrNone)) || (err == nil && known != nil && a.ID == h.current && a.Status == known.status && a.Last4 == known.last4), s.id,
+	m.assert(readsAgree, (known == nil && errors.Is(err, bank.ErrNone)) || (err == nil && known != nil && a.ID == h.current && a.Status == known.status && a.Last4 == known.last4), s.id,
 		"%s is shown account %s, %s (error %v), and has %s", s.id, a.ID, a.Status, err, h.current)
 }
 
@@ -60,23 +60,23 @@ func (m *market) readSales(on *instance, s *seller) {
 	var before sale.Sale
 	for {
 		list, total, err := on.sales.List(m.ctx, s.id, len(seen), page)
-		m.hold(readsAgree, err == nil && total == sold, s.id, "%s is shown %d sales (error %v), and has %d", s.id, total, err, sold)
+		m.assert(readsAgree, err == nil && total == sold, s.id, "%s is shown %d sales (error %v), and has %d", s.id, total, err, sold)
 		for _, got := range list {
 			e := m.model.sales[got.ID]
-			m.hold(readsAgree, e != nil && !seen[got.ID] && e.seller == s.id && got.Left() == e.left() && got.Released() == e.released &&
-				(before.ID == "" || !got.OccurredAt.After(before.OccurredAt)), s.id, "%s is shown the sale %+v after %s, and the book has %+v", s.id, got, before.ID, e)
+			m.assert(readsAgree, e != nil && !seen[got.ID] && e.seller == s.id && got.Left() == e.left() && got.Released() == e.released &&
+				(before.ID == "" || !got.OccurredAt.After(before.OccurredAt)), s.id, "%s is shown the sale %+v after %s, and the ledger has %+v", s.id, got, before.ID, e)
 			seen[got.ID], before = true, got
 		}
 		if len(list) == 0 || err != nil {
 			break
 		}
 	}
-	m.hold(readsAgree, int64(len(seen)) == sold, s.id, "%s can page through %d sales, and has %d", s.id, len(seen), sold)
+	m.assert(readsAgree, int64(len(seen)) == sold, s.id, "%s can page through %d sales, and has %d", s.id, len(seen), sold)
 	months, err := on.sales.Months(m.ctx, s.id, 3)
 	for i, month := range months {
 		at := on.now().In(indianTime)
 		want := time.Date(at.Year(), at.Month()-time.Month(2-i), 1, 0, 0, 0, 0, indianTime).Format("2006-01")
-		m.hold(readsAgree, err == nil && len(months) == 3 && month.Month == want && month.Earned == h.months[want], s.id, "%s is shown %+v as month %d (error %v), and has %v", s.id, month, i, err, h.months)
+		m.assert(readsAgree, err == nil && len(months) == 3 && month.Month == want && month.Earned == h.months[want], s.id, "%s is shown %+v as month %d (error %v), and has %v", s.id, month, i, err, h.months)
 	}
 	m.readReleases(on, s)
 }
@@ -97,9 +97,9 @@ func (m *market) readReleases(on *instance, s *seller) {
 			want[day] += e.left()
 		}
 	}
-	m.hold(readsAgree, err == nil && len(releases) == len(want), s.id, "%s is shown releases on %d days (error %v), and has %v", s.id, len(releases), err, want)
+	m.assert(readsAgree, err == nil && len(releases) == len(want), s.id, "%s is shown releases on %d days (error %v), and has %v", s.id, len(releases), err, want)
 	for _, r := range releases {
-		m.hold(readsAgree, r.Amount == want[midnight(r.Day)], s.id, "%s is shown %d to come on %s, and has %v", s.id, r.Amount, r.Day, want)
+		m.assert(readsAgree, r.Amount == want[midnight(r.Day)], s.id, "%s is shown %d to come on %s, and has %v", s.id, r.Amount, r.Day, want)
 	}
 }
 
@@ -110,16 +110,16 @@ func (m *market) readEntries(on *instance, owner string) {
 	next, before := len(hashes), int64(0)
 	for {
 		list, err := on.db.Entries(m.ctx, owner, before, page)
-		m.hold(readsAgree, err == nil, owner, "the entries of %s can't be read: %v", owner, err)
+		m.assert(readsAgree, err == nil, owner, "the entries of %s can't be read: %v", owner, err)
 		for _, e := range list {
-			m.hold(readsAgree, next > 0 && e.Number == int64(next) && e.Hash == hashes[next-1], owner, "%s is shown entry %d, and should be number %d as it was appended", owner, e.Number, next)
+			m.assert(readsAgree, next > 0 && e.Number == int64(next) && e.Hash == hashes[next-1], owner, "%s is shown entry %d, and should be number %d as it was appended", owner, e.Number, next)
 			next, before = next-1, e.Number
 		}
 		if len(list) < page || m.violation != nil {
 			break
 		}
 	}
-	m.hold(readsAgree, next == 0, owner, "the last entry that %s is shown is number %d", owner, next+1)
+	m.assert(readsAgree, next == 0, owner, "the last entry that %s is shown is number %d", owner, next+1)
 }
 
 // readHistory pages through a seller's payouts at one moment, all of them or those of one status.
@@ -137,16 +137,16 @@ func (m *market) readHistory(on *instance, s *seller) []payout.Payout {
 	page := 1 + m.dice.IntN(7)
 	for {
 		got, total, err := on.payouts.History(m.ctx, payout.Caller{User: s.id}, payout.Filter{Status: status, Limit: page, Offset: len(list)})
-		m.hold(readsAgree, err == nil && total == int64(len(want)), s.id, "%s is shown %d payouts with the status %q (error %v), and has %d", s.id, total, status, err, len(want))
+		m.assert(readsAgree, err == nil && total == int64(len(want)), s.id, "%s is shown %d payouts with the status %q (error %v), and has %d", s.id, total, status, err, len(want))
 		if list = append(list, got...); len(got) == 0 || err != nil {
 			break
 		}
 	}
-	m.hold(readsAgree, len(list) == len(want), s.id, "%s can page through %d payouts, and has %d", s.id, len(list), len(want))
+	m.assert(readsAgree, len(list) == len(want), s.id, "%s can page through %d payouts, and has %d", s.id, len(list), len(want))
 	for i, p := range list[:min(len(list), len(want))] {
 		w := m.model.payouts[p.ID]
-		m.hold(readsAgree, p.ID == want[i] && w.state == p.State && w.amount == p.Amount && w.fee == p.Fee && w.last.UTR == p.UTR, s.id,
-			"%s is shown %+v, and the book has %s, %+v", s.id, p, want[i], w)
+		m.assert(readsAgree, p.ID == want[i] && w.state == p.State && w.amount == p.Amount && w.fee == p.Fee && w.last.UTR == p.UTR, s.id,
+			"%s is shown %+v, and the ledger has %s, %+v", s.id, p, want[i], w)
 	}
 	return list
 }
@@ -179,7 +179,7 @@ func (m *market) pageThrough(s *seller) {
 		}
 		m.pause(m.between(0, time.Minute))
 	}
-	m.hold(readsAgree, len(there) == 0, s.id, "%s paged through their payouts and never saw %v", s.id, slices.Collect(maps.Keys(there)))
+	m.assert(readsAgree, len(there) == 0, s.id, "%s paged through their payouts and never saw %v", s.id, slices.Collect(maps.Keys(there)))
 }
 
 // readPayout compares one payout, its changes, and what finds it.
@@ -190,35 +190,35 @@ func (m *market) readPayout(on *instance, s *seller, list []payout.Payout) {
 	id := one(m, list).ID
 	w := m.model.payouts[id]
 	p, err := on.payouts.Payout(m.ctx, payout.Caller{User: s.id}, id)
-	m.hold(readsAgree, err == nil && p.State == w.state && p.Net() == w.net() && p.BankAccountID == w.account, string(id), "%s is shown %+v (error %v), and the book has %+v", s.id, p, err, w)
+	m.assert(readsAgree, err == nil && p.State == w.state && p.Net() == w.net() && p.BankAccountID == w.account, string(id), "%s is shown %+v (error %v), and the ledger has %+v", s.id, p, err, w)
 	events, err := on.payouts.Events(m.ctx, payout.Caller{User: s.id}, id)
 	last := payout.Waiting
 	for _, e := range events {
-		m.hold(readsAgree, e.From == last, string(id), "payout %s is shown to have gone from %s to %s, and was %s", id, e.From, e.To, last)
+		m.assert(readsAgree, e.From == last, string(id), "payout %s is shown to have gone from %s to %s, and was %s", id, e.From, e.To, last)
 		last = e.To
 	}
-	m.hold(readsAgree, err == nil && last == w.state, string(id), "the changes of payout %s end with %s (error %v), and it is %s", id, last, err, w.state)
+	m.assert(readsAgree, err == nil && last == w.state, string(id), "the changes of payout %s end with %s (error %v), and it is %s", id, last, err, w.state)
 	for _, reference := range []string{string(id), w.last.GatewayID, w.last.UTR} {
 		if reference == "" {
 			continue
 		}
 		found, err := on.payouts.Search(m.ctx, reference, 10)
-		m.hold(readsAgree, err == nil && len(found) == 1 && found[0].ID == id, string(id), "%q finds %d payouts (error %v)", reference, len(found), err)
+		m.assert(readsAgree, err == nil && len(found) == 1 && found[0].ID == id, string(id), "%q finds %d payouts (error %v)", reference, len(found), err)
 	}
 }
 
-// lookAsStranger asks for what is another seller's, in every way there is.
-func (m *market) lookAsStranger(on *instance, stranger, s *seller, id payout.ID) {
-	caller := payout.Caller{User: stranger.id}
+// readAsOtherSeller asks for what is another seller's, in every way there is.
+func (m *market) readAsOtherSeller(on *instance, other, s *seller, id payout.ID) {
+	caller := payout.Caller{User: other.id}
 	_, seeErr := on.payouts.Payout(m.ctx, caller, id)
-	m.hold(strangersSeeNone, errors.Is(seeErr, payout.ErrNotFound), s.id, "%s sees payout %s of %s: %v", stranger.id, id, s.id, seeErr)
+	m.assert(othersSeeNothing, errors.Is(seeErr, payout.ErrNotFound), s.id, "%s sees payout %s of %s: %v", other.id, id, s.id, seeErr)
 	_, eventsErr := on.payouts.Events(m.ctx, caller, id)
-	m.hold(strangersSeeNone, errors.Is(eventsErr, payout.ErrNotFound), s.id, "%s sees what happened to payout %s of %s: %v", stranger.id, id, s.id, eventsErr)
+	m.assert(othersSeeNothing, errors.Is(eventsErr, payout.ErrNotFound), s.id, "%s sees what happened to payout %s of %s: %v", other.id, id, s.id, eventsErr)
 	list, _, err := on.payouts.History(m.ctx, caller, payout.Filter{Seller: s.id, Limit: 100})
 	for _, p := range list {
 		w := m.model.payouts[p.ID]
-		m.hold(strangersSeeNone, err == nil && w != nil && w.seller == stranger.id, s.id, "%s is shown payout %s in a list", stranger.id, p.ID)
+		m.assert(othersSeeNothing, err == nil && w != nil && w.seller == other.id, s.id, "%s is shown payout %s in a list", other.id, p.ID)
 	}
 	_, _, err = on.payouts.Cancel(m.ctx, caller, id, "")
-	m.hold(strangersSeeNone, errors.Is(err, payout.ErrNotFound) || isUnavailable(err), s.id, "%s may cancel payout %s of %s: %v", stranger.id, id, s.id, err)
+	m.assert(othersSeeNothing, errors.Is(err, payout.ErrNotFound) || isUnavailable(err), s.id, "%s may cancel payout %s of %s: %v", other.id, id, s.id, err)
 }

@@ -8,7 +8,7 @@ import (
 	"bursar/internal/reconcile"
 )
 
-// newReconciling makes what compares the gateway's statement with the book.
+// newReconciling makes what compares the gateway's statement with the ledger.
 func (on *instance) newReconciling(statement reconcile.Statement) (*reconcile.Service, error) {
 	return reconcile.New(reconcile.Options{
 		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), Grace: 10 * time.Minute,
@@ -16,7 +16,7 @@ func (on *instance) newReconciling(statement reconcile.Statement) (*reconcile.Se
 	})
 }
 
-// reconcileAll compares the gateway's statement of all the time with the book, once all is quiet.
+// reconcileAll compares the gateway's statement of all the time with the ledger, once all is quiet.
 func (m *market) reconcileAll() {
 	on := m.anyInstance()
 	if on == nil {
@@ -30,39 +30,39 @@ func (m *market) reconcileAll() {
 		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: from, To: to}, false)
 	})
 	m.pass(m.now + 12*time.Hour)
-	if m.violation != nil || !m.hold(statementAgrees, err == nil, "", "reconcile: %v", err) {
+	if m.violation != nil || !m.assert(statementAgrees, err == nil, "", "reconcile: %v", err) {
 		return
 	}
-	m.hold(statementAgrees, r.Sums.Rest() == 0 && r.Sums.Gap() == 0, "", "nothing accounts for %d, and balances miss %d: %+v", r.Sums.Rest(), r.Sums.Gap(), r.Sums)
+	m.assert(statementAgrees, r.Sums.Rest() == 0 && r.Sums.Gap() == 0, "", "nothing accounts for %d, and balances miss %d: %+v", r.Sums.Rest(), r.Sums.Gap(), r.Sums)
 	kinds, err := on.db.OpenKinds(m.ctx)
 	waiting := 0
 	for _, n := range kinds {
 		waiting += int(n)
 	}
-	m.hold(statementAgrees, err == nil && waiting == r.Open, "", "%d differences were found and are open, and %v wait for a person (error %v)", r.Open, kinds, err)
-	m.hold(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and nobody is told: %v", kinds)
+	m.assert(statementAgrees, err == nil && waiting == r.Open, "", "%d differences were found and are open, and %v wait for a person (error %v)", r.Open, kinds, err)
+	m.assert(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and nobody is told: %v", kinds)
 	for _, d := range r.Differences {
-		m.hold(statementAgrees, !d.Open() || m.explains(d), string(d.Payout), "%s of %s: %s", d.Kind, d.Subject, d.Detail)
+		m.assert(statementAgrees, !d.Open() || m.explains(d), string(d.Payout), "%s of %s: %s", d.Kind, d.Subject, d.Detail)
 	}
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.
 func (m *market) checkNights(on *instance) {
 	days, err := on.db.Reconciling(razorpayx.DefaultName).Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
-	if !m.hold(bookIsRight, err == nil, "", "the days that were reconciled: %v", err) {
+	if !m.assert(datastoreReadable, err == nil, "", "the days that were reconciled: %v", err) {
 		return
 	}
 	var reached time.Time
 	for i, d := range days {
-		m.hold(nightsReconciled, i == 0 || d.From.Equal(reached), "", "the days up to %s were reconciled, and then those from %s on", reached, d.From)
+		m.assert(nightsReconciled, i == 0 || d.From.Equal(reached), "", "the days up to %s were reconciled, and then those from %s on", reached, d.From)
 		reached = d.To
 	}
-	m.hold(nightsReconciled, m.clock().Sub(reached) < 48*time.Hour+2*m.houseEvery(), "", "the days up to %s were reconciled, and it is %s", reached, m.clock())
+	m.assert(nightsReconciled, m.clock().Sub(reached) < 48*time.Hour+2*m.maintenanceEvery(), "", "the days up to %s were reconciled, and it is %s", reached, m.clock())
 	last, _, err := on.db.LastCheckpoint(m.ctx)
-	m.hold(checkpointsMade, err == nil && m.clock().Sub(last.At) < 2*m.houseEvery(), "", "the last checkpoint was made at %s (error %v), and it is %s", last.At, err, m.clock())
+	m.assert(checkpointsMade, err == nil && m.clock().Sub(last.At) < 2*m.maintenanceEvery(), "", "the last checkpoint was made at %s (error %v), and it is %s", last.At, err, m.clock())
 }
 
-// explains reports whether a fault is why the statement and the book differ: money was taken from the account by
+// explains reports whether a fault is why the statement and the ledger differ: money was taken from the account by
 // hand, or a person has to look at the payout.
 func (m *market) explains(d reconcile.Difference) bool {
 	w := m.model.payouts[d.Payout]
@@ -72,7 +72,7 @@ func (m *market) explains(d reconcile.Difference) bool {
 	case w == nil:
 		return false
 	default:
-		return w.state == payout.ManualReview || w.last.Contradiction != ""
+		return w.state == payout.ManualReview || w.last.Discrepancy != ""
 	}
 }
 

@@ -11,22 +11,22 @@ import (
 	"bursar/internal/payout"
 )
 
-// backup is a copy of the book, and the model as it was then.
+// backup is a copy of the ledger, and the model as it was then.
 type backup struct {
 	file  string
 	at    time.Duration
 	model *model
-	// restored says that it was put in the place of the book, and that the gateway is yet to be asked.
+	// restored says that it was put in the place of the ledger, and that the gateway is yet to be asked.
 	restored bool
 }
 
 // restoreEvery spaces the restores: about one in two days, and a dozen in a long run.
 func (m *market) restoreEvery() time.Duration { return max(48*time.Hour, m.end()/12) }
 
-// wantBackUp has the book backed up when next a payout was asked for: what waits is what a restore is most about.
+// wantBackUp has the ledger backed up when next a payout was asked for: what waits is what a restore is most about.
 func (m *market) wantBackUp() { m.backUpSoon = true }
 
-// backUp copies the book while it is in use, with the service's own means, to be put back some time later.
+// backUp copies the ledger while it is in use, with the service's own means, to be put back some time later.
 func (m *market) backUp() {
 	on := m.anyInstance()
 	switch {
@@ -38,16 +38,16 @@ func (m *market) backUp() {
 	}
 	saved := &backup{file: filepath.Join(m.dir, fmt.Sprintf("backup-%d.db", m.tally.restores)), at: m.now, model: m.model.copy()}
 	if err := on.db.Backup(m.ctx, saved.file); err != nil {
-		m.broken(bookIsRight, "", "back up the book: "+err.Error())
+		m.broken(datastoreReadable, "", "back up the ledger: "+err.Error())
 		return
 	}
 	m.saved = saved
-	m.note("", "", "the book is backed up")
+	m.note("", "", "the ledger is backed up")
 	m.after(m.between(5*time.Minute, 36*time.Hour), m.putBack)
 	m.after(m.between(m.restoreEvery()*3/4, m.restoreEvery()*5/4), m.wantBackUp)
 }
 
-// putBack ends all instances and puts the backup in the place of the book. The gateway's records stay. What was
+// putBack ends all instances and puts the backup in the place of the ledger. The gateway's records stay. What was
 // sent has arrived before anything starts again.
 func (m *market) putBack() {
 	if m.closing {
@@ -55,19 +55,19 @@ func (m *market) putBack() {
 	}
 	m.restoring = true
 	m.strike(restore)
-	m.note("", "", "the book is lost")
+	m.note("", "", "the ledger is lost")
 	for _, mc := range m.machines {
 		if mc.on != nil {
 			m.shutDown(mc.on)
 		}
 	}
 	m.after(m.between(callTimeout+mostLate+mostLag, time.Hour), func() {
-		if err := m.replaceBook(); err != nil {
-			m.broken(bookIsRight, "", "put the backup in place: "+err.Error())
+		if err := m.replaceDatastore(); err != nil {
+			m.broken(datastoreReadable, "", "put the backup in place: "+err.Error())
 			return
 		}
 		m.tally.restores++
-		m.note("", "", fmt.Sprintf("the book of %s ago is put in place", m.now-m.saved.at))
+		m.note("", "", fmt.Sprintf("the ledger of %s ago is put in place", m.now-m.saved.at))
 		m.model, m.saved.restored = m.saved.model, true
 		m.lost = append(m.lost, loss{m.saved.at, m.now})
 		for _, o := range m.gateway.orders { // what has not arrived by now never will, and the gateway lists what has
@@ -93,22 +93,22 @@ func (m *market) cancelWhatWaits() {
 	}
 }
 
-func (m *market) replaceBook() error {
+func (m *market) replaceDatastore() error {
 	for _, beside := range []string{"-wal", "-shm"} {
-		if err := os.RemoveAll(m.bookFile() + beside); err != nil {
+		if err := os.RemoveAll(m.datastoreFile() + beside); err != nil {
 			return err
 		}
 	}
-	if err := copyFile(m.saved.file, m.bookFile()); err != nil {
+	if err := copyFile(m.saved.file, m.datastoreFile()); err != nil {
 		return err
 	}
 	return os.Remove(m.saved.file)
 }
 
-// loss is a part of the past that the book does not know: from a backup to the restore.
+// loss is a part of the past that the ledger does not know: from a backup to the restore.
 type loss struct{ from, to time.Duration }
 
-// forget takes from a request what the book has lost with its idempotency key.
+// forget takes from a request what the ledger has lost with its idempotency key.
 func (m *market) forget(a *ask) {
 	for _, l := range m.lost {
 		if a.at >= l.from && a.at < l.to {

@@ -60,7 +60,7 @@ type ask struct {
 	made    payout.ID
 	refused string
 	at      time.Duration
-	// keyLost says that the book with the key was lost.
+	// keyLost says that the ledger with the key was lost.
 	keyLost bool
 }
 
@@ -80,7 +80,7 @@ func (m *market) settleIn(s *seller) {
 	m.spawn(m.between(0, time.Hour), "marketplace", func() { m.sell(s, m.between(0, time.Hour)) })
 	m.often(m.askEvery, "seller "+s.name, func() { m.withdraw(s) })
 	m.often(m.askEvery*4/5, "marketplace", func() { m.sell(s, m.between(0, min(72*time.Hour, m.askEvery))) })
-	m.often(m.askEvery*3, "seller "+s.name, func() { m.lookAround(s) })
+	m.often(m.askEvery*3, "seller "+s.name, func() { m.readSomething(s) })
 }
 
 // often lets somebody do something again and again while there is trade.
@@ -96,7 +96,7 @@ func (m *market) often(mean time.Duration, name string, act func()) {
 
 // persist makes a call until it is answered, by whatever instance is there, and returns the answer. It gives up
 // after many tries, with errNowhere.
-func (m *market) persist(patience time.Duration, ask func(on *instance) error) error {
+func (m *market) persist(gracePeriod time.Duration, ask func(on *instance) error) error {
 	for range 60 {
 		on := m.anyInstance()
 		if on != nil {
@@ -105,7 +105,7 @@ func (m *market) persist(patience time.Duration, ask func(on *instance) error) e
 				return err
 			}
 		}
-		m.pause(m.between(time.Second, patience))
+		m.pause(m.between(time.Second, gracePeriod))
 	}
 	return errNowhere
 }
@@ -223,13 +223,13 @@ func (m *market) sendOther(a *ask) {
 			other.Amount, other.Notes = a.amount, a.notes+", please"
 		}
 		p, _, err := on.payouts.Request(m.ctx, other)
-		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err), a.seller,
+		m.assert(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err), a.seller,
 			"another request under the key %s was answered with %s, %v", a.key, p.ID, err)
 		return err
 	})
 }
 
-// ask makes the request of an instance, and holds the answer against the book.
+// ask makes the request of an instance, and holds the answer against the ledger.
 func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 	if m.forget(a); a.key != "" && (a.keyLost || m.expired(a)) {
 		return nil // it would be a new request
@@ -239,17 +239,17 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 	switch {
 	case err == nil:
 		w := m.model.payouts[p.ID]
-		m.hold(oneAnswerPerKey, p.ID == a.made, a.seller, "payout %s was the answer, the request made %q (replayed: %t)", p.ID, a.made, replayed)
-		m.hold(answersAreTrue, w != nil && w.seller == a.seller && w.amount == a.amount && p.Amount == a.amount, a.seller,
-			"payout %s of %d was the answer to a request for %d, and the book has %+v", p.ID, p.Amount, a.amount, w)
+		m.assert(oneAnswerPerKey, p.ID == a.made, a.seller, "payout %s was the answer, the request made %q (replayed: %t)", p.ID, a.made, replayed)
+		m.assert(answersAreTrue, w != nil && w.seller == a.seller && w.amount == a.amount && p.Amount == a.amount, a.seller,
+			"payout %s of %d was the answer to a request for %d, and the ledger has %+v", p.ID, p.Amount, a.amount, w)
 	case f == nil:
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	case f.Kind == fault.Invalid && f.Details["amount"] != "":
-		m.hold(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
 	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified), errors.Is(err, payout.ErrAccountChanged):
-		m.hold(refusalsAreTrue, !errors.Is(err, ledger.ErrInsufficient) || a.refused != "" || strings.Contains(f.Message, rupees().FormatFixed(a.had)), a.seller,
+		m.assert(refusalsAreTrue, !errors.Is(err, ledger.ErrInsufficient) || a.refused != "" || strings.Contains(f.Message, rupees().FormatFixed(a.had)), a.seller,
 			"%s had %d and was told: %s", a.seller, a.had, f.Message)
-		m.hold(oneAnswerPerKey, a.made == "" && (a.refused == "" || a.refused == f.Message), a.seller,
+		m.assert(oneAnswerPerKey, a.made == "" && (a.refused == "" || a.refused == f.Message), a.seller,
 			"a request that made %q and was refused with %q is now refused with %q", a.made, a.refused, f.Message)
 		if a.key != "" && a.refused == "" {
 			a.refused, a.at = f.Message, m.now
@@ -278,7 +278,7 @@ func (m *market) cancelQueued() {
 		}
 		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
 			told := w.last.Progress // a status that nobody knows may have been told since
-			m.hold(queuedCancellable, told == port.Queued || told == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the book", id, told)
+			m.assert(queuedCancellable, told == port.Queued || told == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the ledger", id, told)
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
 		}
@@ -298,14 +298,14 @@ func (m *market) cancel(s *seller, id payout.ID) {
 		answered = err == nil || errors.Is(err, payout.ErrNotCancellable)
 		switch {
 		case err == nil:
-			m.hold(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
-				"payout %s was said to be cancelled (replayed: %t), and the book has %+v", id, replayed, w)
+			m.assert(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
+				"payout %s was said to be cancelled (replayed: %t), and the ledger has %+v", id, replayed, w)
 		case errors.Is(err, payout.ErrNotFound):
-			m.hold(answersAreTrue, w == nil, string(id), "payout %s was said not to be there", id)
+			m.assert(answersAreTrue, w == nil, string(id), "payout %s was said not to be there", id)
 		case errors.Is(err, payout.ErrCancelUnclear):
 			return nil // the seller looks again some other time
 		default:
-			m.hold(answersAreKnown, fault.From(err) != nil, string(id), "a cancellation was answered with %v", err)
+			m.assert(answersAreKnown, fault.From(err) != nil, string(id), "a cancellation was answered with %v", err)
 		}
 		return err
 	})
@@ -328,7 +328,7 @@ func (m *market) cancelOther(s *seller, id payout.ID, key string) {
 	}
 	_ = m.call(on, func() error {
 		p, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, other, key)
-		m.hold(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, s.id,
+		m.assert(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, s.id,
 			"the key %s, under which payout %s was called off, was used for %s and answered with %s, %v", key, id, other, p.ID, err)
 		return err
 	})
@@ -361,15 +361,15 @@ func (m *market) registerNumber(s *seller, digits string) {
 	r := bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: "HDFC0000053"}
 	_ = m.persist(5*time.Minute, func(on *instance) error {
 		a, err := on.bank.Register(m.ctx, r)
-		m.hold(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
+		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
 		if errors.Is(err, bank.ErrTooMany) {
 			lately := m.model.sellers[s.id].registered
-			m.hold(fewRegistrations, len(lately) >= registrationsADay-1, s.id, "%s registered accounts at %v, and one more at %s is too many", s.id, lately, m.now)
+			m.assert(fewRegistrations, len(lately) >= registrationsADay-1, s.id, "%s registered accounts at %v, and one more at %s is too many", s.id, lately, m.now)
 		}
 		if err == nil {
-			m.hold(answersAreTrue, a.Status != bank.StatusRejected, s.id, "%s registered account %s, which was rejected before", s.id, a.ID)
+			m.assert(answersAreTrue, a.Status != bank.StatusRejected, s.id, "%s registered account %s, which was rejected before", s.id, a.ID)
 			known := m.model.accounts[a.ID]
-			m.hold(answersAreTrue, known != nil && known.seller == s.id && (known.number == "" || known.number == digits), s.id,
+			m.assert(answersAreTrue, known != nil && known.seller == s.id && (known.number == "" || known.number == digits), s.id,
 				"%s registered an account and was answered with %s, which is another one", s.id, a.ID)
 		}
 		return err

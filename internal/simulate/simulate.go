@@ -35,7 +35,7 @@ type Options struct {
 	// Limited has a poorer gateway: keys for a day, and neither lists, metadata, cancellations, verifications nor a
 	// statement. No backup is put back then: without a list nobody can tell what was paid since.
 	Limited bool
-	// Dir keeps the books of the run; empty is a temporary one that is removed.
+	// Dir keeps the ledger of the run; empty is a temporary one that is removed.
 	Dir string
 }
 
@@ -102,13 +102,13 @@ type Report struct {
 	// Fingerprint is the same for two runs that did the same.
 	Fingerprint string
 
-	Sales, Refunds                int64
-	Asked, Adopted, Sent, Unknown int64
-	Ends                          map[payout.State]int64
-	Calls, Webhooks               int64
-	Crashes, Restores, Takeovers  int64
-	Checks, Audits                int64
-	Faulted                       map[string]int64
+	Sales, Refunds                 int64
+	Asked, Imported, Sent, Unknown int64
+	Ends                           map[payout.State]int64
+	Calls, Webhooks                int64
+	Crashes, Restores, Takeovers   int64
+	Checks, Audits                 int64
+	Faulted                        map[string]int64
 }
 
 // Stand is how far a run is.
@@ -225,7 +225,7 @@ func sum(o Options, runs []*marketRun) (Report, error) {
 		r.Sales += t.sales
 		r.Refunds += t.refunds
 		r.Asked += t.asked
-		r.Adopted += t.adopted
+		r.Imported += t.imported
 		r.Sent += t.sent
 		r.Unknown += t.unknown
 		r.Calls += t.calls

@@ -103,7 +103,7 @@ func TestTheSameSeedGivesTheSameRun(t *testing.T) {
 		hashes[i] = hashOf(t, o.Dir)
 	}
 	if prints[0] != prints[1] || hashes[0] != hashes[1] {
-		t.Errorf("two runs of one seed differ: %s and %s, books and moves %s and %s", prints[0], prints[1], hashes[0], hashes[1])
+		t.Errorf("two runs of one seed differ: %s and %s, ledgers and moves %s and %s", prints[0], prints[1], hashes[0], hashes[1])
 	}
 	if prints[0] == prints[2] || hashes[0] == hashes[2] {
 		t.Error("another seed gave the same run")

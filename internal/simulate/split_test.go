@@ -21,7 +21,7 @@ func TestALargeRunIsOfManyMarketplaces(t *testing.T) {
 	}
 }
 
-func TestALongRunHasAsMuchFoulWeatherAsAShortOneAndFairWeatherBetween(t *testing.T) {
+func TestLongRun_HasAsManyFaultsAsAShortOneAndQuietBetween(t *testing.T) {
 	const day = 24 * time.Hour
 	for days, foul := range map[int]time.Duration{1: day, 7: 7 * day, 31: 31 * day, 40: 40 * day, 41: 40 * day, 365: 40 * day, MostDays: 40 * day} {
 		m := &market{o: Options{Days: days, Faults: Faults{crash: true}}}

@@ -16,7 +16,7 @@ func (m *market) checkStatements(on *instance) {
 	}
 	jwks, jwksErr := on.proofs.JWKS(m.ctx)
 	keys, err := proof.ParseKeys(jwks)
-	m.hold(statementsProve, err == nil && jwksErr == nil, "", "the public keys: %v, %v", jwksErr, err)
+	m.assert(statementsProve, err == nil && jwksErr == nil, "", "the public keys: %v, %v", jwksErr, err)
 	for i, s := range m.sellers {
 		if i < statementsChecked && m.violation == nil {
 			m.checkStatement(on, s, keys, one(m, []proof.Format{proof.JSON, proof.CSV}))
@@ -34,10 +34,10 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 		from = m.start.Add(m.between(0, m.now))
 	}
 	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
-	if errors.Is(err, proof.ErrNoBook) && m.model.journal(s.id).Number == 0 {
+	if errors.Is(err, proof.ErrNoJournal) && m.model.journal(s.id).Number == 0 {
 		return
 	}
-	if !m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
+	if !m.assert(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
 		return
 	}
 	var text bytes.Buffer
@@ -47,10 +47,10 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 	}
 	m.keepSecret(text.String())
 	v, err := proof.Verify(bytes.NewReader(text.Bytes()), keys)
-	m.hold(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id && v.IsNewest, s.id,
+	m.assert(statementsProve, err == nil && len(v.Problems) == 0 && v.Trusted && v.Seller == s.id && v.IsNewest, s.id,
 		"the statement of %s does not verify: %v, %v (trusted: %t, newest: %t)", s.id, err, v.Problems, v.Trusted, v.IsNewest)
 	row := m.model.row(s.id)
-	m.hold(statementsProve, v.Closing == row.Standing(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Standing())
+	m.assert(statementsProve, v.Closing == row.Balances(), s.id, "the statement of %s ends with %+v, and there is %+v", s.id, v.Closing, row.Balances())
 	m.checkForged(s, v, text.Bytes(), keys)
 }
 
@@ -58,7 +58,7 @@ func (m *market) checkStatement(on *instance, s *seller, keys proof.Keys, format
 func (m *market) checkPeriod(on *instance, s *seller) {
 	const most = 10_000
 	list, err := on.db.Entries(m.ctx, s.id, 0, most)
-	if !m.hold(readsAgree, err == nil, s.id, "%s can't read their entries: %v", s.id, err) || len(list) == 0 {
+	if !m.assert(readsAgree, err == nil, s.id, "%s can't read their entries: %v", s.id, err) || len(list) == 0 {
 		return
 	}
 	from, to := list[len(list)/2].At, list[0].At
@@ -72,8 +72,8 @@ func (m *market) checkPeriod(on *instance, s *seller) {
 		}
 	}
 	statement, err := on.proofs.Statement(m.ctx, s.id, from, to)
-	if m.hold(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
-		m.hold(statementsProve, statement.Entries == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d entries, and should have those from number %d to %d",
+	if m.assert(statementsProve, err == nil, s.id, "the statement of %s: %v", s.id, err) {
+		m.assert(statementsProve, statement.Entries == max(0, last-first+1), s.id, "the statement of %s from %s to %s has %d entries, and should have those from number %d to %d",
 			s.id, from, to, statement.Entries, first, last)
 	}
 }
@@ -91,6 +91,6 @@ func (m *market) checkForged(s *seller, was proof.Verified, text []byte, keys pr
 	at := digits[m.dice.Uint64()%uint64(len(digits))] // one draw, however many digits the hashes have
 	forged[at] = '0' + (forged[at]-'0'+1+byte(m.dice.IntN(9)))%10
 	v, err := proof.Verify(bytes.NewReader(forged), keys)
-	otherPeriod := !v.From.Equal(was.From) || !v.To.Equal(was.To) // in which the same was booked
-	m.hold(statementsProve, err != nil || len(v.Problems) > 0 || !v.Trusted || otherPeriod, s.id, "a statement of %s in which byte %d was changed verifies", s.id, at)
+	otherPeriod := !v.From.Equal(was.From) || !v.To.Equal(was.To) // in which the same was recorded
+	m.assert(statementsProve, err != nil || len(v.Problems) > 0 || !v.Trusted || otherPeriod, s.id, "a statement of %s in which byte %d was changed verifies", s.id, at)
 }

@@ -18,19 +18,19 @@ func (m *market) checkTakeOver() {
 	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
 	m.pass(m.now + cancelWindow/2)
-	if m.violation != nil || !m.hold(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
+	if m.violation != nil || !m.assert(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
 		return
 	}
 	h := m.model.sellers[s.id]
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.RejectBankAccount(m.ctx, s.id, "It was somebody else's.", on.now()) })
-	m.hold(bookIsRight, err == nil, s.id, "reject the account of %s: %v", s.id, err)
+	m.assert(datastoreReadable, err == nil, s.id, "reject the account of %s: %v", s.id, err)
 	m.follow(on, s.id)
 	account := m.model.accounts[h.current]
 	account.status, account.due = bank.StatusRejected, 0
 	h.former, h.current = h.current, ""
 	m.pass(m.now + time.Hour)
 	w := m.model.payouts[a.made]
-	m.hold(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateway.has(a.made), string(a.made),
+	m.assert(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateway.has(a.made), string(a.made),
 		"payout %s is %s, and its account was rejected before it was sent", a.made, w.state)
 	m.readOverview(on, s)
 }

@@ -24,8 +24,8 @@ func (m *market) checkTampering() {
 	if on == nil || s == nil || !m.anyFaults() {
 		return
 	}
-	raw, err := sql.Open("sqlite", "file:"+m.bookFile()+"?_pragma=busy_timeout(10000)")
-	if !m.hold(bookIsRight, err == nil, "", "open the book beside the service: %v", err) {
+	raw, err := sql.Open("sqlite", "file:"+m.datastoreFile()+"?_pragma=busy_timeout(10000)")
+	if !m.assert(datastoreReadable, err == nil, "", "open the ledger beside the service: %v", err) {
 		return
 	}
 	defer raw.Close()
@@ -42,7 +42,7 @@ func (m *market) checkTampering() {
 	}
 }
 
-// tamperer writes to the book beside the service.
+// tamperer writes to the ledger beside the service.
 type tamperer struct {
 	m   *market
 	on  *instance
@@ -55,14 +55,14 @@ func (t *tamperer) write(table, set, where string, args ...any) (putRight func()
 	m := t.m
 	column, _, _ := strings.Cut(set, " ")
 	rows := t.rows(table, where)
-	m.hold(bookIsRight, len(rows) == 1, "", "%d rows are to be tampered with (%s, %s)", len(rows), table, where)
+	m.assert(datastoreReadable, len(rows) == 1, "", "%d rows are to be tampered with (%s, %s)", len(rows), table, where)
 	t.do(`UPDATE `+table+` SET `+set+` WHERE `+where, args...)
 	return func() { t.do(`UPDATE `+table+` SET `+column+` = ? WHERE `+where, rows[0][column]) }
 }
 
 func (t *tamperer) do(statement string, args ...any) {
 	if _, err := t.raw.ExecContext(t.m.ctx, statement, args...); err != nil {
-		t.m.broken(bookIsRight, "", "tamper with the book: "+err.Error())
+		t.m.broken(datastoreReadable, "", "tamper with the ledger: "+err.Error())
 	}
 }
 
@@ -70,7 +70,7 @@ func (t *tamperer) do(statement string, args ...any) {
 func (t *tamperer) rows(table, where string) (list []map[string]any) {
 	rows, err := t.raw.QueryContext(t.m.ctx, `SELECT * FROM `+table+` WHERE `+where) //nolint:gosec // both are written here
 	if err != nil {
-		t.m.broken(bookIsRight, "", "read the book beside the service: "+err.Error())
+		t.m.broken(datastoreReadable, "", "read the ledger beside the service: "+err.Error())
 		return nil
 	}
 	defer rows.Close()
@@ -87,7 +87,7 @@ func (t *tamperer) rows(table, where string) (list []map[string]any) {
 		list = append(list, row)
 	}
 	if err := errors.Join(err, rows.Err()); err != nil {
-		t.m.broken(bookIsRight, "", "read the book beside the service: "+err.Error())
+		t.m.broken(datastoreReadable, "", "read the ledger beside the service: "+err.Error())
 	}
 	return list
 }
@@ -100,7 +100,7 @@ func (t *tamperer) whileTampered(subject, finding string, lasts time.Duration, p
 	m.pass(m.now + lasts)
 	report, err := t.on.db.Audit(m.ctx, m.keys)
 	at := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == finding && len(f.Violations) > 0 })
-	m.hold(tamperingFound, m.violation != nil || err == nil && at >= 0, subject, "%s was tampered with, and the audit does not find it under %s (error %v)", subject, finding, err)
+	m.assert(tamperingFound, m.violation != nil || err == nil && at >= 0, subject, "%s was tampered with, and the audit does not find it under %s (error %v)", subject, finding, err)
 	for _, right := range putRight {
 		right()
 	}
@@ -109,13 +109,13 @@ func (t *tamperer) whileTampered(subject, finding string, lasts time.Duration, p
 }
 
 // earn records a sale and returns its id.
-func (t *tamperer) earn(amount money.Amount, hold time.Duration) string {
+func (t *tamperer) earn(amount money.Amount, assert time.Duration) string {
 	m, s := t.m, t.s
 	s.sold++
-	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(hold)}
+	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(assert)}
 	m.spawn(0, "marketplace", func() { m.tellSale(n) })
 	m.pass(m.now + 5*time.Second)
-	m.hold(answersAreTrue, m.violation != nil || m.model.sales[n.ID] != nil, s.id, "sale %s was not recorded", n.ID)
+	m.assert(answersAreTrue, m.violation != nil || m.model.sales[n.ID] != nil, s.id, "sale %s was not recorded", n.ID)
 	return n.ID
 }
 
@@ -129,7 +129,7 @@ func (t *tamperer) request() payout.ID {
 	a := &ask{seller: s.id, amount: minimum + 100, notes: s.temper.name}
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
 	m.pass(m.now + cancelWindow/2)
-	m.hold(answersAreTrue, m.violation != nil || a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id)
+	m.assert(answersAreTrue, m.violation != nil || a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id)
 	return a.made
 }
 
@@ -139,7 +139,7 @@ func (t *tamperer) try(what string, call func() error) {
 	m.spawn(0, "tamperer", func() {
 		err := errLost
 		_ = m.call(t.on, func() error { err = call(); return err })
-		m.hold(tamperingFound, errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrAltered), t.s.id, "%s was answered with %v", what, err)
+		m.assert(tamperingFound, errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered), t.s.id, "%s was answered with %v", what, err)
 	})
 	m.pass(m.now + time.Second)
 }
@@ -149,16 +149,16 @@ func (t *tamperer) wantPaid(id payout.ID) {
 	m := t.m
 	m.pass(m.now + 4*time.Hour)
 	w := m.model.payouts[id]
-	m.hold(tamperingFound, m.violation != nil || w.state == payout.Completed && w.last.Contradiction == "", string(id),
-		"payout %s was put right, and is %s with the contradiction %q", id, w.state, w.last.Contradiction)
+	m.assert(tamperingFound, m.violation != nil || w.state == payout.Completed && w.last.Discrepancy == "", string(id),
+		"payout %s was put right, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
 }
 
 // wantUnsent wants a payout that was tampered with not to be sent, and a person to be told.
 func (t *tamperer) wantUnsent(id payout.ID) {
 	w := t.m.model.payouts[id]
-	t.m.hold(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateway.has(id) && w.last.Altered(), string(id),
-		"payout %s was tampered with before it was sent; it is %s with the contradiction %q, and the gateway has a transfer: %t",
-		id, w.state, w.last.Contradiction, t.m.gateway.has(id))
+	t.m.assert(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateway.has(id) && w.last.IsTampered(), string(id),
+		"payout %s was tampered with before it was sent; it is %s with the discrepancy %q, and the gateway has a transfer: %t",
+		id, w.state, w.last.Discrepancy, t.m.gateway.has(id))
 }
 
 // raiseSale makes a pending sale ten times as large.
@@ -172,9 +172,9 @@ func (t *tamperer) raiseSale() {
 		return err
 	})
 	t.whileTampered(id, "sales-match-journal", 2*time.Hour, putRight)
-	m.hold(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was tampered with, and is released", id)
+	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was tampered with, and is released", id)
 	m.pass(m.now + 3*time.Hour)
-	m.hold(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, and is not released", id)
+	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, and is not released", id)
 }
 
 // raiseBalance adds to what a seller has, and asks for it.
@@ -209,7 +209,7 @@ func (t *tamperer) forgeEntry() {
 	m, id, other := t.m, t.request(), t.otherAccount()
 	t.earn(minimum, time.Hour) // an entry behind it
 	entries, err := t.on.db.EntriesAbout(m.ctx, t.s.id, string(id))
-	if other == "" || !m.hold(bookIsRight, err == nil && len(entries) > 0, string(id), "the entries of payout %s: %v", id, err) {
+	if other == "" || !m.assert(datastoreReadable, err == nil && len(entries) > 0, string(id), "the entries of payout %s: %v", id, err) {
 		return
 	}
 	e := entries[0]
@@ -240,7 +240,7 @@ func (t *tamperer) dropEntry() {
 	t.earn(minimum, time.Hour)
 	where := fmt.Sprintf("%s AND number = %d", quote("owner", t.s.id), m.model.journal(t.s.id).Number)
 	rows := t.rows("entries", where)
-	if !m.hold(bookIsRight, len(rows) == 1, t.s.id, "%s has %d entries with one number", t.s.id, len(rows)) {
+	if !m.assert(datastoreReadable, len(rows) == 1, t.s.id, "%s has %d entries with one number", t.s.id, len(rows)) {
 		return
 	}
 	t.do(`DELETE FROM entries WHERE ` + where)
@@ -269,8 +269,8 @@ func (t *tamperer) redirectAccount() {
 	t.wantUnsent(id)
 	t.wantPaid(id)
 	for _, earlier := range slices.Sorted(maps.Keys(m.model.payouts)) { // what the gateway said of them was held against another account
-		if w := m.model.payouts[earlier]; w.account == account && w.last.Contradiction != "" {
-			m.spawn(0, admin, func() { m.clearContradiction(w.last) })
+		if w := m.model.payouts[earlier]; w.account == account && w.last.Discrepancy != "" {
+			m.spawn(0, admin, func() { m.resolveDiscrepancy(w.last) })
 		}
 	}
 	m.pass(m.now + time.Minute)
@@ -282,13 +282,13 @@ func (t *tamperer) raisePayoutUnderWay() {
 	m.gateway.settle(20 * time.Minute)
 	m.pass(m.now + 5*time.Minute)
 	where := quote("id", string(id))
-	m.hold(answersAreTrue, m.violation != nil || m.model.payouts[id].state == payout.Submitted, string(id), "payout %s is %s and should be under way", id, m.model.payouts[id].state)
+	m.assert(answersAreTrue, m.violation != nil || m.model.payouts[id].state == payout.Submitted, string(id), "payout %s is %s and should be under way", id, m.model.payouts[id].state)
 	t.whileTampered(string(id), "payouts-match-journal", time.Hour,
 		t.write("payouts", "amount = amount + 5000", where), t.write("payouts", "fee = fee + 5000", where))
 	m.gateway.settle(usualSettling)
 	w := m.model.payouts[id]
-	m.hold(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.Altered(), string(id),
-		"payout %s was tampered with before it was paid, and is %s with the contradiction %q", id, w.state, w.last.Contradiction)
+	m.assert(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.IsTampered(), string(id),
+		"payout %s was tampered with before it was paid, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
 	t.wantPaid(id)
 }
 

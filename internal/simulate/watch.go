@@ -68,7 +68,7 @@ func watched(on *instance, run func(s *seen, undo error) error) error {
 		m.compareWritten(on, &s)
 	}
 	m.compareRows(on, s.touched) // a transaction that was refused has changed nothing
-	m.hold(refusalsAreTrue, s.refusal == nil, "", "%v", s.refusal)
+	m.assert(refusalsAreTrue, s.refusal == nil, "", "%v", s.refusal)
 	m.guard(err)
 	m.step(on, 0, 2*time.Millisecond)
 	return err
@@ -91,23 +91,23 @@ func orUndo(err, undo error) error {
 func (m *market) compareWritten(on *instance, s *seen) {
 	for id, p := range s.payouts {
 		got, err := on.db.Payout(m.ctx, id)
-		m.hold(writtenAsMeant, err == nil && asStored(got) == asStored(p), string(id), "payout %s was written as\n  %+v, and is (error %v)\n  %+v", id, p, err, got)
+		m.assert(writtenAsMeant, err == nil && asStored(got) == asStored(p), string(id), "payout %s was written as\n  %+v, and is (error %v)\n  %+v", id, p, err, got)
 		mismatch, differs := ledger.Compare(m.model.payouts[id].folded, got)
-		m.hold(rowsMatchJournal, !differs || m.tampered == string(id), string(id), "payout %s: %v: %+v", id, mismatch, got)
+		m.assert(rowsMatchJournal, !differs || m.tampered == string(id), string(id), "payout %s: %v: %+v", id, mismatch, got)
 	}
 	for id, a := range s.accounts {
 		got, err := on.db.BankAccountByID(m.ctx, id)
 		m.keepSecret(got.SealedNumber)
-		m.hold(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
+		m.assert(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
 		if known := m.model.accounts[id]; known != nil {
 			mismatch, differs := ledger.Compare(known.folded, got)
-			m.hold(rowsMatchJournal, !differs, a.Seller, "bank account %s: %v: %+v", id, mismatch, got)
+			m.assert(rowsMatchJournal, !differs, a.Seller, "bank account %s: %v: %+v", id, mismatch, got)
 		}
 	}
 }
 
-// asStored is a payout without what belongs to its account, and with its instants as the book keeps them. When it
-// is due is not its own to say: it may have been hastened.
+// asStored is a payout without what belongs to its account, and with its instants as the ledger keeps them. When it
+// is due is not its own to say: it may have been rescheduled.
 func asStored(p payout.Payout) payout.Payout {
 	p.Beneficiary, p.AccountHolder, p.AccountLast4, p.AccountIFSC, p.DueAt = "", "", "", "", time.Time{}
 	for _, at := range []*time.Time{&p.RequestedAt, &p.ArriveAt, &p.SentAt, &p.ProcessedAt, &p.CompletedAt, &p.EndedAt} {
@@ -133,9 +133,9 @@ func stored(at time.Time) time.Time {
 func (m *market) compareRows(on *instance, owners []string) {
 	for _, owner := range slices.Compact(slices.Sorted(slices.Values(owners))) {
 		got, err := on.db.Balance(m.ctx, owner)
-		m.hold(bookIsRight, err == nil, owner, "read the row of %s: %v", owner, err)
+		m.assert(datastoreReadable, err == nil, owner, "read the row of %s: %v", owner, err)
 		want := m.model.row(owner)
-		m.hold(rowsMatchJournal, got == want, owner, "%s has\n  %+v, and the entries make it\n  %+v", owner, got, want)
+		m.assert(rowsMatchJournal, got == want, owner, "%s has\n  %+v, and the entries make it\n  %+v", owner, got, want)
 	}
 }
 
@@ -146,7 +146,7 @@ func (m *market) followAppended(on *instance, s *seen) {
 	}
 	for _, e := range s.entries {
 		hashes := m.model.journal(e.Owner).hashes
-		m.hold(rowsMatchJournal, e.Number <= int64(len(hashes)) && hashes[e.Number-1] == e.Hash, e.Owner,
+		m.assert(rowsMatchJournal, e.Number <= int64(len(hashes)) && hashes[e.Number-1] == e.Hash, e.Owner,
 			"entry %d of %s was appended (%s of %s), and a reader gets another or none", e.Number, e.Owner, e.Type, e.Subject)
 	}
 }
@@ -157,11 +157,11 @@ func (m *market) follow(on *instance, owner string) {
 	j := m.model.journal(owner)
 	for n := page; n == page; {
 		list, err := on.db.EntriesAfter(m.ctx, owner, j.Number, page)
-		if !m.hold(bookIsRight, err == nil, owner, "read the journal of %s: %v", owner, err) {
+		if !m.assert(datastoreReadable, err == nil, owner, "read the journal of %s: %v", owner, err) {
 			return
 		}
 		for _, e := range list {
-			if j.Account, err = j.Follow(m.keys, e); !m.hold(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
+			if j.Account, err = j.Follow(m.keys, e); !m.assert(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
 				return
 			}
 			j.hashes = append(j.hashes, e.Hash)
@@ -280,23 +280,23 @@ func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error
 	return t.change().RecordDecision(ctx, d)
 }
 
-func (t payoutTx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
-	adopted, err := t.Tx.AdoptPayout(ctx, p)
-	if adopted {
+func (t payoutTx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
+	imported, err := t.Tx.ImportPayout(ctx, p)
+	if imported {
 		t.seen.payouts[p.ID] = p
-		t.seen.note(func() { t.seen.m.wasAdopted(p) })
+		t.seen.note(func() { t.seen.m.wasImported(p) })
 	}
-	return adopted, err
+	return imported, err
 }
 
-func (t payoutTx) RememberEvent(ctx context.Context, at port.Name, eventID string, now time.Time) (bool, error) {
-	isNew, err := t.Tx.RememberEvent(ctx, at, eventID, now)
+func (t payoutTx) SaveEvent(ctx context.Context, at port.Name, eventID string, now time.Time) (bool, error) {
+	isNew, err := t.Tx.SaveEvent(ctx, at, eventID, now)
 	t.seen.note(func() { t.seen.m.heard[t.seen.m.current.event] = true })
 	return isNew, err
 }
 
-func (t payoutTx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
-	ids, err := t.Tx.TakeDuePayouts(ctx, now, until, limit)
+func (t payoutTx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+	ids, err := t.Tx.LeaseDuePayouts(ctx, now, until, limit)
 	t.seen.note(func() {
 		t.seen.m.checkOrder(ids, now, limit)
 		for _, id := range ids {
@@ -306,19 +306,19 @@ func (t payoutTx) TakeDuePayouts(ctx context.Context, now, until time.Time, limi
 	return ids, err
 }
 
-func (t payoutTx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
-	hastened, err := t.Tx.HastenPayout(ctx, id, now)
-	if hastened {
+func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
+	rescheduled, err := t.Tx.ReschedulePayout(ctx, id, now)
+	if rescheduled {
 		t.seen.note(func() {
-			t.seen.m.wasHastened(id, now)
+			t.seen.m.wasRescheduled(id, now)
 		})
 	}
-	return hastened, err
+	return rescheduled, err
 }
 
-func (t payoutTx) HastenInFlight(ctx context.Context, at port.Name, now time.Time) (int64, error) {
-	n, err := t.Tx.HastenInFlight(ctx, at, now)
-	t.seen.note(func() { t.seen.m.wereHastened(n, now) })
+func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now time.Time) (int64, error) {
+	n, err := t.Tx.RescheduleInFlight(ctx, at, now)
+	t.seen.note(func() { t.seen.m.wereRescheduled(n, now) })
 	return n, err
 }
 
@@ -370,7 +370,7 @@ func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool
 func (t saleTx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
 	err := t.Tx.PostponeRelease(ctx, id, until)
 	t.seen.note(func() {
-		t.seen.m.hold(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is put off, and nobody tampered with it", id)
+		t.seen.m.assert(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is put off, and nobody tampered with it", id)
 		t.seen.m.saleDue(id, until)
 	})
 	return err
@@ -448,11 +448,11 @@ func (t bankTx) TakeDueVerifications(ctx context.Context, now, until time.Time, 
 	return ids, err
 }
 
-// HastenVerification tells no account, so the loop just looks.
-func (t bankTx) HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
-	hastened, err := t.Tx.HastenVerification(ctx, verificationID, now)
-	if hastened {
-		t.seen.note(func() { t.seen.m.lookNow(verifications) })
+// RescheduleVerification tells no account, so the loop just looks.
+func (t bankTx) RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
+	rescheduled, err := t.Tx.RescheduleVerification(ctx, verificationID, now)
+	if rescheduled {
+		t.seen.note(func() { t.seen.m.pollNow(verifications) })
 	}
-	return hastened, err
+	return rescheduled, err
 }

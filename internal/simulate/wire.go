@@ -101,7 +101,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 		m.gateway.turnAway(key)
 		res = w.said(req, http.StatusTooManyRequests, "Throttling Error")
 		if m.chance(500) {
-			w.putOff(key, 1+m.dice.IntN(600), res)
+			w.setNextPoll(key, 1+m.dice.IntN(600), res)
 		}
 	case m.strikes(lockedOut):
 		m.gateway.turnAway(key)
@@ -132,7 +132,7 @@ func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, 
 // refusesRepeats reports whether the gateway refuses what it was sent before, in weather in which it refuses at all. That
 // says nothing about the first, which is worth to be seen often.
 func (m *market) refusesRepeats() bool {
-	if m.weather[refuse] == 0 || m.closing {
+	if m.faultProfile[refuse] == 0 || m.closing {
 		return false
 	}
 	m.tally.faults[refuse]++
@@ -212,18 +212,18 @@ func (on *instance) listed(page int, body []byte) {
 	var list razorpayx.Collection[json.RawMessage]
 	err := json.Unmarshal(body, &list)
 	again := page == on.page && on.troubled // what was on it could not be taken in
-	on.m.hold(listsReadWhole, err == nil && (page == on.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, on.read, page, err)
+	on.m.assert(listsReadWhole, err == nil && (page == on.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, on.read, page, err)
 	on.page, on.read, on.troubled = page, page+len(list.Items), false
 	if len(list.Items) == 0 {
 		on.read, on.asked = 0, true
 	}
 }
 
-// putOff asks to be left alone for some seconds.
-func (w wire) putOff(key string, seconds int, res *http.Response) {
+// setNextPoll asks to be left alone for some seconds.
+func (w wire) setNextPoll(key string, seconds int, res *http.Response) {
 	res.Header.Set("Retry-After", strconv.Itoa(seconds))
 	if o := w.on.m.gateway.orders[key]; o != nil {
-		o.putOff, o.notBefore = w.on.m.current.number, w.on.m.now+time.Duration(seconds)*time.Second
+		o.setNextPoll, o.notBefore = w.on.m.current.number, w.on.m.now+time.Duration(seconds)*time.Second
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // walking through the whole table in the order of the ids instead.
 const (
 	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review')) `
-	contradictedIDs   = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE contradiction <> '') `
+	discrepancyIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '') `
 	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
 	// referredIDs are found one reference at a time, each by its index.
 	referredIDs = `WITH wanted AS MATERIALIZED (
@@ -28,9 +28,9 @@ func (db *DB) UnclearPayouts(ctx context.Context, limit int) ([]payout.Payout, e
 	return db.payouts(ctx, unclearIDs+oldestWanted, limit)
 }
 
-// ContradictedPayouts lists those about which the gateway said what can't be true, oldest first.
-func (db *DB) ContradictedPayouts(ctx context.Context, limit int) ([]payout.Payout, error) {
-	return db.payouts(ctx, contradictedIDs+oldestWanted, limit)
+// PayoutsWithDiscrepancy lists payouts with a discrepancy, oldest first.
+func (db *DB) PayoutsWithDiscrepancy(ctx context.Context, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, discrepancyIDs+oldestWanted, limit)
 }
 
 // PayoutsWithoutGateway lists those that wait because their gateway is not configured, oldest first.
@@ -54,14 +54,14 @@ func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.
 	return list, err
 }
 
-const openStrays = `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
-	FROM strays WHERE settled = 0 ORDER BY found_at, gateway_id LIMIT $1 + 0`
+const openUnmatchedTransfers = `SELECT gateway_id, reference, seller_id, amount, progress, made_at, found_at, why
+	FROM unmatched_transfers WHERE resolved = 0 ORDER BY found_at, gateway_id LIMIT $1 + 0`
 
-// OpenStrays lists stray transfers that nobody has settled, the first found first.
-func (db *DB) OpenStrays(ctx context.Context, limit int) ([]payout.Stray, error) {
-	var list []payout.Stray
-	err := db.query(ctx, openStrays, func(r row) error {
-		var s payout.Stray
+// OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
+func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.UnmatchedTransfer, error) {
+	var list []payout.UnmatchedTransfer
+	err := db.query(ctx, openUnmatchedTransfers, func(r row) error {
+		var s payout.UnmatchedTransfer
 		t := &s.Transfer
 		err := r.Scan(&t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Progress, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
 		list = append(list, s)

@@ -82,22 +82,22 @@ var invariants = []invariant{
 	},
 	{
 		name: "gateway-agrees", promise: "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
-		query: `SELECT seller_id, id, state, contradiction FROM payouts WHERE contradiction <> ''`,
+		query: `SELECT seller_id, id, state, discrepancy FROM payouts WHERE discrepancy <> ''`,
 		next:  lookInInbox,
 		scan: func(_ words, r row) (v ledger.Violation, err error) {
 			var p payout.Payout
-			err = r.Scan(&v.Seller, &v.Subject, &p.State, &p.Contradiction)
-			v.Problem = fmt.Sprintf("it is %s; found: %s", p.State, p.Contradiction)
-			if p.Altered() {
+			err = r.Scan(&v.Seller, &v.Subject, &p.State, &p.Discrepancy)
+			v.Problem = fmt.Sprintf("it is %s; found: %s", p.State, p.Discrepancy)
+			if p.IsTampered() {
 				v.Next = runRepair
 			}
 			return v, err
 		},
 	},
 	{
-		name: "strays-are-settled", promise: "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
-		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.why FROM strays s
-		WHERE s.settled = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
+		name: "unmatched-transfers-are-resolved", promise: "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
+		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.why FROM unmatched_transfers s
+		WHERE s.resolved = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
 		next: lookInInbox,
 		scan: func(w words, r row) (v ledger.Violation, err error) {
 			var transfer, why string
@@ -120,11 +120,11 @@ var invariants = []invariant{
 	},
 	{
 		name: "decisions-are-on-record", promise: "What only an admin can decide was decided by one.",
-		query: `SELECT s.seller_id, s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM strays s
-		WHERE s.settled = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"settle_stray"%')
+		query: `SELECT s.seller_id, s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM unmatched_transfers s
+		WHERE s.resolved = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_unmatched_transfer"%')
 		UNION ALL
 		SELECT '', f.id, 'the difference was resolved, and no admin decided it' FROM differences f
-		WHERE f.settled_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = f.id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"settle_difference"%')
+		WHERE f.resolved_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = f.id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_difference"%')
 		UNION ALL
 		SELECT u.id, '', 'the role is ' || u.role || CASE u.suspended WHEN 1 THEN ', suspended' ELSE '' END || ', which is not what an admin decided last' FROM users u
 		JOIN entries d ON d.owner = u.id AND d.subject = u.id AND d.type = 'admin.decided'
@@ -158,7 +158,7 @@ var wrongStatus = func() string {
 	return strings.Join(append(cases, fmt.Sprintf("ELSE '%s' END", payout.State("").Status())), " ")
 }()
 
-// Audit follows every journal from its first entry, folds the rows about money anew, and checks every invariant, from
+// Audit follows every journal from its first entry, folds the rows about money again, and checks every invariant, from
 // one consistent view and without holding up anybody's writes. Without keys it checks no MAC and no account number.
 func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) {
 	a, end, err := db.newAuditor(ctx, keys)
@@ -182,7 +182,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	r.Findings = append(r.Findings, a.bankAccounts()...)
 	r.Findings = append(r.Findings, a.serviceKeys())
 	for _, i := range invariants {
-		r.Findings = append(r.Findings, a.hold(i))
+		r.Findings = append(r.Findings, a.check(i))
 	}
 	r.Findings = append(r.Findings, a.checkpoints()...)
 	return r, a.err
@@ -240,9 +240,9 @@ const (
 	tooLarge = "this can't be checked: a sum is larger than any amount"
 )
 
-// hold holds the whole book against an invariant. Numbers that somebody made too large to add up break that one, and
+// check checks the whole ledger against an invariant. Numbers that are too large to add up break that one, and
 // hide no other: an engine that would end the transaction over it goes back to the savepoint.
-func (a *auditor) hold(i invariant) ledger.Finding {
+func (a *auditor) check(i invariant) ledger.Finding {
 	f := ledger.Finding{Name: i.name, Promise: i.promise}
 	scan := i.scan
 	if scan == nil {

@@ -24,13 +24,13 @@ const (
 // selectJournals is each owner's entries with, behind the last one that it covers, where each checkpoint and the row of
 // totals have the journal.
 const selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
-	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, totals, hash, '', 1 FROM checkpoint_books WHERE hash <> ''
+	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, totals, hash, '', 1 FROM checkpoint_journals WHERE hash <> ''
 	UNION ALL SELECT owner, number, 0, '', '', '', '', 0, 0, 0, 0, 0, 0, pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
 		|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled, hash, mac, 2 FROM journals
 	ORDER BY 1, 2, 17`
 
 // journals follows each journal from its first entry, and holds it against the row of totals and the checkpoints. After a
-// break it goes on with what is there, so that each break is told once.
+// break it goes on with what is there, so that each break is reported once.
 func (a *auditor) journals() ledger.Finding {
 	f := ledger.Finding{
 		Name:    "journals-are-whole",
@@ -240,7 +240,7 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 // them is for those to say who have the keys.
 func (a *auditor) checkpoints() []ledger.Finding {
 	chain := ledger.Finding{Name: "checkpoints-are-signed", Promise: "Each checkpoint is signed, and names the one before it; each key that is published signed one."}
-	books := ledger.Finding{Name: "books-match-checkpoint", Promise: "The newest checkpoint was made of the books that are kept with it."}
+	journals := ledger.Finding{Name: "journals-match-checkpoint", Promise: "The newest checkpoint was made of the journals that are stored with it."}
 	var last proof.Checkpoint
 	a.all(`SELECT `+checkpointColumns+` ORDER BY c.number`, func(r row) error {
 		c, key, err := scanCheckpoint(r)
@@ -262,8 +262,8 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		return err
 	})
 	var root proof.Root
-	a.all(`SELECT seller_id, number, hash FROM checkpoint_books s
-		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_books WHERE seller_id = s.seller_id
+	a.all(`SELECT seller_id, number, hash FROM checkpoint_journals s
+		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals WHERE seller_id = s.seller_id
 			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r row) error {
 		var seller string
 		var c ledger.Account
@@ -271,9 +271,9 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		root.Add(seller, c)
 		return err
 	})
-	if last.Number > 0 && (root.String() != last.Root || root.Books() != last.Books) {
-		note(&books, ledger.Violation{Subject: fmt.Sprint("checkpoint ", last.Number), Problem: fmt.Sprintf(
-			"it is about %d journals with the root %s, and %d are kept, with the root %s", last.Books, last.Root, root.Books(), root.String())}, restoreCheckpoints)
+	if last.Number > 0 && (root.String() != last.Root || root.Journals() != last.Journals) {
+		note(&journals, ledger.Violation{Subject: fmt.Sprint("checkpoint ", last.Number), Problem: fmt.Sprintf(
+			"it is about %d journals with the root %s, and %d are kept, with the root %s", last.Journals, last.Root, root.Journals(), root.String())}, restoreCheckpoints)
 	}
-	return []ledger.Finding{chain, books}
+	return []ledger.Finding{chain, journals}
 }

@@ -8,14 +8,14 @@ const (
 	TooLarge = tooLarge
 )
 
-// Hold holds a database against one more invariant.
-func Hold(ctx context.Context, db *DB, query string) ([]string, error) {
+// Check holds a database against one more invariant.
+func Check(ctx context.Context, db *DB, query string) ([]string, error) {
 	a, end, err := db.newAuditor(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	found := a.hold(invariant{query: query})
+	found := a.check(invariant{query: query})
 	if a.err != nil {
 		return nil, a.err
 	}

@@ -220,7 +220,7 @@ func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time,
 }
 
 // Session finds a session with its user, if it is there. The lock is for the same reason as that of
-// [Tx.Remembered].
+// [Tx.Idempotency].
 func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
 	s := auth.Session{ID: id}
 	p := auth.Principal{Session: id}
@@ -293,7 +293,7 @@ func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now tim
 	return err
 }
 
-// ForgetDevices makes every device a stranger to the user.
+// ForgetDevices makes every device unknown to the user.
 func (tx *Tx) ForgetDevices(ctx context.Context, userID string) error {
 	_, err := tx.exec(ctx, `DELETE FROM known_devices WHERE user_id = $1`, userID)
 	return err

@@ -104,8 +104,8 @@ func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool,
 		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID)
 }
 
-// HastenVerification makes the next step of a verification due now, if it is under way.
-func (tx *Tx) HastenVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
+// RescheduleVerification makes the next step of a verification due now, if it is under way.
+func (tx *Tx) RescheduleVerification(ctx context.Context, verificationID string, now time.Time) (bool, error) {
 	// due_at > 0 keeps to the index of what is under way, which is little.
 	return tx.execOne(ctx, `UPDATE bank_accounts SET due_at = $2
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))

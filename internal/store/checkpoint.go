@@ -11,13 +11,13 @@ import (
 // Proofs is the database as package proof sees it.
 func (db *DB) Proofs() proof.Store { return db }
 
-const checkpointColumns = `c.number, c.at, c.currency, c.books, c.root, c.previous, c.kid, c.signature, COALESCE(k.public_key, '')
+const checkpointColumns = `c.number, c.at, c.currency, c.journals, c.root, c.previous, c.kid, c.signature, COALESCE(k.public_key, '')
 	FROM checkpoints c LEFT JOIN checkpoint_keys k ON k.kid = c.kid`
 
 // scanCheckpoint gives the zero key for one that can't be read, which has signed nothing.
 func scanCheckpoint(r row) (c proof.Checkpoint, key proof.Key, err error) {
 	var public string
-	err = r.Scan(&c.Number, instant{&c.At}, &c.Currency, &c.Books, &c.Root, &c.Previous, &c.KeyID, &c.Signature, &public)
+	err = r.Scan(&c.Number, instant{&c.At}, &c.Currency, &c.Journals, &c.Root, &c.Previous, &c.KeyID, &c.Signature, &public)
 	if known, unreadable := proof.ParseKey(public); unreadable == nil {
 		key = known
 	}
@@ -57,47 +57,47 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 	return keys, err
 }
 
-// booksAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
-const booksAsOf = `SELECT b.owner, b.number, b.hash, b.mac, b.pending, b.available, b.in_transit, b.earned, b.withdrawn, b.sales, b.processing, b.completed, b.failed, b.cancelled,
+// journalsAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
+const journalsAsOf = `SELECT b.owner, b.number, b.hash, b.mac, b.pending, b.available, b.in_transit, b.earned, b.withdrawn, b.sales, b.processing, b.completed, b.failed, b.cancelled,
 	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
-	LEFT JOIN checkpoint_books s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_books
+	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
-func scanBook(r row) (b proof.Book, err error) {
+func scanJournalState(r row) (b proof.JournalState, err error) {
 	var totals string
-	err = r.Scan(append(accountDest(&b.Now), &b.Sealed.Number, &totals, &b.Sealed.Hash)...)
-	b.Seller, b.Sealed.Owner = b.Now.Owner, b.Now.Owner
-	if totals != "" { // what can't be read is no totals of the journal's, which is told when it is followed
-		b.Sealed.Balance, _ = ledger.ParseBalance(totals)
+	err = r.Scan(append(accountDest(&b.Now), &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
+	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
+		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)
 	}
 	return b, err
 }
 
-// Books lists journals in the order of their owners' ids from after one on, up to limit, each beside what a
+// Journals lists journals in the order of their owners' ids from after one on, up to limit, each beside what a
 // checkpoint has of it.
-func (db *DB) Books(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.Book, error) {
-	var books []proof.Book
-	err := db.query(ctx, booksAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r row) error {
-		b, err := scanBook(r)
-		books = append(books, b)
+func (db *DB) Journals(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.JournalState, error) {
+	var journals []proof.JournalState
+	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r row) error {
+		b, err := scanJournalState(r)
+		journals = append(journals, b)
 		return err
 	}, checkpoint, after, limit)
-	return books, err
+	return journals, err
 }
 
-// Book is one of them, or one without a seller where there is none.
-func (db *DB) Book(ctx context.Context, checkpoint int64, seller string) (b proof.Book, err error) {
-	err = db.query(ctx, booksAsOf+` WHERE b.owner = $2`, func(r row) (err error) {
-		b, err = scanBook(r)
+// JournalState is one of them, or one without a seller where there is none.
+func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string) (b proof.JournalState, err error) {
+	err = db.query(ctx, journalsAsOf+` WHERE b.owner = $2`, func(r row) (err error) {
+		b, err = scanJournalState(r)
 		return err
 	}, checkpoint, seller)
 	return b, err
 }
 
-// SealedBetween lists where the first checkpoints have a journal, above one entry and up to another.
-func (db *DB) SealedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error) {
+// CheckpointedBetween lists where the first checkpoints have a journal, above one entry and up to another.
+func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error) {
 	var accounts []ledger.Account
-	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_books WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
+	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_journals WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
 		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r row) error {
 		a := ledger.Account{Owner: seller}
 		var totals string
@@ -111,38 +111,38 @@ func (db *DB) SealedBetween(ctx context.Context, checkpoint int64, seller string
 	return accounts, err
 }
 
-// TakeTurn lets one holder make the next checkpoint, until it is over or a time has come.
-func (db *DB) TakeTurn(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
+// AcquireLease leases the making of the next checkpoint to one holder until a time.
+func (db *DB) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
 	err = db.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE checkpoint_turn SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
+		taken, err = tx.execOne(ctx, `UPDATE checkpoint_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
 			holder, micros(now), micros(until))
 		return err
 	})
 	return taken, err
 }
 
-// EndTurn gives the turn back.
-func (db *DB) EndTurn(ctx context.Context, holder string) error {
+// ReleaseLease ends the lease.
+func (db *DB) ReleaseLease(ctx context.Context, holder string) error {
 	return db.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE checkpoint_turn SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		_, err := tx.exec(ctx, `UPDATE checkpoint_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
 		return err
 	})
 }
 
-// Seal writes books of the checkpoint that is being made. What was left by somebody who did not finish it
+// SaveJournals writes journals of the checkpoint that is being made. What an unfinished attempt left
 // is written over.
-func (db *DB) Seal(ctx context.Context, holder string, until time.Time, number int64, books []proof.Sealed) error {
+func (db *DB) SaveJournals(ctx context.Context, holder string, until time.Time, number int64, journals []proof.Checkpointed) error {
 	return db.Update(ctx, func(tx *Tx) error {
-		kept, err := tx.execOne(ctx, `UPDATE checkpoint_turn SET until = $2 WHERE id = 1 AND holder = $1
+		kept, err := tx.execOne(ctx, `UPDATE checkpoint_lease SET until = $2 WHERE id = 1 AND holder = $1
 			AND NOT EXISTS (SELECT 1 FROM checkpoints WHERE number >= $3)`, holder, micros(until), number)
 		if err != nil {
 			return err
 		}
 		if !kept {
-			return proof.ErrTurnLost
+			return proof.ErrLeaseLost
 		}
-		for _, b := range books {
-			_, err := tx.exec(ctx, `INSERT INTO checkpoint_books (seller_id, checkpoint, number, totals, hash)
+		for _, b := range journals {
+			_, err := tx.exec(ctx, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash)
 				VALUES ($1, $2, $3, $4, $5) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,
 				totals = excluded.totals, hash = excluded.hash`,
 				b.Seller, number, b.Account.Number, b.Account.Text(), string(b.Account.Hash))
@@ -154,23 +154,23 @@ func (db *DB) Seal(ctx context.Context, holder string, until time.Time, number i
 	})
 }
 
-// Publish adds the checkpoint whose books were sealed.
+// Publish adds the checkpoint whose journals were sealed.
 func (db *DB) Publish(ctx context.Context, holder string, c proof.Checkpoint, key proof.Key) error {
 	return db.Update(ctx, func(tx *Tx) error {
-		kept, err := tx.execOne(ctx, `UPDATE checkpoint_turn SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		kept, err := tx.execOne(ctx, `UPDATE checkpoint_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
 		if err != nil {
 			return err
 		}
 		if !kept {
-			return proof.ErrTurnLost
+			return proof.ErrLeaseLost
 		}
 		if _, err := tx.exec(ctx, `INSERT INTO checkpoint_keys (kid, public_key) VALUES ($1, $2) ON CONFLICT (kid) DO NOTHING`,
 			key.ID, key.Text()); err != nil {
 			return err
 		}
-		_, err = tx.exec(ctx, `INSERT INTO checkpoints (number, at, currency, books, root, previous, kid, signature)
+		_, err = tx.exec(ctx, `INSERT INTO checkpoints (number, at, currency, journals, root, previous, kid, signature)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			c.Number, micros(c.At), c.Currency, c.Books, c.Root, string(c.Previous), c.KeyID, c.Signature)
+			c.Number, micros(c.At), c.Currency, c.Journals, c.Root, string(c.Previous), c.KeyID, c.Signature)
 		return err
 	})
 }

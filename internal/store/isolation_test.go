@@ -260,10 +260,10 @@ func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
 			if _, err := tx.InsertBankAccount(ctx, s); err != nil {
 				return err
 			}
-			if _, err := tx.Remember(ctx, u.ID, "key", payout.Remembered{}, morning); err != nil {
+			if _, err := tx.SaveIdempotency(ctx, u.ID, "key", payout.Idempotency{}, morning); err != nil {
 				return err
 			}
-			if _, err := tx.RememberEvent(ctx, "razorpayx", u.ID, morning); err != nil {
+			if _, err := tx.SaveEvent(ctx, "razorpayx", u.ID, morning); err != nil {
 				return err
 			}
 			if err := tx.InsertSession(ctx, auth.Session{ID: u.ID, UserID: u.ID, CreatedAt: morning, ExpiresAt: morning, CapAt: morning}); err != nil {
@@ -279,7 +279,7 @@ func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
 		each int // how many one takes at a time
 	}{
 		"payouts": {func(tx *store.Tx) ([]string, error) {
-			ids, err := tx.TakeDuePayouts(ctx, morning, later, 4)
+			ids, err := tx.LeaseDuePayouts(ctx, morning, later, 4)
 			return texts(ids), err
 		}, 4},
 		"verifications": {func(tx *store.Tx) ([]string, error) {

@@ -83,7 +83,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	if !moved { // somebody else has just made the first entry, which no lock could prevent
+	if !moved { // another transaction has just made the first entry, which no lock could prevent
 		return ledger.Entry{}, errFirstEntryRaced
 	}
 	added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))

@@ -18,7 +18,7 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.contradiction, p.gateway,
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.discrepancy, p.gateway,
 		CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END,
 		b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
@@ -28,7 +28,7 @@ func scanPayout(r row, p *payout.Payout) error {
 	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Contradiction,
+		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Discrepancy,
 		&p.Gateway, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
@@ -45,15 +45,15 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 
 // InsertPayout adds a payout that has just been asked for.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
-	added, err := tx.AdoptPayout(ctx, p)
+	added, err := tx.ImportPayout(ctx, p)
 	if err == nil && !added {
 		err = fmt.Errorf("there is a payout %s already", p.ID)
 	}
 	return err
 }
 
-// AdoptPayout adds a payout unless there is one with its id.
-func (tx *Tx) AdoptPayout(ctx context.Context, p payout.Payout) (bool, error) {
+// ImportPayout adds a payout unless there is one with its id.
+func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
 	return tx.write(ctx, payoutTable.inserts(tx.dialect, []payoutMove{{Payout: p}}))
 }
 
@@ -85,8 +85,8 @@ func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout
 	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutMove{{p, from}}))
 }
 
-// TakeDuePayouts leases payouts whose step is due, the longest due first.
-func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
+// LeaseDuePayouts leases payouts whose step is due, the longest due first.
+func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]payout.ID, error) {
 	var ids []payout.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
@@ -100,47 +100,47 @@ func (tx *Tx) TakeDuePayouts(ctx context.Context, now, until time.Time, limit in
 	return ids, err
 }
 
-// HastenPayout makes the next step of a payout due now, unless it was never sent or is being sent.
-func (tx *Tx) HastenPayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
+// ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent.
+func (tx *Tx) ReschedulePayout(ctx context.Context, id payout.ID, now time.Time) (bool, error) {
 	return tx.execOne(ctx, `UPDATE payouts SET due_at = $2 WHERE id = $1 AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)
 		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
 }
 
-// HastenInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent.
-func (tx *Tx) HastenInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error) {
+// RescheduleInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent.
+func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error) {
 	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'manual_review', 'submitted')`,
 		string(at), micros(now))
 }
 
-// TakeTurn reports whether it is the caller's turn to do what has that name: once in every so long. It is a
+// AcquireLease reports whether it is the caller's turn to do what has that name: once in every so long. It is a
 // bucket that holds one attempt.
-func (tx *Tx) TakeTurn(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
-	_, mine, err := tx.TakeThrottle(ctx, "turn:"+name, now, every, every)
+func (tx *Tx) AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
+	_, mine, err := tx.TakeThrottle(ctx, "lease:"+name, now, every, every)
 	return mine, err
 }
 
-// RememberEvent notes the id of a gateway's event and reports whether it is new.
-func (tx *Tx) RememberEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error) {
+// SaveEvent notes the id of a gateway's event and reports whether it is new.
+func (tx *Tx) SaveEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error) {
 	return tx.execOne(ctx, `INSERT INTO gateway_events (gateway, id, received_at) VALUES ($1, $2, $3) ON CONFLICT (gateway, id) DO NOTHING`,
 		string(at), eventID, micros(now))
 }
 
-// Remembered finds what an idempotency key stands for. The lock makes the COMMIT of a transaction that
+// Idempotency finds what an idempotency key stands for. The lock makes the COMMIT of a transaction that
 // repeats an answer wait for the standby, which the first may not have reached.
-func (tx *Tx) Remembered(ctx context.Context, user, key string) (payout.Remembered, error) {
-	var m payout.Remembered
+func (tx *Tx) Idempotency(ctx context.Context, user, key string) (payout.Idempotency, error) {
+	var m payout.Idempotency
 	_, err := tx.one(ctx, `SELECT fingerprint, payout_id, refusal FROM idempotency_keys WHERE user_id = $1 AND key = $2`+
 		tx.dialect.forUpdate("idempotency_keys"), []any{user, key}, &m.Fingerprint, &m.Payout, &m.Refusal)
 	return m, err
 }
 
-// Remember keeps what an idempotency key stands for unless it stands for something already.
-func (tx *Tx) Remember(ctx context.Context, user, key string, m payout.Remembered, now time.Time) (bool, error) {
-	return tx.write(ctx, keyTable.inserts(tx.dialect, []rememberedKey{{ownedKey{user, key}, m, now}}))
+// SaveIdempotency keeps what an idempotency key stands for unless it stands for something already.
+func (tx *Tx) SaveIdempotency(ctx context.Context, user, key string, m payout.Idempotency, now time.Time) (bool, error) {
+	return tx.write(ctx, keyTable.inserts(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
 }
 
-// RememberRefusal adds why the request was refused to a key just remembered.
-func (tx *Tx) RememberRefusal(ctx context.Context, user, key, refusal string) error {
+// SaveIdempotencyRefusal adds why the request was refused to a key just remembered.
+func (tx *Tx) SaveIdempotencyRefusal(ctx context.Context, user, key, refusal string) error {
 	_, err := tx.exec(ctx, `UPDATE idempotency_keys SET refusal = $3 WHERE user_id = $1 AND key = $2`, user, key, refusal)
 	return err
 }

@@ -25,17 +25,17 @@ type plan struct {
 	sqlite, postgres           []string
 }
 
-// deskPlans are the statements whose cost must not grow with the book.
-var deskPlans = []plan{
+// homePlans are the statements whose cost must not grow with the ledger.
+var homePlans = []plan{
 	{"unclear payouts", unclearIDs + oldestWanted, `100`, []string{"payouts_unclear"}, []string{"payouts_unclear"}},
-	{"contradicted payouts", contradictedIDs + oldestWanted, `100`, []string{"payouts_contradicted"}, []string{"payouts_contradicted"}},
+	{"payouts with a discrepancy", discrepancyIDs + oldestWanted, `100`, []string{"payouts_with_discrepancy"}, []string{"payouts_with_discrepancy"}},
 	{"payouts without a gateway", withoutGatewayIDs + oldestWanted, `100`, []string{"payouts_without_gateway"}, []string{"payouts_without_gateway"}},
 	{
 		"payouts by reference", referredIDs + newestWanted, `10, 'x'`,
 		[]string{"PRIMARY KEY (id=?)", "payouts_by_gateway_id (gateway_id=?)", "payouts_by_utr (utr=?)"},
 		[]string{"payouts_pkey", "payouts_by_gateway_id", "payouts_by_utr"},
 	},
-	{"strays", openStrays, `100`, []string{"strays_open"}, []string{"strays_open"}},
+	{"unmatched transfers", openUnmatchedTransfers, `100`, []string{"unmatched_transfers_open"}, []string{"unmatched_transfers_open"}},
 	{"accounts in review", accountsInReview, `100`, []string{"bank_accounts_in_review"}, []string{"bank_accounts_in_review"}},
 	{"a seller's sales", salesPage, `'asha', 20, 0`, []string{"sales_of_seller (seller_id=?)"}, []string{"Index Scan Backward using sales_of_seller"}},
 	{
@@ -126,7 +126,7 @@ var ranPlans = []struct {
 		plan{"journals and where a checkpoint has them", "", `1, 'usr_', 20`, []string{"PRIMARY KEY (owner>?)"}, []string{"journals_pkey"}},
 		"b.owner > $2",
 		func(ctx context.Context, db *DB) error {
-			_, err := db.Books(ctx, 1, "usr_", 20)
+			_, err := db.Journals(ctx, 1, "usr_", 20)
 			return err
 		},
 	},
@@ -136,7 +136,7 @@ var ranPlans = []struct {
 func allPlans(t *testing.T, recorder *Recorder, db *DB) []plan {
 	t.Helper()
 	db.UseKeys(testKeys(t))
-	plans := slices.Clone(deskPlans)
+	plans := slices.Clone(homePlans)
 	for _, ran := range ranPlans {
 		if err := ran.run(t.Context(), db); err != nil && !errors.Is(err, ledger.ErrTampered) {
 			t.Fatalf("%s: %v", ran.name, err)
@@ -154,9 +154,9 @@ func allPlans(t *testing.T, recorder *Recorder, db *DB) []plan {
 	return plans
 }
 
-// fillBook adds much of what is looked through, nearly nothing of which is looked for. A statement makes
+// fillDatastore adds much of what is looked through, nearly nothing of which is looked for. A statement makes
 // so many numbers i.
-func fillBook(numbers string) []string {
+func fillDatastore(numbers string) []string {
 	return []string{
 		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1 FROM ` + numbers,
 		`INSERT INTO payouts SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
@@ -164,7 +164,7 @@ func fillBook(numbers string) []string {
 		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
 		`INSERT INTO entries SELECT 'usr_' || (i % 4 + 1), i, i, 'payout.requested', 'pyt_' || (i / 4), 'system', '{}', 0, 0, 0, 0, 0, 0, '', '', '' FROM ` + numbers, //nolint:dupword // zeros
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
-		`INSERT INTO strays SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
+		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
 		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1 FROM ` + numbers,
 		`ANALYZE`,
 	}
@@ -217,7 +217,7 @@ func openRecorded(t *testing.T, open func(*Recorder, context.Context, string) (*
 	return db, recorder
 }
 
-func TestTheDeskReadsFromIndexesOnSQLite(t *testing.T) {
+func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 	db, recorder := openRecorded(t, (*Recorder).OpenSQLite, filepath.Join(t.TempDir(), "bursar.db"))
 	plans := allPlans(t, recorder, db)
 	err := db.Update(t.Context(), func(tx *Tx) error {
@@ -225,7 +225,7 @@ func TestTheDeskReadsFromIndexesOnSQLite(t *testing.T) {
 			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1)`,
 			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
 			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1)`,
-		}, fillBook(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
+		}, fillDatastore(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
 		for _, statement := range statements {
 			if _, err := tx.exec(t.Context(), statement); err != nil {
 				return fmt.Errorf("%s: %w", statement, err)
@@ -252,12 +252,12 @@ func TestTheDeskReadsFromIndexesOnSQLite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.check(t, steps.String(), p.sqlite, "SCAN p\n", "SCAN payouts\n", "SCAN sales\n", "SCAN s\n", "SCAN strays\n", "SCAN bank_accounts\n", "SCAN b\n",
+		p.check(t, steps.String(), p.sqlite, "SCAN p\n", "SCAN payouts\n", "SCAN sales\n", "SCAN s\n", "SCAN unmatched_transfers\n", "SCAN bank_accounts\n", "SCAN b\n",
 			"SCAN e\n", "SCAN entries\n", "SCAN journals\n")
 	}
 }
 
-func TestTheDeskReadsFromIndexesOnPostgres(t *testing.T) {
+func TestAdminHome_ReadsFromIndexesOnPostgres(t *testing.T) {
 	url := pgtest.New(t)
 	db, recorder := openRecorded(t, (*Recorder).OpenPostgres, url)
 	plans := allPlans(t, recorder, db)
@@ -274,7 +274,7 @@ func TestTheDeskReadsFromIndexesOnPostgres(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	for _, statement := range fillBook(`generate_series(1, 20000) AS i`) {
+	for _, statement := range fillDatastore(`generate_series(1, 20000) AS i`) {
 		do(statement)
 	}
 	for _, p := range plans {

@@ -29,9 +29,9 @@ const defaultConnections = 20
 // is the client's: were it the server's, a COMMIT that waits for a standby would be cut short and yet
 // answered with success.
 const (
-	connectPatience = 5 * time.Second
-	readPatience    = 5 * time.Second
-	writePatience   = 10 * time.Second
+	connectTimeout = 5 * time.Second
+	readTimeout    = 5 * time.Second
+	writeTimeout   = 10 * time.Second
 )
 
 var postgresDialect = dialect{
@@ -48,7 +48,7 @@ var postgresDialect = dialect{
 		"BEGIN", "SET LOCAL lock_timeout = '60s'", "SELECT pg_advisory_xact_lock(" + migrationLock + ")",
 		"SET LOCAL lock_timeout = '3s'",
 	},
-	// Not FOR UPDATE: that would wait for whoever inserts a row that refers to this one, and no key ever changes.
+	// Not FOR UPDATE: that would wait for a transaction that inserts a row that refers to this one, and no key ever changes.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
 	arrays:     true,
@@ -59,7 +59,7 @@ var postgresDialect = dialect{
 	},
 	// The driver closes a connection whose query is given up, so a caller who goes away does not end it.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return context.WithTimeout(context.WithoutCancel(ctx), readPatience)
+		return context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	},
 	unreadable: postgresUnreadable,
 	overflowed: func(err error) bool {
@@ -75,7 +75,7 @@ const numericValueOutOfRange = "22003"
 const migrationLock = "1651864179"
 
 // OpenPostgres opens the database at a URL, which may name several hosts, and migrates it as needed.
-// Connections are made to the host that takes writes; after a failover they are made anew to the one
+// Connections are made to the host that takes writes; after a failover they are made again to the one
 // that then does. Errors never show the URL, which may hold a password.
 func OpenPostgres(ctx context.Context, url string) (*DB, error) {
 	config, connections, err := postgresConfig(url)
@@ -151,7 +151,7 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	// Of several hosts, the first may hang; there must be time left for the others.
-	most := connectPatience / time.Duration(countHosts(config))
+	most := connectTimeout / time.Duration(countHosts(config))
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > most {
 		config.ConnectTimeout = most
 	}
@@ -163,7 +163,7 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		"lock_timeout":                        "8s",
 		"idle_in_transaction_session_timeout": "30s",
 		// Our statements find rows by key and read pages from the ends of indexes. A planner that sees small
-		// tables, or a limit that it does not know, would rather read whole ones; and it would plan anew each
+		// tables, or a limit that it does not know, would rather read whole ones; and it would plan again each
 		// time, which costs more than the reading. The audit reads everything, and undoes this for itself.
 		"plan_cache_mode":  "force_generic_plan",
 		"enable_seqscan":   "off",
@@ -247,7 +247,7 @@ func (l *postgresLine) hangUp() {
 	if l.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), connectPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
 	_ = l.conn.Close(ctx) // there is nothing to be done about it
 	l.conn = nil
@@ -292,7 +292,7 @@ func (w postgresWriter) transact(ctx context.Context, fn func(*Tx) error) (commi
 	if err != nil {
 		return false, err
 	}
-	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is told already
+	defer t.Rollback() //nolint:errcheck // after a commit it does nothing, and otherwise the error is returned already
 	if err := (&Tx{dialect: postgresDialect, conn: boundTx{t, ctx}, signer: w.signer}).run(fn); err != nil {
 		return false, err
 	}
@@ -321,7 +321,7 @@ func retried(ctx context.Context, attempt func(context.Context) (committing bool
 	}
 	for try := 1; ; try++ {
 		// Not ended with ctx: a transaction under way has an outcome, and that is the answer.
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 		committing, err := attempt(bounded)
 		cancel()
 		switch {
@@ -355,7 +355,7 @@ func isMetOthers(err error) bool {
 	return ok && (e.Code == "40001" || e.Code == "40P01")
 }
 
-// isLockTimeout says that a row was held by somebody for longer than we wait.
+// isLockTimeout says that a row was locked for longer than we wait.
 func isLockTimeout(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "55P03"

@@ -105,13 +105,13 @@ func TestAServerThatStopsAfterACommitHasCommitted(t *testing.T) {
 			runs := 0
 			err = c.handles[0].Update(t.Context(), func(tx *Tx) error {
 				runs++
-				_, err := tx.Remember(t.Context(), "asha", "key", payout.Remembered{Refusal: "{}"}, noon)
+				_, err := tx.SaveIdempotency(t.Context(), "asha", "key", payout.Idempotency{Refusal: "{}"}, noon)
 				return err
 			})
 			if runs != 1 || (err != nil && !errors.Is(err, errOutcomeUnknown)) {
 				t.Errorf("a closure that was committed ran %d times, and was answered with %v", runs, err)
 			}
-			c.wantCleanBooks()
+			c.wantCleanLedger()
 		})
 	}
 }
@@ -151,5 +151,5 @@ func TestAHeldBalanceHoldsUpItsOwnSeller(t *testing.T) {
 	held.Wait()
 	c.wantAvailable("asha", 900)
 	c.wantAvailable("bina", 900)
-	c.wantCleanBooks()
+	c.wantCleanLedger()
 }

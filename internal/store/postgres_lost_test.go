@@ -28,7 +28,7 @@ func TestLostConnectionsAreMadeAnew(t *testing.T) {
 	const many = 20 // as many as are kept, or more
 	write := func() error {
 		return db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
-			_, err := tx.RememberEvent(t.Context(), "razorpayx", "event", time.Unix(1, 0))
+			_, err := tx.SaveEvent(t.Context(), "razorpayx", "event", time.Unix(1, 0))
 			return err
 		})
 	}

@@ -27,7 +27,7 @@ func TestARepeatIsAsDurableAsTheFirst(t *testing.T) {
 		}
 	}
 	update(func(tx *Tx) error {
-		if _, err := tx.Remember(ctx, "usr_a", "key", payout.Remembered{Payout: "pyt_a"}, now); err != nil {
+		if _, err := tx.SaveIdempotency(ctx, "usr_a", "key", payout.Idempotency{Payout: "pyt_a"}, now); err != nil {
 			return err
 		}
 		if err := tx.InsertUser(ctx, auth.User{ID: "usr_a", Name: "Asha", Email: "asha@example.com", Role: auth.Seller, CreatedAt: now}); err != nil {
@@ -37,10 +37,10 @@ func TestARepeatIsAsDurableAsTheFirst(t *testing.T) {
 	})
 	for name, repeat := range map[string]func(*Tx) error{
 		"a call under a key": func(tx *Tx) error {
-			if isNew, err := tx.Remember(ctx, "usr_a", "key", payout.Remembered{}, now); isNew || err != nil {
+			if isNew, err := tx.SaveIdempotency(ctx, "usr_a", "key", payout.Idempotency{}, now); isNew || err != nil {
 				t.Errorf("the key is new: %t, %v", isNew, err)
 			}
-			m, err := tx.Remembered(ctx, "usr_a", "key")
+			m, err := tx.Idempotency(ctx, "usr_a", "key")
 			if m.Payout != "pyt_a" {
 				t.Errorf("the key stands for %+v", m)
 			}

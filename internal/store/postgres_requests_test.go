@@ -136,7 +136,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 	err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: seller, Key: key}, func(tx payout.ChangeTx) error {
 		got, refusal = "", nil
 		if key != "" {
-			isNew, err := tx.Remember(ctx, seller, key, payout.Remembered{Fingerprint: fingerprint(amount), Payout: id}, noon)
+			isNew, err := tx.SaveIdempotency(ctx, seller, key, payout.Idempotency{Fingerprint: fingerprint(amount), Payout: id}, noon)
 			if err != nil {
 				return err
 			}
@@ -145,14 +145,14 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 				return err
 			}
 		}
-		err := hold(ctx, tx, payout.Payout{
+		err := reserve(ctx, tx, payout.Payout{
 			ID: id, Seller: seller, Amount: amount, State: payout.Waiting, Mode: "IMPS",
 			RequestedAt: noon, ArriveAt: noon, DueAt: noon,
 		})
 		got = id
 		if key != "" && errors.Is(err, ledger.ErrInsufficient) {
 			got, refusal = "", err
-			return tx.RememberRefusal(ctx, seller, key, "insufficient")
+			return tx.SaveIdempotencyRefusal(ctx, seller, key, "insufficient")
 		}
 		return err
 	})
@@ -162,7 +162,7 @@ func (c *crowd) ask(ctx context.Context, db *DB, seller, key string, amount mone
 func fingerprint(amount money.Amount) string { return fmt.Sprintf("request %d ", amount) }
 
 func (c *crowd) replay(ctx context.Context, tx payout.RequestTx, seller, key string, amount money.Amount) (payout.ID, error) {
-	first, err := tx.Remembered(ctx, seller, key)
+	first, err := tx.Idempotency(ctx, seller, key)
 	switch {
 	case err != nil:
 		return "", err
@@ -175,7 +175,7 @@ func (c *crowd) replay(ctx context.Context, tx payout.RequestTx, seller, key str
 	return p.ID, err
 }
 
-func hold(ctx context.Context, tx payout.RequestTx, p payout.Payout) error {
+func reserve(ctx context.Context, tx payout.RequestTx, p payout.Payout) error {
 	account, err := tx.AccountToPay(ctx, p.Seller)
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return errUnverified
@@ -234,7 +234,7 @@ func (c *crowd) wantAvailable(seller string, want money.Amount) {
 	}
 }
 
-func (c *crowd) wantCleanBooks() {
+func (c *crowd) wantCleanLedger() {
 	c.Helper()
 	report, err := c.handles[0].Audit(c.Context(), c.keys)
 	if err != nil {
@@ -285,15 +285,15 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 		asking(ctx, "bina", "bina", "same", 200), asking(ctx, "bina", "bina", "same", 200), asking(ctx, "bina", "bina", "same", 200),
 		asking(ctx, "unverified", "chand", "", 100),
 		asking(ctx, "no account", "devi", "key", 100),
-		asking(ctx, "no book", "esha", "", 100),
-		asking(ctx, "no book, with key", "esha", "key", 100),
+		asking(ctx, "no journal", "esha", "", 100),
+		asking(ctx, "no journal, with key", "esha", "key", 100),
 		asking(ctx, "repeated", "fatima", "old", 100),
 		asking(ctx, "reused", "fatima", "old", 101),
 		asking(ctx, "refused before", "fatima", "old refusal", 5000),
 		asking(ctx, "nobody", "nobody at all", "", 100),
 		func() {
 			err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
-				return errors.Join(hold(ctx, tx, payout.Payout{ID: "pyt_gone", Seller: "bina", Amount: 300, DueAt: noon}), errors.New("changed its mind"))
+				return errors.Join(reserve(ctx, tx, payout.Payout{ID: "pyt_gone", Seller: "bina", Amount: 300, DueAt: noon}), errors.New("changed its mind"))
 			})
 			if err == nil || !strings.Contains(err.Error(), "changed its mind") {
 				t.Errorf("a closure that failed: %v", err)
@@ -334,8 +334,8 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 		{"bina", "pyt_", 3},
 		{"unverified", errUnverified.Error(), 1},
 		{"no account", errUnverified.Error(), 1},
-		{"no book", "too low", 1},
-		{"no book, with key", "too low", 1},
+		{"no journal", "too low", 1},
+		{"no journal, with key", "too low", 1},
 		{"repeated", string(before), 1},
 		{"reused", payout.ErrKeyReused.Error(), 1},
 		{"refused before", "insufficient", 1},
@@ -355,7 +355,7 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 	if _, err := c.ask(ctx, db, "esha", "key", 100); err == nil || err.Error() != "insufficient" {
 		t.Errorf("a refusal was not remembered: %v", err)
 	}
-	c.wantCleanBooks()
+	c.wantCleanLedger()
 }
 
 // TestAnImpossibleRowSpoilsNobodyElsesRequest has one request of a group break a rule of the schema,
@@ -368,7 +368,7 @@ func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
 	var failed, done atomic.Int64
 	fns := []func(){func() {
 		err := db.Payouts().InGroup(ctx, ledger.Scope{Owner: "bina"}, func(tx payout.ChangeTx) error {
-			return hold(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Mode: "IMPS", State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
+			return reserve(ctx, tx, payout.Payout{ID: "pyt_bad", Seller: "bina", Amount: 300, Fee: 400, Mode: "IMPS", State: payout.Waiting, RequestedAt: noon, ArriveAt: noon, DueAt: noon})
 		})
 		if err != nil && strings.Contains(err.Error(), "payouts_check") {
 			failed.Add(1)
@@ -388,7 +388,7 @@ func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
 	}
 	c.wantAvailable("asha", 0)
 	c.wantAvailable("bina", 1000)
-	c.wantCleanBooks()
+	c.wantCleanLedger()
 }
 
 // TestInstancesGroupTheSameSellersAndKeys spends one balance, and uses each key, on three instances at once.
@@ -445,7 +445,7 @@ func TestInstancesGroupTheSameSellersAndKeys(t *testing.T) {
 		}
 		c.wantAvailable(s, 0)
 	}
-	c.wantCleanBooks()
+	c.wantCleanLedger()
 	var deadlocks int
 	if err := c.handles[0].queryOne(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`, nil, &deadlocks); err != nil {
 		t.Fatal(err)
@@ -511,7 +511,7 @@ func TestRequestsOutliveTheirConnections(t *testing.T) {
 	}
 	c.wantAvailable("asha", 0)
 	c.wantAvailable("bina", 0)
-	c.wantCleanBooks()
+	c.wantCleanLedger()
 }
 
 // cutter ends others' connections by way of one that it keeps.

@@ -15,7 +15,7 @@ type rowReader struct {
 	config  *pgx.ConnConfig
 	queue   queue[*rowRead]
 	readers sync.WaitGroup
-	// failed is told of errors that may be those of a lost connection.
+	// failed is called with errors that may be those of a lost connection.
 	failed func(error)
 }
 
@@ -98,7 +98,7 @@ func (l *rowLine) serve(group []*rowRead) {
 
 // read reads rows in one round trip, and returns those that it could not answer with the reason.
 func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), readPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	if err := l.dial(ctx); err != nil {
 		return group, err

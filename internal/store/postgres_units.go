@@ -68,7 +68,7 @@ func (w *unitWriter) run() {
 }
 
 // commit serves a group and answers each change once it is durable. A group that can't be written, because one of its
-// rows is impossible or somebody else just used one of its keys, is served one by one.
+// rows is impossible or another request just used one of its keys, is served one by one.
 func (w *unitWriter) commit(line *unitLine, group []*unitJob) {
 	outcomes := make([]error, len(group))
 	err := retried(context.Background(), func(ctx context.Context) (bool, error) {

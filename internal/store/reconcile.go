@@ -39,14 +39,14 @@ func placesFor[T ~string](args []any, list []T) (string, []any) {
 	return strings.Join(named, ", "), args
 }
 
-// keepLine adds a line, or takes over how it is told now; how it was told first stays.
+// keepLine adds a line or updates it to its newest version; its first version stays.
 const keepLine = `INSERT INTO statement_lines (id, at, debit, credit, balance, currency, kind, source_id, transfer_id, payout_id, amount,
-	fees, tax, utr, first_told, last_told, seen_at, gateway, raw_kind, missing)
+	fees, tax, utr, first_reported, last_reported, seen_at, gateway, raw_kind, missing)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, $17, $18, 0)
 	ON CONFLICT (gateway, id) DO UPDATE SET at = excluded.at, debit = excluded.debit, credit = excluded.credit, balance = excluded.balance,
 	currency = excluded.currency, kind = excluded.kind, raw_kind = excluded.raw_kind, source_id = excluded.source_id, transfer_id = excluded.transfer_id,
 	payout_id = excluded.payout_id, amount = excluded.amount, fees = excluded.fees, tax = excluded.tax, utr = excluded.utr,
-	last_told = excluded.last_told, missing = 0,
+	last_reported = excluded.last_reported, missing = 0,
 	seen_at = CASE WHEN excluded.seen_at > statement_lines.seen_at THEN excluded.seen_at ELSE statement_lines.seen_at END`
 
 // KeepLines adds lines that a reading found.
@@ -58,7 +58,7 @@ func (s reconcileStore) KeepLines(ctx context.Context, lines []reconcile.Line, r
 				balance = int64(l.Balance)
 			}
 			_, err := tx.exec(ctx, keepLine, l.ID, micros(l.At), int64(l.Debit), int64(l.Credit), balance, l.Currency, string(l.Kind), l.SourceID,
-				l.Transfer, string(l.Payout), int64(l.Amount), int64(l.Fees), int64(l.Tax), l.UTR, l.LastTold, micros(readAt), s.gateway, l.RawKind)
+				l.Transfer, string(l.Payout), int64(l.Amount), int64(l.Fees), int64(l.Tax), l.UTR, l.LastReported, micros(readAt), s.gateway, l.RawKind)
 			if err != nil {
 				return err
 			}
@@ -113,14 +113,14 @@ func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconci
 }
 
 const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance IS NOT NULL, currency, kind, source_id, transfer_id, payout_id,
-	amount, fees, tax, utr, first_told, last_told, missing, gateway, raw_kind FROM statement_lines `
+	amount, fees, tax, utr, first_reported, last_reported, missing, gateway, raw_kind FROM statement_lines `
 
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
 	var lines []reconcile.Line
 	err := s.query(ctx, lineColumns+where, func(r row) error {
 		var l reconcile.Line
 		err := r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
-			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstTold, &l.LastTold, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
+			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
 		lines = append(lines, l)
 		return err
 	}, args...)
@@ -136,9 +136,9 @@ func (s reconcileStore) LinesBetween(ctx context.Context, from, to time.Time, af
 		micros(after.At), after.ID, micros(to), limit, s.gateway)
 }
 
-// ChangedLines lists lines of a period that were told differently later, or no more.
+// ChangedLines lists lines of a period that changed or disappeared later.
 func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, limit int) ([]reconcile.Line, error) {
-	return s.lines(ctx, `WHERE gateway = $4 AND at >= $1 AND at < $2 AND (first_told <> last_told OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
+	return s.lines(ctx, `WHERE gateway = $4 AND at >= $1 AND at < $2 AND (first_reported <> last_reported OR missing = 1) ORDER BY at, id LIMIT $3 + 0`,
 		micros(from), micros(to), limit, s.gateway)
 }
 
@@ -205,23 +205,23 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 	return found, err
 }
 
-// SettledStrays finds those of the gateway's transfers that a person has settled as strays.
-func (s reconcileStore) SettledStrays(ctx context.Context, transfers []string) (map[string]bool, error) {
+// ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
+func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error) {
 	named, args := placesFor(nil, transfers)
-	settled := map[string]bool{}
-	err := s.query(ctx, `SELECT gateway_id FROM strays WHERE settled = 1 AND gateway_id IN (`+named+`)`, func(r row) error {
+	resolved := map[string]bool{}
+	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway_id IN (`+named+`)`, func(r row) error {
 		var transfer string
 		err := r.Scan(&transfer)
-		settled[transfer] = true
+		resolved[transfer] = true
 		return err
 	}, args...)
-	return settled, err
+	return resolved, err
 }
 
 const (
-	differenceColumns = `SELECT id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen, gone_at, settled_at FROM differences `
+	differenceColumns = `SELECT id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, gone_at, resolved_at FROM differences `
 
-	openDifferences = differenceColumns + `WHERE gone_at IS NULL AND settled_at IS NULL AND (first_seen, id) > ($1, $2)
+	openDifferences = differenceColumns + `WHERE gone_at IS NULL AND resolved_at IS NULL AND (first_seen, id) > ($1, $2)
 		ORDER BY first_seen, id LIMIT $3 + 0`
 )
 
@@ -229,8 +229,8 @@ func (s reconcileStore) differences(ctx context.Context, query string, args ...a
 	var all []reconcile.Difference
 	err := s.query(ctx, query, func(r row) error {
 		var d reconcile.Difference
-		err := r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InBook,
-			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.SettledAt})
+		err := r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
+			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt})
 		all = append(all, d)
 		return err
 	}, args...)
@@ -263,7 +263,7 @@ func (s reconcileStore) OpenDifferences(ctx context.Context, after reconcile.Dif
 // OpenKinds counts the differences that wait for a person, by kind.
 func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
 	counts := make(map[reconcile.Kind]int64)
-	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND settled_at IS NULL GROUP BY kind`, func(r row) error {
+	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND resolved_at IS NULL GROUP BY kind`, func(r row) error {
 		var kind reconcile.Kind
 		var n int64
 		err := r.Scan(&kind, &n)
@@ -277,12 +277,12 @@ func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
 func (s reconcileStore) Found(ctx context.Context, found, gone []reconcile.Difference, at time.Time) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		for _, d := range found {
-			_, err := tx.exec(ctx, `INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen)
+			_, err := tx.exec(ctx, `INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (id) DO UPDATE SET payout_id = excluded.payout_id, detail = excluded.detail,
-				at = excluded.at, at_gateway = excluded.at_gateway, in_book = excluded.in_book, gone_at = NULL,
+				at = excluded.at, at_gateway = excluded.at_gateway, in_ledger = excluded.in_ledger, gone_at = NULL,
 				last_seen = CASE WHEN excluded.last_seen > differences.last_seen THEN excluded.last_seen ELSE differences.last_seen END,
-				settled_at = CASE WHEN differences.detail = excluded.detail THEN differences.settled_at END`,
-				d.ID, string(d.Kind), d.Subject, string(d.Payout), d.Detail, micros(d.At), int64(d.AtGateway), int64(d.InBook), micros(at))
+				resolved_at = CASE WHEN differences.detail = excluded.detail THEN differences.resolved_at END`,
+				d.ID, string(d.Kind), d.Subject, string(d.Payout), d.Detail, micros(d.At), int64(d.AtGateway), int64(d.InLedger), micros(at))
 			if err != nil {
 				return err
 			}
@@ -298,9 +298,9 @@ func (s reconcileStore) Found(ctx context.Context, found, gone []reconcile.Diffe
 	})
 }
 
-// SettleDifference notes that a person has explained an open difference that says detail.
-func (tx *Tx) SettleDifference(ctx context.Context, id, detail string, at time.Time) (bool, error) {
-	return tx.execOne(ctx, `UPDATE differences SET settled_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL AND settled_at IS NULL`,
+// ResolveDifference notes that a person has explained an open difference that says detail.
+func (tx *Tx) ResolveDifference(ctx context.Context, id, detail string, at time.Time) (bool, error) {
+	return tx.execOne(ctx, `UPDATE differences SET resolved_at = $3 WHERE id = $1 AND detail = $2 AND gone_at IS NULL AND resolved_at IS NULL`,
 		id, detail, micros(at))
 }
 
@@ -340,34 +340,34 @@ func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time
 	return reached, err
 }
 
-// TakeTurn lets one holder reconcile, until it is over or a time has come.
-func (s reconcileStore) TakeTurn(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
+// AcquireLease leases reconciliation to one holder until a time.
+func (s reconcileStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE reconcile_turn SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
+		taken, err = tx.execOne(ctx, `UPDATE reconcile_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
 			holder, micros(now), micros(until))
 		return err
 	})
 	return taken, err
 }
 
-// EndTurn gives the turn back.
-func (s reconcileStore) EndTurn(ctx context.Context, holder string) error {
+// ReleaseLease ends the lease.
+func (s reconcileStore) ReleaseLease(ctx context.Context, holder string) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE reconcile_turn SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		_, err := tx.exec(ctx, `UPDATE reconcile_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
 		return err
 	})
 }
 
 // Pace is how the daily work goes.
 func (s reconcileStore) Pace(ctx context.Context) (p reconcile.Pace, err error) {
-	err = s.queryOne(ctx, `SELECT failures, due_at, looked_at FROM reconcile_turn WHERE id = 1`, nil, &p.Failures, instant{&p.DueAt}, instant{&p.LookedAt})
+	err = s.queryOne(ctx, `SELECT failures, due_at, looked_at FROM reconcile_lease WHERE id = 1`, nil, &p.Failures, instant{&p.DueAt}, instant{&p.LookedAt})
 	return p, err
 }
 
 // SetPace notes how the daily work goes.
 func (s reconcileStore) SetPace(ctx context.Context, p reconcile.Pace) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE reconcile_turn SET failures = $1, due_at = $2, looked_at = $3 WHERE id = 1`,
+		_, err := tx.exec(ctx, `UPDATE reconcile_lease SET failures = $1, due_at = $2, looked_at = $3 WHERE id = 1`,
 			p.Failures, micros(p.DueAt), micros(p.LookedAt))
 		return err
 	})

@@ -62,10 +62,10 @@ func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words
 	a.bankAccounts()
 	a.payouts()
 	a.sales()
-	a.all(`SELECT id, contradiction FROM payouts WHERE contradiction <> ''`, func(r row) error {
+	a.all(`SELECT id, discrepancy FROM payouts WHERE discrepancy <> ''`, func(r row) error {
 		var p payout.Payout
-		err := r.Scan(&p.ID, &p.Contradiction)
-		if p.Altered() {
+		err := r.Scan(&p.ID, &p.Discrepancy)
+		if p.IsTampered() {
 			a.found.rows = append(a.found.rows, string(p.ID))
 		}
 		return err
@@ -231,7 +231,7 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten bool) er
 }
 
 // authentic is the entries about a subject that the service wrote, and whose they are. Copies in another journal, and
-// what somebody wrote by hand, are left out.
+// what the service did not write, are left out.
 func (r *repairer) authentic(ctx context.Context, subject string) (owner string, entries []ledger.Entry, err error) {
 	err = r.tx.each(ctx, entriesAboutColumns+` WHERE e.subject = $1 ORDER BY e.owner, e.number`, []any{subject}, func(row row) error {
 		e, tampered, err := scanCheckedEntry(row, r.keys)
@@ -419,9 +419,9 @@ func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Accou
 // blamedOnAccounts rebuilds payouts about which the gateway seemed to err, because the bank account's row was wrong.
 func (r *repairer) blamedOnAccounts(ctx context.Context, done []string, rebuild func(string) error) error {
 	var blamed []string
-	err := r.tx.each(ctx, `SELECT id, bank_account_id, contradiction FROM payouts WHERE contradiction <> '' ORDER BY id`, nil, func(row row) error {
+	err := r.tx.each(ctx, `SELECT id, bank_account_id, discrepancy FROM payouts WHERE discrepancy <> '' ORDER BY id`, nil, func(row row) error {
 		var p payout.Payout
-		err := row.Scan(&p.ID, &p.BankAccountID, &p.Contradiction)
+		err := row.Scan(&p.ID, &p.BankAccountID, &p.Discrepancy)
 		if r.accounts[p.BankAccountID] && p.DiffersInAccount() && !slices.Contains(done, string(p.ID)) {
 			blamed = append(blamed, string(p.ID))
 		}

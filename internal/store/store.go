@@ -4,7 +4,7 @@
 // so it must touch nothing but the database; an answer is given only after the commit is durable.
 // Reads go to connections of their own and never wait for a write.
 //
-// A LIMIT is written as $n + 0: SQLite plans a statement anew, each time that it is run, if a parameter alone
+// A LIMIT is written as $n + 0: SQLite plans a statement again, each time that it is run, if a parameter alone
 // is its LIMIT, and that costs more than to run it.
 //
 // What engines do differently is in [dialect] and in the engine's own file; every statement is

@@ -55,15 +55,15 @@ var (
 		conflict: " ON CONFLICT (owner, number) DO NOTHING",
 	}
 
-	keyTable = &table[rememberedKey]{
+	keyTable = &table[idempotencyRow]{
 		name: "idempotency_keys", texts: &sync.Map{},
-		columns: []column[rememberedKey]{
-			asText("user_id", key, func(k *rememberedKey) string { return k.user }),
-			asText("key", key, func(k *rememberedKey) string { return k.key }),
-			asText("fingerprint", made, func(k *rememberedKey) string { return k.Fingerprint }),
-			asText("payout_id", made, func(k *rememberedKey) string { return string(k.Payout) }),
-			asText("refusal", made, func(k *rememberedKey) string { return k.Refusal }),
-			asNumber("created_at", made, func(k *rememberedKey) int64 { return micros(k.at) }),
+		columns: []column[idempotencyRow]{
+			asText("user_id", key, func(k *idempotencyRow) string { return k.user }),
+			asText("key", key, func(k *idempotencyRow) string { return k.key }),
+			asText("fingerprint", made, func(k *idempotencyRow) string { return k.Fingerprint }),
+			asText("payout_id", made, func(k *idempotencyRow) string { return string(k.Payout) }),
+			asText("refusal", made, func(k *idempotencyRow) string { return k.Refusal }),
+			asNumber("created_at", made, func(k *idempotencyRow) int64 { return micros(k.at) }),
 		},
 		conflict: " ON CONFLICT (user_id, key) DO NOTHING",
 	}
@@ -96,7 +96,7 @@ var (
 			asText("utr", set, func(p *payoutMove) string { return p.UTR }),
 			asText("reason_code", set, func(p *payoutMove) string { return p.ReasonCode }),
 			asText("reason", set, func(p *payoutMove) string { return p.Reason }),
-			asText("contradiction", set, func(p *payoutMove) string { return p.Contradiction }),
+			asText("discrepancy", set, func(p *payoutMove) string { return p.Discrepancy }),
 		},
 		conflict: " ON CONFLICT (id) DO NOTHING",
 	}

@@ -28,7 +28,7 @@ type unit struct {
 	// accounts are where the journals will stand once the unit is written, and loaded where they stood before.
 	accounts, loaded map[string]ledger.Account
 	bankAccounts     map[string]bank.Account // that sellers are paid to
-	keys             map[ownedKey]payout.Remembered
+	keys             map[ownedKey]payout.Idempotency
 	payouts          map[payout.ID]payout.Payout
 	// entries are those about the unit's payouts, those to be written included.
 	entries map[entriesOf]subjectEntries
@@ -51,16 +51,16 @@ type subjectEntries struct {
 
 // unitWrites is what a unit writes.
 type unitWrites struct {
-	keys    []rememberedKey
+	keys    []idempotencyRow
 	entries []ledger.Entry
 	added   []payout.Payout
 	// changed are payouts as they will be, and the states in which they were found.
 	changed map[payout.ID]payoutMove
 }
 
-type rememberedKey struct {
+type idempotencyRow struct {
 	ownedKey
-	payout.Remembered
+	payout.Idempotency
 	at time.Time
 }
 
@@ -84,7 +84,7 @@ type unitJob struct {
 func newUnit(keys ledger.Keys) *unit {
 	return &unit{
 		signing: keys, accounts: map[string]ledger.Account{}, loaded: map[string]ledger.Account{}, bankAccounts: map[string]bank.Account{},
-		keys: map[ownedKey]payout.Remembered{}, payouts: map[payout.ID]payout.Payout{}, entries: map[entriesOf]subjectEntries{},
+		keys: map[ownedKey]payout.Idempotency{}, payouts: map[payout.ID]payout.Payout{}, entries: map[entriesOf]subjectEntries{},
 		newest: map[string][]ledger.Entry{}, writes: unitWrites{changed: map[payout.ID]payoutMove{}},
 	}
 }
@@ -214,7 +214,7 @@ func (u *unit) scanBankAccount(r row) error {
 
 func (u *unit) scanKey(r row) error {
 	var k ownedKey
-	var m payout.Remembered
+	var m payout.Idempotency
 	err := r.Scan(&k.user, &k.key, &m.Fingerprint, &m.Payout, &m.Refusal)
 	u.keys[k] = m
 	return err
@@ -266,7 +266,7 @@ func (u *unit) written(d dialect) []write {
 	w := &u.writes
 	var all []write
 	if len(w.keys) > 0 { // in one order: those of a seller without a journal are under no lock yet
-		slices.SortFunc(w.keys, func(a, b rememberedKey) int {
+		slices.SortFunc(w.keys, func(a, b idempotencyRow) int {
 			return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
 		})
 		all = append(all, keyTable.inserts(d, w.keys)...)
@@ -320,7 +320,7 @@ type unitTx struct {
 	entries    []ledger.Entry
 	added      *payout.Payout
 	changed    *payoutMove
-	remembered *rememberedKey
+	remembered *idempotencyRow
 	// outside says that the change asked for what it did not name, and must not be kept.
 	outside error
 }
@@ -348,7 +348,7 @@ func (tx *unitTx) keep() {
 	}
 	if k := tx.remembered; k != nil {
 		w.keys = append(w.keys, *k)
-		u.keys[k.ownedKey] = k.Remembered
+		u.keys[k.ownedKey] = k.Idempotency
 	}
 }
 
@@ -470,7 +470,7 @@ func (tx *unitTx) MovePayout(ctx context.Context, from payout.State, p payout.Pa
 	return true, nil
 }
 
-func (tx *unitTx) Remember(_ context.Context, user, key string, m payout.Remembered, now time.Time) (bool, error) {
+func (tx *unitTx) SaveIdempotency(_ context.Context, user, key string, m payout.Idempotency, now time.Time) (bool, error) {
 	k := ownedKey{user, key}
 	if err := tx.ownKey(k); err != nil {
 		return false, err
@@ -478,11 +478,11 @@ func (tx *unitTx) Remember(_ context.Context, user, key string, m payout.Remembe
 	if _, taken := tx.u.keys[k]; taken {
 		return false, nil
 	}
-	tx.remembered = &rememberedKey{k, m, now}
+	tx.remembered = &idempotencyRow{k, m, now}
 	return true, nil
 }
 
-func (tx *unitTx) RememberRefusal(_ context.Context, user, key, refusal string) error {
+func (tx *unitTx) SaveIdempotencyRefusal(_ context.Context, user, key, refusal string) error {
 	if tx.remembered == nil || tx.remembered.ownedKey != (ownedKey{user, key}) {
 		return fmt.Errorf("a refusal for a key of %s that was not remembered", user)
 	}
@@ -490,7 +490,7 @@ func (tx *unitTx) RememberRefusal(_ context.Context, user, key, refusal string) 
 	return nil
 }
 
-func (tx *unitTx) Remembered(_ context.Context, user, key string) (payout.Remembered, error) {
+func (tx *unitTx) Idempotency(_ context.Context, user, key string) (payout.Idempotency, error) {
 	k := ownedKey{user, key}
 	return tx.u.keys[k], tx.ownKey(k)
 }

@@ -9,10 +9,10 @@ import (
 type Watched struct {
 	// Unknown counts payouts whose outcome is being looked up, ManualReview those that an admin has to resolve.
 	Unknown, ManualReview int64
-	// Contradicted counts payouts about which the gateway said what can't be true.
-	Contradicted int64
-	// Strays counts transfers that belong to no payout in the book and that nobody has settled.
-	Strays int64
+	// Discrepancies counts payouts with a discrepancy.
+	Discrepancies int64
+	// UnmatchedTransfers counts unmatched transfers that no admin has resolved.
+	UnmatchedTransfers int64
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
@@ -31,8 +31,8 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 	err := db.queryOne(ctx, `SELECT
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'unknown'),
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'manual_review'),
-		(SELECT COUNT(*) FROM payouts WHERE contradiction <> ''),
-		(SELECT COUNT(*) FROM strays WHERE settled = 0),
+		(SELECT COUNT(*) FROM payouts WHERE discrepancy <> ''),
+		(SELECT COUNT(*) FROM unmatched_transfers WHERE resolved = 0),
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
@@ -40,7 +40,7 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
-		&w.Unknown, &w.ManualReview, &w.Contradicted, &w.Strays, &w.AccountsInReview,
+		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	return w, err
 }

@@ -61,7 +61,7 @@ func testAttention(_ *testing.T, b *bench) {
 	} {
 		p := b.ask(id, seller, 100, 0)
 		if id == "pyt_4" || id == "pyt_5" {
-			p.Contradiction = "can't be"
+			p.Discrepancy = "can't be"
 		}
 		b.move(p, state)
 	}
@@ -72,31 +72,31 @@ func testAttention(_ *testing.T, b *bench) {
 		}
 	}
 	for limit, want := range map[int][]payout.ID{10: {"pyt_4", "pyt_5"}, 1: {"pyt_4"}} {
-		got, err := b.db.ContradictedPayouts(b.ctx(), limit)
+		got, err := b.db.PayoutsWithDiscrepancy(b.ctx(), limit)
 		if ids := idsOf(got); err != nil || !slices.Equal(ids, want) {
-			b.Errorf("%d contradicted: %v, %v; want %v", limit, ids, err, want)
+			b.Errorf("%d with a discrepancy: %v, %v; want %v", limit, ids, err, want)
 		}
 	}
-	later, sooner := stray("pout_1", b.now.Add(time.Hour)), stray("pout_2", b.now)
+	later, sooner := unmatchedTransfer("pout_1", b.now.Add(time.Hour)), unmatchedTransfer("pout_2", b.now)
 	later.Transfer.MadeAt = time.Time{}
 	b.update(func(tx *store.Tx) error {
-		for _, s := range []payout.Stray{later, sooner} {
-			if _, err := tx.RecordStray(b.ctx(), s); err != nil {
+		for _, s := range []payout.UnmatchedTransfer{later, sooner} {
+			if _, err := tx.RecordUnmatchedTransfer(b.ctx(), s); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for limit, want := range map[int][]payout.Stray{10: {sooner, later}, 1: {sooner}} {
-		got, err := b.db.OpenStrays(b.ctx(), limit)
+	for limit, want := range map[int][]payout.UnmatchedTransfer{10: {sooner, later}, 1: {sooner}} {
+		got, err := b.db.OpenUnmatchedTransfers(b.ctx(), limit)
 		if err != nil || !slices.Equal(got, want) {
-			b.Errorf("%d strays:\n%+v, %v; want\n%+v", limit, got, err, want)
+			b.Errorf("%d unmatched transfers:\n%+v, %v; want\n%+v", limit, got, err, want)
 		}
 	}
 }
 
-func stray(gatewayID string, found time.Time) payout.Stray {
-	s := payout.Stray{FoundAt: found, Why: "its seller is not in the book"}
+func unmatchedTransfer(gatewayID string, found time.Time) payout.UnmatchedTransfer {
+	s := payout.UnmatchedTransfer{FoundAt: found, Why: "its seller is not in the ledger"}
 	s.Transfer.Report = gateway.Report{
 		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, MadeAt: found.Add(-time.Hour), Progress: gateway.Paid,
 	}

@@ -9,8 +9,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// books fills a database with a bit of everything.
-func (b *bench) books() {
+// fill fills a database with a bit of everything.
+func (b *bench) fill() {
 	b.Helper()
 	seller := b.seller("usr_a")
 	b.seller("usr_empty")
@@ -26,7 +26,7 @@ func (b *bench) books() {
 }
 
 func testCleanAudit(_ *testing.T, b *bench) {
-	b.books()
+	b.fill()
 	report := b.wantCleanAudit()
 	if report.Sellers != 1 || report.Payouts != 4 || report.Sales != 2 || report.Entries != 16 {
 		b.Errorf("the report counts %d sellers, %d payouts, %d sales, %d entries; want 1, 4, 2, 16",
@@ -72,13 +72,13 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET state = 'submitted' WHERE id = 'pyt_waiting'`, []string{"payouts-match-journal"}},
 		{`UPDATE payouts SET due_at = NULL WHERE id = 'pyt_waiting'`, []string{"nothing-is-stuck"}},
 		{`UPDATE payouts SET status = 'cancelled' WHERE id = 'pyt_failed'`, []string{"status-follows-state"}},
-		{`UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`, []string{"gateway-agrees", "payouts-match-journal"}},
+		{`UPDATE payouts SET discrepancy = 'paid' WHERE id = 'pyt_failed'`, []string{"gateway-agrees", "payouts-match-journal"}},
 		{`UPDATE payouts SET gateway_id = '' WHERE id = 'pyt_completed'`, []string{"paid-is-on-record", "payouts-match-journal"}},
 		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
 		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there", "payouts-match-journal"}},
 		{`UPDATE payouts SET order_body = REPLACE(order_body, 'fa_usr_a', 'fa_usr_b') WHERE id = 'pyt_sending'`, []string{"payouts-match-journal"}},
-		{`INSERT INTO strays (gateway_id, reference, seller_id, amount, progress, found_at, why, settled)
-			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"strays-are-settled"}},
+		{`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, progress, found_at, why, resolved)
+			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"unmatched-transfers-are-resolved"}},
 		{`DELETE FROM users WHERE id = 'usr_b'`, []string{"owners-are-there"}},
 		{`DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
 		{`DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, []string{"owners-are-there", "bank-accounts-match-journal", "payouts-match-journal"}},
@@ -87,14 +87,14 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE idempotency_keys SET payout_id = 'pyt_completed'`, []string{"keys-match-payouts"}},
 		{`UPDATE idempotency_keys SET refusal = '{}'`, []string{"keys-match-payouts"}},
 		{`UPDATE service_keys SET hash = 'x'`, []string{"service-keys-are-ours"}},
-		{`DELETE FROM entries WHERE subject = 'pout_stray'`, []string{"decisions-are-on-record", "journals-are-whole"}},
+		{`DELETE FROM entries WHERE subject = 'pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"decisions-are-on-record"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_a'`, []string{"decisions-are-on-record"}},
 		{`UPDATE users SET suspended = 1 WHERE id = 'usr_b'`, []string{"decisions-are-on-record"}},
-		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_book, first_seen, last_seen, settled_at)
+		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)
 			VALUES ('dif_1', 'k', 's', '', '', 0, 0, 0, 0, 0, 1)`, []string{"decisions-are-on-record"}},
-		{`UPDATE checkpoint_books SET number = 0 WHERE seller_id = 'usr_a'`, []string{"journals-are-whole", "books-match-checkpoint"}},
-		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "books-match-checkpoint"}},
+		{`UPDATE checkpoint_journals SET number = 0 WHERE seller_id = 'usr_a'`, []string{"journals-are-whole", "journals-match-checkpoint"}},
+		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "journals-match-checkpoint"}},
 		{`INSERT INTO checkpoint_keys (kid, public_key) VALUES ('mallory', 'x')`, []string{"checkpoints-are-signed"}},
 	}
 	broken := map[string]bool{
@@ -146,7 +146,7 @@ func testOneRow(t *testing.T, b *bench) {
 		}},
 		{`UPDATE payouts SET state = 'none', status = 'failed' WHERE id = 'pyt_completed'`, map[string]string{"payouts-match-journal": "pyt_completed", "status-follows-state": "payout pyt_completed: it is none"}},
 	} {
-		found := copied.found(tt.sql + `; UPDATE payouts SET contradiction = 'paid' WHERE id = 'pyt_failed'`)
+		found := copied.found(tt.sql + `; UPDATE payouts SET discrepancy = 'paid' WHERE id = 'pyt_failed'`)
 		tt.finds["gateway-agrees"] = "pyt_failed"
 		for name, part := range tt.finds {
 			if found[name] == "" || !strings.Contains(found[name], part) {

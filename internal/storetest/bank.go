@@ -122,12 +122,12 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 			return err
 		})
 	}
-	hasten := func(verification string, at time.Time, want bool) {
+	reschedule := func(verification string, at time.Time, want bool) {
 		b.Helper()
 		b.update(func(tx *store.Tx) error {
-			hastened, err := tx.HastenVerification(b.ctx(), verification, at)
-			if hastened != want {
-				b.Errorf("hasten %q: %t, want %t", verification, hastened, want)
+			rescheduled, err := tx.RescheduleVerification(b.ctx(), verification, at)
+			if rescheduled != want {
+				b.Errorf("reschedule %q: %t, want %t", verification, rescheduled, want)
 			}
 			return err
 		})
@@ -140,13 +140,13 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 			b.Error(diff)
 		}
 	}
-	hasten("", b.now, false)
-	hasten("fav_none", b.now, false)
+	reschedule("", b.now, false)
+	reschedule("fav_none", b.now, false)
 
 	seen := a
 	seen.DueAt = b.now.Add(time.Minute) // leased when it was read
 	save(a, seen, true)
-	hasten(a.VerificationID, b.now.Add(time.Second), true) // a hint meanwhile is kept, though the step says later
+	reschedule(a.VerificationID, b.now.Add(time.Second), true) // a notification meanwhile is kept, though the step says later
 	later := seen
 	later.Tries, later.DueAt = 3, b.now.Add(time.Hour)
 	save(seen, later, true)
@@ -162,7 +162,7 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 	save(later, verified, true)
 	wantStored(verified)
 	save(later, verified, false) // it is unverified no more
-	hasten("fav_new", b.now, false)
+	reschedule("fav_new", b.now, false)
 
 	b.register("bka_3", seller)
 	save(verified, later, false) // it is current no more

@@ -37,7 +37,7 @@ func testGateways(_ *testing.T, b *bench) {
 
 	b.update(func(tx *store.Tx) error {
 		for at, want := range map[gateway.Name]bool{atGateway: true, elsewhere: true} {
-			if isNew, err := tx.RememberEvent(b.ctx(), at, "event", b.now); err != nil || isNew != want {
+			if isNew, err := tx.SaveEvent(b.ctx(), at, "event", b.now); err != nil || isNew != want {
 				b.Errorf("an event of %s: new %t, %v", at, isNew, err)
 			}
 		}
@@ -69,8 +69,8 @@ func testGateways(_ *testing.T, b *bench) {
 	}
 }
 
-// testHastenInFlight makes due what one gateway may have.
-func testHastenInFlight(_ *testing.T, b *bench) {
+// testRescheduleInFlight makes due what one gateway may have.
+func testRescheduleInFlight(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
 	later := b.now.Add(time.Hour)
@@ -82,17 +82,17 @@ func testHastenInFlight(_ *testing.T, b *bench) {
 		b.move(p, state)
 	}
 	b.update(func(tx *store.Tx) error {
-		if n, err := tx.HastenInFlight(b.ctx(), "elsewhere", b.now); err != nil || n != 0 {
+		if n, err := tx.RescheduleInFlight(b.ctx(), "elsewhere", b.now); err != nil || n != 0 {
 			b.Errorf("%d payouts of another gateway were made due, %v", n, err)
 		}
-		n, err := tx.HastenInFlight(b.ctx(), atGateway, b.now)
+		n, err := tx.RescheduleInFlight(b.ctx(), atGateway, b.now)
 		if n != 3 {
 			b.Errorf("%d payouts were made due, want 3", n)
 		}
 		return err
 	})
 	b.update(func(tx *store.Tx) error {
-		due, err := tx.TakeDuePayouts(b.ctx(), b.now, later, 10)
+		due, err := tx.LeaseDuePayouts(b.ctx(), b.now, later, 10)
 		slices.Sort(due)
 		if want := []payout.ID{"pyt_3", "pyt_4", "pyt_5"}; !slices.Equal(due, want) {
 			b.Errorf("%v are due, want %v", due, want)

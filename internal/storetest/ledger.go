@@ -223,12 +223,12 @@ func testEntries(_ *testing.T, b *bench) {
 // account is the row of totals as it is stored.
 func (b *bench) account(owner string) ledger.Account {
 	b.Helper()
-	book, err := b.db.Book(b.ctx(), 0, owner)
+	journalState, err := b.db.JournalState(b.ctx(), 0, owner)
 	b.must(err)
-	if book.Seller == "" {
+	if journalState.Seller == "" {
 		return ledger.NewAccount(owner)
 	}
-	return book.Now
+	return journalState.Now
 }
 
 // follow walks a journal from its first entry, and wants it to lead to the row of totals.
@@ -253,7 +253,7 @@ func (b *bench) follow(owner string) (numbers int64) {
 }
 
 func testJournals(_ *testing.T, b *bench) {
-	b.books()
+	b.fill()
 	b.seller("usr_many")
 	b.must(b.append(b.posting("usr_many", ledger.SaleRecorded, ledger.Sale(12)), b.posting("usr_many", ledger.SaleReleased, ledger.ReleaseSale(12))))
 	b.must(b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: "usr_many"}, func(tx payout.ChangeTx) error {
@@ -289,7 +289,7 @@ func testJournals(_ *testing.T, b *bench) {
 
 // testEntriesAbout reads what a journal says of a subject, and checks journals that nobody has changed.
 func testEntriesAbout(_ *testing.T, b *bench) {
-	b.books()
+	b.fill()
 	var about []ledger.Entry
 	b.update(func(tx *store.Tx) (err error) {
 		about, err = tx.EntriesAbout(b.ctx(), "usr_a", "pyt_returned")
@@ -340,7 +340,7 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 // testWithoutKeys uses a datastore before its keys are set. It can be read, and nothing is appended or trusted.
 func testWithoutKeys(t *testing.T, b *bench) {
 	t.Helper()
-	b.books()
+	b.fill()
 	before := b.state()
 	locked := b.with(b.engine.Tamper(t, b.db, `UPDATE users SET name = name`))
 	locked.db.UseKeys(noKeys{}) // as good as none: it makes no MAC and knows none

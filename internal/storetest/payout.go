@@ -25,7 +25,7 @@ func testMoves(_ *testing.T, b *bench) {
 	}
 	p.State, p.Tries, p.OrderBody, p.SentAt, p.DueAt = payout.Submitting, 3, "{}", b.now, b.now.Add(time.Minute)
 	p.GatewayID, p.Progress, p.UTR, p.ReasonCode, p.Reason = "pout_1", gateway.Queued, "U", "code", "sentence"
-	p.Contradiction = "can't be"
+	p.Discrepancy = "can't be"
 	p.ProcessedAt, p.CompletedAt, p.EndedAt = b.now, b.now, b.now
 	for i, want := range []bool{true, false} { // the second finds it moved
 		b.update(func(tx *store.Tx) error {
@@ -58,7 +58,7 @@ func testLeases(_ *testing.T, b *bench) {
 		b.ask(payout.ID(fmt.Sprintf("pyt_%02d", i)), seller, 100, 0)
 	}
 	b.leasesOnce(50, func(tx *store.Tx, now, until time.Time, limit int) ([]string, error) {
-		ids, err := tx.TakeDuePayouts(b.ctx(), now, until, limit)
+		ids, err := tx.LeaseDuePayouts(b.ctx(), now, until, limit)
 		return texts(ids), err
 	})
 }
@@ -108,7 +108,7 @@ func texts[T ~string](ids []T) []string {
 	return all
 }
 
-func testHasten(_ *testing.T, b *bench) {
+func testReschedule(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
 	p := b.ask("pyt_1", seller, 600, 0)
@@ -123,9 +123,9 @@ func testHasten(_ *testing.T, b *bench) {
 		}
 		p = b.move(p, tt.to)
 		b.update(func(tx *store.Tx) error {
-			hastened, err := tx.HastenPayout(b.ctx(), p.ID, b.now)
-			if hastened != tt.want {
-				b.Errorf("hint about a payout that is %s: %t, want %t", tt.to, hastened, tt.want)
+			rescheduled, err := tx.ReschedulePayout(b.ctx(), p.ID, b.now)
+			if rescheduled != tt.want {
+				b.Errorf("hint about a payout that is %s: %t, want %t", tt.to, rescheduled, tt.want)
 			}
 			return err
 		})
@@ -134,15 +134,15 @@ func testHasten(_ *testing.T, b *bench) {
 	turnedAway.SentAt, turnedAway.DueAt = b.now, later
 	turnedAway = b.move(turnedAway, payout.Waiting)
 	b.update(func(tx *store.Tx) error {
-		hastened, err := tx.HastenPayout(b.ctx(), turnedAway.ID, b.now)
-		if !hastened {
-			b.Error("hint about a payout that waits after it was turned away: it was not hastened")
+		rescheduled, err := tx.ReschedulePayout(b.ctx(), turnedAway.ID, b.now)
+		if !rescheduled {
+			b.Error("notification about a payout that waits after it was turned away: it was not rescheduled")
 		}
 		return err
 	})
 	b.update(func(tx *store.Tx) error {
 		for i, want := range []bool{true, false} {
-			isNew, err := tx.RememberEvent(b.ctx(), atGateway, "event", b.now)
+			isNew, err := tx.SaveEvent(b.ctx(), atGateway, "event", b.now)
 			if err != nil || isNew != want {
 				b.Errorf("event, time %d: new %t, %v; want %t", i, isNew, err, want)
 			}
@@ -169,9 +169,9 @@ func testPayoutTurns(_ *testing.T, b *bench) {
 		{"returns", 10*every + time.Second, false},
 	} {
 		b.update(func(tx *store.Tx) error {
-			mine, err := tx.TakeTurn(b.ctx(), tt.name, b.now.Add(tt.after), every)
+			mine, err := tx.AcquireLease(b.ctx(), tt.name, b.now.Add(tt.after), every)
 			if mine != tt.want {
-				b.Errorf("turn for %s after %s: %t, want %t", tt.name, tt.after, mine, tt.want)
+				b.Errorf("lease for %s after %s: %t, want %t", tt.name, tt.after, mine, tt.want)
 			}
 			return err
 		})
@@ -179,10 +179,10 @@ func testPayoutTurns(_ *testing.T, b *bench) {
 }
 
 func testKeys(_ *testing.T, b *bench) {
-	want := payout.Remembered{Fingerprint: "f", Payout: "pyt_1"}
+	want := payout.Idempotency{Fingerprint: "f", Payout: "pyt_1"}
 	for i, isNew := range []bool{true, false} {
 		b.update(func(tx *store.Tx) error {
-			remembered, err := tx.Remember(b.ctx(), "usr_a", "k", want, b.now)
+			remembered, err := tx.SaveIdempotency(b.ctx(), "usr_a", "k", want, b.now)
 			if remembered != isNew {
 				b.Errorf("remember, time %d: %t, want %t", i, remembered, isNew)
 			}
@@ -190,21 +190,21 @@ func testKeys(_ *testing.T, b *bench) {
 		})
 	}
 	b.update(func(tx *store.Tx) error {
-		if err := tx.RememberRefusal(b.ctx(), "usr_a", "k", "{}"); err != nil {
+		if err := tx.SaveIdempotencyRefusal(b.ctx(), "usr_a", "k", "{}"); err != nil {
 			return err
 		}
 		want.Refusal = "{}"
-		got, err := tx.Remembered(b.ctx(), "usr_a", "k")
+		got, err := tx.Idempotency(b.ctx(), "usr_a", "k")
 		if got != want {
 			b.Errorf("remembered %+v, want %+v", got, want)
 		}
-		if theirs, err := tx.Remembered(b.ctx(), "usr_b", "k"); theirs != (payout.Remembered{}) || err != nil {
+		if theirs, err := tx.Idempotency(b.ctx(), "usr_b", "k"); theirs != (payout.Idempotency{}) || err != nil {
 			b.Errorf("another user's key was found: %+v, %v", theirs, err)
 		}
 		return err
 	})
 	b.update(func(tx *store.Tx) error {
-		_, err := tx.RememberEvent(b.ctx(), atGateway, "event", b.now)
+		_, err := tx.SaveEvent(b.ctx(), atGateway, "event", b.now)
 		return err
 	})
 	for _, tt := range []struct {
@@ -254,7 +254,7 @@ func testHistory(_ *testing.T, b *bench) {
 		{"a status that none has", payout.Filter{Seller: a, Status: payout.StatusFailed, Limit: 3}, nil, 0},
 		{"everyone", payout.Filter{Limit: 50}, everyone, 13},
 		{"everyone's completed", payout.Filter{Status: payout.StatusCompleted, Limit: 50}, completed, 4},
-		{"a seller without a book", payout.Filter{Seller: "usr_nobody", Limit: 5}, nil, 0},
+		{"a seller without a journal", payout.Filter{Seller: "usr_nobody", Limit: 5}, nil, 0},
 	}
 	for _, tt := range tests {
 		list, total, err := b.db.ListPayouts(b.ctx(), tt.filter)

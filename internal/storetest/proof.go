@@ -51,14 +51,14 @@ func (b *bench) checkpoint() proof.Checkpoint {
 	return c
 }
 
-// book is a seller's book as it stands, beside what the newest checkpoint has of it.
-func (b *bench) book(seller string) proof.Book {
+// journalState is a seller's journal as it stands, beside what the newest checkpoint has of it.
+func (b *bench) journalState(seller string) proof.JournalState {
 	b.Helper()
 	last, _, err := b.db.LastCheckpoint(b.ctx())
 	b.must(err)
-	book, err := b.db.Book(b.ctx(), last.Number, seller)
+	journalState, err := b.db.JournalState(b.ctx(), last.Number, seller)
 	b.must(err)
-	return book
+	return journalState
 }
 
 // with is the bench on another database.
@@ -71,11 +71,11 @@ func testCheckpoints(_ *testing.T, b *bench) {
 	if c, _, err := b.db.LastCheckpoint(b.ctx()); err != nil || c.Number != 0 {
 		b.Errorf("an empty database has the checkpoint %+v, %v", c, err)
 	}
-	b.books()
+	b.fill()
 	first, key, err := b.db.LastCheckpoint(b.ctx())
 	b.must(err)
 	b.must(first.SignedBy(key))
-	if first.Number != 1 || first.Books != 2 || !first.At.Equal(b.now) || first.Currency != "INR" || first.Previous != "" || key.ID != newSigner(1).public().ID {
+	if first.Number != 1 || first.Journals != 2 || !first.At.Equal(b.now) || first.Currency != "INR" || first.Previous != "" || key.ID != newSigner(1).public().ID {
 		b.Errorf("the first checkpoint is %+v", first)
 	}
 	b.sell("another", "usr_a", 10)
@@ -90,23 +90,23 @@ func testCheckpoints(_ *testing.T, b *bench) {
 		b.Error("nothing happened, and the root is another one")
 	}
 	for checkpoint, want := range map[int64]int64{0: 0, 1: 15, 2: 16, 3: 16} {
-		book, err := b.db.Book(b.ctx(), checkpoint, "usr_a")
+		journalState, err := b.db.JournalState(b.ctx(), checkpoint, "usr_a")
 		b.must(err)
-		if book.Sealed.Number != want {
-			b.Errorf("checkpoint %d has %d entries of usr_a, want %d", checkpoint, book.Sealed.Number, want)
+		if journalState.Checkpointed.Number != want {
+			b.Errorf("checkpoint %d has %d entries of usr_a, want %d", checkpoint, journalState.Checkpointed.Number, want)
 		}
 	}
-	between, err := b.db.SealedBetween(b.ctx(), 3, "usr_a", 14, 16)
+	between, err := b.db.CheckpointedBetween(b.ctx(), 3, "usr_a", 14, 16)
 	b.must(err)
 	if len(between) != 2 || between[0].Number != 15 || between[1].Number != 16 || between[1].Hash != b.account("usr_a").Hash || between[1].Earned != 10_710 {
 		b.Errorf("checkpoints have the journal of usr_a at %+v", between)
 	}
 	for above, upTo := range map[int64]int64{0: 14, 15: 15, 16: 99} {
-		if none, err := b.db.SealedBetween(b.ctx(), 3, "usr_a", above, upTo); err != nil || len(none) > 0 {
+		if none, err := b.db.CheckpointedBetween(b.ctx(), 3, "usr_a", above, upTo); err != nil || len(none) > 0 {
 			b.Errorf("between entries %d and %d checkpoints have the journal at %+v, %v", above, upTo, none, err)
 		}
 	}
-	if early, err := b.db.SealedBetween(b.ctx(), 1, "usr_a", 0, 99); err != nil || len(early) != 1 {
+	if early, err := b.db.CheckpointedBetween(b.ctx(), 1, "usr_a", 0, 99); err != nil || len(early) != 1 {
 		b.Errorf("the first checkpoint has the journal at %+v, %v", early, err)
 	}
 	if stored, err := b.db.Checkpoint(b.ctx(), 2); err != nil || stored != second {
@@ -127,28 +127,28 @@ func testTurns(_ *testing.T, b *bench) {
 	b.seller("usr_a")
 	take := func(holder string, now time.Time) bool {
 		b.Helper()
-		mine, err := b.db.TakeTurn(b.ctx(), holder, now, now.Add(time.Minute))
+		mine, err := b.db.AcquireLease(b.ctx(), holder, now, now.Add(time.Minute))
 		b.must(err)
 		return mine
 	}
 	if !take("a", b.now) || take("b", b.now) || !take("b", b.now.Add(2*time.Minute)) {
-		b.Error("a turn is not one holder's until it is over")
+		b.Error("a lease is not exclusive")
 	}
 	c := proof.Checkpoint{Number: 1, At: b.now, Currency: "INR"}
-	seal := []proof.Sealed{{Seller: "usr_a", Account: b.account("usr_a")}}
-	if err := b.db.Seal(b.ctx(), "a", b.now, 1, seal); !errors.Is(err, proof.ErrTurnLost) {
-		b.Errorf("who lost the turn seals books: %v", err)
+	seal := []proof.Checkpointed{{Seller: "usr_a", Account: b.account("usr_a")}}
+	if err := b.db.SaveJournals(b.ctx(), "a", b.now, 1, seal); !errors.Is(err, proof.ErrLeaseLost) {
+		b.Errorf("a holder that lost the lease saves journals: %v", err)
 	}
-	if err := b.db.Publish(b.ctx(), "a", c, newSigner(1).public()); !errors.Is(err, proof.ErrTurnLost) {
-		b.Errorf("who lost the turn publishes: %v", err)
+	if err := b.db.Publish(b.ctx(), "a", c, newSigner(1).public()); !errors.Is(err, proof.ErrLeaseLost) {
+		b.Errorf("a holder that lost the lease publishes: %v", err)
 	}
-	b.must(b.db.Seal(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
-	b.must(b.db.Seal(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
-	b.must(b.db.EndTurn(b.ctx(), "b"))
+	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
+	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
+	b.must(b.db.ReleaseLease(b.ctx(), "b"))
 	if !take("a", b.now) {
-		b.Error("a turn that was given back is not free")
+		b.Error("a released lease is not free")
 	}
-	b.must(b.db.EndTurn(b.ctx(), "a"))
+	b.must(b.db.ReleaseLease(b.ctx(), "a"))
 	made := make(chan int64, 8)
 	b.atOnce(8, func(int) error {
 		switch c, err := b.proofs(b.db).Make(b.ctx(), proof.Trust{}); {
@@ -167,7 +167,7 @@ func testTurns(_ *testing.T, b *bench) {
 	if n := int64(len(made)); n == 0 || last.Number != n {
 		b.Errorf("%d were made, and the last one is number %d", n, last.Number)
 	}
-	b.wantCleanAuditOf("checkpoints-are-signed", "books-match-checkpoint")
+	b.wantCleanAuditOf("checkpoints-are-signed", "journals-match-checkpoint")
 }
 
 func (b *bench) wantCleanAuditOf(names ...string) {
@@ -181,33 +181,33 @@ func (b *bench) wantCleanAuditOf(names ...string) {
 	}
 }
 
-// testNothingBrokenIsSealed rewrites the past as an attacker would who has the database and not the keys. No later
+// testNothingBrokenIsCheckpointed rewrites the past as an attacker would who has the database and not the keys. No later
 // checkpoint may hold it.
-func testNothingBrokenIsSealed(_ *testing.T, b *bench) {
-	b.books()
+func testNothingBrokenIsCheckpointed(_ *testing.T, b *bench) {
+	b.fill()
 	b.seller("usr_b")
 	f := b.forge()
 	f.hands(`UPDATE entries SET data = '{}' WHERE owner = 'usr_a' AND number = 3`)
 	f.rechain("usr_a")
 	f.fund("usr_b", 10)
 	f.checkpoint()
-	if book := f.book("usr_a"); book.Sealed.Hash != b.account("usr_a").Hash {
+	if journalState := f.journalState("usr_a"); journalState.Checkpointed.Hash != b.account("usr_a").Hash {
 		b.Error("a checkpoint took up a rewritten journal")
 	}
-	if book := f.book("usr_b"); book.Sealed.Hash != book.Now.Hash {
+	if journalState := f.journalState("usr_b"); journalState.Checkpointed.Hash != journalState.Now.Hash {
 		b.Error("one seller's broken journal held up another's")
 	}
-	f.wantCleanAuditOf("checkpoints-are-signed", "books-match-checkpoint")
+	f.wantCleanAuditOf("checkpoints-are-signed", "journals-match-checkpoint")
 
 	// One that no checkpoint has yet is left where the last one has it.
 	b.sell("not sealed yet", "usr_a", 10)
 	early := b.with(b.engine.Tamper(b.T, b.db, `UPDATE entries SET pending = 9, sales = -9 WHERE subject = 'sale:not sealed yet'`))
 	early.checkpoint()
-	if book := early.book("usr_a"); book.Sealed.Number != 15 {
-		b.Errorf("an entry that was changed before it was sealed is sealed: %+v", book.Sealed)
+	if journalState := early.journalState("usr_a"); journalState.Checkpointed.Number != 15 {
+		b.Errorf("an entry that was changed before it was sealed is sealed: %+v", journalState.Checkpointed)
 	}
 
-	f.hands(fmt.Sprintf(`UPDATE checkpoint_books SET hash = '%s' WHERE seller_id = 'usr_a'`, f.account("usr_a").Hash))
+	f.hands(fmt.Sprintf(`UPDATE checkpoint_journals SET hash = '%s' WHERE seller_id = 'usr_a'`, f.account("usr_a").Hash))
 	if c, err := f.proofs(f.db).Make(b.ctx(), proof.Trust{}); err == nil {
 		b.Errorf("checkpoint %d was made after one that was rewritten", c.Number)
 	}
@@ -236,13 +236,13 @@ func rupees(b *bench) money.Currency {
 func testMadeUp(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
-	before := b.book("usr_a").Sealed
+	before := b.journalState("usr_a").Checkpointed
 	f := b.forge()
 	f.hands(madeUp)
 	f.rechain("usr_a")
 	f.checkpoint()
-	if book := f.book("usr_a"); book.Sealed != before || book.Now.Number != before.Number+2 {
-		t.Errorf("what was made up is in a checkpoint: %+v", book)
+	if journalState := f.journalState("usr_a"); journalState.Checkpointed != before || journalState.Now.Number != before.Number+2 {
+		t.Errorf("what was made up is in a checkpoint: %+v", journalState)
 	}
 }
 
@@ -261,24 +261,24 @@ func testTampering(_ *testing.T, b *bench) {
 	const third = ` WHERE owner = 'usr_a' AND number = 3`
 	copied := b.tampered()
 	for change, want := range map[string]string{
-		`UPDATE entries SET owner = 'usr_b'` + third:                                 "entry 4 of usr_a follows on entry 2",
-		`UPDATE entries SET number = 99` + third:                                     "entry 4 of usr_a follows on entry 2",
-		`UPDATE entries SET at = at - 1` + third:                                     "entry 3 of usr_a does not have its hash",
-		`UPDATE entries SET type = 'sale.recorded'` + third:                          "entry 3 of usr_a: ",
-		`UPDATE entries SET type = 'payout.failed'` + third:                          "entry 3 of usr_a: ",
-		`UPDATE entries SET subject = 'sale:sale 1'` + third:                         "entry 3 of usr_a does not have its hash",
-		`UPDATE entries SET actor = 'admin:usr_b'` + third:                           "entry 3 of usr_a does not have its hash",
-		`UPDATE entries SET data = '{}'` + third:                                     "entry 3 of usr_a does not have its hash",
-		`UPDATE entries SET pending = -99, available = 99` + third:                   "entry 3 of usr_a leaves 1 99 ",
-		`UPDATE entries SET after = '0 100 0 100 1 1 0 0 0 0'` + third:               "entry 3 of usr_a leaves 0 100 0 100 0 1 0 0 0 0",
-		`UPDATE entries SET after = 'a lot'` + third:                                 "entry 3 of usr_a: totals of 2 numbers",
-		`UPDATE entries SET hash = 'x'` + third:                                      "entry 3 of usr_a does not have its hash",
-		`DELETE FROM entries` + third:                                                "entry 4 of usr_a follows on entry 2",
-		`DELETE FROM entries WHERE owner = 'usr_a' AND number = 9`:                   "the balance of usr_a (0 400 0 400 0 4 0 0 0 0 after entry 9)",
-		`DELETE FROM journals WHERE owner = 'usr_a'`:                                 "usr_a has entries up to number 9, and no balance there",
-		`UPDATE journals SET hash = 'x' WHERE owner = 'usr_a'`:                       "the balance of usr_a",
-		`UPDATE journals SET owner = 'usr_c' WHERE owner = 'usr_b'`:                  "usr_b has entries up to number 1, and no balance there",
-		`UPDATE checkpoint_books SET number = 4 WHERE number = 3 AND checkpoint = 1`: "usr_a stands otherwise after entry 4 than checkpoint 1 holds",
+		`UPDATE entries SET owner = 'usr_b'` + third:                                    "entry 4 of usr_a follows on entry 2",
+		`UPDATE entries SET number = 99` + third:                                        "entry 4 of usr_a follows on entry 2",
+		`UPDATE entries SET at = at - 1` + third:                                        "entry 3 of usr_a does not have its hash",
+		`UPDATE entries SET type = 'sale.recorded'` + third:                             "entry 3 of usr_a: ",
+		`UPDATE entries SET type = 'payout.failed'` + third:                             "entry 3 of usr_a: ",
+		`UPDATE entries SET subject = 'sale:sale 1'` + third:                            "entry 3 of usr_a does not have its hash",
+		`UPDATE entries SET actor = 'admin:usr_b'` + third:                              "entry 3 of usr_a does not have its hash",
+		`UPDATE entries SET data = '{}'` + third:                                        "entry 3 of usr_a does not have its hash",
+		`UPDATE entries SET pending = -99, available = 99` + third:                      "entry 3 of usr_a leaves 1 99 ",
+		`UPDATE entries SET after = '0 100 0 100 1 1 0 0 0 0'` + third:                  "entry 3 of usr_a leaves 0 100 0 100 0 1 0 0 0 0",
+		`UPDATE entries SET after = 'a lot'` + third:                                    "entry 3 of usr_a: totals of 2 numbers",
+		`UPDATE entries SET hash = 'x'` + third:                                         "entry 3 of usr_a does not have its hash",
+		`DELETE FROM entries` + third:                                                   "entry 4 of usr_a follows on entry 2",
+		`DELETE FROM entries WHERE owner = 'usr_a' AND number = 9`:                      "the balance of usr_a (0 400 0 400 0 4 0 0 0 0 after entry 9)",
+		`DELETE FROM journals WHERE owner = 'usr_a'`:                                    "usr_a has entries up to number 9, and no balance there",
+		`UPDATE journals SET hash = 'x' WHERE owner = 'usr_a'`:                          "the balance of usr_a",
+		`UPDATE journals SET owner = 'usr_c' WHERE owner = 'usr_b'`:                     "usr_b has entries up to number 1, and no balance there",
+		`UPDATE checkpoint_journals SET number = 4 WHERE number = 3 AND checkpoint = 1`: "usr_a stands otherwise after entry 4 than checkpoint 1 holds",
 		`INSERT INTO entries SELECT owner, -number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac
 			FROM entries` + third: "entry -3 of usr_a follows on entry 0",
 		`UPDATE entries SET number = 7 - number + 100 WHERE owner = 'usr_a' AND number IN (3, 4); UPDATE entries SET number = number - 100 WHERE number > 100`: "entry 3 of usr_a",

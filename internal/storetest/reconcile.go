@@ -19,7 +19,7 @@ func line(id string, after time.Duration, debit money.Amount) reconcile.Line {
 	return reconcile.Line{
 		Gateway: atGateway, RawKind: "pay",
 		ID: id, At: start.Add(after), Debit: debit, Balance: 1000 - debit, HasBalance: true, Currency: "INR", Kind: "payout",
-		SourceID: "pout_" + id, Transfer: "pout_" + id, Amount: debit - 5, Fees: 5, Tax: 1, UTR: "U" + id, FirstTold: "told", LastTold: "told",
+		SourceID: "pout_" + id, Transfer: "pout_" + id, Amount: debit - 5, Fees: 5, Tax: 1, UTR: "U" + id, FirstReported: "told", LastReported: "told",
 	}
 }
 
@@ -67,13 +67,13 @@ func testStatementLines(_ *testing.T, b *bench) {
 	}
 
 	changed := first
-	changed.Debit, changed.LastTold, changed.UTR = 106, "told otherwise", "late"
+	changed.Debit, changed.LastReported, changed.UTR = 106, "told otherwise", "late"
 	b.must(s.KeepLines(b.ctx(), []reconcile.Line{changed}, start.Add(5*time.Hour)))
 	b.must(s.KeepLines(b.ctx(), []reconcile.Line{changed}, start.Add(4*time.Hour))) // by a clock that is behind
 	b.must(s.MissLines(b.ctx(), start, start.Add(2*time.Hour), start.Add(5*time.Hour)))
 	got, err = s.ChangedLines(b.ctx(), start, start.Add(24*time.Hour), 10)
 	b.wantIDs("changed and missing", got, err, "txn_1", "txn_2")
-	if len(got) == 2 && (got[0] != changed || got[0].FirstTold != "told" || !got[1].Missing) {
+	if len(got) == 2 && (got[0] != changed || got[0].FirstReported != "told" || !got[1].Missing) {
 		b.Errorf("after a change there is %+v", got)
 	}
 	if taken, err := s.SumOfLines(b.ctx(), start, start.Add(24*time.Hour), "INR"); err != nil || taken != 106 {
@@ -153,16 +153,16 @@ func testClearingAccount(_ *testing.T, b *bench) {
 	}
 	b.update(func(tx *store.Tx) error {
 		for _, id := range []string{"pout_7", "pout_8"} {
-			if _, err := tx.RecordStray(b.ctx(), payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: id}}, FoundAt: b.now}); err != nil {
+			if _, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: id}}, FoundAt: b.now}); err != nil {
 				return err
 			}
 		}
-		_, err := tx.SettleStray(b.ctx(), "pout_7")
+		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), "pout_7")
 		return err
 	})
-	settled, err := s.SettledStrays(b.ctx(), []string{"pout_7", "pout_8", "pout_9"})
+	settled, err := s.ResolvedUnmatchedTransfers(b.ctx(), []string{"pout_7", "pout_8", "pout_9"})
 	if err != nil || len(settled) != 1 || !settled["pout_7"] {
-		b.Errorf("settled strays are %v, %v", settled, err)
+		b.Errorf("resolved transfers are %v, %v", settled, err)
 	}
 }
 
@@ -170,7 +170,7 @@ func testDifferences(_ *testing.T, b *bench) {
 	s := b.db.Reconciling(atGateway)
 	admin := b.seller("usr_admin")
 	one := reconcile.Difference{
-		ID: "dif_1", Kind: reconcile.PaidTwice, Subject: "pyt_1", Payout: "pyt_1", Detail: "twice", At: start, AtGateway: 200, InBook: 100,
+		ID: "dif_1", Kind: reconcile.PaidTwice, Subject: "pyt_1", Payout: "pyt_1", Detail: "twice", At: start, AtGateway: 200, InLedger: 100,
 	}
 	two := reconcile.Difference{ID: "dif_2", Kind: reconcile.LineChanged, Subject: "txn_1", Detail: "changed", At: start, AtGateway: -5}
 	found := func(after time.Duration, found, gone []reconcile.Difference) {
@@ -187,10 +187,10 @@ func testDifferences(_ *testing.T, b *bench) {
 	settle := func(id, detail string) (settled bool) {
 		b.Helper()
 		b.must(s.InTx(b.ctx(), func(tx reconcile.Tx) (err error) {
-			if settled, err = tx.SettleDifference(b.ctx(), id, detail, start.Add(5*time.Hour)); err != nil || !settled {
+			if settled, err = tx.ResolveDifference(b.ctx(), id, detail, start.Add(5*time.Hour)); err != nil || !settled {
 				return err
 			}
-			return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: admin, Note: "why"}, decision.SettleDifference, decision.Platform, id, b.now))
+			return tx.RecordDecision(b.ctx(), decision.New(decision.By{Admin: admin, Note: "why"}, decision.ResolveDifference, decision.Platform, id, b.now))
 		}))
 		return settled
 	}
@@ -235,8 +235,8 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	s := b.db.Reconciling(atGateway)
 	take := func(holder string, after time.Duration, want bool) {
 		b.Helper()
-		if got, err := s.TakeTurn(b.ctx(), holder, start.Add(after), start.Add(after+time.Minute)); err != nil || got != want {
-			b.Errorf("%s takes the turn: %t, %v; want %t", holder, got, err, want)
+		if got, err := s.AcquireLease(b.ctx(), holder, start.Add(after), start.Add(after+time.Minute)); err != nil || got != want {
+			b.Errorf("%s acquires the lease: %t, %v; want %t", holder, got, err, want)
 		}
 	}
 	take("a", 0, true)
@@ -244,9 +244,9 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	take("a", 30*time.Second, true)
 	take("b", 80*time.Second, false)
 	take("b", 91*time.Second, true)
-	b.must(s.EndTurn(b.ctx(), "a")) // which is not its any more
+	b.must(s.ReleaseLease(b.ctx(), "a")) // which is not its any more
 	take("a", 92*time.Second, false)
-	b.must(s.EndTurn(b.ctx(), "b"))
+	b.must(s.ReleaseLease(b.ctx(), "b"))
 	take("a", 92*time.Second, true)
 
 	want := reconcile.Pace{Failures: 3, DueAt: start, LookedAt: start.Add(time.Hour)}

@@ -16,7 +16,7 @@ func testRepair(t *testing.T, b *bench) {
 	b.target()
 	frozen, err := b.db.Payout(b.ctx(), "pyt_failed")
 	b.must(err)
-	frozen.Contradiction = payout.TamperedNote
+	frozen.Discrepancy = payout.TamperedNote
 	copied := b.tampered()
 	repair := func(apply bool) []store.Repair {
 		t.Helper()
@@ -103,7 +103,7 @@ func testRepair(t *testing.T, b *bench) {
 		if left := copied.broken(); len(left) > 0 {
 			t.Errorf("after the repair the audit finds %v", left)
 		}
-		if p, err := copied.db.Payout(b.ctx(), "pyt_failed"); err != nil || p.Contradiction != "" || p.DueAt.IsZero() {
+		if p, err := copied.db.Payout(b.ctx(), "pyt_failed"); err != nil || p.Discrepancy != "" || p.DueAt.IsZero() {
 			t.Errorf("it is %+v, %v; want it looked at again", p, err)
 		}
 		copied.restore()

@@ -19,7 +19,7 @@ import (
 func (b *bench) request(seller, key string, id payout.ID, amount money.Amount) (payout.Payout, error) {
 	var p payout.Payout
 	err := b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: seller, Key: key}, func(tx payout.ChangeTx) error {
-		isNew, err := tx.Remember(b.ctx(), seller, key, payout.Remembered{Fingerprint: fmt.Sprintf("request %d ", amount), Payout: id}, b.now)
+		isNew, err := tx.SaveIdempotency(b.ctx(), seller, key, payout.Idempotency{Fingerprint: fmt.Sprintf("request %d ", amount), Payout: id}, b.now)
 		if err != nil {
 			return err
 		}
@@ -27,18 +27,18 @@ func (b *bench) request(seller, key string, id payout.ID, amount money.Amount) (
 			p, err = b.replay(tx, seller, key)
 			return err
 		}
-		p, err = b.hold(tx, seller, id, amount)
+		p, err = b.reserve(tx, seller, id, amount)
 		if errors.Is(err, ledger.ErrInsufficient) {
 			available, err := tx.Available(b.ctx(), seller)
 			p.Notes = fmt.Sprintf("only %d", available)
-			return errors.Join(err, tx.RememberRefusal(b.ctx(), seller, key, p.Notes))
+			return errors.Join(err, tx.SaveIdempotencyRefusal(b.ctx(), seller, key, p.Notes))
 		}
 		return err
 	})
 	return p, err
 }
 
-func (b *bench) hold(tx payout.RequestTx, seller string, id payout.ID, amount money.Amount) (payout.Payout, error) {
+func (b *bench) reserve(tx payout.RequestTx, seller string, id payout.ID, amount money.Amount) (payout.Payout, error) {
 	account, err := tx.AccountToPay(b.ctx(), seller)
 	if err != nil {
 		return payout.Payout{}, err
@@ -55,7 +55,7 @@ func (b *bench) hold(tx payout.RequestTx, seller string, id payout.ID, amount mo
 }
 
 func (b *bench) replay(tx payout.RequestTx, seller, key string) (payout.Payout, error) {
-	first, err := tx.Remembered(b.ctx(), seller, key)
+	first, err := tx.Idempotency(b.ctx(), seller, key)
 	if err != nil {
 		return payout.Payout{}, err
 	}
@@ -199,23 +199,23 @@ func testFailingRequests(_ *testing.T, b *bench) {
 	}{
 		{"after it wrote", func() error {
 			return fail(caller, func(tx payout.ChangeTx) error {
-				_, err := b.hold(tx, seller, "pyt_undone", 100)
+				_, err := b.reserve(tx, seller, "pyt_undone", 100)
 				return errors.Join(err, changedMind)
 			})
 		}, changedMind},
 		{"by a panic", func() error {
 			return fail(caller, func(tx payout.ChangeTx) error {
-				_, err := b.hold(tx, seller, "pyt_panic", 100)
+				_, err := b.reserve(tx, seller, "pyt_panic", 100)
 				panic(err)
 			})
 		}, nil},
 		{"for want of money", func() error {
 			return fail(caller, func(tx payout.ChangeTx) error {
-				_, err := b.hold(tx, seller, "pyt_much", 1_000_000)
+				_, err := b.reserve(tx, seller, "pyt_much", 1_000_000)
 				return err
 			})
 		}, ledger.ErrInsufficient},
-		{"for want of a book and a bank account", func() error {
+		{"for want of a journal and a bank account", func() error {
 			_, err := b.request("usr_without", "k", "pyt_without", 100)
 			return err
 		}, bank.ErrNone},
@@ -257,14 +257,14 @@ func testKeysAtOnce(_ *testing.T, b *bench) {
 	b.atOnce(8, func(i int) error {
 		id := payout.ID(fmt.Sprintf("pyt_%d", i))
 		err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
-			isNew, err := tx.Remember(b.ctx(), "usr_a", "k", payout.Remembered{Fingerprint: "f", Payout: id}, b.now)
+			isNew, err := tx.SaveIdempotency(b.ctx(), "usr_a", "k", payout.Idempotency{Fingerprint: "f", Payout: id}, b.now)
 			if err != nil {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if !isNew {
-				first, err := tx.Remembered(b.ctx(), "usr_a", "k")
+				first, err := tx.Idempotency(b.ctx(), "usr_a", "k")
 				if first.Payout == "" || first.Payout == id || first.Refusal != "so it was" {
 					b.Errorf("the key was taken, and stands for %+v", first)
 				}
@@ -275,7 +275,7 @@ func testKeysAtOnce(_ *testing.T, b *bench) {
 				return changedMind
 			}
 			through++
-			return tx.RememberRefusal(b.ctx(), "usr_a", "k", "so it was")
+			return tx.SaveIdempotencyRefusal(b.ctx(), "usr_a", "k", "so it was")
 		})
 		if errors.Is(err, changedMind) {
 			return nil

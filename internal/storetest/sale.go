@@ -75,10 +75,10 @@ func testRefundLimits(_ *testing.T, b *bench) {
 
 func testDueSales(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
-	for id, hold := range map[string]time.Duration{"later": time.Hour, "second": -time.Minute, "first": -time.Hour} {
+	for id, reserve := range map[string]time.Duration{"later": time.Hour, "second": -time.Minute, "first": -time.Hour} {
 		b.update(func(tx *store.Tx) error {
 			_, err := tx.InsertSale(b.ctx(), sale.Sale{
-				ID: id, Seller: seller, Amount: 1, OccurredAt: b.now, AvailableAt: b.now.Add(hold), CreatedAt: b.now,
+				ID: id, Seller: seller, Amount: 1, OccurredAt: b.now, AvailableAt: b.now.Add(reserve), CreatedAt: b.now,
 			})
 			return err
 		})

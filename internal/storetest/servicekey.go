@@ -88,7 +88,7 @@ func testServiceKeys(_ *testing.T, b *bench) {
 }
 
 // testForgedServiceKeys puts rows into the database that the service did not write. None is a key that is accepted, and
-// the audit names each. To revoke it leaves the books clean.
+// the audit names each. To revoke it leaves the ledger clean.
 func testForgedServiceKeys(t *testing.T, b *bench) {
 	t.Helper()
 	b.seller("usr_a")

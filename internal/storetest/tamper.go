@@ -32,7 +32,7 @@ func appends(owner string) func(*bench) error {
 func requests(seller string, amount money.Amount) func(*bench) error {
 	return func(b *bench) error {
 		return b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: seller}, func(tx payout.ChangeTx) error {
-			_, err := b.hold(tx, seller, "pyt_tampered", amount)
+			_, err := b.reserve(tx, seller, "pyt_tampered", amount)
 			return err
 		})
 	}
@@ -130,9 +130,9 @@ const (
 
 	// anotherPayout is a row like that of a payout that waits.
 	anotherPayout = `INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at, tries,
-			order_body, gateway_id, progress, utr, reason_code, reason, contradiction, gateway)
+			order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway)
 		SELECT 'pyt_more', seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, due_at, tries,
-			order_body, gateway_id, progress, utr, reason_code, reason, contradiction, gateway FROM payouts WHERE id = 'pyt_open'`
+			order_body, gateway_id, progress, utr, reason_code, reason, discrepancy, gateway FROM payouts WHERE id = 'pyt_open'`
 	anotherSale = `INSERT INTO sales (id, seller_id, amount, refunded, month, occurred_at, available_at, created_at, fingerprint, due_at)
 		SELECT 'more', seller_id, amount, 0, month, occurred_at, available_at, created_at, fingerprint, due_at FROM sales WHERE id = 'held'`
 	entriesLike = `INSERT INTO entries SELECT %s, number + 1000, at, type, %s, actor, data, pending, available, in_transit, sales, gateway, fees,

@@ -21,7 +21,7 @@ func (b *bench) watch() store.Watched {
 func testWatch(t *testing.T, b *bench) {
 	t.Helper()
 	if w := b.watch(); w != (store.Watched{}) {
-		t.Errorf("of an empty book the watch sees %+v, want nothing", w)
+		t.Errorf("of an empty journal the watch sees %+v, want nothing", w)
 	}
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)
@@ -38,7 +38,7 @@ func testWatch(t *testing.T, b *bench) {
 	due("pyt_3", payout.ManualReview, b.now.Add(4*time.Hour))
 	due("pyt_4", payout.Waiting, b.now.Add(5*time.Hour))
 	p := b.ask("pyt_5", seller, 600, 0)
-	p.Contradiction, p.DueAt = "paid after it failed", time.Time{}
+	p.Discrepancy, p.DueAt = "paid after it failed", time.Time{}
 	b.move(p, payout.Failed)
 
 	b.update(func(tx *store.Tx) error {
@@ -62,7 +62,7 @@ func testWatch(t *testing.T, b *bench) {
 	b.checkpoint()
 	want := store.Watched{
 		CheckpointAt: b.now,
-		Unknown:      2, ManualReview: 1, Contradicted: 1, AccountsInReview: 1,
+		Unknown:      2, ManualReview: 1, Discrepancies: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}
 	if w := b.watch(); w != want {

@@ -1,6 +1,6 @@
 // Package telemetry is how operators see the service: its log and its metrics.
 //
-// Nothing here is global. The command makes one logger and one [Metrics] and hands them to whoever
+// Nothing here is global. The command makes one logger and one [Metrics] and hands them to what
 // has something to say.
 package telemetry
 
@@ -25,7 +25,7 @@ const (
 // NewLogger makes a logger that writes lines of at least the given level to w. It fails on a format
 // that is not one of ours.
 //
-// Whoever logs is to leave secrets out; values under a key that names one are redacted all the same.
+// Callers leave secrets out; values under a key that names one are redacted all the same.
 func NewLogger(w io.Writer, level slog.Leveler, format Format) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
 	switch format {
@@ -46,7 +46,7 @@ type Request struct {
 
 type requestKey struct{}
 
-// WithRequest makes whoever logs under the context say which request it was for.
+// WithRequest adds the request's id to every log record under the context.
 func WithRequest(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }

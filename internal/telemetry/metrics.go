@@ -19,9 +19,9 @@ type Metrics struct {
 	requestSeconds   *prometheus.HistogramVec
 	requestsInFlight prometheus.Gauge
 
-	payoutMoves *prometheus.CounterVec
-	caughtUp    prometheus.Gauge
-	watched     watched
+	payoutMoves       *prometheus.CounterVec
+	startupReconciled prometheus.Gauge
+	watched           watched
 
 	gatewayCalls   *prometheus.CounterVec
 	gatewaySeconds *prometheus.HistogramVec
@@ -39,7 +39,7 @@ func NewMetrics() *Metrics {
 	m.addPayouts()
 	m.addWork()
 	m.addTampered()
-	m.caughtUp = newCaughtUp(m.registry)
+	m.startupReconciled = newReconciled(m.registry)
 	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),

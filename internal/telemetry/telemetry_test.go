@@ -99,12 +99,12 @@ func TestMetrics(t *testing.T) {
 	m.RequestDone("", "MADE-UP", 404, time.Millisecond)
 	m.PayoutMoved("", "waiting")
 	m.PayoutMoved("waiting", "submitting")
-	m.SetCaughtUp()
+	m.SetStartupReconciled()
 	m.ExpectMove("completed", "returned")
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
 	m.SetWatched(telemetry.Watched{
-		Unknown: 2, ManualReview: 3, Contradicted: 4, Strays: 5, AccountsInReview: 6, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
 	}, time.UnixMilli(1_700_000_000_500))
 	m.SetBuild("v1.2.3", "go1.26")
 	m.WatchDatabase(func() telemetry.DatabaseStats {
@@ -130,10 +130,10 @@ func TestMetrics(t *testing.T) {
 		`bursar_payout_moves_total{from="completed",to="returned"} 0`,
 		`bursar_payouts_unknown 2`,
 		`bursar_payouts_manual_review 3`,
-		`bursar_gateway_caught_up 1`,
-		`bursar_stray_transfers 5`,
+		`bursar_startup_reconciled 1`,
+		`bursar_unmatched_transfers 5`,
 		`bursar_bank_accounts_in_review 6`,
-		`bursar_payouts_contradicted 4`,
+		`bursar_payouts_with_discrepancy 4`,
 		`bursar_work_overdue_seconds{loop="payouts"} 90`,
 		`bursar_watch_timestamp_seconds 1.7000000005e+09`,
 		`bursar_build_info{goversion="go1.26",version="v1.2.3"} 1`,

@@ -8,25 +8,25 @@ import (
 
 // Watched is what operators keep an eye on, as it stands at one moment.
 type Watched struct {
-	// Unknown, ManualReview and Contradicted count payouts that need looking after, or a person.
-	Unknown, ManualReview, Contradicted int64
-	// Strays counts transfers that are in nobody's book.
-	Strays int64
+	// Unknown, ManualReview and Discrepancies count payouts that need attention.
+	Unknown, ManualReview, Discrepancies int64
+	// UnmatchedTransfers counts transfers under our references that match no payout.
+	UnmatchedTransfers int64
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
 	Overdue map[string]time.Duration
-	// CheckpointAt is when the books were last sealed; zero for never.
+	// CheckpointAt is when the ledger was last sealed; zero for never.
 	CheckpointAt time.Time
-	// Differences counts those between the gateway's statement and the book that wait for a person, by kind.
+	// Differences counts those between the gateway's statement and the ledger that wait for a person, by kind.
 	Differences map[string]int64
-	// ReconciledAt is when the statement was last compared with the book by itself; zero for never.
+	// ReconciledAt is when the statement was last compared with the ledger by itself; zero for never.
 	ReconciledAt time.Time
 }
 
 // watched shows the last look.
 type watched struct {
-	unknown, manualReview, contradicted, strays, inReview prometheus.Gauge
+	unknown, manualReview, discrepancies, unmatched, inReview prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
 	checkpoint  prometheus.Gauge
@@ -40,25 +40,25 @@ func newWatched(registry *prometheus.Registry) watched {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	w := watched{
-		unknown:      gauge("bursar_payouts_unknown", "Payouts whose outcome is unknown and being found out."),
-		manualReview: gauge("bursar_payouts_manual_review", "Payouts in manual review. Should be 0."),
-		contradicted: gauge("bursar_payouts_contradicted", "Payouts about which the gateway said what can't be true beside the books, or that were changed by hand. Should be 0."),
-		strays:       gauge("bursar_stray_transfers", "Transfers under references of ours that are in nobody's book; a person has to settle them. Should be 0."),
-		inReview:     gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
+		unknown:       gauge("bursar_payouts_unknown", "Payouts whose outcome is unknown and being found out."),
+		manualReview:  gauge("bursar_payouts_manual_review", "Payouts in manual review. Should be 0."),
+		discrepancies: gauge("bursar_payouts_with_discrepancy", "Payouts with a discrepancy: the gateway's report disagrees with the journal, or the payout was changed outside Bursar. Should be 0."),
+		unmatched:     gauge("bursar_unmatched_transfers", "Unmatched transfers: the gateway made them under our references, and no payout matches. Should be 0."),
+		inReview:      gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
 		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_work_overdue_seconds",
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
-		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the books; 0 for never."),
+		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the ledger; 0 for never."),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_reconcile_differences",
-			Help: "Differences between the gateway's statement and the book that wait for a person, by kind. Should be 0.",
+			Help: "Differences between the gateway's statement and the ledger that wait for a person, by kind. Should be 0.",
 		}, []string{"kind"}),
-		reconciled: gauge("bursar_reconcile_timestamp_seconds", "When the gateway's statement was last compared with the book by itself; 0 for never."),
+		reconciled: gauge("bursar_reconcile_timestamp_seconds", "When the gateway's statement was last compared with the ledger by itself; 0 for never."),
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.manualReview, w.contradicted, w.strays, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -66,8 +66,8 @@ func newWatched(registry *prometheus.Registry) watched {
 func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.unknown.Set(float64(w.Unknown))
 	m.watched.manualReview.Set(float64(w.ManualReview))
-	m.watched.contradicted.Set(float64(w.Contradicted))
-	m.watched.strays.Set(float64(w.Strays))
+	m.watched.discrepancies.Set(float64(w.Discrepancies))
+	m.watched.unmatched.Set(float64(w.UnmatchedTransfers))
 	m.watched.inReview.Set(float64(w.AccountsInReview))
 	for kind, n := range w.Differences {
 		m.watched.differences.WithLabelValues(kind).Set(float64(n))

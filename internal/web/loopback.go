@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// IsLoopback reports whether a host, with or without a port, is this machine whoever looks it up.
+// IsLoopback reports whether a host, with or without a port, is this machine for every resolver.
 func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

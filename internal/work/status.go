@@ -10,9 +10,9 @@ import (
 type Status struct {
 	// Steps counts steps that ended, Failures those of them that failed and looks that failed.
 	Steps, Failures int64
-	// LastLookAt is when the loop last learnt what is due, LastStepAt when a step last ended, LastFailureAt
+	// LastPollAt is when the loop last learnt what is due, LastStepAt when a step last ended, LastFailureAt
 	// when anything last failed; each is zero for never. A [Batch] is done while looking.
-	LastLookAt, LastStepAt, LastFailureAt time.Time
+	LastPollAt, LastStepAt, LastFailureAt time.Time
 	// LastError is the first line of the last failure's text.
 	LastError string
 }
@@ -38,7 +38,7 @@ func (t *tally) looked(now time.Time, err error) {
 		t.failed(now, err)
 		return
 	}
-	t.status.LastLookAt = now
+	t.status.LastPollAt = now
 }
 
 // stepped counts a step.

@@ -29,7 +29,7 @@ type Loop struct {
 	StepTimeout time.Duration
 	// Take leases up to limit things that are due and returns a step for each.
 	Take func(ctx context.Context, limit int) ([]Step, error)
-	// Done is told of each step that ended, and how. A Take that failed counts as a step.
+	// Done is called for each step that ended, with its error. A Take that failed counts as a step.
 	Done   func(loop string, took time.Duration, err error)
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -109,7 +109,7 @@ func (l *Loop) tell(ctx context.Context, o *outage, err error) {
 	now := l.Now()
 	if err == nil {
 		if o.failures > 0 {
-			l.Logger.InfoContext(ctx, "what is due can be taken again", slog.String("loop", l.Name),
+			l.Logger.InfoContext(ctx, "due work can be leased again", slog.String("loop", l.Name),
 				slog.Int("failures", o.failures), slog.String("after", now.Sub(o.since).Round(time.Millisecond).String()))
 		}
 		*o = outage{}
@@ -121,7 +121,7 @@ func (l *Loop) tell(ctx context.Context, o *outage, err error) {
 	o.failures++
 	if o.failures == 1 || now.Sub(o.told) >= tellEvery {
 		o.told = now
-		l.Logger.ErrorContext(ctx, "can't take what is due", slog.String("loop", l.Name), slog.Int("failures", o.failures), slog.Any("error", err))
+		l.Logger.ErrorContext(ctx, "due work not leased", slog.String("loop", l.Name), slog.Int("failures", o.failures), slog.Any("error", err))
 	}
 }
 
@@ -137,8 +137,8 @@ func (l *Loop) do(ctx context.Context, step Step) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if untold, due := l.failed.tell(l.Now()); due {
-		l.Logger.WarnContext(ctx, "a step failed and will be taken again", slog.String("loop", l.Name), slog.Any("error", err), slog.Int("untold_before", untold))
+	if suppressed, due := l.failed.tell(l.Now()); due {
+		l.Logger.WarnContext(ctx, "step failed", slog.String("loop", l.Name), slog.Any("error", err), slog.Int("suppressed", suppressed))
 	}
 }
 
@@ -147,25 +147,25 @@ const toldFailures = 10
 
 // failures counts those of steps.
 type failures struct {
-	mu           sync.Mutex
-	since        time.Time
-	told, untold int
+	mu               sync.Mutex
+	since            time.Time
+	told, suppressed int
 }
 
 // tell reports whether a failure is to be told of, and how many were not since the last one that was.
-func (f *failures) tell(now time.Time) (untold int, due bool) {
+func (f *failures) tell(now time.Time) (suppressed int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Sub(f.since) >= tellEvery {
 		f.since, f.told = now, 0
 	}
 	if f.told == toldFailures {
-		f.untold++
+		f.suppressed++
 		return 0, false
 	}
 	f.told++
-	untold, f.untold = f.untold, 0
-	return untold, true
+	suppressed, f.suppressed = f.suppressed, 0
+	return suppressed, true
 }
 
 // safely turns a panic into an error: one bad row must not end the work on all others.

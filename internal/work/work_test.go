@@ -148,11 +148,11 @@ func TestAnOutageIsToldOfNowAndThen(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := strings.TrimSpace(`
-at=0s level=ERROR msg="can't take what is due" loop=test failures=1 error="database away"
-at=10s level=ERROR msg="can't take what is due" loop=test failures=101 error="database away"
-at=20s level=ERROR msg="can't take what is due" loop=test failures=201 error="database away"
-at=25s level=INFO msg="what is due can be taken again" loop=test failures=250 after=25s
-at=30.1s level=ERROR msg="can't take what is due" loop=test failures=1 error="database away"`)
+at=0s level=ERROR msg="due work not leased" loop=test failures=1 error="database away"
+at=10s level=ERROR msg="due work not leased" loop=test failures=101 error="database away"
+at=20s level=ERROR msg="due work not leased" loop=test failures=201 error="database away"
+at=25s level=INFO msg="due work can be leased again" loop=test failures=250 after=25s
+at=30.1s level=ERROR msg="due work not leased" loop=test failures=1 error="database away"`)
 		if got := strings.TrimSpace(lines.String()); got != want {
 			t.Errorf("the log is\n%s\nwant\n%s", got, want)
 		}
@@ -193,7 +193,7 @@ func TestStepsThatAllFailAreToldOfNowAndThen(t *testing.T) {
 		if err := l.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(log.String(), "a step failed"); n != 30 || !strings.Contains(log.String(), "untold_before=19") {
+		if n := strings.Count(log.String(), "step failed"); n != 30 || !strings.Contains(log.String(), "suppressed=19") {
 			t.Errorf("%d failures were told of, want 10 each 10 seconds, and how many were not:\n%.2000s", n, log.String())
 		}
 	})
@@ -244,11 +244,11 @@ func TestStatusTellsHowTheLoopDoes(t *testing.T) {
 		time.Sleep(2500 * time.Microsecond)
 		synctest.Wait()
 		want := work.Status{
-			Steps: 2, Failures: 1, LastLookAt: began.Add(2 * time.Millisecond), LastStepAt: began.Add(2 * time.Millisecond),
+			Steps: 2, Failures: 1, LastPollAt: began.Add(2 * time.Millisecond), LastStepAt: began.Add(2 * time.Millisecond),
 			LastFailureAt: began.Add(2 * time.Millisecond), LastError: "the bank is closed",
 		}
 		got := l.Status()
-		got.LastLookAt = want.LastLookAt // which runs ahead of the one worker
+		got.LastPollAt = want.LastPollAt // which runs ahead of the one worker
 		if got != want {
 			t.Errorf("after two steps %+v, want %+v", got, want)
 		}

@@ -237,7 +237,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 			admin.press("Ask the gateway now")
 			admin.keep("admin-payout-in-review")
 			admin.waitAt("/dashboard/admin/payouts/"+lost, "give the money back…")
-			admin.press("It was never made: give the money back…")
+			admin.press("Refund to balance…")
 			admin.choose("The gateway has no such transfer")
 			admin.fill("Note", "There is none in their dashboard either.")
 			admin.keep("admin-give-back")
@@ -251,13 +251,13 @@ func TestAnAdminInABrowser(t *testing.T) {
 			seller.visit("/dashboard")
 			seller.see("₹5,000.00")
 
-			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/books"} {
+			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/ledger"} {
 				admin.visit("/dashboard/admin" + path)
 			}
-			admin.press("Audit the books")
+			admin.press("Audit the ledger")
 			admin.see("Each payout is what its entries fold to, and each step moved the money that it stands for.")
 			admin.look()
-			admin.keep("admin-books")
+			admin.keep("admin-ledger")
 		})
 	}
 }
@@ -293,7 +293,7 @@ func TestPictures(t *testing.T) {
 	}
 	admin := openBrowser(t, i.api, desktop)
 	admin.signIn("admin@example.com", demo.Password)
-	admin.keep("desk")
+	admin.keep("admin-home")
 }
 
 // signIn signs in with e-mail and password.

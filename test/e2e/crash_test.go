@@ -47,7 +47,7 @@ func crashPlan(t *testing.T) (kills int, seed uint64, long bool) {
 }
 
 // TestNothingIsLostOrPaidTwiceThroughCrashes lets a marketplace trade while the service, the gateway, or both
-// are killed at random moments, be it while they start. After each, all that was acknowledged is in the books. In
+// are killed at random moments, be it while they start. After each, all that was acknowledged is in the ledger. In
 // the end every payout has come to its end and moved money at most once, and the balances are right to the paisa.
 func TestNothingIsLostOrPaidTwiceThroughCrashes(t *testing.T) {
 	if testing.Short() {
@@ -171,7 +171,7 @@ func (c *crashes) crash() {
 	c.back = append(c.back, time.Since(began))
 }
 
-// look finds all that was acknowledged, and now and then audits the books, and takes up at once what was under
+// look finds all that was acknowledged, and now and then audits the ledger, and takes up at once what was under
 // way, which would otherwise rest until a lease runs out.
 func (c *crashes) look(n int) {
 	c.t.Helper()
@@ -184,7 +184,7 @@ func (c *crashes) look(n int) {
 	if n%10 == 9 {
 		c.command("audit")
 		c.audits++
-		c.say("%d kills; %d acknowledged payouts and sales are all there; the books are right", n+1, found)
+		c.say("%d kills; %d acknowledged payouts and sales are all there; the ledger is right", n+1, found)
 	}
 }
 
@@ -209,12 +209,12 @@ func (c *crashes) report(audit string) {
 	row("calls answered", "%d", c.answered.Load())
 	row("  after tries that were made again", "%d: %s", c.repeated.Load(), c.told())
 	row("  made once more, and answered the same", "%d", c.replayed.Load())
-	row("payouts acknowledged, all in the books", "%d", len(c.payouts)-c.adopted)
-	row("  made for a request without a key or an answer", "%d, of %d", c.adopted, c.adopted+len(c.lost))
+	row("payouts acknowledged, all in the ledger", "%d", len(c.payouts)-c.imported)
+	row("  made for a request without a key or an answer", "%d, of %d", c.imported, c.imported+len(c.lost))
 	row("  paid and kept by the bank, each once", "%d", c.count(func(p *ackedPayout) bool { return p.isPaid() }))
 	row("  failed or returned, and given back", "%d", c.count(func(p *ackedPayout) bool { return p.end() == "failed" }))
 	row("  cancelled, and not paid", "%d", c.cancelled())
-	row("sales acknowledged, all in the books", "%d", len(c.sales))
+	row("sales acknowledged, all in the ledger", "%d", len(c.sales))
 	row("balances right to the paisa", "%d of %d", len(c.sellers), len(c.sellers))
 	row("audits", "%d in between, and one in the end: %s", c.audits, strings.TrimSpace(audit[strings.LastIndex(strings.TrimSpace(audit), "\n")+1:]))
 	row("seed", "%d", c.seed)

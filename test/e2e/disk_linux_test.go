@@ -17,13 +17,13 @@ func TestAFullDiskStopsWritesAlone(t *testing.T) {
 		t.Skip("takes a while")
 	}
 	t.Parallel()
-	books, gateway := mountSmall(t, "size=5m"), mountSmall(t, "size=32m")
-	f := prepareFleet(t, "sqlite:"+filepath.Join(books, "bursar.db"), 1, "BURSAR_CANCEL_WINDOW=200ms")
+	database, gateway := mountSmall(t, "size=5m"), mountSmall(t, "size=32m")
+	f := prepareFleet(t, "sqlite:"+filepath.Join(database, "bursar.db"), 1, "BURSAR_CANCEL_WINDOW=200ms")
 	f.gateway.program[2] = filepath.Join(gateway, "sandbox.db")
 	f.start()
 	l := newLoad(f, 8)
 	l.begin()
-	l.endure(func() {}, func() { remount(t, books, "size=256m") }, "disk is full")
+	l.endure(func() {}, func() { remount(t, database, "size=256m") }, "disk is full")
 
 	fill(t, filepath.Join(gateway, "filler"))
 	time.Sleep(time.Second)

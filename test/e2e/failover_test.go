@@ -35,7 +35,7 @@ func calmTime(t *testing.T) (calm time.Duration, long bool) {
 
 // TestAFailoverLosesAndDoublesNothing lets a marketplace trade while its database server, and then one
 // instance of the service, is killed. At full length servers also come back, are failed back to, are
-// missed, and hang. In the end all that was acknowledged is in the books, and nothing else is; the gateway paid each
+// missed, and hang. In the end all that was acknowledged is in the ledger, and nothing else is; the gateway paid each
 // payout once; and no instance had to be restarted for any of it.
 func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	f := newFailover(t)

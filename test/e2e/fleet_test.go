@@ -116,12 +116,12 @@ func (f *fleet) sql(statement string, scan func(row) error) {
 	if path, found := strings.CutPrefix(f.url, "sqlite:"); found {
 		driver, source = "sqlite", sqliteSource(path)
 	}
-	books, err := sql.Open(driver, source)
+	database, err := sql.Open(driver, source)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	defer books.Close()
-	rows, err := books.QueryContext(f.t.Context(), statement)
+	defer database.Close()
+	rows, err := database.QueryContext(f.t.Context(), statement)
 	if err != nil {
 		f.t.Fatalf("%s: %v", statement, err)
 	}

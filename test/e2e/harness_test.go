@@ -23,12 +23,12 @@ func freeAddress() (string, error) {
 	return porttest.Address(port), err
 }
 
-// patience is how long one request may take.
-const patience = 10 * time.Second
+// timeout is how long one request may take.
+const timeout = 10 * time.Second
 
 // send makes a request and reads the whole answer.
 func send(method, url, token, body string, header http.Header) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // A history is what callers saw of sellers' balances, each call with when it was made and answered. It
-// is linearizable if every call can be given one moment between the two, so that a single book, used by
+// is linearizable if every call can be given one moment between the two, so that a single ledger, used by
 // one after another, would have answered the same. See https://github.com/anishathalye/porcupine.
 
 // act is a call about a seller's balance: a payout that is asked for or cancelled, or a look.
@@ -50,7 +50,7 @@ const (
 	unknown outcome = "unknown"
 )
 
-// purse is a seller's book as far as a history shows it: what is available, and the payouts that may
+// purse is a seller's journal as far as a history shows it: what is available, and the payouts that may
 // still be cancelled, each followed by a space.
 type purse struct {
 	available money.Amount
@@ -139,7 +139,7 @@ type told struct {
 
 const forEver = math.MaxInt64
 
-func TestHistoriesThatNoBookExplainsAreRefused(t *testing.T) {
+func TestHistory_NotLinearizableIsRefused(t *testing.T) {
 	const sum = 1000
 	ask := func(from, to int64, amount money.Amount, payout string) told {
 		return told{from, to, act{kind: request, amount: amount}, seen{outcome: done, payout: payout}}
@@ -183,7 +183,7 @@ func TestHistoriesThatNoBookExplainsAreRefused(t *testing.T) {
 		for i, c := range test.history {
 			history = append(history, porcupine.Operation{ClientId: i, Input: c.act, Call: c.from, Output: c.seen, Return: c.to})
 		}
-		// Another seller's book has nothing to do with it.
+		// Another seller's journal has nothing to do with it.
 		history = append(history, porcupine.Operation{Input: act{seller: "other", kind: look}, Call: 0, Output: seen{available: sum}, Return: 1})
 		if got := porcupine.CheckOperations(purses(sum), history); got != test.want {
 			t.Errorf("%s: linearizable is %t, want %t", name, got, test.want)

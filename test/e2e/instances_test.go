@@ -28,7 +28,7 @@ func TestEightInstancesStartAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	applied := 0
-	if err := s.books.QueryRow(`SELECT COUNT(*) FROM schema_migrations`).Scan(&applied); err != nil || applied != len(files) {
+	if err := s.database.QueryRow(`SELECT COUNT(*) FROM schema_migrations`).Scan(&applied); err != nil || applied != len(files) {
 		t.Errorf("%d migrations were applied (%v), want %d", applied, err, len(files))
 	}
 	keys, sandboxes := map[string]int{}, map[string]int{}
@@ -215,7 +215,7 @@ func TestBinariesBeforeAndAfterAMigrationRunSideBySide(t *testing.T) {
 		until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
 	}
 	more()
-	if _, err := s.books.Exec(`BEGIN;
+	if _, err := s.database.Exec(`BEGIN;
 		ALTER TABLE payouts ADD COLUMN batch TEXT;
 		ALTER TABLE users ADD COLUMN phone TEXT;
 		CREATE TABLE batches (id TEXT PRIMARY KEY, created_at BIGINT NOT NULL);

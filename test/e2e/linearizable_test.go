@@ -19,7 +19,7 @@ import (
 
 // TestBalancesAreLinearizable lets several callers at once ask for payouts of the same sellers, cancel
 // them and look at balances, at whichever instance, in calm and then through a failover, and asks whether
-// one book, used by one caller after another, could have told them the same.
+// one journal, used by one caller after another, could have told them the same.
 func TestBalancesAreLinearizable(t *testing.T) {
 	pause, _ := calmTime(t)
 	primary, standby := newPair(t)
@@ -86,7 +86,7 @@ func (c *counter) serve(while func()) {
 	callers.Wait()
 }
 
-// check asks whether one book could have answered so.
+// check asks whether one journal could have answered so.
 func (c *counter) check(t *testing.T, when string) {
 	t.Helper()
 	model := purses(purseBegins)

@@ -62,7 +62,7 @@ func (l *load) acknowledgedNow() acknowledged {
 	return a
 }
 
-// checkKept finds everything in the books that was acknowledged up to now, while the load goes on, and
+// checkKept finds everything in the ledger that was acknowledged up to now, while the load goes on, and
 // returns how much that was.
 func (l *load) checkKept() int {
 	l.t.Helper()
@@ -72,7 +72,7 @@ func (l *load) checkKept() int {
 	return n
 }
 
-// checkHolds finds in the books what was acknowledged.
+// checkHolds finds in the ledger what was acknowledged.
 func (f *fleet) checkHolds(a acknowledged) {
 	f.t.Helper()
 	f.sql(`SELECT id, seller_id, amount, status FROM payouts`, func(r row) error {
@@ -103,7 +103,7 @@ func (f *fleet) checkHolds(a acknowledged) {
 	}
 }
 
-// checkPayouts compares the payouts in the books with those that were acknowledged: there is each of
+// checkPayouts compares the payouts in the ledger with those that were acknowledged: there is each of
 // them, as it was asked for, and no other but those that were asked for once, without a key, and not answered.
 func (l *load) checkPayouts() {
 	l.t.Helper()
@@ -116,11 +116,11 @@ func (l *load) checkPayouts() {
 		}
 		p := l.payouts[id]
 		if p == nil {
-			p = l.adopt(id, seller, amount)
+			p = l.importTransfer(id, seller, amount)
 		}
 		switch {
 		case p == nil:
-			l.t.Errorf("payout %s of %s is in the books, and nobody was told", id, inRupees(amount))
+			l.t.Errorf("payout %s of %s is in the ledger, and nobody was told", id, inRupees(amount))
 		case p.seller.id != seller || p.amount != amount || status != p.end():
 			l.t.Errorf("payout %s: %s of %s is %s, want %s of %s %s", id, inRupees(amount), seller, status, inRupees(p.amount), p.seller.id, p.end())
 		}
@@ -128,12 +128,12 @@ func (l *load) checkPayouts() {
 		return nil
 	})
 	if found != len(l.payouts) {
-		l.t.Errorf("%d payouts are in the books, %d were acknowledged", found, len(l.payouts))
+		l.t.Errorf("%d payouts are in the ledger, %d were acknowledged", found, len(l.payouts))
 	}
 }
 
-// adopt takes in a payout that was asked for without a key and whose answer was lost: the amount tells it.
-func (l *load) adopt(id, seller string, amount money.Amount) *ackedPayout {
+// importTransfer takes in a payout that was asked for without a key and whose answer was lost: the amount tells it.
+func (l *load) importTransfer(id, seller string, amount money.Amount) *ackedPayout {
 	asked := keyless{seller, amount}
 	s := l.lost[asked]
 	if s == nil {
@@ -141,7 +141,7 @@ func (l *load) adopt(id, seller string, amount money.Amount) *ackedPayout {
 	}
 	delete(l.lost, asked) // it was asked for once
 	l.payouts[id] = &ackedPayout{seller: s, amount: amount}
-	l.adopted++
+	l.imported++
 	return l.payouts[id]
 }
 
@@ -221,7 +221,7 @@ func (l *load) checkSales() {
 		return nil
 	})
 	if found != len(l.sales) {
-		l.t.Errorf("%d sales are in the books, %d were acknowledged", found, len(l.sales))
+		l.t.Errorf("%d sales are in the ledger, %d were acknowledged", found, len(l.sales))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // load is what a marketplace does all day: payouts asked for and cancelled, sales and refunds, looks at
-// balances, sign-ins, other bank accounts. It keeps a model of all that was acknowledged, to compare the books with.
+// balances, sign-ins, other bank accounts. It keeps a model of all that was acknowledged, to compare the ledger with.
 //
 // Whoever gets no answer, or one that says that the service is not available, makes the same call again,
 // under the same key where calls have one, until there is an answer. Payouts that are asked for without a key
@@ -42,8 +42,8 @@ type load struct {
 	sales   map[string]*ackedSale
 	codes   map[string]int // of tries that were answered with 503
 	// lost are payouts that were asked for without a key, and may have been made. Of them so many were.
-	lost    map[keyless]*seller
-	adopted int
+	lost     map[keyless]*seller
+	imported int
 	// accounts are the numbers of those that sellers registered last.
 	accounts map[*seller]int
 }

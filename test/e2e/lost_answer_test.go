@@ -92,7 +92,7 @@ func TestALostAnswerIsResolvedByARepeat(t *testing.T) {
 	payouts := 0
 	f.sql(`SELECT COUNT(*) FROM payouts`, func(r row) error { return r.Scan(&payouts) })
 	if payouts != 6 {
-		t.Errorf("%d payouts are in the books, want 6", payouts)
+		t.Errorf("%d payouts are in the ledger, want 6", payouts)
 	}
 	f.command("audit")
 }

@@ -49,7 +49,7 @@ func TestNothingIsAcknowledgedThatTheStandbyLacks(t *testing.T) {
 	payouts, refunds := 0, 0
 	f.sql(`SELECT (SELECT COUNT(*) FROM payouts), (SELECT COUNT(*) FROM sale_refunds)`, func(r row) error { return r.Scan(&payouts, &refunds) })
 	if payouts != 2 || refunds != 1 {
-		t.Errorf("%d payouts and %d refunds are in the books, want 2 and 1", payouts, refunds)
+		t.Errorf("%d payouts and %d refunds are in the ledger, want 2 and 1", payouts, refunds)
 	}
 	f.command("audit")
 }

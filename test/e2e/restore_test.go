@@ -21,7 +21,7 @@ const drillFee = 7
 // drillLost is how many payouts, at least, the backup lacks that the gateway made.
 const drillLost = 20
 
-// TestARestoreFromAnOlderBackupPaysNobodyTwice puts the books back to a moment before many payouts were
+// TestARestoreFromAnOlderBackupPaysNobodyTwice puts the ledger back to a moment before many payouts were
 // asked for, sent, cancelled and returned, as an operator would, and starts again.
 func TestARestoreFromAnOlderBackupPaysNobodyTwice(t *testing.T) {
 	if testing.Short() {
@@ -33,7 +33,7 @@ func TestARestoreFromAnOlderBackupPaysNobodyTwice(t *testing.T) {
 	}
 }
 
-// drill is a shop whose books are put back.
+// drill is a shop whose database are put back.
 type drill struct {
 	*shop
 	// putBack puts a backup in the database's place while no instance runs.
@@ -54,7 +54,7 @@ func drillOnSQLite(t *testing.T) *drill {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.books.Close(); err != nil {
+		if err := d.database.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for _, beside := range []string{"-wal", "-shm"} {
@@ -65,7 +65,7 @@ func drillOnSQLite(t *testing.T) *drill {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d.books = openSQLiteBooks(t, path)
+		d.database = openSQLiteDatabase(t, path)
 	}
 	return d
 }
@@ -79,10 +79,10 @@ func drillOnPostgres(t *testing.T, instances int) *drill {
 		if out, err := exec.Command("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+url, backup).CombinedOutput(); err != nil {
 			t.Fatalf("pg_restore: %v\n%s", err, out)
 		}
-		if err := d.books.Close(); err != nil {
+		if err := d.database.Close(); err != nil {
 			t.Fatal(err)
 		}
-		d.books = openPostgresBooks(t, url)
+		d.database = openPostgresDatabase(t, url)
 		for _, i := range d.instances {
 			i.environ = append(i.environ, "BURSAR_DATABASE_URL="+withParameter(url, "pool_max_conns=8"))
 		}
@@ -127,7 +127,7 @@ func (d *drill) run(t *testing.T, whileSending bool) {
 	d.putBack(t, backup)
 	inBackup := d.ids(t)
 	d.endWaits(t, "waiting", "submitting", "submitted", "unknown")
-	d.startCaughtUp(t)
+	d.startReconciled(t)
 	d.tellSales(t)
 	found := d.forget(t, inBackup)
 	d.settle(t)
@@ -149,8 +149,8 @@ func (d *drill) asked() int {
 	return len(d.answered)
 }
 
-// startCaughtUp starts all instances, and waits until each has asked the gateway.
-func (d *drill) startCaughtUp(t *testing.T) {
+// startReconciled starts all instances, and waits until each has asked the gateway.
+func (d *drill) startReconciled(t *testing.T) {
 	t.Helper()
 	d.start(t)
 	for _, i := range d.instances {
@@ -183,7 +183,7 @@ func (d *drill) awaitSending(t *testing.T) {
 	}
 	until(t, "payouts are being sent while others wait", func() bool {
 		var sending, waiting int
-		err := d.books.QueryRow(`SELECT COUNT(CASE state WHEN 'submitting' THEN 1 END), COUNT(CASE state WHEN 'waiting' THEN 1 END) FROM payouts`).
+		err := d.database.QueryRow(`SELECT COUNT(CASE state WHEN 'submitting' THEN 1 END), COUNT(CASE state WHEN 'waiting' THEN 1 END) FROM payouts`).
 			Scan(&sending, &waiting)
 		if err != nil {
 			t.Fatal(err)
@@ -243,16 +243,16 @@ func (d *drill) tellSales(t *testing.T) {
 	for _, s := range d.sellers {
 		until(t, "the sales are released", func() bool {
 			var released bool
-			err := d.books.QueryRow(`SELECT COUNT(*) = 2 FROM sales WHERE seller_id = $1 AND released_at IS NOT NULL`, s.id).Scan(&released)
+			err := d.database.QueryRow(`SELECT COUNT(*) = 2 FROM sales WHERE seller_id = $1 AND released_at IS NOT NULL`, s.id).Scan(&released)
 			return err == nil && released
 		})
 	}
 }
 
-// ids lists the payouts in the books.
+// ids lists the payouts in the ledger.
 func (d *drill) ids(t *testing.T) []string {
 	t.Helper()
-	rows, err := d.books.Query(`SELECT id FROM payouts`)
+	rows, err := d.database.Query(`SELECT id FROM payouts`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func (d *drill) forget(t *testing.T, inBackup []string) int {
 }
 
 // TestARestoreFindsLostAccountsAndNamesLostSellers: after the backup a seller changed accounts, and
-// another one joined. The payout to the new account is in the book again, with that account; of the
+// another one joined. The payout to the new account is in the ledger again, with that account; of the
 // new seller nothing is left, so that an operator has to know.
 func TestARestoreFindsLostAccountsAndNamesLostSellers(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { lostAndFound(t, drillOnSQLite(t)) })
@@ -323,7 +323,7 @@ func lostAndFound(t *testing.T, d *drill) {
 
 	d.putBack(t, backup)
 	d.sellers = old
-	d.startCaughtUp(t)
+	d.startReconciled(t)
 	var detail struct {
 		Amount      int64
 		BankAccount struct{ AccountNumber, IFSC, AccountHolder string }
@@ -345,15 +345,15 @@ func lostAndFound(t *testing.T, d *drill) {
 	if said := service.said(t, "stderr"); !strings.Contains(said, lost) {
 		t.Errorf("the log does not name payout %s:\n%s", lost, said)
 	}
-	d.settleStray(t, service, lost)
+	d.resolveUnmatched(t, service, lost)
 	if out, err := service.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("audit, after it was settled: %v\n%s", err, out)
 	}
 	service.stop(t)
 }
 
-// settleStray has an admin note on the dashboard that they dealt with a payout's transfer.
-func (d *drill) settleStray(t *testing.T, service *instance, payout string) {
+// resolveUnmatched has an admin note on the dashboard that they dealt with a payout's transfer.
+func (d *drill) resolveUnmatched(t *testing.T, service *instance, payout string) {
 	t.Helper()
 	const email, password = "priya@example.com", "monsoon-market"
 	admin := service.command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
@@ -362,12 +362,12 @@ func (d *drill) settleStray(t *testing.T, service *instance, payout string) {
 		t.Fatalf("user create: %v\n%s", err, out)
 	}
 	var transfer string
-	if err := d.books.QueryRow(`SELECT gateway_id FROM strays WHERE reference = $1`, payout).Scan(&transfer); err != nil {
+	if err := d.database.QueryRow(`SELECT gateway_id FROM unmatched_transfers WHERE reference = $1`, payout).Scan(&transfer); err != nil {
 		t.Fatal(err)
 	}
 	visitor := newVisitor(t)
 	visitor.do(http.MethodPost, service.api+"/login", url.Values{"email": {email}, "password": {password}}.Encode())
-	page := service.api + "/dashboard/admin/strays/" + transfer
+	page := service.api + "/dashboard/admin/unmatched-transfers/" + transfer
 	if p := visitor.do(http.MethodPost, page, url.Values{"note": {"Paid back."}}.Encode()); p.leadsTo() != page {
 		t.Fatalf("the decision was answered with %d: %s", p.status, p.body)
 	}

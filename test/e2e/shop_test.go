@@ -30,12 +30,12 @@ const (
 // was answered, to compare with what became of it.
 type shop struct {
 	instances []*instance
-	// books are the database, behind the service's back.
-	books   *sql.DB
-	sellers []*shopSeller
-	opened  int // of the sellers
-	admins  int
-	fee     int64 // of each payout, in major units
+	// database are the database, behind the service's back.
+	database *sql.DB
+	sellers  []*shopSeller
+	opened   int // of the sellers
+	admins   int
+	fee      int64 // of each payout, in major units
 
 	callers    sync.WaitGroup
 	named      int           // of the callers
@@ -61,11 +61,11 @@ type shopPayout struct {
 	amount int64 // major units
 }
 
-// newShop prepares instances on the same books. Settings are added to those of each.
-func newShop(t *testing.T, instances int, database string, books *sql.DB, settings ...string) *shop {
+// newShop prepares instances on the same database. Settings are added to those of each.
+func newShop(t *testing.T, instances int, database string, direct *sql.DB, settings ...string) *shop {
 	t.Helper()
 	s := &shop{
-		books: books, over: make(chan struct{}), answered: map[string]shopPayout{},
+		database: direct, over: make(chan struct{}), answered: map[string]shopPayout{},
 		sellers: []*shopSeller{
 			{account: "50100234567812", paid: true},
 			{account: "50100234560002", paid: false}, // the transfer fails
@@ -91,38 +91,38 @@ func shopOnSQLite(t *testing.T, settings ...string) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newShop(t, 1, "sqlite:"+path, openSQLiteBooks(t, path), append(settings, "BURSAR_SANDBOX_ADDR="+address)...)
+	return newShop(t, 1, "sqlite:"+path, openSQLiteDatabase(t, path), append(settings, "BURSAR_SANDBOX_ADDR="+address)...)
 }
 
-func openSQLiteBooks(t *testing.T, path string) *sql.DB {
+func openSQLiteDatabase(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	return openBooks(t, "sqlite", sqliteSource(path))
+	return openDatabase(t, "sqlite", sqliteSource(path))
 }
 
 func sqliteSource(path string) string {
 	return "file:" + filepath.ToSlash(path) + "?_pragma=busy_timeout(5000)"
 }
 
-func openPostgresBooks(t *testing.T, url string) *sql.DB {
+func openPostgresDatabase(t *testing.T, url string) *sql.DB {
 	t.Helper()
-	return openBooks(t, "pgx", url)
+	return openDatabase(t, "pgx", url)
 }
 
-func openBooks(t *testing.T, driver, where string) *sql.DB {
+func openDatabase(t *testing.T, driver, where string) *sql.DB {
 	t.Helper()
-	books, err := sql.Open(driver, where)
+	database, err := sql.Open(driver, where)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = books.Close() })
-	return books
+	t.Cleanup(func() { _ = database.Close() })
+	return database
 }
 
 // shopOnPostgres has several instances that know nothing of each other but the database.
 func shopOnPostgres(t *testing.T, instances int, settings ...string) *shop {
 	t.Helper()
 	url := pgtest.New(t)
-	return newShop(t, instances, withParameter(url, "pool_max_conns=8"), openPostgresBooks(t, url), settings...)
+	return newShop(t, instances, withParameter(url, "pool_max_conns=8"), openPostgresDatabase(t, url), settings...)
 }
 
 func withParameter(url, parameter string) string {
@@ -238,7 +238,7 @@ func (s *shop) askOnce(t *testing.T, seller *shopSeller, key string, amount int6
 func (s *shop) endWaits(t *testing.T, states ...string) {
 	t.Helper()
 	for _, state := range states {
-		if _, err := s.books.Exec(`UPDATE payouts SET due_at = 0 WHERE state = $1 AND due_at IS NOT NULL`, state); err != nil {
+		if _, err := s.database.Exec(`UPDATE payouts SET due_at = 0 WHERE state = $1 AND due_at IS NOT NULL`, state); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ func (s *shop) settle(t *testing.T) {
 }
 
 // check finds that each payout that was asked for is there and has come to its end, that money moved
-// once for it, and that the books are right.
+// once for it, and that the ledger is right.
 func (s *shop) check(t *testing.T) {
 	t.Helper()
 	s.checkPayouts(t)

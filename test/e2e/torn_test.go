@@ -174,8 +174,8 @@ func (r *remains) tearTail(t *testing.T, rounds int) {
 				if err != nil || told != "" {
 					t.Fatalf("audit: %v\n%s", err, told)
 				}
-				books := &fleet{t: t, url: "sqlite:" + path}
-				books.checkHolds(acknowledged{maps.Clone(r.acked.payouts), maps.Clone(r.acked.sales)})
+				database := &fleet{t: t, url: "sqlite:" + path}
+				database.checkHolds(acknowledged{maps.Clone(r.acked.payouts), maps.Clone(r.acked.sales)})
 			})
 		}
 	}
@@ -223,7 +223,7 @@ func (r *remains) damageDatabase(t *testing.T, rounds int) {
 		case told != "":
 			broken++
 		case dump(t, path) != before:
-			t.Errorf("a bit of byte %d is flipped, which changes the books, and the audit finds nothing", at)
+			t.Errorf("a bit of byte %d is flipped, which changes the ledger, and the audit finds nothing", at)
 		}
 		r.database[at] ^= bit
 	}
@@ -234,7 +234,7 @@ func (r *remains) damageDatabase(t *testing.T, rounds int) {
 func dump(t *testing.T, path string) string {
 	t.Helper()
 	var text strings.Builder
-	books := &fleet{t: t, url: "sqlite:" + path}
+	database := &fleet{t: t, url: "sqlite:" + path}
 	for _, query := range []string{
 		`SELECT owner || ' ' || number || ' ' || hash || mac || ' ' || pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
 			|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled FROM journals ORDER BY owner`,
@@ -243,7 +243,7 @@ func dump(t *testing.T, path string) string {
 		`SELECT owner || ' ' || number || ' ' || at || type || subject || actor || data || ' ' || pending || ' ' || available || ' ' || in_transit || ' ' || sales
 			|| ' ' || gateway || ' ' || fees || ' ' || after || hash || mac FROM entries ORDER BY owner, number`,
 	} {
-		books.sql(query, func(r row) error {
+		database.sql(query, func(r row) error {
 			var line string
 			err := r.Scan(&line)
 			text.WriteString(line + "\n")

@@ -25,7 +25,7 @@ func newVisitor(t *testing.T) *visitor {
 		t.Fatal(err)
 	}
 	return &visitor{t, &http.Client{
-		Jar: jar, Timeout: patience,
+		Jar: jar, Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -153,8 +153,8 @@ func (e *lostError) Unwrap() error { return e.cause }
 
 // exchange sends a request and reads its answer. Its only errors are of type *lostError.
 func (c *Client) exchange(ctx context.Context, r request) (response, *lostError) {
-	if err := c.takeTurn(ctx); err != nil {
-		return response{}, &lostError{code: gateway.ReasonNoTurn, unsent: true, cause: err}
+	if err := c.waitForRate(ctx); err != nil {
+		return response{}, &lostError{code: gateway.ReasonRateLimited, unsent: true, cause: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -184,8 +184,8 @@ func (c *Client) exchange(ctx context.Context, r request) (response, *lostError)
 	return response{res.StatusCode, res.Header, body}, nil
 }
 
-// takeTurn waits until a request may be made.
-func (c *Client) takeTurn(ctx context.Context) error {
+// waitForRate waits until the rate allows a request.
+func (c *Client) waitForRate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	return c.o.Turn(ctx)
@@ -271,7 +271,7 @@ func post[T, In any](ctx context.Context, c *Client, path string, in In) (T, err
 }
 
 // decode reads an answer. A field of another type than documented is passed over, because nearly all
-// of them decide nothing; whoever calls checks those that do. Zero characters are dropped: PostgreSQL
+// of them decide nothing; the caller checks those that do. Zero characters are dropped: PostgreSQL
 // keeps no text that has one.
 func decode[T any](body []byte, out *T) error {
 	err := json.Unmarshal([]byte(withoutZeros.Replace(string(body))), out)

@@ -340,7 +340,7 @@ func TestRateIsHonoured(t *testing.T) {
 		t.Fatalf("first: answer %d", got.Answer)
 	}
 	got := c.Submit(t.Context(), reference, "{}")
-	if got.Answer != gateway.NotTaken || got.ReasonCode != "no_turn" || calls.Load() != 1 {
+	if got.Answer != gateway.NotTaken || got.ReasonCode != "rate_limited" || calls.Load() != 1 {
 		t.Errorf("second: answer %d, code %q, %d calls", got.Answer, got.ReasonCode, calls.Load())
 	}
 }
@@ -691,7 +691,7 @@ func TestACompletedValidationAloneProvesNothing(t *testing.T) {
 
 // An answer about another account, or another verification, is none, whatever it says. One that leaves out which is
 // about the one that was asked for.
-func TestAVerificationOfAnotherAccountIsNotBelieved(t *testing.T) {
+func TestVerification_OfAnotherAccountIsNotApplied(t *testing.T) {
 	for name, tt := range map[string]struct {
 		from, to string
 		asked    func(*gateway.VerificationRequest) // what somebody changed of the account before it was asked about

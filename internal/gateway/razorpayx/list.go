@@ -14,7 +14,7 @@ import (
 	"bursar/internal/gateway"
 )
 
-// Transfers lists a page of the payouts made since a moment, whoever asked for them.
+// Transfers lists a page of the payouts made since a moment, by any client.
 func (c *Client) Transfers(ctx context.Context, since time.Time, after gateway.Cursor) (gateway.TransferPage, error) {
 	return c.pageSince(ctx, since, after, "")
 }
@@ -55,7 +55,7 @@ func (c *Client) pageSince(ctx context.Context, since time.Time, after gateway.C
 			return gateway.TransferPage{}, nil
 		}
 	}
-	return gateway.TransferPage{Transfers: transfers, Next: place{at.skip + len(transfers), digest}.cursor()}, nil
+	return gateway.TransferPage{Transfers: transfers, Next: listPosition{at.skip + len(transfers), digest}.cursor()}, nil
 }
 
 func (c *Client) listSince(ctx context.Context, since time.Time, skip int, status string) ([]gateway.Transfer, error) {
@@ -77,26 +77,26 @@ func (c *Client) listSince(ctx context.Context, since time.Time, skip int, statu
 	return transfers, nil
 }
 
-// place is where a page of a list begins: how many items are before it, and which ones the page before it held.
-type place struct {
+// listPosition is where a page of a list begins: how many items are before it, and which ones the page before it held.
+type listPosition struct {
 	skip int
 	last string
 }
 
-func (p place) cursor() gateway.Cursor {
+func (p listPosition) cursor() gateway.Cursor {
 	return gateway.Cursor(strconv.Itoa(p.skip) + "." + p.last)
 }
 
-func placeOf(c gateway.Cursor) (place, error) {
+func placeOf(c gateway.Cursor) (listPosition, error) {
 	if c == "" {
-		return place{}, nil
+		return listPosition{}, nil
 	}
 	skip, last, isPlace := strings.Cut(string(c), ".")
 	n, err := strconv.Atoi(skip)
 	if err != nil || !isPlace || n < 0 {
-		return place{}, errors.New("razorpayx: this cursor is none of ours")
+		return listPosition{}, errors.New("razorpayx: this cursor is none of ours")
 	}
-	return place{n, last}, nil
+	return listPosition{n, last}, nil
 }
 
 // digestOf tells one page of transfers from another.

@@ -30,11 +30,11 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	if err != nil {
 		return gateway.Opened{}, err
 	}
-	return gateway.Opened{Gateway: client, ReadWebhook: func(header map[string][]string, body []byte) (gateway.Hint, error) {
-		hint, err := webhooks.Read(http.Header(header), body)
+	return gateway.Opened{Gateway: client, ReadWebhook: func(header map[string][]string, body []byte) (gateway.Notification, error) {
+		notification, err := webhooks.Read(http.Header(header), body)
 		if err != nil {
-			return gateway.Hint{}, err
+			return gateway.Notification{}, err
 		}
-		return gateway.Hint{EventID: hint.EventID, Reference: hint.Reference, VerificationID: hint.ValidationID}, nil
+		return gateway.Notification{EventID: notification.EventID, Reference: notification.Reference, VerificationID: notification.ValidationID}, nil
 	}}, nil
 }

@@ -241,11 +241,11 @@ func (c *Client) Find(ctx context.Context, reference string) (gateway.Report, er
 				others[p.ID] = true
 			}
 		}
-		isNews := len(found)+len(others) > known
+		isChanged := len(found)+len(others) > known
 		switch {
-		case len(others) == 0, !isNews && len(items) < MaxPage:
+		case len(others) == 0, !isChanged && len(items) < MaxPage:
 			return theOne(found)
-		case !isNews:
+		case !isChanged:
 			return gateway.Report{}, errors.New("the gateway's list is not about the reference")
 		}
 	}
@@ -316,7 +316,7 @@ func report(p Payout) gateway.Report {
 		Progress:  gateway.Unrecognised,
 		RawStatus: p.Status,
 		UTR:       string(p.UTR),
-		// Anything is told that is said here: what is no account and no currency differs from ours.
+		// This text is shown as it is: what is no account and no currency differs from ours.
 		Beneficiary: shortText(p.FundAccountID),
 		Currency:    shortText(strings.ToUpper(p.Currency)),
 	}

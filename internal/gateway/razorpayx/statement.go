@@ -17,7 +17,7 @@ import (
 )
 
 // toldTransaction is a line as it is read: the vendor documents no form for a reversal's source, and whether
-// a balance is told makes a difference.
+// a balance is given makes a difference.
 type toldTransaction struct {
 	Transaction
 	Balance *int64          `json:"balance"`
@@ -47,7 +47,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	if err != nil || len(items) == 0 {
 		return gateway.LinePage{}, err
 	}
-	page := gateway.LinePage{Lines: make([]gateway.Line, len(items)), Next: place{skip: at.skip + len(items)}.cursor()}
+	page := gateway.LinePage{Lines: make([]gateway.Line, len(items)), Next: listPosition{skip: at.skip + len(items)}.cursor()}
 	for i, t := range items {
 		if page.Lines[i], err = c.line(t); err != nil {
 			return gateway.LinePage{}, err

@@ -27,8 +27,8 @@ func NewWebhooks(secrets ...string) (*Webhooks, error) {
 	return &Webhooks{slices.Clone(secrets)}, nil
 }
 
-// Hint is what a webhook tells us to look at again. None of it is to be believed.
-type Hint struct {
+// Notification is what a webhook tells us to look at again. None of it is to be believed.
+type Notification struct {
 	// EventID is the same on every delivery of an event.
 	EventID string
 	Event   string
@@ -48,21 +48,21 @@ var (
 
 // Read checks a webhook's signature and reads what it hints at. It fails with [ErrSignature] or
 // [ErrUnreadable].
-func (w *Webhooks) Read(h http.Header, body []byte) (Hint, error) {
+func (w *Webhooks) Read(h http.Header, body []byte) (Notification, error) {
 	if !w.signed(h.Get(SignatureHeader), body) {
-		return Hint{}, ErrSignature
+		return Notification{}, ErrSignature
 	}
-	hint, err := parseEvent(body)
+	notification, err := parseEvent(body)
 	if err != nil {
-		return Hint{}, err
+		return Notification{}, err
 	}
-	hint.EventID = h.Get(EventIDHeader)
+	notification.EventID = h.Get(EventIDHeader)
 	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
-	if hint.EventID == "" || len(hint.EventID) > maxEventID || strings.ContainsFunc(hint.EventID, unprintable) {
+	if notification.EventID == "" || len(notification.EventID) > maxEventID || strings.ContainsFunc(notification.EventID, unprintable) {
 		sum := sha256.Sum256(body)
-		hint.EventID = "sha256_" + hex.EncodeToString(sum[:])
+		notification.EventID = "sha256_" + hex.EncodeToString(sum[:])
 	}
-	return hint, nil
+	return notification, nil
 }
 
 const maxEventID = 128
@@ -84,17 +84,17 @@ func Sign(secret string, body []byte) string {
 
 // parseEvent reads an event's body. One about something else than a payout or a validation, such as a
 // bank's downtime, is an event all the same.
-func parseEvent(body []byte) (Hint, error) {
+func parseEvent(body []byte) (Notification, error) {
 	var e Event
 	if !json.Valid(body) || decode(body, &e) != nil || e.Event == "" {
-		return Hint{}, ErrUnreadable
+		return Notification{}, ErrUnreadable
 	}
-	hint := Hint{Event: e.Event}
+	notification := Notification{Event: e.Event}
 	if p := e.Payload.Payout; p != nil {
-		hint.GatewayPayoutID, hint.Reference = p.Entity.ID, string(p.Entity.ReferenceID)
+		notification.GatewayPayoutID, notification.Reference = p.Entity.ID, string(p.Entity.ReferenceID)
 	}
 	if v := e.Payload.Validation; v != nil {
-		hint.ValidationID, hint.FundAccountID = v.Entity.ID, v.Entity.FundAccount.ID
+		notification.ValidationID, notification.FundAccountID = v.Entity.ID, v.Entity.FundAccount.ID
 	}
-	return hint, nil
+	return notification, nil
 }

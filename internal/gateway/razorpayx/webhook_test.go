@@ -29,21 +29,21 @@ func newWebhooks(t *testing.T, secrets ...string) *razorpayx.Webhooks {
 	return w
 }
 
-func TestWebhooksAreHints(t *testing.T) {
+func TestWebhook_IsANotificationOnly(t *testing.T) {
 	w := newWebhooks(t, "new", "old")
 	for name, test := range map[string]struct {
 		body string
-		want razorpayx.Hint
+		want razorpayx.Notification
 	}{
-		"a payout": {sample(t, "event_payout_processed"), razorpayx.Hint{
+		"a payout": {sample(t, "event_payout_processed"), razorpayx.Notification{
 			Event: "payout.processed", GatewayPayoutID: "pout_00000000000001", Reference: reference,
 		}},
-		"a validation": {sample(t, "event_validation_completed"), razorpayx.Hint{
+		"a validation": {sample(t, "event_validation_completed"), razorpayx.Notification{
 			Event: "fund_account.validation.completed", ValidationID: "fav_00000000000001", FundAccountID: "fa_00000000000001",
 		}},
 		"a downtime, which lacks much": {
 			`{"entity":"event","event":"payout.downtime.resolved","payload":{"payout.downtime":{"entity":{"id":"poutdown_00000000000001"}}}}`,
-			razorpayx.Hint{Event: "payout.downtime.resolved"},
+			razorpayx.Notification{Event: "payout.downtime.resolved"},
 		},
 	} {
 		for _, secret := range []string{"new", "old"} {
@@ -98,11 +98,11 @@ func TestWebhooksRefuseWhatIsNoEvent(t *testing.T) {
 func TestAnEventWithoutAProperIDIsKnownByItsBody(t *testing.T) {
 	w := newWebhooks(t, "secret")
 	read := func(body, id string) string {
-		hint, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), id), []byte(body))
+		notification, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), id), []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return hint.EventID
+		return notification.EventID
 	}
 	want, other := read(`{"event":"a"}`, ""), read(`{"event":"b"}`, "")
 	if want == "" || want == other {
@@ -137,9 +137,9 @@ func FuzzWebhook(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		hint, err := w.Read(headers(razorpayx.Sign("secret", body), ""), body)
-		if (err == nil) != (hint.Event != "") || (err == nil) != (hint.EventID != "") {
-			t.Fatalf("%+v, %v", hint, err)
+		notification, err := w.Read(headers(razorpayx.Sign("secret", body), ""), body)
+		if (err == nil) != (notification.Event != "") || (err == nil) != (notification.EventID != "") {
+			t.Fatalf("%+v, %v", notification, err)
 		}
 		if err != nil && !errors.Is(err, razorpayx.ErrUnreadable) {
 			t.Fatal(err)

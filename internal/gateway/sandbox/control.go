@@ -70,7 +70,7 @@ func (s *Sandbox) streamMoves(w http.ResponseWriter, r *http.Request) {
 		return err
 	}, args...)
 	if err != nil {
-		s.o.Logger.ErrorContext(r.Context(), "the sandbox can't list what moved", slog.Any("error", err))
+		s.o.Logger.ErrorContext(r.Context(), "sandbox transfers not listed", slog.Any("error", err))
 		panic(http.ErrAbortHandler) // half a list must not look like a whole one
 	}
 	if separator == "[" {

@@ -204,7 +204,7 @@ func (s *Sandbox) settleAndDeliver(ctx context.Context, seq int64) {
 		events, err = rowsOf(s.records, scanEvent, `SELECT `+eventColumns+` FROM events WHERE seq > $1 AND payout = $1 ORDER BY seq`, seq)
 	}
 	if err != nil {
-		s.o.Logger.ErrorContext(ctx, "the sandbox can't tell of a payout before it answers", slog.Any("error", err))
+		s.o.Logger.ErrorContext(ctx, "sandbox webhook before answer failed", slog.Any("error", err))
 	}
 	for _, e := range events {
 		s.deliver(ctx, e)
@@ -215,7 +215,7 @@ func (s *Sandbox) settleAndDeliver(ctx context.Context, seq int64) {
 func (s *Sandbox) deliver(ctx context.Context, e event) {
 	body, err := s.eventBody(e)
 	if err != nil {
-		s.o.Logger.ErrorContext(ctx, "the sandbox can't write a webhook", slog.String("event", vendorID("evt_", e.seq)), slog.Any("error", err))
+		s.o.Logger.ErrorContext(ctx, "sandbox webhook not written", slog.String("event", vendorID("evt_", e.seq)), slog.Any("error", err))
 		return
 	}
 	delivered, status := true, 0
@@ -227,7 +227,7 @@ func (s *Sandbox) deliver(ctx context.Context, e event) {
 		return // it is delivered again
 	}
 	if err := s.recordDelivery(e, delivered, status); err != nil {
-		s.o.Logger.ErrorContext(ctx, "the sandbox can't record a delivery", slog.String("event", vendorID("evt_", e.seq)), slog.Any("error", err))
+		s.o.Logger.ErrorContext(ctx, "sandbox delivery not recorded", slog.String("event", vendorID("evt_", e.seq)), slog.Any("error", err))
 	}
 }
 

@@ -99,7 +99,7 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func (w *world) clientWithTimeout(d time.Duration) *razorpayx.Client {
+func (w *fixture) clientWithTimeout(d time.Duration) *razorpayx.Client {
 	w.t.Helper()
 	o := options()
 	c, err := razorpayx.New(razorpayx.Options{

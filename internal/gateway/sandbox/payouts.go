@@ -34,7 +34,7 @@ type payout struct {
 	utr         string
 	// step is how many steps of its story it took.
 	step int
-	// debited means that it took its amount from our account, credited that it gave it back.
+	// debited means that it took its amount from our account, credited that it returned it.
 	debited   bool
 	credited  bool
 	createdAt int64
@@ -219,7 +219,7 @@ func (s *Sandbox) move(t *tx, p *payout, change step, now time.Time, save func(*
 	return s.announcePayout(t, before, *p, now)
 }
 
-// settleMoney takes a payout's amount and fees when the bank begins with it, and gives them back when
+// settleMoney takes a payout's amount and fees when the bank begins with it, and returns them when
 // it ends unpaid.
 func (s *Sandbox) settleMoney(t *tx, p *payout, now time.Time) error {
 	switch {

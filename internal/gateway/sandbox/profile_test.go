@@ -12,7 +12,7 @@ import (
 	"bursar/internal/gateway/sandbox"
 )
 
-func openLimited(t *testing.T, now func() time.Time) *world {
+func openLimited(t *testing.T, now func() time.Time) *fixture {
 	t.Helper()
 	return open(t, func(o *sandbox.Options) { o.Profile, o.Now = sandbox.Limited, now })
 }

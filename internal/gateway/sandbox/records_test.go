@@ -105,7 +105,7 @@ func TestACommittedPayoutOutlivesAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, url: strings.TrimSpace(url)}
+	w := &fixture{t: t, url: strings.TrimSpace(url)}
 	w.client = w.clientWithTimeout(10 * time.Second)
 	answered := w.payFromMany(64)
 	if err := child.Process.Kill(); err != nil {
@@ -125,7 +125,7 @@ func TestACommittedPayoutOutlivesAKill(t *testing.T) {
 }
 
 // payFromMany makes payouts at the same time, and returns those that were accepted.
-func (w *world) payFromMany(n int) []gateway.Report {
+func (w *fixture) payFromMany(n int) []gateway.Report {
 	w.t.Helper()
 	beneficiary := w.beneficiary("4321").Beneficiary
 	var (

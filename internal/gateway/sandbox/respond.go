@@ -97,7 +97,7 @@ func answer[T any](s *Sandbox, call func(*http.Request) (T, error)) http.Handler
 		case errors.As(err, &no):
 			writeJSON(w, no.status, razorpayx.ErrorBody{Error: no.problem})
 		default:
-			s.o.Logger.ErrorContext(r.Context(), "the sandbox could not answer", slog.String("path", r.URL.Path), slog.Any("error", err))
+			s.o.Logger.ErrorContext(r.Context(), "sandbox request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
 			writeJSON(w, errServer.status, razorpayx.ErrorBody{Error: errServer.problem})
 		}
 	}

@@ -29,8 +29,8 @@ const (
 	settleAfter   = 20 * time.Millisecond
 )
 
-// world is a sandbox that runs, a receiver of its webhooks, and a client of it.
-type world struct {
+// fixture is a sandbox that runs, a receiver of its webhooks, and a client of it.
+type fixture struct {
 	t        testing.TB
 	url      string
 	client   *razorpayx.Client
@@ -51,9 +51,9 @@ func options() sandbox.Options {
 	}
 }
 
-func open(t testing.TB, change func(*sandbox.Options)) *world {
+func open(t testing.TB, change func(*sandbox.Options)) *fixture {
 	t.Helper()
-	w := &world{t: t, received: newReceiver(t)}
+	w := &fixture{t: t, received: newReceiver(t)}
 	o := options()
 	o.WebhookURL = w.received.url
 	if change != nil {
@@ -94,10 +94,10 @@ type receiver struct {
 	url   string
 	reads *razorpayx.Webhooks
 
-	mu     sync.Mutex
-	hints  []razorpayx.Hint
-	events []razorpayx.Event
-	bodies []json.RawMessage
+	mu            sync.Mutex
+	notifications []razorpayx.Notification
+	events        []razorpayx.Event
+	bodies        []json.RawMessage
 	// refuse is how many deliveries are yet to be refused.
 	refuse int
 	// slow runs before an event is taken.
@@ -113,7 +113,7 @@ func newReceiver(t testing.TB) *receiver {
 	r := &receiver{reads: reads}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		hint, err := r.reads.Read(req.Header, body)
+		notification, err := r.reads.Read(req.Header, body)
 		var event razorpayx.Event
 		if err != nil || json.Unmarshal(body, &event) != nil {
 			t.Errorf("a webhook came that can't be read: %v: %s", err, body)
@@ -121,14 +121,14 @@ func newReceiver(t testing.TB) *receiver {
 		if r.slow != nil {
 			r.slow(event.Event)
 		}
-		r.take(w, hint, event, body)
+		r.take(w, notification, event, body)
 	}))
 	t.Cleanup(server.Close)
 	r.url = server.URL
 	return r
 }
 
-func (r *receiver) take(w http.ResponseWriter, hint razorpayx.Hint, event razorpayx.Event, body []byte) {
+func (r *receiver) take(w http.ResponseWriter, notification razorpayx.Notification, event razorpayx.Event, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refuse > 0 {
@@ -136,7 +136,7 @@ func (r *receiver) take(w http.ResponseWriter, hint razorpayx.Hint, event razorp
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	r.hints, r.events, r.bodies = append(r.hints, hint), append(r.events, event), append(r.bodies, body)
+	r.notifications, r.events, r.bodies = append(r.notifications, notification), append(r.events, event), append(r.bodies, body)
 }
 
 // about lists the events that came about a reference, in the order in which they came.
@@ -144,7 +144,7 @@ func (r *receiver) about(reference string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := []string{}
-	for _, h := range r.hints {
+	for _, h := range r.notifications {
 		if h.Reference == reference {
 			names = append(names, h.Event)
 		}
@@ -153,7 +153,7 @@ func (r *receiver) about(reference string) []string {
 }
 
 // eventually waits until done says so; a test that waits in vain fails.
-func (w *world) eventually(what string, done func() bool) {
+func (w *fixture) eventually(what string, done func() bool) {
 	w.t.Helper()
 	for range 2000 {
 		if done() {
@@ -165,7 +165,7 @@ func (w *world) eventually(what string, done func() bool) {
 }
 
 // beneficiary makes a fund account whose number has the ending.
-func (w *world) beneficiary(ending string) gateway.VerificationRequest {
+func (w *fixture) beneficiary(ending string) gateway.VerificationRequest {
 	w.t.Helper()
 	a := gateway.VerificationRequest{Account: id.New("bka_", time.Now())}
 	d := gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + ending}
@@ -177,7 +177,7 @@ func (w *world) beneficiary(ending string) gateway.VerificationRequest {
 }
 
 // order prepares a payout to a new beneficiary with the ending, and returns its reference and body.
-func (w *world) order(ending string, amount money.Amount) (reference, body string) {
+func (w *fixture) order(ending string, amount money.Amount) (reference, body string) {
 	w.t.Helper()
 	reference = id.New("pyt_", time.Now())
 	account := w.beneficiary(ending)
@@ -186,7 +186,7 @@ func (w *world) order(ending string, amount money.Amount) (reference, body strin
 
 // prepare prepares an order in rupees of some seller's, by IMPS and to some account unless it says
 // otherwise, with a fee of one rupee.
-func (w *world) prepare(o gateway.Order) string {
+func (w *fixture) prepare(o gateway.Order) string {
 	w.t.Helper()
 	o.Currency, o.Seller, o.Gross = "INR", "usr_0Tz3aB9xQ2mK7LpW4sYd1eHc", o.Amount+100
 	o.Rail = cmp.Or(o.Rail, "IMPS")
@@ -199,13 +199,13 @@ func (w *world) prepare(o gateway.Order) string {
 }
 
 // pay submits an order that must be accepted.
-func (w *world) pay(ending string, amount money.Amount) gateway.Report {
+func (w *fixture) pay(ending string, amount money.Amount) gateway.Report {
 	w.t.Helper()
 	reference, body := w.order(ending, amount)
 	return w.submit(reference, body)
 }
 
-func (w *world) submit(reference, body string) gateway.Report {
+func (w *fixture) submit(reference, body string) gateway.Report {
 	w.t.Helper()
 	s := w.client.Submit(w.t.Context(), reference, body)
 	if s.Answer != gateway.Accepted {
@@ -217,7 +217,7 @@ func (w *world) submit(reference, body string) gateway.Report {
 	return s.Report
 }
 
-func (w *world) fetch(gatewayID string) gateway.Report {
+func (w *fixture) fetch(gatewayID string) gateway.Report {
 	w.t.Helper()
 	r, err := w.client.Fetch(w.t.Context(), gatewayID)
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *world) fetch(gatewayID string) gateway.Report {
 }
 
 // reaches waits until the payout is in the progress, and returns it.
-func (w *world) reaches(gatewayID string, want gateway.Progress) gateway.Report {
+func (w *fixture) reaches(gatewayID string, want gateway.Progress) gateway.Report {
 	w.t.Helper()
 	var r gateway.Report
 	w.eventually(fmt.Sprintf("%s to be %s", gatewayID, want), func() bool {
@@ -238,7 +238,7 @@ func (w *world) reaches(gatewayID string, want gateway.Progress) gateway.Report 
 }
 
 // call makes a call without the client, and reads a JSON answer into out unless it is nil.
-func (w *world) call(method, path, body string, header http.Header, out any) int {
+func (w *fixture) call(method, path, body string, header http.Header, out any) int {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -261,21 +261,21 @@ func (w *world) call(method, path, body string, header http.Header, out any) int
 }
 
 // control makes a call of the control API that must succeed.
-func (w *world) control(method, path, body string, out any) {
+func (w *fixture) control(method, path, body string, out any) {
 	w.t.Helper()
 	if status := w.call(method, path, body, nil, out); status != http.StatusOK {
 		w.t.Fatalf("%s %s: %d", method, path, status)
 	}
 }
 
-func (w *world) moves(reference string) []sandbox.Move {
+func (w *fixture) moves(reference string) []sandbox.Move {
 	w.t.Helper()
 	var moves []sandbox.Move
 	w.control("GET", "/control/moves?reference_id="+reference, "", &moves)
 	return moves
 }
 
-func (w *world) balance() int64 {
+func (w *fixture) balance() int64 {
 	w.t.Helper()
 	var list razorpayx.Collection[razorpayx.BankingBalance]
 	w.control("GET", "/v1/banking_balances", "", &list)

@@ -30,7 +30,7 @@ func (s *Sandbox) repeat(ctx context.Context, soon <-chan struct{}, dueAt string
 			continue
 		}
 		if err := step(); err != nil {
-			s.o.Logger.ErrorContext(ctx, "the sandbox can't do what is due", slog.Any("error", err))
+			s.o.Logger.ErrorContext(ctx, "sandbox step failed", slog.Any("error", err))
 			pause(ctx, time.Second)
 		}
 		pause(ctx, breath)

@@ -8,14 +8,14 @@ import (
 	"bursar/internal/gateway/razorpayx"
 )
 
-// statement is the transactions with how they are told.
+// statement is the transactions as the API lists them.
 const (
 	statement           = `transactions LEFT JOIN misstatements m USING (seq)`
 	shown               = `coalesce(m.hidden, 0) = 0`
 	misstatementColumns = `m.credit, m.debit, m.fees, m.currency, m.entity, coalesce(m.about, '')`
 )
 
-// misstatement is how a transaction is told otherwise; nil is as it was.
+// misstatement is a false version of a transaction; nil is the true one.
 type misstatement struct {
 	credit, debit, fees *int64
 	currency, entity    *string
@@ -51,8 +51,8 @@ func (m misstatement) misstate(t razorpayx.Transaction) razorpayx.Transaction {
 
 // StatementChange makes the statement of our account wrong.
 type StatementChange struct {
-	// Change is "drop" (the line is told no more), "double" (the money moves once more), "alter" (the line
-	// is told with other figures) or "add" (money moves that nobody ordered).
+	// Change is "drop" (the line is no longer listed), "double" (the money moves once more), "alter" (the line
+	// is listed with other figures) or "add" (money moves that nobody ordered).
 	Change string `json:"change"`
 	// Line is the line's id, or a payout by its id or our reference, whose newest line is meant. With "add"
 	// it is the payout that the line is to name, which there need not be, or empty.

@@ -8,7 +8,7 @@ import (
 	"bursar/internal/gateway/razorpayx"
 )
 
-func (w *world) statement() []razorpayx.Transaction {
+func (w *fixture) statement() []razorpayx.Transaction {
 	w.t.Helper()
 	var page razorpayx.Collection[razorpayx.Transaction]
 	if status := w.call("GET", "/v1/transactions?account_number="+ownAccount, "", nil, &page); status != http.StatusOK {

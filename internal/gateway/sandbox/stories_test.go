@@ -62,11 +62,11 @@ func TestVerificationsByAccount(t *testing.T) {
 	w.eventually("the events", func() bool {
 		w.received.mu.Lock()
 		defer w.received.mu.Unlock()
-		return len(w.received.hints) == 2
+		return len(w.received.notifications) == 2
 	})
-	for _, hint := range w.received.hints {
-		if hint.Event != "fund_account.validation.completed" || hint.ValidationID == "" || hint.FundAccountID == "" {
-			t.Errorf("%+v", hint)
+	for _, notification := range w.received.notifications {
+		if notification.Event != "fund_account.validation.completed" || notification.ValidationID == "" || notification.FundAccountID == "" {
+			t.Errorf("%+v", notification)
 		}
 	}
 }
@@ -157,9 +157,9 @@ func Test0007TellsTwiceAndOutOfOrder(t *testing.T) {
 	w.received.mu.Lock()
 	defer w.received.mu.Unlock()
 	ids, statuses := map[string]int{}, map[string]string{}
-	for i, hint := range w.received.hints {
-		ids[hint.EventID]++
-		statuses[hint.Event] = w.received.events[i].Payload.Payout.Entity.Status
+	for i, notification := range w.received.notifications {
+		ids[notification.EventID]++
+		statuses[notification.Event] = w.received.events[i].Payload.Payout.Entity.Status
 	}
 	if len(ids) != 2 {
 		t.Errorf("copies have ids of their own: %v", ids)

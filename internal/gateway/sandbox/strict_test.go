@@ -116,13 +116,13 @@ func TestErrorsAreTheVendors(t *testing.T) {
 
 const sampleContact = `{"name":"Asha Rao","type":"vendor","reference_id":"bka_0Tz3aB9xQ2mK7LpW4sYd1eHc"}`
 
-func (w *world) get(path string) (raw json.RawMessage) {
+func (w *fixture) get(path string) (raw json.RawMessage) {
 	w.t.Helper()
 	w.control("GET", path, "", &raw)
 	return raw
 }
 
-func (w *world) post(path, body string, header http.Header) (raw json.RawMessage) {
+func (w *fixture) post(path, body string, header http.Header) (raw json.RawMessage) {
 	w.t.Helper()
 	if status := w.call("POST", path, body, header, &raw); status != http.StatusOK {
 		w.t.Fatalf("%s: %d %s", path, status, raw)
@@ -131,7 +131,7 @@ func (w *world) post(path, body string, header http.Header) (raw json.RawMessage
 }
 
 // sampleAccount makes the fund account of the samples, with the number.
-func (w *world) sampleAccount(number string) json.RawMessage {
+func (w *fixture) sampleAccount(number string) json.RawMessage {
 	w.t.Helper()
 	contact := w.post("/v1/contacts", sampleContact, nil)
 	compare(w.t, "contact", contact)
@@ -140,13 +140,13 @@ func (w *world) sampleAccount(number string) json.RawMessage {
 }
 
 // event waits for the webhook with the name that is about an id.
-func (w *world) event(name, about string) (found json.RawMessage) {
+func (w *fixture) event(name, about string) (found json.RawMessage) {
 	w.t.Helper()
 	w.eventually(name, func() bool {
 		w.received.mu.Lock()
 		defer w.received.mu.Unlock()
-		for i, hint := range w.received.hints {
-			if hint.Event == name && hint.GatewayPayoutID+hint.ValidationID == about {
+		for i, notification := range w.received.notifications {
+			if notification.Event == name && notification.GatewayPayoutID+notification.ValidationID == about {
 				found = w.received.bodies[i]
 			}
 		}
@@ -445,7 +445,7 @@ func TestTransfersAreListedWithTheirOrders(t *testing.T) {
 	}
 }
 
-func (w *world) fetchWire(gatewayID string) razorpayx.Payout {
+func (w *fixture) fetchWire(gatewayID string) razorpayx.Payout {
 	w.t.Helper()
 	var p razorpayx.Payout
 	w.control("GET", "/v1/payouts/"+gatewayID, "", &p)

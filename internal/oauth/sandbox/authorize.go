@@ -86,7 +86,7 @@ func (p *Provider) decide(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse tells the client what is wrong with its request, or the person if there is no such client: a
-// provider that sends browsers wherever it is told to is a tool for phishing.
+// provider with open redirects is a tool for phishing.
 func (p *Provider) refuse(w http.ResponseWriter, asked request, problem string) {
 	if problem == "unknown_client" {
 		p.show(w, http.StatusBadRequest, page{Problem: "Nobody with such a client_id and redirect_uri is known here. Go back, and start again."})

@@ -13,7 +13,7 @@ const (
 	maxGrants = 1000
 )
 
-// person is who somebody says to be.
+// person is a user of the sandbox provider.
 type person struct {
 	name     string
 	email    string

@@ -2,7 +2,7 @@
 // where one types who one is. It asks for no proof of that, so it belongs on loopback alone, where nothing
 // is at stake.
 //
-// Its keys, codes and tokens live in memory and die with the process: whoever is on the consent page when
+// Its keys, codes and tokens live in memory and die with the process: a user on the consent page when
 // the service restarts starts again. A code can be exchanged at the process that gave it and nowhere else.
 // That is enough, because each process is a provider of its own, at its own address.
 package sandbox
@@ -101,7 +101,7 @@ func (p *Provider) routes() http.Handler {
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("GET /userinfo", p.userinfo)
 	mux.HandleFunc("GET /style.css", p.serveStyle)
-	// A page of another site must not decide for whoever looks at it.
+	// A page of another site must not decide for its visitor.
 	return http.StripPrefix(p.issuer.Path, http.NewCrossOriginProtection().Handler(mux))
 }
 
@@ -116,7 +116,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // proxyHeaders are parts of the names of headers that proxies, content networks and clouds add. A header
-// whose name ends in "ip" tells a client's address, whoever adds it.
+// whose name ends in "ip" gives a client's address, which any proxy may add.
 var proxyHeaders = []string{
 	"Forwarded", "Via", "Remote-Addr", "X-Original-", "X-Envoy-", "X-Azure-", "X-Arr-", "X-Appengine-", "X-Google-", "X-Cloud-",
 	"X-Amz", "X-Vercel-", "X-Nf-", "Cdn-", "Cf-", "Fly-", "Fastly-", "Akamai-",

@@ -23,8 +23,8 @@ const (
 	clientSecret = "hush: %/+&"
 )
 
-// place is a provider that answers, and its client.
-type place struct {
+// fixture is a provider that answers, and its client.
+type fixture struct {
 	t        *testing.T
 	provider *sandbox.Provider
 	issuer   string
@@ -33,9 +33,9 @@ type place struct {
 	now      time.Time
 }
 
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T) *fixture {
 	t.Helper()
-	p := &place{t: t, now: time.Now()}
+	p := &fixture{t: t, now: time.Now()}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.provider.ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
 	p.issuer = server.URL + "/sandbox/identity/a"
@@ -48,7 +48,7 @@ func newPlace(t *testing.T) *place {
 }
 
 // restart begins anew with nothing of before.
-func (p *place) restart() {
+func (p *fixture) restart() {
 	p.t.Helper()
 	provider, err := sandbox.New(sandbox.Options{
 		Label: "Sandbox A", Issuer: p.issuer, ClientID: "bursar", ClientSecret: clientSecret, RedirectURL: p.config.RedirectURL,
@@ -64,14 +64,14 @@ func (p *place) restart() {
 	p.provider = provider
 }
 
-func (p *place) advance(d time.Duration) {
+func (p *fixture) advance(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = p.now.Add(d)
 }
 
 // asked is what the client asks for, changed by a test.
-func (p *place) asked(change ...func(url.Values)) url.Values {
+func (p *fixture) asked(change ...func(url.Values)) url.Values {
 	p.t.Helper()
 	u, err := url.Parse(p.config.AuthCodeURL("state-1", oauth2.S256ChallengeOption(verifier), oidc.Nonce("nonce-1")))
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *place) asked(change ...func(url.Values)) url.Values {
 	return values
 }
 
-func (p *place) do(method, path, body string, header ...string) (int, http.Header, string) {
+func (p *fixture) do(method, path, body string, header ...string) (int, http.Header, string) {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.issuer+path, strings.NewReader(body))
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *place) do(method, path, body string, header ...string) (int, http.Heade
 }
 
 // decide answers the consent page, and returns what the client is told.
-func (p *place) decide(typed url.Values, change ...func(url.Values)) url.Values {
+func (p *fixture) decide(typed url.Values, change ...func(url.Values)) url.Values {
 	p.t.Helper()
 	form := p.asked(change...)
 	maps.Copy(form, typed)
@@ -125,7 +125,7 @@ func (p *place) decide(typed url.Values, change ...func(url.Values)) url.Values 
 func asha() url.Values { return url.Values{"person": {"asha@example.com"}} }
 
 // exchange gets the claims for a code, as any client of OpenID Connect would.
-func (p *place) exchange(code string, options ...oauth2.AuthCodeOption) (map[string]any, *oauth2.Token, error) {
+func (p *fixture) exchange(code string, options ...oauth2.AuthCodeOption) (map[string]any, *oauth2.Token, error) {
 	p.t.Helper()
 	provider, err := oidc.NewProvider(p.t.Context(), p.issuer)
 	if err != nil {

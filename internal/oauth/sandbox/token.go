@@ -39,7 +39,7 @@ func (p *Provider) jwks(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{p.key.Public()}})
 }
 
-// token exchanges a code (RFC 6749 §4.1.3). The code is used by whoever brings it, rightly or not.
+// token exchanges a code (RFC 6749 §4.1.3). The first client that brings the code uses it up, rightly or not.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || r.PostForm.Get("grant_type") != "authorization_code" {
 		refuseToken(w, http.StatusBadRequest, "unsupported_grant_type")
@@ -117,7 +117,7 @@ func (p *Provider) claims(given grant) map[string]any {
 	return all
 }
 
-// subject is the same whenever somebody comes with the same e-mail address, also after a restart.
+// subject is the same whenever a user comes with the same e-mail address, also after a restart.
 func (p *Provider) subject(email string) string {
 	sum := sha256.Sum256([]byte(p.issuer.Path + "\n" + strings.ToLower(email)))
 	return hex.EncodeToString(sum[:12])

@@ -3,7 +3,7 @@
 -- Instants are microseconds since 1970 UTC, amounts are minor units, booleans are 0 or 1, and ids are
 -- made by the service and begin with their time, so that tables grow at their right edge.
 
--- Facts about the whole book that must not change under it, such as its currency.
+-- Facts about the whole ledger that must not change under it, such as its currency.
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -208,7 +208,7 @@ CREATE TABLE payouts (
   utr             TEXT NOT NULL,
   reason_code     TEXT NOT NULL,
   reason          TEXT NOT NULL,
-  contradiction   TEXT NOT NULL, -- what the gateway said that can't be true; a person has to look
+  discrepancy     TEXT NOT NULL, -- how a gateway report disagrees with the journal, until an admin resolves it
   gateway         TEXT NOT NULL -- that it goes through; what is in flight stays there
 ) /* clustered */;
 
@@ -220,7 +220,7 @@ CREATE INDEX payouts_ended ON payouts (status, id) WHERE status IN ('failed', 'c
 
 -- What operators keep an eye on is rare, so that these indexes hold next to nothing.
 CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'manual_review');
-CREATE INDEX payouts_contradicted ON payouts (id) WHERE contradiction <> '';
+CREATE INDEX payouts_with_discrepancy ON payouts (id) WHERE discrepancy <> '';
 -- What an operator has in hand when somebody asks about a payout.
 CREATE INDEX payouts_by_gateway_id ON payouts (gateway_id) WHERE gateway_id <> '';
 CREATE INDEX payouts_by_utr ON payouts (utr) WHERE utr <> '';
@@ -272,9 +272,9 @@ CREATE TABLE used_sign_ins (
 
 CREATE INDEX used_sign_ins_old ON used_sign_ins (expires_at);
 
--- Transfers that the gateway made under references of ours, and that no payout in the book could be made
+-- Transfers that the gateway made under references of ours, and that no payout in the ledger could be made
 -- of. A person has to look at each, and says so with settled = 1.
-CREATE TABLE strays (
+CREATE TABLE unmatched_transfers (
   gateway_id TEXT PRIMARY KEY,
   reference  TEXT NOT NULL, -- the payout's id
   seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
@@ -283,18 +283,18 @@ CREATE TABLE strays (
   made_at    BIGINT,
   found_at   BIGINT NOT NULL,
   why        TEXT NOT NULL,
-  settled    BIGINT NOT NULL CHECK (settled IN (0, 1))
+  resolved   BIGINT NOT NULL CHECK (resolved IN (0, 1))
 ) /* clustered */;
 CREATE INDEX bank_accounts_in_review ON bank_accounts (id) WHERE status = 'review' AND is_current = 1;
-CREATE INDEX strays_open ON strays (gateway_id) WHERE settled = 0;
+CREATE INDEX unmatched_transfers_open ON unmatched_transfers (gateway_id) WHERE resolved = 0;
 
 -- Checkpoints tell, under the service's signature, where all journals stood. Rows are only ever inserted.
 CREATE TABLE checkpoints (
   number    BIGINT PRIMARY KEY, -- 1, 2, 3 … without a gap
   at        BIGINT NOT NULL,
   currency  TEXT NOT NULL,
-  books     BIGINT NOT NULL,
-  root      TEXT NOT NULL, -- of the Merkle tree over all books
+  journals     BIGINT NOT NULL,
+  root      TEXT NOT NULL, -- of the Merkle tree over all journals
   previous  TEXT NOT NULL, -- the hash of the checkpoint before
   kid       TEXT NOT NULL,
   signature TEXT NOT NULL
@@ -308,7 +308,7 @@ CREATE TABLE checkpoint_keys (
 
 -- Where a journal stood at the first checkpoint that found it there. Those of the checkpoint that is being
 -- made are written ahead of it.
-CREATE TABLE checkpoint_books (
+CREATE TABLE checkpoint_journals (
   seller_id  TEXT NOT NULL,
   checkpoint BIGINT NOT NULL,
   number     BIGINT NOT NULL, -- of the last entry that it holds
@@ -317,14 +317,14 @@ CREATE TABLE checkpoint_books (
   PRIMARY KEY (seller_id, checkpoint)
 ) /* clustered */;
 
--- Whose turn it is to make one.
-CREATE TABLE checkpoint_turn (
+-- The lease of the instance that makes one.
+CREATE TABLE checkpoint_lease (
   id     BIGINT PRIMARY KEY CHECK (id = 1),
   holder TEXT NOT NULL,
   until  BIGINT NOT NULL
 ) /* clustered */;
 
-INSERT INTO checkpoint_turn (id, holder, until) VALUES (1, '', 0);
+INSERT INTO checkpoint_lease (id, holder, until) VALUES (1, '', 0);
 
 -- The gateway's statement of our account, line by line, as it was last told. A line that was told differently
 -- before, or is told no more, is itself a difference.
@@ -345,8 +345,8 @@ CREATE TABLE statement_lines (
   fees        BIGINT NOT NULL, -- this and the next two may come late
   tax         BIGINT NOT NULL,
   utr         TEXT NOT NULL,
-  first_told  TEXT NOT NULL, -- what may not change of it, when it was first read
-  last_told   TEXT NOT NULL, -- and when it was last read
+  first_reported  TEXT NOT NULL, -- what may not change of it, when it was first read
+  last_reported   TEXT NOT NULL, -- and when it was last read
   seen_at     BIGINT NOT NULL, -- when the last reading that found it began
   missing     BIGINT NOT NULL CHECK (missing IN (0, 1)), -- a later reading did not find it any more
   PRIMARY KEY (gateway, id)
@@ -356,7 +356,7 @@ CREATE INDEX statement_lines_at ON statement_lines (gateway, at, id);
 CREATE INDEX statement_lines_by_id ON statement_lines (id);
 CREATE INDEX statement_lines_of_transfer ON statement_lines (transfer_id) WHERE transfer_id <> '';
 CREATE INDEX statement_lines_of_payout ON statement_lines (payout_id) WHERE payout_id <> '';
-CREATE INDEX statement_lines_changed ON statement_lines (gateway, at) WHERE first_told <> last_told OR missing = 1;
+CREATE INDEX statement_lines_changed ON statement_lines (gateway, at) WHERE first_reported <> last_reported OR missing = 1;
 
 -- Days of a gateway's statement that were read to their end, after they had ended.
 CREATE TABLE statement_days (
@@ -370,7 +370,7 @@ CREATE TABLE statement_days (
   PRIMARY KEY (gateway, starts_at)
 ) /* clustered */;
 
--- Where the statement and the book do not agree. One that is gone was not found again; one that is settled
+-- Where the statement and the ledger do not agree. One that is gone was not found again; one that is settled
 -- was explained by a person, and opens again if it comes to say something else.
 CREATE TABLE differences (
   id         TEXT PRIMARY KEY, -- made of kind and subject
@@ -380,14 +380,14 @@ CREATE TABLE differences (
   detail     TEXT NOT NULL,
   at         BIGINT NOT NULL, -- when it happened
   at_gateway BIGINT NOT NULL, -- what the gateway took, less what it gave back
-  in_book    BIGINT NOT NULL,
+  in_ledger    BIGINT NOT NULL,
   first_seen BIGINT NOT NULL,
   last_seen  BIGINT NOT NULL,
   gone_at    BIGINT,
-  settled_at BIGINT
+  resolved_at BIGINT
 ) /* clustered */;
 
-CREATE INDEX differences_open ON differences (first_seen, id, kind) WHERE gone_at IS NULL AND settled_at IS NULL;
+CREATE INDEX differences_open ON differences (first_seen, id, kind) WHERE gone_at IS NULL AND resolved_at IS NULL;
 
 -- Each comparison of a period, with its sums.
 CREATE TABLE reconciliations (
@@ -401,8 +401,8 @@ CREATE TABLE reconciliations (
 
 CREATE INDEX reconciliations_daily ON reconciliations (ends_at) WHERE daily = 1;
 
--- Whose turn it is to reconcile, and when it is to be tried again after failures.
-CREATE TABLE reconcile_turn (
+-- The lease of the instance that reconciles, and when it is to be tried again after failures.
+CREATE TABLE reconcile_lease (
   id        BIGINT PRIMARY KEY CHECK (id = 1),
   holder    TEXT NOT NULL,
   until     BIGINT NOT NULL,
@@ -411,4 +411,4 @@ CREATE TABLE reconcile_turn (
   looked_at BIGINT NOT NULL -- when the open differences were last looked at again
 ) /* clustered */;
 
-INSERT INTO reconcile_turn (id, holder, until, failures, due_at, looked_at) VALUES (1, '', 0, 0, 0, 0);
+INSERT INTO reconcile_lease (id, holder, until, failures, due_at, looked_at) VALUES (1, '', 0, 0, 0, 0);

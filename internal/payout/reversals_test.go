@@ -22,42 +22,42 @@ func newPaidStory(t *testing.T) (*story, *transfer) {
 	return s, made
 }
 
-func (s *story) lookForReturns(want int) {
+func (s *story) pollReversals(want int) {
 	s.Helper()
-	if got, err := s.payouts.LookForReturns(s.Context()); err != nil || got != want {
+	if got, err := s.payouts.PollReversals(s.Context()); err != nil || got != want {
 		s.Errorf("%d payouts were made due, %v; want %d", got, err, want)
 	}
 }
 
 func TestAReturnIsFoundInTheList(t *testing.T) {
 	s, made := newPaidStory(t)
-	s.lookForReturns(0)
+	s.pollReversals(0)
 	made.progress = gateway.Reversed
 	s.later(10 * time.Minute)
 	s.wantState(payout.Completed) // no webhook came, and the payout's own look is a day away
-	s.lookForReturns(1)
+	s.pollReversals(1)
 	s.later(time.Second)
 	s.wantState(payout.Returned)
 	s.wantAvailable(opening)
 	s.now = s.now.Add(10 * time.Minute)
-	s.lookForReturns(0)
+	s.pollReversals(0)
 	s.wantViolated()
 }
 
-func TestAListOfReturnsIsNotBelieved(t *testing.T) {
+func TestPollReversals_ListIsNotApplied(t *testing.T) {
 	for name, lie := range map[string]func(*story, *transfer){
 		"the transfer says that it was paid": func(s *story, made *transfer) { // between the list and the look
 			made.progress = gateway.Reversed
-			s.lookForReturns(1)
+			s.pollReversals(1)
 			made.progress = gateway.Paid
 		},
 		"the list is of all transfers": func(s *story, _ *transfer) {
 			s.gateway.listsAll = true
-			s.lookForReturns(0)
+			s.pollReversals(0)
 		},
 		"a transfer that is another payout's": func(s *story, made *transfer) {
 			s.gateway.transfers["pyt_01JDK2V4T1M8ZQ9F0C7B5N3XWA"] = &transfer{id: "pout_9", amount: made.amount, progress: gateway.Reversed}
-			s.lookForReturns(0)
+			s.pollReversals(0)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,32 +71,32 @@ func TestAListOfReturnsIsNotBelieved(t *testing.T) {
 	}
 }
 
-func TestAContradictedPayoutIsNotHastenedAgain(t *testing.T) {
+func TestPollReversals_DiscrepancyIsNotRescheduled(t *testing.T) {
 	s, made := newPaidStory(t)
 	made.progress, made.amount = gateway.Reversed, made.amount+1
-	s.lookForReturns(1)
+	s.pollReversals(1)
 	s.later(time.Second)
-	if p := s.wantState(payout.Completed); p.Contradiction == "" {
+	if p := s.wantState(payout.Completed); p.Discrepancy == "" {
 		t.Error("another amount came back, and nothing was written down")
 	}
 	s.now = s.now.Add(10 * time.Minute)
-	s.lookForReturns(0)
+	s.pollReversals(0)
 }
 
 func TestReturnsAreListedInTurns(t *testing.T) {
 	s, made := newPaidStory(t)
-	s.lookForReturns(0)
+	s.pollReversals(0)
 	made.progress = gateway.Reversed
 	s.later(4 * time.Minute)
-	s.lookForReturns(0) // it is nobody's turn
+	s.pollReversals(0) // it is nobody's turn
 	s.later(61 * time.Second)
 	s.gateway.mood = silent
-	if n, err := s.payouts.LookForReturns(t.Context()); err == nil || n != 0 {
+	if n, err := s.payouts.PollReversals(t.Context()); err == nil || n != 0 {
 		t.Errorf("%d payouts were made due, %v; want an error", n, err)
 	}
 	s.gateway.mood = fair
 	s.now = s.now.Add(5 * time.Minute)
-	s.lookForReturns(1)
+	s.pollReversals(1)
 }
 
 func TestAllPagesOfReturnsAreRead(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAllPagesOfReturnsAreRead(t *testing.T) {
 	for _, id := range ids {
 		s.gateway.transfers[string(id)].progress = gateway.Reversed
 	}
-	s.lookForReturns(5)
+	s.pollReversals(5)
 	s.later(time.Second)
 	for _, id := range ids {
 		if state := s.stateOf(id); state != payout.Returned {

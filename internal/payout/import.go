@@ -11,20 +11,20 @@ import (
 	"bursar/internal/ledger"
 )
 
-// adopt makes a payout again that the book has lost and the gateway has made. The money has left, so
+// importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then what the seller
 // still has to be sent may be the same money once more, and is doubted.
-func (s *Service) adopt(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
+func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		return s.recordStray(ctx, t, why)
+		return s.recordUnmatched(ctx, t, why)
 	}
-	found, adopted := waiting, false
+	found, imported := waiting, false
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if adopted, err = tx.AdoptPayout(ctx, waiting); err != nil || !adopted {
+		if imported, err = tx.ImportPayout(ctx, waiting); err != nil || !imported {
 			return err
 		}
 		now := s.o.Now()
@@ -49,15 +49,15 @@ func (s *Service) adopt(ctx context.Context, g gateway.Gateway, id ID, t gateway
 		return s.doubtUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
-		return s.recordStray(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
+		return s.recordUnmatched(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
 	}
-	if err != nil || !adopted {
+	if err != nil || !imported {
 		return err
 	}
 	s.o.Moved("", Waiting)
 	s.o.Moved(Waiting, Submitted)
-	s.o.Logger.WarnContext(ctx, "the gateway has a payout that the book had lost; it is in the book again", slog.String("payout", string(id)))
-	s.follow(ctx, found, t.Report)
+	s.o.Logger.WarnContext(ctx, "payout imported from gateway", slog.String("payout_id", string(id)))
+	s.mergeFound(ctx, found, t.Report)
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (s *Service) doubtUnsent(ctx context.Context, tx Tx, seller string, now tim
 	}
 	for _, p := range unsent {
 		was := p
-		p.ReasonCode = codeOverdrawn
+		p.ReasonCode = codeNegativeBalance
 		if err := s.move(ctx, tx, was, p, actorSystem, now); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	case o.Seller == "" || o.Account == "" || o.Gross == 0:
 		return p, "the gateway does not tell whose payout it was", nil
 	case t.Currency != "" && t.Currency != s.o.Currency.Code():
-		return p, "it is in another currency than the book", nil
+		return p, "it is in another currency than the ledger", nil
 	case t.Amount <= 0 || o.Gross < t.Amount:
 		return p, "its amount and what the gateway tells of the payout do not fit together", nil
 	}
@@ -96,7 +96,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 		return p, "", err
 	}
 	if !exists {
-		return p, "its seller is not in the book", nil
+		return p, "its seller is not in the ledger", nil
 	}
 	err = s.o.Beneficiaries.Recover(ctx, o.Seller, bank.ID(o.Account), g.Name(), o.Beneficiary)
 	if f := fault.From(err); f != nil && f.Kind == fault.NotFound {
@@ -110,28 +110,28 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	return p, "", err
 }
 
-// recordStray writes down a transfer that nobody in the book can be charged with, once.
-func (s *Service) recordStray(ctx context.Context, t gateway.Transfer, why string) error {
+// recordUnmatched stores a transfer that matches no payout, once.
+func (s *Service) recordUnmatched(ctx context.Context, t gateway.Transfer, why string) error {
 	isNew := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		isNew, err = tx.RecordStray(ctx, Stray{Transfer: t, FoundAt: s.o.Now(), Why: why})
+		isNew, err = tx.RecordUnmatchedTransfer(ctx, UnmatchedTransfer{Transfer: t, FoundAt: s.o.Now(), Why: why})
 		return err
 	})
 	if err == nil && isNew {
-		s.o.Logger.ErrorContext(ctx, "the gateway made a transfer of ours that can't be put into the book; a person must look",
-			slog.String("payout", t.Reference), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
+		s.o.Logger.ErrorContext(ctx, "unmatched transfer found",
+			slog.String("payout_id", t.Reference), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
 	}
 	return err
 }
 
-// codeOverdrawn marks a payout that was yet to be sent when a lost one overdrew its seller.
-const codeOverdrawn = "overdrawn"
+// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
+const codeNegativeBalance = "negative_balance"
 
-// stopIfOverdrawn keeps a doubted payout from being sent while its seller is overdrawn, because it
+// stopIfBalanceNegative stops a doubted payout while its seller's balance is negative, because it
 // would pay the same money again, and reports whether it did. One that waits has failed. Of one that
 // may have been sent is not known, so it goes to manual review.
-func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codeOverdrawn {
+func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codeNegativeBalance {
 		return false, nil
 	}
 	stopped := false
@@ -153,7 +153,7 @@ func (s *Service) stopIfOverdrawn(ctx context.Context, seen Payout) (bool, error
 			s.finish(p, Failed)
 		default:
 			p.review()
-			p.putOff(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
+			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
 		}
 		return nil
 	})

@@ -11,10 +11,10 @@ import (
 	"bursar/internal/ledger"
 )
 
-func TestTheBooksAreAuditedInTheBackground(t *testing.T) {
-	o := openOffice(t)
-	const page = adminHome + "/books"
-	o.admin.get(page).want(t, 200).reads(t, "There was no audit since this instance started", "Audit the books").saysNot(t, "data-live")
+func TestLedgerPage_AuditsInTheBackground(t *testing.T) {
+	o := openAdminFixture(t)
+	const page = adminHome + "/ledger"
+	o.admin.get(page).want(t, 200).reads(t, "There was no audit since this instance started", "Audit the ledger").saysNot(t, "data-live")
 	o.admin.get(adminHome).reads(t, "Not audited since this instance started.")
 
 	o.admin.post(page).leadsTo(t, page)
@@ -26,22 +26,22 @@ func TestTheBooksAreAuditedInTheBackground(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Being audited", "It has run for 1 min").
 		says(t, "data-live", `<noscript><meta http-equiv="refresh"`).saysNot(t, "<form method=\"post\" action=\""+page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The books are right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "journals-are-whole", "payouts-match-journal").
+	o.admin.get(page).want(t, 200).reads(t, "The ledger is right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "journals-are-whole", "payouts-match-journal").
 		saysNot(t, "data-live", "Broken")
 	o.admin.get(adminHome).reads(t, "Audited 0 s ago.")
 
 	// Again: what is broken, which the real audit finds.
-	o.contradicted("its <i>transfer</i> is processed")
+	o.withDiscrepancy("its <i>transfer</i> is processed")
 	o.admin.post(page).leadsTo(t, page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The books are not right", "promises is broken", "Not right", "found: its <i>transfer</i> is processed").
+	o.admin.get(page).want(t, 200).reads(t, "The ledger is not right", "promises is broken", "Not right", "found: its <i>transfer</i> is processed").
 		saysNot(t, "<i>transfer")
 	o.admin.get(adminHome).reads(t, "Not right")
 }
 
 func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
-	o := openOffice(t)
-	const page = adminHome + "/books"
+	o := openAdminFixture(t)
+	const page = adminHome + "/ledger"
 	for name, audit := range map[string]func(context.Context) (ledger.Report, error){
 		"fails":  func(context.Context) (ledger.Report, error) { return ledger.Report{}, errors.New("the disk is gone") },
 		"panics": func(context.Context) (ledger.Report, error) { panic("the disk is gone") },
@@ -51,13 +51,13 @@ func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.books.audit = audit
+			o.audited.audit = audit
 			o.admin.post(page).leadsTo(t, page)
 			ctx, stop := context.WithCancel(t.Context())
 			stop() // as the service does when it ends
 			(<-o.jobs)(ctx)
-			o.admin.get(page).want(t, 200).reads(t, "The last audit came to no end", "Nothing is known of the books").
-				saysNot(t, "the disk is gone", "The books are right")
+			o.admin.get(page).want(t, 200).reads(t, "The last audit came to no end", "Nothing is known about the ledger").
+				saysNot(t, "the disk is gone", "The ledger is right")
 		})
 	}
 	if !strings.Contains(o.log.String(), "the disk is gone") {
@@ -66,27 +66,27 @@ func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
 }
 
 func TestManyViolationsAreCut(t *testing.T) {
-	o := openOffice(t)
-	o.books.audit = func(context.Context) (ledger.Report, error) {
+	o := openAdminFixture(t)
+	o.audited.audit = func(context.Context) (ledger.Report, error) {
 		f := ledger.Finding{Name: "floors-hold", Promise: "No balance is below zero."}
 		for range ledger.MaxViolations {
 			f.Violations = append(f.Violations, ledger.Violation{Seller: "usr_1", Problem: "the balance has -0.01 INR pending"})
 		}
 		return ledger.Report{Findings: []ledger.Finding{f}}, nil
 	}
-	o.admin.post(adminHome + "/books")
+	o.admin.post(adminHome + "/ledger")
 	(<-o.jobs)(t.Context())
-	o.admin.get(adminHome+"/books").reads(t, "1 of 1 promises is broken", "At most 20 are listed; there may be more.")
+	o.admin.get(adminHome+"/ledger").reads(t, "1 of 1 promises is broken", "At most 20 are listed; there may be more.")
 }
 
 func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
-	o := openOffice(t)
+	o := openAdminFixture(t)
 	now := o.clock.Now()
 	o.health.loops = []dashboard.Loop{
-		{Name: "payouts", Every: time.Second, Steps: 41, Failures: 3, LastLookAt: now, LastStepAt: now.Add(-time.Minute), LastFailureAt: now.Add(-2 * time.Minute), LastError: "the <b>gateway</b> is down"},
-		{Name: "sales", Every: time.Second, LastLookAt: now},
-		{Name: "sweep_sign_in", Every: time.Hour, LastLookAt: now.Add(-50 * time.Minute)},
-		{Name: "watch", Every: time.Second, LastLookAt: now.Add(-5 * time.Minute), LastFailureAt: now.Add(-time.Second), LastError: "no connection"},
+		{Name: "payouts", Every: time.Second, Steps: 41, Failures: 3, LastPollAt: now, LastStepAt: now.Add(-time.Minute), LastFailureAt: now.Add(-2 * time.Minute), LastError: "the <b>gateway</b> is down"},
+		{Name: "sales", Every: time.Second, LastPollAt: now},
+		{Name: "sweep_sign_in", Every: time.Hour, LastPollAt: now.Add(-50 * time.Minute)},
+		{Name: "watch", Every: time.Second, LastPollAt: now.Add(-5 * time.Minute), LastFailureAt: now.Add(-time.Second), LastError: "no connection"},
 		{Name: "late", Every: time.Second},
 	}
 	o.unknown(640_00)

@@ -9,9 +9,9 @@ import (
 	"bursar/internal/fault"
 )
 
-// memo is what makes a call repeatable: whose key it is, what tells this call from another, and the
+// idempotencyKey makes a call repeatable: its user and key, the fingerprint of the request, and the
 // payout that it makes or changes.
-type memo struct {
+type idempotencyKey struct {
 	user        string
 	key         string
 	fingerprint string
@@ -21,11 +21,11 @@ type memo struct {
 // transactor runs a closure in a transaction.
 type transactor[T RequestTx] func(ctx context.Context, fn func(T) error) error
 
-// once runs act in a transaction and keeps its answer, a payout or a refusal, under the memo's key in
+// idempotent runs act in a transaction and stores its answer, a payout or a refusal, under the idempotency key in
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
-func once[T RequestTx](
-	ctx context.Context, inTx transactor[T], now time.Time, m memo, act func(T) (Payout, error),
+func idempotent[T RequestTx](
+	ctx context.Context, inTx transactor[T], now time.Time, m idempotencyKey, act func(T) (Payout, error),
 ) (Payout, bool, error) {
 	var (
 		p        Payout
@@ -38,7 +38,7 @@ func once[T RequestTx](
 			p, err = act(tx)
 			return err
 		}
-		isNew, err := tx.Remember(ctx, m.user, m.key, Remembered{Fingerprint: m.fingerprint, Payout: m.payout}, now)
+		isNew, err := tx.SaveIdempotency(ctx, m.user, m.key, Idempotency{Fingerprint: m.fingerprint, Payout: m.payout}, now)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func once[T RequestTx](
 		p, err = act(tx)
 		if refused := fault.From(err); refused != nil && refused.Kind == fault.Refused {
 			refusal = err
-			return rememberRefusal(ctx, tx, m, refused)
+			return saveRefusal(ctx, tx, m, refused)
 		}
 		return err
 	})
@@ -60,16 +60,16 @@ func once[T RequestTx](
 	return p, replayed, err
 }
 
-func rememberRefusal(ctx context.Context, tx RequestTx, m memo, f *fault.Error) error {
+func saveRefusal(ctx context.Context, tx RequestTx, m idempotencyKey, f *fault.Error) error {
 	text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
 	if err != nil {
 		return err
 	}
-	return tx.RememberRefusal(ctx, m.user, m.key, string(text))
+	return tx.SaveIdempotencyRefusal(ctx, m.user, m.key, string(text))
 }
 
-func replay(ctx context.Context, tx RequestTx, m memo) (Payout, error) {
-	first, err := tx.Remembered(ctx, m.user, m.key)
+func replay(ctx context.Context, tx RequestTx, m idempotencyKey) (Payout, error) {
+	first, err := tx.Idempotency(ctx, m.user, m.key)
 	if err != nil {
 		return Payout{}, err
 	}
@@ -79,7 +79,7 @@ func replay(ctx context.Context, tx RequestTx, m memo) (Payout, error) {
 	if first.Refusal != "" {
 		var r refusalRecord
 		if err := json.Unmarshal([]byte(first.Refusal), &r); err != nil {
-			return Payout{}, fmt.Errorf("read a remembered refusal: %w", err)
+			return Payout{}, fmt.Errorf("read a stored refusal: %w", err)
 		}
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}

@@ -36,50 +36,50 @@ const (
 var hands = map[string]struct {
 	row     string
 	dropped string // what dropping the row is found by
-	columns map[string]hand
+	columns map[string]tamperedCell
 }{
-	"entries": {"owner = 'usr_a' AND number = 3", inJournal, all(inJournal, map[string]hand{
+	"entries": {"owner = 'usr_a' AND number = 3", inJournal, all(inJournal, map[string]tamperedCell{
 		"owner": {inJournal, "'usr_empty'"}, "number": {inJournal, "number + 1000"},
 		// The sum of the amounts has to stay zero.
 		"pending": {inJournal, "pending + 1, sales = sales - 1"}, "available": {inJournal, "available + 1, fees = fees - 1"},
 		"in_transit": {inJournal, "in_transit + 1, gateway = gateway - 1"}, "sales": {inJournal, "sales + 1, fees = fees - 1"},
 		"gateway": {inJournal, "gateway + 1, fees = fees - 1"}, "fees": {inJournal, "fees + 1, sales = sales - 1"},
 	}, "at", "type", "subject", "actor", "data", "after", "hash", "mac")},
-	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]hand{"owner": {"owners-are-there", ""}},
+	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}},
 		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled")},
-	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]hand{
+	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]tamperedCell{
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
 	}, "amount")},
-	"sales": {"id = 'sale for usr_a'", "sales-match-journal", all("sales-match-journal", map[string]hand{
+	"sales": {"id = 'sale for usr_a'", "sales-match-journal", all("sales-match-journal", map[string]tamperedCell{
 		"seller_id": {"sales-match-journal", "'usr_b'"}, "due_at": {schedules, ""},
 	}, "id", "amount", "refunded", "month", "occurred_at", "available_at", "released_at", "created_at", "fingerprint")},
-	"sale_refunds": {"id = 'refund'", "sales-match-journal", all("sales-match-journal", map[string]hand{
+	"sale_refunds": {"id = 'refund'", "sales-match-journal", all("sales-match-journal", map[string]tamperedCell{
 		"sale_id": {"sales-match-journal", "'sale for usr_a'"},
 	}, "id", "amount", "at", "fingerprint")},
-	"payouts": {"id = 'pyt_completed'", "payouts-match-journal", all("payouts-match-journal", map[string]hand{
+	"payouts": {"id = 'pyt_completed'", "payouts-match-journal", all("payouts-match-journal", map[string]tamperedCell{
 		"seller_id": {"payouts-match-journal", "'usr_b'"}, "bank_account_id": {"payouts-match-journal", "'bka_usr_b'"},
 		"state": {"payouts-match-journal", "'returned'"}, "status": {"status-follows-state", "'failed'"},
 		"due_at": {schedules, ""}, "tries": {schedules, ""},
 	}, "id", "amount", "fee", "notes", "mode", "requested_at", "arrive_at", "sent_at", "processed_at", "completed_at", "ended_at", "order_body",
-		"gateway_id", "progress", "utr", "reason_code", "reason", "contradiction", "gateway")},
-	"bank_accounts": {"id = 'bka_usr_a'", "bank-accounts-match-journal", all("bank-accounts-match-journal", map[string]hand{
+		"gateway_id", "progress", "utr", "reason_code", "reason", "discrepancy", "gateway")},
+	"bank_accounts": {"id = 'bka_usr_a'", "bank-accounts-match-journal", all("bank-accounts-match-journal", map[string]tamperedCell{
 		"seller_id": {"bank-accounts-match-journal", "'usr_c'"}, "is_current": {"bank-accounts-match-journal", "0"},
 		"status": {"bank-accounts-match-journal", "'rejected'"}, "sealed_number": {"account-numbers-are-encrypted", ""},
 		"tries": {schedules, ""}, "due_at": {schedules, ""},
 	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at")},
-	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]hand{
+	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]tamperedCell{
 		"user_id": {"keys-match-payouts", ""}, "key": {tellsApart, ""}, "fingerprint": {"keys-match-payouts", ""},
 		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {tellsApart, ""},
 	}},
-	"strays": {"gateway_id = 'pout_stray'", gatewayHas, map[string]hand{
+	"unmatched_transfers": {"gateway_id = 'pout_unmatched'", gatewayHas, map[string]tamperedCell{
 		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""},
-		"progress": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "settled": {"strays-are-settled", "0"},
+		"progress": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "resolved": {"unmatched-transfers-are-resolved", "0"},
 	}},
-	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]hand{"used_on": {shownOnly, ""}},
+	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},
 		"id", "name", "hash", "created_at", "revoked_at", "mac")},
-	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]hand{"number": {"checkpoints-are-signed", "number + 1000"}},
-		"at", "currency", "books", "root", "previous", "kid", "signature")},
-	"checkpoint_books": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]hand{"checkpoint": {tellsApart, "checkpoint + 1000"}},
+	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
+		"at", "currency", "journals", "root", "previous", "kid", "signature")},
+	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {tellsApart, "checkpoint + 1000"}},
 		"seller_id", "number", "totals", "hash")},
 	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", all("checkpoints-are-signed", nil, "kid", "public_key")},
 }
@@ -88,21 +88,21 @@ var hands = map[string]struct {
 const inJournal = "journals-are-whole"
 
 // all adds columns whose every change is found by the same finding.
-func all(finding string, others map[string]hand, columns ...string) map[string]hand {
-	found := map[string]hand{}
+func all(finding string, others map[string]tamperedCell, columns ...string) map[string]tamperedCell {
+	found := map[string]tamperedCell{}
 	maps.Copy(found, others)
 	for _, column := range columns {
-		found[column] = hand{finding, ""}
+		found[column] = tamperedCell{finding, ""}
 	}
 	return found
 }
 
-type hand struct{ finding, set string }
+type tamperedCell struct{ finding, set string }
 
 // world is a database with something in each table that bears on money, and two checkpoints.
 func (b *bench) world() {
 	b.Helper()
-	b.books()
+	b.fill()
 	seller := b.seller("usr_b")
 	b.fund(seller, 5000)
 	b.refund("sale for usr_b", "refund", 500)
@@ -125,23 +125,23 @@ func (b *bench) decided() {
 	b.Helper()
 	given := b.move(b.ask("pyt_given", "usr_a", 500, 0), payout.Submitting)
 	given = b.move(b.move(given, payout.Unknown), payout.ManualReview)
-	given.ReasonCode, given.EndedAt, given.DueAt = "given_back", b.now, time.Time{}
+	given.ReasonCode, given.EndedAt, given.DueAt = "refunded", b.now, time.Time{}
 	b.move(given, payout.Failed)
 	by := decision.By{Admin: "usr_admin", Note: "Now seller. As agreed."}
 	b.update(func(tx *store.Tx) error {
 		if err := tx.InsertUser(b.ctx(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: b.now}); err != nil {
 			return err
 		}
-		stray := payout.Stray{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_stray", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
-		if _, err := tx.RecordStray(b.ctx(), stray); err != nil {
+		unmatchedTransfer := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_unmatched", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
+		if _, err := tx.RecordUnmatchedTransfer(b.ctx(), unmatchedTransfer); err != nil {
 			return err
 		}
-		if _, err := tx.SettleStray(b.ctx(), "pout_stray"); err != nil {
+		if _, err := tx.ResolveUnmatchedTransfer(b.ctx(), "pout_unmatched"); err != nil {
 			return err
 		}
 		for _, d := range []decision.Decision{
-			decision.New(by, decision.GivePayoutBack, "usr_a", "pyt_given", b.now),
-			decision.New(by, decision.SettleStray, "", "pout_stray", b.now), // which is nobody's
+			decision.New(by, decision.RefundPayout, "usr_a", "pyt_given", b.now),
+			decision.New(by, decision.ResolveUnmatchedTransfer, "", "pout_unmatched", b.now), // which is nobody's
 			decision.New(by, decision.ChangeAccess, "usr_b", "usr_b", b.now),
 		} {
 			if err := tx.RecordDecision(b.ctx(), d); err != nil {
@@ -221,9 +221,9 @@ func (t *tampered) brokenTo(keys store.AuditKeys) map[string]string {
 	return found
 }
 
-// testHands changes each column of each table that bears on money, and drops, doubles and adds rows; each is
+// testTamperedRows changes each column of each table that bears on money, and drops, doubles and adds rows; each is
 // found by the audit, or is on the list of what is not, with a reason.
-func testHands(t *testing.T, b *bench) {
+func testTamperedRows(t *testing.T, b *bench) {
 	t.Helper()
 	b.world()
 	b.wantCleanAudit()
@@ -300,14 +300,14 @@ func (f forged) rechain(owner string) {
 	f.hands(strings.Join(all, "; "))
 }
 
-// reseal does the same with all that the checkpoints have of it.
-func (f forged) reseal(owner string) {
+// recheckpoint does the same with all that the checkpoints have of it.
+func (f forged) recheckpoint(owner string) {
 	f.Helper()
 	f.rechain(owner)
 	entries, err := f.db.EntriesAfter(f.ctx(), owner, 0, 1000)
 	f.must(err)
 	for _, e := range entries {
-		f.hands(fmt.Sprintf(`UPDATE checkpoint_books SET totals = '%s', hash = '%s' WHERE seller_id = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
+		f.hands(fmt.Sprintf(`UPDATE checkpoint_journals SET totals = '%s', hash = '%s' WHERE seller_id = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
 	}
 }
 
@@ -316,22 +316,22 @@ func (f forged) root() {
 	f.Helper()
 	last, _, err := f.db.LastCheckpoint(f.ctx())
 	f.must(err)
-	books, err := f.db.Books(f.ctx(), last.Number, "", 1000)
+	journals, err := f.db.Journals(f.ctx(), last.Number, "", 1000)
 	f.must(err)
 	var root proof.Root
-	for _, b := range books {
-		if b.Sealed.Hash != "" {
-			root.Add(b.Seller, b.Sealed)
+	for _, b := range journals {
+		if b.Checkpointed.Hash != "" {
+			root.Add(b.Seller, b.Checkpointed)
 		}
 	}
-	f.hands(fmt.Sprintf(`UPDATE checkpoints SET root = '%s', books = %d WHERE number = %d`, root.String(), root.Books(), last.Number))
+	f.hands(fmt.Sprintf(`UPDATE checkpoints SET root = '%s', journals = %d WHERE number = %d`, root.String(), root.Journals(), last.Number))
 }
 
 // start lets all checkpoints be forgotten, and makes a first one with a key of the caller's. The journals that the
 // service wrote are in it.
 func (f forged) start(key signer) {
 	f.Helper()
-	f.hands(`DELETE FROM checkpoints; DELETE FROM checkpoint_keys; DELETE FROM checkpoint_books`)
+	f.hands(`DELETE FROM checkpoints; DELETE FROM checkpoint_keys; DELETE FROM checkpoint_journals`)
 	s, err := proof.New(proof.Options{
 		Store: f.db.Proofs(), Signer: key, Keys: f.keys, Currency: rupees(f.bench), Every: time.Hour, Zone: time.UTC,
 		Now: func() time.Time { return f.now }, Logger: slog.New(slog.DiscardHandler),
@@ -371,7 +371,7 @@ func dropped(seller string) string {
 		"DELETE FROM sale_refunds WHERE sale_id IN (SELECT id FROM sales WHERE seller_id = '%[1]s')", "DELETE FROM entries WHERE owner = '%[1]s'",
 		"DELETE FROM journals WHERE owner = '%[1]s'", "DELETE FROM idempotency_keys WHERE user_id = '%[1]s'",
 	}
-	for _, table := range []string{"payouts", "sales", "earnings", "bank_accounts", "checkpoint_books"} {
+	for _, table := range []string{"payouts", "sales", "earnings", "bank_accounts", "checkpoint_journals"} {
 		statements = append(statements, "DELETE FROM "+table+" WHERE seller_id = '%[1]s'")
 	}
 	return fmt.Sprintf(strings.Join(statements, "; ")+"; DELETE FROM users WHERE id = '%[1]s'", seller)
@@ -395,20 +395,20 @@ func testForgeries(t *testing.T, b *bench) {
 	}{
 		{"a sale's amount", moreSold, nil, inJournal, inJournal},
 		{"a sale's amount, chained", moreSold, func() { f.rechain("usr_a") }, inJournal, inJournal},
-		{"a sale's amount, chained and sealed", moreSold, func() { f.reseal("usr_a") }, inJournal, "books-match-checkpoint"},
-		{"a sale's amount, and the root", moreSold, func() { f.reseal("usr_a"); f.root() }, inJournal, "checkpoints-are-signed"},
+		{"a sale's amount, chained and sealed", moreSold, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
+		{"a sale's amount, and the root", moreSold, func() { f.recheckpoint("usr_a"); f.root() }, inJournal, "checkpoints-are-signed"},
 		{"a sale's amount, with no checkpoint from before", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(1)) }, inJournal, ""},
 		{"a payout's amount, chained", lessPaid, func() { f.rechain("usr_a") }, inJournal, inJournal},
-		{"a payout's amount, chained and sealed", lessPaid, func() { f.reseal("usr_a") }, inJournal, "books-match-checkpoint"},
+		{"a payout's amount, chained and sealed", lessPaid, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
 		{"a sale made up", madeUp, nil, inJournal, inJournal},
 		{"a sale made up, chained", madeUp, func() { f.rechain("usr_a") }, inJournal, ""},
 		{"two entries swapped", swap, nil, inJournal, inJournal},
 		{"a payout undone", lastUndone, nil, inJournal, inJournal},
 		{"a payout undone, put back to where its journal was", lastUndone, func() { f.rechain("usr_b") }, inJournal, inJournal},
 		{"a payout undone, with no checkpoint from before", lastUndone, func() { f.rechain("usr_b"); f.start(newSigner(1)) }, "", ""},
-		{"a seller gone", dropped("usr_b"), nil, "books-match-checkpoint", "books-match-checkpoint"},
+		{"a seller gone", dropped("usr_b"), nil, "journals-match-checkpoint", "journals-match-checkpoint"},
 		{"a seller gone, and the root", dropped("usr_b"), f.root, "checkpoints-are-signed", "checkpoints-are-signed"},
-		{"the newest checkpoint gone", `DELETE FROM checkpoints WHERE number = 3; DELETE FROM checkpoint_books WHERE checkpoint = 3`, nil, "", ""},
+		{"the newest checkpoint gone", `DELETE FROM checkpoints WHERE number = 3; DELETE FROM checkpoint_journals WHERE checkpoint = 3`, nil, "", ""},
 		{"another signer", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(2)) }, inJournal, ""},
 	} {
 		f.hands(tt.sql)
@@ -416,7 +416,7 @@ func testForgeries(t *testing.T, b *bench) {
 			tt.hide()
 		}
 		found, keyless := f.broken(), f.brokenTo(nil)
-		contradicted := f.contradicted(kept)
+		mismatched := f.mismatched(kept)
 		f.restore()
 		for with, finds := range map[string]struct {
 			found map[string]string
@@ -426,21 +426,21 @@ func testForgeries(t *testing.T, b *bench) {
 				t.Errorf("%s: with %s the audit finds %v, want %q", tt.name, with, finds.found, finds.want)
 			}
 		}
-		if (tt.found == "" || tt.keyless == "") && tt.name != "a sale made up, chained" && contradicted == "" {
-			t.Errorf("%s: nothing that was kept contradicts it", tt.name)
+		if (tt.found == "" || tt.keyless == "") && tt.name != "a sale made up, chained" && mismatched == "" {
+			t.Errorf("%s: nothing that was kept disagrees with it", tt.name)
 		}
 	}
-	if left, contradicted := f.broken(), f.contradicted(kept); len(left) > 0 || contradicted != "" {
-		t.Errorf("what was put right is still broken: %v; %s", left, contradicted)
+	if left, mismatched := f.broken(), f.mismatched(kept); len(left) > 0 || mismatched != "" {
+		t.Errorf("what was put right is still broken: %v; %s", left, mismatched)
 	}
 }
 
-// contradicted is what those say who kept something.
-func (b *bench) contradicted(kept []proof.Kept) string {
+// mismatched is what those say who kept something.
+func (b *bench) mismatched(kept []proof.Kept) string {
 	b.Helper()
 	var all []string
 	for _, k := range kept {
-		said, err := b.proofs(b.db).Contradicts(b.ctx(), k)
+		said, err := b.proofs(b.db).Mismatches(b.ctx(), k)
 		b.must(err)
 		all = append(all, said...)
 	}

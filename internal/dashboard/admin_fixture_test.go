@@ -26,37 +26,37 @@ import (
 
 // health is what the instance tells of itself; its backlog is the database's.
 type health struct {
-	house *house
-	loops []dashboard.Loop
+	fixture *fixture
+	loops   []dashboard.Loop
 }
 
 func (h *health) Loops() []dashboard.Loop { return h.loops }
 
 func (h *health) Instance() dashboard.Instance {
 	return dashboard.Instance{
-		Version: "1.2.3-test", StartedAt: h.house.clock.Now().Add(-time.Hour),
+		Version: "1.2.3-test", StartedAt: h.fixture.clock.Now().Add(-time.Hour),
 		Pools: []dashboard.Pool{{Name: "read", InUse: 3, Max: 7, Waits: 2, Waited: time.Second}},
 	}
 }
 
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
-	w, err := h.house.db.Watch(ctx)
+	w, err := h.fixture.db.Watch(ctx)
 	if err != nil {
 		return dashboard.Backlog{}, err
 	}
-	kinds, err := h.house.db.OpenKinds(ctx)
+	kinds, err := h.fixture.db.OpenKinds(ctx)
 	differences := int64(0)
 	for _, n := range kinds {
 		differences += n
 	}
 	return dashboard.Backlog{
-		Unknown: w.Unknown, ManualReview: w.ManualReview, Contradicted: w.Contradicted, Strays: w.Strays, AccountsInReview: w.AccountsInReview, Differences: differences,
+		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err
 }
 
-// books are the database's, but for an audit that a test may hold up or change.
-type books struct {
+// audited are the database's, but for an audit that a test may hold up or change.
+type audited struct {
 	*store.DB
 	keys  *keyset.Set
 	audit func(context.Context) (ledger.Report, error)
@@ -64,7 +64,7 @@ type books struct {
 	meanwhile func()
 }
 
-func (b *books) Balance(ctx context.Context, seller string) (ledger.Balance, error) {
+func (b *audited) Balance(ctx context.Context, seller string) (ledger.Balance, error) {
 	balance, err := b.DB.Balance(ctx, seller)
 	if b.meanwhile != nil {
 		b.meanwhile()
@@ -72,35 +72,35 @@ func (b *books) Balance(ctx context.Context, seller string) (ledger.Balance, err
 	return balance, err
 }
 
-func (b *books) Audit(ctx context.Context) (ledger.Report, error) {
+func (b *audited) Audit(ctx context.Context) (ledger.Report, error) {
 	if b.audit != nil {
 		return b.audit(ctx)
 	}
 	return b.DB.Audit(ctx, b.keys)
 }
 
-// office is a house with an admin at work, and a seller who has money and a bank account.
-type office struct {
-	*house
+// adminFixture is a house with an admin at work, and a seller who has money and a bank account.
+type adminFixture struct {
+	*fixture
 	*testing.T
 	admin, seller person
 }
 
 const adminHome = "/dashboard/admin"
 
-func openOffice(t *testing.T) *office {
+func openAdminFixture(t *testing.T) *adminFixture {
 	t.Helper()
-	h := openHouse(t)
-	o := &office{house: h, T: t, admin: h.signUp("Priya Menon", auth.Admin), seller: h.signUp("Asha Rao", auth.Seller)}
+	h := openFixture(t)
+	o := &adminFixture{fixture: h, T: t, admin: h.signUp("Priya Menon", auth.Admin), seller: h.signUp("Asha Rao", auth.Seller)}
 	h.withBank(o.seller, "0008") // whose webhooks never come
 	h.earn(o.seller, "order-1", 20_000_00)
 	return o
 }
 
-func (o *office) by(note string) decision.By { return decision.By{Admin: o.admin.id, Note: note} }
+func (o *adminFixture) by(note string) decision.By { return decision.By{Admin: o.admin.id, Note: note} }
 
 // inReview gives a seller another account, of which the bank tells another name.
-func (o *office) inReview(seller person, registered string) bank.ID {
+func (o *adminFixture) inReview(seller person, registered string) bank.ID {
 	o.Helper()
 	number, err := bank.ParseNumber(accountDigits + "7777")
 	must(o, err)
@@ -122,21 +122,21 @@ func (o *office) inReview(seller person, registered string) bank.ID {
 }
 
 // step takes a payout's next step once the cancel window is over. What fails is seen in its state.
-func (o *office) step(id payout.ID) payout.Payout {
+func (o *adminFixture) step(id payout.ID) payout.Payout {
 	o.Helper()
 	o.clock.advance(31 * time.Second)
 	_ = o.payouts.Step(o.Context(), id)
 	return o.payout(id)
 }
 
-func (o *office) payout(id payout.ID) payout.Payout {
+func (o *adminFixture) payout(id payout.ID) payout.Payout {
 	o.Helper()
 	p, err := o.payouts.Payout(o.Context(), payout.Caller{Admin: true}, id)
 	must(o, err)
 	return p
 }
 
-func (o *office) wantState(id payout.ID, want payout.State) {
+func (o *adminFixture) wantState(id payout.ID, want payout.State) {
 	o.Helper()
 	if got := o.payout(id).State; got != want {
 		o.Errorf("the payout is %s, want %s", got, want)
@@ -144,20 +144,20 @@ func (o *office) wantState(id payout.ID, want payout.State) {
 }
 
 // unknown makes a payout whose order never arrived, and whose answer is missing.
-func (o *office) unknown(amount money.Amount) payout.ID {
+func (o *adminFixture) unknown(amount money.Amount) payout.ID {
 	o.Helper()
 	o.control("POST", "/control/faults", `{"method":"POST","path":"/v1/payouts","cut":true}`)
 	return o.unclear(amount)
 }
 
 // made makes an unknown payout that the gateway has.
-func (o *office) made(amount money.Amount) payout.ID {
+func (o *adminFixture) made(amount money.Amount) payout.ID {
 	o.Helper()
 	o.control("POST", "/control/faults", `{"method":"POST","path":"/v1/payouts","cut":true,"when":"after"}`)
 	return o.unclear(amount)
 }
 
-func (o *office) unclear(amount money.Amount) payout.ID {
+func (o *adminFixture) unclear(amount money.Amount) payout.ID {
 	o.Helper()
 	id := o.ask(o.seller, amount, "Rent").ID
 	if p := o.step(id); p.State != payout.Unknown {
@@ -167,7 +167,7 @@ func (o *office) unclear(amount money.Amount) payout.ID {
 }
 
 // sendToReview has the admin send a payout to review.
-func (o *office) sendToReview(id payout.ID) payout.ID {
+func (o *adminFixture) sendToReview(id payout.ID) payout.ID {
 	o.Helper()
 	_, err := o.payouts.SendToReview(o.Context(), o.by("to be asked in writing"), id)
 	must(o, err)
@@ -175,12 +175,12 @@ func (o *office) sendToReview(id payout.ID) payout.ID {
 	return id
 }
 
-// contradicted makes a payout that the gateway contradicts.
-func (o *office) contradicted(says string) payout.ID {
+// withDiscrepancy makes a payout with a discrepancy.
+func (o *adminFixture) withDiscrepancy(says string) payout.ID {
 	o.Helper()
 	was := o.ask(o.seller, 600_00, "")
 	p := was
-	p.Contradiction = says
+	p.Discrepancy = says
 	data, err := ledger.Change(was, p)
 	must(o, err)
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
@@ -195,11 +195,11 @@ func (o *office) contradicted(says string) payout.ID {
 	return p.ID
 }
 
-// stray records a transfer that belongs to nobody.
-func (o *office) stray(gatewayID, why string) {
+// unmatched records a transfer that belongs to nobody.
+func (o *adminFixture) unmatched(gatewayID, why string) {
 	o.Helper()
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
-		_, err := tx.RecordStray(o.Context(), payout.Stray{FoundAt: o.clock.Now(), Why: why, Transfer: gateway.Transfer{
+		_, err := tx.RecordUnmatchedTransfer(o.Context(), payout.UnmatchedTransfer{FoundAt: o.clock.Now(), Why: why, Transfer: gateway.Transfer{
 			Report: gateway.Report{GatewayID: gatewayID, Reference: "pyt_lost", Amount: 700_00, MadeAt: o.clock.Now(), Progress: gateway.Paid},
 			Order:  gateway.Order{Seller: "usr_gone"},
 		}})
@@ -208,7 +208,7 @@ func (o *office) stray(gatewayID, why string) {
 }
 
 // control tells the sandbox what to do.
-func (o *office) control(method, path, body string) {
+func (o *adminFixture) control(method, path, body string) {
 	o.Helper()
 	request, err := http.NewRequestWithContext(o.Context(), method, o.gateway+path, strings.NewReader(body))
 	must(o, err)
@@ -222,7 +222,7 @@ func (o *office) control(method, path, body string) {
 }
 
 // wantDecisions fails the test unless that is what was decided about something, oldest first.
-func (o *office) wantDecisions(subject string, want ...decision.Action) {
+func (o *adminFixture) wantDecisions(subject string, want ...decision.Action) {
 	o.Helper()
 	list, err := o.db.Decisions(o.Context(), subject, 50)
 	must(o, err)
@@ -263,7 +263,7 @@ func (b *browser) then(a answer) answer {
 }
 
 // sandboxID asks the sandbox what it calls a payout's transfer.
-func (o *office) sandboxID(id payout.ID) (string, error) {
+func (o *adminFixture) sandboxID(id payout.ID) (string, error) {
 	request, err := http.NewRequestWithContext(o.Context(), http.MethodGet, o.gateway+"/control/moves?reference_id="+string(id), nil)
 	if err != nil {
 		return "", err

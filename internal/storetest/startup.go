@@ -57,7 +57,7 @@ func testPayoutsByID(_ *testing.T, b *bench) {
 	}
 }
 
-func testAdoption(_ *testing.T, b *bench) {
+func testImport(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 1000)
 	p := payout.Payout{
@@ -68,9 +68,9 @@ func testAdoption(_ *testing.T, b *bench) {
 		again := p
 		again.Amount += money.Amount(i)
 		b.update(func(tx *store.Tx) error {
-			adopted, err := tx.AdoptPayout(b.ctx(), again)
-			if adopted != want {
-				b.Errorf("time %d: adopted %t, want %t", i, adopted, want)
+			imported, err := tx.ImportPayout(b.ctx(), again)
+			if imported != want {
+				b.Errorf("time %d: imported %t, want %t", i, imported, want)
 			}
 			return err
 		})
@@ -104,7 +104,7 @@ func testUnsent(_ *testing.T, b *bench) {
 	})
 }
 
-func testStrays(_ *testing.T, b *bench) {
+func testUnmatchedTransfers(_ *testing.T, b *bench) {
 	t := gateway.Transfer{
 		Report: gateway.Report{GatewayID: "pout_1", Reference: "pyt_1", Amount: 500, MadeAt: b.now, Progress: gateway.Paid},
 		Order:  gateway.Order{Seller: "usr_gone"},
@@ -116,30 +116,30 @@ func testStrays(_ *testing.T, b *bench) {
 		want     bool
 	}{{t, true}, {t, false}, {undated, true}} {
 		b.update(func(tx *store.Tx) error {
-			isNew, err := tx.RecordStray(b.ctx(), payout.Stray{Transfer: tt.transfer, FoundAt: b.now, Why: "nobody knows"})
+			isNew, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Transfer: tt.transfer, FoundAt: b.now, Why: "nobody knows"})
 			if isNew != tt.want {
 				b.Errorf("time %d: new %t, want %t", i, isNew, tt.want)
 			}
 			return err
 		})
 	}
-	if n := b.watch().Strays; n != 2 {
-		b.Errorf("%d strays, want 2", n)
+	if n := b.watch().UnmatchedTransfers; n != 2 {
+		b.Errorf("%d unmatched transfers, want 2", n)
 	}
 	for _, tt := range []struct {
 		gatewayID string
 		want      bool
 	}{{"pout_1", true}, {"pout_1", false}, {"pout_none", false}} {
 		b.update(func(tx *store.Tx) error {
-			settled, err := tx.SettleStray(b.ctx(), tt.gatewayID)
-			if settled != tt.want {
-				b.Errorf("settle %s: %t, want %t", tt.gatewayID, settled, tt.want)
+			resolved, err := tx.ResolveUnmatchedTransfer(b.ctx(), tt.gatewayID)
+			if resolved != tt.want {
+				b.Errorf("settle %s: %t, want %t", tt.gatewayID, resolved, tt.want)
 			}
 			return err
 		})
 	}
-	open, err := b.db.OpenStrays(b.ctx(), 10)
-	if n := b.watch().Strays; err != nil || n != 1 || len(open) != 1 || open[0].Transfer.GatewayID != "pout_2" {
+	open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10)
+	if n := b.watch().UnmatchedTransfers; err != nil || n != 1 || len(open) != 1 || open[0].Transfer.GatewayID != "pout_2" {
 		b.Errorf("after one was settled %d are open: %+v, %v", n, open, err)
 	}
 }

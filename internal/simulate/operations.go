@@ -16,19 +16,19 @@ import (
 // admin is who decides what the service leaves to people.
 const admin = "admin"
 
-// officeEvery is how often an admin looks at what waits for a person.
-const officeEvery = 8 * time.Hour
+// operateEvery is how often an admin looks at what waits for a person.
+const operateEvery = 8 * time.Hour
 
-// keepOffice has an admin look in now and then. They go on when trade is over, until nothing waits for them.
-func (m *market) keepOffice() {
-	m.after(m.around(officeEvery), func() {
-		m.begin(admin, m.lookThroughInbox)
-		m.keepOffice()
+// operate has an admin look in now and then. They go on when trade is over, until nothing waits for them.
+func (m *market) operate() {
+	m.after(m.around(operateEvery), func() {
+		m.begin(admin, m.workThroughInbox)
+		m.operate()
 	})
 }
 
-// lookThroughInbox holds what waits for a person against what should, and decides on some of it.
-func (m *market) lookThroughInbox() {
+// workThroughInbox holds what waits for a person against what should, and decides on some of it.
+func (m *market) workThroughInbox() {
 	on := m.anyInstance()
 	if on == nil || !on.ready {
 		return
@@ -37,7 +37,7 @@ func (m *market) lookThroughInbox() {
 	var reviews []bank.Account
 	if err := m.call(on, func() (err error) {
 		inbox, err = on.payouts.Attention(m.ctx)
-		m.hold(readsAgree, err == nil, "", "what waits for a person: %v", err)
+		m.assert(readsAgree, err == nil, "", "what waits for a person: %v", err)
 		m.checkInbox(inbox)
 		reviews, err = on.bank.InReview(m.ctx, 100)
 		m.checkReviews(on, reviews)
@@ -45,8 +45,8 @@ func (m *market) lookThroughInbox() {
 	}); err != nil {
 		return
 	}
-	for _, p := range inbox.Contradicted {
-		m.clearContradiction(p)
+	for _, p := range inbox.Discrepancies {
+		m.resolveDiscrepancy(p)
 	}
 	for _, p := range inbox.Unclear {
 		m.settleUnclear(p.ID)
@@ -58,20 +58,20 @@ func (m *market) lookThroughInbox() {
 
 // checkInbox holds the inbox against the model.
 func (m *market) checkInbox(inbox payout.Attention) {
-	unclear, contradicted := 0, 0
+	unclear, discrepancies := 0, 0
 	for _, w := range m.model.payouts {
 		if w.state == payout.Unknown || w.state == payout.ManualReview {
 			unclear++
 		}
-		if w.last.Contradiction != "" {
-			contradicted++
+		if w.last.Discrepancy != "" {
+			discrepancies++
 		}
 	}
-	m.hold(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Contradicted) == min(contradicted, 100), "",
-		"an admin is shown %d unclear and %d contradicted payouts, and there are %d and %d", len(inbox.Unclear), len(inbox.Contradicted), unclear, contradicted)
-	for _, p := range slices.Concat(inbox.Unclear, inbox.Contradicted) {
+	m.assert(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Discrepancies) == min(discrepancies, 100), "",
+		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(inbox.Unclear), len(inbox.Discrepancies), unclear, discrepancies)
+	for _, p := range slices.Concat(inbox.Unclear, inbox.Discrepancies) {
 		w := m.model.payouts[p.ID]
-		m.hold(readsAgree, w != nil && w.state == p.State && w.last.Contradiction == p.Contradiction, string(p.ID), "an admin is shown %+v, and the book has %+v", p, w)
+		m.assert(readsAgree, w != nil && w.state == p.State && w.last.Discrepancy == p.Discrepancy, string(p.ID), "an admin is shown %+v, and the ledger has %+v", p, w)
 	}
 }
 
@@ -84,16 +84,16 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 		}
 	}
 	watched, err := on.db.Watch(m.ctx)
-	var unknown, reviewed, contradicted int64
+	var unknown, reviewed, discrepancies int64
 	for _, w := range m.model.payouts {
 		unknown += int64(btoi(w.state == payout.Unknown))
 		reviewed += int64(btoi(w.state == payout.ManualReview))
-		contradicted += int64(btoi(w.last.Contradiction != ""))
+		discrepancies += int64(btoi(w.last.Discrepancy != ""))
 	}
-	m.hold(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
-		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Contradicted == contradicted, "",
-		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d contradicted payouts",
-		len(reviews), err, watched, waiting, unknown, reviewed, contradicted)
+	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
+		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies, "",
+		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d payouts with a discrepancy",
+		len(reviews), err, watched, waiting, unknown, reviewed, discrepancies)
 }
 
 // by is the admin with a reason.
@@ -113,9 +113,9 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 	var answer error
 	err := m.call(on, func() error {
 		answer = do(on)
-		m.hold(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
+		m.assert(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
 		now := m.decided[by]
-		m.hold(decisionsKept, isUnavailable(answer) || now-before == btoi(answer == nil || always && !errors.Is(answer, payout.ErrNotFound)), subject,
+		m.assert(decisionsKept, isUnavailable(answer) || now-before == btoi(answer == nil || always && !errors.Is(answer, payout.ErrNotFound)), subject,
 			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
 		return answer
 	})
@@ -125,14 +125,14 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 	return err
 }
 
-// clearContradiction settles what the gateway said, as it was seen or as it was not.
-func (m *market) clearContradiction(p payout.Payout) {
-	seen := p.Contradiction
+// resolveDiscrepancy settles what the gateway said, as it was seen or as it was not.
+func (m *market) resolveDiscrepancy(p payout.Payout) {
+	seen := p.Discrepancy
 	if m.chance(300) && !m.closing {
 		seen = strings.ToUpper(seen)
 	}
-	err := m.decide(string(p.ID), false, func(on *instance) error { return on.payouts.ClearContradiction(m.ctx, m.by(), p.ID, seen) })
-	m.hold(contradictionsKept, err != nil || seen == p.Contradiction, string(p.ID), "a contradiction was cleared that nobody has seen: %q", seen)
+	err := m.decide(string(p.ID), false, func(on *instance) error { return on.payouts.ResolveDiscrepancy(m.ctx, m.by(), p.ID, seen) })
+	m.assert(discrepanciesKept, err != nil || seen == p.Discrepancy, string(p.ID), "a discrepancy was resolved that no admin has seen: %q", seen)
 }
 
 // settleUnclear does what an admin can do about a payout of which nobody knows what became of it.
@@ -147,9 +147,9 @@ func (m *market) settleUnclear(id payout.ID) {
 	case n < 4 && w.state == payout.Unknown && !m.closing:
 		m.reviewUnknown(id)
 	case (n < 5 || n < 8 && m.gateway.has(id)) && !m.closing:
-		m.identify(id)
+		m.match(id)
 	case m.chance(200) || m.closing:
-		m.giveBack(id)
+		m.refundToBalance(id)
 	}
 }
 
@@ -171,7 +171,7 @@ func (m *market) reviewAndRefund(id payout.ID) {
 	}
 	m.reviewUnknown(id)
 	m.pause(one(m, []time.Duration{time.Second, 20 * time.Second, 50 * time.Second, 11 * time.Minute, 2 * time.Hour}))
-	m.giveBack(id)
+	m.refundToBalance(id)
 }
 
 func (m *market) askGateway(id payout.ID) {
@@ -181,8 +181,8 @@ func (m *market) askGateway(id payout.ID) {
 	})
 }
 
-// identify names a transfer, which may be another payout's.
-func (m *market) identify(id payout.ID) {
+// match names a transfer, which may be another payout's.
+func (m *market) match(id payout.ID) {
 	others := slices.Sorted(maps.Keys(m.gateway.madeAt))
 	if len(others) == 0 {
 		return
@@ -192,17 +192,17 @@ func (m *market) identify(id payout.ID) {
 		transfer = mine[0].ID
 	}
 	_ = m.decide(string(id), false, func(on *instance) error {
-		_, err := on.payouts.Identify(m.ctx, m.by(), id, transfer)
+		_, err := on.payouts.MatchTransfer(m.ctx, m.by(), id, transfer)
 		if err == nil {
 			mine := m.gateway.transfers(id)
-			m.hold(contradictionsKept, len(mine) == 1 && mine[0].ID == transfer, string(id), "payout %s was taken for the transfer %s, which is another one's", id, transfer)
+			m.assert(discrepanciesKept, len(mine) == 1 && mine[0].ID == transfer, string(id), "payout %s was taken for the transfer %s, which is another one's", id, transfer)
 		}
 		return err
 	})
 }
 
-// giveBack tries to give a payout's money back, which must be refused unless nothing of it can be paid any more.
-func (m *market) giveBack(id payout.ID) {
+// refundToBalance tries to give a payout's money back, which must be refused unless nothing of it can be paid any more.
+func (m *market) refundToBalance(id payout.ID) {
 	if w := m.model.payouts[id]; m.o.Faults[clock] && !m.closing && w != nil && m.now-w.changed > time.Minute {
 		m.pause(time.Hour) // a clock that is off may make it too early, if it is not by far
 	}
@@ -210,9 +210,9 @@ func (m *market) giveBack(id payout.ID) {
 		return
 	}
 	_ = m.decide(string(id), false, func(on *instance) error {
-		_, err := on.payouts.GiveBack(m.ctx, m.by(), id)
+		_, err := on.payouts.RefundToBalance(m.ctx, m.by(), id)
 		w := m.model.payouts[id]
-		m.hold(answersAreTrue, err != nil || w.state == payout.Failed, string(id), "payout %s was said to be given back, and is %s", id, w.state)
+		m.assert(answersAreTrue, err != nil || w.state == payout.Failed, string(id), "payout %s was said to be given back, and is %s", id, w.state)
 		return err
 	})
 }
@@ -228,7 +228,7 @@ func (m *market) meddle() {
 			m.cancelAsAdmin(id)
 		case 2:
 			if w := m.model.payouts[id]; w.state != payout.Unknown && w.state != payout.ManualReview {
-				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.GiveBack(m.ctx, m.by(), id); return err })
+				_ = m.decide(string(id), false, func(on *instance) error { _, err := on.payouts.RefundToBalance(m.ctx, m.by(), id); return err })
 			}
 		case 3:
 			if w := m.model.payouts[id]; w.state != payout.Unknown {
@@ -236,11 +236,11 @@ func (m *market) meddle() {
 			}
 		}
 	}
-	stray := "pout_none" + m.ids.New("", m.clock())[:8]
-	_ = m.decide(stray, false, func(on *instance) error {
+	unmatched := "pout_none" + m.ids.New("", m.clock())[:8]
+	_ = m.decide(unmatched, false, func(on *instance) error {
 		m.decideWithoutReason(on)
-		err := on.payouts.SettleStray(m.ctx, m.by(), stray)
-		m.hold(answersAreTrue, errors.Is(err, payout.ErrStraySettled) || isUnavailable(err), "", "a stray that nobody knows was settled: %v", err)
+		err := on.payouts.ResolveUnmatchedTransfer(m.ctx, m.by(), unmatched)
+		m.assert(answersAreTrue, errors.Is(err, payout.ErrUnmatchedTransferResolved) || isUnavailable(err), "", "an unknown transfer was resolved: %v", err)
 		return err
 	})
 	s := one(m, m.sellers)
@@ -249,7 +249,7 @@ func (m *market) meddle() {
 		_ = m.decide(string(id), false, func(on *instance) error {
 			verified := m.model.accounts[id].status == bank.StatusVerified
 			_, err := on.bank.Resolve(m.ctx, m.by(), id, false, "It is not theirs.")
-			m.hold(verifiedIsTrue, !verified || errors.Is(err, bank.ErrDecided) || isUnavailable(err), s.id, "bank account %s, which was verified, was rejected: %v", id, err)
+			m.assert(verifiedIsTrue, !verified || errors.Is(err, bank.ErrDecided) || isUnavailable(err), s.id, "bank account %s, which was verified, was rejected: %v", id, err)
 			return err
 		})
 	}
@@ -259,13 +259,13 @@ func (m *market) meddle() {
 func (m *market) decideWithoutReason(on *instance) {
 	const id, transfer = payout.ID("pyt_000000000000000000000000"), "pout_00000000000001"
 	silent := decision.By{Admin: m.admin, Note: " \n"}
-	_, holdErr := on.payouts.SendToReview(m.ctx, silent, id)
-	_, giveBackErr := on.payouts.GiveBack(m.ctx, silent, id)
-	_, identifyErr := on.payouts.Identify(m.ctx, silent, id, transfer)
-	clearErr := on.payouts.ClearContradiction(m.ctx, silent, id, "anything")
-	settleErr := on.payouts.SettleStray(m.ctx, silent, transfer)
-	for _, err := range []error{holdErr, giveBackErr, identifyErr, clearErr, settleErr} {
-		m.hold(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
+	_, reviewErr := on.payouts.SendToReview(m.ctx, silent, id)
+	_, refundErr := on.payouts.RefundToBalance(m.ctx, silent, id)
+	_, matchErr := on.payouts.MatchTransfer(m.ctx, silent, id, transfer)
+	clearErr := on.payouts.ResolveDiscrepancy(m.ctx, silent, id, "anything")
+	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, transfer)
+	for _, err := range []error{reviewErr, refundErr, matchErr, clearErr, settleErr} {
+		m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
 	}
 }
 
@@ -274,7 +274,7 @@ func (m *market) cancelAsAdmin(id payout.ID) {
 	_ = m.decide(string(id), false, func(on *instance) error {
 		_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}, id, "")
 		w := m.model.payouts[id]
-		m.hold(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
+		m.assert(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
 		return err
 	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrChanged means that a difference is not what was seen of it any more.
-var ErrChanged = fault.New(fault.Refused, "difference_changed", "This difference is settled or gone by now, or says something else. Look at it again.")
+var ErrChanged = fault.New(fault.Refused, "difference_changed", "This difference is resolved or gone by now, or says something else. Look at it again.")
 
 // Settle takes note that an admin has explained a difference, which said seen to them. It moves no money and
 // changes nothing else. The difference opens again if it comes to say something else. It fails with
@@ -24,19 +24,19 @@ func (s *Service) Settle(ctx context.Context, by decision.By, id, seen string) e
 		return ErrNotFound
 	}
 	now := s.o.Now()
-	made := decision.New(by, decision.SettleDifference, decision.Platform, id, now)
+	made := decision.New(by, decision.ResolveDifference, decision.Platform, id, now)
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		settled, err := tx.SettleDifference(ctx, id, seen, now)
+		resolved, err := tx.ResolveDifference(ctx, id, seen, now)
 		if err != nil {
 			return err
 		}
-		if !settled {
+		if !resolved {
 			return ErrChanged
 		}
 		return tx.RecordDecision(ctx, made)
 	})
 	if err == nil {
-		s.o.Logger.WarnContext(ctx, "an admin decided", slog.String("decision", made.ID), slog.String("action", string(made.Action)),
+		s.o.Logger.WarnContext(ctx, "admin decided", slog.String("decision", made.ID), slog.String("action", string(made.Action)),
 			slog.String("admin", made.Admin), slog.String("subject", made.Subject))
 	}
 	return err
@@ -50,7 +50,7 @@ func (s *Service) Open(ctx context.Context, limit int) ([]Difference, error) {
 // Evidence is a difference with what both sides have.
 type Evidence struct {
 	Difference
-	// Payout is nil where the book has none.
+	// Payout is nil where the ledger has none.
 	Payout *payout.Payout
 	Lines  []Line
 }
@@ -65,7 +65,7 @@ func (s *Service) Evidence(ctx context.Context, id string) (e Evidence, err erro
 	}
 	switch {
 	case e.Difference.Payout != "":
-		all, err := s.dossiers(ctx, []payout.ID{e.Difference.Payout}, nil)
+		all, err := s.caseFiles(ctx, []payout.ID{e.Difference.Payout}, nil)
 		if err != nil {
 			return e, err
 		}
@@ -73,7 +73,7 @@ func (s *Service) Evidence(ctx context.Context, id string) (e Evidence, err erro
 			e.Payout, e.Lines = &d.p, d.lines
 		}
 	case e.Kind == LineWithoutPayout:
-		all, err := s.strangers(ctx, []string{e.Subject})
+		all, err := s.unmatched(ctx, []string{e.Subject})
 		if err != nil {
 			return e, err
 		}

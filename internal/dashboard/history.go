@@ -11,15 +11,15 @@ import (
 	"bursar/internal/sale"
 )
 
-// bookPage is how many entries a page of a seller's journal has.
-const bookPage = 30
+// historyPage is how many entries a page of a seller's journal has.
+const historyPage = 30
 
-// book is a page of a seller's journal, the newest entry first.
-type book struct {
+// accountHistory is a page of a seller's journal, the newest entry first.
+type accountHistory struct {
 	Rows []entryRow
 	// Newest and Older are the addresses of the newest page and the next one, or "".
 	Newest, Older string
-	// Tampered says that an entry can't be read, because somebody changed it. The list ends before it.
+	// Tampered says that an entry can't be read, because it was changed outside Bursar. The list ends before it.
 	Tampered bool
 }
 
@@ -98,19 +98,19 @@ func (r entryRow) RefPath() string {
 	}
 }
 
-// bookTries is how often the newest page is read while entries come in between.
-const bookTries = 2
+// historyTries is how often the newest page is read while entries come in between.
+const historyTries = 2
 
-// readBook reads a page of a seller's journal, numbered below before, and the seller's balance.
-func (d *dashboard) readBook(ctx context.Context, seller string, before int64) (b book, balance ledger.Balance, err error) {
+// readHistory reads a page of a seller's journal, numbered below before, and the seller's balance.
+func (d *dashboard) readHistory(ctx context.Context, seller string, before int64) (b accountHistory, balance ledger.Balance, err error) {
 	var entries []ledger.Entry
-	for range bookTries {
-		if balance, err = d.o.Books.Balance(ctx, seller); err != nil {
-			return book{}, balance, err
+	for range historyTries {
+		if balance, err = d.o.Ledger.Balance(ctx, seller); err != nil {
+			return accountHistory{}, balance, err
 		}
-		entries, err = d.o.Books.Entries(ctx, seller, before, bookPage)
+		entries, err = d.o.Ledger.Entries(ctx, seller, before, historyPage)
 		if b.Tampered = errors.Is(err, ledger.ErrTampered); err != nil && !b.Tampered {
-			return book{}, balance, err
+			return accountHistory{}, balance, err
 		}
 		if before != 0 || len(entries) == 0 || entries[0].After == balance { // the newest entry says what the balance is
 			break
@@ -120,13 +120,13 @@ func (d *dashboard) readBook(ctx context.Context, seller string, before int64) (
 		entries = entries[:max(len(entries)-1, 0)]
 	}
 	if b.Rows, err = d.entryRows(ctx, entries); err != nil {
-		return book{}, balance, err
+		return accountHistory{}, balance, err
 	}
 	if before != 0 {
-		b.Newest = bookAddress(seller, 0)
+		b.Newest = historyAddress(seller, 0)
 	}
 	if n := len(entries); n > 0 && entries[n-1].Number > 1 && !b.Tampered {
-		b.Older = bookAddress(seller, entries[n-1].Number)
+		b.Older = historyAddress(seller, entries[n-1].Number)
 	}
 	return b, balance, nil
 }

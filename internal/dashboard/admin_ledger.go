@@ -10,7 +10,7 @@ import (
 	"bursar/internal/ledger"
 )
 
-// audits runs the books' audit, one at a time, and keeps the last report.
+// audits runs the ledger' audit, one at a time, and keeps the last report.
 type audits struct {
 	mu      sync.Mutex
 	running bool
@@ -22,11 +22,11 @@ type audits struct {
 type auditRun struct {
 	Began, Ended time.Time
 	Report       ledger.Report
-	// Failed says that it came to no end, so nothing is known of the books.
+	// Failed says that it came to no end, so nothing is known of the ledger.
 	Failed bool
 }
 
-// Clean reports whether the books are known to be right.
+// Clean reports whether the ledger is known to be right.
 func (a auditRun) Clean() bool { return !a.Failed && a.Report.Clean() }
 
 // Took is how long it took.
@@ -51,15 +51,15 @@ func (a auditRun) Broken() int {
 // Most is how many violations of one promise are listed at most.
 func (auditRun) Most() int { return ledger.MaxViolations }
 
-// booksView is how the last audit of this instance went.
-type booksView struct {
+// auditView is how the last audit of this instance went.
+type auditView struct {
 	Running bool
 	Began   time.Time
 	Last    *auditRun // nil for none since the start
 }
 
-// Label says how the books are, as far as is known.
-func (b booksView) Label() label {
+// Label says how the ledger is, as far as is known.
+func (b auditView) Label() label {
 	switch {
 	case b.Running:
 		return label{"Being audited", busy}
@@ -75,15 +75,15 @@ func (b booksView) Label() label {
 }
 
 // Kept and Broken are how a promise was found.
-func (booksView) Kept() label { return label{"Kept", good} }
+func (auditView) Kept() label { return label{"Kept", good} }
 
 // Broken is a promise that does not hold.
-func (booksView) Broken() label { return label{"Broken", bad} }
+func (auditView) Broken() label { return label{"Broken", bad} }
 
-func (a *audits) view() booksView {
+func (a *audits) view() auditView {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return booksView{a.running, a.began, a.last}
+	return auditView{a.running, a.began, a.last}
 }
 
 // begin reports whether an audit is to be begun: no other one runs.
@@ -104,42 +104,42 @@ func (a *audits) end(now time.Time, r ledger.Report, err error) {
 	a.running = false
 }
 
-// audit checks the books for as long as that takes.
+// audit checks the ledger for as long as that takes.
 func (d *dashboard) audit(ctx context.Context) {
-	report, err := safeAudit(ctx, d.o.Books)
+	report, err := safeAudit(ctx, d.o.Ledger)
 	d.audits.end(d.o.Now(), report, err)
 	switch {
 	case err != nil:
-		d.o.Logger.ErrorContext(ctx, "the audit came to no end", "error", err)
+		d.o.Logger.ErrorContext(ctx, "ledger audit not finished", "error", err)
 	case !report.Clean():
-		d.o.Logger.ErrorContext(ctx, "the books are not right; see the dashboard, or run bursar audit")
+		d.o.Logger.ErrorContext(ctx, "ledger audit found violations")
 	default:
-		d.o.Logger.InfoContext(ctx, "the books are right")
+		d.o.Logger.InfoContext(ctx, "ledger audit passed")
 	}
 }
 
 // safeAudit turns a panic into an error: a page must not end the service.
-func safeAudit(ctx context.Context, books Books) (r ledger.Report, err error) {
+func safeAudit(ctx context.Context, audited Ledger) (r ledger.Report, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("panic: %v\n%s", broken, debug.Stack())
 		}
 	}()
-	return books.Audit(ctx)
+	return audited.Audit(ctx)
 }
 
-// adminBooks shows how the last audit went.
-func (d *dashboard) adminBooks(context.Context, *visit) (page, error) {
+// adminLedger shows how the last audit went.
+func (d *dashboard) adminLedger(context.Context, *pageRequest) (page, error) {
 	shown := d.audits.view()
-	p := show("admin-books", "Books", shown)
+	p := show("admin-ledger", "Ledger", shown)
 	p.live = shown.Running
 	return p, nil
 }
 
 // adminAudit begins an audit, or joins the one that runs.
-func (d *dashboard) adminAudit(context.Context, *visit) (page, error) {
+func (d *dashboard) adminAudit(context.Context, *pageRequest) (page, error) {
 	if d.audits.begin(d.o.Now()) {
 		d.o.Background(d.audit)
 	}
-	return goTo(adminHome + "/books"), nil
+	return goTo(adminHome + "/ledger"), nil
 }

@@ -57,15 +57,15 @@ func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout
 	return unsent, err
 }
 
-// RecordStray notes a transfer that belongs to no payout in the book, unless it is noted already.
-func (tx *Tx) RecordStray(ctx context.Context, s payout.Stray) (bool, error) {
+// RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
+func (tx *Tx) RecordUnmatchedTransfer(ctx context.Context, s payout.UnmatchedTransfer) (bool, error) {
 	t := s.Transfer
-	return tx.execOne(ctx, `INSERT INTO strays (gateway_id, reference, seller_id, amount, progress, made_at, found_at, why, settled)
+	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, progress, made_at, found_at, why, resolved)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (gateway_id) DO NOTHING`,
 		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), string(t.Progress), nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
 
-// SettleStray notes that a person has settled a stray transfer.
-func (tx *Tx) SettleStray(ctx context.Context, gatewayID string) (bool, error) {
-	return tx.execOne(ctx, `UPDATE strays SET settled = 1 WHERE gateway_id = $1 AND settled = 0`, gatewayID)
+// ResolveUnmatchedTransfer marks an unmatched transfer as resolved.
+func (tx *Tx) ResolveUnmatchedTransfer(ctx context.Context, gatewayID string) (bool, error) {
+	return tx.execOne(ctx, `UPDATE unmatched_transfers SET resolved = 1 WHERE gateway_id = $1 AND resolved = 0`, gatewayID)
 }

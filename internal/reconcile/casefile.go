@@ -10,17 +10,17 @@ import (
 	"bursar/internal/payout"
 )
 
-// dossier is a payout of the book with every line that names it.
-type dossier struct {
+// caseFile is a payout of the ledger with every line that names it.
+type caseFile struct {
 	p payout.Payout
 	// gateway is the one whose statement is compared. The lines are of all statements that were ever read.
 	gateway gateway.Name
 	lines   []Line
 	// read is what of the statement was read, so that what is not in it can be said to be missing.
 	read coverage
-	// after is the moment after which a movement is too fresh for the book to know of.
+	// after is the moment after which a movement is too fresh for the ledger to know of.
 	after time.Time
-	// grace is how much later than the book the statement may have a movement: clocks differ.
+	// grace is how much later than the ledger the statement may have a movement: clocks differ.
 	grace    time.Duration
 	currency money.Currency
 
@@ -29,13 +29,13 @@ type dossier struct {
 }
 
 // judge compares a payout with its lines, and returns what differs. It reports whether it could: a movement
-// of this minute may be news to the book, and what was not read can't be missed.
-func (d dossier) judge() (found []Difference, judged bool) {
+// of this minute may be news to the ledger, and what was not read can't be missed.
+func (d caseFile) judge() (found []Difference, judged bool) {
 	for _, l := range d.lines {
 		switch {
 		case l.Missing:
 		case l.Currency != d.currency.Code():
-			return []Difference{d.differs(CurrencyDiffers, "Line %s is in %s, and the book counts %s.", l.ID, l.Currency, d.currency.Code())}, true
+			return []Difference{d.differs(CurrencyDiffers, "Line %s is in %s, and the ledger counts %s.", l.ID, l.Currency, d.currency.Code())}, true
 		case l.Debit > 0:
 			d.debits = append(d.debits, l)
 			d.taken += l.Debit
@@ -57,10 +57,10 @@ func (d dossier) judge() (found []Difference, judged bool) {
 }
 
 // elsewhere reports whether the payout goes through another gateway than the one whose statement is compared.
-func (d dossier) elsewhere() bool { return d.p.Gateway != d.gateway }
+func (d caseFile) elsewhere() bool { return d.p.Gateway != d.gateway }
 
 // judgeElsewhere judges a payout that this statement should have no line of. Its own gateway's statement says the rest.
-func (d dossier) judgeElsewhere() (found []Difference, judged bool) {
+func (d caseFile) judgeElsewhere() (found []Difference, judged bool) {
 	for _, l := range d.debits {
 		if l.Gateway == d.gateway {
 			return []Difference{d.differs(LineBeforeOrder, "The payout goes through gateway %s, and line %s of gateway %s takes money for it.",
@@ -71,7 +71,7 @@ func (d dossier) judgeElsewhere() (found []Difference, judged bool) {
 }
 
 // movements compares how often money moved with what the payout's state asks for.
-func (d dossier) movements() (kind Kind, detail string, judged bool) {
+func (d caseFile) movements() (kind Kind, detail string, judged bool) {
 	debits, credits := len(d.debits), len(d.credits)
 	switch {
 	case debits-credits > 1:
@@ -81,10 +81,10 @@ func (d dossier) movements() (kind Kind, detail string, judged bool) {
 	}
 	switch d.p.State {
 	case payout.Completed, payout.Returned:
-		return d.paidInBook()
+		return d.paidInLedger()
 	case payout.Failed, payout.Cancelled:
 		if debits > credits && d.isReadSince(d.p.EndedAt) {
-			return GivenBackButPaid, fmt.Sprintf("The payout is %s here, and the statement has %s and %s for it.",
+			return RefundedButPaid, fmt.Sprintf("The payout is %s here, and the statement has %s and %s for it.",
 				d.p.State, count(debits, "debit"), count(credits, "credit")), true
 		}
 		return "", "", debits <= credits
@@ -94,14 +94,14 @@ func (d dossier) movements() (kind Kind, detail string, judged bool) {
 		}
 	default:
 		if debits > 0 && credits >= debits {
-			return ReturnedAtGateway, fmt.Sprintf("The payout is %s here, and the statement has the money taken and given back.", d.p.State), true
+			return ReturnedAtGateway, fmt.Sprintf("The payout is %s here, and the statement has the money taken and returned.", d.p.State), true
 		}
 	}
 	return "", "", true
 }
 
-// paidInBook compares a payout that was paid, and perhaps returned later.
-func (d dossier) paidInBook() (kind Kind, detail string, judged bool) {
+// paidInLedger compares a payout that was paid, and perhaps returned later.
+func (d caseFile) paidInLedger() (kind Kind, detail string, judged bool) {
 	debits, credits := len(d.debits), len(d.credits)
 	switch {
 	case debits == 0 && !d.isRead(d.p.CompletedAt):
@@ -110,11 +110,11 @@ func (d dossier) paidInBook() (kind Kind, detail string, judged bool) {
 		return PayoutWithoutLine, fmt.Sprintf("The payout was completed here on %s, and no line up to then takes money for it.",
 			d.p.CompletedAt.UTC().Format("2 January 2006 15:04 MST")), true
 	case d.p.State == payout.Completed && credits >= debits:
-		return ReturnedAtGateway, "The payout is completed here, and the statement has the money taken and given back.", true
+		return ReturnedAtGateway, "The payout is completed here, and the statement has the money taken and returned.", true
 	case d.p.State == payout.Returned && credits < debits && !d.isReadSince(d.p.EndedAt):
 		return "", "", false
 	case d.p.State == payout.Returned && credits < debits:
-		return ReturnWithoutLine, fmt.Sprintf("The payout was returned here on %s, and no line up to then gives the money back.",
+		return ReturnWithoutLine, fmt.Sprintf("The payout was returned here on %s, and no line up to then returns the money.",
 			d.p.EndedAt.UTC().Format("2 January 2006 15:04 MST")), true
 	default:
 		return "", "", true
@@ -122,13 +122,13 @@ func (d dossier) paidInBook() (kind Kind, detail string, judged bool) {
 }
 
 // amounts compares what moved with the payout's amount, and with the fees that the lines tell.
-func (d dossier) amounts() []Difference {
+func (d caseFile) amounts() []Difference {
 	net, show := d.p.Net(), d.currency.FormatFixed
 	for _, l := range slices.Concat(d.debits, d.credits) {
 		moved := l.Debit + l.Credit
 		word := "takes"
 		if l.Credit > 0 {
-			word = "gives back"
+			word = "returns"
 		}
 		_, right := d.feeOf(l)
 		switch {
@@ -144,17 +144,17 @@ func (d dossier) amounts() []Difference {
 	}
 	switch {
 	case len(d.credits) > len(d.debits):
-		return []Difference{d.differs(AmountDiffers, "The statement gives back %s for it, and takes %s.", show(d.given), show(d.taken))}
+		return []Difference{d.differs(AmountDiffers, "The statement returns %s for it, and takes %s.", show(d.given), show(d.taken))}
 	case len(d.credits) == len(d.debits) && d.given != d.taken:
-		return []Difference{d.differs(FeeDiffers, "The statement takes %s for it and gives back %s: the fee did not come back.", show(d.taken), show(d.given))}
+		return []Difference{d.differs(FeeDiffers, "The statement takes %s for it and returns %s: the fee did not come back.", show(d.taken), show(d.given))}
 	default:
 		return nil
 	}
 }
 
 // feeOf is what a line moves beside the payout's amount, and whether it may: nothing, or the fee that the
-// line tells. The line that gives money back may leave it to the one that took it to tell the fee.
-func (d dossier) feeOf(l Line) (fee money.Amount, right bool) {
+// line tells. The line that returns money may leave out the fee, which the line that took it has.
+func (d caseFile) feeOf(l Line) (fee money.Amount, right bool) {
 	beyond := l.Debit + l.Credit - d.p.Net()
 	if beyond == 0 || beyond == l.Fees {
 		return beyond, true
@@ -166,7 +166,7 @@ func (d dossier) feeOf(l Line) (fee money.Amount, right bool) {
 }
 
 // agrees reports whether the lines are what the state asks for, so that there is nothing to wait for.
-func (d dossier) agrees() bool {
+func (d caseFile) agrees() bool {
 	debits, credits := len(d.debits), len(d.credits)
 	switch d.p.State {
 	case payout.Completed:
@@ -181,17 +181,17 @@ func (d dossier) agrees() bool {
 }
 
 // isTaken reports whether a line takes money for the payout.
-func (d dossier) isTaken() bool {
+func (d caseFile) isTaken() bool {
 	return slices.ContainsFunc(d.lines, func(l Line) bool { return l.Debit > 0 && !l.Missing })
 }
 
 // isRead reports whether the statement was read from when the payout was ordered to where it must have what
-// the book has at t.
-func (d dossier) isRead(t time.Time) bool { return d.read.holds(begun(d.p), t.Add(d.grace)) }
+// the ledger has at t.
+func (d caseFile) isRead(t time.Time) bool { return d.read.holds(begun(d.p), t.Add(d.grace)) }
 
-// isReadSince reports whether the statement was read from the last movement to where it must have what the book
+// isReadSince reports whether the statement was read from the last movement to where it must have what the ledger
 // has at t.
-func (d dossier) isReadSince(t time.Time) bool {
+func (d caseFile) isReadSince(t time.Time) bool {
 	newest := d.newest()
 	if t.Before(newest) {
 		t = newest
@@ -215,7 +215,7 @@ func begun(p payout.Payout) time.Time {
 const clocksApart = 10 * time.Minute
 
 // newest is when money moved last.
-func (d dossier) newest() time.Time {
+func (d caseFile) newest() time.Time {
 	var at time.Time
 	for _, l := range slices.Concat(d.debits, d.credits) {
 		if l.At.After(at) {
@@ -225,15 +225,15 @@ func (d dossier) newest() time.Time {
 	return at
 }
 
-// inBook is what the ledger has of the payout.
-func (d dossier) inBook() money.Amount {
+// inLedger is what the ledger has of the payout.
+func (d caseFile) inLedger() money.Amount {
 	if d.p.State == payout.Completed {
 		return d.p.Net()
 	}
 	return 0
 }
 
-func (d dossier) differs(k Kind, detail string, args ...any) Difference {
+func (d caseFile) differs(k Kind, detail string, args ...any) Difference {
 	at := d.newest()
 	if at.IsZero() {
 		at = d.p.CompletedAt
@@ -243,7 +243,7 @@ func (d dossier) differs(k Kind, detail string, args ...any) Difference {
 	}
 	return Difference{
 		Kind: k, Subject: string(d.p.ID), Payout: d.p.ID, Detail: fmt.Sprintf(detail, args...), At: at,
-		AtGateway: d.taken - d.given, InBook: d.inBook(),
+		AtGateway: d.taken - d.given, InLedger: d.inLedger(),
 	}
 }
 

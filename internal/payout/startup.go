@@ -12,12 +12,12 @@ import (
 	"bursar/internal/gateway"
 )
 
-// CatchUp asks each gateway for every transfer since the last sending that the book tells of, and
-// takes into the book what it does not know. A gateway that can't list is not waited for, see [Service.catchUpUnlisted]. A book that was put back to an older state calls payouts
-// waiting that were sent, and has lost others altogether. Until CatchUp has succeeded once, nothing
+// ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
+// takes into the ledger what it does not know. A gateway that can't list is not waited for, see [Service.reconcileUnlisted]. A database that was restored to an older state calls payouts
+// waiting that were sent, and has lost others altogether. Until ReconcileStartup has succeeded once, nothing
 // is due, so nothing is sent. One that failed is gone on with by the next. It is safe to repeat, to
 // break off, and to run on many instances at once.
-func (s *Service) CatchUp(ctx context.Context) error {
+func (s *Service) ReconcileStartup(ctx context.Context) error {
 	s.look.Lock()
 	defer s.look.Unlock()
 	if s.look.since.IsZero() {
@@ -25,8 +25,8 @@ func (s *Service) CatchUp(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("find the last sending: %w", err)
 		}
-		if last.IsZero() { // a book without users has lost nobody's payout
-			s.caughtUp.Store(true)
+		if last.IsZero() { // a database without users has lost nobody's payout
+			s.startupReconciled.Store(true)
 			return nil
 		}
 		s.look.since = last.Add(-clocksApart)
@@ -35,21 +35,21 @@ func (s *Service) CatchUp(ctx context.Context) error {
 		if slices.Contains(s.look.done, g.Name()) {
 			continue
 		}
-		if err := s.catchUpWith(ctx, g); err != nil {
+		if err := s.reconcileGateway(ctx, g); err != nil {
 			return err
 		}
 		s.look.done = append(s.look.done, g.Name())
 		s.look.listed, s.look.next = 0, ""
 	}
 	s.look.since, s.look.done = time.Time{}, nil
-	s.caughtUp.Store(true)
+	s.startupReconciled.Store(true)
 	return nil
 }
 
-// CaughtUp reports whether CatchUp has succeeded.
-func (s *Service) CaughtUp() bool { return s.caughtUp.Load() }
+// StartupReconciled reports whether ReconcileStartup has succeeded.
+func (s *Service) StartupReconciled() bool { return s.startupReconciled.Load() }
 
-// look is how far a CatchUp has come.
+// look is how far a ReconcileStartup has come.
 type look struct {
 	sync.Mutex
 	since time.Time // zero before it has begun
@@ -60,29 +60,29 @@ type look struct {
 	next   gateway.Cursor
 }
 
-// Whatever was sent after the book was saved was made after the last sending in it; only the clocks of
+// Whatever was sent after the ledger was saved was made after the last sending in it; only the clocks of
 // our machines and of the gateway can differ. Each start lists as much again.
 const clocksApart = 10 * time.Minute
 
 // mostTransfers bounds a list that a broken gateway never ends.
 const mostTransfers = 10_000_000
 
-// catchUpWith takes in what one gateway has.
-func (s *Service) catchUpWith(ctx context.Context, g gateway.Gateway) error {
+// reconcileGateway imports and applies what one gateway has.
+func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error {
 	if !g.Capabilities().List {
-		return s.catchUpUnlisted(ctx, g)
+		return s.reconcileUnlisted(ctx, g)
 	}
 	for s.look.listed < mostTransfers {
 		page, err := g.Transfers(ctx, s.look.since, s.look.next)
 		if err != nil {
 			return fmt.Errorf("list the transfers of gateway %s: %w", g.Name(), err)
 		}
-		if err := s.takeInPage(ctx, g, page.Transfers); err != nil {
+		if err := s.reconcilePage(ctx, g, page.Transfers); err != nil {
 			return err
 		}
 		s.look.listed, s.look.next = s.look.listed+len(page.Transfers), page.Next
 		if page.Next == "" {
-			s.o.Logger.InfoContext(ctx, "the gateway was asked for what the book does not know", slog.String("gateway", string(g.Name())),
+			s.o.Logger.InfoContext(ctx, "startup reconciliation listed transfers", slog.String("gateway", string(g.Name())),
 				slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
 			return nil
 		}
@@ -90,7 +90,7 @@ func (s *Service) catchUpWith(ctx context.Context, g gateway.Gateway) error {
 	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), mostTransfers, s.look.since)
 }
 
-func (s *Service) takeInPage(ctx context.Context, g gateway.Gateway, page []gateway.Transfer) error {
+func (s *Service) reconcilePage(ctx context.Context, g gateway.Gateway, page []gateway.Transfer) error {
 	known, err := s.payoutsOf(ctx, page)
 	if err != nil {
 		return err
@@ -100,37 +100,37 @@ func (s *Service) takeInPage(ctx context.Context, g gateway.Gateway, page []gate
 		if err != nil {
 			continue
 		}
-		if err := s.takeIn(ctx, g, id, known, t); err != nil {
+		if err := s.reconcileTransfer(ctx, g, id, known, t); err != nil {
 			return fmt.Errorf("take in payout %s from the gateway: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// takeIn takes a transfer of ours into the book, where that is behind.
-func (s *Service) takeIn(ctx context.Context, g gateway.Gateway, id ID, known map[ID]Payout, t gateway.Transfer) error {
+// reconcileTransfer brings the ledger up to date with one of our transfers.
+func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id ID, known map[ID]Payout, t gateway.Transfer) error {
 	p, isKnown := known[id]
 	switch {
 	case !isKnown:
-		return s.adopt(ctx, g, id, t)
+		return s.importTransfer(ctx, g, id, t)
 	case p.Gateway != g.Name():
-		return s.recordStray(ctx, t, "the payout is at another gateway")
+		return s.recordUnmatched(ctx, t, "the payout is at another gateway")
 	case p.State == Waiting:
-		_, err := s.believe(ctx, id, t.Report)
+		_, err := s.applyFound(ctx, id, t.Report)
 		if isTampered(err) { // its next step freezes it
 			err = nil
 		}
 		return err
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
-		return s.recordStray(ctx, t, "the payout has another transfer at the gateway")
+		return s.recordUnmatched(ctx, t, "the payout has another transfer at the gateway")
 	default:
-		_, err := s.hastenIfNews(ctx, p, t.Report)
+		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
 		return err
 	}
 }
 
-// believe moves a payout that waits to where the gateway has it, and reports whether it did.
-func (s *Service) believe(ctx context.Context, id ID, r gateway.Report) (bool, error) {
+// applyFound moves a waiting payout to the state that the gateway reports, and reports whether it did.
+func (s *Service) applyFound(ctx context.Context, id ID, r gateway.Report) (bool, error) {
 	var found Payout
 	moved, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != Waiting {
@@ -141,8 +141,8 @@ func (s *Service) believe(ctx context.Context, id ID, r gateway.Report) (bool, e
 		return nil
 	})
 	if moved {
-		s.o.Logger.WarnContext(ctx, "the gateway has a payout that the book called waiting", slog.String("payout", string(id)))
-		s.follow(ctx, found, r)
+		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(id)))
+		s.mergeFound(ctx, found, r)
 	}
 	return moved, err
 }
@@ -155,31 +155,31 @@ func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
 	p.Tries, p.DueAt = 0, now
 }
 
-// follow takes in what the gateway says of a payout just found there. What goes wrong is left to the
+// mergeFound applies the gateway's report of a payout just found there. A failure is left to the
 // payout's next step, which asks again.
-func (s *Service) follow(ctx context.Context, p Payout, r gateway.Report) {
+func (s *Service) mergeFound(ctx context.Context, p Payout, r gateway.Report) {
 	if _, err := s.merge(ctx, p, r); err != nil {
-		s.o.Logger.WarnContext(ctx, "a payout found at the gateway has yet to be looked at",
-			slog.String("payout", string(p.ID)), slog.Any("error", err))
+		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
+			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
 	}
 }
 
-// hastenIfNews makes the next step of a payout due now if the gateway tells news of it, and reports
+// rescheduleIfChanged makes the next step of a payout due now if the gateway reports a change, and reports
 // whether it did.
-func (s *Service) hastenIfNews(ctx context.Context, p Payout, r gateway.Report) (bool, error) {
+func (s *Service) rescheduleIfChanged(ctx context.Context, p Payout, r gateway.Report) (bool, error) {
 	if to, err := outcome(r, p, s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
-	hastened := false
+	rescheduled := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		hastened, err = tx.HastenPayout(ctx, p.ID, s.o.Now())
+		rescheduled, err = tx.ReschedulePayout(ctx, p.ID, s.o.Now())
 		return err
 	})
-	return hastened, err
+	return rescheduled, err
 }
 
 // wasSent asks the gateway about a payout that waits since before the start, or was turned away, before it
-// is sent or its money given back: it may have been sent by a service whose book was newer, or been taken all
+// is sent or its amount refunded: it may have been sent by a service whose database was newer, or been taken all
 // the same. It reports whether the gateway has it.
 func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
 	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
@@ -196,6 +196,6 @@ func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
 	default:
-		return s.believe(ctx, p.ID, report)
+		return s.applyFound(ctx, p.ID, report)
 	}
 }

@@ -75,8 +75,8 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// house is the pages over real services, real SQLite, the sandbox gateway and the API's middleware.
-type house struct {
+// fixture is the pages over real services, real SQLite, the sandbox gateway and the API's middleware.
+type fixture struct {
 	t      *testing.T
 	clock  *clock
 	log    *logBuffer
@@ -91,7 +91,7 @@ type house struct {
 	proofs  *proof.Service
 	// reconciling reads the sandbox's statement.
 	reconciling *reconcile.Service
-	books       *books
+	audited     *audited
 	health      *health
 	gateway     string // the sandbox's address
 	// jobs are what requests began in the background, for a test to run.
@@ -100,16 +100,16 @@ type house struct {
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
-func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
+func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	t.Helper()
-	h := &house{
+	h := &fixture{
 		t: t, log: &logBuffer{}, clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
 		jobs: make(chan func(context.Context), 10),
 	}
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	h.openServices(logger)
-	must(t, h.payouts.CatchUp(t.Context()))
+	must(t, h.payouts.ReconcileStartup(t.Context()))
 
 	// The public address is the server's own, which is known before the handler is made.
 	var handler http.Handler
@@ -118,7 +118,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Books: h.books, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
@@ -129,7 +129,7 @@ func openHouse(t *testing.T, change ...func(*dashboard.Options)) *house {
 	must(t, err)
 	handler, err = api.New(api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs, Pages: pages,
-		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Hint, error) { return api.Hint{}, nil }},
+		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
 		Now: h.clock.Now, Logger: logger, Metrics: telemetry.NewMetrics(),
@@ -143,17 +143,17 @@ type nobodyAsked struct{ auth.Provider }
 
 func (nobodyAsked) Label() string { return "Example <ID>" }
 
-func (h *house) openServices(logger *slog.Logger) {
+func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
 	h.place = storetest.NewPlace(t)
 	h.db = h.place.Open(t)
-	h.books, h.health = &books{DB: h.db}, &health{house: h}
+	h.audited, h.health = &audited{DB: h.db}, &health{fixture: h}
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 	h.db.UseKeys(keys)
-	h.books.keys = keys
+	h.audited.keys = keys
 	client := h.openGateway(dir, logger)
 	h.auth, err = auth.New(auth.Options{
 		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
@@ -187,7 +187,7 @@ func (h *house) openServices(logger *slog.Logger) {
 }
 
 // openGateway starts the sandbox gateway, which settles as fast as it can, and makes a client of it.
-func (h *house) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
+func (h *fixture) openGateway(dir string, logger *slog.Logger) *razorpayx.Client {
 	t := h.t
 	t.Helper()
 	box, err := sandbox.New(sandbox.Options{
@@ -230,13 +230,13 @@ func must(t testing.TB, err error) {
 
 // browser is somebody who looks at pages: it keeps cookies, and follows no redirect by itself.
 type browser struct {
-	t      *testing.T
-	house  *house
-	client *http.Client
-	header http.Header // sent with each request
+	t       *testing.T
+	fixture *fixture
+	client  *http.Client
+	header  http.Header // sent with each request
 }
 
-func (h *house) browse() *browser {
+func (h *fixture) browse() *browser {
 	h.t.Helper()
 	jar, err := cookiejar.New(nil)
 	must(h.t, err)
@@ -265,7 +265,7 @@ func (b *browser) do(r *http.Request) answer {
 
 func (b *browser) get(path string) answer {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.house.server.URL+path, nil)
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.fixture.server.URL+path, nil)
 	must(b.t, err)
 	return b.do(r)
 }
@@ -273,7 +273,7 @@ func (b *browser) get(path string) answer {
 // post sends a form as the page of ours would: with the origin that a browser adds.
 func (b *browser) post(path string, fields ...string) answer {
 	b.t.Helper()
-	return b.postFrom(b.house.server.URL, path, fields...)
+	return b.postFrom(b.fixture.server.URL, path, fields...)
 }
 
 func (b *browser) postFrom(origin, path string, fields ...string) answer {
@@ -282,7 +282,7 @@ func (b *browser) postFrom(origin, path string, fields ...string) answer {
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.house.server.URL+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.fixture.server.URL+path, strings.NewReader(form.Encode()))
 	must(b.t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", origin)
@@ -356,7 +356,7 @@ type person struct {
 }
 
 // signUp makes a user the operator's way, and signs them in on the page.
-func (h *house) signUp(name string, role auth.Role) person {
+func (h *fixture) signUp(name string, role auth.Role) person {
 	h.t.Helper()
 	email := strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"
 	user, err := h.auth.CreateUser(h.t.Context(), auth.Registration{Name: name, Email: email, Password: password, Role: role})
@@ -367,7 +367,7 @@ func (h *house) signUp(name string, role auth.Role) person {
 }
 
 // earn records a sale, available at once.
-func (h *house) earn(p person, saleID string, amount money.Amount) {
+func (h *fixture) earn(p person, saleID string, amount money.Amount) {
 	h.t.Helper()
 	now := h.clock.Now()
 	_, _, err := h.sales.Record(h.t.Context(), sale.NewSale{ID: saleID, Seller: p.id, Amount: amount, OccurredAt: now, AvailableAt: now})
@@ -379,7 +379,7 @@ func (h *house) earn(p person, saleID string, amount money.Amount) {
 const accountDigits = "5010012345"
 
 // withBank registers a bank account that ends in the digits, and has it verified.
-func (h *house) withBank(p person, last4 string) {
+func (h *fixture) withBank(p person, last4 string) {
 	h.t.Helper()
 	number, err := bank.ParseNumber(accountDigits + last4)
 	must(h.t, err)
@@ -390,7 +390,7 @@ func (h *house) withBank(p person, last4 string) {
 }
 
 // ask requests a payout.
-func (h *house) ask(p person, amount money.Amount, notes string) payout.Payout {
+func (h *fixture) ask(p person, amount money.Amount, notes string) payout.Payout {
 	h.t.Helper()
 	made, _, err := h.payouts.Request(h.t.Context(), payout.Request{Seller: p.id, Amount: amount, Notes: notes})
 	must(h.t, err)
@@ -398,7 +398,7 @@ func (h *house) ask(p person, amount money.Amount, notes string) payout.Payout {
 }
 
 // follow takes a payout's steps until it has come to a state.
-func (h *house) follow(id payout.ID, to payout.State) {
+func (h *fixture) follow(id payout.ID, to payout.State) {
 	h.t.Helper()
 	for range 200 {
 		h.clock.advance(40 * time.Second)

@@ -30,8 +30,8 @@ func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 // india is where the days of these tests begin.
 var india = time.FixedZone("IST", 19800)
 
-// world is the services on a database, the sandbox at the other end of a wire, and a clock that is set by hand.
-type world struct {
+// fixture is the services on a database, the sandbox at the other end of a wire, and a clock that is set by hand.
+type fixture struct {
 	*testing.T
 	db      *store.DB
 	box     *sandbox.Sandbox
@@ -51,9 +51,9 @@ type world struct {
 
 const grace = 10 * time.Minute
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, db: storetest.Open(t), now: time.Date(2026, 11, 2, 10, 0, 0, 0, india)}
+	w := &fixture{T: t, db: storetest.Open(t), now: time.Date(2026, 11, 2, 10, 0, 0, 0, india)}
 	inr, err := money.ParseCurrency("INR")
 	w.must(err)
 	quiet := slog.New(slog.DiscardHandler)
@@ -96,12 +96,12 @@ func newWorld(t *testing.T) *world {
 	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
 		return tx.InsertUser(t.Context(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: w.now})
 	}))
-	w.must(w.payouts.CatchUp(t.Context()))
+	w.must(w.payouts.ReconcileStartup(t.Context()))
 	return w
 }
 
 // instance is a service of its own on the same database.
-func (w *world) instance() *reconcile.Service {
+func (w *fixture) instance() *reconcile.Service {
 	w.Helper()
 	s, err := reconcile.New(w.options)
 	w.must(err)
@@ -109,7 +109,7 @@ func (w *world) instance() *reconcile.Service {
 }
 
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
-type beneficiaries struct{ w *world }
+type beneficiaries struct{ w *fixture }
 
 func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name) (string, error) {
 	last4 := string(id[len(id)-4:])
@@ -120,7 +120,7 @@ func (beneficiaries) Recover(context.Context, string, bank.ID, gateway.Name, str
 	return nil
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -128,7 +128,7 @@ func (w *world) must(err error) {
 }
 
 // seller adds a seller with money and an account that ends with the digits.
-func (w *world) seller(id, last4 string) {
+func (w *fixture) seller(id, last4 string) {
 	w.Helper()
 	ctx := w.Context()
 	w.must(w.db.Update(ctx, func(tx *store.Tx) error {
@@ -155,7 +155,7 @@ func (w *world) seller(id, last4 string) {
 }
 
 // ask asks for a payout, which sends net to an account.
-func (w *world) ask(last4 string, net money.Amount) payout.ID {
+func (w *fixture) ask(last4 string, net money.Amount) payout.ID {
 	w.Helper()
 	p, _, err := w.payouts.Request(w.Context(), payout.Request{Seller: "usr_" + last4, Amount: net + 500})
 	w.must(err)
@@ -163,7 +163,7 @@ func (w *world) ask(last4 string, net money.Amount) payout.ID {
 }
 
 // pay asks for a payout and lets the gateway and the work go on until it stands still.
-func (w *world) pay(last4 string, net money.Amount) payout.ID {
+func (w *fixture) pay(last4 string, net money.Amount) payout.ID {
 	w.Helper()
 	id := w.ask(last4, net)
 	for range 8 {
@@ -173,7 +173,7 @@ func (w *world) pay(last4 string, net money.Amount) payout.ID {
 }
 
 // later lets time pass, and then happen what is due.
-func (w *world) later(d time.Duration) {
+func (w *fixture) later(d time.Duration) {
 	w.Helper()
 	w.now = w.now.Add(d)
 	for range 3 {
@@ -187,9 +187,9 @@ func (w *world) later(d time.Duration) {
 }
 
 // goTo sets the clock, with nothing happening meanwhile.
-func (w *world) goTo(day, hour int) { w.now = time.Date(2026, 11, day, hour, 0, 0, 0, india) }
+func (w *fixture) goTo(day, hour int) { w.now = time.Date(2026, 11, day, hour, 0, 0, 0, india) }
 
-func (w *world) state(id payout.ID) payout.State {
+func (w *fixture) state(id payout.ID) payout.State {
 	w.Helper()
 	p, err := w.db.Payout(w.Context(), id)
 	w.must(err)
@@ -197,7 +197,7 @@ func (w *world) state(id payout.ID) payout.State {
 }
 
 // control tells the sandbox to do something, and returns its answer.
-func (w *world) control(method, path string, body any) map[string]any {
+func (w *fixture) control(method, path string, body any) map[string]any {
 	w.Helper()
 	text, err := json.Marshal(body)
 	w.must(err)
@@ -216,13 +216,13 @@ func (w *world) control(method, path string, body any) map[string]any {
 	return read
 }
 
-func (w *world) misstate(change sandbox.StatementChange) map[string]any {
+func (w *fixture) misstate(change sandbox.StatementChange) map[string]any {
 	w.Helper()
 	return w.control(http.MethodPost, "/control/statement", change)
 }
 
 // reconcile compares the days from one to another of November.
-func (w *world) reconcile(from, to string) reconcile.Result {
+func (w *fixture) reconcile(from, to string) reconcile.Result {
 	w.Helper()
 	p, err := w.service.Period("2026-11-"+from, "2026-11-"+to)
 	w.must(err)
@@ -251,7 +251,7 @@ func wantKinds(t *testing.T, r reconcile.Result, want ...reconcile.Kind) {
 }
 
 // open lists the kinds of the differences that wait for a person.
-func (w *world) open() []reconcile.Kind {
+func (w *fixture) open() []reconcile.Kind {
 	w.Helper()
 	all, err := w.service.Open(w.Context(), 100)
 	w.must(err)

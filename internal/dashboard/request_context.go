@@ -17,12 +17,12 @@ import (
 )
 
 // handler answers a visit. It changes nothing but through the services, and writes nothing.
-type handler func(context.Context, *visit) (page, error)
+type handler func(context.Context, *pageRequest) (page, error)
 
-// visit is one request, as far as a handler may know it.
-type visit struct {
+// pageRequest is one request, as far as a handler may know it.
+type pageRequest struct {
 	r *http.Request
-	// who is zero for somebody who is not signed in.
+	// who is zero for a visitor who is not signed in.
 	who auth.Principal
 	// form is what was posted; empty for a request that changes nothing.
 	form url.Values
@@ -33,15 +33,15 @@ type visit struct {
 	cookies []*http.Cookie
 }
 
-func (v *visit) signedIn() bool { return v.who.UserID != "" }
+func (v *pageRequest) signedIn() bool { return v.who.UserID != "" }
 
 // caller is the visitor as the payout service knows them.
-func (v *visit) caller() payout.Caller {
+func (v *pageRequest) caller() payout.Caller {
 	return payout.Caller{User: v.who.UserID, Admin: v.who.Role == auth.Admin}
 }
 
 // query is a parameter of the address, or "".
-func (v *visit) query(name string) string {
+func (v *pageRequest) query(name string) string {
 	s := v.r.URL.Query().Get(name)
 	if !utf8.ValidString(s) {
 		return ""
@@ -53,7 +53,7 @@ func (v *visit) query(name string) string {
 const maxPage = 100_000
 
 // pageNumber is the page of a list that the address asks for. What is no number is the first page.
-func (v *visit) pageNumber() int {
+func (v *pageRequest) pageNumber() int {
 	n, err := strconv.Atoi(v.query("page"))
 	if err != nil || n < 1 || n > maxPage {
 		return 1

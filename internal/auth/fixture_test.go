@@ -16,8 +16,8 @@ import (
 	"bursar/internal/storetest"
 )
 
-// world is a service over a database of its own, with a clock that stands still.
-type world struct {
+// fixture is a service over a database of its own, with a clock that stands still.
+type fixture struct {
 	*auth.Service
 	t       testing.TB
 	clock   *clock
@@ -27,14 +27,14 @@ type world struct {
 	place   storetest.Place
 }
 
-func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
+func newFixture(t testing.TB, change ...func(*auth.Options)) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
+	w := &fixture{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
 	w.db = w.place.Open(t)
 	w.options = auth.Options{
 		Store: w.db.Auth(), Keys: keys, Sealer: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
@@ -48,7 +48,7 @@ func newWorld(t testing.TB, change ...func(*auth.Options)) *world {
 }
 
 // again is another instance of the service, on the same database and keys.
-func (w *world) again(change ...func(*auth.Options)) *auth.Service {
+func (w *fixture) again(change ...func(*auth.Options)) *auth.Service {
 	w.t.Helper()
 	o := w.options
 	for _, c := range change {
@@ -93,7 +93,7 @@ const (
 var home = auth.Device{Address: "203.0.113.7"}
 
 // register makes a seller at home.
-func (w *world) register() auth.SignIn {
+func (w *fixture) register() auth.SignIn {
 	w.t.Helper()
 	in, err := w.Register(w.t.Context(), auth.Registration{Name: "Asha", Email: email, Password: password, Role: auth.Seller, Device: home})
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *world) register() auth.SignIn {
 }
 
 // admin makes an admin, who decides.
-func (w *world) admin(name string) decision.By {
+func (w *fixture) admin(name string) decision.By {
 	w.t.Helper()
 	u, err := w.CreateUser(w.t.Context(), auth.Registration{Name: name, Email: name + "@bursar.example", Password: password, Role: auth.Admin})
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *world) admin(name string) decision.By {
 }
 
 // principal is who a sign-in makes of its holder.
-func (w *world) principal(in auth.SignIn) auth.Principal {
+func (w *fixture) principal(in auth.SignIn) auth.Principal {
 	w.t.Helper()
 	p, err := w.Authenticate(w.t.Context(), in.Token)
 	if err != nil {
@@ -122,12 +122,12 @@ func (w *world) principal(in auth.SignIn) auth.Principal {
 	return p
 }
 
-func (w *world) login(email, password string, from auth.Device) (auth.SignIn, error) {
+func (w *fixture) login(email, password string, from auth.Device) (auth.SignIn, error) {
 	return w.Login(w.t.Context(), auth.Credentials{Email: email, Password: password, Device: from})
 }
 
 // wantDead fails unless nothing of a sign-in works any more.
-func (w *world) wantDead(in auth.SignIn) {
+func (w *fixture) wantDead(in auth.SignIn) {
 	w.t.Helper()
 	_, err := w.Authenticate(w.t.Context(), in.Token)
 	wantErr(w.t, err, auth.ErrToken)
@@ -135,7 +135,7 @@ func (w *world) wantDead(in auth.SignIn) {
 	wantErr(w.t, err, auth.ErrRefresh)
 }
 
-func (w *world) wantAlive(in auth.SignIn) {
+func (w *fixture) wantAlive(in auth.SignIn) {
 	w.t.Helper()
 	if _, err := w.Authenticate(w.t.Context(), in.Token); err != nil {
 		w.t.Errorf("the token is dead: %v", err)

@@ -74,8 +74,8 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// house is the whole service over real HTTP, real SQLite and the sandbox gateway.
-type house struct {
+// fixture is the whole service over real HTTP, real SQLite and the sandbox gateway.
+type fixture struct {
 	t       *testing.T
 	clock   *clock
 	log     *logBuffer
@@ -105,16 +105,16 @@ type change func(*api.Options)
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
-func openHouse(t *testing.T, changes ...change) *house {
+func openFixture(t *testing.T, changes ...change) *fixture {
 	t.Helper()
-	h := &house{
+	h := &fixture{
 		t: t, providers: map[auth.ProviderID]auth.Provider{}, log: &logBuffer{}, metrics: telemetry.NewMetrics(), spec: loadSpec(t),
 		clock: &clock{now: time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)},
 	}
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	h.openServices(logger)
-	must(t, h.payouts.CatchUp(t.Context()))
+	must(t, h.payouts.ReconcileStartup(t.Context()))
 	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests", "operator:tests")
 	must(t, err)
 
@@ -122,9 +122,9 @@ func openHouse(t *testing.T, changes ...change) *house {
 	must(t, err)
 	o := api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs,
-		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Hint, error) {
-			hint, err := webhooks.Read(header, body)
-			return api.Hint{Gateway: "razorpayx", EventID: hint.EventID, Payout: payout.ID(hint.Reference), VerificationID: hint.ValidationID}, err
+		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
+			notification, err := webhooks.Read(header, body)
+			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
 		}},
 		Currency: rupees(t),
 		BaseURL:  &url.URL{Scheme: "http", Host: "127.0.0.1:8080"},
@@ -142,7 +142,7 @@ func openHouse(t *testing.T, changes ...change) *house {
 	return h
 }
 
-func (h *house) openServices(logger *slog.Logger) {
+func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
 	dir := t.TempDir()
@@ -210,7 +210,7 @@ type answer struct {
 }
 
 // do sends a request and checks it and its answer against the description.
-func (h *house) do(c call) answer {
+func (h *fixture) do(c call) answer {
 	h.t.Helper()
 	request, err := http.NewRequestWithContext(h.t.Context(), c.method, h.server.URL+c.path, strings.NewReader(c.body))
 	must(h.t, err)
@@ -227,7 +227,7 @@ func (h *house) do(c call) answer {
 }
 
 // send is do for a request that a test made by itself.
-func (h *house) send(request *http.Request, body string) answer {
+func (h *fixture) send(request *http.Request, body string) answer {
 	h.t.Helper()
 	response, err := http.DefaultTransport.RoundTrip(request)
 	must(h.t, err)
@@ -317,7 +317,7 @@ func (a answer) text(t *testing.T, path string) string {
 type user struct{ id, email, token, refreshToken string }
 
 // signUp registers somebody with a role; an admin the operator's way.
-func (h *house) signUp(name string, role auth.Role) user {
+func (h *fixture) signUp(name string, role auth.Role) user {
 	h.t.Helper()
 	u := user{email: strings.ToLower(name) + "@example.com"}
 	if role == auth.Admin {
@@ -334,7 +334,7 @@ func (h *house) signUp(name string, role auth.Role) user {
 }
 
 // earn records a sale of a seller, available at once.
-func (h *house) earn(seller user, saleID, amount string) {
+func (h *fixture) earn(seller user, saleID, amount string) {
 	h.t.Helper()
 	at := h.clock.Now().Format(time.RFC3339Nano)
 	body := fmt.Sprintf(`{"saleId":%q,"sellerId":%q,"amount":%s,"occurredAt":%q,"availableAt":%q}`, saleID, seller.id, amount, at, at)
@@ -344,7 +344,7 @@ func (h *house) earn(seller user, saleID, amount string) {
 }
 
 // withBank registers a bank account that ends in the digits, and has an admin verify it.
-func (h *house) withBank(seller user, last4 string) string {
+func (h *fixture) withBank(seller user, last4 string) string {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"accountHolder":"Asha Rao","accountNumber":"5010012345%s","ifsc":"HDFC0000053"}`, last4)
 	id := h.do(call{method: "PUT", path: "/api/bank-account", token: seller.token, body: body}).want(h.t, 200).text(h.t, "data.id")
@@ -354,7 +354,7 @@ func (h *house) withBank(seller user, last4 string) string {
 }
 
 // request asks for a payout.
-func (h *house) request(seller user, body string) answer {
+func (h *fixture) request(seller user, body string) answer {
 	h.t.Helper()
 	return h.do(call{method: "POST", path: "/api/payouts/request", token: seller.token, body: body})
 }

@@ -40,9 +40,9 @@ func (s *story) request(seller string, amount money.Amount) payout.Payout {
 	return p
 }
 
-func (s *story) catchUp() {
+func (s *story) reconcileStartup() {
 	s.Helper()
-	if err := s.payouts.CatchUp(s.Context()); err != nil {
+	if err := s.payouts.ReconcileStartup(s.Context()); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -61,15 +61,15 @@ func TestNothingIsDueBeforeTheGatewayWasAsked(t *testing.T) {
 	saved := s.save()
 	s.putBack(t, saved)
 	s.gateway.mood = silent
-	if err := s.payouts.CatchUp(t.Context()); err == nil || s.payouts.CaughtUp() {
-		t.Fatalf("caught up (%t) with a gateway that is silent: %v", s.payouts.CaughtUp(), err)
+	if err := s.payouts.ReconcileStartup(t.Context()); err == nil || s.payouts.StartupReconciled() {
+		t.Fatalf("startup reconciled (%t) with a gateway that is silent: %v", s.payouts.StartupReconciled(), err)
 	}
 	s.gateway.mood = fair
 	s.later(time.Hour)
 	if s.gateway.sent != 0 {
 		t.Fatal("something was sent before the gateway was asked what it knows")
 	}
-	s.catchUp()
+	s.reconcileStartup()
 	s.later(time.Second)
 	s.wantState(payout.Submitted)
 	s.wantViolated()
@@ -93,9 +93,9 @@ func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
 			tt.meanwhile(s, s.gateway.transfers[string(s.id)])
 			s.putBack(t, saved)
 			s.wantState(payout.Waiting)
-			s.catchUp()
+			s.reconcileStartup()
 			if p := s.wantState(tt.want); p.GatewayID == "" || p.ProcessedAt.IsZero() || !p.SentAt.IsZero() {
-				t.Errorf("gateway's id %q, processed %s, sent %s; it was processed, and not sent by this book", p.GatewayID, p.ProcessedAt, p.SentAt)
+				t.Errorf("gateway's id %q, processed %s, sent %s; it was processed, and not sent by this journal", p.GatewayID, p.ProcessedAt, p.SentAt)
 			}
 			s.later(time.Hour)
 			if s.gateway.sent != 1 {
@@ -123,7 +123,7 @@ func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
 		s.gateway.mood = fair
 		s.putBack(t, saved)
 		s.gateway.unlisting = true
-		s.catchUp()
+		s.reconcileStartup()
 		s.wantState(payout.Waiting)
 		return s
 	}
@@ -182,7 +182,7 @@ func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
 	})
 }
 
-func TestALostPayoutIsAdopted(t *testing.T) {
+func TestImport_LostPayout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		luck          int
 		want          payout.State
@@ -203,13 +203,13 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 			s.gateway.torn = 1
 			for range 2 { // the second time it breaks off behind what was taken in
 				s.gateway.transfers["a salary"] = &transfer{id: "pout_999999", amount: 100, progress: gateway.Paid, made: s.now}
-				if err := s.payouts.CatchUp(t.Context()); err == nil {
+				if err := s.payouts.ReconcileStartup(t.Context()); err == nil {
 					t.Fatal("a torn list was taken for a whole one")
 				}
 				s.later(time.Hour)
 			}
 			s.gateway.torn = 0
-			s.catchUp()
+			s.reconcileStartup()
 
 			p, err := s.db.Payout(t.Context(), lost.ID)
 			if err != nil {
@@ -217,7 +217,7 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 			}
 			if p.State != tt.want || p.Amount != lost.Amount || p.Fee != lost.Fee || p.Mode != lost.Mode || p.Seller != "usr_b" ||
 				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() {
-				t.Errorf("adopted was\n%+v of\n%+v, want it %s", p, lost, tt.want)
+				t.Errorf("imported was\n%+v of\n%+v, want it %s", p, lost, tt.want)
 			}
 			if entries := s.entriesAbout(lost.ID); len(entries) == 0 || entries[0].Type != ledger.PayoutImported {
 				t.Errorf("the journal does not begin with its import: %+v", entries)
@@ -235,7 +235,7 @@ func TestALostPayoutIsAdopted(t *testing.T) {
 	}
 }
 
-// TestALookThatFailedGoesOn: a long list is never read to its end if each failure sends it back.
+// TestReconcileStartup_ContinuesAfterFailure: a long list is never read to its end if each failure sends it back.
 func TestAGatewayWhoseClockIsSlowIsAskedFromEarlyEnoughOn(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
@@ -244,13 +244,13 @@ func TestAGatewayWhoseClockIsSlowIsAskedFromEarlyEnoughOn(t *testing.T) {
 	s.later(windowOver)
 	s.gateway.transfers[string(lost.ID)].made = s.now.Add(-9 * time.Minute)
 	s.putBack(t, saved)
-	s.catchUp()
+	s.reconcileStartup()
 	if got := s.stateOf(lost.ID); got != payout.Submitted {
 		t.Errorf("the lost payout is %q", got)
 	}
 }
 
-func TestALookThatFailedGoesOn(t *testing.T) {
+func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	for range 7 {
@@ -258,12 +258,12 @@ func TestALookThatFailedGoesOn(t *testing.T) {
 	}
 	s.later(windowOver)
 	s.putBack(t, saved)
-	for page := 1; !s.payouts.CaughtUp(); page++ {
+	for page := 1; !s.payouts.StartupReconciled(); page++ {
 		if page > 5 {
 			t.Fatal("the list of four pages and an empty one was not read in five looks")
 		}
 		s.gateway.torn, s.gateway.worn = page, page-1
-		_ = s.payouts.CatchUp(t.Context())
+		_ = s.payouts.ReconcileStartup(t.Context())
 	}
 	b, err := s.db.Balance(t.Context(), "usr_b")
 	if err != nil || b.Counts.Processing != 7 {
@@ -287,16 +287,16 @@ func TestAPageThatWasPushedOnIsNotTheEnd(t *testing.T) {
 			s.gateway.transfers[fmt.Sprintf("by hand %d", n)] = &transfer{id: fmt.Sprintf("pout_9%05d", n), progress: gateway.Paid, made: s.now}
 		}
 	}
-	s.catchUp()
+	s.reconcileStartup()
 	b, err := s.db.Balance(t.Context(), "usr_b")
 	if err != nil || b.Counts.Processing != 5 {
 		t.Errorf("balance %+v, error %v; want five payouts under way", b, err)
 	}
 }
 
-// TestALookBrokenOffIsBegunAgainWhereItBegan: what was adopted first must not pass for a sending that
-// the book knew of, or the next look would begin behind what is still missing.
-func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
+// TestReconcileStartup_RestartsAfterCancel: what was imported first must not pass for a sending that
+// the ledger knew of, or the next look would begin behind what is still missing.
+func TestReconcileStartup_RestartsAfterCancel(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	saved := s.save()
@@ -308,7 +308,7 @@ func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
 	}
 	s.putBack(t, saved)
 	s.gateway.torn = 1
-	if err := s.payouts.CatchUp(t.Context()); err == nil {
+	if err := s.payouts.ReconcileStartup(t.Context()); err == nil {
 		t.Fatal("a torn list was taken for a whole one")
 	}
 	if _, err := s.db.Payout(t.Context(), lost[4].ID); err != nil {
@@ -316,7 +316,7 @@ func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
 	}
 	s.gateway.torn = 0
 	s.payouts = s.newPayouts(t)
-	s.catchUp()
+	s.reconcileStartup()
 	for i, p := range lost {
 		if _, err := s.db.Payout(t.Context(), p.ID); err != nil {
 			t.Errorf("lost payout %d: %v", i, err)
@@ -325,7 +325,7 @@ func TestALookBrokenOffIsBegunAgainWhereItBegan(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestInstancesThatStartTogetherAdoptOnce(t *testing.T) {
+func TestImport_OnceByConcurrentInstances(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	for range 6 {
@@ -337,7 +337,7 @@ func TestInstancesThatStartTogetherAdoptOnce(t *testing.T) {
 	for range 4 {
 		instance := s.newPayouts(t)
 		starting.Go(func() {
-			if err := instance.CatchUp(t.Context()); err != nil {
+			if err := instance.ReconcileStartup(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -351,7 +351,7 @@ func TestInstancesThatStartTogetherAdoptOnce(t *testing.T) {
 }
 
 // TestTheSameMoneyIsNotPaidOutAgain: the first payout was cancelled and its money paid out by another
-// one, both after the backup. In the restored book the first still waits.
+// one, both after the backup. In the restored database the first still waits.
 func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	restored := func(t *testing.T) *story {
 		t.Helper()
@@ -367,10 +367,10 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	}
 	t.Run("what waits is not sent", func(t *testing.T) {
 		s := restored(t)
-		s.catchUp()
+		s.reconcileStartup()
 		s.wantAvailable(-100_000)
 		s.later(time.Minute)
-		if p := s.wantState(payout.Failed); p.ReasonCode != "overdrawn" || p.Reason == "" {
+		if p := s.wantState(payout.Failed); p.ReasonCode != "negative_balance" || p.Reason == "" {
 			t.Errorf("reason %q: %q", p.ReasonCode, p.Reason)
 		}
 		s.wantAvailable(0)
@@ -382,7 +382,7 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	t.Run("nor what was asked for before the gateway answered", func(t *testing.T) {
 		s := restored(t)
 		hasty := s.request("usr_a", opening-100_000)
-		s.catchUp()
+		s.reconcileStartup()
 		s.later(windowOver)
 		if got := s.stateOf(hasty.ID); got != payout.Failed {
 			t.Errorf("the hasty payout is %s, want it failed", got)
@@ -398,7 +398,7 @@ func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
 	})
 	t.Run("unless sales make up for it in time", func(t *testing.T) {
 		s := restored(t)
-		s.catchUp()
+		s.reconcileStartup()
 		s.record(t, sale.NewSale{ID: "in time", Seller: "usr_a", Amount: 100_000, OccurredAt: s.now, AvailableAt: s.now})
 		s.release(t)
 		s.later(time.Minute)
@@ -422,7 +422,7 @@ func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	sent := s.gateway.sent
 	s.putBack(t, saved)
 	s.wantState(payout.Submitting)
-	s.catchUp()
+	s.reconcileStartup()
 	for range 3 {
 		s.later(7 * time.Hour)
 	}
@@ -436,7 +436,7 @@ func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
+func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	s.join(t, "usr_new")
@@ -457,15 +457,15 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 	sent := s.gateway.sent
 	s.putBack(t, saved)
 	for range 2 {
-		s.catchUp()
-		if seen, err := s.db.Watch(t.Context()); seen.Strays != 6 || err != nil {
-			t.Errorf("%d strays, error %v; want 6", seen.Strays, err)
+		s.reconcileStartup()
+		if seen, err := s.db.Watch(t.Context()); seen.UnmatchedTransfers != 6 || err != nil {
+			t.Errorf("%d unmatched transfers, error %v; want 6", seen.UnmatchedTransfers, err)
 		}
 	}
 	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {
-		t.Errorf("a payout of nobody's is in the book: %v", err)
+		t.Errorf("a payout of nobody's is in the ledger: %v", err)
 	}
-	s.wantViolated("strays-are-settled")
+	s.wantViolated("unmatched-transfers-are-resolved")
 	s.later(time.Second)
 	s.wantState(payout.Submitted)
 	if s.gateway.sent != sent+1 {
@@ -473,13 +473,13 @@ func TestStraysAreWrittenDownAndSendingGoesOn(t *testing.T) {
 	}
 }
 
-func TestATransferThatIsNotThePayoutsOwnIsAStray(t *testing.T) {
+func TestStartup_TransferOfAnotherPayoutIsUnmatched(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	s.gateway.transfers[string(s.id)].id = "pout_other"
 	s.payouts = s.newPayouts(t)
-	s.catchUp()
-	s.wantViolated("strays-are-settled")
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
 }
 
 func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
@@ -491,9 +491,9 @@ func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
 			s.gateway.transfers[string(s.id)].advance(1)
 			lie.alter(s.gateway.transfers[string(s.id)])
 			s.putBack(t, saved)
-			s.catchUp()
-			if p := s.wantState(payout.Submitted); !strings.Contains(p.Contradiction, lie.says) {
-				t.Errorf("contradiction %q", p.Contradiction)
+			s.reconcileStartup()
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, lie.says) {
+				t.Errorf("discrepancy %q", p.Discrepancy)
 			}
 			s.wantAvailable(afterReserve)
 			s.later(time.Hour)
@@ -506,29 +506,29 @@ func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
 	}
 }
 
-// TestAnAdoptedPayoutIsHeldAgainstItsAccount has a payout adopted, and told of later as gone to another account.
-func TestAnAdoptedPayoutIsHeldAgainstItsAccount(t *testing.T) {
+// TestImport_LaterReportToAnotherAccount imports a payout whose later report names another account.
+func TestImport_LaterReportToAnotherAccount(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	s.now = s.now.Add(time.Minute)
 	lost := s.request("usr_b", 60_000)
 	s.later(windowOver)
 	s.putBack(t, saved)
-	s.catchUp()
+	s.reconcileStartup()
 	tr := s.gateway.transfers[string(lost.ID)]
 	tr.advance(1)
 	tr.order.Beneficiary = "fa_usr_a"
 	s.later(time.Hour)
 	p, err := s.db.Payout(t.Context(), lost.ID)
-	if err != nil || p.State != payout.Submitted || !strings.Contains(p.Contradiction, "a transfer to fa_usr_a") {
-		t.Errorf("it is %s with the contradiction %q, %v", p.State, p.Contradiction, err)
+	if err != nil || p.State != payout.Submitted || !strings.Contains(p.Discrepancy, "a transfer to fa_usr_a") {
+		t.Errorf("it is %s with the discrepancy %q, %v", p.State, p.Discrepancy, err)
 	}
 	s.wantViolated("gateway-agrees")
 }
 
-// TestCatchingUpHastensNews has payouts that had ended before the backup, and of which the gateway says
+// TestReconcileStartup_ReschedulesChanged has payouts that had ended before the backup, and of which the gateway says
 // something else since.
-func TestCatchingUpHastensNews(t *testing.T) {
+func TestReconcileStartup_ReschedulesChanged(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = refusing
 	s.later(windowOver)
@@ -536,7 +536,7 @@ func TestCatchingUpHastensNews(t *testing.T) {
 	s.gateway.mood = fair
 	s.gateway.transfers[string(s.id)] = &transfer{id: "pout_9", amount: s.payout().Net(), progress: gateway.Paid, paid: 1, made: s.now}
 	s.payouts = s.newPayouts(t)
-	s.catchUp()
+	s.reconcileStartup()
 	s.later(time.Second)
 	s.wantViolated("gateway-agrees")
 	s.wantAvailable(opening)

@@ -1,0 +1,137 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+)
+
+// unknownWaits are the waits between lookups of an unknown payout, the last one repeated. The first attempt only looks it
+// up. The second may resend, soon, because most lost answers are lost on the way and not at the gateway.
+var unknownWaits = []time.Duration{
+	2 * time.Second, 15 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour,
+}
+
+// reclaim resolves an order whose worker is gone: its lease expired. The lease lasts longer than an order takes to arrive, so
+// the first attempt may already resend it.
+func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
+	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		p.State, p.Tries = Unknown, 1
+		p.hasGateway()
+		return nil
+	})
+	if err != nil || !taken {
+		return err
+	}
+	p.State, p.Tries = Unknown, 1
+	return s.resolve(ctx, g, p)
+}
+
+// resolve finds out what became of an order whose answer is missing. It looks the order up by our reference. If the gateway
+// does not know it, resolve sends the same order again under the same key. Once the key has expired, the payout goes to
+// manual review and is only looked up. A gateway without lookup gets the order again at once, while the key lives.
+func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
+	report, err := s.lookUp(ctx, p)
+	if err == nil {
+		_, err := s.merge(ctx, p, report)
+		return err
+	}
+	isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
+	if isUnknown && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
+		if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
+			return err
+		}
+		err := s.resend(ctx, g, p)
+		if isTampered(err) {
+			err = errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.stillUnknown(ctx, g, p, p.Tries+1, 0), err)
+		}
+		return err
+	}
+	if errors.Is(err, gateway.ErrManyTransfers) {
+		if noted := s.recordDiscrepancy(ctx, p.ID, err); noted != nil {
+			return noted
+		}
+	}
+	if errors.Is(err, gateway.ErrNotOffered) {
+		return s.stillUnknown(ctx, g, p, p.Tries+1, 0)
+	}
+	return errors.Join(s.stillUnknown(ctx, g, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+}
+
+// recordDiscrepancy records on a payout what disagrees with it, unless a discrepancy is recorded already.
+func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
+	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
+		if p.Discrepancy != "" {
+			return errRaced
+		}
+		p.Discrepancy = said.Error()
+		return nil
+	})
+	if isNew {
+		s.logDiscrepancy(ctx, id, said)
+	}
+	return err
+}
+
+// resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
+// payout that has ended meanwhile is never sent. No refusal is final: the gateway may have taken the first order.
+func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
+	var sent Payout
+	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
+			return errRaced
+		}
+		if _, err := checkToMove(ctx, tx, *p); err != nil {
+			return err
+		}
+		p.Tries++
+		p.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled
+		sent = *p
+		return nil
+	})
+	if err != nil || !claimed {
+		return err
+	}
+	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
+	if answer.Answer == gateway.Accepted {
+		_, err := s.merge(ctx, sent, answer.Report)
+		return err
+	}
+	return errors.Join(s.stillUnknown(ctx, g, sent, sent.Tries, answer.RetryAfter),
+		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
+}
+
+// stillUnknown sets the next attempt after so many tries, or moves the payout to manual review when the key has expired.
+func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
+	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		if p.State != Unknown && p.State != ManualReview {
+			return errRaced
+		}
+		now := s.o.Now()
+		if p.State == ManualReview || !mayResend(g, *p, now) {
+			p.review()
+			p.setNextPoll(seen, now.Add(s.jitter(reviewPollWait)))
+			return nil
+		}
+		p.Tries = tries
+		p.setNextPoll(seen, now.Add(max(atLeast, s.jitter(unknownWaits[min(tries, len(unknownWaits)-1)]))))
+		return nil
+	})
+	return err
+}
+
+// review moves a payout whose outcome can't be learnt to manual review.
+func (p *Payout) review() {
+	p.State = ManualReview
+	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
+}
+
+// reviewPollWait is the wait between polls of a payout in review: the gateway may still report it.
+const reviewPollWait = 6 * time.Hour

@@ -1,0 +1,220 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+)
+
+// submit stores the exact order, then sends it.
+func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error {
+	sent, err := s.wasSent(ctx, p)
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
+	}
+	if sent {
+		return nil
+	}
+	if _, err := check(ctx, s.o.Store, p); isTampered(err) && s.hasMovedOn(ctx, p) {
+		return nil // its entries tell more than was read of it
+	} else if isTampered(err) {
+		return s.stopTampered(ctx, p, err)
+	} else if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
+	}
+	if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
+		return err
+	}
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name())
+	if isTampered(err) {
+		return s.stopTampered(ctx, p, err)
+	}
+	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
+		return s.failWaiting(ctx, p, refusal)
+	}
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
+	}
+	body, err := g.Prepare(gateway.Order{
+		Reference:   string(p.ID),
+		Beneficiary: beneficiary,
+		Amount:      p.Net(),
+		Currency:    s.o.Currency.Code(),
+		Rail:        p.Mode,
+		Seller:      p.Seller,
+		Account:     string(p.BankAccountID),
+		Gross:       p.Amount,
+	})
+	if err != nil {
+		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
+	}
+	claimed, err := s.claim(ctx, p, body)
+	if isTampered(err) {
+		return s.stopTampered(ctx, p, err)
+	}
+	if err != nil || !claimed {
+		return err
+	}
+	answer := g.Submit(ctx, string(p.ID), body)
+	if answer.NotSent {
+		return s.notSent(context.WithoutCancel(ctx), p, answer)
+	}
+	return s.recordFirst(context.WithoutCancel(ctx), g, p.ID, answer)
+}
+
+// hasMovedOn reports whether a payout has changed since it was read.
+func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
+	now, err := s.o.Store.Payout(ctx, seen.ID)
+	_, differs := ledger.Differs(seen, now)
+	return err == nil && differs
+}
+
+// stopTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
+// case the row was repaired.
+func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
+	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.wait(ctx, p.ID, Waiting, 0), why)
+}
+
+// claim moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
+// on the transfer may exist. A payout that was sent and rejected since seen was read is left alone, because the gateway
+// was not asked about that sending.
+func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		if _, err := checkToMove(ctx, tx, *p); err != nil {
+			return err
+		}
+		if p.IsTampered() { // it was repaired
+			p.Discrepancy = ""
+		}
+		p.hasGateway()
+		now := s.o.Now()
+		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
+		p.DueAt = now.Add(s.o.Lease)
+		return nil
+	})
+}
+
+// recordFirst records the answer to the first sending of an order. A refusal is final only here, because any earlier
+// sending was rejected and looked up since, and only if the gateway knows no such transfer. If the gateway has no lookup,
+// a refusal and a rejection both leave the outcome unknown: the gateway may have taken the order, and a resend under the
+// same key is safe while the key lives.
+func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a gateway.Submission) error {
+	if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {
+		a.Answer = gateway.Unclear
+	}
+	switch a.Answer {
+	case gateway.Accepted:
+		_, err := s.merge(ctx, Payout{ID: id}, a.Report)
+		return err
+	case gateway.Refused:
+		report, err := g.Find(ctx, string(id))
+		switch {
+		case err == nil:
+			_, err := s.merge(ctx, Payout{ID: id}, report)
+			return err
+		case errors.Is(err, gateway.ErrUnknownTransfer):
+			return s.fail(ctx, id, a.ReasonCode, a.Reason)
+		default:
+			return errors.Join(s.unclear(ctx, id), err)
+		}
+	case gateway.NotTaken:
+		s.o.Logger.WarnContext(ctx, "gateway rejected request before processing",
+			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+		return s.wait(ctx, id, Submitting, a.RetryAfter)
+	default:
+		s.o.Logger.WarnContext(ctx, "gateway answer missing",
+			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+		return s.unclear(ctx, id)
+	}
+}
+
+// unclear records that the outcome of the first sending is unknown. The payout is looked up soon.
+func (s *Service) unclear(ctx context.Context, id ID) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		p.State, p.Tries = Unknown, 0
+		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
+		return nil
+	})
+	return err
+}
+
+// failWaiting fails a payout whose bank account the gateway never pays to, unless the payout was sent and rejected since
+// seen was read.
+func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error) error {
+	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		p.ReasonCode, p.Reason = why.Code, why.Message
+		s.finish(p, Failed)
+		return nil
+	})
+	return err
+}
+
+// finish ends a payout that was not paid. One that was ever sent still gets its final check.
+func (s *Service) finish(p *Payout, to State) {
+	now := s.o.Now()
+	p.end(to, now)
+	p.DueAt = s.nextPollAt(*p, now)
+}
+
+// fail ends a payout whose order was refused, if it is still submitting.
+func (s *Service) fail(ctx context.Context, id ID, code, reason string) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		p.ReasonCode, p.Reason = code, reason
+		s.finish(p, Failed)
+		return nil
+	})
+	return err
+}
+
+// notSent moves a payout back to waiting whose order never left this process. seen is the payout before the sending.
+func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission) error {
+	s.o.Logger.WarnContext(ctx, "gateway not reached",
+		slog.String("payout_id", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
+		if p.State != Submitting {
+			return errRaced
+		}
+		s.putBack(p, 0)
+		p.SentAt = seen.SentAt
+		return nil
+	})
+	return err
+}
+
+// wait moves a payout back to waiting with back-off: one that was not sent (from Waiting) or that the gateway rejected
+// (from Submitting). It can be cancelled again. SentAt stays, because a gateway may take an order that it rejects, so it
+// is asked before the amount is refunded.
+func (s *Service) wait(ctx context.Context, id ID, from State, atLeast time.Duration) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != from {
+			return errRaced
+		}
+		s.putBack(p, atLeast)
+		return nil
+	})
+	return err
+}
+
+func (s *Service) putBack(p *Payout, atLeast time.Duration) {
+	p.Tries++
+	p.State, p.OrderBody = Waiting, ""
+	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
+}
