@@ -20,7 +20,7 @@ var (
 	errNoRoute = fault.New(fault.NotFound, "not_found", "There is nothing at this address. GET /docs shows what there is.")
 )
 
-// fail answers with what a caller may be told about err, and logs what they may not.
+// fail answers with what a caller may know about err, and logs the rest.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	f := fault.From(err)
@@ -56,7 +56,7 @@ type refusals struct {
 
 const tellEvery = 10 * time.Second
 
-// tell reports whether a refusal is to be told of, and how many like it were not, since one was.
+// tell reports whether a refusal is logged, and how many like it were suppressed since the last one.
 func (r *refusals) tell(f *fault.Error, now time.Time) (before int, due bool) {
 	if f.Kind != fault.Unavailable {
 		return 0, true

@@ -69,7 +69,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 }
 
 // findOrCreate finds the user of an identity, or else gives the identity to the user of its e-mail
-// address, or to a new one. Only an address that the provider vouches for counts for more than a name.
+// address, or to a new one. Only an address that the provider verified counts for more than a name.
 func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh User, from Device) (User, deed, error) {
 	user, ok, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
 	if err != nil {
@@ -154,7 +154,7 @@ func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time
 	return user, nil
 }
 
-// usable reports whether a part of an identity can be told apart and kept.
+// usable reports whether a part of an identity can be compared and stored.
 func usable(part string) bool {
 	const most = 512 // OpenID Connect bounds a subject to 255
 	return part != "" && len(part) <= most && utf8.ValidString(part) && !strings.ContainsFunc(part, isControl)

@@ -85,7 +85,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed string, a attem
 }
 
 // logRefusal tells the operator why a sign-in failed, which the caller is not told. The address that
-// was tried is left out where it is nobody's: people type passwords into the wrong field.
+// was tried is left out where no user has it: people type passwords into the wrong field.
 func (s *Service) logRefusal(ctx context.Context, user User, c Credentials, why string) {
 	s.o.Logger.InfoContext(ctx, "sign-in refused", slog.String("user_id", user.ID),
 		slog.String("address", c.Device.Address), slog.String("reason", why))

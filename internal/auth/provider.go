@@ -45,7 +45,7 @@ type ProviderRequest struct {
 type Identity struct {
 	Issuer  string
 	Subject string
-	// Email may be empty. EmailVerified says that the provider vouches for it.
+	// Email may be empty. EmailVerified says that the provider verified it.
 	Email         string
 	EmailVerified bool
 	// Name and Avatar, an https address, are what the provider shows; either may be empty.

@@ -84,7 +84,7 @@ func (s *Service) ServiceKeys(ctx context.Context) ([]ServiceKey, error) {
 }
 
 // RevokeServiceKey ends the key with that id or name, as actor asked. It holds from the next request on, on every
-// instance. To revoke a key again changes nothing. A key that was stored by somebody else is revoked too, so that its
+// instance. To revoke a key again changes nothing. A key that the service did not store is revoked too, so that its
 // row can stay as evidence. It fails with [ErrKeyNotFound].
 func (s *Service) RevokeServiceKey(ctx context.Context, idOrName, actor string) (ServiceKey, error) {
 	now := s.o.Now().UTC().Truncate(time.Microsecond)

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Kinds of rows that are refused if somebody changed them in the database.
+// Kinds of rows that are refused if they were changed in the database.
 const tamperedServiceKey = "service_key"
 
 // TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.

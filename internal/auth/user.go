@@ -166,7 +166,7 @@ func ParseRole(s string) (Role, bool) {
 	}
 }
 
-// What a caller may be told.
+// Failures that a caller may see.
 var (
 	ErrEmailTaken     = fault.New(fault.Refused, "email_taken", "This e-mail address is already registered. Sign in, or use another address.")
 	ErrCredentials    = fault.New(fault.Unauthenticated, "invalid_credentials", "The e-mail address or the password is wrong.")

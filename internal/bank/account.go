@@ -28,7 +28,7 @@ const (
 	StatusUnverified Status = "unverified" // not started, or under way
 	StatusVerified   Status = "verified"
 	StatusRejected   Status = "rejected"
-	StatusReview     Status = "review" // exists, but the holder's name needs a person's eye
+	StatusReview     Status = "review" // exists, but the holder's name has to be compared by an admin
 )
 
 // Account is a seller's bank account. Its tagged fields are recorded in the seller's journal, which they fold from.

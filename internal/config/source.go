@@ -47,7 +47,7 @@ func (s *Sources) learn(app *kong.Application) {
 // isSetting tells settings, which are in groups, from the flags of commands.
 func isSetting(flag *kong.Flag) bool { return flag.Group != nil }
 
-// Validate has nothing to say: problems are kept for all to be told at once.
+// Validate returns nil: all problems are collected and reported at once.
 func (s *Sources) Validate(*kong.Application) error { return nil }
 
 // Resolve finds the value of a setting that no flag gave. What can't be read is noted as a problem,

@@ -86,7 +86,7 @@ type waiting struct {
 	Path  string
 }
 
-// adminHomePage is the first page: what needs a person, and whether all else goes by itself.
+// adminHomePage shows the review queue, the latest payouts, the background jobs and the ledger status.
 func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, error) {
 	backlog, err := d.o.Health.Backlog(ctx)
 	if err != nil {

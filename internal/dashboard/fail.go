@@ -42,7 +42,7 @@ type problem struct {
 	OnTo, OnToLabel string
 }
 
-// failed makes a page of what went wrong, and logs what a visitor may not be told.
+// failed makes a page of what went wrong, and logs what a visitor may not see.
 func (d *dashboard) failed(ctx context.Context, v *pageRequest, err error) page {
 	if errors.Is(err, errSignIn) {
 		return goTo(signInAddress(v.r))

@@ -26,7 +26,7 @@ type Decision struct {
 	At     time.Time
 	Admin  string
 	Action Action
-	// Owner is whose journal it belongs to: the seller, or [Platform] where it is nobody's.
+	// Owner is whose journal it belongs to: the seller, or [Platform] where no seller owns it.
 	Owner string
 	// Subject is the id of what it is about: a payout, a bank account, a user, a transfer of the gateway.
 	Subject string

@@ -1,4 +1,4 @@
-// Package fault is the one vocabulary for failures that a caller may be told about.
+// Package fault is the one vocabulary for failures that a caller may see.
 //
 // A domain declares its failures as values made here; the edge (the HTTP API, the command line)
 // turns a [Kind] into a status in one place. An error that carries no *Error is a bug or an outage:

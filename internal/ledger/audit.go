@@ -16,7 +16,7 @@ type Finding struct {
 
 // Violation is one place where an invariant does not hold.
 type Violation struct {
-	// Seller is whose records are concerned; empty where they are nobody's.
+	// Seller is whose records are concerned; empty where no seller owns them.
 	Seller string
 	// Subject is the payout ("pyt_…"), the bank account ("bka_…"), the sale ("sale:ID") or another id that it is about; empty
 	// for the seller's balance and journal.

@@ -170,7 +170,7 @@ var timeType = reflect.TypeFor[time.Time]()
 // hashPrefix begins a text that stands for its hash. Only entries and what they fold to have such texts.
 const hashPrefix = "sha256:"
 
-// folded is [recordedField.value] of a value that was folded: what was told as a hash is that hash.
+// folded is [recordedField.value] of a value that was folded: what was recorded as a hash is that hash.
 func (f recordedField) folded(of reflect.Value) any {
 	if text := of.Field(f.index); f.hashed && strings.HasPrefix(text.String(), hashPrefix) {
 		return text.String()
@@ -178,7 +178,7 @@ func (f recordedField) folded(of reflect.Value) any {
 	return f.value(of)
 }
 
-// value is the field of a row as it is told: an int64, a bool or a string. Times are microseconds since 1970, 0 for none.
+// value is the field of a row as it is recorded: an int64, a bool or a string. Times are microseconds since 1970, 0 for none.
 func (f recordedField) value(of reflect.Value) any {
 	v := of.Field(f.index)
 	switch {

@@ -59,7 +59,7 @@ type identifier string
 // maxIdentifier is as long as OpenID Connect Core §2 lets a subject be.
 const maxIdentifier = 255
 
-// UnmarshalJSON never fails: what is neither is nobody's.
+// UnmarshalJSON never fails: what is neither is left empty.
 func (i *identifier) UnmarshalJSON(b []byte) error {
 	digits := strings.TrimPrefix(string(b), "-")
 	if digits != "" && strings.Trim(digits, "0123456789") == "" {

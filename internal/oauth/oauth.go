@@ -94,7 +94,7 @@ type Client struct {
 
 var _ auth.Provider = (*Client)(nil)
 
-// New makes a client. It asks the provider nothing yet: one that is down holds up nobody's start.
+// New makes a client. It asks the provider nothing yet: one that is down does not delay the start.
 func New(o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"bursar/internal/gateway"
 )
 
-// What an admin may be told of the gateway.
+// Failures of the gateway that an admin may see.
 var (
 	// ErrNoTransfer is the gateway's answer, and no proof: it may come to know an order later.
 	ErrNoTransfer = fault.New(fault.Refused, "unknown_to_gateway",

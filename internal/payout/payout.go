@@ -92,7 +92,7 @@ func (p Payout) Net() money.Amount { return p.Amount - p.Fee }
 // Status is what the seller sees.
 func (p Payout) Status() Status { return p.State.Status() }
 
-// What a caller may be told.
+// Failures that a caller may see.
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "payout_not_found", "No such payout. GET /api/payouts/history lists yours.")
 	ErrNotCancellable = fault.New(fault.Refused, "payout_not_cancellable", "This payout can no longer be cancelled.")

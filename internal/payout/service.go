@@ -192,7 +192,7 @@ func (s *Service) move(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	_, err = tx.Append(ctx, ledger.Posting{
 		Owner: p.Seller, At: now, Type: entryType(was, p), Subject: string(p.ID), Actor: actor, Data: data, Moved: moves,
 	})
-	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal to be told: the money was reserved
+	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal for the caller: the money was reserved
 		err = errors.New(err.Error())
 	}
 	if err != nil {

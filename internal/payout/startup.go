@@ -25,7 +25,7 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("find the last sending: %w", err)
 		}
-		if last.IsZero() { // a database without users has lost nobody's payout
+		if last.IsZero() { // a database without users has lost no payout
 			s.startupReconciled.Store(true)
 			return nil
 		}

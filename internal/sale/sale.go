@@ -46,7 +46,7 @@ type Refund struct {
 	Fingerprint string
 }
 
-// What a caller may be told.
+// Failures that a caller may see.
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "sale_not_found", "No such sale. Record it with POST /api/marketplace/sales first.")
 	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")

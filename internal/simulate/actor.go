@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// actor is somebody who does one thing after another: a seller, a worker, the marketplace. Actors take
+// actor does one thing after another: a seller, a worker, the marketplace. Actors take
 // turns: one goes on until it pauses, and the agenda says who is next. So whatever can lie between two of
 // an actor's steps does, sooner or later, and always the same under the same seed.
 type actor struct {
@@ -41,7 +41,7 @@ type killed struct{ on *instance }
 // over ends every actor when the run has ended.
 type over struct{}
 
-// spawn lets somebody begin after a while.
+// spawn starts an actor after a while.
 func (m *market) spawn(after time.Duration, name string, act func()) {
 	m.after(after, func() { m.begin(name, act) })
 }
@@ -58,7 +58,7 @@ func (m *market) begin(name string, act func()) {
 	a.goOn()
 }
 
-// newActor makes somebody who does one thing after another: a stack that has grown is worth keeping.
+// newActor makes an actor: a stack that has grown is worth keeping.
 func (m *market) newActor() *actor {
 	a := &actor{}
 	a.next, a.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -82,7 +82,7 @@ func (m *market) perform(a *actor) {
 	a.act()
 }
 
-// excuse takes the panics that are meant; any other is a bug that is told like a broken promise.
+// excuse takes the panics that are meant; any other is a bug that is reported like a broken promise.
 func (m *market) excuse(cause any) {
 	switch cause.(type) {
 	case nil, killed, over:
@@ -138,7 +138,7 @@ func (m *market) work(on *instance, after time.Duration, name string, act func()
 	})
 }
 
-// call runs what somebody asks of an instance. It fails with errLost when that dies before it has answered.
+// call runs a request to an instance. It fails with errLost when that dies before it has answered.
 func (m *market) call(on *instance, ask func() error) (err error) {
 	a := m.current
 	defer func() {

@@ -31,10 +31,10 @@ var (
 	feesAsAgreed          = Check{"fees-as-agreed", "A payout's fee is the one that was agreed."}
 	oneAnswerPerKey       = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
 	answersAreTrue        = Check{"answers-are-true", "What was answered is in the ledger."}
-	answersAreKnown       = Check{"answers-are-known", "Every answer is a success or a failure that a caller may be told."}
+	answersAreKnown       = Check{"answers-are-known", "Every answer is a success or a failure that a caller may see."}
 	othersSeeNothing      = Check{"other-sellers-see-nothing", "Nobody sees or cancels another seller's payout."}
 	readsAgree            = Check{"reads-agree", "What a seller is shown is what the ledger has."}
-	oncePerID             = Check{"once-per-id", "A sale or a refund that is told again changes nothing."}
+	oncePerID             = Check{"once-per-id", "A sale or a refund that is reported again changes nothing."}
 	releasedWhenDue       = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
 	ordersToLetter        = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
 	oneKeyPerPayout       = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
@@ -46,7 +46,7 @@ var (
 	nightsReconciled      = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}
 	checkpointsMade       = Check{"checkpoints-are-made", "A checkpoint of all journals is made by itself, again and again."}
 	reviewedForCause      = Check{"reviewed-for-a-cause", "A payout goes to manual review only by an admin's decision, because its key expired, or because it may pay the same money again."}
-	askedBefore           = Check{"asked-before-given-back", "The money of a payout that was sent and turned away is given back only by who has asked the gateway since."}
+	askedBefore           = Check{"asked-before-refund", "A payout that was sent and rejected is refunded only after the gateway was asked again."}
 	endsWatched           = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
 	notificationsFollowed = Check{"notifications-are-followed", "A payout that the gateway sends a notification about is polled without delay."}
 	queuedCancellable     = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
@@ -55,7 +55,7 @@ var (
 	leasesHold            = Check{"leases-hold", "What one worker has leased, no other worker gets before the lease expires or a notification arrives."}
 	nothingSpins          = Check{"nothing-spins", "Nothing is done over and over without end: a payout is taken up a few thousand times at most, and what a minute may hold is bounded."}
 	statementAgrees       = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
-	misstatementsFound    = Check{"misstatements-are-found", "What the gateway's statement tells falsely is found, under its name, until it is told rightly or a person has settled it."}
+	misstatementsFound    = Check{"misstatements-are-found", "Each false line of the gateway's statement is found as a difference of its kind, until the line is corrected or an admin resolves it."}
 	askedFirst            = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
 	forgeriesRefused      = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
 	onlyRightAccount      = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
@@ -73,7 +73,7 @@ var (
 	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
 	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the ledger."}
 	decisionsKept         = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
-	tamperingFound        = Check{"tampering-moves-no-money", "While somebody has changed what is stored of money by hand, none moves on its word, and the audit tells of it; when it is put right, all goes on."}
+	tamperingFound        = Check{"tampering-moves-no-money", "While stored money is tampered with, none of it moves and the audit reports it; once it is repaired, everything continues."}
 	statementsProve       = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
@@ -136,7 +136,7 @@ type log struct {
 	n      int
 }
 
-// happened is an event as it is told when something goes wrong.
+// happened is an event as it is reported when a check fails.
 type happened struct {
 	at      time.Time
 	who     string
@@ -155,7 +155,7 @@ func (m *market) note(about, subject, what string) {
 	m.log.n++
 }
 
-// Limits of what is told: of the subject, and of everything.
+// Limits of the report: events of the subject, and all events.
 const (
 	tellSubject = 60
 	tellAll     = 25

@@ -14,12 +14,12 @@ import (
 	"bursar/internal/sale"
 )
 
-// What follows is told of each committed transaction, at the moment of its commit.
+// What follows is called for each committed transaction, at the moment of its commit.
 
 // negativeBalance is the reason of a payout that may be of money that was paid already.
 const negativeBalance = "negative_balance"
 
-// wasAppended is told of each entry of a journal once, in the journal's order.
+// wasAppended is called for each entry of a journal once, in the journal's order.
 func (m *market) wasAppended(e ledger.Entry) {
 	m.print("%s %d %d %s %s %s %d %s\n", e.Owner, e.Number, e.At.UnixMicro(), e.Type, e.Subject, e.Actor, e.Moved.Amounts(), e.After.Text())
 	m.keepSecret(e.Data)
@@ -65,7 +65,7 @@ func (m *market) wasAsked(p payout.Payout) {
 	h := m.model.sellers[p.Seller]
 	a := m.current.ask
 	m.assert(oneAnswerPerKey, a != nil && a.made == "" && m.model.payouts[p.ID] == nil, p.Seller,
-		"payout %s was made by nobody's request, or by one that has made another", p.ID)
+		"payout %s was made by no request, or by one that has made another", p.ID)
 	if a != nil {
 		a.made, a.at = p.ID, m.now
 	}
@@ -179,17 +179,17 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	}
 }
 
-// checkAsked wants whoever gives back what was sent and turned away to have asked the gateway after it was.
+// checkAsked asserts that a payout that was sent and rejected is refunded only after the gateway was asked again.
 func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 	o := m.gateway.orders[string(p.ID)]
 	if w.state != payout.Waiting || kindOf(p.State) == underWay || o == nil {
 		return
 	}
 	m.assert(askedBefore, m.current.asked == string(p.ID) && m.current.askedAt >= o.since, string(p.ID),
-		"payout %s was sent %s ago and is given back, and the gateway was not asked since", p.ID, m.now-o.since)
+		"payout %s was sent %s ago and is refunded, and the gateway was not asked since", p.ID, m.now-o.since)
 }
 
-// checkTold holds what a seller is told of a payout against what it is and what they were told before.
+// checkTold compares what a seller sees of a payout with what it is and what they saw before.
 func (m *market) checkTold(w *withdrawal, p payout.Payout) {
 	m.assert(discrepanciesKept, w.last.Discrepancy == "" || p.Discrepancy != "" || m.current.name == admin || w.last.IsTampered() && m.tampered == "", string(p.ID), "the discrepancy of payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Discrepancy)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
@@ -276,7 +276,7 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the discrepancy %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Discrepancy, p.Tries)
 }
 
-// wereRescheduled is told that a start made the steps due of all that the gateway may have.
+// wereRescheduled notes that a start made all payouts due that the gateway may have.
 func (m *market) wereRescheduled(n int64, now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
@@ -288,7 +288,7 @@ func (m *market) wereRescheduled(n int64, now time.Time) {
 	m.assert(notificationsFollowed, n == 0, "", "a start made %d payouts more due than it should", n)
 }
 
-// wasRescheduled is told that news made a step due.
+// wasRescheduled notes that a notification made a step due.
 func (m *market) wasRescheduled(id payout.ID, now time.Time) {
 	w := m.model.payouts[id]
 	turnedAway := w.state == payout.Waiting && !w.sentAt.IsZero()
@@ -351,7 +351,7 @@ func (m *market) wasTaken(on *instance, id payout.ID, now, until time.Time) {
 	m.payoutDue(id, w, until)
 }
 
-// interfere has somebody decide about a payout at the very moment at which its step begins.
+// interfere has an admin decide about a payout at the moment when its step begins.
 func (m *market) interfere(id payout.ID, w *withdrawal) {
 	soon := func() time.Duration { return m.between(0, 100*time.Millisecond) }
 	switch {
@@ -364,7 +364,7 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 	}
 }
 
-// wasTakenToVerify is told that an account's verification goes on. Hints make it due earlier than is known here.
+// wasTakenToVerify notes that an account's verification goes on. Notifications make it due earlier than the model knows.
 func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time) {
 	a := m.model.accounts[id]
 	m.assert(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
@@ -387,7 +387,7 @@ func (m *market) wasRegistered(a bank.Account) {
 // registrationsADay is how many accounts a seller may register.
 const registrationsADay = 10
 
-// wasRecovered is told of an account that the ledger had lost, of which it knows no verdict.
+// wasRecovered notes an account that the database had lost, whose verdict it does not know.
 func (m *market) wasRecovered(a bank.Account) {
 	m.assert(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
 }

@@ -60,7 +60,7 @@ var catalogue = [numFaults]struct {
 	hookTwice:   {"hook-twice", "webhooks come again, up to days later", 400},
 	hookLate:    {"hook-late", "webhooks come late, and so out of order", 600},
 	hookLost:    {"hook-lost", "webhooks never come", 600},
-	hookForged:  {"hook-forged", "somebody posts webhooks without knowing the secret, or tells lies with it", 300},
+	hookForged:  {"hook-forged", "an attacker posts webhooks without the secret, or false ones with it", 300},
 	bankReturns: {"return", "the bank returns a completed payout, up to the third working day", 150},
 	bankFails:   {"fail", "the bank does not pay, or takes days to decide", 250},
 	broke:       {"broke", "our account at the gateway is empty, so that payouts queue", 1000},

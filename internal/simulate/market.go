@@ -69,7 +69,7 @@ type market struct {
 	tally        tally
 	log          log
 	violation    *Violation
-	// tampered is what somebody has tampered with at present: the id of a sale, a payout or a seller.
+	// tampered is what is tampered with at present: the id of a sale, a payout or a seller.
 	tampered string
 	printed  hash.Hash
 	stand    *stand

@@ -113,7 +113,7 @@ func (m *market) takeBack(n sale.NewSale) {
 	}
 }
 
-// tellTooEarly tells a refund of a sale that is yet to be told.
+// tellTooEarly reports a refund of a sale that is yet to be reported.
 func (m *market) tellTooEarly(n sale.NewSale) {
 	m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: "refund-0", Amount: 1}, sale.ErrNotFound)
 }
@@ -208,7 +208,7 @@ func (m *market) refundedOf(id string) money.Amount {
 	return 0
 }
 
-// toldOtherwise reports whether another refund was told under the same id: ids come again when the ledger is put back.
+// toldOtherwise reports whether another refund was reported under the same id: ids repeat after a restore.
 func (m *market) toldOtherwise(r sale.NewRefund) bool {
 	return slices.ContainsFunc(m.told, func(t told) bool {
 		return t.refund.Sale == r.Sale && t.refund.ID == r.ID && t.refund.Amount != r.Amount

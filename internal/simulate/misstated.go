@@ -16,13 +16,13 @@ import (
 type falsehood struct {
 	kind   reconcile.Kind
 	change sandbox.StatementChange
-	// fits says of which payouts it can be told; nil of none in particular.
+	// fits says which payouts it can be about; nil for none in particular.
 	fits func(m *market, w *withdrawal) bool
-	// moves says that money moves, so that it can't be told rightly again.
+	// moves says that money moves, so that it can't be corrected again.
 	moves bool
 }
 
-// falsehoods are one of each kind. What is told of a payout is told of its newest line.
+// falsehoods are one of each kind. What concerns a payout concerns its newest line.
 func falsehoods() []falsehood {
 	seven, paid, reversal, adjustment, dollars := int64(7_000), "payout", "reversal", "adjustment", "USD"
 	completed := func(_ *market, w *withdrawal) bool { return w.state == payout.Completed }
@@ -45,7 +45,7 @@ func falsehoods() []falsehood {
 }
 
 // checkMisstatements has the gateway's statement tell falsely, once all else is over, and wants each falsehood to be found
-// by its name, and to be gone when it is told rightly.
+// by its name, and to be gone when it is corrected.
 func (m *market) checkMisstatements() {
 	on := m.anyInstance()
 	if on == nil {
@@ -70,7 +70,7 @@ func (m *market) checkMisstatements() {
 			m.tellOtherwise(on, f, d)
 		}
 	}
-	m.assert(misstatementsFound, changed >= retold, "", "%d lines are told otherwise, and %d are found", retold, changed)
+	m.assert(misstatementsFound, changed >= retold, "", "%d lines were changed, and %d are found", retold, changed)
 	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(datastoreReadable, "", err.Error())
 	}

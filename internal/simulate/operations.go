@@ -212,7 +212,7 @@ func (m *market) refundToBalance(id payout.ID) {
 	_ = m.decide(string(id), false, func(on *instance) error {
 		_, err := on.payouts.RefundToBalance(m.ctx, m.by(), id)
 		w := m.model.payouts[id]
-		m.assert(answersAreTrue, err != nil || w.state == payout.Failed, string(id), "payout %s was said to be given back, and is %s", id, w.state)
+		m.assert(answersAreTrue, err != nil || w.state == payout.Failed, string(id), "payout %s was reported as refunded, and is %s", id, w.state)
 		return err
 	})
 }

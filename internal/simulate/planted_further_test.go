@@ -5,7 +5,7 @@ var furtherBugs = []planted{
 	{"a sending that did not happen forgets the one before", []edit{
 		{inPayout, "p.SentAt = seen.SentAt", "p.SentAt = time.Time{}"},
 	}},
-	{"what was given back is not looked at again", []edit{
+	{"a refunded payout is not polled again", []edit{
 		{inPayout, "\t\tp.end(Failed, now)\n\t\tp.DueAt = s.nextPollAt(*p, now)\n", "\t\tp.end(Failed, now)\n"},
 	}},
 	{"what the gateway does not know is looked at once", []edit{
@@ -35,7 +35,7 @@ var furtherBugs = []planted{
 	{"a return without a line is not found", []edit{
 		{inReconcile, "case d.p.State == payout.Returned && credits < debits:", "case d.p.State == payout.Returned && credits < debits-1:"},
 	}},
-	{"what was paid and given back is not found", []edit{
+	{"a payout that was paid and refunded is not found", []edit{
 		{inReconcile, "if debits > credits && d.isReadSince(d.p.EndedAt) {", "if debits > credits+1 && d.isReadSince(d.p.EndedAt) {"},
 	}},
 	{"a fee that nobody told is not found", []edit{
@@ -47,10 +47,10 @@ var furtherBugs = []planted{
 	{"a line that names no payout of ours is not found", []edit{
 		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
 	}},
-	{"a line that is told otherwise is not found", []edit{
+	{"a changed statement line is not found", []edit{
 		{inStore, "(first_reported <> last_reported OR missing = 1) ORDER BY at, id LIMIT $3", "(missing = 1) ORDER BY at, id LIMIT $3"},
 	}},
-	{"how a line was told first is forgotten", []edit{
+	{"the first version of a statement line is lost", []edit{
 		{inStore, "\tlast_reported = excluded.last_reported, missing = 0,", "\tfirst_reported = excluded.first_reported, last_reported = excluded.last_reported, missing = 0,"},
 	}},
 	{"a difference that was resolved stays resolved", []edit{

@@ -68,7 +68,7 @@ var bugs = []planted{
 	{"a webhook's signature is not checked", []edit{
 		{inRazorpayx, "\tmatch := false\n", "\tmatch := true\n"},
 	}},
-	{"what failed is given back twice", []edit{
+	{"a failed payout is refunded twice", []edit{
 		{inPayout, "\tcase Failed, Cancelled:\n\t\treturn ledger.ReleasePayout(p.Amount)\n", "\tcase Failed:\n\t\treturn ledger.ReleasePayout(2 * p.Amount)\n\tcase Cancelled:\n\t\treturn ledger.ReleasePayout(p.Amount)\n"},
 	}},
 	{"what was cancelled stays in transit", []edit{
@@ -130,7 +130,7 @@ var bugs = []planted{
 	{"a refund is taken from the wrong account", []edit{
 		{inSale, "ledger.RefundSale(r.Amount, sale.Released())", "ledger.RefundSale(r.Amount, !sale.Released())"},
 	}},
-	{"a sale that is told again is recorded again", []edit{
+	{"a sale that is reported again is recorded again", []edit{
 		{inSale, "\tif !inserted {\n", "\tif !inserted && sale.Amount%2 == 0 {\n"},
 	}},
 	{"a sale is released too early", []edit{
@@ -229,10 +229,10 @@ var bugs = []planted{
 	{"a transfer is skipped at each page of the list", []edit{
 		{inRazorpayx, "place{at.skip + len(transfers), digest}", "place{at.skip + len(transfers) + 1, digest}"},
 	}},
-	{"money is given back without asking", []edit{
+	{"a payout is refunded without asking", []edit{
 		{inPayout, "\tcase err == nil:\n\t\treturn s.keep(ctx, id, report)\n\tcase errors.Is(err, gateway.ErrNotOffered):", "\tcase err == nil && report.GatewayID == \"\":\n\t\treturn s.keep(ctx, id, report)\n\tcase err == nil || errors.Is(err, gateway.ErrNotOffered):"},
 	}},
-	{"money is given back too early", []edit{
+	{"a payout is refunded too early", []edit{
 		{inPayout, "if wait := from.Sub(s.o.Now()); wait > 0 {", "if wait := from.Sub(s.o.Now()); wait > 1000*time.Hour {"},
 	}},
 	{"a decision is not put on record", []edit{
@@ -260,7 +260,7 @@ var bugs = []planted{
 	{"another sale under a used id is accepted", []edit{
 		{inSale, "if err == nil && first.Fingerprint != sale.Fingerprint {", `if err == nil && first.Fingerprint == "" {`},
 	}},
-	{"a refund may not overdraw", []edit{
+	{"a refund may not make a balance negative", []edit{
 		{inLedger, "earned: -1, mayGoNegative: true,", "earned: -1,"},
 	}},
 	{"refunds of different sales share their ids", []edit{
@@ -361,10 +361,10 @@ var bugs = []planted{
 	{"what was called off has failed", []edit{
 		{inPayout, "\tcase gateway.CalledOff:\n\t\treturn Cancelled", "\tcase gateway.CalledOff:\n\t\treturn Failed"},
 	}},
-	{"what was unknown for long may be given back at once", []edit{
+	{"a payout that was unknown for long may be refunded at once", []edit{
 		{inPayout, "if e.To == ManualReview {", "if e.To == Unknown {"},
 	}},
-	{"money is given back without patience", []edit{
+	{"a payout is refunded without a grace period", []edit{
 		{inPayout, "e.At.Add(s.o.Lease + s.o.GracePeriod)", "e.At.Add(s.o.Lease)"},
 	}},
 	{"decisions need no reason", []edit{
@@ -457,7 +457,7 @@ var bugs = []planted{
 	{"a sale is refunded as its row has it", []edit{
 		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = tx.CheckJournal(ctx, sale.Seller, entries[0].Number)\n\t}\n", ""},
 	}},
-	{"what was put right stays frozen", []edit{
+	{"a repaired payout stays frozen", []edit{
 		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tp.hasGateway()", "\t\tp.hasGateway()"},
 		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
@@ -489,7 +489,7 @@ var bugs = []planted{
 	{"what is returned comes back without its fee", []edit{
 		{inPayout, "return ledger.ReturnPayout(p.Net(), p.Fee)", "return ledger.ReturnPayout(p.Net(), 0)"},
 	}},
-	{"what overdraws is doubted though it does not", []edit{
+	{"an import is doubted though the balance is not negative", []edit{
 		{inPayout, "if e.After.Available >= 0 {", "if e.After.Available >= ledger.MaxTotal {"},
 	}},
 	{"a verification goes on from what it is not any more", []edit{

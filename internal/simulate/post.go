@@ -43,7 +43,7 @@ func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response(req, http.StatusOK, http.Header{}, http.NoBody), nil
 }
 
-// announce posts, from somebody who has got hold of the secret, news of a payout that was asked for just now.
+// announce posts, as an attacker with the secret, a notification about a payout that was requested just now.
 func (m *market) announce(id payout.ID) {
 	g := m.gateway
 	notification, err := m.webhooks.Read(g.hookHeader, g.hook)
@@ -100,7 +100,7 @@ func (m *market) applyReport(on *instance, event string, id payout.ID) error {
 	return nil
 }
 
-// forge posts what the gateway never sent: under a wrong signature, or, from somebody who has got hold of the
+// forge posts what the gateway never sent: under a wrong signature, or, as an attacker who has the
 // secret, that a payout was paid or has failed, whatever became of it.
 func (m *market) forge(header http.Header, body []byte) {
 	header = header.Clone()

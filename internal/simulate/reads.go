@@ -12,7 +12,7 @@ import (
 	"bursar/internal/sale"
 )
 
-// readSomething reads what a seller is shown, and what is somebody else's.
+// readSomething reads what a seller sees, and what belongs to another seller.
 func (m *market) readSomething(s *seller) {
 	on := m.anyInstance()
 	if on == nil {

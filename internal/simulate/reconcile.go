@@ -40,7 +40,7 @@ func (m *market) reconcileAll() {
 		waiting += int(n)
 	}
 	m.assert(statementAgrees, err == nil && waiting == r.Open, "", "%d differences were found and are open, and %v wait for a person (error %v)", r.Open, kinds, err)
-	m.assert(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and nobody is told: %v", kinds)
+	m.assert(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and no difference is found: %v", kinds)
 	for _, d := range r.Differences {
 		m.assert(statementAgrees, !d.Open() || m.explains(d), string(d.Payout), "%s of %s: %s", d.Kind, d.Subject, d.Detail)
 	}

@@ -83,7 +83,7 @@ func (m *market) settleIn(s *seller) {
 	m.often(m.askEvery*3, "seller "+s.name, func() { m.readSomething(s) })
 }
 
-// often lets somebody do something again and again while there is trade.
+// often repeats an action while there is trade.
 func (m *market) often(mean time.Duration, name string, act func()) {
 	m.after(m.around(mean), func() {
 		if m.closing {
@@ -248,7 +248,7 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
 	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified), errors.Is(err, payout.ErrAccountChanged):
 		m.assert(refusalsAreTrue, !errors.Is(err, ledger.ErrInsufficient) || a.refused != "" || strings.Contains(f.Message, rupees().FormatFixed(a.had)), a.seller,
-			"%s had %d and was told: %s", a.seller, a.had, f.Message)
+			"%s had %d and got the answer: %s", a.seller, a.had, f.Message)
 		m.assert(oneAnswerPerKey, a.made == "" && (a.refused == "" || a.refused == f.Message), a.seller,
 			"a request that made %q and was refused with %q is now refused with %q", a.made, a.refused, f.Message)
 		if a.key != "" && a.refused == "" {

@@ -117,7 +117,7 @@ type Stand struct {
 	Payouts, Faults int64
 }
 
-// Progress is told now and then how far a run is.
+// Progress is called now and then with how far a run is.
 type Progress func(Stand)
 
 // stand is that of one marketplace, which others read.

@@ -8,7 +8,7 @@ import (
 	"bursar/internal/payout"
 )
 
-// checkTakeOver has a seller ask for a last payout, and then prove to be somebody else than who registered the bank
+// checkTakeOver has a seller ask for a last payout, and then prove to be another person than the one who registered the bank
 // account: the payout, which was yet to be sent, must not go there.
 func (m *market) checkTakeOver() {
 	on, s := m.anyInstance(), m.payable()
@@ -22,7 +22,9 @@ func (m *market) checkTakeOver() {
 		return
 	}
 	h := m.model.sellers[s.id]
-	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.RejectBankAccount(m.ctx, s.id, "It was somebody else's.", on.now()) })
+	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
+		return tx.RejectBankAccount(m.ctx, s.id, "It belonged to another person.", on.now())
+	})
 	m.assert(datastoreReadable, err == nil, s.id, "reject the account of %s: %v", s.id, err)
 	m.follow(on, s.id)
 	account := m.model.accounts[h.current]

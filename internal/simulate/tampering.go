@@ -16,8 +16,8 @@ import (
 	"bursar/internal/sale"
 )
 
-// checkTampering plays somebody who can write to the database and has no key, once all else is over. While a row or an
-// entry is not what the service wrote, no money moves on its word, and the audit tells of it. When it is put right, what
+// checkTampering plays an attacker who can write to the database and has no key, once all else is over. While a row or an
+// entry is not what the service wrote, no money moves because of it, and the audit reports it. When it is repaired, what
 // waited goes on.
 func (m *market) checkTampering() {
 	on, s := m.anyInstance(), m.verified()
@@ -144,16 +144,16 @@ func (t *tamperer) try(what string, call func() error) {
 	m.pass(m.now + time.Second)
 }
 
-// wantPaid wants a payout that was put right to be paid.
+// wantPaid wants a repaired payout to be paid.
 func (t *tamperer) wantPaid(id payout.ID) {
 	m := t.m
 	m.pass(m.now + 4*time.Hour)
 	w := m.model.payouts[id]
 	m.assert(tamperingFound, m.violation != nil || w.state == payout.Completed && w.last.Discrepancy == "", string(id),
-		"payout %s was put right, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
+		"payout %s was repaired, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
 }
 
-// wantUnsent wants a payout that was tampered with not to be sent, and a person to be told.
+// wantUnsent wants a payout that was tampered with not to be sent, and a discrepancy.
 func (t *tamperer) wantUnsent(id payout.ID) {
 	w := t.m.model.payouts[id]
 	t.m.assert(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateway.has(id) && w.last.IsTampered(), string(id),
@@ -174,7 +174,7 @@ func (t *tamperer) raiseSale() {
 	t.whileTampered(id, "sales-match-journal", 2*time.Hour, putRight)
 	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was tampered with, and is released", id)
 	m.pass(m.now + 3*time.Hour)
-	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was put right, and is not released", id)
+	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was repaired, and is not released", id)
 }
 
 // raiseBalance adds to what a seller has, and asks for it.
@@ -183,7 +183,7 @@ func (t *tamperer) raiseBalance() {
 	const more = 1_000_000_00
 	asks := max(m.model.row(t.s.id).Available, 0) + more/2
 	putRight := t.write("journals", fmt.Sprintf("available = available + %d", more), quote("owner", t.s.id))
-	t.try("a request for what somebody wrote into the balance", func() error {
+	t.try("a request for what was written into the balance", func() error {
 		_, _, err := t.on.payouts.Request(m.ctx, payout.Request{Seller: t.s.id, Amount: asks})
 		return err
 	})
@@ -256,7 +256,7 @@ func (t *tamperer) dropEntry() {
 	t.wantPaid(id)
 }
 
-// redirectAccount has a seller's bank account stand for somebody else's at the gateway.
+// redirectAccount has the gateway pay a seller's bank account to another person's.
 func (t *tamperer) redirectAccount() {
 	m, other := t.m, t.otherAccount()
 	if other == "" {

@@ -205,7 +205,7 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	a.each(`SELECT value FROM settings WHERE name = '`+CurrencySetting+`'`, func(r row) error {
 		var code string
 		err := r.Scan(&code)
-		a.words.currency, _ = money.ParseCurrency(code) // without one, minor units are told
+		a.words.currency, _ = money.ParseCurrency(code) // without one, minor units are shown
 		return err
 	})
 	return a, func() { _ = tx.Rollback() }, nil // it only read

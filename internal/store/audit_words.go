@@ -41,7 +41,7 @@ func (w words) problem(subject string, err error) string {
 		return w.mismatch(m)
 	}
 	if cause := errors.Unwrap(err); cause != nil && errors.Is(err, ledger.ErrTampered) {
-		err = cause // what callers are told is for sellers
+		err = cause // the callers' messages are for sellers
 	}
 	return strings.TrimPrefix(err.Error(), ledger.SubjectName(subject)+": ")
 }

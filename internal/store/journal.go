@@ -176,7 +176,7 @@ func (s *signer) checkedEntries(each func(scan func(row) error) error) ([]ledger
 }
 
 // EntriesAbout lists what the owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
-// somebody else than the service wrote any of it.
+// the service did not write all of it.
 func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
 	return db.signer.checkedEntries(func(scan func(row) error) error {
 		return db.query(ctx, entriesAbout, scan, subject, owner)

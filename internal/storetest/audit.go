@@ -155,6 +155,6 @@ func testOneRow(t *testing.T, b *bench) {
 		}
 	}
 	if left := copied.broken(); len(left) > 0 {
-		t.Errorf("what was put right is still broken: %v", left)
+		t.Errorf("what was repaired is still broken: %v", left)
 	}
 }

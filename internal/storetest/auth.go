@@ -347,7 +347,7 @@ func testSignInBesideSuspension(_ *testing.T, b *bench) {
 	}
 }
 
-// A bucket is compared with a plain list of the instants at which each counted attempt is given back.
+// A bucket is compared with a plain list of the instants at which each counted attempt is returned.
 func testThrottleModel(_ *testing.T, b *bench) {
 	const cost, burst = 90 * time.Second, 10
 	run := 0
@@ -355,7 +355,7 @@ func testThrottleModel(_ *testing.T, b *bench) {
 		run++
 		bucket := fmt.Sprintf("account:%d", run)
 		now := signedInAt
-		var fullUntil time.Time // when the last attempt counted is given back
+		var fullUntil time.Time // when the last counted attempt is returned
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(2*cost/time.Microsecond)).Draw(r, "pause")) * time.Microsecond)
 			next := now

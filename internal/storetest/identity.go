@@ -116,7 +116,7 @@ func testTakeOver(_ *testing.T, b *bench) {
 			return fmt.Errorf("%+v, %v, %w", u, found, err)
 		}
 		if _, found, err := tx.UserByEmail(b.ctx(), "usr_b@example.com"); found || err != nil {
-			return fmt.Errorf("found nobody's user: %w", err)
+			return fmt.Errorf("found a user without an owner: %w", err)
 		}
 		if err := tx.AddKnownDevice(b.ctx(), seller, "theirs", signedInAt); err != nil {
 			return err

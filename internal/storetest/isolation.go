@@ -146,7 +146,7 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 }
 
 // testReleasesBesideEverything releases the sales of many sellers from several sides at once, while the
-// same sellers sell, refund and withdraw. Whoever locks their balances has to do so in one order.
+// same sellers sell, refund and withdraw. All transactions lock their balances in one order.
 func testReleasesBesideEverything(_ *testing.T, b *bench) {
 	const sellers, sales = 16, 14
 	service, err := sale.New(sale.Options{

@@ -155,7 +155,7 @@ func testTurns(_ *testing.T, b *bench) {
 		case err == nil:
 			made <- c.Number
 			return nil
-		case strings.Contains(err.Error(), "moment"): // somebody else makes it
+		case strings.Contains(err.Error(), "moment"): // another instance makes it
 			return nil
 		default:
 			return err
@@ -219,7 +219,7 @@ func testNothingBrokenIsCheckpointed(_ *testing.T, b *bench) {
 	})
 	b.must(err)
 	if made, err := c.Make(b.ctx(), proof.Trust{}); err == nil {
-		b.Errorf("a stranger continued our checkpoints with %d", made.Number)
+		b.Errorf("another installation continued our checkpoints with %d", made.Number)
 	}
 	if _, err := c.Make(b.ctx(), proof.Trust{Key: newSigner(1).public().ID}); err != nil {
 		b.Errorf("a key that is trusted by its id is not: %v", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// testPins lets many callers pin a fact at once: the first value stays, and all are told it.
+// testPins lets many callers pin a fact at once: the first value stays, and all callers get it.
 func testPins(_ *testing.T, b *bench) {
 	if kept, isPinned, err := b.db.Pinned(b.ctx(), "currency"); err != nil || isPinned {
 		b.Errorf("an empty database has pinned %q (%v)", kept, err)
@@ -29,7 +29,7 @@ func testPins(_ *testing.T, b *bench) {
 	b.must(err)
 	for i, got := range kept {
 		if !isPinned || got != pinned {
-			b.Errorf("caller %d was told %q, and %q is pinned", i, got, pinned)
+			b.Errorf("caller %d got %q, and %q is pinned", i, got, pinned)
 		}
 	}
 }

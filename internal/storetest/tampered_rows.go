@@ -141,7 +141,7 @@ func (b *bench) decided() {
 		}
 		for _, d := range []decision.Decision{
 			decision.New(by, decision.RefundPayout, "usr_a", "pyt_given", b.now),
-			decision.New(by, decision.ResolveUnmatchedTransfer, "", "pout_unmatched", b.now), // which is nobody's
+			decision.New(by, decision.ResolveUnmatchedTransfer, "", "pout_unmatched", b.now), // which no seller owns
 			decision.New(by, decision.ChangeAccess, "usr_b", "usr_b", b.now),
 		} {
 			if err := tx.RecordDecision(b.ctx(), d); err != nil {
@@ -152,13 +152,13 @@ func (b *bench) decided() {
 	})
 }
 
-// tampered is a copy of a database that is changed by hand and put right again, over and over.
+// tampered is a copy of a database that is changed by hand and restored, over and over.
 type tampered struct {
 	*bench
 	hands func(statement string)
 }
 
-// tables are all that the hunt changes, and those that have to be put right again with them.
+// tables are all that the hunt changes, and those that have to be restored with them.
 func (b *bench) tampered() *tampered {
 	b.Helper()
 	var keep []string
@@ -264,7 +264,7 @@ func testTamperedRows(t *testing.T, b *bench) {
 		}
 	}
 	if left := copied.broken(); len(left) > 0 {
-		t.Errorf("what was put right is still broken: %v", left)
+		t.Errorf("what was repaired is still broken: %v", left)
 	}
 }
 
@@ -276,7 +276,7 @@ func (b *bench) forge() forged {
 	return forged{b.tampered()}
 }
 
-// rechain computes totals and hashes of a journal anew from the entries as they are now, and puts them in place of what
+// rechain recomputes totals and hashes of a journal from the entries as they are now, and puts them in place of what
 // is stored. Only the MACs can't be computed.
 func (f forged) rechain(owner string) {
 	f.Helper()
@@ -378,7 +378,7 @@ func dropped(seller string) string {
 }
 
 // testForgeries changes journals so that every sum is right again, and goes further and further in hiding it. What the
-// service did not write is found by its MAC. What it wrote and somebody put back is found by a checkpoint, or by what
+// service did not write is found by its MAC. What it wrote and an attacker restored is found by a checkpoint, or by what
 // was kept elsewhere.
 func testForgeries(t *testing.T, b *bench) {
 	t.Helper()
@@ -431,7 +431,7 @@ func testForgeries(t *testing.T, b *bench) {
 		}
 	}
 	if left, mismatched := f.broken(), f.mismatched(kept); len(left) > 0 || mismatched != "" {
-		t.Errorf("what was put right is still broken: %v; %s", left, mismatched)
+		t.Errorf("what was repaired is still broken: %v; %s", left, mismatched)
 	}
 }
 

@@ -152,7 +152,7 @@ type failures struct {
 	told, suppressed int
 }
 
-// tell reports whether a failure is to be told of, and how many were not since the last one that was.
+// tell reports whether a failure is logged, and how many were suppressed since the last one.
 func (f *failures) tell(now time.Time) (suppressed int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -212,7 +212,7 @@ func (s *suite) capabilities() {
 		s.Errorf("keys live for %s, and orders are sent again for %s", s.can.KeyLifetime, s.can.ResendFor())
 	}
 	if s.can.Metadata && !s.can.List {
-		s.Error("metadata is told by a list, and there is none")
+		s.Error("the list has metadata, though the gateway offers none")
 	}
 	last := s.can.Rails[len(s.can.Rails)-1]
 	if last.Most != 0 {
@@ -260,7 +260,7 @@ func (s *suite) beneficiaries() {
 	}
 	told, err := s.g.DescribeBeneficiary(s.Context(), first)
 	if err != nil || told.AccountNumber != d.AccountNumber || told.IFSC != d.IFSC || told.Holder == "" {
-		s.Errorf("it is told as %v of %q at %q, %v", told, told.Holder, told.IFSC, err)
+		s.Errorf("it is reported as %v of %q at %q, %v", told, told.Holder, told.IFSC, err)
 	}
 	unknown := first[:len(first)-1] + map[bool]string{true: "1", false: "0"}[strings.HasSuffix(first, "0")]
 	for range 3 { // far from any that there is
@@ -271,7 +271,7 @@ func (s *suite) beneficiaries() {
 	}
 }
 
-// refusedBeneficiary wants a fault that a seller may be told, without the account's number.
+// refusedBeneficiary wants a fault that a seller may see, without the account's number.
 func (s *suite) refusedBeneficiary() {
 	d := s.box.Account(Pays)
 	d.IFSC = "NONSENSE"
@@ -643,6 +643,6 @@ func (s *suite) statement() {
 	}
 	credited := slices.ContainsFunc(lines, func(l gateway.Line) bool { return l.Credit >= returned.Amount && l.Kind != gateway.LineOther })
 	if !credited {
-		s.Errorf("no line gives back what came back: %+v", lines)
+		s.Errorf("no line returns what came back: %+v", lines)
 	}
 }

@@ -364,7 +364,7 @@ type Transaction struct {
 
 // TransactionSource is what a transaction came from: a payout, or a bank transfer to the account,
 // which alone has a payer and a bank reference. What the source of a reversal looks like is not documented;
-// the sandbox can be told to name its payout in PayoutID.
+// the sandbox can be set to name its payout in PayoutID.
 type TransactionSource struct {
 	ID            string `json:"id"`
 	Entity        string `json:"entity"`

@@ -1,5 +1,5 @@
 // Package sandbox is RazorpayX for development and tests: an HTTP server that speaks the gateway's
-// own API, keeps its records through a crash, and can be told to misbehave.
+// own API, keeps its records through a crash, and can be set to misbehave.
 //
 // Everything under /v1 is the vendor's: Basic authentication, contacts, fund accounts, account
 // validations, payouts, balances, transactions, signed webhooks, and its errors to the letter. What

@@ -77,7 +77,7 @@ CREATE TABLE IF NOT EXISTS transactions (
   created_at INTEGER NOT NULL
 ) STRICT;
 
--- How a transaction is told otherwise than it was, because somebody said so by hand. NULL is as it was.
+-- A false version of the transaction, set through the control API. NULL is the true one.
 CREATE TABLE IF NOT EXISTS misstatements (
   seq      INTEGER PRIMARY KEY REFERENCES transactions (seq),
   hidden   INTEGER NOT NULL,

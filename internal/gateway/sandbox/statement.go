@@ -57,7 +57,7 @@ type StatementChange struct {
 	// Line is the line's id, or a payout by its id or our reference, whose newest line is meant. With "add"
 	// it is the payout that the line is to name, which there need not be, or empty.
 	Line string `json:"line,omitempty"`
-	// Debit, Credit, Fees and Currency are what an altered line tells; of an added one Debit or Credit is
+	// Debit, Credit, Fees and Currency are the figures of a changed line; of an added one Debit or Credit is
 	// what moves, and Entity the kind of its source, such as payout, reversal or adjustment.
 	Debit    *int64  `json:"debit,omitempty"`
 	Credit   *int64  `json:"credit,omitempty"`

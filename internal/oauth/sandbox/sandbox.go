@@ -128,7 +128,7 @@ func fromProxy(header string) bool {
 }
 
 // IsLocal reports whether a request was made on this machine, to this machine, and by nobody in between as
-// far as can be told. All others must be answered as if there were no provider. Browsers have not spoken
+// far as can be known. All others must be answered as if there were no provider. Browsers have not spoken
 // HTTP/1.0 for long, and proxies that are not told otherwise do.
 func IsLocal(r *http.Request) bool {
 	if !r.ProtoAtLeast(1, 1) || !web.IsLoopback(r.RemoteAddr) || !web.IsLoopback(r.Host) {

@@ -75,7 +75,7 @@ CREATE TABLE known_devices (
 CREATE INDEX known_devices_old ON known_devices (seen_at);
 
 -- Where each owner's journal stands: the number, hash and MAC of the last entry, and the totals after it. An owner is
--- a user, or "platform" for what belongs to nobody's. The row moves only with an entry.
+-- a user, or "platform" for what belongs to no seller. The row moves only with an entry.
 CREATE TABLE journals (
   owner      TEXT PRIMARY KEY,
   number     BIGINT NOT NULL CHECK (number > 0),
@@ -172,7 +172,7 @@ CREATE TABLE bank_accounts (
   reason          TEXT NOT NULL,
   registered_name TEXT NOT NULL,
   name_score      BIGINT NOT NULL,
-  beneficiary     TEXT NOT NULL, -- what the gateway calls it; both are empty until it was told
+  beneficiary     TEXT NOT NULL, -- what the gateway calls it; both are empty until it was registered there
   gateway         TEXT NOT NULL,
   verification_id TEXT NOT NULL,
   tries           BIGINT NOT NULL,
@@ -221,7 +221,7 @@ CREATE INDEX payouts_ended ON payouts (status, id) WHERE status IN ('failed', 'c
 -- What operators keep an eye on is rare, so that these indexes hold next to nothing.
 CREATE INDEX payouts_unclear ON payouts (state) WHERE state IN ('unknown', 'manual_review');
 CREATE INDEX payouts_with_discrepancy ON payouts (id) WHERE discrepancy <> '';
--- What an operator has in hand when somebody asks about a payout.
+-- What an operator searches by when a seller asks about a payout.
 CREATE INDEX payouts_by_gateway_id ON payouts (gateway_id) WHERE gateway_id <> '';
 CREATE INDEX payouts_by_utr ON payouts (utr) WHERE utr <> '';
 
@@ -252,7 +252,7 @@ CREATE INDEX gateway_events_old ON gateway_events (received_at);
 -- Admins are few, and counted before one is taken away.
 CREATE INDEX users_admins ON users (id) WHERE role = 'admin';
 
--- Who somebody is at an identity provider: the issuer and its subject, never the e-mail address.
+-- A user at an identity provider: the issuer and its subject, never the e-mail address.
 CREATE TABLE identities (
   issuer     TEXT NOT NULL,
   subject    TEXT NOT NULL,
@@ -326,8 +326,8 @@ CREATE TABLE checkpoint_lease (
 
 INSERT INTO checkpoint_lease (id, holder, until) VALUES (1, '', 0);
 
--- The gateway's statement of our account, line by line, as it was last told. A line that was told differently
--- before, or is told no more, is itself a difference.
+-- The gateway's statement of our account, line by line, as it was last read. A line that read differently
+-- before, or is gone, is itself a difference.
 CREATE TABLE statement_lines (
   gateway     TEXT NOT NULL,
   id          TEXT NOT NULL, -- the gateway's
@@ -365,7 +365,7 @@ CREATE TABLE statement_days (
   ends_at   BIGINT NOT NULL,
   read_at   BIGINT NOT NULL, -- when the reading began
   lines     BIGINT, -- NULL before they were compared
-  opening   BIGINT, -- the balances before the first line and after the last one; NULL where none are told
+  opening   BIGINT, -- the balances before the first line and after the last one; NULL where none are given
   closing   BIGINT,
   PRIMARY KEY (gateway, starts_at)
 ) /* clustered */;
@@ -379,7 +379,7 @@ CREATE TABLE differences (
   payout_id  TEXT NOT NULL, -- empty for none
   detail     TEXT NOT NULL,
   at         BIGINT NOT NULL, -- when it happened
-  at_gateway BIGINT NOT NULL, -- what the gateway took, less what it gave back
+  at_gateway BIGINT NOT NULL, -- what the gateway took, less what it returned
   in_ledger    BIGINT NOT NULL,
   first_seen BIGINT NOT NULL,
   last_seen  BIGINT NOT NULL,
