@@ -19,22 +19,22 @@ func TestPostgresAddresses(t *testing.T) {
 	}{
 		{
 			"everything", "postgres://bursar:hush@db.example.com:5432/books?sslmode=verify-full&pool_max_conns=40",
-			"postgres://db.example.com:5432/ledger",
+			"postgres://db.example.com:5432/books",
 			[]string{"PGDATABASE=books", "PGHOST=db.example.com", "PGPASSWORD=hush", "PGPORT=5432", "PGSSLMODE=verify-full", "PGUSER=bursar"},
 		},
 		{
 			"several hosts", "postgresql://u:hush@h1:5432,h2,[::1]:5434/books?target_session_attrs=read-write",
-			"postgres://h1:5432,h2,[::1]:5434/ledger",
+			"postgres://h1:5432,h2,[::1]:5434/books",
 			[]string{"PGDATABASE=books", "PGHOST=h1,h2,::1", "PGPASSWORD=hush", "PGPORT=5432,,5434", "PGTARGETSESSIONATTRS=read-write", "PGUSER=u"},
 		},
 		{
 			"a socket", "postgres:///books?host=/run/postgresql&port=5433&user=u&password=hush",
-			"postgres://%2Frun%2Fpostgresql:5433/ledger",
+			"postgres://%2Frun%2Fpostgresql:5433/books",
 			[]string{"PGDATABASE=books", "PGHOST=/run/postgresql", "PGPASSWORD=hush", "PGPORT=5433", "PGUSER=u"},
 		},
 		{
-			"an escaped password", "postgres://u:hu%40sh%2F:?@h/ledger",
-			"postgres://h/ledger",
+			"an escaped password", "postgres://u:hu%40sh%2F:?@h/books",
+			"postgres://h/books",
 			[]string{"PGDATABASE=books", "PGHOST=h", "PGPASSWORD=hu@sh/:?", "PGUSER=u"},
 		},
 		{"nothing but defaults", "postgres://", "postgres:///", nil},
@@ -60,7 +60,7 @@ func TestPostgresAddresses(t *testing.T) {
 }
 
 func TestAnAddressWithAPasswordMayStandInAFile(t *testing.T) {
-	const url = "postgres://u:hush@h/ledger"
+	const url = "postgres://u:hush@h/books"
 	c := mustLoad(t, []string{"BURSAR_DATABASE_URL_FILE=" + file(t, url, "")})
 	if c.Database.Postgres != url {
 		t.Errorf("read %q, want %q", c.Database.Postgres, url)
@@ -82,7 +82,7 @@ func TestWhatIsNoPostgresAddressIsNotQuoted(t *testing.T) {
 }
 
 func TestKeysAreKeptBesideTheDatabase(t *testing.T) {
-	const postgres = "BURSAR_DATABASE_URL=postgres://h/ledger"
+	const postgres = "BURSAR_DATABASE_URL=postgres://h/books"
 	for _, tt := range []struct {
 		environ []string
 		want    string

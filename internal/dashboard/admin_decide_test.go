@@ -59,13 +59,13 @@ func TestRefundPage_OnlyAfterTheGracePeriod(t *testing.T) {
 	o.wantState(id, payout.ManualReview)
 
 	o.admin.then(o.admin.post(page+"/refund", "looked", "yes", "note", "Not there, in writing.").leadsTo(t, page)).want(t, 200).
-		reads(t, "the seller has the money back", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Refunded a payout to the balance").
+		reads(t, "Its amount is back in the seller", "Payout failed: amount available again", "₹640.00 available −₹640.00 in transit an admin", "Refunded a payout to the balance").
 		saysNot(t, `href="`+page+`/refund"`)
 	o.wantState(id, payout.Failed)
 	o.wantDecisions(string(id), decision.ReviewPayout, decision.RefundPayout)
 
 	// Whoever had the page open is told that it is over.
-	o.admin.then(o.admin.post(page+"/refund", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done: it has moved on.")
+	o.admin.then(o.admin.post(page+"/refund", "looked", "yes", "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions(string(id), decision.ReviewPayout, decision.RefundPayout)
 }
 
@@ -149,7 +149,7 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 	id := o.ask(o.seller, 640_00, "").ID
 	page := adminPayout(id)
 	o.admin.get(page).want(t, 200).reads(t, "Not sent yet", "Cancel it")
-	o.admin.get(page+"/cancel").want(t, 200).reads(t, "gives the seller the whole amount back").says(t, "<textarea")
+	o.admin.get(page+"/cancel").want(t, 200).reads(t, "returns the whole amount to the seller").says(t, "<textarea")
 	o.wantState(id, payout.Waiting) // nothing changes by looking
 	o.admin.then(o.admin.post(page+"/cancel", "note", "Asked for by phone").leadsTo(t, page)).
 		reads(t, "The payout is cancelled", "Cancelled a payout", "Asked for by phone")
@@ -161,7 +161,7 @@ func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
 	o.step(gone)
 	o.admin.get(adminPayout(gone)).want(t, 200).reads(t, "−₹650.00 available ₹650.00 in transit").saysNot(t, "₹640.00")
 	o.admin.get(page).want(t, 200).reads(t, "−₹640.00 available ₹640.00 in transit", "₹640.00 available −₹640.00 in transit").saysNot(t, "₹650.00")
-	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(adminPayout(gone)+"/cancel")).reads(t, "Nothing was changed")
 }
 
 func TestAskingMayBringNothing(t *testing.T) {

@@ -52,12 +52,12 @@ func TestResolveDifference_NeedsANote(t *testing.T) {
 	}
 	const seen = "The statement has 2 debits and no credit for it."
 	o.admin.post(page, "seen", seen).want(t, 422).reads(t, "Note must say why")
-	o.admin.then(o.admin.post(page, "seen", "something else", "note", "Called back.").leadsTo(t, page)).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(page, "seen", "something else", "note", "Called back.").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions(page[len(adminHome+"/differences/"):])
 	o.admin.then(o.admin.post(page, "seen", seen, "note", "Called back.").leadsTo(t, page)).
 		reads(t, "The difference is marked as resolved.", "Resolved on", "Called back.").saysNot(t, "<textarea")
 	o.wantDecisions(page[len(adminHome+"/differences/"):], decision.ResolveDifference)
-	o.admin.then(o.admin.post(page, "seen", seen, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(page, "seen", seen, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
 	o.admin.get(adminHome+"/decisions").reads(t, "Resolved a difference").says(t, `href="`+page+`"`)
 

@@ -43,7 +43,7 @@ func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
 	if account.Status != bank.StatusVerified {
 		t.Errorf("the account is %s", account.Status)
 	}
-	o.admin.then(o.admin.post(page, "decision", "reject", "reason", "x", "note", "y").leadsTo(t, page)).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(page, "decision", "reject", "reason", "x", "note", "y").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions(string(id), decision.RejectBankAccount, decision.AcceptBankAccount)
 
 	meera := o.signUp("Meera Nair", auth.Seller)
@@ -51,7 +51,7 @@ func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
 	o.withBank(meera, "1234")
 	page = adminHome + "/bank-accounts/" + string(former)
 	o.admin.get(page).want(t, 200).reads(t, "The seller has registered another account since").saysNot(t, "<textarea")
-	o.admin.then(o.admin.post(page, "decision", "accept", "note", "y").leadsTo(t, page)).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(page, "decision", "accept", "note", "y").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions(string(former))
 }
 
@@ -66,7 +66,7 @@ func TestUnmatchedTransferPage_ResolvedOnce(t *testing.T) {
 	o.wantDecisions("pout_lost")
 	o.admin.then(o.admin.post(page, "note", "Asha has it; she pays it back.").leadsTo(t, page)).
 		reads(t, "The unmatched transfer is marked as resolved.", "pout_lost is resolved.", "Asha has it").saysNot(t, "<textarea")
-	o.admin.then(o.admin.post(page, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was done")
+	o.admin.then(o.admin.post(page, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was changed")
 	o.wantDecisions("pout_lost", decision.ResolveUnmatchedTransfer)
 	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
 	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Resolved an unmatched transfer").says(t, `href="`+page+`"`)
@@ -196,7 +196,7 @@ func TestATamperedJournalIsShownAsFarAsItCanBeRead(t *testing.T) {
 	o := openAdminFixture(t)
 	id := o.ask(o.seller, 700_00, "").ID // 6
 	page := adminHome + "/sellers/" + o.seller.id
-	tampered := []string{"The list ends where an entry can't be read", "Not all of these entries were written by Bursar"}
+	tampered := []string{"The list ends where an entry can't be read", "Some of these entries were not written by Bursar"}
 	o.admin.get(page).want(t, 200).saysNot(t, tampered...)
 	o.admin.get(adminPayout(id)).want(t, 200).saysNot(t, tampered...)
 
@@ -213,7 +213,7 @@ func TestPeopleAreFound(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Asha Rao Seller asha.rao@example.com Active", "Priya Menon Admin")
 	o.admin.get(page+"?q=asha.r").want(t, 200).reads(t, "Asha Rao").saysNot(t, "priya.menon@")
 	o.admin.get(page+"?q="+o.seller.id).want(t, 200).reads(t, "Asha Rao").saysNot(t, "priya.menon@")
-	o.admin.get(page+"?q=nobody").want(t, 200).reads(t, "Nobody has this id")
+	o.admin.get(page+"?q=nobody").want(t, 200).reads(t, "No user has this id")
 	for i := range 26 {
 		_, err := o.auth.CreateUser(t.Context(), auth.Registration{Name: "Kabir", Email: fmt.Sprintf("kabir%d@example.com", i), Password: password, Role: auth.Buyer})
 		must(t, err)
@@ -243,7 +243,7 @@ func TestAccessIsChangedWithANote(t *testing.T) {
 	o.seller.get("/dashboard").leadsTo(t, "/login")
 	o.wantDecisions(o.seller.id, decision.ChangeAccess)
 	o.admin.post(page, "seen", "seller active", "confirm", "Asha.Rao@example.com ", "role", "buyer", "state", "active", "note", "an older page").want(t, 400).
-		reads(t, "Somebody changed their access").says(t, `value="seller suspended"`, `value="suspended" checked`)
+		reads(t, "Another admin changed this user").says(t, `value="seller suspended"`, `value="suspended" checked`)
 	o.wantDecisions(o.seller.id, decision.ChangeAccess)
 
 	// The last admin stays one.

@@ -32,7 +32,7 @@ var (
 	oneAnswerPerKey       = Check{"one-answer-per-key", "All requests under one idempotency key get one answer and make one payout."}
 	answersAreTrue        = Check{"answers-are-true", "What was answered is in the ledger."}
 	answersAreKnown       = Check{"answers-are-known", "Every answer is a success or a failure that a caller may see."}
-	othersSeeNothing      = Check{"other-sellers-see-nothing", "Nobody sees or cancels another seller's payout."}
+	othersSeeNothing      = Check{"other-sellers-see-nothing", "No user sees or cancels another seller's payout."}
 	readsAgree            = Check{"reads-agree", "What a seller is shown is what the ledger has."}
 	oncePerID             = Check{"once-per-id", "A sale or a refund that is reported again changes nothing."}
 	releasedWhenDue       = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}

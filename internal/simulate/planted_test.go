@@ -428,10 +428,10 @@ var bugs = []planted{
 		{inBank, "return s.o.Store.CheckJournal(ctx, a.Seller, entries[len(entries)-1].Number)", "_ = entries\n\treturn nil"},
 	}},
 	{"who wrote an entry is not asked", []edit{
-		{inLedger, "case !checkMAC(keys, e.MAC, e.Owner, e.Number, e.Hash, e.After):", `case e.MAC == "":`},
+		{inLedger, "case !CheckMAC(keys, e.MAC, macText(e.Owner, e.Number, e.Hash, e.After)):", `case e.MAC == "":`},
 	}},
 	{"who wrote a balance is not asked", []edit{
-		{inLedger, "if !checkMAC(keys, a.MAC, a.Owner, a.Number, a.Hash, a.Balance) {", `if a.MAC == "" {`},
+		{inLedger, "if !CheckMAC(keys, a.MAC, macText(a.Owner, a.Number, a.Hash, a.Balance)) {", `if a.MAC == "" {`},
 	}},
 	{"a bank account is paid as its row has it", []edit{
 		{inBank, "if tampered = s.check(ctx, a); !errors.Is(tampered, ledger.ErrTampered) {", "if true {"},
