@@ -56,5 +56,6 @@ func announce(w io.Writer, s *app.Service, cfg config.Config) {
 	if s.SandboxURL() != "" {
 		fmt.Fprintf(w, "  Sandbox    %s/control/moves (a pretended gateway: no money moves)\n", s.SandboxURL())
 	}
+	fmt.Fprintf(w, "  Mail       %s\n", app.MailPlace(cfg))
 	fmt.Fprintf(w, "  Data       %s\n", cfg.Database)
 }

@@ -85,6 +85,7 @@ type fixture struct {
 	server  *httptest.Server
 	spec    *spec
 
+	mailbox *storetest.Mailbox
 	auth    *auth.Service
 	bank    *bank.Service
 	sales   *sale.Service
@@ -155,13 +156,14 @@ func (h *fixture) openServices(logger *slog.Logger) {
 
 	client := h.openGateway(dir, logger)
 
+	h.mailbox = storetest.NewMailbox(t, db, keys, h.clock.Now)
 	h.auth, err = auth.New(auth.Options{
-		Store: db.Auth(), Keys: keys, Sealer: keys, Providers: h.providers, Now: h.clock.Now, Logger: logger,
+		Store: db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Keys: keys, Gateways: gateway.Only(client), Directory: ifsc.New(),
+		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)

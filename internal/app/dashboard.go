@@ -59,7 +59,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 	}
 	return dashboard.Backlog{
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
-		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
+		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue, MailDue: w.MailDue,
 	}, err
 }
 

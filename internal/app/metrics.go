@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/telemetry"
@@ -26,6 +27,7 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 	})
 	m.ExpectTampered(auth.TamperedKinds()...)
 	m.ExpectMove("", string(payout.Waiting))
+	m.ExpectMails(mail.Outcomes()...)
 	for _, from := range payout.States() {
 		for _, to := range from.Next() {
 			m.ExpectMove(string(from), string(to))
@@ -60,8 +62,10 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Discrepancies: seen.Discrepancies, UnmatchedTransfers: seen.UnmatchedTransfers,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
+			OldestUnsentMail: overdue(seen.MailQueued),
 			Overdue: map[string]time.Duration{
 				payoutsLoop: overdue(seen.PayoutDue), accountsLoop: overdue(seen.AccountDue), salesLoop: overdue(seen.SaleDue),
+				mailsLoop: overdue(seen.MailDue),
 			},
 		}, now)
 		return nil, nil

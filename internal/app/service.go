@@ -85,10 +85,14 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
-	services, err := newServices(parts{cfg, datastore, gateways, time.Now, logger, moved, metrics.Tampered, places.providers})
+	services, err := newServices(parts{
+		cfg: cfg, datastore: datastore, gateways: gateways, now: time.Now, logger: logger,
+		moved: moved, tampered: metrics.Tampered, mailed: metrics.MailEnded, providers: places.providers,
+	})
 	if err != nil {
 		return nil, err
 	}
+	warnOfOutbox(ctx, cfg, logger)
 	draining := &drain{delay: cfg.DrainDelay}
 	health := &health{version: version, db: datastore.db, started: time.Now()}
 	background, runBackground := newBackground()
@@ -173,7 +177,9 @@ func (s *Service) Services() Services { return s.services }
 func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
 	cfg := s.cfg
 	cfg.CancelWindow = 0
-	return newServices(parts{cfg, s.datastore, s.gateways, now, s.logger, func(payout.State, payout.State) {}, nil, nil})
+	return newServices(parts{
+		cfg: cfg, datastore: s.datastore, gateways: s.gateways, now: now, logger: s.logger, moved: func(payout.State, payout.State) {}, past: true,
+	})
 }
 
 func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
 	"bursar/internal/gateway"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/reconcile"
@@ -25,6 +26,9 @@ type parts struct {
 	logger    *slog.Logger
 	moved     func(from, to payout.State)
 	tampered  func(kind string)
+	mailed    func(outcome string)
+	// past says that what is done happened long ago: no user is mailed about it.
+	past bool
 	// providers are those that people can sign in through.
 	providers map[auth.ProviderID]auth.Provider
 }
@@ -32,6 +36,7 @@ type parts struct {
 // Services are the domains at work.
 type Services struct {
 	Auth    *auth.Service
+	Mails   *mail.Service
 	Bank    *bank.Service
 	Sales   *sale.Service
 	Payouts *payout.Service
@@ -43,12 +48,20 @@ type Services struct {
 }
 
 func newServices(p parts) (Services, error) {
-	users, err := newAuth(p)
+	mails, err := newMails(p)
+	if err != nil {
+		return Services{}, err
+	}
+	var told auth.Mails = mails
+	if p.past {
+		told = noMails{}
+	}
+	users, err := newAuth(p, told)
 	if err != nil {
 		return Services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
-		Store: p.datastore.db.Bank(), Keys: p.datastore.keys,
+		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: told,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
 		Now: p.now, Logger: p.logger,
 	})
@@ -78,7 +91,7 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
 		Grace: work.timeout, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
-	return Services{users, accounts, sales, payouts, proofs, reconciling, p.gateways.webhooks}, err
+	return Services{users, mails, accounts, sales, payouts, proofs, reconciling, p.gateways.webhooks}, err
 }
 
 // newProofs makes the service that seals the ledger.
@@ -94,9 +107,9 @@ func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
 }
 
 // newAuth makes the service that knows users.
-func newAuth(p parts) (*auth.Service, error) {
+func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 	return auth.New(auth.Options{
-		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Now: p.now, Logger: p.logger, Tampered: p.tampered,
+		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
 		Issuer:            p.datastore.issuer,
 		RefreshGrace:      p.cfg.RefreshReuseGrace,
@@ -107,5 +120,9 @@ func newAuth(p parts) (*auth.Service, error) {
 
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
 func (b *Datastore) Auth() (*auth.Service, error) {
-	return newAuth(parts{cfg: b.cfg, datastore: b, now: time.Now, logger: quiet()})
+	mails, err := mail.New(mail.Options{Store: b.db.Mails(), Keys: b.keys, Now: time.Now, Logger: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	return newAuth(parts{cfg: b.cfg, datastore: b, now: time.Now, logger: quiet()}, mails)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/config"
+	"bursar/internal/mail"
 	"bursar/internal/telemetry"
 	"bursar/internal/work"
 )
@@ -14,6 +15,7 @@ import (
 const (
 	pollEvery           = 250 * time.Millisecond
 	releaseEvery        = 500 * time.Millisecond
+	mailsEvery          = 500 * time.Millisecond
 	watchEvery          = 15 * time.Second
 	sweepEvery          = time.Hour
 	checkpointPollEvery = time.Minute
@@ -42,26 +44,33 @@ func paceOf(g config.Gateway) pace {
 	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, timeout: 10 * time.Minute, returns: 5 * time.Minute}
 }
 
-const bankWorkers = 4
+const (
+	bankWorkers = 4
+	mailWorkers = 4
+)
 
 // The loops that take what is due.
 const (
 	payoutsLoop  = "payouts"
 	accountsLoop = "bank_accounts"
 	salesLoop    = "sales"
+	mailsLoop    = "mails"
 )
 
 // newWork is the stage of all that happens by itself. Its loops tell how they do to h.
 func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	p := paceOf(cfg.Gateway)
-	loop := func(name string, every time.Duration, workers int, take take) stage {
+	bounded := func(name string, every, step time.Duration, workers int, take take) stage {
 		metrics.ExpectLoop(name)
 		l := &work.Loop{
-			Name: name, Every: every, Workers: workers, StepTimeout: p.step, Take: take,
+			Name: name, Every: every, Workers: workers, StepTimeout: step, Take: take,
 			Done: metrics.WorkStepped, Logger: logger, Now: time.Now,
 		}
 		h.loops = append(h.loops, l)
 		return l.Run
+	}
+	loop := func(name string, every time.Duration, workers int, take take) stage {
+		return bounded(name, every, p.step, workers, take)
 	}
 	return beside(
 		reconcileStartup(s.Payouts, metrics, logger),
@@ -70,10 +79,12 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
 		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.TakeDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
+		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.TakeDue, s.Mails.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.Auth.Sweep)),
+		loop("sweep_mails", sweepEvery, 1, work.Batch(s.Mails.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.Payouts.Sweep)),
 	)
 }

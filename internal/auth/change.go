@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 )
 
 // The fields that a fault of [Service.ChangePassword] names.
@@ -109,5 +110,11 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if err := tx.AddKnownDevice(ctx, p.UserID, from.key(), now); err != nil {
 		return err
 	}
-	return a.forgive(ctx, tx)
+	if err := a.forgive(ctx, tx); err != nil {
+		return err
+	}
+	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: p.UserID, Data: mail.PasswordChanged{
+		At: now, First: old == "", Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+	}})
+	return err
 }

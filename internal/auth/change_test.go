@@ -3,8 +3,11 @@ package auth_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 )
 
 const nextPassword = "monsoon-17-terrace"
@@ -119,4 +122,34 @@ func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestChangePassword_TellsTheOwner(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	from := auth.Device{Address: "198.51.100.4", Agent: "Firefox\r\nBcc: eve@example.org"}
+	if err := w.ChangePassword(t.Context(), p, "wrong-password", "another-password-9", from); err == nil {
+		t.Fatal("a wrong password was taken")
+	}
+	if notices := of[mail.PasswordChanged](w.mailbox.To(email)); len(notices) != 0 {
+		t.Fatalf("a change that was refused was told: %+v", notices)
+	}
+	if err := w.ChangePassword(t.Context(), p, password, "another-password-9", from); err != nil {
+		t.Fatal(err)
+	}
+	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org"}}
+	if diff := cmp.Diff(want, of[mail.PasswordChanged](w.mailbox.To(email))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// of lists the mails of one kind.
+func of[D mail.Data](all []mail.Data) []D {
+	var found []D
+	for _, d := range all {
+		if one, is := d.(D); is {
+			found = append(found, one)
+		}
+	}
+	return found
 }

@@ -25,6 +25,7 @@ type fixture struct {
 	keys    *keyset.Set
 	options auth.Options
 	place   storetest.Place
+	mailbox *storetest.Mailbox
 }
 
 func newFixture(t testing.TB, change ...func(*auth.Options)) *fixture {
@@ -36,8 +37,9 @@ func newFixture(t testing.TB, change ...func(*auth.Options)) *fixture {
 	}
 	w := &fixture{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
 	w.db = w.place.Open(t)
+	w.mailbox = storetest.NewMailbox(t, w.db, keys, w.clock.Now)
 	w.options = auth.Options{
-		Store: w.db.Auth(), Keys: keys, Sealer: keys, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Store: w.db.Auth(), Keys: keys, Sealer: keys, Mails: w.mailbox, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		Issuer: "https://pay.example", RefreshGrace: 10 * time.Second, Throttle: true, CheapHashes: true,
 	}
 	for _, c := range change {

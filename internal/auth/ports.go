@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/mail"
 )
 
 // Keys are what tokens are signed and checked with. They may change while the service runs.
@@ -25,6 +26,12 @@ type Keys interface {
 type Sealer interface {
 	Seal(plaintext, context string) (string, error)
 	Open(sealed, context string) (string, error)
+}
+
+// Mails queues mails in a transaction.
+type Mails interface {
+	// Queue reports whether it queued m: over a limit it does not.
+	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
 // Store keeps users, sessions, service keys and throttle counters.
@@ -53,6 +60,7 @@ type Store interface {
 
 // Tx is what auth asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
+	mail.Tx
 	// InsertUser adds u, or fails with [ErrEmailTaken].
 	InsertUser(ctx context.Context, u User) error
 	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.

@@ -13,6 +13,8 @@ type Options struct {
 	Keys  Keys
 	// Sealer keeps what a browser carries from the start of a sign-in to its end.
 	Sealer Sealer
+	// Mails tells users what happened to their accounts.
+	Mails Mails
 	// Providers are those that are set up, if any.
 	Providers map[ProviderID]Provider
 	Now       func() time.Time
@@ -45,8 +47,8 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Keys == nil || o.Sealer == nil:
-		return nil, errors.New("auth: a service needs a store, keys and a sealer")
+	case o.Store == nil || o.Keys == nil || o.Sealer == nil || o.Mails == nil:
+		return nil, errors.New("auth: a service needs a store, keys, a sealer and mails")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("auth: a service needs a clock and a logger")
 	case o.Issuer == "" || o.RefreshGrace < 0:

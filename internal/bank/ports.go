@@ -6,7 +6,14 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
+
+// Mails queues mails in a transaction.
+type Mails interface {
+	// Queue reports whether it queued m: over a limit it does not.
+	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
+}
 
 // Store keeps bank accounts.
 type Store interface {
@@ -27,6 +34,7 @@ type Store interface {
 
 // Tx is what bank asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
+	mail.Tx
 	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not
 	// those that the service wrote.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)

@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
 
 const idPrefix = "bka_"
@@ -161,7 +162,19 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 			return Account{}, err
 		}
 	}
-	return draft, record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt)
+	if err := record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt); err != nil {
+		return Account{}, err
+	}
+	return draft, s.tellReplaced(ctx, tx, current, draft)
+}
+
+// tellReplaced mails the seller that payouts go elsewhere from now on: it may not have been the seller who said so.
+func (s *Service) tellReplaced(ctx context.Context, tx Tx, was, is Account) error {
+	if was.ID == "" {
+		return nil
+	}
+	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: is.Seller, Data: mail.BankAccountReplaced{At: is.CreatedAt, Was: was.Last4, Now: is.Last4}})
+	return err
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given

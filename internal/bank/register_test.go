@@ -14,6 +14,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 )
 
 func TestRegistrationsThatAreRefused(t *testing.T) {
@@ -222,5 +223,21 @@ func TestASessionThatEndsRegistersNothing(t *testing.T) {
 	}
 	if a := h.account(); a.ID != first.ID {
 		t.Errorf("the account is %+v", a)
+	}
+}
+
+func TestRegister_AReplacementIsMailedToTheSeller(t *testing.T) {
+	h := newFixture(t)
+	h.register(h.ashas())
+	h.register(h.ashas()) // the same again
+	if notices := h.mailbox.To("usr_asha@example.com"); len(notices) != 0 {
+		t.Fatalf("the first account was told: %+v", notices)
+	}
+	other := h.ashas()
+	other.Number = mustNumber(t, "50100987654321")
+	h.register(other)
+	want := []mail.Data{mail.BankAccountReplaced{At: h.now.UTC(), Was: "6789", Now: "4321"}}
+	if diff := cmp.Diff(want, h.mailbox.To("usr_asha@example.com")); diff != "" {
+		t.Error(diff)
 	}
 }

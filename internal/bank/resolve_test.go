@@ -133,7 +133,7 @@ func TestADecisionThatIsOvertaken(t *testing.T) {
 		}
 	}}
 	person, err := bank.New(bank.Options{
-		Store: overtaken, Keys: h.keys, Gateways: h.gateways(), Directory: ifsc.New(),
+		Store: overtaken, Keys: h.keys, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

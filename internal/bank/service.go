@@ -16,9 +16,11 @@ import (
 
 // Options are what a service is made of.
 type Options struct {
-	Store     Store
-	Keys      Keys
-	Gateways  *gateway.Router
+	Store    Store
+	Keys     Keys
+	Gateways *gateway.Router
+	// Mails tells sellers that their bank account was replaced.
+	Mails     Mails
 	Directory Directory
 	// ByHand leaves each verification to a person, whatever the gateway offers.
 	ByHand bool
@@ -40,8 +42,8 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Keys == nil || o.Gateways == nil || o.Directory == nil:
-		return nil, errors.New("bank: a service needs a store, keys to encrypt with, gateways and a directory")
+	case o.Store == nil || o.Keys == nil || o.Gateways == nil || o.Mails == nil || o.Directory == nil:
+		return nil, errors.New("bank: a service needs a store, keys to encrypt with, gateways, mails and a directory")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("bank: a service needs a clock and a logger")
 	}

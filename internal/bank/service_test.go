@@ -31,6 +31,7 @@ type fixture struct {
 	db      *store.DB
 	store   bank.Store
 	keys    *keyset.Set
+	mailbox *storetest.Mailbox
 	service *bank.Service
 	router  *gateway.Router
 	gateway *double
@@ -127,6 +128,7 @@ func newFixture(t *testing.T, answers ...answer) *fixture {
 	h.place = storetest.NewPlace(t)
 	db := h.place.Open(t)
 	h.db, h.store, h.keys = db, db.Bank(), storetest.Keys(t)
+	h.mailbox = storetest.NewMailbox(t, db, h.keys, func() time.Time { return h.now })
 	h.open()
 	for _, user := range []string{"usr_asha", "usr_ravi", ada.Admin} {
 		err := db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -152,7 +154,7 @@ func (h *fixture) open() {
 	h.t.Helper()
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Keys: h.keys, Gateways: h.gateways(), Directory: ifsc.New(),
+		Store: h.store, Keys: h.keys, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -346,7 +348,7 @@ func TestManualVerification(t *testing.T) {
 	h := newFixture(t)
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Keys: plainSealer{}, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
+		Store: h.store, Keys: plainSealer{}, Mails: h.mailbox, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -598,8 +600,9 @@ func TestBranch(t *testing.T) {
 }
 
 func TestNewRefusesHalfAService(t *testing.T) {
+	h := newFixture(t)
 	whole := bank.Options{
-		Store: newFixture(t).store, Keys: plainSealer{}, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
+		Store: h.store, Keys: plainSealer{}, Mails: h.mailbox, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := bank.New(whole); err != nil {
@@ -608,6 +611,7 @@ func TestNewRefusesHalfAService(t *testing.T) {
 	for part, take := range map[string]func(*bank.Options){
 		"store":     func(o *bank.Options) { o.Store = nil },
 		"keys":      func(o *bank.Options) { o.Keys = nil },
+		"mails":     func(o *bank.Options) { o.Mails = nil },
 		"gateways":  func(o *bank.Options) { o.Gateways = nil },
 		"directory": func(o *bank.Options) { o.Directory = nil },
 		"clock":     func(o *bank.Options) { o.Now = nil },

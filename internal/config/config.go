@@ -3,8 +3,10 @@ package config
 import (
 	"log/slog"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"bursar/internal/money"
@@ -44,6 +46,12 @@ type Config struct {
 	LoginThrottle     bool
 	PasswordBlocklist bool
 
+	// MailServer is nil where mails are kept as files in OutboxDir.
+	MailServer *MailServer
+	MailFrom   *mail.Address
+	// MailTemplates is a folder of templates that take the place of the built-in ones, or empty.
+	MailTemplates string
+
 	// ProviderA and ProviderB are nil where they are not set up.
 	ProviderA, ProviderB *Provider
 
@@ -77,6 +85,9 @@ func (c Config) Origin() string {
 	}
 	return "http://" + net.JoinHostPort(host, port)
 }
+
+// OutboxDir is where mails are kept as files while there is no mail server.
+func (c Config) OutboxDir() string { return filepath.Join(c.DataDir, "outbox") }
 
 // MovesRealMoney reports whether payouts go to a gateway outside of this machine. What answers on a loopback address is
 // a sandbox.

@@ -61,6 +61,7 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		p.problem("KEYS_FILE", s.KeysFile, "is set beside BURSAR_KEYS; keep one of the two")
 	}
 	p.money(s, &c)
+	p.mail(s, &c)
 	p.providers(s, &c)
 	p.gateway(s, &c)
 	if len(p.problems) > 0 {

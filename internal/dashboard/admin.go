@@ -37,6 +37,8 @@ func (d *dashboard) adminRoutes() []route {
 		{"POST", adminHome + "/ledger", admins, d.adminAudit},
 		{"GET", adminHome + "/health", admins, d.adminHealth},
 		{"GET", adminHome + "/decisions", admins, d.adminDecisions},
+		{"GET", mailsPath, admins, d.adminMails},
+		{"GET", mailsPath + "/{id}", admins, d.adminMail},
 	}
 }
 

@@ -281,3 +281,20 @@ func (o *adminFixture) sandboxID(id payout.ID) (string, error) {
 	}
 	return moves[0].PayoutID, nil
 }
+
+// The page of mails tells how their sending goes, and shows a mail itself where it is a developer's file.
+func TestMailsAreListedAndReadInDevelopmentAlone(t *testing.T) {
+	o := openAdminFixture(t)
+	o.seller.post("/dashboard/profile/password", "currentPassword", password, "newPassword", "monsoon-17-terrace").leadsTo(t, "/dashboard/profile")
+	list := o.admin.get(adminHome+"/mails").want(t, http.StatusOK).reads(t, "password-changed", "Queued", "a…@example.com")
+	list.saysNot(t, "asha.rao@", adminHome+"/mails/mai_")
+	rows, err := o.mailbox.Latest(t.Context(), 1)
+	must(t, err)
+	page := adminHome + "/mails/" + rows[0].ID
+	o.admin.get(page).want(t, http.StatusNotFound)
+
+	o.mails.bodies = map[string]string{rows[0].ID: "Subject: <b>Your password</b>\r\n"}
+	o.admin.get(adminHome+"/mails").says(t, `href="`+page+`"`)
+	checkPage(t, "a mail", o.admin.get(page).want(t, http.StatusOK).reads(t, "Subject: <b>Your password</b>"))
+	o.seller.get(page).want(t, http.StatusForbidden)
+}

@@ -31,7 +31,7 @@ const (
 // Does says what a loop does, in words. A name without any is shown as it is.
 func (l loopRow) Does() string {
 	words, known := map[string]string{
-		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "watch": "Measurements",
+		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "mails": "Mails", "sweep_mails": "Clean-up of mails", "watch": "Measurements",
 		"checkpoints": "Checkpoints", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
 	}[l.Name]
 	if !known {
@@ -78,7 +78,7 @@ func (d *dashboard) adminHealth(ctx context.Context, _ *pageRequest) (page, erro
 	}
 	return show("admin-health", "Health", healthView{
 		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog),
-		Due:               []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}},
+		Due:               []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}, {"Mails", backlog.MailDue}},
 		StartupReconciled: d.o.Payouts.StartupReconciled(),
 	}), nil
 }

@@ -31,6 +31,7 @@ type Options struct {
 	Health      Health
 
 	Statements Statements
+	Mails      Mails
 
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookies' names and attributes.
@@ -49,7 +50,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

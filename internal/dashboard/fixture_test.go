@@ -84,6 +84,8 @@ type fixture struct {
 
 	place   storetest.Place
 	db      *store.DB
+	mailbox *storetest.Mailbox
+	mails   *mails
 	auth    *auth.Service
 	bank    *bank.Service
 	sales   *sale.Service
@@ -118,7 +120,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
@@ -155,14 +157,16 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.db.UseKeys(keys)
 	h.audited.keys = keys
 	client := h.openGateway(dir, logger)
+	h.mailbox = storetest.NewMailbox(t, h.db, keys, h.clock.Now)
+	h.mails = &mails{Mailbox: h.mailbox}
 	h.auth, err = auth.New(auth.Options{
-		Store: h.db.Auth(), Keys: keys, Sealer: keys, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Now: h.clock.Now, Logger: logger,
 		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: nobodyAsked{}},
 		Issuer:    "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: h.db.Bank(), Keys: keys, Gateways: gateway.Only(client), Directory: ifsc.New(),
+		Store: h.db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -418,4 +422,17 @@ func mustURL(t *testing.T, s string) *url.URL {
 	u, err := url.Parse(s)
 	must(t, err)
 	return u
+}
+
+// mails are those of the service; their bodies can be read where a test says so.
+type mails struct {
+	*storetest.Mailbox
+	bodies map[string]string
+}
+
+func (m *mails) ShowsBodies() bool { return m.bodies != nil }
+
+func (m *mails) Body(id string) (string, bool, error) {
+	body, found := m.bodies[id]
+	return body, found, nil
 }

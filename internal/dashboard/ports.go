@@ -8,6 +8,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -137,6 +138,16 @@ type Ledger interface {
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
 }
 
+// Mails is what becomes of mails.
+type Mails interface {
+	// Latest lists mails, newest first, without what they say.
+	Latest(ctx context.Context, limit int) ([]mail.Row, error)
+	// ShowsBodies reports whether the mails themselves may be read: those that were written to files on a developer's
+	// machine. Body finds one.
+	ShowsBodies() bool
+	Body(id string) (string, bool, error)
+}
+
 // Health is how the service's work goes.
 type Health interface {
 	Instance() Instance
@@ -179,5 +190,5 @@ type Loop struct {
 type Backlog struct {
 	Unknown, ManualReview, Discrepancies, UnmatchedTransfers, AccountsInReview, Differences int64
 	// Since when the longest waiting of each has been due; zero where nothing is.
-	PayoutDue, AccountDue, SaleDue time.Time
+	PayoutDue, AccountDue, SaleDue, MailDue time.Time
 }

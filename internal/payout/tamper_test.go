@@ -15,6 +15,7 @@ import (
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/storetest"
 )
 
 // In these tests somebody changes the database by hand, who has no keys.
@@ -234,7 +235,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 			s := newStory(t)
 			var err error
 			s.gateway.bank, err = bank.New(bank.Options{
-				Store: s.db.Bank(), Keys: s.keys, Gateways: s.gateways(), Directory: ifsc.New(),
+				Store: s.db.Bank(), Keys: s.keys, Mails: storetest.NewMailbox(t, s.db, s.keys, func() time.Time { return s.now }), Gateways: s.gateways(), Directory: ifsc.New(),
 				Now: func() time.Time { return s.now }, Logger: slog.New(slog.DiscardHandler),
 			})
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	port "bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/reconcile"
@@ -94,7 +95,12 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
+	mails, err := mail.New(mail.Options{Store: on.db.Mails(), Keys: m.keys, Now: on.now, Logger: logger})
+	if err != nil {
+		return err
+	}
 	on.bank, err = bank.New(bank.Options{
+		Mails: mails,
 		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: port.Only(client), Directory: nowhere{},
 		Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})

@@ -18,6 +18,8 @@ type Watched struct {
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
 	// ahead where nothing is due yet, and zero where nothing will be.
 	PayoutDue, AccountDue, SaleDue time.Time
+	// MailDue is as those, for mails, and MailQueued is when the oldest unsent mail was written; zero for none.
+	MailDue, MailQueued time.Time
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
 	// ReconciledAt is when the service last reconciled a day by itself; zero for never.
@@ -38,9 +40,11 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
 		(SELECT CASE WHEN due_at > created_at THEN due_at ELSE created_at END
 			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
+		(SELECT MIN(due_at) FROM mails WHERE due_at IS NOT NULL),
+		(SELECT MIN(created_at) FROM mails WHERE due_at IS NOT NULL),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.AccountsInReview,
-		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
+		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	return w, err
 }

@@ -73,6 +73,8 @@ func Run(t *testing.T, e Engine) {
 		"Auth/SessionsAreListedWithWhereTheyAre":        testListedSessions,
 		"Auth/UsersAreFoundByTheirEmail":                testFoundUsers,
 		"Auth/AdminsAreCountedAtOnce":                   testAdminsAtOnce,
+		"Mail/RowsAreReadAsTheyWereWritten":             testMails,
+		"Mail/DueMailsAreLeasedOnce":                    testMailLeases,
 		"Bank/TheNewestAccountIsTheCurrentOne":          testBankAccounts,
 		"Bank/ARejectionStandsAgainstAVerification":     testRejectedBankAccount,
 		"Bank/VerificationsAreLeasedOnce":               testVerificationLeases,

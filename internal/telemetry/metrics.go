@@ -27,6 +27,7 @@ type Metrics struct {
 	gatewaySeconds *prometheus.HistogramVec
 
 	tampered *prometheus.CounterVec
+	mails    *prometheus.CounterVec
 
 	workSteps   *prometheus.CounterVec
 	workSeconds *prometheus.HistogramVec
@@ -39,6 +40,7 @@ func NewMetrics() *Metrics {
 	m.addPayouts()
 	m.addWork()
 	m.addTampered()
+	m.addMails()
 	m.startupReconciled = newReconciled(m.registry)
 	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
@@ -112,6 +114,24 @@ func (m *Metrics) ExpectTampered(kinds ...string) {
 		m.tampered.WithLabelValues(kind)
 	}
 }
+
+func (m *Metrics) addMails() {
+	m.mails = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_mails_total",
+		Help: "What was done with mails: sent, deferred to a later try, failed for good, or suppressed because a limit was reached.",
+	}, []string{"outcome"})
+	m.registry.MustRegister(m.mails)
+}
+
+// ExpectMails expects outcomes of mails.
+func (m *Metrics) ExpectMails(outcomes ...string) {
+	for _, outcome := range outcomes {
+		m.mails.WithLabelValues(outcome)
+	}
+}
+
+// MailEnded counts one outcome of a mail.
+func (m *Metrics) MailEnded(outcome string) { m.mails.WithLabelValues(outcome).Inc() }
 
 // Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for
 // operators.

@@ -16,6 +16,8 @@ type Watched struct {
 	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
 	Overdue map[string]time.Duration
+	// OldestUnsentMail is for how long the oldest mail that is not sent has waited.
+	OldestUnsentMail time.Duration
 	// CheckpointAt is when the ledger was last sealed; zero for never.
 	CheckpointAt time.Time
 	// Differences counts those between the gateway's statement and the ledger that wait for a person, by kind.
@@ -29,6 +31,7 @@ type watched struct {
 	unknown, manualReview, discrepancies, unmatched, inReview prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
+	unsentMail  prometheus.Gauge
 	checkpoint  prometheus.Gauge
 	differences *prometheus.GaugeVec
 	reconciled  prometheus.Gauge
@@ -49,6 +52,7 @@ func newWatched(registry *prometheus.Registry) watched {
 			Name: "bursar_work_overdue_seconds",
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
+		unsentMail: gauge("bursar_mail_oldest_unsent_seconds", "For how long the oldest mail that is not sent has waited; 0 for none."),
 		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the ledger; 0 for never."),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_reconcile_differences",
@@ -58,7 +62,7 @@ func newWatched(registry *prometheus.Registry) watched {
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.inReview, w.overdue, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -75,6 +79,7 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	for loop, overdue := range w.Overdue {
 		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
 	}
+	m.watched.unsentMail.Set(w.OldestUnsentMail.Seconds())
 	if !w.CheckpointAt.IsZero() {
 		m.watched.checkpoint.Set(float64(w.CheckpointAt.UnixMilli()) / 1000)
 	}

@@ -251,7 +251,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 			seller.visit("/dashboard")
 			seller.see("₹5,000.00")
 
-			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/ledger"} {
+			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/mails", "/ledger"} {
 				admin.visit("/dashboard/admin" + path)
 			}
 			admin.press("Audit the ledger")

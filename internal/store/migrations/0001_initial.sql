@@ -412,3 +412,25 @@ CREATE TABLE reconcile_lease (
 ) /* clustered */;
 
 INSERT INTO reconcile_lease (id, holder, until, failures, due_at, looked_at) VALUES (1, '', 0, 0, 0, 0);
+
+-- Mails to send, and what became of those of the last weeks.
+CREATE TABLE mails (
+  id         TEXT PRIMARY KEY,
+  kind       TEXT NOT NULL,
+  user_id    TEXT NOT NULL,
+  masked     TEXT NOT NULL, -- the address as people may see it
+  content    TEXT NOT NULL, -- the address and the data, encrypted; empty once the mail has ended
+  state      TEXT NOT NULL CHECK (state IN ('queued', 'sent', 'failed')),
+  tries      BIGINT NOT NULL,
+  last_error TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  give_up_at BIGINT NOT NULL,
+  due_at     BIGINT,
+  ended_at   BIGINT,
+  CHECK ((state = 'queued') = (due_at IS NOT NULL)),
+  CHECK (state = 'queued' OR content = '')
+) /* clustered */;
+
+CREATE INDEX mails_due ON mails (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX mails_unsent ON mails (created_at) WHERE due_at IS NOT NULL;
+CREATE INDEX mails_old ON mails (ended_at) WHERE ended_at IS NOT NULL;

@@ -1,0 +1,235 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"bursar/internal/id"
+)
+
+const (
+	idPrefix = "mai_"
+	// A mail that is not taken is tried again after firstWait, then after twice as long each time up to longestWait.
+	firstWait   = 15 * time.Second
+	longestWait = 2 * time.Hour
+	// maxTries bounds a mail beside its age: about two days of back-off.
+	maxTries = 40
+	// sendTimeout bounds one try. The lease is longer than the step around it.
+	sendTimeout = 40 * time.Second
+	lease       = 90 * time.Second
+	// endedKept is how long it can be seen what became of a mail.
+	endedKept  = 30 * 24 * time.Hour
+	sweepBatch = 500
+)
+
+// StepTimeout bounds a step of the job: a try, and the record of how it went.
+const StepTimeout = 60 * time.Second
+
+// Outcomes of what is done with a mail, for metrics.
+const (
+	OutcomeSent       = "sent"
+	OutcomeDeferred   = "deferred"
+	OutcomeFailed     = "failed"
+	OutcomeSuppressed = "suppressed"
+)
+
+// Outcomes lists them all.
+func Outcomes() []string {
+	return []string{OutcomeSent, OutcomeDeferred, OutcomeFailed, OutcomeSuppressed}
+}
+
+// Options are what a service is made of.
+type Options struct {
+	Store Store
+	Keys  Encrypter
+	// Composer and Transport are for the job that sends. Commands that only queue leave them nil.
+	Composer  Composer
+	Transport Transport
+	Now       func() time.Time
+	Logger    *slog.Logger
+	// Counted is called with each outcome. It is optional.
+	Counted func(outcome string)
+}
+
+// Service queues mails in the transactions of domains, and sends them. It is safe for concurrent use.
+type Service struct{ o Options }
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	if o.Store == nil || o.Keys == nil || o.Now == nil || o.Logger == nil {
+		return nil, errors.New("mail: a service needs a store, keys, a clock and a logger")
+	}
+	if (o.Composer == nil) != (o.Transport == nil) {
+		return nil, errors.New("mail: a service that sends needs a composer and a transport")
+	}
+	if o.Counted == nil {
+		o.Counted = func(string) {}
+	}
+	return &Service{o}, nil
+}
+
+// Queue adds a mail to the transaction, and reports whether it did: over a limit there is no mail, and no error, so that
+// the caller's answer tells nothing of the limit. The closure of the transaction may run more than once.
+func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
+	r, known := rules[m.Data.Kind()]
+	if !known {
+		return false, fmt.Errorf("mail: kind %q has no rule", m.Data.Kind())
+	}
+	if m.To == "" {
+		to, found, err := tx.AddressOf(ctx, m.User)
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			return false, fmt.Errorf("mail: user %s has no address", m.User)
+		}
+		m.To = to
+	}
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	within, err := take(ctx, tx, now, limitsOf(m.User, m.To, r))
+	if err != nil {
+		return false, err
+	}
+	if !within {
+		s.o.Counted(OutcomeSuppressed)
+		s.o.Logger.WarnContext(ctx, "mail suppressed", slog.String("kind", string(m.Data.Kind())),
+			slog.String("user", m.User), slog.String("reason", "limit reached"))
+		return false, nil
+	}
+	row := Row{
+		ID: id.New(idPrefix, now), Kind: m.Data.Kind(), User: m.User, Masked: Mask(m.To),
+		State: Queued, CreatedAt: now, GiveUpAt: now.Add(r.maxAge), DueAt: now,
+	}
+	text, err := encode(m.To, m.Data)
+	if err != nil {
+		return false, err
+	}
+	if row.Content, err = s.o.Keys.Seal(text, contextOf(row.ID)); err != nil {
+		return false, err
+	}
+	return true, tx.InsertMail(ctx, row)
+}
+
+// contextOf binds an encrypted content to its mail.
+func contextOf(id string) string { return "mails|content|" + id }
+
+// TakeDue leases mails that are due.
+func (s *Service) TakeDue(ctx context.Context, limit int) (ids []string, err error) {
+	now := s.o.Now()
+	err = s.o.Store.InTx(ctx, func(tx JobTx) error {
+		ids, err = tx.TakeDueMails(ctx, now, now.Add(lease), limit)
+		return err
+	})
+	return ids, err
+}
+
+// Step tries once to send a mail that was leased, and records how that went. A crash between the two sends the mail
+// again once the lease has run out, under the same Message-ID.
+func (s *Service) Step(ctx context.Context, id string) error {
+	m, found, err := s.o.Store.Mail(ctx, id)
+	if err != nil || !found || m.State != Queued {
+		return err
+	}
+	if problem := s.overdue(m); problem != "" {
+		return s.end(ctx, m, Failed, problem)
+	}
+	err = s.send(ctx, m)
+	var rejected *Rejected
+	switch {
+	case err == nil:
+		return s.end(ctx, m, Sent, "")
+	case errors.As(err, &rejected):
+		return s.end(ctx, m, Failed, rejected.Reason)
+	default:
+		return s.later(ctx, m, err)
+	}
+}
+
+// overdue says why a mail is not worth another try, or "".
+func (s *Service) overdue(m Row) string {
+	reason := ""
+	switch {
+	case !s.o.Now().Before(m.GiveUpAt):
+		reason = "too old"
+	case m.Tries > maxTries:
+		reason = fmt.Sprintf("not taken in %d tries", maxTries)
+	default:
+		return ""
+	}
+	if m.LastError != "" {
+		reason += "; last error: " + m.LastError
+	}
+	return reason
+}
+
+func (s *Service) send(ctx context.Context, m Row) error {
+	text, err := s.o.Keys.Open(m.Content, contextOf(m.ID))
+	if err != nil {
+		return err
+	}
+	to, data, err := read(m.Kind, text)
+	if err != nil {
+		return err
+	}
+	message, err := s.o.Composer.Compose(m.ID, to, m.CreatedAt, data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return s.o.Transport.Send(ctx, message)
+}
+
+// end records that a mail was sent or is given up.
+func (s *Service) end(ctx context.Context, m Row, to State, reason string) error {
+	ended := false
+	err := s.o.Store.InTx(ctx, func(tx JobTx) (err error) {
+		ended, err = tx.EndMail(ctx, m.ID, to, reason, s.o.Now())
+		return err
+	})
+	if err != nil || !ended {
+		return err
+	}
+	about := []any{slog.String("mail", m.ID), slog.String("kind", string(m.Kind)), slog.String("user", m.User), slog.Int64("tries", m.Tries)}
+	if to == Sent {
+		s.o.Counted(OutcomeSent)
+		s.o.Logger.InfoContext(ctx, "mail sent", about...)
+		return nil
+	}
+	s.o.Counted(OutcomeFailed)
+	s.o.Logger.WarnContext(ctx, "mail given up", append(about, slog.String("reason", reason))...)
+	return nil
+}
+
+// later makes a mail due again after a while, and returns the failure for the log of the job.
+func (s *Service) later(ctx context.Context, m Row, failure error) error {
+	wait := firstWait << min(max(m.Tries-1, 0), 20)
+	wait = jitter(min(wait, longestWait))
+	err := s.o.Store.InTx(ctx, func(tx JobTx) error {
+		_, err := tx.DeferMail(ctx, m.ID, m.Tries, s.o.Now().Add(wait), failure.Error())
+		return err
+	})
+	s.o.Counted(OutcomeDeferred)
+	return errors.Join(fmt.Errorf("mail %s: %w", m.ID, failure), err)
+}
+
+// jitter spreads a wait by up to a fifth either way, so that what failed together does not come back together.
+func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) }
+
+// Latest lists mails, newest first, without what they say.
+func (s *Service) Latest(ctx context.Context, limit int) ([]Row, error) {
+	return s.o.Store.LatestMails(ctx, limit)
+}
+
+// Sweep deletes what became of mails that ended long ago, a batch at most, and returns how many.
+func (s *Service) Sweep(ctx context.Context) (n int64, err error) {
+	err = s.o.Store.InTx(ctx, func(tx JobTx) error {
+		n, err = tx.SweepMails(ctx, s.o.Now().Add(-endedKept), sweepBatch)
+		return err
+	})
+	return n, err
+}
