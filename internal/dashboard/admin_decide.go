@@ -56,7 +56,9 @@ var actions = []action{
 		Slug: "match", Title: "Match a transfer", done: "matched",
 		Does:    "Matches this payout with a transfer that you found at the gateway. The gateway has to confirm its amount and our reference.",
 		DoesNot: "It moves no money by itself: what the gateway says of the transfer decides.",
-		fits:    isUnclear,
+		fits: func(d *dashboard, p payout.Payout) bool { // one that is due and waits may have been sent before a restore
+			return isUnclear(d, p) || p.State == payout.Waiting && !p.DueAt.After(d.o.Now())
+		},
 		fields: func(payout.Payout) []field {
 			return []field{{
 				Name: "gatewayId", Label: "The gateway's id of the transfer", Type: "text", Autocomplete: "off", Max: 64,

@@ -114,6 +114,11 @@ func TestMatchTransferPage_NeedsTheGatewaysConfirmation(t *testing.T) {
 	o.admin.then(o.admin.post(adminPayout(made)+"/match", "gatewayId", " "+found+" ", "note", "It is in their list.").leadsTo(t, adminPayout(made))).
 		reads(t, "The gateway confirmed the transfer", found)
 	o.wantDecisions(string(made), decision.ReviewPayout, decision.MatchTransfer)
+
+	waiting := adminPayout(o.ask(o.seller, 660_00, "").ID)
+	o.admin.get(waiting).want(t, 200).saysNot(t, waiting+"/match")
+	o.clock.advance(time.Hour) // a restored database may call it waiting though it was sent
+	o.admin.get(waiting).want(t, 200).says(t, waiting+"/match")
 }
 
 func TestResolveDiscrepancy_ByTheAdminWhoSawIt(t *testing.T) {
@@ -142,6 +147,15 @@ func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Tampered with: "+found).saysNot(t, "Discrepancy:")
 	o.admin.get(page+"/resolve").want(t, 200).reads(t, "Found "+found).saysNot(t, "The gateway says")
 	o.admin.get(adminHome+"/inbox").want(t, 200).reads(t, "Tampered with: "+found).saysNot(t, "The gateway says")
+}
+
+// TestFrozenPayout tells the seller that it is in review, and admins that it is frozen.
+func TestFrozenPayout(t *testing.T) {
+	o := openAdminFixture(t)
+	id := o.ask(o.seller, 640_00, "").ID
+	o.place.ByHand(t, `UPDATE payouts SET discrepancy = '`+payout.TamperedNote+`' WHERE id = '`+string(id)+`'`)
+	o.seller.get("/dashboard/payouts/"+string(id)).want(t, 200).reads(t, "This payout is in review: our team is checking it").saysNot(t, "Frozen", "outside")
+	o.admin.get(adminPayout(id)).want(t, 200).reads(t, "Frozen", "It was changed outside Bursar")
 }
 
 func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 
 // stateLabel is where a payout stands, in the words of those who look after it.
 func stateLabel(p payout.Payout) label {
+	if isFrozen(p) {
+		return label{"Frozen", bad}
+	}
 	switch p.State {
 	case payout.Waiting:
 		return label{"Waiting", busy}
@@ -38,6 +41,10 @@ func stateLabel(p payout.Payout) label {
 
 // meaningOf says what a state means for the money, and what happens by itself.
 func meaningOf(p payout.Payout) string {
+	if isFrozen(p) {
+		return "It was changed outside Bursar, so it is neither sent nor cancelled nor refunded. The seller reads that it is in review. " +
+			`"bursar repair" shows what was changed, and makes it what the journal says; then it goes on by itself.`
+	}
 	switch p.State {
 	case payout.Waiting:
 		if p.Tries > 0 {

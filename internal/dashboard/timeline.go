@@ -85,8 +85,14 @@ func endingOf(p payout.Payout) string {
 	}
 }
 
+// isFrozen reports whether a payout that has not ended was changed outside the service, so that its money stays where it is.
+func isFrozen(p payout.Payout) bool { return p.IsTampered() && p.Status() == payout.StatusProcessing }
+
 // headlineOf says in a sentence where a payout stands.
 func headlineOf(p payout.Payout, now time.Time) string {
+	if isFrozen(p) {
+		return "This payout is in review: our team is checking it before it goes on. Your money is safe, and there is nothing for you to do."
+	}
 	switch p.State {
 	case payout.Completed:
 		return "The money was sent to your bank account."

@@ -87,7 +87,7 @@ func gatewayFault(err error) error {
 	}
 }
 
-// MatchTransfer matches an unclear payout with a transfer whose gateway id an admin knows,
+// MatchTransfer matches an unclear payout, or a waiting one that was sent before a restore, with a transfer whose gateway id an admin knows,
 // where it is not found by our reference. The gateway is asked for that transfer, and only its answer
 // counts: that the transfer has this payout's reference, amount, currency and account. Then the payout goes on from there. It
 // fails with [ErrMovedOn], [ErrNoTransfer], [ErrOtherTransfer] or [ErrGatewayUnclear].
@@ -102,7 +102,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	if err != nil {
 		return Payout{}, err
 	}
-	if !seen.isUnclear() {
+	if !seen.isUnclear() && seen.State != Waiting {
 		return Payout{}, movedOn(seen)
 	}
 	g, err := s.gatewayOf(seen)
@@ -117,12 +117,16 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 		return seen, err
 	}
 	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
-	_, err = s.mergeIf(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
-		if !p.isUnclear() {
-			return movedOn(p)
-		}
-		return tx.RecordDecision(ctx, made)
-	})
+	if seen.State == Waiting {
+		err = s.applyFoundBy(ctx, id, report, made)
+	} else {
+		_, err = s.mergeIf(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
+			if !p.isUnclear() {
+				return movedOn(p)
+			}
+			return tx.RecordDecision(ctx, made)
+		})
+	}
 	if err != nil {
 		return Payout{}, err
 	}

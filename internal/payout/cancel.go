@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // Cancel cancels a payout and releases its reservation. An admin's cancellation is recorded as a decision. It can while the payout waits, which is ours
@@ -18,11 +20,14 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	idempotencyKey := idempotencyKey{user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id}
-	p, replayed, err := idempotent(ctx, s.o.Store.InTx, s.o.Now(), idempotencyKey, func(tx Tx) (Payout, error) {
-		p, err := s.toCancel(ctx, tx, c, id)
-		if err != nil {
-			return Payout{}, err
+	idempotencyKey := idempotencyKey{
+		user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id, made: func(p Payout) bool { return p.ID == id },
+	}
+	cancelled := false // before this call
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), idempotencyKey, func(tx ChangeTx) (Payout, error) {
+		p, err := s.toCancel(ctx, tx, c, id, key)
+		if cancelled = p.State == Cancelled; cancelled || err != nil {
+			return p, err
 		}
 		if p.State == Submitted {
 			return Payout{}, errAskGateway
@@ -35,7 +40,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	if errors.Is(err, errAskGateway) {
 		return s.cancelAtGateway(ctx, c, id, idempotencyKey)
 	}
-	if err == nil && !replayed {
+	if err == nil && !replayed && !cancelled {
 		s.o.Moved(Waiting, Cancelled)
 	}
 	return p, replayed, err
@@ -65,8 +70,8 @@ func (s *Service) Cancellable(p Payout) bool {
 	return err == nil && g.Capabilities().Cancel
 }
 
-// toCancel finds a payout that may yet be cancelled.
-func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout, error) {
+// toCancel finds a payout that may yet be cancelled, or whose cancellation was not answered.
+func (s *Service) toCancel(ctx context.Context, tx ChangeTx, c Caller, id ID, key string) (Payout, error) {
 	p, err := tx.PayoutForUpdate(ctx, id)
 	if err != nil {
 		return Payout{}, err
@@ -81,13 +86,29 @@ func (s *Service) toCancel(ctx context.Context, tx Tx, c Caller, id ID) (Payout,
 		}
 		return p, err
 	}
+	if unanswered, err := isUnanswered(ctx, tx, p, key); err != nil || unanswered {
+		return p, err
+	}
 	if p.Status() == StatusProcessing {
 		return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: the bank is already working on it.")
 	}
 	return Payout{}, ErrNotCancellable.WithMessage("This payout can no longer be cancelled: it is %s.", p.Status())
 }
 
-func (s *Service) cancelIn(ctx context.Context, tx Tx, c Caller, p Payout) (Payout, error) {
+// isUnanswered reports whether the gateway cancelled a payout and no caller has the answer: the call that asked the gateway
+// ended before it was recorded, and a later poll found it. A repeat with a key gets the answer of that call.
+func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool, error) {
+	if p.State != Cancelled || key == "" {
+		return false, nil
+	}
+	entries, err := check(ctx, tx, p)
+	if isTampered(err) {
+		return false, nil
+	}
+	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == actorGateway }), err
+}
+
+func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
 	if err := s.move(ctx, tx, was, p, c.actor(), now); err != nil {
@@ -131,11 +152,14 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempo
 	if err != nil {
 		return Payout{}, false, err
 	}
-	return idempotent(ctx, s.o.Store.InTx, s.o.Now(), m, func(tx Tx) (Payout, error) {
+	return s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, id)
-		if err == nil && (p.State != Cancelled || !moved) {
-			err = ErrNotCancellable
+		if err != nil || p.State == Cancelled && moved {
+			return p, err
 		}
-		return p, err
+		if unanswered, err := isUnanswered(ctx, tx, p, m.key); err != nil || unanswered {
+			return p, err
+		}
+		return Payout{}, ErrNotCancellable
 	})
 }

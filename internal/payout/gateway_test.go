@@ -15,6 +15,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
 
@@ -49,8 +50,10 @@ type paperGateway struct {
 	now       func() time.Time
 	transfers map[string]*transfer
 	mood      mood
-	ids       int
-	sent      int
+	// tampered says that bank accounts were changed by hand.
+	tampered bool
+	ids      int
+	sent     int
 	// underway are orders that were sent and have yet to arrive, as late as lateness.
 	underway map[string]lateOrder
 	lateness time.Duration
@@ -133,6 +136,9 @@ func (g *paperGateway) Prepare(o gateway.Order) (string, error) {
 
 // Recover knows the accounts that sellers joined with.
 func (g *paperGateway) Recover(_ context.Context, seller string, id bank.ID, _ gateway.Name, beneficiary string) error {
+	if g.tampered {
+		return ledger.ErrTampered
+	}
 	if id != bank.ID("bka_"+seller) || (beneficiary != "" && beneficiary != "fa_"+seller) {
 		return bank.ErrNone
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // idempotencyKey makes a call repeatable: its user and key, the fingerprint of the request, and the
@@ -16,23 +17,24 @@ type idempotencyKey struct {
 	key         string
 	fingerprint string
 	payout      ID
+	// made reports whether a payout is one that the call may have made or changed, so that a key that was pointed at
+	// another payout in the database shows nothing of it.
+	made func(Payout) bool
 }
-
-// transactor runs a closure in a transaction.
-type transactor[T RequestTx] func(ctx context.Context, fn func(T) error) error
 
 // idempotent runs act in a transaction and stores its answer, a payout or a refusal, under the idempotency key in
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
-func idempotent[T RequestTx](
-	ctx context.Context, inTx transactor[T], now time.Time, m idempotencyKey, act func(T) (Payout, error),
+func (s *Service) idempotent(
+	ctx context.Context, scope ledger.Scope, now time.Time, m idempotencyKey, act func(ChangeTx) (Payout, error),
 ) (Payout, bool, error) {
 	var (
 		p        Payout
 		replayed bool
 		refusal  error
 	)
-	err := inTx(ctx, func(tx T) (err error) {
+	scope.Owner, scope.Key = m.user, m.key
+	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) (err error) {
 		replayed, refusal = false, nil
 		if m.key == "" {
 			p, err = act(tx)
@@ -83,7 +85,14 @@ func replay(ctx context.Context, tx RequestTx, m idempotencyKey) (Payout, error)
 		}
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
-	return tx.Payout(ctx, first.Payout)
+	p, err := tx.Payout(ctx, first.Payout)
+	if err == nil && !m.made(p) {
+		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", m.user, p.ID))
+	}
+	if err != nil {
+		return Payout{}, err
+	}
+	return p, nil
 }
 
 // refusalRecord is a refusal as it is stored.

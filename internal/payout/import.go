@@ -11,11 +11,16 @@ import (
 	"bursar/internal/ledger"
 )
 
+const tamperedSeller = "the records of its seller were changed outside the service; repair them, and start again"
+
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
 // it is reserved even if that makes the balance negative; later sales make up for it. But then what the seller
 // still has to be sent may be the same money once more, and is doubted.
 func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
 	waiting, why, err := s.remake(ctx, g, id, t)
+	if isTampered(err) {
+		return s.recordUnmatched(ctx, t, tamperedSeller)
+	}
 	if err != nil {
 		return err
 	}
@@ -49,7 +54,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		return s.doubtUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
-		return s.recordUnmatched(ctx, t, "the records of its seller were changed outside the service; repair them, and start again")
+		return s.recordUnmatched(ctx, t, tamperedSeller)
 	}
 	if err != nil || !imported {
 		return err

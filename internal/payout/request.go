@@ -50,11 +50,11 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
 	}
 	draft := s.draft(r)
-	idempotencyKey := idempotencyKey{user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID}
-	inGroup := func(ctx context.Context, fn func(ChangeTx) error) error {
-		return s.o.Store.InGroup(ctx, ledger.Scope{Owner: r.Seller, Key: r.Key}, fn)
+	idempotencyKey := idempotencyKey{
+		user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID,
+		made: func(p Payout) bool { return p.Seller == r.Seller },
 	}
-	p, replayed, err := idempotent(ctx, inGroup, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, draft)
 	})
 	if err == nil && !replayed {
@@ -73,7 +73,7 @@ func (s *Service) Requested(ctx context.Context, seller, key string) (p Payout, 
 			return err
 		}
 		p, err = tx.Payout(ctx, first.Payout)
-		found = err == nil
+		found = err == nil && p.Seller == seller
 		return err
 	})
 	return p, found, err

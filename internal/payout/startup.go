@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
@@ -131,14 +133,28 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 
 // applyFound moves a waiting payout to the state that the gateway reports, and reports whether it did.
 func (s *Service) applyFound(ctx context.Context, id ID, r gateway.Report) (bool, error) {
+	return s.applyFoundIf(ctx, id, r, actorSystem, func(ChangeTx) error { return nil })
+}
+
+// applyFoundBy is applyFound for the transfer that an admin matched.
+func (s *Service) applyFoundBy(ctx context.Context, id ID, r gateway.Report, by decision.Decision) error {
+	moved, err := s.applyFoundIf(ctx, id, r, actorAdmin(by.Admin), func(tx ChangeTx) error { return tx.RecordDecision(ctx, by) })
+	if err == nil && !moved {
+		err = ErrMovedOn
+	}
+	return err
+}
+
+// applyFoundIf is applyFound in an actor's name, with what else is recorded in the same transaction.
+func (s *Service) applyFoundIf(ctx context.Context, id ID, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
 	var found Payout
-	moved, err := s.change(ctx, id, func(p *Payout) error {
+	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actor, func(tx ChangeTx, p *Payout) error {
 		if p.State != Waiting {
 			return errRaced
 		}
 		p.foundAtGateway(r, s.o.Now())
 		found = *p
-		return nil
+		return also(tx)
 	})
 	if moved {
 		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(id)))
@@ -189,13 +205,18 @@ func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
 	switch {
 	case errors.Is(err, gateway.ErrUnknownTransfer):
 		return false, nil
-	case errors.Is(err, gateway.ErrNotOffered) && s.o.Restored: // it may have been sent after the backup
+	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
 		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case errors.Is(err, gateway.ErrNotOffered) && p.SentAt.IsZero(): // what this gateway was sent is never taken back to waiting
+	case cannotAsk(err) && p.SentAt.IsZero(): // it was never sent: what this gateway was sent is never taken back to waiting
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
 	default:
 		return s.applyFound(ctx, p.ID, report)
 	}
+}
+
+// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
+func cannotAsk(err error) bool {
+	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
 }

@@ -391,6 +391,33 @@ func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
 	c.wantCleanLedger()
 }
 
+// TestUnreadableNameSpoilsNobodyElsesRequest has one change of a group name what PostgreSQL takes for no text.
+func TestUnreadableNameSpoilsNobodyElsesRequest(t *testing.T) {
+	c := newCrowd(t, 1)
+	ctx, db := t.Context(), c.handles[0]
+	c.seller("asha", 1000, bank.StatusVerified)
+	var failed, done atomic.Int64
+	fns := []func(){func() {
+		if _, err := c.ask(ctx, db, "asha", "\x00", 200); err != nil {
+			failed.Add(1)
+		}
+	}}
+	for range 5 {
+		fns = append(fns, func() {
+			if _, err := c.ask(ctx, db, "asha", "", 200); err != nil {
+				t.Error(err)
+			}
+			done.Add(1)
+		})
+	}
+	c.inOneGroup(func() {}, fns...)
+	if failed.Load() != 1 || done.Load() != 5 {
+		t.Errorf("%d failed and %d were done, want 1 and 5", failed.Load(), done.Load())
+	}
+	c.wantAvailable("asha", 0)
+	c.wantCleanLedger()
+}
+
 // TestInstancesGroupTheSameSellersAndKeys spends one balance, and uses each key, on three instances at once.
 func TestInstancesGroupTheSameSellersAndKeys(t *testing.T) {
 	c := newCrowd(t, 3)

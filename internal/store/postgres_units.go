@@ -142,10 +142,15 @@ func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
 			return rows.Err()
 		})
 	}
-	if err := l.conn.SendBatch(ctx, b).Close(); err != nil {
-		return fmt.Errorf("load a group of changes: %w", err)
+	err := l.conn.SendBatch(ctx, b).Close()
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("load a group of changes: %w", err)
+	if !isLost(err) && !isMetOthers(err) { // what one of them names can't be read, and the others need not fail for it
+		err = fmt.Errorf("%w: %w", errSpoiled, err)
+	}
+	return err
 }
 
 // write writes what was decided, and commits. A statement that could do less than it must divides by zero then, which

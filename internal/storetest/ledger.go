@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -334,6 +335,37 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 		if none, err := b.db.EntriesAbout(b.ctx(), owner, subject); err != nil || len(none) > 0 {
 			b.Errorf("the journal of %s says of %s %+v, %v", owner, subject, none, err)
 		}
+	}
+}
+
+// testRestoredJournal puts a journal back under a service that has found it whole, and continues it otherwise. What the
+// service remembers of it holds no longer, and it is read from the beginning again.
+func testRestoredJournal(t *testing.T, b *bench) {
+	t.Helper()
+	b.fill()
+	hands := b.engine.Hands(t, b.db)
+	var keep, back []string
+	for _, table := range []string{"entries", "journals"} {
+		keep = append(keep, fmt.Sprintf("CREATE TABLE backup_%[1]s AS SELECT * FROM %[1]s", table))                //nolint:unqueryvet // all of it
+		back = append(back, fmt.Sprintf("DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM backup_%[1]s", table)) //nolint:unqueryvet // all of it
+	}
+	hands(strings.Join(keep, "; "))
+	sell := func(times int, amount money.Amount) {
+		for range times {
+			b.must(b.append(b.posting("usr_a", ledger.SaleRecorded, ledger.Sale(amount))))
+		}
+	}
+	sell(2, 100)
+	b.must(b.db.CheckJournal(b.ctx(), "usr_a", 7))
+	for _, more := range []int{2, 3} { // as long as it was remembered, and longer
+		hands(strings.Join(back, "; "))
+		sell(more, 100+money.Amount(more))
+		b.must(b.db.CheckJournal(b.ctx(), "usr_a", 7))
+	}
+	hands(`DELETE FROM entries WHERE owner = 'usr_a' AND number = 9`)
+	hands(`UPDATE entries SET at = at + 1 WHERE owner = 'usr_a' AND number = (SELECT MAX(number) FROM entries WHERE owner = 'usr_a')`)
+	if err := b.db.CheckJournal(b.ctx(), "usr_a", 8); !errors.Is(err, ledger.ErrTampered) {
+		b.Errorf("a journal with a gap: %v", err)
 	}
 }
 

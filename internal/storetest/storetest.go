@@ -134,6 +134,7 @@ func Run(t *testing.T, e Engine) {
 		"Ledger/EntriesFollowOnEachOther":               testJournals,
 		"Ledger/NothingIsAppendedWithoutKeys":           testWithoutKeys,
 		"Ledger/EntriesAboutASubject":                   testEntriesAbout,
+		"Ledger/ARestoredJournalIsReadAgain":            testRestoredJournal,
 		"Startup/UnsentPayoutsAreListed":                testUnsent,
 		"Proof/EveryChangeOfAnEntryIsFound":             testTampering,
 		"Proof/WhatIsMadeUpIsInNoCheckpoint":            testMadeUp,

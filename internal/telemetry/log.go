@@ -27,7 +27,7 @@ const (
 //
 // Callers leave secrets out; values under a key that names one are redacted all the same.
 func NewLogger(w io.Writer, level slog.Leveler, format Format) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: rewrite}
 	switch format {
 	case JSON:
 		return slog.New(requestHandler{slog.NewJSONHandler(w, options)}), nil
@@ -95,7 +95,7 @@ var sensitive = []string{
 
 var separators = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 
-func redact(_ []string, a slog.Attr) slog.Attr {
+func rewrite(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindGroup {
 		return a // its members come by on their own
 	}
@@ -104,6 +104,9 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 		if strings.Contains(key, word) {
 			return slog.String(a.Key, redacted)
 		}
+	}
+	if a.Value.Kind() == slog.KindDuration { // JSON would have nanoseconds without a unit
+		return slog.String(a.Key, a.Value.Duration().String())
 	}
 	return a
 }

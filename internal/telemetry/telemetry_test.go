@@ -82,6 +82,10 @@ func TestLogLevelAndFormat(t *testing.T) {
 	if strings.Contains(out.String(), "quiet") || !strings.Contains(out.String(), `"msg":"loud"`) {
 		t.Errorf("log %s", out.String())
 	}
+	logger.Info("asked again", slog.Duration("pause", 1500*time.Millisecond))
+	if !strings.Contains(out.String(), `"pause":"1.5s"`) {
+		t.Errorf("a duration is logged without its unit: %s", out.String())
+	}
 	if _, err := telemetry.NewLogger(&out, &level, "xml"); err == nil || !strings.Contains(err.Error(), "xml") {
 		t.Errorf("format xml: %v", err)
 	}

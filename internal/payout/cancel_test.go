@@ -1,0 +1,160 @@
+package payout_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// TestCancel_RepeatAfterCrash has the caller lost between the gateway's cancellation and our record of it. The next look
+// finds it, and the repeat is answered as the first call would have been.
+func TestCancel_RepeatAfterCrash(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.gateway.transfers[string(s.id)].progress = gateway.CalledOff
+	s.later(time.Minute)
+	s.wantState(payout.Cancelled)
+	seller := payout.Caller{User: "usr_a"}
+	if p, replayed, err := s.payouts.Cancel(t.Context(), seller, s.id, "k"); err != nil || replayed || p.State != payout.Cancelled {
+		t.Errorf("cancelled %+v, replayed %t, %v", p, replayed, err)
+	}
+	if p, replayed, err := s.payouts.Cancel(t.Context(), seller, s.id, "k"); err != nil || !replayed || p.State != payout.Cancelled {
+		t.Errorf("cancelled again %+v, replayed %t, %v", p, replayed, err)
+	}
+	if _, _, err := s.payouts.Cancel(t.Context(), seller, s.id, ""); !errors.Is(err, payout.ErrNotCancellable) {
+		t.Errorf("cancelled without a key: %v", err)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestCancel_RepeatOfAnotherKey is refused where a caller was answered.
+func TestCancel_RepeatOfAnotherKey(t *testing.T) {
+	for name, m := range map[string]mood{"waiting": fair, "at the gateway": queueing} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			if m == queueing {
+				s.gateway.mood = m
+				s.later(windowOver)
+			}
+			seller := payout.Caller{User: "usr_a"}
+			if _, _, err := s.payouts.Cancel(t.Context(), seller, s.id, "k"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), seller, s.id, "another"); !errors.Is(err, payout.ErrNotCancellable) {
+				t.Errorf("cancelled once more: %v", err)
+			}
+			s.wantAvailable(opening)
+		})
+	}
+}
+
+// TestCancel_GatewayNotConfigured calls off what was never sent to a gateway that was taken away. What it may have stays.
+func TestCancel_GatewayNotConfigured(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mood     mood
+		restored bool
+		want     error
+	}{
+		"never sent":              {fair, false, nil},
+		"never sent, as restored": {fair, true, payout.ErrCancelUnclear},
+		"turned away":             {closed, false, payout.ErrCancelUnclear},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.gateway.mood = tt.mood
+			if tt.mood == closed {
+				s.later(windowOver)
+			}
+			s.now = s.now.Add(time.Second)
+			s.restoredByHand = tt.restored
+			s.route("another", s.another())
+			s.later(time.Hour)
+			s.wantState(payout.Waiting)
+			want := int64(opening)
+			if tt.want != nil {
+				want = afterReserve
+			}
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, tt.want) {
+				t.Errorf("cancelled with %v, want %v", err, tt.want)
+			}
+			s.wantAvailable(want)
+		})
+	}
+}
+
+// TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a
+// gateway that finds nothing by reference.
+func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {
+	s := newStoryAt(t, blind)
+	saved := s.save()
+	s.later(windowOver)
+	sent := s.wantState(payout.Submitted)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.restoredByHand = true
+	s.putBack(t, saved)
+	s.wantState(payout.Waiting)
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_other"); !errors.Is(err, payout.ErrNoTransfer) {
+		t.Errorf("matched with another: %v", err)
+	}
+	s.wantState(payout.Waiting)
+	if p, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, sent.GatewayID); err != nil || p.State != payout.Completed {
+		t.Errorf("matched: %+v, %v", p, err)
+	}
+	if decisions, err := s.db.Decisions(t.Context(), string(s.id), 10); err != nil || len(decisions) != 1 {
+		t.Errorf("on record is %+v, %v", decisions, err)
+	}
+	if s.gateway.sent != 1 {
+		t.Errorf("it was sent %d times", s.gateway.sent)
+	}
+	s.wantAvailable(afterReserve)
+	s.wantViolated()
+}
+
+// TestTamperedKey_ShowsNothing points a seller's idempotency key at another seller's payout.
+func TestTamperedKey_ShowsNothing(t *testing.T) {
+	s := newStory(t)
+	others := s.request("usr_b", 60_000)
+	seller := payout.Caller{User: "usr_a"}
+	for name, again := range map[string]func() (payout.Payout, bool, error){
+		"a request": func() (payout.Payout, bool, error) {
+			return s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 70_000, Key: "a request"})
+		},
+		"a cancellation": func() (payout.Payout, bool, error) {
+			return s.payouts.Cancel(t.Context(), seller, s.id, "a cancellation")
+		},
+	} {
+		if _, _, err := again(); err != nil {
+			t.Fatal(err)
+		}
+		s.place.ByHand(t, `UPDATE idempotency_keys SET payout_id = '`+string(others.ID)+`' WHERE key = '`+name+`'`)
+		if p, _, err := again(); !errors.Is(err, ledger.ErrTampered) || p != (payout.Payout{}) {
+			t.Errorf("%s is answered with %+v, %v", name, p, err)
+		}
+		if p, found, err := s.payouts.Requested(t.Context(), "usr_a", name); found || err != nil {
+			t.Errorf("under the key of %s there is %+v, %v", name, p, err)
+		}
+	}
+}
+
+// TestReconcileStartup_TamperedAccount loses a payout whose bank account was changed. The start goes on.
+func TestReconcileStartup_TamperedAccount(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.wantState(payout.Submitted)
+	s.gateway.tampered = true
+	s.place.ByHand(t, `DELETE FROM payouts`)
+	s.payouts = s.newPayouts(t)
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil || !s.payouts.StartupReconciled() {
+		t.Errorf("caught up: %v", err)
+	}
+	if unmatched, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(unmatched) != 1 {
+		t.Errorf("unmatched are %+v, %v", unmatched, err)
+	}
+}
