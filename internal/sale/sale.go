@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"bursar/internal/fault"
@@ -83,7 +84,7 @@ type Tx interface {
 	CheckJournal(ctx context.Context, owner string, from int64) error
 	// SellerExists reports whether a user with that id may sell.
 	SellerExists(ctx context.Context, seller string) (bool, error)
-	// InsertSale adds s unless its id is taken, and reports whether it did.
+	// InsertSale adds s unless a row or a journal has its id already, and reports whether it did.
 	InsertSale(ctx context.Context, s Sale) (bool, error)
 	// SaleForUpdate finds one and keeps others from changing it until the transaction ends, or [ErrNotFound].
 	SaleForUpdate(ctx context.Context, id string) (Sale, error)
@@ -191,6 +192,23 @@ func CheckRefunds(s Sale, refunds []Refund, entries []ledger.Entry) error {
 	}
 	for id := range known {
 		return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not in the journal", id, s.ID))
+	}
+	return nil
+}
+
+// checkRefund fails with [ledger.ErrTampered] unless the refund with that id is stored if and only if the entries tell
+// it. stored is zero where there is none.
+func checkRefund(s Sale, id string, stored Refund, entries []ledger.Entry) error {
+	told, err := RefundsOf(s.ID, entries)
+	if err != nil {
+		return ledger.ErrTampered.Because(err)
+	}
+	recorded := Refund{ID: id, Sale: s.ID}
+	if i := slices.IndexFunc(told, func(r Refund) bool { return r.ID == id }); i >= 0 {
+		recorded = told[i]
+	}
+	if recorded != stored {
+		return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not what the journal says", id, s.ID))
 	}
 	return nil
 }

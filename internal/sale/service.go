@@ -106,6 +106,9 @@ func record(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) 
 	}
 	if !inserted {
 		first, err := tx.SaleForUpdate(ctx, sale.ID)
+		if errors.Is(err, ErrNotFound) {
+			err = ledger.ErrTampered.Because(fmt.Errorf("sale %s is in a journal, and its row is gone", sale.ID))
+		}
 		if err == nil && first.Fingerprint != sale.Fingerprint {
 			err = ErrConflict
 		}
@@ -147,11 +150,18 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if err != nil {
 		return Sale{}, Refund{}, false, err
 	}
-	fingerprint := strconv.FormatInt(int64(n.Amount), 10)
 	first, done, err := tx.Refund(ctx, n.Sale, n.ID)
 	if err != nil {
 		return Sale{}, Refund{}, false, err
 	}
+	entries, err := check(ctx, tx, sale)
+	if err == nil {
+		err = checkRefund(sale, n.ID, first, entries)
+	}
+	if err != nil {
+		return Sale{}, Refund{}, false, err
+	}
+	fingerprint := strconv.FormatInt(int64(n.Amount), 10)
 	if done {
 		if first.Fingerprint != fingerprint {
 			return Sale{}, Refund{}, false, ErrRefundConflict
@@ -165,11 +175,7 @@ func takeBack(ctx context.Context, tx Tx, n NewRefund, now time.Time) (Sale, Ref
 	if refund.Amount == 0 || refund.Amount > sale.Left() {
 		return Sale{}, Refund{}, false, ErrRefundTooLarge
 	}
-	entries, err := check(ctx, tx, sale)
-	if err == nil {
-		err = tx.CheckJournal(ctx, sale.Seller, entries[0].Number)
-	}
-	if err != nil {
+	if err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {
 		return Sale{}, Refund{}, false, err
 	}
 	if err := applyRefund(ctx, tx, sale, refund, n.Actor); err != nil {

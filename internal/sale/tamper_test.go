@@ -197,15 +197,15 @@ func TestTamperedSale_DueEarlier(t *testing.T) {
 	s.wantBalance(0, 905_300, 905_300)
 }
 
-// TestTamperedRefund_IsFound changes what is said of a refund.
-func TestTamperedRefund_IsFound(t *testing.T) {
-	for _, change := range []string{
-		`UPDATE sale_refunds SET amount = amount + 1`,
-		`UPDATE sale_refunds SET at = at + 1`,
-		`UPDATE sale_refunds SET fingerprint = ''`,
-		`UPDATE sale_refunds SET id = 'r9'`,
-		`DELETE FROM sale_refunds`,
-		`INSERT INTO sale_refunds SELECT sale_id, 'r9', amount, at, fingerprint FROM sale_refunds`,
+// TestTamperedRefund changes what is stored of a refund. No refund under its id is made again or taken for made.
+func TestTamperedRefund(t *testing.T) {
+	for change, id := range map[string]string{
+		`UPDATE sale_refunds SET amount = amount + 1`:                                              "r1",
+		`UPDATE sale_refunds SET at = at + 1`:                                                      "r1",
+		`UPDATE sale_refunds SET fingerprint = ''`:                                                 "r1",
+		`UPDATE sale_refunds SET id = 'r9'`:                                                        "r1",
+		`DELETE FROM sale_refunds`:                                                                 "r1",
+		`INSERT INTO sale_refunds SELECT sale_id, 'r9', amount, at, fingerprint FROM sale_refunds`: "r9",
 	} {
 		t.Run(change, func(t *testing.T) {
 			s := openShop(t)
@@ -216,6 +216,22 @@ func TestTamperedRefund_IsFound(t *testing.T) {
 			s.wantViolated()
 			s.place.ByHand(t, change)
 			s.wantViolated("sales-match-journal")
+			if _, r, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: id, Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("refunded %+v, %t, %v", r, created, err)
+			}
+			s.wantStanding(4900, 0)
 		})
 	}
+}
+
+// TestTamperedSale_DeletedAndRecordedAgain has the marketplace repeat a sale whose row somebody deleted.
+func TestTamperedSale_DeletedAndRecordedAgain(t *testing.T) {
+	s := openShop(t)
+	n := sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}
+	s.record(n, true)
+	s.place.ByHand(t, `DELETE FROM sales`)
+	if _, created, err := s.sales.Record(t.Context(), n); created || !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("recorded again: %t, %v", created, err)
+	}
+	s.wantStanding(5000, 0)
 }

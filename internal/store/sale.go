@@ -16,8 +16,14 @@ func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
 	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND role IN ('seller', 'admin')`, []any{seller}, &one)
 }
 
-// InsertSale adds s unless its id is taken, and reports whether it did.
+// InsertSale adds s unless a row or a journal has its id already, and reports whether it did. A row that somebody
+// deleted must not earn its money again.
 func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
+	var one int
+	known, err := tx.one(ctx, `SELECT 1 FROM entries WHERE subject = $1 LIMIT 1`, []any{sale.SubjectPrefix + s.ID}, &one)
+	if err != nil || known {
+		return false, err
+	}
 	return tx.write(ctx, saleTable.inserts(tx.dialect, []sale.Sale{s}))
 }
 
