@@ -234,13 +234,17 @@ func (s *Set) search(holds func(*keys) bool) *keys {
 	return s.keys.Load()
 }
 
-// read takes up what is at the source now. A document that is gone or broken changes nothing: a running
-// service keeps the keys that it has.
+// read takes up what is at the source now. A document that is gone, broken or of another installation changes
+// nothing: a running service keeps the keys that it has.
 func (s *Set) read() {
 	document, err := s.source.Read(context.Background())
 	s.readAt = s.now() // the end of a read that may take its time, so that not everybody reads in turn
-	if err == nil && !bytes.Equal(document, s.keys.Load().document) {
-		_ = s.use(document)
+	now := s.keys.Load()
+	if err != nil || bytes.Equal(document, now.document) {
+		return
+	}
+	if next, err := parse(document); err == nil && next.fingerprint == now.fingerprint {
+		s.keys.Store(next)
 	}
 }
 

@@ -105,6 +105,25 @@ func TestABrokenFileDoesNotStopARunningService(t *testing.T) {
 	}
 }
 
+// TestKeySetOfAnotherInstallation puts another key set in the place of the one that a service runs with, as somebody can
+// who writes to the database that holds it.
+func TestKeySetOfAnotherInstallation(t *testing.T) {
+	path := pathIn(t)
+	s := open(t, path)
+	kid, sum := s.MAC([]byte("message"))
+	other, err := encode(newDocument(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.readAt = time.Now().Add(-time.Hour)
+	if again, _ := s.MAC([]byte("message")); again != kid || !s.CheckMAC(kid, []byte("message"), sum) {
+		t.Error("the service took up the keys of another installation")
+	}
+}
+
 func TestTwoRotationsAtOnce(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
