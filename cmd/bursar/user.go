@@ -15,6 +15,7 @@ import (
 
 type userCmd struct {
 	Create userCreateCmd `cmd:"" help:"Make a user of any role. It is the only way to an admin."`
+	Reset  userResetCmd  `cmd:"" help:"Give an account that was changed in the database a new password."`
 }
 
 type userCreateCmd struct {

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -61,6 +62,10 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 			return startSession(ctx, tx, started, r.Device)
 		})
 	}
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedIdentity, slog.String("user", user.ID), slog.String("issuer", who.Issuer))
+		err = ErrSuspended.Because(err)
+	}
 	if err != nil {
 		return SignIn{}, err
 	}
@@ -73,7 +78,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh User, from Device) (User, deed, error) {
 	user, ok, err := tx.UserByIdentity(ctx, who.Issuer, who.Subject)
 	if err != nil {
-		return User{}, "", err
+		return user, "", err
 	}
 	if ok {
 		if user.Suspended {
@@ -87,7 +92,7 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 	user, ok, err = tx.UserByEmail(ctx, EmailKey(who.Email))
 	switch {
 	case err != nil:
-		return User{}, "", err
+		return user, "", err
 	case !ok:
 		user, err = fresh, s.registerIdentity(ctx, tx, who, fresh, from)
 		return user, accountRegistered, err

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 )
 
@@ -22,8 +23,12 @@ func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
 	defer leave()
 
 	user, _, err := s.o.Store.UserByEmail(ctx, EmailKey(c.Email))
-	if err != nil {
+	changed := errors.Is(err, ErrTampered)
+	if err != nil && !changed {
 		return SignIn{}, err
+	}
+	if changed {
+		s.tampered(ctx, tamperedUser, slog.String("user", user.ID))
 	}
 	attempt, err := s.countAttempt(ctx, user.ID, c)
 	if err != nil {
@@ -37,7 +42,7 @@ func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
 	if err != nil {
 		return SignIn{}, err
 	}
-	if !right || user.Suspended {
+	if !right || user.Suspended || changed {
 		s.logRefusal(ctx, user, c, "wrong credentials or suspended")
 		return SignIn{}, attempt.wrong()
 	}

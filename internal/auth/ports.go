@@ -36,10 +36,11 @@ type Mails interface {
 
 // Store keeps users, sessions, service keys and throttle counters.
 type Store interface {
-	// UserByEmail finds a user by [EmailKey], if there is one.
+	// UserByEmail finds a user by [EmailKey], if there is one. It fails with [ErrTampered] if the service did not write
+	// the user, and returns them all the same. So do all that find somebody who signs in.
 	UserByEmail(ctx context.Context, emailKey string) (User, bool, error)
 	// LiveSession finds the user behind a session that has not ended or expired by now and whose user
-	// is not suspended, in one read. It is asked on every request.
+	// is not suspended, in one read. It is asked on every request. It fails with [ErrTampered] too.
 	LiveSession(ctx context.Context, session string, now time.Time) (Principal, bool, error)
 	// UserWithStats finds a user and the figures to show with it, in one read.
 	UserWithStats(ctx context.Context, id string) (User, Stats, bool, error)
@@ -67,8 +68,12 @@ type Tx interface {
 	SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error)
 	// SetProfile replaces what a user tells of themselves.
 	SetProfile(ctx context.Context, userID, name string, p Profile) error
-	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
+	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user. It fails with
+	// [ErrTampered], as [Tx.SetPasswordHash] does.
 	SetUserAccess(ctx context.Context, userID string, role Role, suspended bool) (bool, error)
+	// ResetUser replaces all that the MAC of a user covers, whatever it was, or fails with [ErrUserNotFound] or
+	// [ErrEmailTaken].
+	ResetUser(ctx context.Context, u User) error
 	// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
 	Admins(ctx context.Context) ([]string, error)
 	// RecordDecision adds d to the record of what admins decided.

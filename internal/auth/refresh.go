@@ -15,33 +15,34 @@ import (
 const (
 	refreshPrefix    = "brt_"
 	sessionPrefix    = "ses_"
-	refreshPurpose   = "bursar refresh token v1:"
+	refreshPurpose   = "bursar refresh token v2:"
 	maxRefreshBytes  = 128
 	refreshSeparator = "."
+	refreshParts     = 4
 )
 
-// refreshToken is the token that stands for a session after counter refreshes: the session, the
-// counter and a MAC over both. It is always the same one, so a repeated refresh can be answered alike
+// refreshToken is the token that stands for a user's session after counter refreshes: the session, the user,
+// the counter and a MAC over them. It is always the same one, so a repeated refresh can be answered alike
 // though no token is stored.
-func (s *Service) refreshToken(session string, counter int64) string {
-	name := strings.TrimPrefix(session, sessionPrefix) + refreshSeparator + strconv.FormatInt(counter, 10)
+func (s *Service) refreshToken(session, user string, counter int64) string {
+	name := strings.TrimPrefix(session, sessionPrefix) + refreshSeparator + strings.TrimPrefix(user, userPrefix) +
+		refreshSeparator + strconv.FormatInt(counter, 10)
 	mac := s.o.Keys.RefreshMAC([]byte(refreshPurpose + name))
 	return refreshPrefix + name + refreshSeparator + base64.RawURLEncoding.EncodeToString(mac)
 }
 
 // parseRefreshToken finds what a token of ours stands for, and reports whether it is ours.
-func (s *Service) parseRefreshToken(token string) (session string, counter int64, ok bool) {
-	if len(token) > maxRefreshBytes || !strings.HasPrefix(token, refreshPrefix) {
-		return "", 0, false
+func (s *Service) parseRefreshToken(token string) (session, user string, counter int64, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(token, refreshPrefix), refreshSeparator)
+	if len(token) > maxRefreshBytes || len(parts) != refreshParts {
+		return "", "", 0, false
 	}
-	name, rest, _ := strings.Cut(strings.TrimPrefix(token, refreshPrefix), refreshSeparator)
-	digits, _, _ := strings.Cut(rest, refreshSeparator)
-	session = sessionPrefix + name
-	counter, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || counter < 0 || !id.Valid(sessionPrefix, session) {
-		return "", 0, false
+	session, user = sessionPrefix+parts[0], userPrefix+parts[1]
+	counter, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || counter < 0 || !id.Valid(sessionPrefix, session) || !id.Valid(userPrefix, user) {
+		return "", "", 0, false
 	}
-	return session, counter, hmac.Equal([]byte(token), []byte(s.refreshToken(session, counter)))
+	return session, user, counter, hmac.Equal([]byte(token), []byte(s.refreshToken(session, user, counter)))
 }
 
 // Refresh exchanges a refresh token for a new access token and the next refresh token, or fails with
@@ -49,7 +50,7 @@ func (s *Service) parseRefreshToken(token string) (session string, counter int64
 // that was used since: two tabs or a late retry end no session. Later, another party has a copy: the
 // session ends, for both. The user has no more than id, e-mail and role.
 func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, error) {
-	session, counter, ours := s.parseRefreshToken(refreshToken)
+	session, user, counter, ours := s.parseRefreshToken(refreshToken)
 	if !ours {
 		return SignIn{}, ErrRefresh
 	}
@@ -64,6 +65,10 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, err
 	}
 	if err != nil {
 		return SignIn{}, err
+	}
+	if outcome != dead && p.UserID != user { // the session was made another user's in the database
+		s.tampered(ctx, tamperedSession, slog.String("session", session), slog.String("user", user))
+		return SignIn{}, ErrRefresh
 	}
 	switch outcome {
 	case refreshed:

@@ -283,8 +283,16 @@ func TestWhatIsNoRefreshToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, counter, mac := cut3(t, in.RefreshToken)
-	otherName, _, otherMAC := cut3(t, other.RefreshToken)
+	cut := func(token string) (session, user, counter, mac string) {
+		parts := strings.Split(token, ".")
+		if len(parts) != 4 {
+			t.Fatalf("%d parts in a token, want 4", len(parts))
+		}
+		return parts[0], parts[1], parts[2], parts[3]
+	}
+	session, user, counter, mac := cut(in.RefreshToken)
+	name := session + "." + user
+	otherName, _, _, otherMAC := cut(other.RefreshToken)
 	tests := map[string]string{
 		"empty":              "",
 		"prefix":             "brt_",
@@ -296,7 +304,9 @@ func TestWhatIsNoRefreshToken(t *testing.T) {
 		"signed counter":     name + ".+0." + mac,
 		"negative counter":   name + ".-1." + mac,
 		"huge counter":       name + ".99999999999999999999." + mac,
-		"another session":    otherName + "." + counter + "." + mac,
+		"another session":    otherName + "." + user + "." + counter + "." + mac,
+		"another user":       session + "." + flipLast(user) + "." + counter + "." + mac,
+		"no user":            session + "." + counter + "." + mac,
 		"another's MAC":      name + "." + counter + "." + otherMAC,
 		"flipped MAC":        name + "." + counter + "." + flipLast(mac),
 		"trailing byte":      in.RefreshToken + "A",
@@ -336,7 +346,7 @@ func FuzzRefreshToken(f *testing.F) {
 	in := w.register()
 	f.Add(in.RefreshToken)
 	f.Add(in.RefreshToken + ".")
-	f.Add("brt_000000000000000000000000.0.AAAA")
+	f.Add("brt_000000000000000000000000.000000000000000000000000.0.AAAA")
 	f.Add("brt_..")
 	f.Add(in.Token)
 	f.Fuzz(func(t *testing.T, token string) {

@@ -99,11 +99,11 @@ func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
 	}
 	defer leave()
 	_, taken, err := s.o.Store.UserByEmail(ctx, EmailKey(r.Email))
+	if taken { // by a user who may be tampered with
+		return User{}, ErrEmailTaken
+	}
 	if err != nil {
 		return User{}, err
-	}
-	if taken {
-		return User{}, ErrEmailTaken
 	}
 	hash, err := s.passwords.hash(ctx, r.Password)
 	if err != nil {

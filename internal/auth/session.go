@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,6 +23,7 @@ const (
 	endedByUser       = "ended_by_user" // from another session
 	endedByPassword   = "password_changed"
 	endedByTakeOver   = "taken_over"
+	endedByReset      = "account_reset"
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
 )
 
@@ -48,7 +50,7 @@ func (s *Service) signInto(u User, session string, counter int64, now time.Time)
 	if err != nil {
 		return SignIn{}, err
 	}
-	return SignIn{User: u, Token: token, RefreshToken: s.refreshToken(session, counter), ExpiresIn: tokenLife}, nil
+	return SignIn{User: u, Token: token, RefreshToken: s.refreshToken(session, u.ID, counter), ExpiresIn: tokenLife}, nil
 }
 
 // Authenticate finds who holds an access token, or fails with [ErrToken]. It reads the session each
@@ -60,10 +62,18 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 		return Principal{}, err
 	}
 	p, live, err := s.o.Store.LiveSession(ctx, v.session, now)
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedUser, slog.String("user", p.UserID))
+		return Principal{}, ErrToken
+	}
 	if err != nil {
 		return Principal{}, err
 	}
-	if !live || p.UserID != v.user {
+	if !live {
+		return Principal{}, ErrToken
+	}
+	if p.UserID != v.user { // the session was made another user's in the database
+		s.tampered(ctx, tamperedSession, slog.String("session", v.session), slog.String("user", v.user))
 		return Principal{}, ErrToken
 	}
 	return p, nil

@@ -6,10 +6,17 @@ import (
 )
 
 // Kinds of rows that are refused if they were changed in the database.
-const tamperedServiceKey = "service_key"
+const (
+	tamperedServiceKey = "service_key"
+	tamperedSession    = "session"
+	tamperedUser       = "user"
+	tamperedIdentity   = "identity"
+)
 
 // TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.
-func TamperedKinds() []string { return []string{tamperedServiceKey} }
+func TamperedKinds() []string {
+	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity}
+}
 
 // tampered tells the operator of a row that was changed outside the service and that was therefore refused.
 func (s *Service) tampered(ctx context.Context, kind string, attrs ...slog.Attr) {

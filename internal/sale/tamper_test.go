@@ -219,7 +219,7 @@ func TestTamperedRefund(t *testing.T) {
 			if _, r, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: id, Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
 				t.Errorf("refunded %+v, %t, %v", r, created, err)
 			}
-			s.wantStanding(4900, 0)
+			s.wantBalances(4900, 0)
 		})
 	}
 }
@@ -233,5 +233,5 @@ func TestTamperedSale_DeletedAndRecordedAgain(t *testing.T) {
 	if _, created, err := s.sales.Record(t.Context(), n); created || !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("recorded again: %t, %v", created, err)
 	}
-	s.wantStanding(5000, 0)
+	s.wantBalances(5000, 0)
 }

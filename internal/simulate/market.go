@@ -152,6 +152,7 @@ func (m *market) inviteSellers() error {
 	if err != nil {
 		return err
 	}
+	db.UseKeys(m.keys)
 	if _, err := db.Pin(m.ctx, "currency", rupees().Code()); err != nil { // as serve does, so that other commands read the ledger
 		return err
 	}

@@ -455,7 +455,8 @@ var bugs = []planted{
 		{inSale, "now.Add(retryRelease)", "now.Add(1000*retryRelease)"},
 	}},
 	{"a sale is refunded as its row has it", []edit{
-		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = tx.CheckJournal(ctx, sale.Seller, entries[0].Number)\n\t}\n", ""},
+		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = checkRefund(sale, n.ID, first, entries)\n\t}\n", ""},
+		{inSale, "\tif err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
 	}},
 	{"a repaired payout stays frozen", []edit{
 		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tp.hasGateway()", "\t\tp.hasGateway()"},

@@ -10,10 +10,10 @@ import (
 )
 
 const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.password_hash,
-	u.avatar, u.bio, u.website, u.created_at`
+	u.avatar, u.bio, u.website, u.created_at, u.email_key, u.mac`
 
-// userDest lists where userColumns are scanned to.
-func userDest(u *auth.User) []any {
+// dest lists where userColumns are scanned to.
+func (u *storedUser) dest() []any {
 	return []any{
 		&u.ID, &u.Name, &u.Email, &u.Role,
 		flagged{&u.Verified},
@@ -21,24 +21,29 @@ func userDest(u *auth.User) []any {
 		&u.PasswordHash,
 		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website,
 		instant{&u.CreatedAt},
+		&u.emailKey, &u.mac,
 	}
 }
 
-// UserByEmail finds a user by the key of an e-mail address, if there is one.
+// UserByEmail finds a user by the key of an e-mail address, if there is one. It fails with [auth.ErrTampered] if the row
+// is not what the service wrote, and returns the user all the same.
 func (db *DB) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool, error) {
-	var u auth.User
-	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key = $1`, emailKey).Scan(userDest(&u)...))
-	return u, ok, err
+	var u storedUser
+	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key = $1`, emailKey).Scan(u.dest()...))
+	if err == nil && ok {
+		err = db.signer.checkRow(u.mac, u.message())
+	}
+	return u.User, ok, err
 }
 
 // UserWithStats finds a user and the figures to show with it; zeros for one who never sold.
 func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Stats, bool, error) {
-	var u auth.User
+	var u storedUser
 	var s auth.Stats
 	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+`, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed
 		FROM users u LEFT JOIN journals b ON b.owner = u.id WHERE u.id = $1`, id).
-		Scan(append(userDest(&u), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed)...))
-	return u, s, ok, err
+		Scan(append(u.dest(), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed)...))
+	return u.User, s, ok, err
 }
 
 // FindUsers lists users whose e-mail address begins so, by the keys of addresses, up to limit.
@@ -46,9 +51,9 @@ func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]a
 	var all []auth.User
 	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
 		func(r row) error {
-			var u auth.User
-			err := r.Scan(userDest(&u)...)
-			all = append(all, u)
+			var u storedUser
+			err := r.Scan(u.dest()...)
+			all = append(all, u.User)
 			return err
 		}, emailPrefix, emailPrefix+afterASCII, limit)
 	return all, err
@@ -57,22 +62,31 @@ func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]a
 // afterASCII sorts behind all that an e-mail address is made of.
 const afterASCII = "\x7f"
 
-// LiveSession finds the user behind a session that is alive, in one read by key.
+// LiveSession finds the user behind a session that is alive, in one read by key. It fails with [auth.ErrTampered] if the
+// user is not what the service wrote, and says who it is all the same.
 func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
-	p := auth.Principal{Session: session}
-	ok, err := found(db.queryRow(ctx, `SELECT u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id
+	var u storedUser
+	ok, err := found(db.queryRow(ctx, `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, u.mac
+		FROM sessions s JOIN users u ON u.id = s.user_id
 		WHERE s.id = $1 AND s.ended_at IS NULL AND s.expires_at > $2 AND u.suspended = 0`, session, micros(now)).
-		Scan(&p.UserID, &p.Email, &p.Role))
-	return p, ok, err
+		Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash, flagged{&u.Verified}, &u.mac))
+	if err == nil && ok {
+		err = db.signer.checkRow(u.mac, u.message())
+	}
+	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, ok, err
 }
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].
 func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
+	mac, err := tx.userMAC(u)
+	if err != nil {
+		return err
+	}
 	inserted, err := tx.execOne(ctx, `INSERT INTO users
-		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12) ON CONFLICT (email_key) DO NOTHING`,
+		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13) ON CONFLICT (email_key) DO NOTHING`,
 		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
-		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt))
+		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac)
 	if err == nil && !inserted {
 		err = auth.ErrEmailTaken
 	}
@@ -81,7 +95,11 @@ func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
 
 // SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
 func (tx *Tx) SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error) {
-	return tx.execOne(ctx, `UPDATE users SET password_hash = $3 WHERE id = $1 AND password_hash = $2`, userID, old, hash)
+	return tx.changeUser(ctx, userID, func(u *auth.User) bool {
+		unchanged := u.PasswordHash == old
+		u.PasswordHash = hash
+		return unchanged
+	})
 }
 
 // SetProfile replaces what a user tells of themselves.
@@ -106,7 +124,10 @@ func (tx *Tx) Admins(ctx context.Context) ([]string, error) {
 
 // SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
 func (tx *Tx) SetUserAccess(ctx context.Context, userID string, role auth.Role, suspended bool) (bool, error) {
-	return tx.execOne(ctx, `UPDATE users SET role = $2, suspended = $3 WHERE id = $1`, userID, string(role), flag(suspended))
+	return tx.changeUser(ctx, userID, func(u *auth.User) bool {
+		u.Role, u.Suspended = role, suspended
+		return true
+	})
 }
 
 // SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.

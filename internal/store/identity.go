@@ -32,32 +32,33 @@ func (tx *Tx) UseSignIn(ctx context.Context, state string, expiresAt time.Time) 
 // the transaction ends. Who unlinks an identity locks its user first. PostgreSQL waits for them here and
 // then still has the identity as it was, so the link is looked at once more.
 func (tx *Tx) UserByIdentity(ctx context.Context, issuer, subject string) (auth.User, bool, error) {
-	var u auth.User
-	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u
-		WHERE u.id = (SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2)`+tx.dialect.forUpdate("u"),
-		[]any{issuer, subject}, userDest(&u)...)
+	u, found, err := tx.user(ctx, `WHERE u.id = (SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2)`+tx.dialect.forUpdate("u"),
+		issuer, subject)
 	if err != nil || !found {
-		return u, false, err
+		return u, found, err
 	}
-	var one int
-	found, err = tx.one(ctx, `SELECT 1 FROM identities WHERE issuer = $1 AND subject = $2 AND user_id = $3`,
-		[]any{issuer, subject, u.ID}, &one)
+	var mac string
+	found, err = tx.one(ctx, `SELECT mac FROM identities WHERE issuer = $1 AND subject = $2 AND user_id = $3`, []any{issuer, subject, u.ID}, &mac)
+	if err == nil && found {
+		err = tx.signer.checkRow(mac, identityMessage(issuer, subject, u.ID))
+	}
 	return u, found, err
 }
 
 // UserByEmail finds a user by the key of an e-mail address, if there is one, and keeps it as it is
 // until the transaction ends.
 func (tx *Tx) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool, error) {
-	var u auth.User
-	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key = $1`+tx.dialect.forUpdate("u"),
-		[]any{emailKey}, userDest(&u)...)
-	return u, found, err
+	return tx.user(ctx, `WHERE u.email_key = $1`+tx.dialect.forUpdate("u"), emailKey)
 }
 
 // AddIdentity links an identity to a user, and reports whether it was linked to nobody before.
 func (tx *Tx) AddIdentity(ctx context.Context, userID string, i auth.Identity, now time.Time) (bool, error) {
-	return tx.execOne(ctx, `INSERT INTO identities (issuer, subject, user_id, email, created_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, userID, i.Email, micros(now))
+	mac, err := tx.signer.mac(identityMessage(i.Issuer, i.Subject, userID))
+	if err != nil {
+		return false, err
+	}
+	return tx.execOne(ctx, `INSERT INTO identities (issuer, subject, user_id, email, created_at, mac) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, userID, i.Email, micros(now), mac)
 }
 
 // RemoveIdentities unlinks all identities of a user.
@@ -68,7 +69,10 @@ func (tx *Tx) RemoveIdentities(ctx context.Context, userID string) error {
 
 // TakeUserOver makes a user verified and without a password.
 func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
-	_, err := tx.exec(ctx, `UPDATE users SET verified = 1, password_hash = '' WHERE id = $1`, userID)
+	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {
+		u.Verified, u.PasswordHash = true, ""
+		return true
+	})
 	return err
 }
 

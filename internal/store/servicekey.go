@@ -12,18 +12,13 @@ import (
 	"bursar/internal/ledger"
 )
 
-// serviceKeyMessage is what the MAC of a service key covers: everything that decides whether it is accepted.
+// serviceKeyMessage is what the MAC of a service key covers.
 func serviceKeyMessage(k auth.ServiceKey) []byte {
-	b := []byte("bursar service key mac v1\n")
-	for _, text := range []string{k.ID, k.Name, k.Hash} {
-		b = strconv.AppendInt(b, int64(len(text)), 10)
-		b = append(append(append(b, ':'), text...), ' ')
-	}
-	b = strconv.AppendInt(b, micros(k.CreatedAt), 10)
+	revoked := ""
 	if !k.RevokedAt.IsZero() {
-		b = strconv.AppendInt(append(b, " revoked "...), micros(k.RevokedAt), 10)
+		revoked = strconv.FormatInt(micros(k.RevokedAt), 10)
 	}
-	return b
+	return rowMessage("service key", k.ID, k.Name, k.Hash, strconv.FormatInt(micros(k.CreatedAt), 10), revoked)
 }
 
 // selectServiceKeys also counts the entries that say that a key was revoked, because its row may be an old copy.
@@ -105,13 +100,13 @@ func (tx *Tx) ServiceKeyForUpdate(ctx context.Context, idOrName string) (auth.Se
 
 // InsertServiceKey adds a key unless its name is taken, with an entry that says who made it. It reports whether it did.
 func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor string) (bool, error) {
-	keys, err := tx.signer.get()
+	mac, err := tx.signer.mac(serviceKeyMessage(k))
 	if err != nil {
 		return false, err
 	}
 	inserted, err := tx.execOne(ctx, `INSERT INTO service_keys (id, name, hash, created_at, revoked_at, used_on, mac)
 		VALUES ($1, $2, $3, $4, NULL, '', $5) ON CONFLICT (name) DO NOTHING`,
-		k.ID, k.Name, k.Hash, micros(k.CreatedAt), ledger.MAC(keys, serviceKeyMessage(k)))
+		k.ID, k.Name, k.Hash, micros(k.CreatedAt), mac)
 	if err != nil || !inserted {
 		return false, err
 	}
@@ -120,12 +115,12 @@ func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor str
 
 // RevokeServiceKey stores that a key was revoked at its RevokedAt, with an entry that says who did it.
 func (tx *Tx) RevokeServiceKey(ctx context.Context, k auth.ServiceKey, actor string) error {
-	keys, err := tx.signer.get()
+	mac, err := tx.signer.mac(serviceKeyMessage(k))
 	if err != nil {
 		return err
 	}
 	if _, err := tx.exec(ctx, `UPDATE service_keys SET revoked_at = $2, mac = $3 WHERE id = $1`,
-		k.ID, micros(k.RevokedAt), ledger.MAC(keys, serviceKeyMessage(k))); err != nil {
+		k.ID, micros(k.RevokedAt), mac); err != nil {
 		return err
 	}
 	return tx.recordServiceKey(ctx, ledger.ServiceKeyRevoked, k, actor, k.RevokedAt)

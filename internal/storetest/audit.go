@@ -88,7 +88,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE idempotency_keys SET refusal = '{}'`, []string{"keys-match-payouts"}},
 		{`UPDATE service_keys SET hash = 'x'`, []string{"service-keys-are-ours"}},
 		{`DELETE FROM entries WHERE subject = 'pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
-		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"decisions-are-on-record"}},
+		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"decisions-are-on-record", "users-are-ours"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_a'`, []string{"decisions-are-on-record"}},
 		{`UPDATE users SET suspended = 1 WHERE id = 'usr_b'`, []string{"decisions-are-on-record"}},
 		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -132,4 +133,28 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 			copied.wantCleanAudit()
 		})
 	}
+}
+
+// testResetUser writes users that the service did not write, and resets them.
+func testResetUser(_ *testing.T, b *bench) {
+	seller, other := b.seller("usr_a"), b.seller("usr_b")
+	b.engine.Hands(b.T, b.db)(`UPDATE users SET role = 'admin', suspended = 1 WHERE id = 'usr_a'`)
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.SetUserAccess(b.ctx(), seller, auth.Seller, false)
+		if !errors.Is(err, auth.ErrTampered) {
+			return fmt.Errorf("an admin changed the access: %w", err)
+		}
+		if err := tx.ResetUser(b.ctx(), auth.User{ID: seller, Email: "USR_B@example.com"}); !errors.Is(err, auth.ErrEmailTaken) {
+			return fmt.Errorf("the address of %s was given away: %w", other, err)
+		}
+		if err := tx.ResetUser(b.ctx(), auth.User{ID: "usr_nobody", Email: "nobody@example.com", Role: auth.Buyer}); !errors.Is(err, auth.ErrUserNotFound) {
+			return fmt.Errorf("nobody was reset: %w", err)
+		}
+		return tx.ResetUser(b.ctx(), auth.User{ID: seller, Email: "Asha@example.com", Role: auth.Seller, PasswordHash: "new"})
+	})
+	u, found, err := b.db.UserByEmail(b.ctx(), "asha@example.com")
+	if err != nil || !found || u.ID != seller || u.Role != auth.Seller || u.Suspended || u.PasswordHash != "new" {
+		b.Errorf("%+v, %t, %v", u, found, err)
+	}
+	b.wantCleanAudit()
 }

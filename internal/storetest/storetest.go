@@ -65,6 +65,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/SweepIsBoundedAndLeavesWhatMatters":       testSweep,
 		"Auth/ServiceKeysAreFoundByTheirHash":           testServiceKeys,
 		"Auth/ForgedServiceKeysAreRefused":              testForgedServiceKeys,
+		"Auth/AUserWhoWasTamperedWithIsReset":           testResetUser,
 		"Auth/DecisionsAreListedNewestFirst":            testDecisions,
 		"Auth/IdentitiesAreOfOneIssuer":                 testIdentities,
 		"Auth/ASignInComesBackOnce":                     testUsedSignIns,

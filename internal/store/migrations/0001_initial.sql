@@ -22,7 +22,8 @@ CREATE TABLE users (
   bio             TEXT NOT NULL,
   website         TEXT NOT NULL,
   products_listed BIGINT NOT NULL CHECK (products_listed >= 0),
-  created_at      BIGINT NOT NULL
+  created_at      BIGINT NOT NULL,
+  mac             TEXT NOT NULL -- over what decides who signs in and what they may do, with a key that is not in here
 ) /* clustered */;
 
 -- A session is one sign-in. Of refresh tokens nothing is kept but how many there were, and when the last
@@ -259,6 +260,7 @@ CREATE TABLE identities (
   user_id    TEXT NOT NULL REFERENCES users (id),
   email      TEXT NOT NULL, -- as the provider told it when it was linked
   created_at BIGINT NOT NULL,
+  mac        TEXT NOT NULL, -- over whose it is, with a key that is not in here
   PRIMARY KEY (issuer, subject)
 ) /* clustered */;
 

@@ -1,0 +1,61 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+)
+
+// Reset is what an operator says of an account that was changed in the database: all that a MAC covers. What the stored
+// row says of it is not believed.
+type Reset struct {
+	UserID   string
+	Email    string
+	Role     Role
+	Password string
+	// Operator is who does it, for the record.
+	Operator string
+}
+
+// ResetUser gives an account a new password, the e-mail address and the role that the operator says. It is not suspended
+// then, and its address is not verified; its sessions and its ways to sign in through a provider end. It fails with a
+// fault that names the fields at fault, with [ErrUserNotFound], or with [ErrEmailTaken].
+func (s *Service) ResetUser(ctx context.Context, r Reset) error {
+	problems := s.problems(Registration{Name: "Any name", Email: r.Email, Password: r.Password})
+	if r.Role != Buyer && r.Role != Seller && r.Role != Admin {
+		problems["role"] = "must be buyer, seller or admin"
+	}
+	if len(problems) > 0 {
+		return fault.Fields(fault.Invalid, problems)
+	}
+	leave, err := s.passwords.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	hash, err := s.passwords.hash(ctx, r.Password)
+	if err != nil {
+		return err
+	}
+	now := s.o.Now()
+	by := decision.By{Admin: r.Operator, Note: accessNote(r.Role, false, "The account was reset.")}
+	user := User{ID: r.UserID, Email: r.Email, Role: r.Role, PasswordHash: hash}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := tx.ResetUser(ctx, user); err != nil {
+			return err
+		}
+		if err := tx.EndUserSessions(ctx, user.ID, "", endedByReset, now); err != nil {
+			return err
+		}
+		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {
+			return err
+		}
+		return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
+	})
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "account reset", slog.String("user", user.ID), slog.String("role", string(user.Role)))
+	}
+	return err
+}

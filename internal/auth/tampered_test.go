@@ -1,0 +1,132 @@
+package auth_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"bursar/internal/auth"
+	"bursar/internal/storetest"
+)
+
+// TestTamperedUser has somebody who knows one password and can write to the database. Whatever they make of another
+// account, nobody signs in to it.
+func TestTamperedUser(t *testing.T) {
+	const set = `UPDATE users SET %s WHERE email = '` + email + `'`
+	const mallorys = `(SELECT %[1]s FROM users WHERE email = 'mallory@example.com')`
+	for name, change := range map[string]string{
+		"password": fmt.Sprintf(set, fmt.Sprintf(`password_hash = `+mallorys, "password_hash")),
+		"password and MAC": fmt.Sprintf(set, fmt.Sprintf(`password_hash = `+mallorys, "password_hash")+
+			fmt.Sprintf(`, mac = `+mallorys, "mac")),
+		"role":          fmt.Sprintf(set, `role = 'admin'`),
+		"verification":  fmt.Sprintf(set, `verified = 1`),
+		"e-mail":        fmt.Sprintf(set, `email = 'mallory@example.org'`),
+		"e-mail's key":  fmt.Sprintf(set, `email_key = 'mallory@example.org'`),
+		"no longer MAC": fmt.Sprintf(set, `mac = ''`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			s := newStreet(t, func(o *auth.Options) { o.Tampered = func(kind string) { told = append(told, kind) } })
+			mallory, err := s.Register(t.Context(), auth.Registration{Name: "Mallory", Email: "mallory@example.com", Password: "mallory's own", Role: auth.Seller, Device: den})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := s.register()
+			by := s.admin("office")
+			s.place.ByHand(t, change)
+			_, err = s.Authenticate(t.Context(), in.Token)
+			wantErr(t, err, auth.ErrToken)
+			if !slices.Equal(told, []string{"user"}) {
+				t.Errorf("the operator is told of %v", told)
+			}
+			for _, address := range []string{email, "mallory@example.org"} {
+				for _, password := range []string{password, "mallory's own"} {
+					_, err = s.login(address, password, den)
+					wantErr(t, err, auth.ErrCredentials)
+				}
+			}
+			address := email
+			if name == "e-mail's key" { // which finds the account
+				address = "mallory@example.org"
+			}
+			_, err = s.arrive(auth.Identity{Issuer: "https://a.example", Subject: "1", Email: address, EmailVerified: true})
+			wantErr(t, err, auth.ErrSuspended)
+			wantErr(t, s.SetAccess(t.Context(), by, in.User.ID, auth.Seller, false), auth.ErrTampered)
+			s.wantAlive(mallory)
+
+			err = s.ResetUser(t.Context(), auth.Reset{UserID: in.User.ID, Email: email, Role: auth.Seller, Password: "a-new-password", Operator: "asha"})
+			wantErr(t, err, nil)
+			s.wantDead(in)
+			in, err = s.login(email, "a-new-password", home)
+			if err != nil || in.User.Role != auth.Seller || in.User.Verified {
+				t.Fatalf("after the reset: %+v, %v", in.User, err)
+			}
+			s.wantAlive(in)
+			report, err := s.db.Audit(t.Context(), storetest.Keys(t))
+			if err != nil || !report.Clean() {
+				t.Errorf("the audit says %+v, %v", report, err)
+			}
+		})
+	}
+}
+
+func TestResetUser_Refused(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	w.admin("office")
+	reset := auth.Reset{UserID: in.User.ID, Email: email, Role: auth.Seller, Password: "a-new-password", Operator: "asha"}
+	unknown, taken := reset, reset
+	unknown.UserID, unknown.Email = "usr_nobody", "nobody@example.com"
+	wantErr(t, w.ResetUser(t.Context(), unknown), auth.ErrUserNotFound)
+	taken.Email = "office@bursar.example"
+	wantErr(t, w.ResetUser(t.Context(), taken), auth.ErrEmailTaken)
+	for _, bad := range []auth.Reset{{Email: "x", Role: auth.Seller, Password: password}, {Email: email, Role: "owner", Password: password}, {Email: email, Role: auth.Seller, Password: "short"}} {
+		if err := w.ResetUser(t.Context(), bad); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+	w.wantAlive(in)
+}
+
+// TestTamperedIdentity lets a provider's user in to somebody else's account.
+func TestTamperedIdentity(t *testing.T) {
+	for name, change := range map[string]string{
+		"inserted": `INSERT INTO identities (issuer, subject, user_id, email, created_at, mac)
+			SELECT 'https://a.example', 'mallory', (SELECT id FROM users WHERE email = '` + email + `'), '', 0, mac FROM identities`,
+		"moved": `UPDATE identities SET user_id = (SELECT id FROM users WHERE email = '` + email + `')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			s := newStreet(t, func(o *auth.Options) { o.Tampered = func(kind string) { told = append(told, kind) } })
+			s.register()
+			mallory := auth.Identity{Issuer: "https://a.example", Subject: "666", Email: "mallory@example.com", EmailVerified: true}
+			s.mustArrive(mallory)
+			s.place.ByHand(t, change)
+			if name == "inserted" {
+				mallory.Subject = "mallory"
+			}
+			_, err := s.arrive(mallory)
+			wantErr(t, err, auth.ErrSuspended)
+			if !slices.Equal(told, []string{"identity"}) {
+				t.Errorf("the operator is told of %v", told)
+			}
+		})
+	}
+}
+
+// TestTamperedSession makes a session another user's, whose holder has tokens of their own for it.
+func TestTamperedSession(t *testing.T) {
+	var told []string
+	w := newFixture(t, func(o *auth.Options) { o.Tampered = func(kind string) { told = append(told, kind) } })
+	victim := w.register()
+	mallory, err := w.Register(t.Context(), auth.Registration{Name: "Mallory", Email: "mallory@example.com", Password: "mallory's own", Role: auth.Seller, Device: den})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.place.ByHand(t, `UPDATE sessions SET user_id = '`+victim.User.ID+`'`)
+	w.wantDead(mallory)
+	if !slices.Equal(told, []string{"session", "session"}) {
+		t.Errorf("the operator is told of %v", told)
+	}
+	w.wantAlive(victim)
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"bursar/internal/auth"
+	"bursar/internal/ledger"
+)
+
+// Rows that say who may act, and that no journal folds to, carry a MAC of their own: a user, an identity and a service
+// key. It covers all that decides what the row gives access to, so that a row can't be made or changed by hand. An old
+// copy of a row has the MAC of its time.
+
+// rowMessage is what the MAC of a row covers. The kind keeps rows of different tables apart.
+func rowMessage(kind string, texts ...string) []byte {
+	b := make([]byte, 0, 512)
+	b = append(append(append(b, "bursar "...), kind...), " mac v1\n"...)
+	for _, text := range texts {
+		b = strconv.AppendInt(b, int64(len(text)), 10)
+		b = append(append(append(b, ':'), text...), ' ')
+	}
+	return b
+}
+
+// mac makes the MAC of a row.
+func (s *signer) mac(message []byte) (string, error) {
+	keys, err := s.get()
+	if err != nil {
+		return "", err
+	}
+	return ledger.MAC(keys, message), nil
+}
+
+// checkRow fails with [auth.ErrTampered] unless the service made the MAC for the message.
+func (s *signer) checkRow(mac string, message []byte) error {
+	keys, err := s.get()
+	if err == nil && !ledger.CheckMAC(keys, mac, message) {
+		err = auth.ErrTampered
+	}
+	return err
+}
+
+// storedUser is a user with what else the MAC of the row covers.
+type storedUser struct {
+	auth.User
+	emailKey, mac string
+}
+
+func (u *storedUser) message() []byte {
+	return rowMessage("user", u.ID, u.Email, u.emailKey, u.PasswordHash, string(u.Role),
+		strconv.FormatBool(u.Verified), strconv.FormatBool(u.Suspended))
+}
+
+// userMAC is the MAC of a user's row.
+func (tx *Tx) userMAC(u auth.User) (string, error) {
+	return tx.signer.mac((&storedUser{User: u, emailKey: auth.EmailKey(u.Email)}).message())
+}
+
+// changeUser changes what the MAC of a user covers, unless change returns false. It reports whether it did, and fails
+// with [auth.ErrTampered] if the row is not what the service wrote: to write a MAC then would approve what it is.
+func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User) bool) (bool, error) {
+	u, found, err := tx.user(ctx, `WHERE u.id = $1`+tx.dialect.forUpdate("u"), id)
+	if err != nil || !found || !change(&u) {
+		return false, err
+	}
+	mac, err := tx.userMAC(u)
+	if err != nil {
+		return false, err
+	}
+	return tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6 WHERE id = $1`,
+		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac)
+}
+
+// ResetUser replaces all that the MAC of a user covers, whatever it was.
+func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
+	var one int
+	taken, err := tx.one(ctx, `SELECT 1 FROM users WHERE email_key = $1 AND id <> $2`, []any{auth.EmailKey(u.Email), u.ID}, &one)
+	if err != nil {
+		return err
+	}
+	if taken {
+		return auth.ErrEmailTaken
+	}
+	mac, err := tx.userMAC(u)
+	if err != nil {
+		return err
+	}
+	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, mac = $8
+		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac)
+	if err == nil && !found {
+		err = auth.ErrUserNotFound
+	}
+	return err
+}
+
+// user finds a user, if there is one. It fails with [auth.ErrTampered] if the row is not what the service wrote, and
+// returns the user all the same.
+func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, bool, error) {
+	var u storedUser
+	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u `+where, args, u.dest()...)
+	if err == nil && found {
+		err = tx.signer.checkRow(u.mac, u.message())
+	}
+	return u.User, found, err
+}
+
+func identityMessage(issuer, subject, userID string) []byte {
+	return rowMessage("identity", issuer, subject, userID)
+}
+
+// people holds every user and every identity against its MAC.
+func (a *auditor) people() ledger.Finding {
+	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it."}
+	if a.keys == nil {
+		return f
+	}
+	const resetUser = `Give the account a new password with "bursar user reset"`
+	a.all(`SELECT `+userColumns+` FROM users u ORDER BY u.id`, func(r row) error {
+		var u storedUser
+		err := r.Scan(u.dest()...)
+		if err == nil && !ledger.CheckMAC(a.keys, u.mac, u.message()) {
+			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the e-mail address, password, role, verification or suspension was not written by the service"}, resetUser)
+		}
+		return err
+	})
+	a.all(`SELECT issuer, subject, user_id, mac FROM identities ORDER BY issuer, subject`, func(r row) error {
+		var issuer, subject, user, mac string
+		err := r.Scan(&issuer, &subject, &user, &mac)
+		if err == nil && !ledger.CheckMAC(a.keys, mac, identityMessage(issuer, subject, user)) {
+			note(&f, ledger.Violation{Subject: "user " + user, Problem: fmt.Sprintf("the identity %q at %s was not linked by the service", subject, issuer)}, resetUser)
+		}
+		return err
+	})
+	return f
+}
