@@ -145,7 +145,7 @@ func (s *shop) any() *instance { return s.instances[rand.IntN(len(s.instances))]
 // open registers the sellers with verified accounts and earnings to withdraw.
 func (s *shop) open(t *testing.T) {
 	t.Helper()
-	key, err := s.any().command("apikey", "create", "--name", "shop").Output()
+	key, err := s.any().command("apikey", "create", "--name", fmt.Sprintf("shop-%d", s.opened)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
