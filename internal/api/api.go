@@ -72,7 +72,7 @@ type api struct {
 	sameOrigin *http.CrossOriginProtection
 	cookies    web.Cookies
 	docs       func() (documents, error)
-	refused    refusals
+	sampler    logSampler
 }
 
 // New makes the handler of all routes. It is for the root of a server.

@@ -33,8 +33,11 @@ func (in *input) device() auth.Device { return in.api.device(in.r) }
 
 // device is where a request comes from.
 func (a *api) device(r *http.Request) auth.Device {
-	return auth.Device{Address: a.o.TrustedProxies.Client(r), Agent: r.UserAgent()}
+	return auth.Device{Address: a.o.TrustedProxies.Client(r), Agent: r.UserAgent(), Tokens: a.cookies.Devices(r)}
 }
+
+// knownDevice is what a browser is known by after its user signed in. It is no sign-in.
+func knownDevice(s auth.SignIn) deviceCookie { return deviceCookie{s.User.ID, s.DeviceToken} }
 
 // userJSON is a user as the interface shows it. Endpoints that leave something out leave it zero.
 type userJSON struct {
@@ -80,6 +83,7 @@ func (a *api) register(ctx context.Context, _ caller, req registerRequest) (repl
 	return reply[registeredJSON]{
 		status:  http.StatusCreated,
 		message: "Welcome. Your account is ready.",
+		device:  knownDevice(signIn),
 		data:    registeredJSON{user, signIn.Token, signIn.RefreshToken},
 	}, nil
 }
@@ -114,6 +118,7 @@ func (a *api) login(ctx context.Context, _ caller, req loginRequest) (reply[logg
 	}
 	return reply[loggedInJSON]{
 		message: "You are signed in.",
+		device:  knownDevice(signIn),
 		data:    loggedInJSON{userOf(signIn.User), signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
 	}, nil
 }

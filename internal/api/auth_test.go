@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"bursar/internal/api"
 	"bursar/internal/auth"
+	"bursar/internal/web"
 )
 
 // blank replaces what differs from run to run, so that whole bodies can be compared.
@@ -250,10 +253,17 @@ func TestCookie(t *testing.T) {
 			}
 		})
 	}
-	t.Run("login sets none", func(t *testing.T) {
+	t.Run("login sets none that signs in", func(t *testing.T) {
 		a := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`}).want(t, 200)
-		if got := a.header.Values("Set-Cookie"); len(got) > 0 {
-			t.Errorf("Set-Cookie %q", got)
+		got := a.header.Values("Set-Cookie")
+		if len(got) != 1 || !strings.HasPrefix(got[0], "bursar-device-"+seller.id+"=") ||
+			!strings.HasSuffix(got[0], "; Path=/; Max-Age=15552000; HttpOnly; SameSite=Lax") {
+			t.Fatalf("Set-Cookie %q", got)
+		}
+		device, _, _ := strings.Cut(got[0], ";")
+		_, value, _ := strings.Cut(device, "=")
+		for _, cookie := range []string{device, "bursar=" + value} {
+			h.do(call{method: "GET", path: "/api/auth/me", header: header("Cookie", cookie)}).wantFailure(t, 401, "invalid_token")
 		}
 	})
 	t.Run("logout takes it away", func(t *testing.T) {
@@ -262,6 +272,84 @@ func TestCookie(t *testing.T) {
 			t.Errorf("Set-Cookie %q", got)
 		}
 	})
+}
+
+// Whoever guesses may come from the owner's own address; the owner's browser has a cookie.
+func TestLogin_GuessingIsThrottled(t *testing.T) {
+	proxies := func(o *api.Options) { o.TrustedProxies = web.Proxies{netip.MustParsePrefix("127.0.0.0/8")} }
+	h := openFixture(t, proxies)
+	registered := h.do(call{
+		method: "POST", path: "/api/auth/register", header: header("X-Forwarded-For", "203.0.113.7"),
+		body: `{"name":"Asha","email":"asha@example.com","password":"correct horse battery"}`,
+	}).want(t, 201)
+	device, _, _ := strings.Cut(registered.header.Get("Set-Cookie"), ";")
+	login := func(password, address string, more ...string) answer {
+		return h.do(call{method: "POST", path: "/api/auth/login", header: header(append(more, "X-Forwarded-For", address)...),
+			body: fmt.Sprintf(`{"email":"asha@example.com","password":%q}`, password)})
+	}
+	const right = "correct horse battery"
+	for range 20 {
+		login("a-guess-at-it", "198.51.100.1, 203.0.113.7").wantFailure(t, 401, "invalid_credentials") // what stands first is made up
+	}
+	refused := login(right, "203.0.113.7")
+	refused.wantFailure(t, 429, "too_many_attempts")
+	if refused.header.Get("Retry-After") != "90" || refused.header.Get("Set-Cookie") != "" {
+		t.Errorf("headers %v", refused.header)
+	}
+	login(right, "203.0.113.8").want(t, 200)
+	login(right, "203.0.113.7", "Cookie", device).want(t, 200)
+	for outcome, want := range map[string]string{"wrong": "20", "throttled": "1", "right": "2"} {
+		if line := `bursar_attempts_total{action="password",outcome="` + outcome + `"} ` + want; !strings.Contains(h.scrape(t), line) {
+			t.Errorf("no %s in the metrics", line)
+		}
+	}
+}
+
+func TestLog_FloodOfRefusals(t *testing.T) {
+	h := openFixture(t)
+	login := call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"a-guess-at-it"}`}
+	for range 20 {
+		h.do(login).want(t, 401)
+	}
+	before := strings.Count(h.log.String(), "\n")
+	for range 50 {
+		h.do(login).want(t, 429)
+	}
+	h.clock.advance(10 * time.Second)
+	h.do(login).want(t, 429)
+	lines := strings.Split(h.log.String(), "\n")[before:]
+	if len(lines) != 3 || !strings.Contains(lines[0], `"status":429`) || !strings.Contains(lines[1], `"suppressed":49`) { // and the end of the last
+		t.Errorf("51 refusals wrote %d lines: %s", len(lines)-1, lines)
+	}
+}
+
+func TestLog_BusyIsNoError(t *testing.T) {
+	h := openFixture(t)
+	h.pingError = errors.New("the database is gone")
+	for range 20 {
+		h.do(call{method: "GET", path: "/readyz"}).want(t, 503)
+	}
+	if log := h.log.String(); strings.Contains(log, `"level":"ERROR"`) || strings.Count(log, `"status":503`) != 1 {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+func TestCookies_EightAccountsKnowABrowser(t *testing.T) {
+	h := openFixture(t)
+	var cookies []string
+	for i := range 9 {
+		a := h.do(call{method: "POST", path: "/api/auth/register", header: header("Cookie", strings.Join(cookies, "; ")),
+			body: fmt.Sprintf(`{"name":"Asha","email":"asha%d@example.com","password":"correct horse battery"}`, i)}).want(t, 201)
+		set := a.header.Values("Set-Cookie")
+		if want := 1 + max(0, i-7); len(set) != want {
+			t.Fatalf("registration %d sets %q, want %d", i, set, want)
+		}
+		if i == 8 && (!strings.Contains(set[1], "Max-Age=0") || !strings.HasPrefix(set[1], strings.Split(cookies[7], "=")[0]+"=;")) {
+			t.Errorf("the one too many: %q", set[1])
+		}
+		cookie, _, _ := strings.Cut(set[0], ";")
+		cookies = append(cookies, cookie)
+	}
 }
 
 func TestCookieUnderHTTPS(t *testing.T) {

@@ -25,10 +25,12 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	f := fault.From(err)
 	switch {
-	case f != nil && errors.Unwrap(f) != nil:
-		if before, due := a.refused.tell(f, a.o.Now()); due {
-			a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f), "suppressed", before)
+	case f != nil && errors.Unwrap(f) != nil && f.Kind == fault.Unavailable: // as every request during an outage
+		if suppressed, due := a.sampler.sample(f.Code, a.o.Now()); due {
+			a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f), "suppressed", suppressed)
 		}
+	case f != nil && errors.Unwrap(f) != nil:
+		a.o.Logger.WarnContext(ctx, "request refused", "code", f.Code, "cause", errors.Unwrap(f))
 	case f == nil && ctx.Err() != nil: // the deadline ran out, or the client is gone and reads no answer
 		a.o.Logger.WarnContext(ctx, "request aborted", "error", err, "cause", context.Cause(ctx))
 		f = errTimeout
@@ -46,33 +48,30 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.write(w, r, status, failure{Error: f.Message, Code: f.Code, Details: f.Details})
 }
 
-// refusals are logged with their causes, and those that come with an outage now and then: each request has
-// a line in the log of its own.
-type refusals struct {
+// logSampler picks the events to log from those that come in floods, and counts the others.
+type logSampler struct {
 	mu         sync.Mutex
-	told       map[string]time.Time // by code
+	logged     map[string]time.Time
 	suppressed map[string]int
 }
 
-const tellEvery = 10 * time.Second
+const sampleEvery = 10 * time.Second
 
-// tell reports whether a refusal is logged, and how many like it were suppressed since the last one.
-func (r *refusals) tell(f *fault.Error, now time.Time) (before int, due bool) {
-	if f.Kind != fault.Unavailable {
-		return 0, true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last, known := r.told[f.Code]; known && now.Sub(last) < tellEvery {
-		r.suppressed[f.Code]++
+// sample reports whether to log an event now, and how many of its name were suppressed since one was logged. There
+// are few names.
+func (s *logSampler) sample(event string, now time.Time) (suppressed int, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.logged[event]; known && now.Sub(last) < sampleEvery {
+		s.suppressed[event]++
 		return 0, false
 	}
-	if r.told == nil {
-		r.told, r.suppressed = map[string]time.Time{}, map[string]int{}
+	if s.logged == nil {
+		s.logged, s.suppressed = map[string]time.Time{}, map[string]int{}
 	}
-	before = r.suppressed[f.Code]
-	r.told[f.Code], r.suppressed[f.Code] = now, 0
-	return before, true
+	suppressed = s.suppressed[event]
+	s.logged[event], s.suppressed[event] = now, 0
+	return suppressed, true
 }
 
 // retryAfter is a wait in whole seconds, never too few and never none.

@@ -159,7 +159,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.mailbox = storetest.NewMailbox(t, db, keys, h.clock.Now)
 	h.auth, err = auth.New(auth.Options{
 		Store: db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
-		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true,
+		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{

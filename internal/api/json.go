@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/money"
 )
 
@@ -42,6 +43,20 @@ type reply[Data any] struct {
 	replayed bool
 	// endCookie takes the sign-in cookie away.
 	endCookie bool
+	// device is set where the user's account knows the browser from now on.
+	device deviceCookie
+}
+
+// deviceCookie is the cookie by which a user's account knows a browser.
+type deviceCookie struct{ user, token string }
+
+func (a *api) setDevice(w http.ResponseWriter, r *http.Request, d deviceCookie) {
+	if d.token == "" {
+		return
+	}
+	for _, cookie := range a.cookies.Device(r, d.user, d.token, int(auth.DeviceLife/time.Second)) {
+		http.SetCookie(w, cookie)
+	}
 }
 
 // none is the request of an endpoint that reads nothing, and the data of an answer without any.
@@ -89,6 +104,7 @@ func handle[Req, Data any, P request[Req]](
 		if answer.endCookie {
 			http.SetCookie(w, a.cookies.SignIn("", -1))
 		}
+		a.setDevice(w, r, answer.device)
 		if answer.status == 0 {
 			answer.status = http.StatusOK
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +88,8 @@ func withoutTrailingSlash(r *http.Request) *http.Request {
 }
 
 // ended counts an answer and logs it. Queries, headers and bodies stay out of the log: they hold
-// tokens. Reads that went well are many and tell little, so they are for debugging.
+// tokens. Reads that went well are many and tell little, so they are for debugging. Requests that were turned away
+// because there are too many are logged once in a while, and are no errors: a caller can make as many as it likes.
 func (a *api) ended(r *http.Request, out *response, start time.Time) {
 	took := a.o.Now().Sub(start)
 	status := out.status
@@ -96,10 +98,14 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 	}
 	a.o.Metrics.RequestDone(r.Pattern, r.Method, status, took)
 
-	level := slog.LevelInfo
+	level, turnedAway := slog.LevelInfo, false
 	switch {
 	case errors.Is(r.Context().Err(), context.Canceled): // the client is gone, and read no answer
 	case status == http.StatusServiceUnavailable && a.o.Draining(): // as it should be
+	case status == http.StatusServiceUnavailable:
+		level, turnedAway = slog.LevelWarn, true
+	case status == http.StatusTooManyRequests:
+		turnedAway = true
 	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	case status < http.StatusBadRequest && (r.Method == http.MethodGet || r.Method == http.MethodHead):
@@ -108,7 +114,14 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 	if !a.o.Logger.Enabled(r.Context(), level) {
 		return
 	}
-	a.o.Logger.LogAttrs(r.Context(), level, "request",
+	var suppressed int
+	if turnedAway {
+		var due bool
+		if suppressed, due = a.sampler.sample(r.Pattern+" "+strconv.Itoa(status), a.o.Now()); !due {
+			return
+		}
+	}
+	attrs := []slog.Attr{
 		slog.String("method", r.Method),
 		slog.String("route", r.Pattern),
 		slog.String("path", shortened(r.URL.Path)),
@@ -116,7 +129,11 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 		slog.Int("bytes", out.bytes),
 		telemetry.Took(took),
 		slog.String("client", a.o.TrustedProxies.Client(r)),
-	)
+	}
+	if suppressed > 0 {
+		attrs = append(attrs, slog.Int("suppressed", suppressed))
+	}
+	a.o.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
 // shortened keeps a made-up path from filling the log.

@@ -76,6 +76,7 @@ func (a *api) finishSignIn(p auth.ProviderID) http.HandlerFunc {
 			return
 		}
 		http.SetCookie(w, a.cookies.SignIn(signIn.Token, int(signIn.ExpiresIn/time.Second)))
+		a.setDevice(w, r, knownDevice(signIn))
 		sendTo(w, http.StatusSeeOther, cmp.Or(redirect, defaultRedirect))
 	})
 }

@@ -159,7 +159,7 @@ func TestSignInThroughAProvider(t *testing.T) {
 			t.Errorf("%s: %q and %q", name, start.header.Get(name), end.header.Get(name))
 		}
 	}
-	if names := b.named(""); len(names) != 1 || names[0] != "bursar" || b.cookies["bursar"].MaxAge != 7*24*60*60 {
+	if names := b.named(""); len(names) != 2 || len(b.named("bursar-device-")) != 1 || b.cookies["bursar"].MaxAge != 7*24*60*60 {
 		t.Fatalf("cookies %v", b.cookies)
 	}
 	me := b.get("/api/auth/me").want(t, 200)
@@ -387,7 +387,7 @@ func TestCookiesUnderHTTPS(t *testing.T) {
 	}
 	sibling.get(end).wantProblem(t, auth.ErrSignInExpired, "")
 	b.get(end).wantSentTo(t, "/dashboard")
-	if names := b.named(""); len(names) != 1 || names[0] != "__Host-bursar" {
+	if names := b.named(""); len(names) != 2 || len(b.named("__Host-bursar-device-")) != 1 || b.cookies["__Host-bursar"] == nil {
 		t.Errorf("cookies %v", b.cookies)
 	}
 }

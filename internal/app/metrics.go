@@ -33,6 +33,10 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 			m.ExpectMove(string(from), string(to))
 		}
 	}
+	actions, outcomes := auth.TriedOutcomes()
+	for _, action := range actions {
+		m.ExpectAttempts(action, outcomes...)
+	}
 	return m
 }
 

@@ -87,7 +87,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	}
 	services, err := newServices(parts{
 		cfg: cfg, datastore: datastore, gateways: gateways, now: time.Now, logger: logger,
-		moved: moved, tampered: metrics.Tampered, mailed: metrics.MailEnded, providers: places.providers,
+		moved: moved, tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, providers: places.providers,
 	})
 	if err != nil {
 		return nil, err

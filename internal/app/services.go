@@ -26,6 +26,7 @@ type parts struct {
 	logger    *slog.Logger
 	moved     func(from, to payout.State)
 	tampered  func(kind string)
+	tried     func(action, outcome string)
 	mailed    func(outcome string)
 	// past says that what is done happened long ago: no user is mailed about it.
 	past bool
@@ -114,6 +115,7 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 		Issuer:            p.datastore.issuer,
 		RefreshGrace:      p.cfg.RefreshReuseGrace,
 		Throttle:          p.cfg.LoginThrottle,
+		Tried:             p.tried,
 		PasswordBlocklist: p.cfg.PasswordBlocklist,
 	})
 }

@@ -46,7 +46,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 // What a sign-in costs beside its floor, one password hash.
 func BenchmarkLogin(b *testing.B) {
 	w := newFixture(b, func(o *auth.Options) { o.CheapHashes = false })
-	w.register()
+	device := known(w.register(), home)
 	b.Run("floor=argon2id", func(b *testing.B) {
 		for b.Loop() {
 			argon2.IDKey([]byte(password), []byte("saltsaltsaltsalt"), 2, 19456, 1, 32)
@@ -54,7 +54,14 @@ func BenchmarkLogin(b *testing.B) {
 	})
 	b.Run("known device", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := w.login(email, password, home); err != nil {
+			if _, err := w.login(email, password, device); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("unknown device", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := w.login(email, password, cafe); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -20,44 +21,40 @@ const (
 const freshSignIn = 15 * time.Minute
 
 // ChangePassword replaces the user's password, ends all their other sessions and makes every device but
-// this one unknown to the account. A user without a password sets the first, soon after signing in; current is then
-// ignored. It fails with a fault that names the fields at fault, with [ErrThrottled], [ErrBusy],
-// [ErrStaleSignIn], or with [ErrToken] if the session ended meanwhile.
-func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next string, from Device) error {
-	leave, err := s.passwords.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-
+// this one unknown, which gets the token that is returned. A user without a password sets the first, soon after
+// signing in; current is then ignored. It fails with a fault that names the fields at fault, with
+// [ErrWrongPassword], [ErrThrottled], [ErrBusy], [ErrStaleSignIn], or with [ErrToken] if the session ended meanwhile.
+func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next string, from Device) (deviceToken string, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if problem := s.newPasswordProblem(next, user); problem != "" {
-		return fault.Field(fieldNext, problem)
+		return "", fault.Field(fieldNext, problem)
 	}
-	a, err := s.countAttempt(ctx, user.ID, Credentials{Email: user.Email, Device: from})
+	known := s.recognize(user, from, s.o.Now())
+	t := try{action: guessPassword, account: user.ID, device: cmp.Or(known, p.Session), address: from.site()}
+	a, leave, err := s.begin(ctx, t)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if a.refused() {
-		return a.wrong()
-	}
+	defer leave()
 	if user.PasswordHash != "" {
-		if err := s.checkCurrent(ctx, user, current, a); err != nil {
-			return err
+		if err := s.checkCurrent(ctx, user, current, t); err != nil {
+			return "", err
 		}
 	}
 	hash, err := s.passwords.hash(ctx, next)
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, user.PasswordHash, hash, a, from) })
-	if err == nil {
-		s.o.Logger.InfoContext(ctx, "password changed", slog.String("user_id", user.ID), slog.String("address", from.Address))
+	if err := s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, user.PasswordHash, hash, a, from) }); err != nil {
+		return "", err
 	}
-	return err
+	s.o.Tried(string(t.action), outcomeRight)
+	s.o.Logger.InfoContext(ctx, "password changed", slog.String("user_id", user.ID), slog.String("address", from.Address))
+	user.PasswordHash = hash
+	return s.deviceToken(user, known, s.o.Now())
 }
 
 // newPasswordProblem returns what is wrong with a user's new password, or "".
@@ -69,16 +66,20 @@ func (s *Service) newPasswordProblem(next string, user User) string {
 }
 
 // checkCurrent fails unless current is the user's password.
-func (s *Service) checkCurrent(ctx context.Context, user User, current string, a attempt) error {
+func (s *Service) checkCurrent(ctx context.Context, user User, current string, t try) error {
 	right, _, err := s.passwords.verify(ctx, user.PasswordHash, current)
-	switch {
-	case err != nil || right:
+	if err != nil || right {
 		return err
-	case a.wait > 0:
-		return throttled(a.wait)
-	default:
-		return fault.Field(fieldCurrent, "is not your password")
 	}
+	s.o.Tried(string(t.action), outcomeWrong)
+	return wrongPassword(fieldCurrent)
+}
+
+// wrongPassword says which field holds a wrong password of the user who is signed in.
+func wrongPassword(field string) error {
+	f := *ErrWrongPassword
+	f.Details = map[string]string{field: "is not your password"}
+	return &f
 }
 
 // setPassword replaces the hash if it is still old and the session that asks is still alive. The user is
@@ -102,12 +103,6 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 		return err
 	}
 	if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByPassword, now); err != nil {
-		return err
-	}
-	if err := tx.ForgetDevices(ctx, p.UserID); err != nil {
-		return err
-	}
-	if err := tx.AddKnownDevice(ctx, p.UserID, from.key(), now); err != nil {
 		return err
 	}
 	if err := a.forgive(ctx, tx); err != nil {

@@ -10,6 +10,9 @@ import (
 	"bursar/internal/mail"
 )
 
+// changeFault is what a change of the password failed with.
+func changeFault(_ string, err error) *fault.Error { return fault.From(err) }
+
 const nextPassword = "monsoon-17-terrace"
 
 func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
@@ -19,7 +22,7 @@ func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, home); err != nil {
+	if _, err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, home); err != nil {
 		t.Fatal(err)
 	}
 	w.wantAlive(in)
@@ -31,23 +34,25 @@ func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
 	}
 }
 
-func TestChangePassword_ForgetsDevices(t *testing.T) {
+func TestChangePassword_ForgetsOtherDevices(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
-	cafe := auth.Device{Address: "198.51.100.9"}
-	if _, err := w.login(email, password, cafe); err != nil {
+	there, err := w.login(email, password, cafe)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, home); err != nil {
+	token, err := w.ChangePassword(t.Context(), w.principal(in), password, nextPassword, known(in, home))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 {
-		_, err := w.login(email, password, cafe)
-		wantErr(t, err, auth.ErrCredentials)
+	w.fail(email, attacker)
+	for name, device := range map[string]auth.Device{"another": known(there, attacker), "this one, with its old token": known(in, attacker)} {
+		_, err = w.login(email, nextPassword, device)
+		if wantThrottled(t, err); t.Failed() {
+			t.Error(name)
+		}
 	}
-	_, err := w.login(email, nextPassword, cafe)
-	wantThrottled(t, err) // the café is a stranger again
-	if _, err := w.login(email, nextPassword, home); err != nil {
+	if _, err := w.login(email, nextPassword, auth.Device{Address: attacker.Address, Tokens: []string{token}}); err != nil {
 		t.Errorf("the device that changed it: %v", err)
 	}
 }
@@ -68,7 +73,7 @@ func TestChangePasswordRefusals(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := fault.From(w.ChangePassword(t.Context(), p, test.current, test.next, home))
+			f := changeFault(w.ChangePassword(t.Context(), p, test.current, test.next, home))
 			if f == nil || len(f.Details) != 1 || f.Details[test.field] == "" {
 				t.Errorf("error %v, want one about %s", f, test.field)
 			}
@@ -80,25 +85,44 @@ func TestChangePasswordRefusals(t *testing.T) {
 	}
 }
 
-func TestGuessingTheCurrentPasswordIsThrottled(t *testing.T) {
+func TestChangePassword_GuessesAreThrottled(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	p := w.principal(in)
+	thief := auth.Device{Address: "198.51.100.66"} // with a stolen token, from as many addresses as they like
+	for i := range 20 {
+		_, err := w.ChangePassword(t.Context(), p, "a-guess-at-it", nextPassword, at(i))
+		wantErr(t, err, auth.ErrWrongPassword)
+	}
+	_, err := w.ChangePassword(t.Context(), p, password, nextPassword, thief)
+	wantThrottled(t, err)
+	// The guesses locked out neither the owner's device nor a sign-in.
+	if _, err := w.login(email, password, thief); err != nil {
+		t.Errorf("a sign-in: %v", err)
+	}
+	if _, err := w.ChangePassword(t.Context(), p, password, nextPassword, known(in, home)); err != nil {
+		t.Errorf("the owner's device: %v", err)
+	}
+}
+
+func TestChangePassword_NotStoppedByGuessesAtSignIn(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
-	thief := auth.Device{Address: "198.51.100.66"} // with a stolen cookie
-	for range 10 {
-		if f := fault.From(w.ChangePassword(t.Context(), p, "a-guess-at-it", nextPassword, thief)); f == nil || f.Details["currentPassword"] == "" {
-			t.Fatalf("error %v", f)
-		}
+	for i := range 50 {
+		_, _ = w.login(email, "not-the-password", at(i))
 	}
-	wantThrottled(t, w.ChangePassword(t.Context(), p, password, nextPassword, thief))
-	if err := w.ChangePassword(t.Context(), p, password, nextPassword, home); err != nil {
-		t.Errorf("from home: %v", err)
+	_, err := w.login(email, password, home)
+	wantThrottled(t, err)
+	if _, err := w.ChangePassword(t.Context(), p, password, nextPassword, home); err != nil {
+		t.Errorf("the session of the owner: %v", err)
 	}
 }
 
 func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
 	for name, change := range map[string]func(*fixture, auth.Principal) error{
 		"another password": func(w *fixture, p auth.Principal) error {
-			return w.ChangePassword(w.t.Context(), p, password, "another-new-password", home)
+			_, err := w.ChangePassword(w.t.Context(), p, password, "another-new-password", home)
+			return err
 		},
 		"signed out": func(w *fixture, p auth.Principal) error { return w.Logout(w.t.Context(), p) },
 		"suspended": func(w *fixture, p auth.Principal) error {
@@ -116,7 +140,8 @@ func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
 					}
 				}}
 			})
-			wantErr(t, late.ChangePassword(t.Context(), p, password, nextPassword, home), auth.ErrToken)
+			_, err := late.ChangePassword(t.Context(), p, password, nextPassword, home)
+			wantErr(t, err, auth.ErrToken)
 			if _, err := w.login(email, nextPassword, home); err == nil {
 				t.Error("the password was changed all the same")
 			}
@@ -128,13 +153,13 @@ func TestChangePassword_TellsTheOwner(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
 	from := auth.Device{Address: "198.51.100.4", Agent: "Firefox\r\nBcc: eve@example.org"}
-	if err := w.ChangePassword(t.Context(), p, "wrong-password", "another-password-9", from); err == nil {
+	if _, err := w.ChangePassword(t.Context(), p, "wrong-password", "another-password-9", from); err == nil {
 		t.Fatal("a wrong password was taken")
 	}
 	if notices := of[mail.PasswordChanged](w.mailbox.To(email)); len(notices) != 0 {
 		t.Fatalf("a change that was refused was told: %+v", notices)
 	}
-	if err := w.ChangePassword(t.Context(), p, password, "another-password-9", from); err != nil {
+	if _, err := w.ChangePassword(t.Context(), p, password, "another-password-9", from); err != nil {
 		t.Fatal(err)
 	}
 	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org"}}

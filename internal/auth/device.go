@@ -1,13 +1,22 @@
 package auth
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
+
+	"bursar/internal/id"
 )
 
 // Device is where a request comes from.
 type Device struct {
+	// Tokens are the device tokens that the browser sent, of whichever accounts.
+	Tokens []string
 	// Address is the client's IP address, without a port.
 	Address string
 	// Agent is what the browser or program calls itself. It may be anything.
@@ -31,12 +40,11 @@ func printable(s string, most int) string {
 	return strings.TrimSpace(s)
 }
 
-// ipv6Site is how much of an IPv6 address tells one site from another: a client with one address of a
-// /64 has them all.
+// ipv6Site is the part of an IPv6 address that is counted: a site has every address of its /64.
 const ipv6Site = 64
 
-// key identifies a device.
-func (d Device) key() string {
+// site is the address that attempts from the device count against.
+func (d Device) site() string {
 	address, err := netip.ParseAddr(d.Address)
 	if err != nil {
 		return d.Address
@@ -50,4 +58,55 @@ func (d Device) key() string {
 		return d.Address
 	}
 	return site.String()
+}
+
+// DeviceLife is how long an account knows a device after its last sign-in.
+const DeviceLife = 180 * 24 * time.Hour
+
+const (
+	devicePurpose   = "bursar device v1:"
+	deviceIDDigits  = 22 // of base 62, so about 128 bits
+	deviceSeparator = "."
+	// Limits of what a browser may make us open.
+	maxDeviceTokens     = 16
+	maxDeviceTokenBytes = 512
+)
+
+// deviceContext binds a device token to one account and its present password: with another password, or without
+// one, every device is unknown.
+func deviceContext(u User) string {
+	sum := sha256.Sum256([]byte(u.PasswordHash))
+	return devicePurpose + u.ID + ":" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// deviceToken makes the token by which the user's account will know a device: the one with that id, or a new one.
+// Nothing is stored.
+func (s *Service) deviceToken(u User, device string, now time.Time) (string, error) {
+	if device == "" {
+		device = id.Random(deviceIDDigits)
+	}
+	token, err := s.o.Sealer.Seal(device+deviceSeparator+strconv.FormatInt(now.Unix(), 10), deviceContext(u))
+	if err != nil {
+		return "", fmt.Errorf("make a device token: %w", err)
+	}
+	return token, nil
+}
+
+// recognize finds the id of a device that the user's account knows, or "".
+func (s *Service) recognize(u User, d Device, now time.Time) string {
+	for _, token := range d.Tokens[:min(len(d.Tokens), maxDeviceTokens)] {
+		if len(token) > maxDeviceTokenBytes {
+			continue
+		}
+		text, err := s.o.Sealer.Open(token, deviceContext(u))
+		if err != nil {
+			continue
+		}
+		device, since, _ := strings.Cut(text, deviceSeparator)
+		seconds, err := strconv.ParseInt(since, 10, 64)
+		if err == nil && device != "" && now.Sub(time.Unix(seconds, 0)) < DeviceLife {
+			return device
+		}
+	}
+	return ""
 }

@@ -128,6 +128,12 @@ func (w *fixture) login(email, password string, from auth.Device) (auth.SignIn, 
 	return w.Login(w.t.Context(), auth.Credentials{Email: email, Password: password, Device: from})
 }
 
+// known is a device at d that the account of a sign-in knows.
+func known(in auth.SignIn, d auth.Device) auth.Device {
+	d.Tokens = []string{in.DeviceToken}
+	return d
+}
+
 // wantDead fails unless nothing of a sign-in works any more.
 func (w *fixture) wantDead(in auth.SignIn) {
 	w.t.Helper()

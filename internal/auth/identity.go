@@ -59,7 +59,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 			}
 			started := session
 			started.UserID = user.ID
-			return startSession(ctx, tx, started, r.Device)
+			return tx.InsertSession(ctx, started)
 		})
 	}
 	if errors.Is(err, ErrTampered) {
@@ -70,7 +70,12 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 		return SignIn{}, err
 	}
 	s.logSignIn(ctx, f.Provider, user, did, r.Device)
-	return s.signInto(user, session.ID, session.Counter, now)
+	signIn, err := s.signInto(user, session.ID, session.Counter, now)
+	if err != nil {
+		return SignIn{}, err
+	}
+	signIn.DeviceToken, err = s.deviceToken(user, s.recognize(user, r.Device, now), now)
+	return signIn, err
 }
 
 // findOrCreate finds the user of an identity, or else gives the identity to the user of its e-mail
@@ -113,12 +118,12 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 // registerIdentity makes a user of an identity.
 func (s *Service) registerIdentity(ctx context.Context, tx Tx, who Identity, fresh User, from Device) error {
 	if s.o.Throttle {
-		wait, err := take(ctx, tx, s.o.Now(), registrationBucket(from))
+		wait, err := take(ctx, tx, s.o.Now(), try{action: registration, address: from.site()}.buckets())
 		if err != nil {
 			return err
 		}
-		if wait > 0 {
-			return throttled(wait)
+		if err := s.refuse(try{action: registration}, wait); err != nil {
+			return err
 		}
 	}
 	if err := tx.InsertUser(ctx, fresh); err != nil {
@@ -140,14 +145,13 @@ func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) er
 }
 
 // takeOver gives an account to the owner of its e-mail address. Its registrant never proved that
-// the address is theirs, and may wait for its owner to come: their password, sessions, identities and
-// devices end, and so does the trust in their bank account.
+// the address is theirs, and may wait for its owner to come: their password, sessions and identities
+// end, their devices are unknown without the password, and nobody trusts their bank account any more.
 func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time) (User, error) {
 	for _, end := range []func() error{
 		func() error { return tx.TakeUserOver(ctx, user.ID) },
 		func() error { return tx.EndUserSessions(ctx, user.ID, "", endedByTakeOver, now) },
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
-		func() error { return tx.ForgetDevices(ctx, user.ID) },
 		func() error { return tx.RejectBankAccount(ctx, user.ID, reasonRegisterAgain, now) },
 		func() error { return link(ctx, tx, user, who, now) },
 	} {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,38 +14,71 @@ type Credentials struct {
 	Device   Device
 }
 
+// errUserChanged says that a user changed after their password was checked.
+var errUserChanged = errors.New("the user changed during the sign-in")
+
+// maxChecks bounds how often a password is checked in one sign-in. The second check meets what made the first
+// useless.
+const maxChecks = 3
+
 // Login signs a user in. It fails with [ErrCredentials], which does not tell an unknown user from a
 // wrong password or a suspended account, with [ErrThrottled], or with [ErrBusy].
 func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
-	leave, err := s.passwords.enter()
+	user, err := s.userToSignIn(ctx, c)
+	if err != nil {
+		return SignIn{}, err
+	}
+	t := try{
+		action: guessPassword, account: cmp.Or(user.ID, EmailKey(c.Email)),
+		device: s.recognize(user, c.Device, s.o.Now()), address: c.Device.site(),
+	}
+	a, leave, err := s.begin(ctx, t)
 	if err != nil {
 		return SignIn{}, err
 	}
 	defer leave()
+	for range maxChecks {
+		in, err := s.check(ctx, user, c, t, a)
+		if !errors.Is(err, errUserChanged) {
+			return in, err
+		}
+		// Another sign-in may have replaced the hash with one of today's cost; else the password is another now.
+		now, err := s.userToSignIn(ctx, c)
+		if err != nil {
+			return SignIn{}, err
+		}
+		if now.ID != user.ID {
+			return SignIn{}, ErrCredentials
+		}
+		user = now
+	}
+	return SignIn{}, ErrBusy.After(busyRetry).Because(errUserChanged)
+}
 
+// userToSignIn finds the user with the e-mail address. A user who was changed outside the service can't sign in, as
+// a suspended one.
+func (s *Service) userToSignIn(ctx context.Context, c Credentials) (User, error) {
 	user, _, err := s.o.Store.UserByEmail(ctx, EmailKey(c.Email))
-	changed := errors.Is(err, ErrTampered)
-	if err != nil && !changed {
-		return SignIn{}, err
-	}
-	if changed {
+	if errors.Is(err, ErrTampered) {
 		s.tampered(ctx, tamperedUser, slog.String("user", user.ID))
+		user.Suspended, err = true, nil
 	}
-	attempt, err := s.countAttempt(ctx, user.ID, c)
-	if err != nil {
-		return SignIn{}, err
-	}
-	if attempt.refused() {
-		s.logRefusal(ctx, user, c, "throttled")
-		return SignIn{}, attempt.wrong()
-	}
+	return user, err
+}
+
+// check signs the user in if the password is right. It fails with [errUserChanged] if the user is not any more
+// as given.
+func (s *Service) check(ctx context.Context, user User, c Credentials, t try, a attempt) (SignIn, error) {
 	right, stale, err := s.passwords.verify(ctx, user.PasswordHash, c.Password)
 	if err != nil {
 		return SignIn{}, err
 	}
-	if !right || user.Suspended || changed {
-		s.logRefusal(ctx, user, c, "wrong credentials or suspended")
-		return SignIn{}, attempt.wrong()
+	if !right || user.Suspended {
+		s.o.Tried(string(t.action), outcomeWrong)
+		// The e-mail address that was tried is not logged: people type passwords into the wrong field.
+		s.o.Logger.InfoContext(ctx, "sign-in refused", slog.String("user_id", user.ID),
+			slog.String("address", c.Device.Address), slog.Bool("suspended", user.Suspended))
+		return SignIn{}, ErrCredentials
 	}
 	var rehashed string
 	if stale {
@@ -53,45 +87,48 @@ func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
 			return SignIn{}, err
 		}
 	}
-	return s.admit(ctx, user, rehashed, attempt, c.Device)
+	in, err := s.admit(ctx, user, rehashed, t.device, a, c.Device)
+	if err == nil {
+		s.o.Tried(string(t.action), outcomeRight)
+	}
+	return in, err
 }
 
-// admit starts a session for a user whose password was right, unless the user changed meanwhile.
-func (s *Service) admit(ctx context.Context, user User, rehashed string, a attempt, device Device) (SignIn, error) {
+// admit starts a session for a user whose password was right. It fails with [errUserChanged] if the user is not
+// any more as given.
+func (s *Service) admit(ctx context.Context, user User, rehashed, known string, a attempt, device Device) (SignIn, error) {
 	now := s.o.Now()
+	checked := user.PasswordHash
+	user.PasswordHash = cmp.Or(rehashed, checked)
 	session := newSession(user.ID, now, device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
 	if err != nil {
 		return SignIn{}, err
 	}
+	if signIn.DeviceToken, err = s.deviceToken(user, known, now); err != nil {
+		return SignIn{}, err
+	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash)
+		unchanged, err := tx.UserUnchanged(ctx, user.ID, checked)
 		if err != nil {
 			return err
 		}
 		if !unchanged {
-			return ErrCredentials
+			return errUserChanged
 		}
 		if rehashed != "" {
-			if _, err := tx.SetPasswordHash(ctx, user.ID, user.PasswordHash, rehashed); err != nil {
+			if _, err := tx.SetPasswordHash(ctx, user.ID, checked, rehashed); err != nil {
 				return err
 			}
 		}
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
 		}
-		return startSession(ctx, tx, session, device)
+		return tx.InsertSession(ctx, session)
 	})
 	if err != nil {
 		return SignIn{}, err
 	}
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", device.Address))
 	return signIn, nil
-}
-
-// logRefusal tells the operator why a sign-in failed, which the caller is not told. The address that
-// was tried is left out where no user has it: people type passwords into the wrong field.
-func (s *Service) logRefusal(ctx context.Context, user User, c Credentials, why string) {
-	s.o.Logger.InfoContext(ctx, "sign-in refused", slog.String("user_id", user.ID),
-		slog.String("address", c.Device.Address), slog.String("reason", why))
 }

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"bursar/internal/auth"
@@ -119,14 +120,42 @@ func (m meanwhile) InTx(ctx context.Context, fn func(auth.Tx) error) error {
 	return m.Store.InTx(ctx, fn)
 }
 
+// Two sign-ins find a hash of another cost at once. One replaces it, which must not turn the other away.
+func TestLogin_WhileTheHashIsReplaced(t *testing.T) {
+	w := newFixture(t)
+	w.register() // with a cheap hash
+	standard := w.again(func(o *auth.Options) { o.CheapHashes = false })
+	other := w.again(func(o *auth.Options) { o.CheapHashes = false })
+	credentials := auth.Credentials{Email: email, Password: password, Device: home}
+	once := sync.OnceFunc(func() {
+		if _, err := other.Login(t.Context(), credentials); err != nil {
+			t.Error(err)
+		}
+	})
+	raced := w.again(func(o *auth.Options) {
+		o.CheapHashes = false
+		o.Throttle = false // so that the first transaction is the one that lets the user in
+		o.Store = meanwhile{o.Store, once}
+	})
+	in, err := raced.Login(t.Context(), credentials)
+	if err != nil {
+		t.Fatalf("the right password: %v", err)
+	}
+	w.fail(email, attacker)
+	if _, err := standard.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: known(in, attacker)}); err != nil {
+		t.Errorf("the device that lost the race: %v", err)
+	}
+}
+
 func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
+	var another auth.User
 	changes := map[string]func(*fixture, auth.User) error{
 		"suspended": func(w *fixture, u auth.User) error {
 			return w.SetAccess(w.t.Context(), w.admin("Ada"), u.ID, u.Role, true)
 		},
 		"another password": func(w *fixture, u auth.User) error {
 			return w.db.Auth().InTx(w.t.Context(), func(tx auth.Tx) error {
-				_, err := tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, "another")
+				_, err := tx.SetPasswordHash(w.t.Context(), u.ID, u.PasswordHash, another.PasswordHash)
 				return err
 			})
 		},
@@ -135,6 +164,11 @@ func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 			user := w.register().User
+			var err error
+			another, err = w.CreateUser(t.Context(), auth.Registration{Name: "Ravi", Email: "ravi@example.com", Password: nextPassword, Role: auth.Buyer})
+			if err != nil {
+				t.Fatal(err)
+			}
 			raced := w.again(func(o *auth.Options) {
 				o.Store = meanwhile{o.Store, func() {
 					if err := change(w, user); err != nil {
@@ -142,7 +176,7 @@ func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
 					}
 				}}
 			})
-			_, err := raced.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: home})
+			_, err = raced.Login(t.Context(), auth.Credentials{Email: email, Password: password, Device: home})
 			wantErr(t, err, auth.ErrCredentials)
 		})
 	}

@@ -88,23 +88,16 @@ func random(n int) []byte {
 	return b
 }
 
-// Limits of the hasher beside the processors: how many callers may wait for one, when a caller that
-// finds no place should come back, and after how long without a hash its memory is released.
-const (
-	maxWaiting = 256
-	busyRetry  = 2 * time.Second
-	quietAfter = 5 * time.Second
-)
+// quietAfter is how long after the last hash its memory is released.
+const quietAfter = 5 * time.Second
 
 // hasher makes and checks password hashes. Each one takes 19 MiB and a processor for tens of
-// milliseconds, so no more run at once than there are processors, and no more wait than can be served
-// soon: a flood costs a bounded amount of memory, and callers beyond that are asked to retry.
+// milliseconds, so no more run at once than there are processors. Who may wait for one is up to [places].
 type hasher struct {
 	cost cost
 	// nobodys is a hash that no password has. Checking it takes the place of a user's hash where
 	// there is none, so that the time taken does not tell who has an account.
 	nobodys passwordHash
-	places  chan struct{}
 	running chan struct{}
 	// quiet goes off when no hash has ended for a while, and releases memory. The collector runs as
 	// the heap grows, so the buffers of the last sign-ins would stay until something else fills the heap
@@ -118,7 +111,6 @@ func newHasher(c cost) *hasher {
 	h := &hasher{
 		cost:    c,
 		nobodys: passwordHash{cost: c, salt: random(saltBytes), key: random(keyBytes)},
-		places:  make(chan struct{}, processors+maxWaiting),
 		running: make(chan struct{}, processors),
 
 		releaseMemory: debug.FreeOSMemory,
@@ -130,17 +122,6 @@ func newHasher(c cost) *hasher {
 	})
 	h.quiet.Stop()
 	return h
-}
-
-// enter takes a place among those that hash or wait to, until leave is called, or fails with
-// [ErrBusy]. A caller that will hash enters first, before anything is counted or stored.
-func (h *hasher) enter() (leave func(), err error) {
-	select {
-	case h.places <- struct{}{}:
-		return func() { <-h.places }, nil
-	default:
-		return nil, ErrBusy.After(busyRetry)
-	}
 }
 
 // work derives a key once a processor is free, unless ctx ends first.

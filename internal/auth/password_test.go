@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -105,27 +104,6 @@ func TestEqualPasswordsHaveDifferentHashes(t *testing.T) {
 	}
 	if first == second {
 		t.Error("two hashes of one password are equal")
-	}
-}
-
-func TestAFloodOfHashesIsBounded(t *testing.T) {
-	h := newHasher(cheapCost)
-	places := runtime.GOMAXPROCS(0) + maxWaiting
-	var leaves []func()
-	for range places {
-		leave, err := h.enter()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaves = append(leaves, leave)
-	}
-	_, err := h.enter()
-	if f := fault.From(err); !errors.Is(err, ErrBusy) || f.RetryAfter <= 0 {
-		t.Errorf("one too many: %v, want %v with a time to wait", err, ErrBusy)
-	}
-	leaves[0]()
-	if _, err := h.enter(); err != nil {
-		t.Errorf("a place that was left: %v", err)
 	}
 }
 

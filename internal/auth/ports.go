@@ -56,6 +56,8 @@ type Store interface {
 	ServiceKeys(ctx context.Context) ([]ServiceKey, error)
 	// AdvanceSession is [Tx.AdvanceSession] in a transaction that may serve many.
 	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
+	// ThrottledAt is the virtual times of those buckets that have one, by their names.
+	ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
@@ -133,15 +135,9 @@ type Tx interface {
 	ForgetThrottle(ctx context.Context, bucket string) error
 	// RefundThrottle takes one attempt back.
 	RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error
-	// KnownDevice reports whether the user signed in from there before; AddKnownDevice records it.
-	KnownDevice(ctx context.Context, userID, device string) (bool, error)
-	AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error
-	// ForgetDevices makes every device unknown to the user.
-	ForgetDevices(ctx context.Context, userID string) error
 	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
-	// now, devices not seen since devicesBefore, and notes of sign-ins kept until now: up to limit rows
-	// of each. It returns how many.
-	Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error)
+	// now, and notes of sign-ins kept until now: up to limit rows of each. It returns how many.
+	Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error)
 }
 
 // Session is one sign-in and all tokens that came of it.

@@ -30,9 +30,11 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 		return SignIn{}, fault.Fields(fault.Invalid, problems)
 	}
 	r.Role = role
-	if err := s.countRegistration(ctx, r.Device); err != nil {
+	_, leave, err := s.begin(ctx, try{action: registration, address: r.Device.site()})
+	if err != nil {
 		return SignIn{}, err
 	}
+	defer leave()
 	user, err := s.newUser(ctx, r)
 	if err != nil {
 		return SignIn{}, err
@@ -42,11 +44,14 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	if err != nil {
 		return SignIn{}, err
 	}
+	if signIn.DeviceToken, err = s.deviceToken(user, "", user.CreatedAt); err != nil {
+		return SignIn{}, err
+	}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := tx.InsertUser(ctx, user); err != nil {
 			return err
 		}
-		return startSession(ctx, tx, session, r.Device)
+		return tx.InsertSession(ctx, session)
 	})
 	if err != nil {
 		return SignIn{}, err
@@ -93,11 +98,6 @@ func (s *Service) problems(r Registration) map[string]string {
 // newUser makes a user that is not stored yet. An address taken already is refused before the work of
 // hashing; one taken meanwhile is refused when the user is stored.
 func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
-	leave, err := s.passwords.enter()
-	if err != nil {
-		return User{}, err
-	}
-	defer leave()
 	_, taken, err := s.o.Store.UserByEmail(ctx, EmailKey(r.Email))
 	if taken { // by a user who may be tampered with
 		return User{}, ErrEmailTaken
@@ -113,17 +113,4 @@ func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
 	return User{
 		ID: id.New(userPrefix, now), Name: r.Name, Email: r.Email, Role: r.Role, PasswordHash: hash, CreatedAt: now,
 	}, nil
-}
-
-func (s *Service) countRegistration(ctx context.Context, d Device) error {
-	if !s.o.Throttle {
-		return nil
-	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		wait, err := take(ctx, tx, s.o.Now(), registrationBucket(d))
-		if err == nil && wait > 0 {
-			err = throttled(wait)
-		}
-		return err
-	})
 }

@@ -30,11 +30,6 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 	if len(problems) > 0 {
 		return fault.Fields(fault.Invalid, problems)
 	}
-	leave, err := s.passwords.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	hash, err := s.passwords.hash(ctx, r.Password)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	RefreshGrace time.Duration
 	// Throttle bounds how often signing in and registering may be tried. Off is for load tests.
 	Throttle bool
+	// Tried is called with the action and the outcome of each attempt at what is throttled ([TriedOutcomes]). It may be nil.
+	Tried func(action, outcome string)
 	// PasswordBlocklist refuses new passwords that are common or repeat the user's own name or e-mail.
 	PasswordBlocklist bool
 	// CheapHashes makes password hashes that protect nobody, fast. It is for tests.
@@ -39,6 +42,7 @@ type Options struct {
 type Service struct {
 	o         Options
 	passwords *hasher
+	places    *places
 	tokens    *tokens
 	common    blocklist
 	callbacks map[ProviderID]chan struct{} // places of those who wait for each provider
@@ -59,7 +63,10 @@ func New(o Options) (*Service, error) {
 			return nil, fmt.Errorf("auth: %q is no identity provider", id)
 		}
 	}
-	s := &Service{o: o, passwords: newHasher(standardCost), tokens: newTokens(o.Keys, o.Issuer)}
+	if o.Tried == nil {
+		o.Tried = func(string, string) {}
+	}
+	s := &Service{o: o, passwords: newHasher(standardCost), places: newPlaces(placesPerProcessor * runtime.GOMAXPROCS(0)), tokens: newTokens(o.Keys, o.Issuer)}
 	s.callbacks = map[ProviderID]chan struct{}{
 		ProviderA: make(chan struct{}, maxCallbacks), ProviderB: make(chan struct{}, maxCallbacks),
 	}
@@ -80,6 +87,8 @@ type SignIn struct {
 	RefreshToken string
 	// ExpiresIn is how long the access token lasts, if its session is not ended before.
 	ExpiresIn time.Duration
+	// DeviceToken is by what the user's account knows the device from now on; empty after a refresh.
+	DeviceToken string
 }
 
 // JWKS is the public keys that access tokens can be checked with, as application/jwk-set+json.

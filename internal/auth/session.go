@@ -36,14 +36,6 @@ func newSession(userID string, now time.Time, from Device) Session {
 	}
 }
 
-// startSession stores a session, and that its user signed in from device.
-func startSession(ctx context.Context, tx Tx, session Session, device Device) error {
-	if err := tx.InsertSession(ctx, session); err != nil {
-		return err
-	}
-	return tx.AddKnownDevice(ctx, session.UserID, device.key(), session.CreatedAt)
-}
-
 // signInto makes the tokens of u's session at a count of refreshes. It stores nothing.
 func (s *Service) signInto(u User, session string, counter int64, now time.Time) (SignIn, error) {
 	token, err := s.tokens.sign(Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, now)
@@ -93,18 +85,16 @@ func (s *Service) Logout(ctx context.Context, p Principal) error {
 // How long what no longer matters is kept, and how much one sweep deletes of each.
 const (
 	deadSessionsKept = 7 * 24 * time.Hour // after their cap
-	devicesKept      = 180 * 24 * time.Hour
 	sweepBatch       = 500
 )
 
-// Sweep deletes sessions long past their cap, empty throttle buckets, devices long unseen and sign-ins
-// through a provider that are too old to come back, a batch of each at most, and returns how many rows
-// that was.
+// Sweep deletes sessions long past their cap, empty throttle buckets, and sign-ins through a provider that
+// are too old to come back, a batch of each at most, and returns how many rows that was.
 func (s *Service) Sweep(ctx context.Context) (int64, error) {
 	var deleted int64
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
-		deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), now.Add(-devicesKept), sweepBatch)
+		deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), sweepBatch)
 		return err
 	})
 	return deleted, err

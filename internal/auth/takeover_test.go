@@ -8,7 +8,6 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
-	"bursar/internal/fault"
 	"bursar/internal/ledger"
 )
 
@@ -57,13 +56,11 @@ func TestTheOwnersComingEndsThePasswordOfWhoWaited(t *testing.T) {
 	_, err = s.login(email, "", den)
 	wantErr(t, err, auth.ErrCredentials)
 	s.wantAlive(owner)
-	// The den is a stranger now, which ten wrong passwords lock out; the owner's home is not.
-	for range 10 {
-		_, _ = s.login(email, "a-guess-at-it", den)
-	}
-	_, err = s.login(email, "a-guess-at-it", den)
+	// The account does not know the den any more, which wrong passwords from there lock out.
+	s.fail(email, den)
+	_, err = s.login(email, "a-guess-at-it", known(squatter, den))
 	wantThrottled(t, err)
-	if err := s.ChangePassword(t.Context(), s.principal(owner), "", nextPassword, home); err != nil {
+	if _, err := s.ChangePassword(t.Context(), s.principal(owner), "", nextPassword, home); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.login(email, nextPassword, home); err != nil {
@@ -185,13 +182,15 @@ func TestWhatWasUnderWayWhenTheOwnerCame(t *testing.T) {
 		"a new password": {
 			(*street).squat,
 			func(s *street, slow *auth.Service, p auth.Principal, _ auth.ProviderReturn) error {
-				return slow.ChangePassword(s.t.Context(), p, password, nextPassword, den)
+				_, err := slow.ChangePassword(s.t.Context(), p, password, nextPassword, den)
+				return err
 			}, auth.ErrToken,
 		},
 		"a first password": {
 			func(s *street) auth.SignIn { return s.mustArrive(trojan) },
 			func(s *street, slow *auth.Service, p auth.Principal, _ auth.ProviderReturn) error {
-				return slow.ChangePassword(s.t.Context(), p, "", nextPassword, den)
+				_, err := slow.ChangePassword(s.t.Context(), p, "", nextPassword, den)
+				return err
 			}, auth.ErrToken,
 		},
 		"a sign-in through their provider": {
@@ -235,16 +234,17 @@ func TestAFirstPasswordIsSetSoonAfterSigningIn(t *testing.T) {
 	first := s.mustArrive(asha())
 	s.clock.advance(15 * time.Minute)
 	p := s.principal(first)
-	wantErr(t, s.ChangePassword(t.Context(), p, "", nextPassword, home), auth.ErrStaleSignIn)
-	if f := fault.From(s.ChangePassword(t.Context(), p, "", "short", home)); f == nil || f.Details["newPassword"] == "" {
+	_, err := s.ChangePassword(t.Context(), p, "", nextPassword, home)
+	wantErr(t, err, auth.ErrStaleSignIn)
+	if f := changeFault(s.ChangePassword(t.Context(), p, "", "short", home)); f == nil || f.Details["newPassword"] == "" {
 		t.Errorf("a short one: %v", f)
 	}
-	_, err := s.login(email, nextPassword, home)
+	_, err = s.login(email, nextPassword, home)
 	wantErr(t, err, auth.ErrCredentials)
 
 	again := s.mustArrive(asha())
 	s.clock.advance(15*time.Minute - time.Microsecond)
-	if err := s.ChangePassword(t.Context(), s.principal(again), "ignored", nextPassword, home); err != nil {
+	if _, err := s.ChangePassword(t.Context(), s.principal(again), "ignored", nextPassword, home); err != nil {
 		t.Fatal(err)
 	}
 	s.wantDead(first)
@@ -252,7 +252,7 @@ func TestAFirstPasswordIsSetSoonAfterSigningIn(t *testing.T) {
 	if _, err := s.login(email, nextPassword, home); err != nil {
 		t.Errorf("the first password: %v", err)
 	}
-	if f := fault.From(s.ChangePassword(t.Context(), s.principal(again), "ignored", "another-password", home)); f == nil || f.Details["currentPassword"] == "" {
+	if f := changeFault(s.ChangePassword(t.Context(), s.principal(again), "ignored", "another-password", home)); f == nil || f.Details["currentPassword"] == "" {
 		t.Errorf("the second without the first: %v", f)
 	}
 }

@@ -8,47 +8,115 @@ import (
 	"time"
 )
 
-// bucket bounds how often something may be tried: burst times at once, and one more time every so
-// often. It is kept as one instant (GCRA), in the database, so that a restart forgives nothing and
-// all instances count together. An attempt is counted before it is made and taken back when it was
-// right: attempts at once can't slip past the count.
-type bucket struct {
-	name  string
+// action is what may be tried only so often. Each action has its own buckets, and [limitsOf] has its rates.
+type action string
+
+const (
+	// guessPassword is every check of a password: at sign-in, and before it is changed.
+	guessPassword action = "password"
+	registration  action = "registration"
+)
+
+// rate is how often something may be tried: burst times at once, and one more time each every.
+type rate struct {
 	burst int
 	every time.Duration
 }
 
-// All devices that are unknown to an account share ten tries; an address may try fifty times
-// over all accounts. A device that signed in to the account before has tries of its own, bound by
-// nothing that others do, so that an attack elsewhere locks nobody out.
-func accountBucket(email string) bucket {
-	return bucket{bucketName("account", EmailKey(email)), 10, 90 * time.Second}
+// limits are the rates of one action. A zero rate sets no limit.
+type limits struct {
+	device    rate // an account from a device that it knows
+	here      rate // an account from one address, without a known device
+	strangers rate // an account from all unknown devices together
+	address   rate // one address without a known device, over all accounts
 }
 
-func addressBucket(d Device) bucket {
-	return bucket{bucketName("address", d.key()), 50, 20 * time.Second}
+// limitsOf holds the rates of each action. Unknown devices together get at most 100 wrong passwords an hour
+// (NIST SP 800-63B §3.2.2), and a single address so few of them that it can't use them up.
+var limitsOf = map[action]limits{
+	guessPassword: {
+		device:    rate{20, time.Minute},
+		here:      rate{20, 90 * time.Second},
+		strangers: rate{50, 72 * time.Second},
+		address:   rate{100, 30 * time.Second},
+	},
+	registration: {address: rate{500, 2 * time.Second}},
 }
 
-func knownDeviceBucket(email string, d Device) bucket {
-	return bucket{bucketName("device", EmailKey(email), d.key()), 20, time.Minute}
+// try is one attempt at an action.
+type try struct {
+	action action
+	// account is the user's id, or the [EmailKey] that nobody registered.
+	account string
+	// device is the id of a device that the account knows, or empty.
+	device  string
+	address string
 }
 
-func registrationBucket(d Device) bucket {
-	return bucket{bucketName("register", d.key()), 500, 2 * time.Second}
+// source is who waits in one line for a place to hash.
+func (t try) source() source {
+	if t.device != "" {
+		return source{known: true, name: t.account + " " + t.device}
+	}
+	return source{name: t.address}
 }
 
-// bucketName hides whom a bucket is about: an e-mail address tried need not be one of ours.
-func bucketName(kind string, about ...string) string {
+// bucket counts the attempts of a rate. It is stored as one instant (GCRA), so a restart forgets nothing and
+// all instances count together.
+type bucket struct {
+	name string
+	rate
+}
+
+// known reports whether the attempt counts as one of a known device.
+func (t try) known() bool { return t.device != "" && limitsOf[t.action].device.burst > 0 }
+
+// buckets lists what the attempt counts against. A known device counts against its own bucket alone, so nobody
+// else can lock it out. Any other attempt counts against the account and the address. The order is the order
+// of locks.
+func (t try) buckets() []bucket {
+	l := limitsOf[t.action]
+	var all []bucket
+	add := func(r rate, kind string, about ...string) {
+		if r.burst > 0 {
+			all = append(all, bucket{bucketName(t.action, kind, about...), r})
+		}
+	}
+	if t.known() {
+		add(l.device, "device", t.account, t.device)
+		return all
+	}
+	add(l.here, "here", t.account, t.address)
+	add(l.strangers, "account", t.account)
+	add(l.address, "address", t.address)
+	return all
+}
+
+// bucketName hashes what a bucket is about, because an e-mail address that somebody typed need not be a user's.
+func bucketName(a action, kind string, about ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(about, "\x00")))
-	return kind + ":" + base64.RawURLEncoding.EncodeToString(sum[:])
+	return string(a) + ":" + kind + ":" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // room is how far ahead of now a bucket's virtual time may be.
-func (b bucket) room() time.Duration { return time.Duration(b.burst) * b.every }
+func (r rate) room() time.Duration { return time.Duration(r.burst) * r.every }
+
+// wait is how long a bucket whose virtual time is given has no room for another attempt; zero or less is room.
+func (r rate) wait(virtual, now time.Time) time.Duration {
+	return virtual.Add(r.every - r.room()).Sub(now)
+}
+
+// attempt is a try that was counted. It is counted before the secret is checked, so parallel attempts can't
+// pass a full bucket, and given back when the secret was right.
+type attempt struct {
+	buckets []bucket
+	// known says that the only bucket is the device's own.
+	known bool
+}
 
 // take counts one attempt against each bucket, or against none if one of them is full. It returns how
 // long to wait until all have room again; zero means that the attempt was counted.
-func take(ctx context.Context, tx Tx, now time.Time, buckets ...bucket) (time.Duration, error) {
+func take(ctx context.Context, tx Tx, now time.Time, buckets []bucket) (time.Duration, error) {
 	var wait time.Duration
 	var counted []bucket
 	for _, b := range buckets {
@@ -60,15 +128,15 @@ func take(ctx context.Context, tx Tx, now time.Time, buckets ...bucket) (time.Du
 			counted = append(counted, b)
 			continue
 		}
-		wait = max(wait, virtual.Add(b.every-b.room()).Sub(now))
+		wait = max(wait, b.wait(virtual, now))
 	}
 	if wait == 0 {
 		return 0, nil
 	}
-	return wait, releaseMemory(ctx, tx, counted)
+	return wait, refund(ctx, tx, counted)
 }
 
-func releaseMemory(ctx context.Context, tx Tx, buckets []bucket) error {
+func refund(ctx context.Context, tx Tx, buckets []bucket) error {
 	for _, b := range buckets {
 		if err := tx.RefundThrottle(ctx, b.name, b.every); err != nil {
 			return err
@@ -77,47 +145,87 @@ func releaseMemory(ctx context.Context, tx Tx, buckets []bucket) error {
 	return nil
 }
 
-// attempt is one try at signing in.
-type attempt struct {
-	// known says that the device signed in to the account before.
-	known   bool
-	buckets []bucket
-	// wait is zero if the attempt was counted, and else how long until one would be.
-	wait time.Duration
+// begin asks the throttle, waits for a place to hash, and counts the attempt, in this order: a full bucket costs one read and
+// no place, and attempts that wait count against nobody. It fails with [ErrThrottled] or [ErrBusy]. The caller
+// calls leave when the attempt is over, so an address never has more attempts under way than places.
+func (s *Service) begin(ctx context.Context, t try) (a attempt, leave func(), err error) {
+	if err := s.refuseIfFull(ctx, t); err != nil {
+		return attempt{}, nil, err
+	}
+	leave, err = s.places.enter(ctx, t.source())
+	if err != nil {
+		s.o.Tried(string(t.action), outcomeBusy)
+		return attempt{}, nil, err
+	}
+	a, err = s.count(ctx, t)
+	if err != nil {
+		leave()
+		return attempt{}, nil, err
+	}
+	return a, leave, nil
 }
 
-// countAttempt counts a try at signing in before the password is looked at. An unknown e-mail address
-// is counted like any other.
-func (s *Service) countAttempt(ctx context.Context, userID string, c Credentials) (attempt, error) {
+// refuseIfFull refuses what count would refuse now, without a transaction.
+func (s *Service) refuseIfFull(ctx context.Context, t try) error {
+	if !s.o.Throttle {
+		return nil
+	}
+	buckets := t.buckets()
+	names := make([]string, len(buckets))
+	for i, b := range buckets {
+		names[i] = b.name
+	}
+	virtual, err := s.o.Store.ThrottledAt(ctx, names)
+	if err != nil {
+		return err
+	}
+	now := s.o.Now()
+	var wait time.Duration
+	for _, b := range buckets {
+		if at, used := virtual[b.name]; used {
+			wait = max(wait, b.wait(at, now))
+		}
+	}
+	return s.refuse(t, wait)
+}
+
+// count counts the attempt, or refuses it.
+func (s *Service) count(ctx context.Context, t try) (attempt, error) {
 	if !s.o.Throttle {
 		return attempt{}, nil
 	}
-	var a attempt
+	a := attempt{buckets: t.buckets(), known: t.known()}
+	var wait time.Duration
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		a = attempt{buckets: []bucket{accountBucket(c.Email), addressBucket(c.Device)}}
-		a.known, err = tx.KnownDevice(ctx, userID, c.Device.key())
-		if err != nil {
-			return err
-		}
-		if a.known {
-			a.buckets = []bucket{knownDeviceBucket(c.Email, c.Device)}
-		}
-		a.wait, err = take(ctx, tx, s.o.Now(), a.buckets...)
+		wait, err = take(ctx, tx, s.o.Now(), a.buckets)
 		return err
 	})
-	return a, err
+	if err != nil {
+		return attempt{}, err
+	}
+	return a, s.refuse(t, wait)
 }
 
-// refused reports whether the attempt ends before the password is looked at. A known device's never
-// does: there, a full bucket only turns a wrong password's answer into "wait".
-func (a attempt) refused() bool { return a.wait > 0 && !a.known }
-
-// wrong is the answer to a wrong password.
-func (a attempt) wrong() error {
-	if a.wait > 0 {
-		return throttled(a.wait)
+// refuse is the answer to an attempt that has to wait.
+func (s *Service) refuse(t try, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
 	}
-	return ErrCredentials
+	s.o.Tried(string(t.action), outcomeThrottled)
+	return throttled(wait)
+}
+
+// Outcomes of attempts, as [Options.Tried] gets them.
+const (
+	outcomeRight     = "right" // of passwords alone, as is wrong
+	outcomeWrong     = "wrong"
+	outcomeThrottled = "throttled"
+	outcomeBusy      = "busy"
+)
+
+// TriedOutcomes lists the actions and outcomes that [Options.Tried] can get, for metrics.
+func TriedOutcomes() (actions, outcomes []string) {
+	return []string{string(guessPassword), string(registration)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
 }
 
 // throttled asks to wait, in seconds under two minutes and else in minutes, rounded up.
@@ -132,11 +240,11 @@ func throttled(wait time.Duration) error {
 	return ErrThrottled.After(wait).WithMessage("Too many attempts. Try again in %d %s.", count, unit)
 }
 
-// forgive takes the attempt back, its password having been right. A known device's earlier failures
-// are forgotten with it; those of unknown devices stay counted, for they may be an attacker's.
+// forgive gives the attempt back, because its secret was right. A known device's earlier failures are forgotten
+// with it; those of unknown devices stay counted, because they may be an attacker's.
 func (a attempt) forgive(ctx context.Context, tx Tx) error {
 	if !a.known {
-		return releaseMemory(ctx, tx, a.buckets)
+		return refund(ctx, tx, a.buckets)
 	}
 	for _, b := range a.buckets {
 		if err := tx.ForgetThrottle(ctx, b.name); err != nil {

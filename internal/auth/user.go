@@ -170,6 +170,7 @@ func ParseRole(s string) (Role, bool) {
 var (
 	ErrEmailTaken     = fault.New(fault.Refused, "email_taken", "This e-mail address is already registered. Sign in, or use another address.")
 	ErrCredentials    = fault.New(fault.Unauthenticated, "invalid_credentials", "The e-mail address or the password is wrong.")
+	ErrWrongPassword  = fault.New(fault.Refused, "wrong_password", "The current password is wrong.")
 	ErrToken          = fault.New(fault.Unauthenticated, "invalid_token", "The access token is missing, invalid or expired. Sign in again.")
 	ErrRefresh        = fault.New(fault.Unauthenticated, "invalid_refresh_token", "The refresh token is invalid, expired or already used. Sign in again.")
 	ErrStaleSignIn    = fault.New(fault.Refused, "sign_in_again", "Your sign-in is more than 15 minutes old. Sign out, sign in again through the provider, and then set the password.")

@@ -93,7 +93,7 @@ func say(f *fault.Error) string {
 	if !ours {
 		sentence = f.Message
 	}
-	if f.RetryAfter > 0 {
+	if f.RetryAfter > 0 && f.Code != auth.ErrThrottled.Code { // whose message says it already
 		sentence += " " + waitOf(f.RetryAfter)
 	}
 	return sentence

@@ -123,8 +123,9 @@ func (d *dashboard) saveProfile(ctx context.Context, v *pageRequest) (page, erro
 
 // changePassword replaces the visitor's password.
 func (d *dashboard) changePassword(ctx context.Context, v *pageRequest) (page, error) {
-	err := d.o.Auth.ChangePassword(ctx, v.who, v.form.Get("currentPassword"), v.form.Get("newPassword"), d.device(v))
+	token, err := d.o.Auth.ChangePassword(ctx, v.who, v.form.Get("currentPassword"), v.form.Get("newPassword"), d.device(v))
 	if err == nil {
+		d.rememberDevice(v, v.who.UserID, token)
 		return goTo("/dashboard/profile").saying("password-changed"), nil
 	}
 	p, shown, showErr := d.profilePage(ctx, v)

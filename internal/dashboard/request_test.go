@@ -397,7 +397,7 @@ func TestTheProfileIsChanged(t *testing.T) {
 	seller.post("/dashboard/profile/sessions/end-others").leadsTo(t, "/dashboard/profile")
 	phone.get("/dashboard").leadsTo(t, "/login")
 
-	wrong := seller.post("/dashboard/profile/password", "currentPassword", "not mine at all", "newPassword", "another horse battery").want(t, 422)
+	wrong := seller.post("/dashboard/profile/password", "currentPassword", "not mine at all", "newPassword", "another horse battery").want(t, 400)
 	wrong.says(t, "Current password is not your password").saysNot(t, "not mine at all", "another horse battery")
 	checkPage(t, "password", wrong)
 	seller.post("/dashboard/profile/password", "currentPassword", password, "newPassword", "another horse battery").leadsTo(t, "/dashboard/profile")

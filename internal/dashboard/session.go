@@ -102,7 +102,13 @@ func (d *dashboard) begin(ctx context.Context, v *pageRequest, s auth.SignIn) er
 		}
 	}
 	v.cookies = []*http.Cookie{d.cookies.SignIn(s.Token, int(s.ExpiresIn.Seconds()))}
+	d.rememberDevice(v, s.User.ID, s.DeviceToken)
 	return nil
+}
+
+// rememberDevice lets the user's account know the browser from now on.
+func (d *dashboard) rememberDevice(v *pageRequest, user, token string) {
+	v.cookies = append(v.cookies, d.cookies.Device(v.r, user, token, int(auth.DeviceLife/time.Second))...)
 }
 
 // signInAddress is the sign-in page that leads back to where the visitor wanted to go.

@@ -180,5 +180,5 @@ func (d *dashboard) logout(ctx context.Context, v *pageRequest) (page, error) {
 
 // device is where the visitor comes from.
 func (d *dashboard) device(v *pageRequest) auth.Device {
-	return auth.Device{Address: d.o.TrustedProxies.Client(v.r), Agent: v.r.UserAgent()}
+	return auth.Device{Address: d.o.TrustedProxies.Client(v.r), Agent: v.r.UserAgent(), Tokens: d.cookies.Devices(v.r)}
 }

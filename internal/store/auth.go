@@ -289,6 +289,20 @@ func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, co
 	return virtual, false, err
 }
 
+// ThrottledAt is the virtual times of those buckets that have one, by their names.
+func (db *DB) ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error) {
+	all := map[string]time.Time{}
+	in, args := db.dialect.oneOf(nil, buckets)
+	err := db.query(ctx, `SELECT bucket, virtual_at FROM throttles WHERE bucket `+in, func(r row) error {
+		var bucket string
+		var virtual time.Time
+		err := r.Scan(&bucket, instant{&virtual})
+		all[bucket] = virtual
+		return err
+	}, args...)
+	return all, err
+}
+
 // RefundThrottle takes one attempt back.
 func (tx *Tx) RefundThrottle(ctx context.Context, bucket string, cost time.Duration) error {
 	_, err := tx.exec(ctx, `UPDATE throttles SET virtual_at = virtual_at - $2 WHERE bucket = $1`, bucket, cost.Microseconds())
@@ -301,27 +315,8 @@ func (tx *Tx) ForgetThrottle(ctx context.Context, bucket string) error {
 	return err
 }
 
-// KnownDevice reports whether the user signed in from there before.
-func (tx *Tx) KnownDevice(ctx context.Context, userID, device string) (bool, error) {
-	var one int
-	return tx.one(ctx, `SELECT 1 FROM known_devices WHERE user_id = $1 AND device = $2`, []any{userID, device}, &one)
-}
-
-// AddKnownDevice records that the user signed in from there.
-func (tx *Tx) AddKnownDevice(ctx context.Context, userID, device string, now time.Time) error {
-	_, err := tx.exec(ctx, `INSERT INTO known_devices (user_id, device, seen_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id, device) DO UPDATE SET seen_at = excluded.seen_at`, userID, device, micros(now))
-	return err
-}
-
-// ForgetDevices makes every device unknown to the user.
-func (tx *Tx) ForgetDevices(ctx context.Context, userID string) error {
-	_, err := tx.exec(ctx, `DELETE FROM known_devices WHERE user_id = $1`, userID)
-	return err
-}
-
 // Sweep deletes up to limit rows each of what no longer matters, and returns how many.
-func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time.Time, limit int) (int64, error) {
+func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error) {
 	sessions, err := tx.exec(ctx, `DELETE FROM sessions WHERE id IN
 		(SELECT id FROM sessions WHERE cap_at < $1 ORDER BY cap_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(sessionsBefore), limit)
 	if err != nil {
@@ -332,12 +327,7 @@ func (tx *Tx) Sweep(ctx context.Context, now, sessionsBefore, devicesBefore time
 	if err != nil {
 		return 0, err
 	}
-	devices, err := tx.exec(ctx, `DELETE FROM known_devices WHERE seen_at < $1 AND (user_id, device) IN
-		(SELECT user_id, device FROM known_devices WHERE seen_at < $1 ORDER BY seen_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(devicesBefore), limit)
-	if err != nil {
-		return 0, err
-	}
 	used, err := tx.exec(ctx, `DELETE FROM used_sign_ins WHERE state IN
 		(SELECT state FROM used_sign_ins WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
-	return sessions + buckets + devices + used, err
+	return sessions + buckets + used, err
 }

@@ -103,7 +103,7 @@ func testFailedStatement(_ *testing.T, b *bench) {
 		if after := key(tx, "key_2"); !errors.Is(after, failed) {
 			b.Errorf("a statement after one that failed was run: %v", after)
 		}
-		if _, after := tx.KnownDevice(b.ctx(), "usr_a", "device"); !errors.Is(after, failed) {
+		if _, _, after := tx.UserByEmail(b.ctx(), "usr_a@example.com"); !errors.Is(after, failed) {
 			b.Errorf("a query after a statement that failed was run: %v", after)
 		}
 		return nil
@@ -129,7 +129,7 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 			return err
 		}
 		leave()
-		_, err := tx.KnownDevice(ctx, "usr_a", "device")
+		_, _, err := tx.UserByEmail(ctx, "usr_a@example.com")
 		return errors.Join(err, b.insertKey(tx, "key_2"))
 	})
 	if err != nil {

@@ -19,6 +19,8 @@ type Metrics struct {
 	requestSeconds   *prometheus.HistogramVec
 	requestsInFlight prometheus.Gauge
 
+	attempts *prometheus.CounterVec
+
 	payoutMoves       *prometheus.CounterVec
 	startupReconciled prometheus.Gauge
 	watched           watched
@@ -64,7 +66,11 @@ func (m *Metrics) addRequests() {
 		Name: "bursar_http_requests_in_flight",
 		Help: "Requests being answered now.",
 	})
-	m.registry.MustRegister(m.requests, m.requestSeconds, m.requestsInFlight)
+	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_attempts_total",
+		Help: "Attempts at what is throttled, by action and outcome: right, wrong, throttled (refused unchecked) or busy (no place to hash).",
+	}, []string{"action", "outcome"})
+	m.registry.MustRegister(m.requests, m.requestSeconds, m.requestsInFlight, m.attempts)
 }
 
 func (m *Metrics) addPayouts() {
@@ -185,6 +191,16 @@ func (m *Metrics) ExpectLoop(loop string) {
 	m.workSteps.WithLabelValues(loop, stepDone)
 	m.workSteps.WithLabelValues(loop, stepFailed)
 	m.workSeconds.WithLabelValues(loop)
+}
+
+// Tried counts an attempt at what is throttled.
+func (m *Metrics) Tried(action, outcome string) { m.attempts.WithLabelValues(action, outcome).Inc() }
+
+// ExpectAttempts expects attempts at an action with these outcomes.
+func (m *Metrics) ExpectAttempts(action string, outcomes ...string) {
+	for _, outcome := range outcomes {
+		m.attempts.WithLabelValues(action, outcome)
+	}
 }
 
 // GatewayCalled counts one call to the payment gateway.

@@ -2,7 +2,10 @@
 // comes from.
 package web
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Cookies makes and reads the sign-in cookie, which holds an access token.
 type Cookies struct {
@@ -44,6 +47,40 @@ func (c Cookies) Value(r *http.Request, plain string) string {
 		return ""
 	}
 	return cookies[0].Value
+}
+
+// deviceCookie begins the plain name of the cookie by which an account knows a browser; the account's id ends it.
+const deviceCookie = "bursar-device-"
+
+// devicesKept bounds how many accounts know one browser: headers are bounded.
+const devicesKept = 8
+
+// Device is the cookies by which a user's account knows the browser for maxAge seconds. With them go those that are
+// too many beside it.
+func (c Cookies) Device(r *http.Request, user, token string, maxAge int) []*http.Cookie {
+	name := c.Named(deviceCookie + user)
+	cookies := []*http.Cookie{c.Make(name, token, maxAge)}
+	others := 0
+	for _, cookie := range r.Cookies() {
+		if cookie.Name == name || !strings.HasPrefix(cookie.Name, c.Named(deviceCookie)) {
+			continue
+		}
+		if others++; others >= devicesKept {
+			cookies = append(cookies, c.Make(cookie.Name, "", -1))
+		}
+	}
+	return cookies
+}
+
+// Devices is the device tokens of a request, of whichever accounts.
+func (c Cookies) Devices(r *http.Request) []string {
+	var tokens []string
+	for _, cookie := range r.Cookies() {
+		if strings.HasPrefix(cookie.Name, c.Named(deviceCookie)) {
+			tokens = append(tokens, cookie.Value)
+		}
+	}
+	return tokens
 }
 
 // Token is the access token of a request's sign-in cookie, or "" where there is none, or more than one.

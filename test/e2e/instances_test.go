@@ -155,7 +155,7 @@ func sameKeyEverywhere(t *testing.T, s *shop) {
 // oneThrottle guesses a password on all instances at once.
 func oneThrottle(t *testing.T, s *shop) {
 	t.Helper()
-	const tries = 10 // that a stranger has
+	const tries = 20 // that an address has
 	var mu sync.Mutex
 	answers := map[int]int{}
 	var all sync.WaitGroup

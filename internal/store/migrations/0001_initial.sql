@@ -66,15 +66,6 @@ CREATE TABLE throttles (
 
 CREATE INDEX throttles_empty ON throttles (virtual_at);
 
-CREATE TABLE known_devices (
-  user_id TEXT NOT NULL REFERENCES users (id),
-  device  TEXT NOT NULL,
-  seen_at BIGINT NOT NULL,
-  PRIMARY KEY (user_id, device)
-) /* clustered */;
-
-CREATE INDEX known_devices_old ON known_devices (seen_at);
-
 -- Where each owner's journal stands: the number, hash and MAC of the last entry, and the totals after it. An owner is
 -- a user, or "platform" for what belongs to no seller. The row moves only with an entry.
 CREATE TABLE journals (
