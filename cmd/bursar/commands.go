@@ -50,6 +50,9 @@ func describe(value *kong.Value) string {
 	if value.Tag.Has("secret") && variable != "BURSAR_KEYS" {
 		variable += "[_FILE]"
 	}
+	if value.Tag.Has("secret") && !config.IsAddress(value.Name) { // a flag would show it to every user of the machine
+		return fmt.Sprintf("%s (only as %s)", value.Help, variable)
+	}
 	return fmt.Sprintf("%s (%s)", value.Help, variable)
 }
 

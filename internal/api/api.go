@@ -69,7 +69,7 @@ func (o Options) check() error {
 type api struct {
 	o          Options
 	mux        *http.ServeMux
-	sameOrigin *http.CrossOriginProtection
+	sameOrigin web.SameOrigin
 	cookies    web.Cookies
 	docs       func() (documents, error)
 	sampler    logSampler
@@ -80,11 +80,11 @@ func New(o Options) (http.Handler, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &api{o: o, sameOrigin: http.NewCrossOriginProtection(), cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments()}
-	// A proxy in front may change the Host that the browser saw.
-	if err := a.sameOrigin.AddTrustedOrigin(o.BaseURL.Scheme + "://" + o.BaseURL.Host); err != nil {
-		return nil, fmt.Errorf("api: base URL: %w", err)
+	sameOrigin, err := web.NewSameOrigin(o.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
 	}
+	a := &api{o: o, sameOrigin: sameOrigin, cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments()}
 	a.mux = newMux(a, a.routes())
 	return a, nil
 }

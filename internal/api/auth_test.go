@@ -284,8 +284,10 @@ func TestLogin_GuessingIsThrottled(t *testing.T) {
 	}).want(t, 201)
 	device, _, _ := strings.Cut(registered.header.Get("Set-Cookie"), ";")
 	login := func(password, address string, more ...string) answer {
-		return h.do(call{method: "POST", path: "/api/auth/login", header: header(append(more, "X-Forwarded-For", address)...),
-			body: fmt.Sprintf(`{"email":"asha@example.com","password":%q}`, password)})
+		return h.do(call{
+			method: "POST", path: "/api/auth/login", header: header(append(more, "X-Forwarded-For", address)...),
+			body: fmt.Sprintf(`{"email":"asha@example.com","password":%q}`, password),
+		})
 	}
 	const right = "correct horse battery"
 	for range 20 {
@@ -338,8 +340,10 @@ func TestCookies_EightAccountsKnowABrowser(t *testing.T) {
 	h := openFixture(t)
 	var cookies []string
 	for i := range 9 {
-		a := h.do(call{method: "POST", path: "/api/auth/register", header: header("Cookie", strings.Join(cookies, "; ")),
-			body: fmt.Sprintf(`{"name":"Asha","email":"asha%d@example.com","password":"correct horse battery"}`, i)}).want(t, 201)
+		a := h.do(call{
+			method: "POST", path: "/api/auth/register", header: header("Cookie", strings.Join(cookies, "; ")),
+			body: fmt.Sprintf(`{"name":"Asha","email":"asha%d@example.com","password":"correct horse battery"}`, i),
+		}).want(t, 201)
 		set := a.header.Values("Set-Cookie")
 		if want := 1 + max(0, i-7); len(set) != want {
 			t.Fatalf("registration %d sets %q, want %d", i, set, want)

@@ -125,6 +125,7 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 			a := h.do(c)
 			for name, want := range map[string]string{
 				"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+				"Cross-Origin-Opener-Policy": "same-origin", "Strict-Transport-Security": "",
 			} {
 				if got := a.header.Get(name); got != want {
 					t.Errorf("%s %q, want %q", name, got, want)
@@ -133,6 +134,9 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 			if policy := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") {
 				t.Errorf("policy %q", policy)
 			}
+			if policy := a.header.Get("Permissions-Policy"); !strings.Contains(policy, "camera=()") || !strings.Contains(policy, "geolocation=()") {
+				t.Errorf("permissions %q", policy)
+			}
 			if got := a.header.Get("Cache-Control"); strings.HasPrefix(c.path, "/api") && got != "no-store" {
 				t.Errorf("Cache-Control %q", got)
 			}
@@ -140,6 +144,15 @@ func TestHeadersOfEveryAnswer(t *testing.T) {
 				t.Error("another site may read this")
 			}
 		})
+	}
+}
+
+func TestHTTPSStays(t *testing.T) {
+	h := openFixture(t, func(o *api.Options) { o.BaseURL = &url.URL{Scheme: "https", Host: "pay.example"} })
+	for _, path := range []string{"/api/auth/me", "/api/nothing", "/docs", "/healthz"} {
+		if got := h.do(call{method: "GET", path: path}).header.Values("Strict-Transport-Security"); len(got) != 1 || got[0] != "max-age=31536000" {
+			t.Errorf("%s: %q", path, got)
+		}
 	}
 }
 

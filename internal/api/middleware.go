@@ -28,7 +28,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.o.Metrics.RequestStarted()
 
 	requestID := requestID(r.Header)
-	setHeaders(w.Header(), r.URL.Path, requestID)
+	a.setHeaders(w.Header(), r.URL.Path, requestID)
 	ctx := telemetry.WithRequest(r.Context(), &telemetry.Request{ID: requestID})
 	if r.Method != http.MethodGet { // reads wait for nothing, and are most of all requests
 		var cancel context.CancelFunc
@@ -61,7 +61,7 @@ func (a *api) recovered(out *response, r *http.Request, requestID string, broken
 		return true
 	}
 	clear(out.Header())
-	setHeaders(out.Header(), r.URL.Path, requestID)
+	a.setHeaders(out.Header(), r.URL.Path, requestID)
 	a.write(out, r, http.StatusInternalServerError, failure{Error: errInternal.Message, Code: errInternal.Code})
 	return false
 }
@@ -164,10 +164,19 @@ var commonHeaders = http.Header{
 	"Referrer-Policy":         {"no-referrer"},
 	"X-Frame-Options":         {"DENY"},
 	"Content-Security-Policy": {"default-src 'none'; frame-ancestors 'none'"},
+	"Permissions-Policy":      {"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"},
+	// No page of another site keeps hold of a window of ours.
+	"Cross-Origin-Opener-Policy": {"same-origin"},
 }
 
-func setHeaders(h http.Header, path, requestID string) {
+// stayOnHTTPS makes browsers refuse to come by plain http for a year. Other hosts of the domain are not ours to decide on.
+var stayOnHTTPS = []string{"max-age=31536000"}
+
+func (a *api) setHeaders(h http.Header, path, requestID string) {
 	maps.Copy(h, commonHeaders)
+	if a.o.BaseURL.Scheme == "https" {
+		h["Strict-Transport-Security"] = stayOnHTTPS
+	}
 	h.Set("X-Request-Id", requestID)
 	if strings.HasPrefix(path, "/api") {
 		h.Set("Cache-Control", "no-store")

@@ -80,14 +80,14 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
-	moved := func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) }
 	places, err := newSignInPlaces(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
 	}
 	services, err := newServices(parts{
 		cfg: cfg, datastore: datastore, gateways: gateways, now: time.Now, logger: logger,
-		moved: moved, tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, providers: places.providers,
+		moved:    func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) },
+		tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, providers: places.providers,
 	})
 	if err != nil {
 		return nil, err

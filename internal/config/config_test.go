@@ -95,6 +95,39 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
 	}
 }
 
+// A program's arguments are read with ps by every user of the machine.
+func TestSecretsAreNoFlags(t *testing.T) {
+	const secret = "hunter2hunter2"
+	for _, flag := range []string{
+		"--keys", "--gateway-settings", "--razorpayx-key-secret", "--razorpayx-account-number", "--razorpayx-webhook-secrets",
+		"--provider-a-client-secret", "--provider-b-client-secret",
+	} {
+		_, _, err := load(t, nil, flag, secret)
+		problems, ok := errors.AsType[config.Problems](err)
+		said := func(p config.Problem) bool {
+			return p.Variable == flag && strings.Contains(p.Message, config.Variable(strings.TrimPrefix(flag, "--")))
+		}
+		if !ok || !slices.ContainsFunc(problems, said) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	for address, want := range map[string]bool{
+		"sqlite:/var/lib/bursar/a.db": true, "postgres://bursar@db/bursar": true, "postgres:///bursar?host=/run": true,
+		"postgres://bursar:" + secret + "@db/bursar": false, "postgres://db/bursar?user=bursar&password=" + secret: false,
+		"postgres://bursar:" + secret + "%zz@db/bursar": false,
+	} {
+		_, _, err := load(t, nil, "--database-url", address)
+		if (err == nil) != want || err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("--database-url %s: %v, want it taken: %v", address, err, want)
+		}
+	}
+	if _, _, err := load(t, nil, "--mail-from", "payouts@example.com", "--smtp-url", "smtp://bursar:"+secret+"@mail.example:587"); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("--smtp-url with a password: %v", err)
+	}
+	mustLoad(t, nil, "--mail-from", "payouts@example.com", "--smtp-url", "smtp://mail.example:587")
+	mustLoad(t, []string{"BURSAR_KEYS=" + secret, "BURSAR_DATABASE_URL=postgres://bursar:" + secret + "@db/bursar"})
+}
+
 func TestPort(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

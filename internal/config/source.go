@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,42 @@ func (s *Sources) learn(app *kong.Application) {
 	}
 }
 
+// refuseSecretFlags notes secrets that were given as flags: every user of the machine can read a program's arguments.
+// An address is a secret only if it holds a password.
+func (s *Sources) refuseSecretFlags(ctx *kong.Context) {
+	for _, part := range ctx.Path {
+		if part.Flag == nil || !isSetting(part.Flag) || !part.Flag.Tag.Has("secret") {
+			continue
+		}
+		name := Variable(part.Flag.Name)
+		value, _ := ctx.FlagValue(part.Flag).(string)
+		if IsAddress(part.Flag.Name) && !holdsPassword(value) {
+			continue
+		}
+		instead := name + " or " + name + "_FILE"
+		if name == prefix+"KEYS" { // whose file is a setting of its own
+			instead = name + "_FILE"
+		}
+		s.problems.add("--"+part.Flag.Name, "", "shows a secret to every user of this machine; set "+instead+" in its place")
+	}
+}
+
+// IsAddress reports whether a secret setting is an address, which may be a flag as long as it holds no password.
+func IsAddress(flag string) bool { return strings.HasSuffix(flag, "-url") }
+
+// holdsPassword reports whether an address holds a password, or can't be read and so may hold one.
+func holdsPassword(address string) bool {
+	if strings.HasPrefix(address, "sqlite:") {
+		return false
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return true
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
+}
+
 // isSetting tells settings, which are in groups, from the flags of commands.
 func isSetting(flag *kong.Flag) bool { return flag.Group != nil }
 
@@ -59,6 +96,7 @@ func (s *Sources) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any
 	if s.file == nil {
 		s.learn(ctx.Model)
 		s.readFile(ctx)
+		s.refuseSecretFlags(ctx)
 	}
 	name := Variable(flag.Name)
 	value := s.lookup(name)

@@ -66,7 +66,7 @@ func (o Options) check() error {
 // dashboard serves the pages.
 type dashboard struct {
 	o          Options
-	sameOrigin *http.CrossOriginProtection
+	sameOrigin web.SameOrigin
 	cookies    web.Cookies
 	assets     assets
 	templates  templates
@@ -78,12 +78,11 @@ func New(o Options) (http.Handler, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	d := &dashboard{o: o, sameOrigin: http.NewCrossOriginProtection(), cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}}
-	// A proxy in front may change the Host that the browser saw.
-	if err := d.sameOrigin.AddTrustedOrigin(o.BaseURL.Scheme + "://" + o.BaseURL.Host); err != nil {
-		return nil, fmt.Errorf("dashboard: base URL: %w", err)
+	sameOrigin, err := web.NewSameOrigin(o.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	var err error
+	d := &dashboard{o: o, sameOrigin: sameOrigin, cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}}
 	if d.assets, err = readAssets(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bursar/internal/money"
 	"bursar/internal/sale"
+	"bursar/internal/web"
 )
 
 // ReadAmount is what a table and fuzzing are for.
@@ -36,7 +37,10 @@ func ChartOf(c money.Currency, months []sale.Month) (bars [][2]int64, lines []st
 func Panics(o Options) (http.Handler, error) {
 	h, err := New(o)
 	mux, _ := h.(*http.ServeMux)
-	d := &dashboard{o: o, sameOrigin: http.NewCrossOriginProtection()}
+	d := &dashboard{o: o}
+	if err == nil {
+		d.sameOrigin, err = web.NewSameOrigin(o.BaseURL)
+	}
 	if err == nil {
 		d.assets, err = readAssets()
 	}
