@@ -18,8 +18,8 @@ var errUnseal = errors.New("a sealed value can't be opened: it was changed, move
 type sealer struct {
 	kid  string
 	aead cipher.AEAD
-	// macKey authenticates journal entries and service keys.
-	macKey []byte
+	// macs authenticate journal entries and service keys.
+	macs *macs
 }
 
 func newSealer(kid string, key []byte) (sealer, error) {
@@ -28,7 +28,7 @@ func newSealer(kid string, key []byte) (sealer, error) {
 		return sealer{}, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return sealer{kid, aead, macKeyOf(key)}, err
+	return sealer{kid, aead, newMACs(macKeyOf(key))}, err
 }
 
 // Seal encrypts plaintext with the newest key, for that context alone.

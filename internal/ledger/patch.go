@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
@@ -22,13 +21,13 @@ import (
 // fields that differ, with a random salt, so that what was erased can't be guessed from its digest. more is further
 // facts that are no part of the row, given as name and value in turn.
 func Change[R any](from, to R, more ...any) (string, error) {
-	var b bytes.Buffer
+	var buffer [512]byte
 	var salt [9]byte
 	_, _ = rand.Read(salt[:]) // it never fails
-	b.WriteString(`{"salt":"`)
-	b.WriteString(base64.RawURLEncoding.EncodeToString(salt[:]))
-	b.WriteByte('"')
-	if err := appendChange(&b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem()); err != nil {
+	b := append(buffer[:0], `{"salt":"`...)
+	b = append(base64.RawURLEncoding.AppendEncode(b, salt[:]), '"')
+	b, err := appendChange(b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem())
+	if err != nil {
 		return "", err
 	}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -36,11 +35,9 @@ func Change[R any](from, to R, more ...any) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("write an entry's data: %w", err)
 		}
-		b.WriteString(`,"` + more[i].(string) + `":`)
-		b.Write(value)
+		b = append(appendName(b, more[i].(string)), value...)
 	}
-	b.WriteByte('}')
-	return b.String(), nil
+	return string(append(b, '}')), nil
 }
 
 // Facts is the data of an entry that is about no row: names and values in turn.
@@ -51,7 +48,7 @@ func Facts(more ...any) (string, error) { return Change(struct{}{}, struct{}{}, 
 func Differs[R any](a, b R) (field string, differs bool) {
 	from, to := reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()
 	for _, f := range recorded(from.Type()) {
-		if f.value(from) != f.value(to) {
+		if !f.same(from, to) {
 			return f.name, true
 		}
 	}
@@ -72,7 +69,7 @@ func (m Mismatch) Error() string { return "its " + m.Field + " is not what the j
 func Compare[R any](folded, row R) (m Mismatch, differs bool) {
 	has, is := reflect.ValueOf(&folded).Elem(), reflect.ValueOf(&row).Elem()
 	for _, f := range recorded(has.Type()) {
-		if f.folded(has) != f.value(is) {
+		if !f.sameAsFolded(has, is) {
 			return Mismatch{f.name, is.Field(f.index).Interface(), has.Field(f.index).Interface()}, true
 		}
 	}
@@ -115,35 +112,53 @@ func Fold[R any](first R, entries []Entry) (R, error) {
 	return first, nil
 }
 
-func appendChange(b *bytes.Buffer, from, to reflect.Value) error {
+func appendChange(b []byte, from, to reflect.Value) ([]byte, error) {
 	for _, f := range recorded(from.Type()) {
-		value := f.value(to)
-		if f.value(from) == value {
+		if f.same(from, to) {
 			continue
 		}
-		b.WriteString(`,"` + f.name + `":`)
-		switch v := value.(type) {
-		case int64:
-			b.Write(strconv.AppendInt(b.AvailableBuffer(), v, 10))
-		case bool:
-			b.Write(strconv.AppendBool(b.AvailableBuffer(), v))
-		default:
-			text, err := json.Marshal(v)
-			if err != nil {
-				return fmt.Errorf("write %s into an entry's data: %w", f.name, err)
-			}
-			b.Write(text)
+		var err error
+		if b, err = f.appendValue(appendName(b, f.name), to); err != nil {
+			return nil, fmt.Errorf("write %s into an entry's data: %w", f.name, err)
 		}
 	}
-	return nil
+	return b, nil
+}
+
+func appendName(b []byte, name string) []byte {
+	return append(append(append(b, `,"`...), name...), `":`...)
+}
+
+// appendText writes a text as JSON.
+func appendText(b []byte, text string) ([]byte, error) {
+	plain := func(c byte) bool {
+		return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+	}
+	for i := range len(text) {
+		if !plain(text[i]) {
+			quoted, err := json.Marshal(text)
+			return append(b, quoted...), err
+		}
+	}
+	return append(append(append(b, '"'), text...), '"'), nil
 }
 
 // recordedField is a field with a journal tag.
 type recordedField struct {
 	name   string
 	index  int
+	kind   fieldKind
 	hashed bool
 }
+
+type fieldKind int
+
+const (
+	textField fieldKind = iota
+	integerField
+	boolField
+	timeField
+)
 
 var fieldsOf sync.Map // reflect.Type → []recordedField
 
@@ -155,52 +170,87 @@ func recorded(t reflect.Type) []recordedField {
 	for i := range t.NumField() {
 		if tag := t.Field(i).Tag.Get("journal"); tag != "" {
 			name, option, _ := strings.Cut(tag, ",")
-			if f := t.Field(i).Type; f != timeType && f.Kind() != reflect.String && f.Kind() != reflect.Bool && !reflect.Zero(f).CanInt() {
-				panic(fmt.Sprintf("ledger: field %s of %s can't be recorded: it is no text, integer, bool or time", t.Field(i).Name, t))
-			}
-			fields = append(fields, recordedField{name, i, option == "hash"})
+			fields = append(fields, recordedField{name, i, kindOf(t.Field(i)), option == "hash"})
 		}
 	}
 	fieldsOf.Store(t, fields)
 	return fields
 }
 
-var timeType = reflect.TypeFor[time.Time]()
+func kindOf(f reflect.StructField) fieldKind {
+	switch {
+	case f.Type == reflect.TypeFor[time.Time]():
+		return timeField
+	case f.Type.Kind() == reflect.String:
+		return textField
+	case f.Type.Kind() == reflect.Bool:
+		return boolField
+	case reflect.Zero(f.Type).CanInt():
+		return integerField
+	default:
+		panic(fmt.Sprintf("ledger: field %s can't be recorded: it is no text, integer, bool or time", f.Name))
+	}
+}
 
 // hashPrefix begins a text that stands for its hash. Only entries and what they fold to have such texts.
 const hashPrefix = "sha256:"
 
-// folded is [recordedField.value] of a value that was folded: what was recorded as a hash is that hash.
-func (f recordedField) folded(of reflect.Value) any {
-	if text := of.Field(f.index); f.hashed && strings.HasPrefix(text.String(), hashPrefix) {
-		return text.String()
+// sameAsFolded is [recordedField.same] of what was folded and a row: what was recorded as a hash is that hash.
+func (f recordedField) sameAsFolded(folded, row reflect.Value) bool {
+	if text := folded.Field(f.index); f.hashed && strings.HasPrefix(text.String(), hashPrefix) {
+		return text.String() == f.text(row)
 	}
-	return f.value(of)
+	return f.same(folded, row)
 }
 
-// value is the field of a row as it is recorded: an int64, a bool or a string. Times are microseconds since 1970, 0 for none.
-func (f recordedField) value(of reflect.Value) any {
-	v := of.Field(f.index)
-	switch {
-	case v.Type() == timeType:
-		if t := v.Interface().(time.Time); !t.IsZero() {
-			return t.UnixMicro()
-		}
-		return int64(0)
-	case v.CanInt():
-		return v.Int()
-	case v.Kind() == reflect.Bool:
-		return v.Bool()
-	case f.hashed && v.String() != "":
-		return hashPrefix + string(HashOf(v.String()))
+// same reports whether two rows are recorded alike in the field.
+func (f recordedField) same(a, b reflect.Value) bool {
+	switch f.kind {
+	case timeField, integerField:
+		return f.number(a) == f.number(b)
+	case boolField:
+		return a.Field(f.index).Bool() == b.Field(f.index).Bool()
 	default:
-		return v.String()
+		return f.text(a) == f.text(b)
 	}
+}
+
+// appendValue writes the field as it is recorded.
+func (f recordedField) appendValue(b []byte, of reflect.Value) ([]byte, error) {
+	switch f.kind {
+	case timeField, integerField:
+		return strconv.AppendInt(b, f.number(of), 10), nil
+	case boolField:
+		return strconv.AppendBool(b, of.Field(f.index).Bool()), nil
+	default:
+		return appendText(b, f.text(of))
+	}
+}
+
+// number is an integer, or a time in microseconds since 1970, 0 for none.
+func (f recordedField) number(of reflect.Value) int64 {
+	v := of.Field(f.index)
+	if f.kind == integerField {
+		return v.Int()
+	}
+	if t := v.Addr().Interface().(*time.Time); !t.IsZero() { // the time itself would be copied to the heap
+		return t.UnixMicro()
+	}
+	return 0
+}
+
+// text is a text, or what stands for it where only its hash is recorded.
+func (f recordedField) text(of reflect.Value) string {
+	text := of.Field(f.index).String()
+	if f.hashed && text != "" {
+		return hashPrefix + string(HashOf(text))
+	}
+	return text
 }
 
 func (f recordedField) set(of reflect.Value, raw []byte) error {
 	v := of.Field(f.index)
-	if v.Type() == timeType {
+	if f.kind == timeField {
 		var micros int64
 		if err := json.Unmarshal(raw, &micros); err != nil {
 			return err

@@ -111,7 +111,7 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	if err != nil {
 		return false, err
 	}
-	u := newUnit(keys)
+	u := newUnit(keys, len(group))
 	if err := l.read(ctx, true, u.loads(postgresDialect, group)); err != nil {
 		return false, err
 	}

@@ -301,7 +301,7 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool,
 	if err != nil {
 		return false, err
 	}
-	u := newUnit(keys)
+	u := newUnit(keys, len(changes))
 	if err := w.read(u.loads(sqliteDialect, changes)); err != nil {
 		return false, err
 	}

@@ -24,19 +24,22 @@ import (
 // statements on SQLite, and one seller's changes would wait for each other's commits. The measurements are in
 // docs/adr/0010-grouped-requests.md.
 type unit struct {
-	signing ledger.Keys
-	// accounts are where the journals will stand once the unit is written, and loaded where they stood before.
-	accounts, loaded map[string]ledger.Account
-	bankAccounts     map[string]bank.Account // that sellers are paid to
-	keys             map[ownedKey]payout.Idempotency
-	payouts          map[payout.ID]payout.Payout
-	// entries are those about the unit's payouts, those to be written included.
-	entries map[entriesOf]subjectEntries
+	signing      ledger.Keys
+	journals     map[string]*unitJournal
+	bankAccounts map[string]bank.Account // that sellers are paid to
+	keys         map[ownedKey]payout.Idempotency
+	payouts      map[payout.ID]*payout.Payout
+	// entries are those about the payouts that the group names, those to be written included.
+	entries      map[entriesOf]subjectEntries
+	namesPayouts bool
 	// newest are the stored entries of an owner from the earliest on with which a payout of the group came to its state.
 	newest map[string][]ledger.Entry
 
 	writes unitWrites
 }
+
+// unitJournal is where a journal stood when it was loaded, and where it will stand once the unit is written.
+type unitJournal struct{ loaded, now ledger.Account }
 
 type ownedKey struct{ user, key string }
 
@@ -53,7 +56,7 @@ type subjectEntries struct {
 type unitWrites struct {
 	keys    []idempotencyRow
 	entries []ledger.Entry
-	added   []payout.Payout
+	added   []payoutMove
 	// changed are payouts as they will be, and the states in which they were found.
 	changed map[payout.ID]payoutMove
 }
@@ -81,11 +84,13 @@ type unitJob struct {
 	scope ledger.Scope
 }
 
-func newUnit(keys ledger.Keys) *unit {
+// newUnit makes a unit for a group of that many changes.
+func newUnit(keys ledger.Keys, size int) *unit {
 	return &unit{
-		signing: keys, accounts: map[string]ledger.Account{}, loaded: map[string]ledger.Account{}, bankAccounts: map[string]bank.Account{},
-		keys: map[ownedKey]payout.Idempotency{}, payouts: map[payout.ID]payout.Payout{}, entries: map[entriesOf]subjectEntries{},
-		newest: map[string][]ledger.Entry{}, writes: unitWrites{changed: map[payout.ID]payoutMove{}},
+		signing: keys, journals: make(map[string]*unitJournal, size), bankAccounts: make(map[string]bank.Account, size),
+		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
+		entries: map[entriesOf]subjectEntries{}, newest: map[string][]ledger.Entry{},
+		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
 	}
 }
 
@@ -115,7 +120,6 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		s := j.scope
 		if s.Owner != "" {
 			owners = append(owners, s.Owner)
-			u.accounts[s.Owner] = ledger.NewAccount(s.Owner)
 		}
 		if s.Payout != "" {
 			payouts = append(payouts, s.Payout)
@@ -125,6 +129,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		}
 	}
 	owners, payouts = distinct(owners), distinct(payouts)
+	u.namesPayouts = len(payouts) > 0
 	var all []load
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
@@ -157,18 +162,15 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 
 // loadAccounts locks the journals of owners, and of those whose payouts are named.
 func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
-	var args []any
-	var in, whose string
+	in, args := "IN ('')", []any(nil)
 	if len(owners) > 0 {
 		in, args = d.oneOf(args, owners)
-		whose = ` UNION SELECT owner FROM journals WHERE owner ` + in
 	}
 	if len(payouts) > 0 {
-		in, args = d.oneOf(args, payouts)
-		whose += ` UNION SELECT seller_id FROM payouts WHERE id ` + in
+		whose, more := d.oneOf(args, payouts)
+		in, args = `IN (SELECT owner FROM journals WHERE owner `+in+` UNION SELECT seller_id FROM payouts WHERE id `+whose+`)`, more
 	}
-	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner IN (SELECT ''` + whose + `) ORDER BY owner` +
-		d.forUpdate("journals"), args, u.scanAccount}
+	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner ` + in + ` ORDER BY owner` + d.forUpdate("journals"), args, u.scanAccount}
 }
 
 // repeats are the statements that read the payouts that the group's keys stand for already.
@@ -192,16 +194,17 @@ func distinct(list []string) []string {
 }
 
 func (u *unit) scanPayout(r row) error {
-	var p payout.Payout
-	err := scanPayout(r, &p)
+	p := &payout.Payout{}
+	err := scanPayout(r, p)
 	u.payouts[p.ID] = p
 	return err
 }
 
 func (u *unit) scanAccount(r row) error {
-	var a ledger.Account
-	err := r.Scan(accountDest(&a)...)
-	u.accounts[a.Owner], u.loaded[a.Owner] = a, a
+	j := &unitJournal{}
+	err := r.Scan(accountDest(&j.loaded)...)
+	j.now = j.loaded
+	u.journals[j.now.Owner] = j
 	return err
 }
 
@@ -250,7 +253,7 @@ func (u *unit) serve(j *unitJob) (err error) {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
-	tx := &unitTx{u: u, scope: j.scope, accounts: map[string]ledger.Account{}}
+	tx := &unitTx{u: u, scope: j.scope}
 	if err := j.fn(tx); err != nil {
 		return err
 	}
@@ -272,13 +275,13 @@ func (u *unit) written(d dialect) []write {
 		all = append(all, keyTable.inserts(d, w.keys)...)
 	}
 	var moves, first []journalMove
-	for owner, a := range u.accounts {
-		switch was := u.loaded[owner]; {
-		case a.Number == was.Number:
-		case was.Number == 0:
-			first = append(first, journalMove{a, 0})
+	for _, j := range u.journals {
+		switch move := (journalMove{j.now, j.loaded.Number}); {
+		case move.Number == move.from:
+		case move.from == 0:
+			first = append(first, move)
 		default:
-			moves = append(moves, journalMove{a, was.Number})
+			moves = append(moves, move)
 		}
 	}
 	byOwner := func(a, b journalMove) int { return strings.Compare(a.Owner, b.Owner) }
@@ -294,7 +297,7 @@ func (u *unit) written(d dialect) []write {
 		all = append(all, entryTable.inserts(d, w.entries)...)
 	}
 	if len(w.added) > 0 {
-		all = append(all, payoutTable.inserts(d, moved(w.added))...)
+		all = append(all, payoutTable.inserts(d, w.added)...)
 	}
 	if len(w.changed) > 0 {
 		changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutMove) int { return strings.Compare(string(a.ID), string(b.ID)) })
@@ -303,20 +306,13 @@ func (u *unit) written(d dialect) []write {
 	return all
 }
 
-func moved(payouts []payout.Payout) []payoutMove {
-	list := make([]payoutMove, len(payouts))
-	for i, p := range payouts {
-		list[i] = payoutMove{Payout: p}
-	}
-	return list
-}
-
 // unitTx is the unit as one change sees it. Nothing in it can wait or fail, so it needs no contexts.
 type unitTx struct {
 	u     *unit
 	scope ledger.Scope
 
-	accounts   map[string]ledger.Account
+	// accounts are where the journals that the change appended to then stand.
+	accounts   []ledger.Account
 	entries    []ledger.Entry
 	added      *payout.Payout
 	changed    *payoutMove
@@ -328,23 +324,33 @@ type unitTx struct {
 // keep makes the change part of the unit.
 func (tx *unitTx) keep() {
 	u, w := tx.u, &tx.u.writes
-	maps.Copy(u.accounts, tx.accounts)
+	for _, a := range tx.accounts {
+		j := u.journals[a.Owner]
+		if j == nil {
+			j = &unitJournal{}
+			u.journals[a.Owner] = j
+		}
+		j.now = a
+	}
 	w.entries = append(w.entries, tx.entries...)
 	for _, e := range tx.entries {
+		if !u.namesPayouts {
+			continue
+		}
 		about := u.entries[entriesOf{e.Owner, e.Subject}]
 		about.list = append(slices.Clone(about.list), e)
 		u.entries[entriesOf{e.Owner, e.Subject}] = about
 	}
 	if tx.added != nil {
-		w.added = append(w.added, *tx.added)
-		u.payouts[tx.added.ID] = *tx.added
+		w.added = append(w.added, payoutMove{Payout: *tx.added})
+		u.payouts[tx.added.ID] = tx.added
 	}
 	if m := tx.changed; m != nil {
 		if first, again := w.changed[m.ID]; again {
 			m.from = first.from
 		}
 		w.changed[m.ID] = *m
-		u.payouts[m.ID] = m.Payout
+		u.payouts[m.ID] = &m.Payout
 	}
 	if k := tx.remembered; k != nil {
 		w.keys = append(w.keys, *k)
@@ -358,19 +364,32 @@ func (tx *unitTx) outsideScope(what string) error {
 	return tx.outside
 }
 
-func (tx *unitTx) account(owner string) (ledger.Account, bool) {
-	if a, own := tx.accounts[owner]; own {
-		return a, true
+// account is where a journal stands that the change may append to. One without entries is not stored yet.
+func (tx *unitTx) account(owner string) (a ledger.Account, known bool) {
+	for _, own := range slices.Backward(tx.accounts) {
+		if own.Owner == owner {
+			return own, true
+		}
 	}
-	a, known := tx.u.accounts[owner]
-	return a, known && (owner == tx.scope.Owner || owner == tx.u.payouts[payout.ID(tx.scope.Payout)].Seller)
+	if owner != tx.scope.Owner && owner != tx.seller() {
+		return a, false
+	}
+	if j := tx.u.journals[owner]; j != nil {
+		return j.now, true
+	}
+	return ledger.NewAccount(owner), true
+}
+
+// seller is whose payout the change names, or "".
+func (tx *unitTx) seller() string {
+	if p := tx.u.payouts[payout.ID(tx.scope.Payout)]; p != nil {
+		return p.Seller
+	}
+	return ""
 }
 
 func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, error) {
 	a, known := tx.account(p.Owner)
-	if !known && p.Owner == tx.u.payouts[payout.ID(tx.scope.Payout)].Seller {
-		a, known = ledger.NewAccount(p.Owner), true
-	}
 	if !known {
 		return ledger.Entry{}, tx.outsideScope("the journal of " + p.Owner)
 	}
@@ -378,7 +397,7 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	tx.accounts[p.Owner] = after
+	tx.accounts = append(tx.accounts, after)
 	tx.entries = append(tx.entries, e)
 	return e, nil
 }
@@ -406,10 +425,14 @@ func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.E
 }
 
 func (tx *unitTx) CheckJournal(_ context.Context, owner string, from int64) error {
-	if seller := tx.u.payouts[payout.ID(tx.scope.Payout)].Seller; owner != seller {
+	if owner != tx.seller() {
 		return tx.outsideScope("the journal's end of " + owner)
 	}
-	_, err := tx.u.loaded[owner].CheckNewest(tx.u.signing, from, ledger.Account{}, slices.Values(tx.u.newest[owner]))
+	var loaded ledger.Account
+	if j := tx.u.journals[owner]; j != nil {
+		loaded = j.loaded
+	}
+	_, err := loaded.CheckNewest(tx.u.signing, from, ledger.Account{}, slices.Values(tx.u.newest[owner]))
 	return err
 }
 
@@ -448,7 +471,7 @@ func (tx *unitTx) Payout(_ context.Context, id payout.ID) (payout.Payout, error)
 	if !found {
 		return payout.Payout{}, payout.ErrNotFound
 	}
-	return p, nil
+	return *p, nil
 }
 
 func (tx *unitTx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
