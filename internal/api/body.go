@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -198,8 +199,11 @@ func (s *scanner) unit() (high, low bool, size int) {
 	}
 }
 
-// unquote decodes a JSON string.
+// unquote decodes a JSON string that is known to be valid.
 func unquote(quoted []byte) (string, error) {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1]), nil
+	}
 	var s string
 	if err := json.Unmarshal(quoted, &s); err != nil {
 		return "", errBody.Because(err)

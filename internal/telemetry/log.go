@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,7 +29,7 @@ const (
 //
 // Callers leave secrets out; values under a key that names one are redacted all the same.
 func NewLogger(w io.Writer, level slog.Leveler, format Format) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: rewrite}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: rewriter()}
 	switch format {
 	case JSON:
 		return slog.New(requestHandler{slog.NewJSONHandler(w, options)}), nil
@@ -95,18 +97,34 @@ var sensitive = []string{
 
 var separators = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 
-func rewrite(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindGroup {
-		return a // its members come by on their own
-	}
-	key := separators.Replace(strings.ToLower(a.Key))
-	for _, word := range sensitive {
-		if strings.Contains(key, word) {
+// rewriter takes the values of sensitive keys out of lines, and writes durations with their unit. It looks at each key once: keys are few, and lines are many.
+func rewriter() func([]string, slog.Attr) slog.Attr {
+	var mu sync.RWMutex
+	known := map[string]bool{}
+	return func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindGroup {
+			return a // its members come by on their own
+		}
+		mu.RLock()
+		secret, seen := known[a.Key]
+		mu.RUnlock()
+		if !seen {
+			secret = isSensitive(a.Key)
+			mu.Lock()
+			known[a.Key] = secret
+			mu.Unlock()
+		}
+		if secret {
 			return slog.String(a.Key, redacted)
 		}
+		if a.Value.Kind() == slog.KindDuration { // JSON would have nanoseconds without a unit
+			return slog.String(a.Key, a.Value.Duration().String())
+		}
+		return a
 	}
-	if a.Value.Kind() == slog.KindDuration { // JSON would have nanoseconds without a unit
-		return slog.String(a.Key, a.Value.Duration().String())
-	}
-	return a
+}
+
+func isSensitive(key string) bool {
+	key = separators.Replace(strings.ToLower(key))
+	return slices.ContainsFunc(sensitive, func(word string) bool { return strings.Contains(key, word) })
 }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ type Metrics struct {
 
 	requests         *prometheus.CounterVec
 	requestSeconds   *prometheus.HistogramVec
+	ofRequests       sync.Map // requestLabels → requestMetrics: to find a metric by its labels takes longer
 	requestsInFlight prometheus.Gauge
 
 	attempts *prometheus.CounterVec
@@ -155,9 +157,29 @@ func (m *Metrics) RequestDone(route, method string, status int, took time.Durati
 	if route == "" {
 		route = "none"
 	}
-	method, class := knownMethod(method), strconv.Itoa(status/100)+"xx"
-	m.requests.WithLabelValues(route, method, class).Inc()
-	m.requestSeconds.WithLabelValues(route, method, class).Observe(took.Seconds())
+	r := m.request(requestLabels{route, knownMethod(method), status / 100})
+	r.count.Inc()
+	r.seconds.Observe(took.Seconds())
+}
+
+type requestLabels struct {
+	route, method string
+	class         int
+}
+
+type requestMetrics struct {
+	count   prometheus.Counter
+	seconds prometheus.Observer
+}
+
+func (m *Metrics) request(l requestLabels) requestMetrics {
+	if known, ok := m.ofRequests.Load(l); ok {
+		return known.(requestMetrics)
+	}
+	class := strconv.Itoa(l.class) + "xx"
+	r := requestMetrics{m.requests.WithLabelValues(l.route, l.method, class), m.requestSeconds.WithLabelValues(l.route, l.method, class)}
+	m.ofRequests.Store(l, r)
+	return r
 }
 
 // knownMethod keeps made-up methods from making labels.
