@@ -24,6 +24,9 @@ type column[R any] struct {
 	value  func(*R) any
 	// role says what an UPDATE does with it.
 	role role
+	// isRare says that the column is mostly "", 0 or NULL, which is its default in the database. An INSERT of nothing
+	// else leaves it out: each value that is bound costs.
+	isRare bool
 }
 
 type role int
@@ -40,15 +43,21 @@ const (
 )
 
 func asText[R any](name string, r role, value func(*R) string) column[R] {
-	return column[R]{name, true, func(row *R) any { return value(row) }, r}
+	return column[R]{name: name, isText: true, value: func(row *R) any { return value(row) }, role: r}
 }
 
 func asNumber[R any](name string, r role, value func(*R) int64) column[R] {
-	return column[R]{name, false, func(row *R) any { return value(row) }, r}
+	return column[R]{name: name, value: func(row *R) any { return value(row) }, role: r}
 }
 
 func orNull[R any](name string, r role, value func(*R) any) column[R] {
-	return column[R]{name, false, value, r}
+	return column[R]{name: name, value: value, role: r}
+}
+
+// rare marks a column of which most rows have the default.
+func rare[R any](c column[R]) column[R] {
+	c.isRare = true
+	return c
 }
 
 // write is a statement that changes as many rows as it must, or else fails its transaction.
@@ -84,15 +93,21 @@ func (t *table[R]) puts(d dialect, rows []R) []write {
 	})
 }
 
-func (t *table[R]) insertsOr(d dialect, rows []R, name string, conflict func() string) []write {
-	var columns []column[R]
-	for _, c := range t.columns {
-		if c.role != seen {
+// insertsOr leaves out what is empty in all rows, but of rows that it may overwrite nothing.
+func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() string) []write {
+	columns := make([]column[R], 0, len(t.columns))
+	omitted := uint64(0)
+	for i, c := range t.columns {
+		switch {
+		case c.role == seen:
+		case verb == "insert" && c.isRare && c.isDefault(rows):
+			omitted |= 1 << i
+		default:
 			columns = append(columns, c)
 		}
 	}
 	if d.arrays {
-		sql := t.shape(name+" arrays", func() string {
+		sql := t.shape(shape{verb, 0, omitted}, func() string {
 			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") SELECT * FROM " + unnest(columns) + conflict() //nolint:unqueryvet // all that unnest gives
 		})
 		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
@@ -100,13 +115,24 @@ func (t *table[R]) insertsOr(d dialect, rows []R, name string, conflict func() s
 	var writes []write
 	for len(rows) > 0 { // powers of two, so that there are few statements to prepare
 		n := min(1<<(bits.Len(uint(len(rows)))-1), maxRows)
-		sql := t.shape(fmt.Sprint(name, n), func() string {
-			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + conflict()
+		sql := t.shape(shape{verb, n, omitted}, func() string {
+			// A failure undoes the transaction, so that SQLite keeps no copies of pages to undo the statement alone.
+			return "INSERT OR ROLLBACK INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + conflict()
 		})
 		writes = append(writes, write{sql, valuesOf(columns, rows[:n]), int64(n)})
 		rows = rows[n:]
 	}
 	return writes
+}
+
+// isDefault reports whether all rows have the default in the column.
+func (c column[R]) isDefault(rows []R) bool {
+	for i := range rows {
+		if v := c.value(&rows[i]); v != "" && v != int64(0) && v != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // maxRows bounds the rows of one statement; engines bound its parameters.
@@ -121,10 +147,10 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 		}
 	}
 	if d.arrays {
-		sql := t.shape("update arrays", func() string { return t.updateFrom(columns, unnest(columns)) })
+		sql := t.shape(shape{verb: "update"}, func() string { return t.updateFrom(columns, unnest(columns)) })
 		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
 	}
-	sql := t.shape("update", func() string {
+	sql := t.shape(shape{verb: "update", rows: 1}, func() string {
 		var sets, wheres []string
 		for i, c := range columns {
 			if c.role == set {
@@ -155,12 +181,20 @@ func (t *table[R]) updateFrom(columns []column[R], from string) string {
 	return "UPDATE " + t.name + " t SET " + strings.Join(sets, ", ") + " FROM " + from + " WHERE " + strings.Join(wheres, " AND ")
 }
 
-func (t *table[R]) shape(name string, build func() string) string {
-	if sql, known := t.texts.Load(name); known {
+// shape tells apart the statements that write a table: by what they do, the number of rows, 0 where arrays give them,
+// and which columns are left out.
+type shape struct {
+	verb    string
+	rows    int
+	omitted uint64
+}
+
+func (t *table[R]) shape(s shape, build func() string) string {
+	if sql, known := t.texts.Load(s); known {
 		return sql.(string)
 	}
 	sql := build()
-	t.texts.Store(name, sql)
+	t.texts.Store(s, sql)
 	return sql
 }
 
