@@ -62,18 +62,21 @@ func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]a
 // afterASCII sorts behind all that an e-mail address is made of.
 const afterASCII = "\x7f"
 
+const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, u.mac, s.expires_at, s.id
+	FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.ended_at IS NULL AND u.suspended = 0 AND s.id `
+
 // LiveSession finds the user behind a session that is alive, in one read by key. It fails with [auth.ErrTampered] if the
 // user is not what the service wrote, and says who it is all the same.
 func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
 	var u storedUser
-	ok, err := found(db.queryRow(ctx, `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, u.mac
-		FROM sessions s JOIN users u ON u.id = s.user_id
-		WHERE s.id = $1 AND s.ended_at IS NULL AND s.expires_at > $2 AND u.suspended = 0`, session, micros(now)).
-		Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash, flagged{&u.Verified}, &u.mac))
-	if err == nil && ok {
+	var expires time.Time
+	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,
+		flagged{&u.Verified}, &u.mac, instant{&expires}, &session))
+	live := ok && now.Before(expires)
+	if err == nil && live {
 		err = db.signer.checkRow(u.mac, u.message())
 	}
-	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, ok, err
+	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, live, err
 }
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].

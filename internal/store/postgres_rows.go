@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +30,9 @@ type rowRead struct {
 	ctx    context.Context //nolint:containedctx // it waits its turn
 	query  string
 	args   []any
+	// byKey says that the query is one of many keys: it ends in what a key is compared with, and selects the key last.
+	byKey  bool
+	key    string
 	dest   []any
 	answer chan error
 }
@@ -42,6 +47,10 @@ func newRowReader(config *pgx.ConnConfig, failed func(error)) *rowReader {
 
 func (r *rowReader) row(ctx context.Context, query string, args []any) row {
 	return &rowRead{reader: r, ctx: ctx, query: query, args: args, answer: make(chan error, 1)}
+}
+
+func (r *rowReader) rowOf(ctx context.Context, query, key string) row {
+	return &rowRead{reader: r, ctx: ctx, query: query, byKey: true, key: key, answer: make(chan error, 1)}
 }
 
 // Scan waits for the row.
@@ -105,7 +114,23 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 	}
 	answered := 0
 	b := &pgx.Batch{}
-	for _, r := range group {
+	slices.SortStableFunc(group, func(a, b *rowRead) int { return strings.Compare(a.query, b.query) })
+	for i, end := 0, 0; i < len(group); i = end {
+		r := group[i]
+		if end = i + 1; r.byKey {
+			for end < len(group) && group[end].query == r.query {
+				end++
+			}
+			together := group[i:end]
+			b.Queue(r.query+`= ANY($1::text[])`, keysOf(together)).Query(func(rows pgx.Rows) error {
+				err := scanEach(rows, together)
+				if err == nil {
+					answered += len(together)
+				}
+				return err
+			})
+			continue
+		}
 		b.Queue(r.query, r.args...).Query(func(rows pgx.Rows) error {
 			err := scanOnly(rows, r.dest)
 			if rows.Err() != nil {
@@ -118,6 +143,38 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 	}
 	err := l.conn.SendBatch(ctx, b).Close()
 	return group[answered:], err
+}
+
+func keysOf(reads []*rowRead) []string {
+	keys := make([]string, len(reads))
+	for i, r := range reads {
+		keys[i] = r.key
+	}
+	return distinct(keys)
+}
+
+// scanEach answers reads of one query, each with the row of its key. If it fails, none is answered.
+func scanEach(rows pgx.Rows, reads []*rowRead) error {
+	outcomes := make([]error, len(reads))
+	for i := range outcomes {
+		outcomes[i] = sql.ErrNoRows
+	}
+	for rows.Next() {
+		values := rows.RawValues()
+		key := string(values[len(values)-1])
+		for i, r := range reads {
+			if r.key == key {
+				outcomes[i] = rows.Scan(r.dest...)
+			}
+		}
+	}
+	if rows.Err() != nil {
+		return rows.Err()
+	}
+	for i, r := range reads {
+		r.answer <- outcomes[i]
+	}
+	return nil
 }
 
 // scanOnly scans the first row.

@@ -102,6 +102,15 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
 	return readableRow{stmt.QueryRowContext(context.WithoutCancel(ctx), args...), db.dialect.unreadable}
 }
 
+// rowOf is [DB.queryRow] of a query that many may ask at a time, each of another key: it ends in what the key is compared
+// with, and selects the key last.
+func (db *DB) rowOf(ctx context.Context, query, key string) row {
+	if db.rows != nil {
+		return db.rows.rowOf(ctx, query, key)
+	}
+	return db.queryRow(ctx, query+`= $1`, key)
+}
+
 // readableRow says what an error of its reading means.
 type readableRow struct {
 	row
