@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -56,7 +55,7 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	if err := options.Check(); err != nil {
 		return usageError{err}
 	}
-	debug.SetGCPercent(400) // there is little to keep, and much that is made again
+	collectSeldom()
 	progress := progressOn(e.err)
 	began := time.Now()
 	report, err := simulate.Run(ctx, options, func(s simulate.Stand) {
