@@ -132,7 +132,7 @@ func (h *fixture) work(t *testing.T, id string, want payout.Status) {
 	t.Helper()
 	ctx := t.Context()
 	for range 200 {
-		due, err := h.payouts.TakeDue(ctx, 10)
+		due, err := h.payouts.LeaseDue(ctx, 10)
 		must(t, err)
 		for _, d := range due {
 			if err := h.payouts.Step(ctx, d); err != nil {

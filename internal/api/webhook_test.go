@@ -80,7 +80,7 @@ func TestWebhook_ReschedulesTheNextPoll(t *testing.T) {
 	h.withBank(seller, "0004") // stays processing
 	id := h.request(seller, `{"amount":1000}`).want(t, 201).text(t, "data.payoutId")
 	step := func() int {
-		due, err := h.payouts.TakeDue(t.Context(), 10)
+		due, err := h.payouts.LeaseDue(t.Context(), 10)
 		must(t, err)
 		for _, d := range due {
 			must(t, h.payouts.Step(t.Context(), d))

@@ -75,9 +75,9 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 	return beside(
 		reconcileStartup(s.Payouts, metrics, logger),
 		watchStorage(cfg, b, logger),
-		loop(payoutsLoop, pollEvery, p.workers, work.Each(s.Payouts.TakeDue, s.Payouts.Step)),
+		loop(payoutsLoop, pollEvery, p.workers, work.Each(s.Payouts.LeaseDue, s.Payouts.Step)),
 		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
-		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.TakeDue, s.Bank.Step)),
+		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.LeaseDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
 		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.TakeDue, s.Mails.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),

@@ -47,9 +47,9 @@ type Tx interface {
 	InsertBankAccount(ctx context.Context, a Account) (bool, error)
 	// CurrentBankAccount finds the seller's current account, or [ErrNone].
 	CurrentBankAccount(ctx context.Context, seller string) (Account, error)
-	// TakeDueVerifications leases up to limit accounts whose verification is due by now: their due
+	// LeaseDueVerifications leases up to limit accounts whose verification is due by now: their due
 	// time becomes until.
-	TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
+	LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
 	// SaveVerification records progress from seen to a if the account is still the seller's current one and as it was
 	// seen in all that the journal records, and reports whether that was so. A step that was made due since then stays
 	// due.

@@ -187,7 +187,7 @@ func (h *fixture) account() bank.Account {
 
 func (h *fixture) due() []bank.ID {
 	h.t.Helper()
-	ids, err := h.service.TakeDue(h.t.Context(), 10)
+	ids, err := h.service.LeaseDue(h.t.Context(), 10)
 	if err != nil {
 		h.t.Fatal(err)
 	}

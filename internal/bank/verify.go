@@ -49,13 +49,13 @@ var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
 var ErrTampered = fault.New(fault.Conflict, "bank_account_tampered",
 	"This bank account was changed outside the service, so it can't be decided on. Have the seller register it again.")
 
-// TakeDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
+// LeaseDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
 // to run out, and the step is taken again.
-func (s *Service) TakeDue(ctx context.Context, limit int) ([]ID, error) {
+func (s *Service) LeaseDue(ctx context.Context, limit int) ([]ID, error) {
 	var ids []ID
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
-		ids, err = tx.TakeDueVerifications(ctx, now, now.Add(lease), limit)
+		ids, err = tx.LeaseDueVerifications(ctx, now, now.Add(lease), limit)
 		return err
 	})
 	return ids, err

@@ -54,7 +54,7 @@ func adminNav() []navEntry {
 	}
 }
 
-// homePayouts is how many of the newest payouts the desk shows.
+// homePayouts is how many of the newest payouts the admin home shows.
 const homePayouts = 8
 
 // homeView is what an operator sees first.

@@ -43,8 +43,8 @@ func (a accountView) Verified() bool { return a.Status == bank.StatusVerified }
 func (a accountView) Rejected() bool { return a.Status == bank.StatusRejected }
 func (a accountView) Label() label   { return accountLabel(a.Status) }
 
-// overview is where everybody arrives: a seller at their money, an admin at their desk, and a buyer at
-// what this is for.
+// overview is the first page after sign-in: a seller sees their money, an admin the admin home, and a buyer a
+// page that says how to begin.
 func (d *dashboard) overview(ctx context.Context, v *pageRequest) (page, error) {
 	switch v.who.Role {
 	case auth.Admin:

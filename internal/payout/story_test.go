@@ -36,7 +36,7 @@ func newStory(t *testing.T) *story {
 func (s *story) later(d time.Duration) {
 	s.Helper()
 	s.now = s.now.Add(d)
-	ids, err := s.payouts.TakeDue(s.Context(), 10)
+	ids, err := s.payouts.LeaseDue(s.Context(), 10)
 	if err != nil {
 		s.Fatal(err)
 	}

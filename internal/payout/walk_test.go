@@ -166,7 +166,7 @@ func (w *walk) work(t *rapid.T) {
 }
 
 func (w *walk) take(t *rapid.T, times int) {
-	ids, err := w.payouts.TakeDue(w.ctx, 100)
+	ids, err := w.payouts.LeaseDue(w.ctx, 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ type slowStore struct {
 func (s *slowStore) wait() {
 	s.calls++
 	s.w.now = s.w.now.Add(45 * time.Second)
-	taken, err := s.AcquireLease(s.w.Context(), "somebody else", s.w.now, s.w.now.Add(time.Minute))
+	taken, err := s.AcquireLease(s.w.Context(), "another person", s.w.now, s.w.now.Add(time.Minute))
 	if s.w.must(err); taken {
 		s.w.Error("another holder could take the lease")
 	}

@@ -178,7 +178,7 @@ func (w *fixture) later(d time.Duration) {
 	w.now = w.now.Add(d)
 	for range 3 {
 		w.must(w.box.TakeSteps(w.Context()))
-		ids, err := w.payouts.TakeDue(w.Context(), 100)
+		ids, err := w.payouts.LeaseDue(w.Context(), 100)
 		w.must(err)
 		for _, id := range ids {
 			w.must(w.payouts.Step(w.Context(), id))

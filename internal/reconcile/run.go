@@ -166,7 +166,7 @@ func (s *Service) reschedule(ctx context.Context, found []Difference) error {
 }
 
 // recheckOpen looks again at the differences that are open, with what was read already: some are gone, because
-// the journal has caught up or the gateway corrected the statement. What a comparison just found, if there was one, is left.
+// the journal is up to date or the gateway corrected the statement. What a comparison just found, if there was one, is left.
 func (s *Service) recheckOpen(ctx context.Context, read coverage, c *comparison) error {
 	stays := map[string]bool{}
 	var looked map[string]bool

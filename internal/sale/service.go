@@ -278,7 +278,7 @@ func (s *Service) releaseEach(ctx context.Context, due []string, now time.Time) 
 // retryRelease is when a sale is tried again whose records were tampered with, so that it holds up no other.
 const retryRelease = time.Hour
 
-// release makes a sale withdrawable. One that the service did not write is put off, and stays pending.
+// release makes a sale withdrawable. One that the service did not write is postponed, and stays pending.
 func release(ctx context.Context, tx Tx, whole journals, id string, now time.Time) (tampered, err error) {
 	sale, err := tx.SaleForUpdate(ctx, id)
 	if err != nil || sale.Released() {

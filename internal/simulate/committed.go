@@ -169,9 +169,9 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
 		m.current.claimed, m.current.sent = string(p.ID), ""
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
-	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was put off
+	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was postponed
 		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
-		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is put off to %s at %s, for the %dth time after the %dth",
+		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is postponed to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
 	case p.State == payout.ManualReview && w.state != payout.ManualReview:
 		runOut := at.Sub(w.sentAt) >= m.runsOut()-mostOff
@@ -252,7 +252,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 // keeps reports whether a reference that was there is there still.
 func keeps(before, now string) bool { return before == "" || before == now }
 
-// checkWait holds the next sending of an order that the gateway put off against what it asked for.
+// checkWait holds the next sending of an order that the gateway postponed with what it asked for.
 func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
 	o := m.gateway.orders[string(p.ID)]
 	if o == nil || o.setNextPoll != m.current.number {

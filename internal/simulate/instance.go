@@ -287,9 +287,9 @@ func (m *market) look(on *instance, loop int) {
 		on.looking[loop] = false
 		switch loop {
 		case payouts:
-			takeDue(m, on, loop, on.payouts.TakeDue, on.payouts.Step)
+			takeDue(m, on, loop, on.payouts.LeaseDue, on.payouts.Step)
 		case verifications:
-			takeDue(m, on, loop, on.bank.TakeDue, on.bank.Step)
+			takeDue(m, on, loop, on.bank.LeaseDue, on.bank.Step)
 		case sales:
 			m.try(on, "release", func() error {
 				before := m.tally.releases

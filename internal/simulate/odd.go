@@ -104,13 +104,13 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		was:       known.state,
 		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*mostStall,
 	}
-	gaveBack := known.state == payout.Failed || known.state == payout.Cancelled
+	refunded := known.state == payout.Failed || known.state == payout.Cancelled
 	switch n := m.dice.IntN(3); {
 	case n == 0 && req.URL.RawQuery == "" && known.last.GatewayID == p.ID && m.begun%2 == 0:
 		p.ID, told.what = "pout_0000another", "it is another transfer"
 	case n == 0 && req.URL.RawQuery == "":
 		p.ReferenceID, told.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
-	case n == 1 && gaveBack:
+	case n == 1 && refunded:
 		p.Status, told.what = razorpayx.StatusProcessed, "it was paid"
 	case p.Amount%3 == 0: // the amount chooses among the others, so that runs from before are thrown the same dice
 		p.FundAccountID, told.what = "fa_00000000000000", "it went to another account"

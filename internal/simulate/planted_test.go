@@ -451,7 +451,7 @@ var bugs = []planted{
 	{"that a sale was tampered with is swallowed", []edit{
 		{inSale, `return fmt.Errorf("release sale %s: %w", id, err), tx.PostponeRelease(ctx, id, now.Add(retryRelease))`, "_ = retryRelease"},
 	}},
-	{"a sale that was tampered with is put off for good", []edit{
+	{"a sale that was tampered with is postponed for good", []edit{
 		{inSale, "now.Add(retryRelease)", "now.Add(1000*retryRelease)"},
 	}},
 	{"a sale is refunded as its row has it", []edit{

@@ -370,7 +370,7 @@ func (t saleTx) MarkReleased(ctx context.Context, id string, at time.Time) (bool
 func (t saleTx) PostponeRelease(ctx context.Context, id string, until time.Time) error {
 	err := t.Tx.PostponeRelease(ctx, id, until)
 	t.seen.note(func() {
-		t.seen.m.assert(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is put off, and nobody tampered with it", id)
+		t.seen.m.assert(releasedWhenDue, t.seen.m.tampered == id, "", "the release of sale %s is postponed, and nobody tampered with it", id)
 		t.seen.m.saleDue(id, until)
 	})
 	return err
@@ -438,8 +438,8 @@ func (t bankTx) RecordDecision(ctx context.Context, d decision.Decision) error {
 	return err
 }
 
-func (t bankTx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
-	ids, err := t.Tx.TakeDueVerifications(ctx, now, until, limit)
+func (t bankTx) LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
+	ids, err := t.Tx.LeaseDueVerifications(ctx, now, until, limit)
 	t.seen.note(func() {
 		for _, id := range ids {
 			t.seen.m.wasTakenToVerify(t.seen.on, id, now, until)

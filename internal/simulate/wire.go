@@ -354,7 +354,7 @@ func (w wire) misreport(req *http.Request, a *answer) {
 	case nearName:
 		v.Results.RegisteredName = razorpayx.Text(strings.SplitN(string(v.Results.RegisteredName), " ", 2)[0])
 	case otherName:
-		v.Results.RegisteredName = "Somebody Else"
+		v.Results.RegisteredName = "Another Person"
 	}
 	body, err := json.Marshal(v)
 	if err == nil {

@@ -76,8 +76,8 @@ func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, erro
 	return tx.write(ctx, bankAccountTable.inserts(tx.dialect, []bank.Account{a}))
 }
 
-// TakeDueVerifications leases accounts whose verification is due, the longest due first.
-func (tx *Tx) TakeDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
+// LeaseDueVerifications leases accounts whose verification is due, the longest due first.
+func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, limit int) ([]bank.ID, error) {
 	var ids []bank.ID
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)

@@ -283,7 +283,7 @@ func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
 			return texts(ids), err
 		}, 4},
 		"verifications": {func(tx *store.Tx) ([]string, error) {
-			ids, err := tx.TakeDueVerifications(ctx, morning, later, 4)
+			ids, err := tx.LeaseDueVerifications(ctx, morning, later, 4)
 			return texts(ids), err
 		}, 4},
 		"sales":           {func(tx *store.Tx) ([]string, error) { return tx.DueSales(ctx, morning, 4) }, 4},

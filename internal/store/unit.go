@@ -312,11 +312,11 @@ type unitTx struct {
 	scope ledger.Scope
 
 	// accounts are where the journals that the change appended to then stand.
-	accounts   []ledger.Account
-	entries    []ledger.Entry
-	added      *payout.Payout
-	changed    *payoutMove
-	remembered *idempotencyRow
+	accounts []ledger.Account
+	entries  []ledger.Entry
+	added    *payout.Payout
+	changed  *payoutMove
+	saved    *idempotencyRow
 	// outside says that the change asked for what it did not name, and must not be kept.
 	outside error
 }
@@ -352,7 +352,7 @@ func (tx *unitTx) keep() {
 		w.changed[m.ID] = *m
 		u.payouts[m.ID] = &m.Payout
 	}
-	if k := tx.remembered; k != nil {
+	if k := tx.saved; k != nil {
 		w.keys = append(w.keys, *k)
 		u.keys[k.ownedKey] = k.Idempotency
 	}
@@ -501,15 +501,15 @@ func (tx *unitTx) SaveIdempotency(_ context.Context, user, key string, m payout.
 	if _, taken := tx.u.keys[k]; taken {
 		return false, nil
 	}
-	tx.remembered = &idempotencyRow{k, m, now}
+	tx.saved = &idempotencyRow{k, m, now}
 	return true, nil
 }
 
 func (tx *unitTx) SaveIdempotencyRefusal(_ context.Context, user, key, refusal string) error {
-	if tx.remembered == nil || tx.remembered.ownedKey != (ownedKey{user, key}) {
-		return fmt.Errorf("a refusal for a key of %s that was not remembered", user)
+	if tx.saved == nil || tx.saved.ownedKey != (ownedKey{user, key}) {
+		return fmt.Errorf("a refusal for a key of %s that was not stored", user)
 	}
-	tx.remembered.Refusal = refusal
+	tx.saved.Refusal = refusal
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (b *bench) wantCleanAudit() ledger.Report {
 // invariant. Every invariant must be broken by some change, or it is not known to be checked.
 func testAuditFinds(t *testing.T, b *bench) {
 	t.Helper()
-	b.world()
+	b.fillAll()
 	report := b.wantCleanAudit()
 	copied := b.tampered()
 	tampers := []struct {
@@ -120,7 +120,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 // beside another that is found all the same.
 func testOneRow(t *testing.T, b *bench) {
 	t.Helper()
-	b.world()
+	b.fillAll()
 	copied := b.tampered()
 	const most = "9223372036854775807"
 	for _, tt := range []struct {

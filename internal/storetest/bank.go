@@ -104,7 +104,7 @@ func testVerificationLeases(_ *testing.T, b *bench) {
 		b.register(fmt.Sprintf("bka_%02d", i), seller)
 	}
 	b.leasesOnce(accounts, func(tx *store.Tx, now, until time.Time, limit int) ([]string, error) {
-		ids, err := tx.TakeDueVerifications(b.ctx(), now, until, limit)
+		ids, err := tx.LeaseDueVerifications(b.ctx(), now, until, limit)
 		return texts(ids), err
 	})
 }
@@ -178,7 +178,7 @@ func testFormerAccounts(_ *testing.T, b *bench) {
 		ID: "bka_old", Seller: seller, Holder: "A Rao", IFSC: "SBIN0000300", Last4: "9876", SealedNumber: "sealed",
 		Status: bank.StatusUnverified, NameScore: -1, Beneficiary: "fa_1", CreatedAt: b.now,
 	}
-	for i, holder := range []string{want.Holder, "somebody else"} {
+	for i, holder := range []string{want.Holder, "another person"} {
 		a := want
 		a.Holder = holder
 		b.update(func(tx *store.Tx) error {

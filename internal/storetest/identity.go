@@ -50,7 +50,7 @@ func testIdentities(_ *testing.T, b *bench) {
 	link("usr_1", newIdentity("7"), signedInAt, true)
 	link("usr_2", newIdentity("7"), signedInAt, false)
 	link("usr_1", newIdentity("8"), signedInAt.Add(time.Second), true)
-	link("usr_2", elsewhere, signedInAt, true) // the same subject of another issuer is somebody else
+	link("usr_2", elsewhere, signedInAt, true) // the same subject of another issuer is another user
 	find("https://a.example", "7", "usr_1")
 	find("https://b.example", "7", "usr_2")
 	find("https://a.example", "9", "")
@@ -157,7 +157,7 @@ func testRejectedBankAccount(_ *testing.T, b *bench) {
 		if err != nil {
 			return err
 		}
-		due, err := tx.TakeDueVerifications(b.ctx(), b.now, b.now.Add(time.Minute), 10)
+		due, err := tx.LeaseDueVerifications(b.ctx(), b.now, b.now.Add(time.Minute), 10)
 		if len(due) > 0 {
 			b.Errorf("due are %v", due)
 		}

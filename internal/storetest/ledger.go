@@ -162,12 +162,12 @@ func testOverspending(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 7*100)
 	var callers sync.WaitGroup
-	var held atomic.Int64
+	var reserved atomic.Int64
 	for range 24 {
 		callers.Go(func() {
 			switch err := b.append(b.posting(seller, ledger.PayoutRequested, ledger.ReservePayout(100))); {
 			case err == nil:
-				held.Add(1)
+				reserved.Add(1)
 			case !errors.Is(err, ledger.ErrInsufficient):
 				b.Error(err)
 			}
@@ -176,8 +176,8 @@ func testOverspending(_ *testing.T, b *bench) {
 	callers.Wait()
 	got, err := b.db.Balance(b.ctx(), seller)
 	b.must(err)
-	if held.Load() != 7 || got.Available != 0 || got.InTransit != money.Amount(700) {
-		b.Errorf("of a balance for 7, %d were reserved, leaving %d available and %d in transit", held.Load(), got.Available, got.InTransit)
+	if reserved.Load() != 7 || got.Available != 0 || got.InTransit != money.Amount(700) {
+		b.Errorf("of a balance for 7, %d were reserved, leaving %d available and %d in transit", reserved.Load(), got.Available, got.InTransit)
 	}
 	b.follow(seller)
 }

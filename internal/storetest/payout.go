@@ -182,9 +182,9 @@ func testKeys(_ *testing.T, b *bench) {
 	want := payout.Idempotency{Fingerprint: "f", Payout: "pyt_1"}
 	for i, isNew := range []bool{true, false} {
 		b.update(func(tx *store.Tx) error {
-			remembered, err := tx.SaveIdempotency(b.ctx(), "usr_a", "k", want, b.now)
-			if remembered != isNew {
-				b.Errorf("remember, time %d: %t, want %t", i, remembered, isNew)
+			saved, err := tx.SaveIdempotency(b.ctx(), "usr_a", "k", want, b.now)
+			if saved != isNew {
+				b.Errorf("remember, time %d: %t, want %t", i, saved, isNew)
 			}
 			return err
 		})

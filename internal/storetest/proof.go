@@ -235,7 +235,7 @@ func rupees(b *bench) money.Currency {
 // testMadeUp adds a sale with entries of its own, which lack the MAC that only the service can make.
 func testMadeUp(t *testing.T, b *bench) {
 	t.Helper()
-	b.world()
+	b.fillAll()
 	before := b.journalState("usr_a").Checkpointed
 	f := b.forge()
 	f.hands(madeUp)

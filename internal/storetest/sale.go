@@ -109,7 +109,7 @@ func testDueSales(_ *testing.T, b *bench) {
 		}
 		for at, want := range map[time.Time]int{b.now: 0, b.now.Add(time.Minute): 1} {
 			if due, err := tx.DueSales(b.ctx(), at, 10); err != nil || len(due) != want {
-				b.Errorf("after one was put off, due at %s are %v, %v; want %d", at, due, err, want)
+				b.Errorf("after one was postponed, due at %s are %v, %v; want %d", at, due, err, want)
 			}
 		}
 		return nil
@@ -183,12 +183,12 @@ func testPendingByDay(_ *testing.T, b *bench) {
 	b.sellAt("overdue", seller, 1, -day, -time.Hour)
 	b.sellAt("last of the day", seller, 20, 0, day-time.Microsecond)
 	b.sellAt("first of the next", seller, 300, 0, day)
-	b.sellAt("given back", seller, 4000, 0, day)
+	b.sellAt("refunded whole", seller, 4000, 0, day)
 	b.sellAt("beyond", seller, 50_000, 0, 3*day)
 	b.sellAt("released", seller, 600_000, 0, 0)
 	b.sellAt("another's", b.seller("usr_b"), 7_000_000, 0, 0)
 	b.update(func(tx *store.Tx) error {
-		for id, refunded := range map[string]money.Amount{"first of the next": 100, "given back": 4000} {
+		for id, refunded := range map[string]money.Amount{"first of the next": 100, "refunded whole": 4000} {
 			if _, err := tx.AddRefunded(b.ctx(), id, refunded); err != nil {
 				return err
 			}

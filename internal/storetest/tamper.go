@@ -274,7 +274,7 @@ var attempts = []attempt{
 // target is a database that has moved on since copies of rows were kept as they were.
 func (b *bench) target() {
 	b.Helper()
-	b.world()
+	b.fillAll()
 	hands := b.engine.Hands(b.T, b.db)
 	for _, table := range []string{"journals", "payouts", "sales", "bank_accounts"} {
 		hands(fmt.Sprintf("CREATE TABLE old_%[1]s AS SELECT * FROM %[1]s", table)) //nolint:unqueryvet // all of it

@@ -107,8 +107,8 @@ func all(finding string, others map[string]tamperedCell, columns ...string) map[
 
 type tamperedCell struct{ finding, set string }
 
-// world is a database with something in each table that bears on money, and two checkpoints.
-func (b *bench) world() {
+// fillAll is a database with something in each table that bears on money, and two checkpoints.
+func (b *bench) fillAll() {
 	b.Helper()
 	b.fill()
 	seller := b.seller("usr_b")
@@ -236,7 +236,7 @@ func (t *tampered) brokenTo(keys store.AuditKeys) map[string]string {
 // found by the audit, or is on the list of what is not, with a reason.
 func testTamperedRows(t *testing.T, b *bench) {
 	t.Helper()
-	b.world()
+	b.fillAll()
 	b.wantCleanAudit()
 	promises := map[string]bool{}
 	report, err := b.db.Audit(b.ctx(), b.keys)
@@ -393,7 +393,7 @@ func dropped(seller string) string {
 // was kept elsewhere.
 func testForgeries(t *testing.T, b *bench) {
 	t.Helper()
-	b.world()
+	b.fillAll()
 	kept := []proof.Kept{b.statement("usr_a"), b.statement("usr_b"), {Checkpoint: b.checkpoint()}}
 	f := b.forge()
 	swap := `UPDATE entries SET number = 7 - number + 100 WHERE owner = 'usr_a' AND number IN (3, 4); UPDATE entries SET number = number - 100 WHERE number > 100`

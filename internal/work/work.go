@@ -178,7 +178,7 @@ func safely(ctx context.Context, step Step) (err error) {
 	return step(ctx)
 }
 
-// Each makes a loop's Take of a service's TakeDue and Step.
+// Each makes a loop's Take of a service's LeaseDue and Step.
 func Each[ID any](take func(context.Context, int) ([]ID, error), step func(context.Context, ID) error) func(context.Context, int) ([]Step, error) {
 	return func(ctx context.Context, limit int) ([]Step, error) {
 		ids, err := take(ctx, limit)

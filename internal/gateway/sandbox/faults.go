@@ -131,20 +131,20 @@ func (s *Sandbox) misbehaving(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		held := &bufferedAnswer{header: http.Header{}, status: http.StatusOK}
+		buffered := &bufferedAnswer{header: http.Header{}, status: http.StatusOK}
 		if fault.When == afterCall {
-			next.ServeHTTP(held, r)
+			next.ServeHTTP(buffered, r)
 		}
 		pause(r.Context(), fault.delay)
 		switch {
 		case r.Context().Err() != nil || fault.Cut:
 			panic(http.ErrAbortHandler) // net/http's own way to cut a connection
 		case fault.Truncate:
-			held.release(w, held.body.Len()/2)
+			buffered.release(w, buffered.body.Len()/2)
 		case fault.Status != 0:
 			fault.answer(w)
 		case fault.When == afterCall:
-			held.release(w, held.body.Len())
+			buffered.release(w, buffered.body.Len())
 		default:
 			next.ServeHTTP(w, r)
 		}
