@@ -111,7 +111,7 @@ func testMailLeases(t *testing.T, b *bench) {
 		for tries, want := range map[int64]bool{0: false, 1: true} {
 			deferred, err := tx.DeferMail(b.ctx(), "mai_03", tries, b.now.Add(time.Duration(tries)*time.Hour), "421")
 			if err != nil || deferred != want {
-				t.Errorf("put off after %d tries: %t, %v; want %t", tries, deferred, err, want)
+				t.Errorf("deferred after %d tries: %t, %v; want %t", tries, deferred, err, want)
 			}
 		}
 		return nil

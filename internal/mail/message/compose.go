@@ -23,7 +23,7 @@ type Composer struct {
 	From *netmail.Address
 	// BaseURL is the service's public address, for links.
 	BaseURL string
-	// Zone is the one that times are told in.
+	// Zone is the time zone of the times in a mail.
 	Zone *time.Location
 
 	templates *Templates
