@@ -79,7 +79,7 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
 		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.LeaseDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
-		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.TakeDue, s.Mails.Step)),
+		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.LeaseDue, s.Mails.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),

@@ -37,7 +37,7 @@ type Mails interface {
 // Store keeps users, sessions, service keys and throttle counters.
 type Store interface {
 	// UserByEmail finds a user by [EmailKey], if there is one. It fails with [ErrTampered] if the service did not write
-	// the user, and returns them all the same. So do all that find somebody who signs in.
+	// the user, and returns them all the same. So do all methods that find a user for a sign-in.
 	UserByEmail(ctx context.Context, emailKey string) (User, bool, error)
 	// LiveSession finds the user behind a session that has not ended or expired by now and whose user
 	// is not suspended, in one read. It is asked on every request. It fails with [ErrTampered] too.

@@ -34,9 +34,9 @@ type Tx interface {
 
 // JobTx is what the job that sends mails asks of a transaction.
 type JobTx interface {
-	// TakeDueMails leases up to limit mails that are due by now: their due time becomes until, and each counts one more
+	// LeaseDueMails leases up to limit mails that are due by now: their due time becomes until, and each counts one more
 	// try.
-	TakeDueMails(ctx context.Context, now, until time.Time, limit int) ([]string, error)
+	LeaseDueMails(ctx context.Context, now, until time.Time, limit int) ([]string, error)
 	// EndMail takes a queued mail to its end and erases its content. It reports whether the mail was queued.
 	EndMail(ctx context.Context, id string, to State, lastError string, now time.Time) (bool, error)
 	// DeferMail makes a queued mail due later, if it was not leased again since it had so many tries.

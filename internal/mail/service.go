@@ -117,11 +117,11 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 // contextOf binds an encrypted content to its mail.
 func contextOf(id string) string { return "mails|content|" + id }
 
-// TakeDue leases mails that are due.
-func (s *Service) TakeDue(ctx context.Context, limit int) (ids []string, err error) {
+// LeaseDue leases mails that are due.
+func (s *Service) LeaseDue(ctx context.Context, limit int) (ids []string, err error) {
 	now := s.o.Now()
 	err = s.o.Store.InTx(ctx, func(tx JobTx) error {
-		ids, err = tx.TakeDueMails(ctx, now, now.Add(lease), limit)
+		ids, err = tx.LeaseDueMails(ctx, now, now.Add(lease), limit)
 		return err
 	})
 	return ids, err

@@ -122,7 +122,7 @@ func (p *post) queue(user string) bool {
 // deliver takes what is due and returns the errors of the steps.
 func (p *post) deliver() (failures []error) {
 	p.t.Helper()
-	ids, err := p.TakeDue(p.t.Context(), 100)
+	ids, err := p.LeaseDue(p.t.Context(), 100)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestACrashBetweenSendingAndTheRecord(t *testing.T) {
 	dying := p.instance(p.db, crashing{transport.SMTP{
 		Host: p.server.Host, Port: p.server.Port, User: mailtest.User, Password: mailtest.Password, Hello: "example.com", Roots: p.server.Roots,
 	}})
-	ids, err := dying.TakeDue(t.Context(), 10)
+	ids, err := dying.LeaseDue(t.Context(), 10)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -319,7 +319,7 @@ func TestALateWorkerChangesNothing(t *testing.T) {
 		}
 		return err
 	})
-	ids, err := p.TakeDue(t.Context(), 1)
+	ids, err := p.LeaseDue(t.Context(), 1)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -327,7 +327,7 @@ func TestALateWorkerChangesNothing(t *testing.T) {
 	go func() { late <- p.Step(t.Context(), ids[0]) }()
 	mailtest.Eventually(t, "the first worker is at the server", func() bool { return p.server.SignedIn() == 1 })
 	p.later(2 * time.Minute)
-	again, err := p.TakeDue(t.Context(), 1)
+	again, err := p.LeaseDue(t.Context(), 1)
 	if err != nil || len(again) != 1 {
 		t.Fatal(again, err)
 	}
@@ -348,7 +348,7 @@ func TestAServerThatHangsIsLeft(t *testing.T) {
 	host, port := mailtest.Hanging(t)
 	hanging := p.instance(p.db, impatient{transport.SMTP{Host: host, Port: port, Hello: "example.com"}})
 	p.queue("usr_asha")
-	ids, err := hanging.TakeDue(t.Context(), 1)
+	ids, err := hanging.LeaseDue(t.Context(), 1)
 	if err != nil || len(ids) != 1 {
 		t.Fatal(ids, err)
 	}
@@ -397,7 +397,7 @@ func TestAMailThatEndsTheProcessIsGivenUp(t *testing.T) {
 	p := newPost(t)
 	p.queue("usr_asha")
 	for range 41 { // leases that nobody comes back from
-		if ids, err := p.TakeDue(t.Context(), 1); err != nil || len(ids) != 1 {
+		if ids, err := p.LeaseDue(t.Context(), 1); err != nil || len(ids) != 1 {
 			t.Fatal(ids, err)
 		}
 		p.later(2 * time.Minute)
@@ -424,7 +424,7 @@ func TestTwoInstancesSendEachMailOnce(t *testing.T) {
 	for i, s := range []*mail.Service{p.Service, other} {
 		loop := &work.Loop{
 			Name: fmt.Sprintf("mails of %d", i), Every: 5 * time.Millisecond, Workers: 4, StepTimeout: mail.StepTimeout,
-			Take: work.Each(s.TakeDue, s.Step), Done: func(string, time.Duration, error) {}, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+			Take: work.Each(s.LeaseDue, s.Step), Done: func(string, time.Duration, error) {}, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		}
 		running.Go(func() { _ = loop.Run(ctx) })
 	}

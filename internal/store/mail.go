@@ -65,8 +65,8 @@ func (tx *Tx) InsertMail(ctx context.Context, m mail.Row) error {
 	return err
 }
 
-// TakeDueMails leases mails that are due, the longest due first, and counts a try of each.
-func (tx *Tx) TakeDueMails(ctx context.Context, now, until time.Time, limit int) ([]string, error) {
+// LeaseDueMails leases mails that are due, the longest due first, and counts a try of each.
+func (tx *Tx) LeaseDueMails(ctx context.Context, now, until time.Time, limit int) ([]string, error) {
 	var ids []string
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)

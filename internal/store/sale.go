@@ -16,7 +16,7 @@ func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
 	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND role IN ('seller', 'admin')`, []any{seller}, &one)
 }
 
-// InsertSale adds s unless a row or a journal has its id already, and reports whether it did. A row that somebody
+// InsertSale adds s unless a row or a journal has its id already, and reports whether it did. A row that an attacker
 // deleted must not earn its money again.
 func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	var one int

@@ -95,7 +95,7 @@ func testMailLeases(t *testing.T, b *bench) {
 	b.atOnce(8, func(int) error {
 		var ids []string
 		err := b.db.Update(b.ctx(), func(tx *store.Tx) (err error) {
-			ids, err = tx.TakeDueMails(b.ctx(), b.now, until, 5)
+			ids, err = tx.LeaseDueMails(b.ctx(), b.now, until, 5)
 			return err
 		})
 		taken.Add(int64(len(ids)))

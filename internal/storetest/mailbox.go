@@ -49,7 +49,7 @@ func (*Mailbox) Send(context.Context, mail.Message) error { return nil }
 func (m *Mailbox) To(address string) []mail.Data {
 	m.t.Helper()
 	for {
-		ids, err := m.TakeDue(m.t.Context(), 100)
+		ids, err := m.LeaseDue(m.t.Context(), 100)
 		if err != nil {
 			m.t.Fatal(err)
 		}
