@@ -32,7 +32,7 @@ type source struct {
 type places struct {
 	mu    sync.Mutex
 	free  int
-	held  map[source]int
+	taken map[source]int
 	lines [2]line
 	next  int // the line whose turn it is
 }
@@ -52,12 +52,12 @@ type waiters struct {
 // ticket is one who waits. Exactly one value is sent: whether a place was given.
 type ticket struct{ given chan bool }
 
-func newPlaces(n int) *places { return &places{free: n, held: map[source]int{}} }
+func newPlaces(n int) *places { return &places{free: n, taken: map[source]int{}} }
 
 // errNoPlace is the answer to a source that has as many waiting as it may: it is the source that has to slow down.
 func errNoPlace() error { return throttled(busyRetry) }
 
-// enter waits for a place, which is held until leave is called. It fails with [ErrThrottled] when too many of the
+// enter waits for a place, which is taken until leave is called. It fails with [ErrThrottled] when too many of the
 // source wait, and with [ErrBusy] when too many sources wait or ctx ends.
 func (p *places) enter(ctx context.Context, from source) (leave func(), err error) {
 	t := &ticket{make(chan bool, 1)}
@@ -87,8 +87,8 @@ func (p *places) leave(from source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free++
-	if p.held[from]--; p.held[from] == 0 {
-		delete(p.held, from)
+	if p.taken[from]--; p.taken[from] == 0 {
+		delete(p.taken, from)
 	}
 	p.serve()
 }
@@ -156,10 +156,10 @@ func (p *places) serve() {
 // serveOne gives a place to the first source of a line that may have one more, and reports whether there is such a source.
 func (p *places) serveOne(l *line) bool {
 	for i, w := range l.turns {
-		if p.held[w.source] >= placesPerSource {
+		if p.taken[w.source] >= placesPerSource {
 			continue
 		}
-		p.held[w.source]++
+		p.taken[w.source]++
 		p.free--
 		w.tickets[0].given <- true
 		w.tickets = w.tickets[1:]

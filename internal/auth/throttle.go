@@ -25,20 +25,20 @@ type rate struct {
 
 // limits are the rates of one action. A zero rate sets no limit.
 type limits struct {
-	device    rate // an account from a device that it knows
-	here      rate // an account from one address, without a known device
-	strangers rate // an account from all unknown devices together
-	address   rate // one address without a known device, over all accounts
+	device  rate // an account from a device that it knows
+	here    rate // an account from one address, without a known device
+	others  rate // an account from all unknown devices together
+	address rate // one address without a known device, over all accounts
 }
 
 // limitsOf holds the rates of each action. Unknown devices together get at most 100 wrong passwords an hour
 // (NIST SP 800-63B §3.2.2), and a single address so few of them that it can't use them up.
 var limitsOf = map[action]limits{
 	guessPassword: {
-		device:    rate{20, time.Minute},
-		here:      rate{20, 90 * time.Second},
-		strangers: rate{50, 72 * time.Second},
-		address:   rate{100, 30 * time.Second},
+		device:  rate{20, time.Minute},
+		here:    rate{20, 90 * time.Second},
+		others:  rate{50, 72 * time.Second},
+		address: rate{100, 30 * time.Second},
 	},
 	registration: {address: rate{500, 2 * time.Second}},
 }
@@ -87,12 +87,12 @@ func (t try) buckets() []bucket {
 		return all
 	}
 	add(l.here, "here", t.account, t.address)
-	add(l.strangers, "account", t.account)
+	add(l.others, "account", t.account)
 	add(l.address, "address", t.address)
 	return all
 }
 
-// bucketName hashes what a bucket is about, because an e-mail address that somebody typed need not be a user's.
+// bucketName hashes what a bucket is about, because an e-mail address that a visitor typed need not be a user's.
 func bucketName(a action, kind string, about ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(about, "\x00")))
 	return string(a) + ":" + kind + ":" + base64.RawURLEncoding.EncodeToString(sum[:])
@@ -107,7 +107,7 @@ func (r rate) wait(virtual, now time.Time) time.Duration {
 }
 
 // attempt is a try that was counted. It is counted before the secret is checked, so parallel attempts can't
-// pass a full bucket, and given back when the secret was right.
+// pass a full bucket, and removed again when the secret was right.
 type attempt struct {
 	buckets []bucket
 	// known says that the only bucket is the device's own.
