@@ -48,7 +48,7 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 }
 
 // collectSeldom lets the heap grow to five times of what is kept, where the operator has not set GOGC: some megabytes are
-// kept, and each request makes tens of kilobytes anew, so that collecting at twice of it took a tenth of the processor.
+// kept, and each request makes tens of kilobytes again, so that collecting at twice of it took a tenth of the processor.
 func collectSeldom() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

@@ -140,7 +140,7 @@ func TestPlaces_FullLineTakesFromTheLargestSource(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if p := h.places; p.free != 1 || len(p.held) != 0 || p.lines[0].waiting+p.lines[1].waiting+len(p.lines[0].turns)+len(p.lines[1].turns) != 0 {
+		if p := h.places; p.free != 1 || len(p.taken) != 0 || p.lines[0].waiting+p.lines[1].waiting+len(p.lines[0].turns)+len(p.lines[1].turns) != 0 {
 			t.Errorf("left over: %+v", p)
 		}
 	})
