@@ -92,7 +92,6 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
-	warnOfOutbox(ctx, cfg, logger)
 	draining := &drain{delay: cfg.DrainDelay}
 	health := &health{version: version, db: datastore.db, started: time.Now()}
 	background, runBackground := newBackground()
@@ -134,6 +133,7 @@ func checkKeysPlace(ctx context.Context, cfg config.Config, d *Datastore, logger
 // Run runs the service until ctx ends or a part of it does. Then it stops the parts in order, and closes what they
 // relied on.
 func (s *Service) Run(ctx context.Context) error {
+	warnOfOutbox(ctx, s.cfg, s.logger)
 	work := s.work
 	if s.BeforeWork != nil {
 		work = inTurn(s.BeforeWork, work)

@@ -151,7 +151,7 @@ func (s *Service) Step(ctx context.Context, id string) error {
 
 // overdue says why a mail is not worth another try, or "".
 func (s *Service) overdue(m Row) string {
-	reason := ""
+	var reason string
 	switch {
 	case !s.o.Now().Before(m.GiveUpAt):
 		reason = "too old"

@@ -199,24 +199,24 @@ func TestTamperedSale_DueEarlier(t *testing.T) {
 
 // TestTamperedRefund changes what is stored of a refund. No refund under its id is made again or taken for made.
 func TestTamperedRefund(t *testing.T) {
-	for change, id := range map[string]string{
-		`UPDATE sale_refunds SET amount = amount + 1`:                                              "r1",
-		`UPDATE sale_refunds SET at = at + 1`:                                                      "r1",
-		`UPDATE sale_refunds SET fingerprint = ''`:                                                 "r1",
-		`UPDATE sale_refunds SET id = 'r9'`:                                                        "r1",
-		`DELETE FROM sale_refunds`:                                                                 "r1",
-		`INSERT INTO sale_refunds SELECT sale_id, 'r9', amount, at, fingerprint FROM sale_refunds`: "r9",
+	for _, tt := range []struct{ change, id string }{
+		{`UPDATE sale_refunds SET amount = amount + 1`, "r1"},
+		{`UPDATE sale_refunds SET at = at + 1`, "r1"},
+		{`UPDATE sale_refunds SET fingerprint = ''`, "r1"},
+		{`UPDATE sale_refunds SET id = 'r9'`, "r1"},
+		{`DELETE FROM sale_refunds`, "r1"},
+		{`INSERT INTO sale_refunds SELECT sale_id, 'r9', amount, at, fingerprint FROM sale_refunds`, "r9"},
 	} {
-		t.Run(change, func(t *testing.T) {
+		t.Run(tt.change, func(t *testing.T) {
 			s := openShop(t)
 			s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)
 			if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 100}); err != nil {
 				t.Fatal(err)
 			}
 			s.wantViolated()
-			s.place.ByHand(t, change)
+			s.place.ByHand(t, tt.change)
 			s.wantViolated("sales-match-journal")
-			if _, r, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: id, Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
+			if _, r, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: tt.id, Amount: 100}); !errors.Is(err, ledger.ErrTampered) {
 				t.Errorf("refunded %+v, %t, %v", r, created, err)
 			}
 			s.wantBalances(4900, 0)

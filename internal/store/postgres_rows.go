@@ -115,13 +115,14 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 	answered := 0
 	b := &pgx.Batch{}
 	slices.SortStableFunc(group, func(a, b *rowRead) int { return strings.Compare(a.query, b.query) })
-	for i, end := 0, 0; i < len(group); i = end {
-		r := group[i]
-		if end = i + 1; r.byKey {
+	for i := 0; i < len(group); {
+		r, end := group[i], i+1
+		if r.byKey {
 			for end < len(group) && group[end].query == r.query {
 				end++
 			}
 			together := group[i:end]
+			i = end
 			b.Queue(r.query+`= ANY($1::text[])`, keysOf(together)).Query(func(rows pgx.Rows) error {
 				err := scanEach(rows, together)
 				if err == nil {
@@ -131,6 +132,7 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 			})
 			continue
 		}
+		i = end
 		b.Queue(r.query, r.args...).Query(func(rows pgx.Rows) error {
 			err := scanOnly(rows, r.dest)
 			if rows.Err() != nil {

@@ -42,7 +42,7 @@ func Load(folder string) (*Templates, error) {
 	if err := checkFolder(folder, names); err != nil {
 		return nil, err
 	}
-	t := &Templates{text: map[mail.Kind]*texttemplate.Template{}, html: map[mail.Kind]*htmltemplate.Template{}}
+	t := &Templates{text: make(map[mail.Kind]*texttemplate.Template), html: make(map[mail.Kind]*htmltemplate.Template)}
 	for _, d := range mail.Examples() {
 		if err := t.load(d.Kind(), folder); err != nil {
 			return nil, err

@@ -119,8 +119,7 @@ func TestSend_WrongSettings(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error = %v, want %q", err, tt.want)
 			}
-			var rejected *mail.Rejected
-			if errors.As(err, &rejected) {
+			if _, given := errors.AsType[*mail.Rejected](err); given {
 				t.Errorf("the mail is given up: %v", err)
 			}
 			if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), mailtest.Password) {
