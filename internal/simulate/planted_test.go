@@ -466,7 +466,7 @@ var bugs = []planted{
 		{inPayout, "if !tells {", "if !tells || p.State == Submitted {"},
 	}},
 	{"an entry does not tell the bank's reference", []edit{
-		{inLedger, "\t\tif f.value(from) == value {\n\t\t\tcontinue", "\t\tif f.value(from) == value || f.name == \"utr\" {\n\t\t\tcontinue"},
+		{inLedger, "if f.same(from, to) {\n\t\t\tcontinue", "if f.same(from, to) || f.name == \"utr\" {\n\t\t\tcontinue"},
 	}},
 	{"a balance moves without its entry", []edit{
 		{inStore, "all = append(all, entryTable.inserts(d, w.entries)...)", "all = append(all, entryTable.inserts(d, slices.DeleteFunc(w.entries, func(e ledger.Entry) bool { return e.Number%16 == 0 }))...)"},
