@@ -124,8 +124,13 @@ func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 func newFixture(t *testing.T, answers ...answer) *fixture {
 	t.Helper()
+	return newFixtureAt(t, storetest.NewPlace(t), answers...)
+}
+
+func newFixtureAt(t *testing.T, place storetest.Place, answers ...answer) *fixture {
+	t.Helper()
 	h := &fixture{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), gateway: &double{answers: answers}}
-	h.place = storetest.NewPlace(t)
+	h.place = place
 	db := h.place.Open(t)
 	h.db, h.store, h.keys = db, db.Bank(), storetest.Keys(t)
 	h.mailbox = storetest.NewMailbox(t, db, h.keys, func() time.Time { return h.now })

@@ -51,9 +51,14 @@ type market struct {
 
 func newMarket(t *testing.T, rt failer) *market {
 	t.Helper()
+	return newMarketAt(t, rt, storetest.NewPlace(t))
+}
+
+func newMarketAt(t *testing.T, rt failer, place storetest.Place) *market {
+	t.Helper()
 	m := &market{
 		ctx: t.Context(), tb: t, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC),
-		place: storetest.NewPlace(t), keys: storetest.Keys(t), luck: newLuck(),
+		place: place, keys: storetest.Keys(t), luck: newLuck(),
 	}
 	m.gateway = &paperGateway{transfers: map[string]*transfer{}, underway: map[string]lateOrder{}, now: func() time.Time { return m.now }}
 	m.open(rt)

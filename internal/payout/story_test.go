@@ -12,6 +12,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
+	"bursar/internal/storetest"
 )
 
 // story is a market in which one seller has asked for one payout of 1000.
@@ -23,7 +24,12 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	m := newMarket(t, t)
+	return newStoryAtPlace(t, storetest.NewPlace(t))
+}
+
+func newStoryAtPlace(t *testing.T, place storetest.Place) *story {
+	t.Helper()
+	m := newMarketAt(t, t, place)
 	t.Cleanup(m.close)
 	p, _, err := m.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000, Notes: "rent"})
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"reflect"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"bursar/internal/fault"
@@ -222,6 +225,46 @@ func TestVerify_EveryByteChanged(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStatement_HalfReadOrWritten breaks off a statement's reading and writing at each byte.
+func TestStatement_HalfReadOrWritten(t *testing.T) {
+	o := open(t, "usr_a")
+	begin := o.now
+	o.trade("usr_a", "one")
+	end := o.now
+	o.make()
+	broken := errors.New("the line is cut")
+	statement, err := o.service.Statement(t.Context(), "usr_a", begin, end)
+	o.must(err)
+	for _, f := range formats {
+		file := o.statement("usr_a", begin, end, f)
+		for n := range file {
+			if err := statement.Write(&cutWriter{left: n, err: broken}, f); !errors.Is(err, broken) {
+				t.Fatalf("of the %s only %d bytes were written: %v", f, n, err)
+			}
+			cut := io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken))
+			if _, err := proof.Verify(cut, proof.Keys{o.keys.key().ID: o.keys.key()}); !errors.Is(err, broken) {
+				t.Fatalf("of the %s only %d bytes were read: %v", f, n, err)
+			}
+		}
+	}
+}
+
+// cutWriter takes so many bytes and then fails.
+type cutWriter struct {
+	left int
+	err  error
+}
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	if len(p) <= w.left {
+		w.left -= len(p)
+		return len(p), nil
+	}
+	n := w.left
+	w.left = 0
+	return n, w.err
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

@@ -53,7 +53,12 @@ const grace = 10 * time.Minute
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &fixture{T: t, db: storetest.Open(t), now: time.Date(2026, 11, 2, 10, 0, 0, 0, india)}
+	return newFixtureAt(t, storetest.NewPlace(t))
+}
+
+func newFixtureAt(t *testing.T, place storetest.Place) *fixture {
+	t.Helper()
+	w := &fixture{T: t, db: place.Open(t), now: time.Date(2026, 11, 2, 10, 0, 0, 0, india)}
 	inr, err := money.ParseCurrency("INR")
 	w.must(err)
 	quiet := slog.New(slog.DiscardHandler)

@@ -32,7 +32,11 @@ func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
 
 func openShop(t *testing.T) *fixture {
 	t.Helper()
-	place := storetest.NewPlace(t)
+	return openShopAt(t, storetest.NewPlace(t))
+}
+
+func openShopAt(t *testing.T, place storetest.Place) *fixture {
+	t.Helper()
 	db := place.Open(t)
 	s := &fixture{T: t, db: db, place: place, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
 	var err error

@@ -19,6 +19,7 @@ func TestARepeatIsAsDurableAsTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+	db.UseKeys(testKeys(t))
 	ctx, now := t.Context(), time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	update := func(fn func(*Tx) error) {
 		t.Helper()

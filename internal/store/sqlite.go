@@ -69,6 +69,12 @@ func OpenUnsyncedSQLite(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
+// FailBefore has each statement of a SQLite database ask fail first, and not run where that is an error. It is for tests
+// and simulations, and is set before the database is used.
+func (db *DB) FailBefore(fail func(statement string) error) {
+	db.fail, db.writer.(*groupWriter).conn.fail = fail, fail
+}
+
 func openSQLite(ctx context.Context, path string, pool func(dsn string) (*sql.DB, error)) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the database: %w", err)
@@ -185,14 +191,43 @@ func (w *groupWriter) updateSlowly(ctx context.Context, fn func(*Tx) error) erro
 }
 
 func (w *groupWriter) change(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	return w.do(changeJob(ctx, scope, fn))
+}
+
+func changeJob(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) *sqliteJob {
 	j := &sqliteJob{job: job[*Tx]{ctx: ctx, answer: make(chan error, 1)}}
 	j.change = &unitJob{job[payout.ChangeTx]{ctx: ctx, fn: fn, answer: j.answer}, scope}
-	return w.do(j)
+	return j
+}
+
+// Change is a change of a payout that shares a unit of work with others.
+type Change struct {
+	Scope ledger.Scope
+	Do    func(payout.ChangeTx) error
+}
+
+// ChangeTogether makes changes in one unit of work, as the writer does with those that wait for it together, and returns
+// the error of each. It is for simulations, where nothing waits.
+func (db *DB) ChangeTogether(ctx context.Context, changes []Change) []error {
+	jobs, errs := make([]*sqliteJob, len(changes)), make([]error, len(changes))
+	for i, c := range changes {
+		jobs[i] = changeJob(ctx, c.Scope, c.Do)
+	}
+	err := db.writer.(*groupWriter).commitInTurn(jobs)
+	for i, j := range jobs {
+		if errs[i] = err; err == nil {
+			errs[i] = <-j.answer
+		}
+	}
+	return errs
 }
 
 func (w *groupWriter) do(j *sqliteJob) error {
 	if w.oneAtATime {
-		return w.commitInTurn(j)
+		if err := w.commitInTurn([]*sqliteJob{j}); err != nil {
+			return err
+		}
+		return <-j.answer
 	}
 	if err := w.queue.put(j.ctx, j); err != nil {
 		return err
@@ -200,15 +235,15 @@ func (w *groupWriter) do(j *sqliteJob) error {
 	return <-j.answer // even if ctx ends: the closure may be running, and its outcome is the answer
 }
 
-// commitInTurn commits a job that would be a group of its own, without waking anybody for it.
-func (w *groupWriter) commitInTurn(j *sqliteJob) error {
+// commitInTurn commits a group without waking anybody for it.
+func (w *groupWriter) commitInTurn(group []*sqliteJob) error {
 	w.queue.closing.Lock()
 	defer w.queue.closing.Unlock()
 	if w.queue.closed {
 		return errClosed
 	}
-	w.commit([]*sqliteJob{j})
-	return <-j.answer
+	w.commit(group)
+	return nil
 }
 
 // Close finishes what is queued, then closes the database.
@@ -422,9 +457,15 @@ func sqliteDamaged(err error) error {
 type preparedConn struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
+	fail       func(statement string) error // see [DB.FailBefore]
 }
 
 func (c *preparedConn) prepared(query string) (*sql.Stmt, error) {
+	if c.fail != nil {
+		if err := c.fail(query); err != nil {
+			return nil, err
+		}
+	}
 	if stmt, ok := c.statements[query]; ok {
 		return stmt, nil
 	}

@@ -39,7 +39,8 @@ type DB struct {
 	signer *signer
 	whole  wholeJournals
 
-	prepareds sync.Map // query text → *sql.Stmt on the reader
+	prepareds sync.Map                     // query text → *sql.Stmt on the reader
+	fail      func(statement string) error // see [DB.FailBefore]
 }
 
 // writer runs closures in durable transactions.
@@ -150,6 +151,11 @@ func (db *DB) queryRows(ctx context.Context, query string, args []any) (*sql.Row
 }
 
 func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	if db.fail != nil {
+		if err := db.fail(query); err != nil {
+			return nil, err
+		}
+	}
 	if stmt, ok := db.prepareds.Load(query); ok {
 		return stmt.(*sql.Stmt), nil
 	}

@@ -62,7 +62,7 @@ func TestSQLite(t *testing.T) {
 	})
 	t.Run("AnInvariantThatCantBeTold", func(t *testing.T) {
 		invariantsThatCantBeTold(t, open(t, filepath.Join(t.TempDir(), "bursar.db")),
-			`SELECT 'a payout' || SUM(n) FROM (SELECT 9223372036854775807 AS n UNION ALL SELECT 1) AS most`)
+			`SELECT '', '', 'a payout' || SUM(n) FROM (SELECT 9223372036854775807 AS n UNION ALL SELECT 1) AS most`)
 	})
 	t.Run("ReadinessFindsThatTheDiskIsWellAgain", func(t *testing.T) {
 		db := open(t, filepath.Join(t.TempDir(), "bursar.db"))
@@ -118,7 +118,7 @@ func TestPostgres(t *testing.T) {
 		},
 	})
 	t.Run("AnInvariantThatCantBeTold", func(t *testing.T) {
-		invariantsThatCantBeTold(t, open(t, pgtest.New(t)), `SELECT 'a payout' || (n + 1) FROM (SELECT CAST(9223372036854775807 AS BIGINT) AS n) AS most`)
+		invariantsThatCantBeTold(t, open(t, pgtest.New(t)), `SELECT '', '', 'a payout' || (n + 1) FROM (SELECT CAST(9223372036854775807 AS BIGINT) AS n) AS most`)
 	})
 	checkStatements(t, recorder, "sqlite")
 }
@@ -131,11 +131,11 @@ func invariantsThatCantBeTold(t *testing.T, db *store.DB, overflows string) {
 		found []string
 		ends  bool
 	}{
-		`SELECT 'a payout' UNION ALL SELECT NULL ORDER BY 1 DESC`: {found: []string{"a payout", store.Nameless}},
-		overflows:                            {found: []string{store.TooLarge}},
-		`SELECT 'a payout' WHERE 1 = 0`:      {},
-		`SELECT 'a payout' FROM thin_air`:    {ends: true},
-		`SELECT 'a payout' WHERE no_such(1)`: {ends: true},
+		`SELECT '', '', 'a payout' UNION ALL SELECT '', '', NULL ORDER BY 3 DESC`: {found: []string{"a payout", store.Nameless}},
+		overflows:                                    {found: []string{store.TooLarge}},
+		`SELECT '', '', 'a payout' WHERE 1 = 0`:      {},
+		`SELECT '', '', 'a payout' FROM thin_air`:    {ends: true},
+		`SELECT '', '', 'a payout' WHERE no_such(1)`: {ends: true},
 	} {
 		found, err := store.Check(t.Context(), db, query)
 		if strings.HasSuffix(query, "DESC") { // engines differ in where nothing is sorted to

@@ -29,6 +29,8 @@ type Place struct {
 	// Path is SQLite's file; "" with another engine.
 	Path string
 	url  string
+	// failing is asked before each statement. Such a database is not synced.
+	failing func(statement string) error
 }
 
 // NewPlace is an empty place that is gone when the test ends.
@@ -52,11 +54,17 @@ func (p Place) Open(t testing.TB) *store.DB {
 	if p.url != "" {
 		open, at = store.OpenPostgres, p.url
 	}
+	if p.failing != nil {
+		open = store.OpenUnsyncedSQLite
+	}
 	db, err := open(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.UseKeys(Keys(t))
+	if p.failing != nil {
+		db.FailBefore(p.failing)
+	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -67,7 +75,7 @@ func (p Place) Copy(t testing.TB) Place {
 	if p.url != "" {
 		return Place{url: pgtest.Copy(t, p.url)}
 	}
-	copied := Place{Path: filepath.Join(t.TempDir(), "bursar.db")}
+	copied := Place{Path: filepath.Join(t.TempDir(), "bursar.db"), failing: p.failing}
 	db := p.Open(t)
 	if err := errors.Join(db.Backup(t.Context(), copied.Path), db.Close()); err != nil {
 		t.Fatal(err)

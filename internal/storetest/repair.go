@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,17 @@ func testRepair(t *testing.T, b *bench) {
 			}
 			if left := copied.broken(); len(left) > 0 {
 				t.Errorf("after the repair the audit finds %v", left)
+			}
+			for _, r := range done {
+				unrecorded := r.Owner == "" || tt.name == "a balance of nobody" || tt.name == "earnings"
+				entries, err := copied.db.EntriesAbout(b.ctx(), r.Owner, r.Subject)
+				b.must(err)
+				recorded := slices.ContainsFunc(entries, func(e ledger.Entry) bool {
+					return e.Type == ledger.Repaired && e.Actor == "operator:asha" && e.At.Equal(b.now)
+				})
+				if !unrecorded && !recorded {
+					t.Errorf("the journal doesn't say who repaired %s", r.Subject)
+				}
 			}
 			if again := repair(true); len(again) > 0 {
 				t.Errorf("a second repair does %+v", again)

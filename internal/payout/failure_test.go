@@ -1,0 +1,274 @@
+package payout_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/storetest"
+)
+
+// TestStore_FailureIsNotSwallowed has each statement fail of each thing that the service does. The caller gets the error, or
+// everything is as it is without the failure; and the next try leads there.
+func TestStore_FailureIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	seller, admin := payout.Caller{User: "usr_a"}, payout.Caller{User: ada.Admin, Admin: true, Note: ada.Note}
+	step := func(s *story) func() (any, error) {
+		return func() (any, error) { return nil, s.payouts.Step(t.Context(), s.id) }
+	}
+	stepIn := func(m mood) func(s *story) func() (any, error) {
+		return func(s *story) func() (any, error) {
+			s.now, s.gateway.mood = s.now.Add(windowOver), m
+			return func() (any, error) {
+				return nil, s.payouts.Step(t.Context(), s.id)
+			}
+		}
+	}
+	paid := func(s *story) {
+		s.later(windowOver)
+		s.gateway.transfers[string(s.id)].advance(1)
+		s.later(time.Hour)
+		s.wantState(payout.Completed)
+	}
+	stories := map[string]func(s *story) func() (any, error){
+		"request": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
+				return p.Amount, err
+			}
+		},
+		"request again": func(s *story) func() (any, error) {
+			r := payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"}
+			first, _, err := s.payouts.Request(t.Context(), r)
+			return func() (any, error) {
+				p, replayed, again := s.payouts.Request(t.Context(), r)
+				return fmt.Sprint(p.ID == first.ID, replayed), errors.Join(err, again)
+			}
+		},
+		"requested": func(s *story) func() (any, error) {
+			first, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
+			return func() (any, error) {
+				p, found, again := s.payouts.Requested(t.Context(), "usr_b", "k1")
+				return fmt.Sprint(p.ID == first.ID, found), errors.Join(err, again)
+			}
+		},
+		"refused": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: opening + 1, Key: "k1"})
+				if errors.Is(err, ledger.ErrInsufficient) {
+					return err.Error(), nil
+				}
+				return nil, err
+			}
+		},
+		"lease": func(s *story) func() (any, error) {
+			s.now = s.now.Add(windowOver)
+			return func() (any, error) { ids, err := s.payouts.LeaseDue(t.Context(), 10); return len(ids), err }
+		},
+		"submit":         stepIn(fair),
+		"submit, lost":   stepIn(lostAnswers),
+		"submit, no":     stepIn(refusing),
+		"submit, closed": stepIn(closed),
+		"submit, unsent": stepIn(unreachable),
+		"submit, shun":   stepIn(shunning),
+		"resolve": func(s *story) func() (any, error) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.gateway.mood = fair
+			return step(s)
+		},
+		"resend": func(s *story) func() (any, error) {
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.later(time.Minute)
+			s.gateway.mood = fair
+			return step(s)
+		},
+		"poll": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			return step(s)
+		},
+		"discrepancy": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].amount++
+			return func() (any, error) {
+				err := s.payouts.Step(t.Context(), s.id)
+				if !errors.Is(err, storetest.ErrStatement) {
+					err = nil
+				}
+				return nil, err
+			}
+		},
+		"return": func(s *story) func() (any, error) {
+			paid(s)
+			s.gateway.transfers[string(s.id)].advance(3)
+			return step(s)
+		},
+		"poll reversals": func(s *story) func() (any, error) {
+			paid(s)
+			s.gateway.transfers[string(s.id)].advance(3)
+			return func() (any, error) {
+				s.now = s.now.Add(time.Hour)
+				_, err := s.payouts.PollReversals(t.Context())
+				return nil, err
+			}
+		},
+		"notify": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			return func() (any, error) {
+				err := s.payouts.Notify(t.Context(), paper, "evt_1", s.id)
+				return nil, err
+			}
+		},
+		"cancel": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				_, _, err := s.payouts.Cancel(t.Context(), admin, s.id, "k2")
+				return nil, err
+			}
+		},
+		"cancel at the gateway": func(s *story) func() (any, error) {
+			s.gateway.mood = queueing
+			s.later(windowOver)
+			s.gateway.mood = fair
+			return func() (any, error) {
+				_, _, err := s.payouts.Cancel(t.Context(), admin, s.id, "")
+				return nil, err
+			}
+		},
+		"send to review": func(s *story) func() (any, error) {
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			return func() (any, error) {
+				_, err := s.payouts.SendToReview(t.Context(), ada, s.id)
+				return nil, err
+			}
+		},
+		"refund to balance": func(s *story) func() (any, error) {
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.gateway.mood = fair
+			s.sendToReview(t, s.id)
+			s.now = s.now.Add(time.Hour)
+			return func() (any, error) {
+				_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
+				return nil, err
+			}
+		},
+		"ask the gateway": func(s *story) func() (any, error) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.gateway.mood = fair
+			return func() (any, error) {
+				_, err := s.payouts.AskGateway(t.Context(), ada, s.id)
+				return nil, err
+			}
+		},
+		"clear": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].amount++
+			s.later(time.Hour)
+			said := s.payout().Discrepancy
+			return func() (any, error) {
+				err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, said)
+				return nil, err
+			}
+		},
+		"match transfer": func(s *story) func() (any, error) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.gateway.mood, s.gateway.misplaced = fair, true
+			return func() (any, error) {
+				_, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, s.gateway.transfers[string(s.id)].id)
+				return nil, err
+			}
+		},
+		"startup": func(s *story) func() (any, error) {
+			b := s.save()
+			s.later(windowOver)
+			s.request("usr_b", 90_000)
+			s.later(windowOver)
+			s.putBack(t, b)
+			return func() (any, error) {
+				// What goes wrong after an import is left to the next step.
+				return func() { s.later(time.Second) }, s.payouts.ReconcileStartup(t.Context())
+			}
+		},
+		"sweep": func(s *story) func() (any, error) {
+			_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
+			s.now = s.now.Add(30 * 24 * time.Hour)
+			return func() (any, error) { _, sweep := s.payouts.Sweep(t.Context()); return nil, errors.Join(err, sweep) }
+		},
+		"read": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				list, total, listErr := s.payouts.History(t.Context(), seller, payout.Filter{Limit: 5})
+				all, sum, allErr := s.payouts.History(t.Context(), admin, payout.Filter{Limit: 5})
+				events, eventsErr := s.payouts.Events(t.Context(), seller, s.id)
+				summary, summaryErr := s.payouts.Summary(t.Context(), "usr_a")
+				found, searchErr := s.payouts.Search(t.Context(), string(s.id), 5)
+				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(found)),
+					errors.Join(listErr, allErr, eventsErr, summaryErr, searchErr)
+			}
+		},
+	}
+	for name, begin := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachFailure(t, func(t *testing.T, place storetest.Place) storetest.Story {
+				t.Helper()
+				s := newStoryAtPlace(t, place)
+				s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+				s.reconcileStartup()
+				act := begin(s)
+				var read any
+				return storetest.Story{
+					Act: func() (err error) { read, err = act(); return err },
+					State: func() string {
+						if then, isStep := read.(func()); isStep {
+							then()
+							read = nil
+						}
+						return s.summary() + fmt.Sprint(read)
+					},
+				}
+			})
+		})
+	}
+}
+
+// summary is all that matters of what is stored.
+func (s *story) summary() string {
+	s.Helper()
+	var b strings.Builder
+	list, _, err := s.db.ListPayouts(s.Context(), payout.Filter{Limit: 100})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, seen := range list {
+		p := s.stored(s, seen.ID)
+		decisions, err := s.db.Decisions(s.Context(), string(p.ID), 20)
+		if err != nil {
+			s.Fatal(err)
+		}
+		fmt.Fprintln(&b, p.Seller, p.Amount, p.State, p.Progress, p.GatewayID, p.UTR, p.ReasonCode, p.Discrepancy, p.DueAt.After(s.now), len(decisions))
+	}
+	for _, owner := range []string{"usr_a", "usr_b"} {
+		balance, err := s.db.Balance(s.Context(), owner)
+		if err != nil {
+			s.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %+v\n", owner, balance)
+	}
+	report, err := s.db.Audit(s.Context(), s.keys)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		fmt.Fprint(&b, f.Violations)
+	}
+	return b.String()
+}

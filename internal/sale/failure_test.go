@@ -1,0 +1,72 @@
+package sale_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"bursar/internal/sale"
+	"bursar/internal/storetest"
+)
+
+// TestStore_FailureIsNotSwallowed fails each statement of each thing that the service does.
+func TestStore_FailureIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	order := sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}
+	for name, act := range map[string]func(s *fixture) (any, error){
+		"record": func(s *fixture) (any, error) {
+			_, created, err := s.sales.Record(t.Context(), sale.NewSale{ID: "order-3", Seller: "usr_seller", Amount: 700})
+			return created, err
+		},
+		"record again": func(s *fixture) (any, error) {
+			got, created, err := s.sales.Record(t.Context(), order)
+			return fmt.Sprint(got.Amount, created), err
+		},
+		"refund": func(s *fixture) (any, error) {
+			_, refund, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "refund-2", Amount: 300})
+			return fmt.Sprint(refund.Amount, created), err
+		},
+		"refund again": func(s *fixture) (any, error) {
+			_, refund, created, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "refund-1", Amount: 200})
+			return fmt.Sprint(refund.Amount, created), err
+		},
+		"release": func(s *fixture) (any, error) {
+			s.now = s.now.Add(72 * time.Hour)
+			n, err := s.sales.ReleaseDue(t.Context())
+			return n, err
+		},
+		"read": func(s *fixture) (any, error) {
+			list, total, listErr := s.sales.List(t.Context(), "usr_seller", 0, 10)
+			months, monthsErr := s.sales.Months(t.Context(), "usr_seller", 2)
+			releases, releasesErr := s.sales.Releases(t.Context(), "usr_seller", 10)
+			return fmt.Sprint(len(list), total, months, releases), errors.Join(listErr, monthsErr, releasesErr)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.EachFailure(t, func(t *testing.T, place storetest.Place) storetest.Story {
+				t.Helper()
+				s := openShopAt(t, place)
+				s.record(order, true)
+				s.record(sale.NewSale{ID: "order-2", Seller: "usr_seller", Amount: 3000}, true)
+				if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "refund-1", Amount: 200}); err != nil {
+					t.Fatal(err)
+				}
+				var read any
+				return storetest.Story{
+					Act: func() (err error) { read, err = act(s); return err },
+					State: func() string {
+						b, err := s.db.Balance(t.Context(), "usr_seller")
+						months, monthsErr := s.sales.Months(t.Context(), "usr_seller", 2)
+						if err := errors.Join(err, monthsErr); err != nil {
+							t.Fatal(err)
+						}
+						s.wantViolated()
+						return fmt.Sprintf("%+v %+v %v", b, months, read)
+					},
+				}
+			})
+		})
+	}
+}

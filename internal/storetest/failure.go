@@ -1,0 +1,60 @@
+package storetest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Story is something that a service does with a datastore.
+type Story struct {
+	Act func() error
+	// State is what is stored then, with what Act has read.
+	State func() string
+}
+
+// ErrStatement is what a statement fails with in [EachFailure].
+var ErrStatement = errors.New("storetest: the statement fails")
+
+// EachFailure runs a story again and again, each time with another of its statements failing. Act must then return an
+// error, or have done all that it does without the failure.
+func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
+	t.Helper()
+	if os.Getenv(Variable) == postgres {
+		t.Skip("statements fail on SQLite alone")
+	}
+	var want string
+	for n := 0; ; n++ { // 0 is no failure
+		armed, ran, failed := false, 0, ""
+		place := Place{Path: filepath.Join(t.TempDir(), "bursar.db"), failing: func(statement string) error {
+			if !armed || statement == "ROLLBACK" {
+				return nil
+			}
+			if ran++; ran == n {
+				failed = strings.Join(strings.Fields(statement), " ")
+				return ErrStatement
+			}
+			return nil
+		}}
+		story := begin(t, place)
+		armed = true
+		err := story.Act()
+		armed = false
+		state := story.State()
+		switch {
+		case n == 0 && err != nil:
+			t.Fatalf("it fails without a failure: %v", err)
+		case n == 0 && ran == 0:
+			t.Fatal("it runs no statement")
+		case n == 0:
+			want = state
+			continue
+		case failed == "":
+			return // there are no more
+		case err == nil && state != want:
+			t.Errorf("statement %d fails, and no error is returned (%s):\n%s\nwant\n%s", n, failed, state, want)
+		}
+	}
+}
