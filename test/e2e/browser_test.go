@@ -203,7 +203,7 @@ func TestAProviderInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnAdminInABrowser has an order lost on its way, again and again, until an admin gives the money back;
+// TestAnAdminInABrowser has an order lost on its way, again and again, until an admin refunds it to the balance;
 // and one whose answer alone is lost, which the gateway knows when it is asked.
 func TestAnAdminInABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
@@ -232,18 +232,18 @@ func TestAnAdminInABrowser(t *testing.T) {
 			admin.press("Send to review")
 			admin.see("must say why")
 			admin.fill("Note", "Their support sees no such transfer, case 4711.")
-			admin.keep("admin-hold")
+			admin.keep("admin-review")
 			admin.press("Send to review")
 			admin.press("Ask the gateway now")
 			admin.keep("admin-payout-in-review")
-			admin.waitAt("/dashboard/admin/payouts/"+lost, "give the money back…")
+			admin.waitAt("/dashboard/admin/payouts/"+lost, "Refund to balance…")
 			admin.press("Refund to balance…")
 			admin.choose("The gateway has no such transfer")
 			admin.fill("Note", "There is none in their dashboard either.")
-			admin.keep("admin-give-back")
-			admin.press("Give ₹700.00 back")
+			admin.keep("admin-refund")
+			admin.press("Refund ₹700.00")
 			admin.see("Failed")
-			admin.keep("admin-payout-given-back")
+			admin.keep("admin-payout-refunded")
 
 			seller.visit("/dashboard/payouts/" + lost)
 			seller.see("its amount is back in your balance")

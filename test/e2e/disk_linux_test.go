@@ -137,7 +137,7 @@ func (l *load) endure(fail, heal func(), says string) {
 		a, err := l.send(service, call{method: "GET", path: "/readyz"})
 		return err == nil && a.status == http.StatusServiceUnavailable && a.Code == "storage_unavailable" && strings.Contains(a.Error, says)
 	})
-	until(l.t, "the log says so", func() bool { return strings.Contains(service.said(l.t, "stderr"), "the database can't be written to") })
+	until(l.t, "the log says so", func() bool { return strings.Contains(service.said(l.t, "stderr"), `"msg":"database not writable"`) })
 	time.Sleep(time.Second)
 	heal()
 	until(l.t, "all is well again", service.isReady)
