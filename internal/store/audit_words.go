@@ -12,12 +12,12 @@ import (
 	"bursar/internal/money"
 )
 
-// What an operator does about a violation.
+// What an operator does about a violation. Raw quotes are left to SQL: a test asks that each such text is run.
 const (
-	runRepair      = `Run "bursar repair": it shows what it would change`
+	runRepair      = "Run \"bursar repair\": it shows what it would change"
 	restoreJournal = "Restore the journal from a backup (docs/tampering.md)"
 	// What was kept elsewhere tells whether the journals are what they were.
-	restoreCheckpoints = `Restore the checkpoints from a backup, and compare with what was kept elsewhere: "bursar audit --kept"`
+	restoreCheckpoints = "Restore the checkpoints from a backup, and compare with what was kept elsewhere: \"bursar audit --kept\""
 	lookInInbox        = "Look at it in the admin's inbox and decide there"
 )
 

@@ -116,7 +116,7 @@ func (a *auditor) people() ledger.Finding {
 	if a.keys == nil {
 		return f
 	}
-	const resetUser = `Give the account a new password with "bursar user reset"`
+	const resetUser = "Give the account a new password with \"bursar user reset\""
 	a.all(`SELECT `+userColumns+` FROM users u ORDER BY u.id`, func(r row) error {
 		var u storedUser
 		err := r.Scan(u.dest()...)

@@ -149,7 +149,7 @@ func (a *auditor) serviceKeys() ledger.Finding {
 			return err
 		}
 		if problem := k.problem(a.keys); problem != "" {
-			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, `Revoke it with "bursar apikey revoke"`)
+			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, "Revoke it with \"bursar apikey revoke\"")
 		}
 		return nil
 	})
