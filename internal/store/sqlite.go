@@ -200,28 +200,6 @@ func changeJob(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx)
 	return j
 }
 
-// Change is a change of a payout that shares a unit of work with others.
-type Change struct {
-	Scope ledger.Scope
-	Do    func(payout.ChangeTx) error
-}
-
-// ChangeTogether makes changes in one unit of work, as the writer does with those that wait for it together, and returns
-// the error of each. It is for simulations, where nothing waits.
-func (db *DB) ChangeTogether(ctx context.Context, changes []Change) []error {
-	jobs, errs := make([]*sqliteJob, len(changes)), make([]error, len(changes))
-	for i, c := range changes {
-		jobs[i] = changeJob(ctx, c.Scope, c.Do)
-	}
-	err := db.writer.(*groupWriter).commitInTurn(jobs)
-	for i, j := range jobs {
-		if errs[i] = err; err == nil {
-			errs[i] = <-j.answer
-		}
-	}
-	return errs
-}
-
 func (w *groupWriter) do(j *sqliteJob) error {
 	if w.oneAtATime {
 		if err := w.commitInTurn([]*sqliteJob{j}); err != nil {
