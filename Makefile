@@ -61,6 +61,10 @@ crash: ## The program is killed CRASHES times (300) under load, its disk is fill
 	BURSAR_TEST_PROGRAM=$(CURDIR)/bin/bursar BURSAR_TEST_CRASHES=$(CRASHES) BURSAR_TEST_SEED=$(SEED) \
 	go test -count=1 -v -timeout=60m -run='Crashes|FirstStart|Disk|Directory|Durable|Torn' ./test/e2e
 
+.PHONY: users
+users: ## Ten thousand users with hashes of eight formats are imported, and each signs in with the old password
+	BURSAR_TEST_USERS=all go test -count=1 -v -timeout=60m -run='^TestImportedUsersSignIn$$' ./test/e2e
+
 .PHONY: planted
 planted: ## Bugs are planted in the source one by one, and the simulator has to find each within PLANTED seeds (20)
 	BURSAR_TEST_PLANTED=$(PLANTED) go test -count=1 -v -timeout=120m -run='PlantedBugs' ./internal/simulate

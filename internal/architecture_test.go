@@ -28,7 +28,9 @@ var mayImport = map[string][]string{
 	"money":    {},
 	"decision": {"fault", "id"},
 
-	"auth":   slices.Concat(leaves, []string{"mail"}),
+	"passwordhash": {},
+
+	"auth":   slices.Concat(leaves, []string{"mail", "passwordhash"}),
 	"bank":   slices.Concat(leaves, []string{"gateway", "ledger", "mail"}),
 	"ledger": leaves,
 	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger"}),

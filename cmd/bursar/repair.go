@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/user"
 	"time"
 
 	"bursar/internal/app"
@@ -26,14 +25,9 @@ func (repairCmd) Help() string {
 
 // Run shows or makes the repairs.
 func (c repairCmd) Run(ctx context.Context, e *env) error {
-	by := c.By
-	if by == "" {
-		if u, err := user.Current(); err == nil {
-			by = u.Username
-		}
-	}
-	if by == "" {
-		return usageError{fmt.Errorf("say who runs the repair with --by NAME")}
+	by, err := whoRuns(c.By)
+	if err != nil {
+		return err
 	}
 	_, datastore, err := openExisting(ctx, e)
 	if err != nil {

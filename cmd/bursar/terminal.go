@@ -1,10 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"unicode"
 
 	"bursar/internal/config"
 	"bursar/internal/telemetry"
@@ -29,6 +34,62 @@ func progressOn(w io.Writer) func(format string, args ...any) {
 		const eraseLine = "\r\x1b[K"
 		fmt.Fprintf(w, eraseLine+format, args...)
 	}
+}
+
+// whoRuns is who runs a command, for the record: the name that they gave, or else that of the system's user.
+func whoRuns(by string) (string, error) {
+	if by == "" {
+		if u, err := user.Current(); err == nil {
+			by = u.Username
+		}
+	}
+	const mostBytes = 100
+	if by == "" || len(by) > mostBytes || printable(by) != by {
+		return "", usageError{errors.New("say who runs this with --by NAME, in 1 to 100 visible characters")}
+	}
+	return by, nil
+}
+
+// printable is a text from a file or a database as it can be shown on one line of a table: what a terminal would obey
+// becomes a question mark.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, s)
+}
+
+// table writes rows: in columns on a terminal, and else separated by tabs, for programs.
+type table struct {
+	w     io.Writer
+	align *tabwriter.Writer // nil for programs
+}
+
+func newTable(w io.Writer, header ...string) *table {
+	t := &table{w: w}
+	if isTerminal(w) {
+		t.align = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		t.w = t.align
+		t.row(header...)
+	}
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = printable(cell)
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+// Flush writes what waits to be aligned.
+func (t *table) Flush() error {
+	if t.align == nil {
+		return nil
+	}
+	return t.align.Flush()
 }
 
 // newLogger makes the log of a command, as text on a terminal, unless the settings say otherwise.

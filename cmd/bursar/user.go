@@ -14,8 +14,16 @@ import (
 )
 
 type userCmd struct {
-	Create userCreateCmd `cmd:"" help:"Make a user of any role. It is the only way to an admin."`
-	Reset  userResetCmd  `cmd:"" help:"Give an account that was changed in the database a new password."`
+	Create      userCreateCmd      `cmd:"" help:"Make a user of any role. It is the only way to a first admin."`
+	List        userListCmd        `cmd:"" help:"List the users."`
+	Show        userShowCmd        `cmd:"" help:"Show one user."`
+	SetPassword userSetPasswordCmd `cmd:"" help:"Give a user another password, and end their sessions."`
+	SetRole     userSetRoleCmd     `cmd:"" help:"Make a user a buyer, a seller or an admin."`
+	Suspend     userSuspendCmd     `cmd:"" help:"Keep a user out, and end their sessions."`
+	Restore     userRestoreCmd     `cmd:"" help:"Let a suspended user in again."`
+	Import      userImportCmd      `cmd:"" help:"Import users of another system, with their passwords."`
+	Export      userExportCmd      `cmd:"" help:"Write all users, as the import reads them."`
+	Reset       userResetCmd       `cmd:"" help:"Give an account that was changed in the database a new password."`
 }
 
 type userCreateCmd struct {
@@ -24,6 +32,8 @@ type userCreateCmd struct {
 	Role          string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
 	PasswordStdin bool   `help:"Read the password from standard input, one line."`
 }
+
+var errPasswordNeeded = errors.New("a password is needed, and a command line is no place for one: add --password-stdin and give it as one line of standard input")
 
 // errUserExists is for an operator, who does not sign in as that user.
 var errUserExists = auth.ErrEmailTaken.WithMessage(
@@ -37,7 +47,7 @@ func (userCreateCmd) Help() string {
 // Run makes the user and prints it.
 func (c userCreateCmd) Run(ctx context.Context, e *env) error {
 	if !c.PasswordStdin {
-		return usageError{errors.New("a password is needed, and a command line is no place for one: add --password-stdin and give it as one line of standard input")}
+		return usageError{errPasswordNeeded}
 	}
 	cfg, err := e.config()
 	if err != nil {

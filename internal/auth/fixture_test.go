@@ -30,12 +30,18 @@ type fixture struct {
 
 func newFixture(t testing.TB, change ...func(*auth.Options)) *fixture {
 	t.Helper()
+	return newFixtureAt(t, storetest.NewPlace(t), change...)
+}
+
+// newFixtureAt is a fixture with its database at a place.
+func newFixtureAt(t testing.TB, place storetest.Place, change ...func(*auth.Options)) *fixture {
+	t.Helper()
 	dir := t.TempDir()
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &fixture{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: storetest.NewPlace(t)}
+	w := &fixture{t: t, clock: &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}, keys: keys, place: place}
 	w.db = w.place.Open(t)
 	w.mailbox = storetest.NewMailbox(t, w.db, keys, w.clock.Now)
 	w.options = auth.Options{

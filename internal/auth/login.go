@@ -24,6 +24,15 @@ const maxChecks = 3
 // Login signs a user in. It fails with [ErrCredentials], which does not tell an unknown user from a
 // wrong password or a suspended account, with [ErrThrottled], or with [ErrBusy].
 func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
+	began := s.o.Now()
+	in, err := s.login(ctx, c)
+	if errors.Is(err, ErrCredentials) { // the place among those who hash is free again
+		s.evenOut(ctx, began)
+	}
+	return in, err
+}
+
+func (s *Service) login(ctx context.Context, c Credentials) (SignIn, error) {
 	user, err := s.userToSignIn(ctx, c)
 	if err != nil {
 		return SignIn{}, err

@@ -99,6 +99,8 @@ type hasher struct {
 	// there is none, so that the time taken does not tell who has an account.
 	nobodys passwordHash
 	running chan struct{}
+	// imported bounds the checks of hashes of another format or cost.
+	imported importedChecks
 	// quiet goes off when no hash has ended for a while, and releases memory. The collector runs as
 	// the heap grows, so the buffers of the last sign-ins would stay until something else fills the heap
 	// as far: an idle service would hold a hundred megabytes that it does not use.
@@ -109,9 +111,10 @@ type hasher struct {
 func newHasher(c cost) *hasher {
 	processors := runtime.GOMAXPROCS(0)
 	h := &hasher{
-		cost:    c,
-		nobodys: passwordHash{cost: c, salt: random(saltBytes), key: random(keyBytes)},
-		running: make(chan struct{}, processors),
+		cost:     c,
+		nobodys:  passwordHash{cost: c, salt: random(saltBytes), key: random(keyBytes)},
+		running:  make(chan struct{}, processors),
+		imported: newImportedChecks(processors),
 
 		releaseMemory: debug.FreeOSMemory,
 	}
@@ -125,20 +128,27 @@ func newHasher(c cost) *hasher {
 }
 
 // work derives a key once a processor is free, unless ctx ends first.
-func (h *hasher) work(ctx context.Context, hash passwordHash, password string) ([]byte, error) {
+func (h *hasher) work(ctx context.Context, hash passwordHash, password string) (key []byte, err error) {
+	err = h.run(ctx, func() { key = hash.derive(password) })
+	return key, err
+}
+
+// run calls fn once a processor is free, unless ctx ends first.
+func (h *hasher) run(ctx context.Context, fn func()) error {
 	if err := ctx.Err(); err != nil {
-		return nil, ErrBusy.Because(err)
+		return ErrBusy.Because(err)
 	}
 	select {
 	case h.running <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ErrBusy.Because(ctx.Err())
+		return ErrBusy.Because(ctx.Err())
 	}
 	defer func() {
 		<-h.running
 		h.quiet.Reset(quietAfter)
 	}()
-	return hash.derive(password), nil
+	fn()
+	return nil
 }
 
 // hash makes a new hash of password.
@@ -158,8 +168,9 @@ func (h *hasher) verify(ctx context.Context, stored, password string) (right, st
 	hash := h.nobodys
 	if stored != "" {
 		hash, err = parsePasswordHash(stored)
-		if err != nil {
-			return false, false, err
+		if err != nil || hash.cost != h.cost {
+			right, err = h.imported.verify(ctx, h, stored, password)
+			return right, true, err
 		}
 	}
 	key, err := h.work(ctx, hash, password)
@@ -167,5 +178,5 @@ func (h *hasher) verify(ctx context.Context, stored, password string) (right, st
 		return false, false, err
 	}
 	right = stored != "" && subtle.ConstantTimeCompare(key, hash.key) == 1
-	return right, hash.cost != h.cost, nil
+	return right, false, nil
 }

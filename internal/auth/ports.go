@@ -59,6 +59,7 @@ type Store interface {
 	// ThrottledAt is the virtual times of those buckets that have one, by their names.
 	ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
+	UserStore
 }
 
 // Tx is what auth asks of a store transaction. The closure that uses it may run more than once.
@@ -138,6 +139,7 @@ type Tx interface {
 	// Sweep deletes sessions whose cap was before sessionsBefore, throttle buckets that are empty by
 	// now, and notes of sign-ins kept until now: up to limit rows of each. It returns how many.
 	Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error)
+	ImportTx
 }
 
 // Session is one sign-in and all tokens that came of it.

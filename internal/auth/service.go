@@ -45,6 +45,7 @@ type Service struct {
 	places    *places
 	tokens    *tokens
 	common    blocklist
+	even      evenness
 	callbacks map[ProviderID]chan struct{} // places of those who wait for each provider
 }
 

@@ -41,6 +41,8 @@ type User struct {
 	PasswordHash string
 	Profile      Profile
 	CreatedAt    time.Time
+	// ExternalID is what the system that the user came from calls them; empty for none.
+	ExternalID string
 }
 
 // Profile is what a user may show to others.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/payout"
 )
 
@@ -17,7 +18,7 @@ type decisionsView struct {
 	Cut       bool
 }
 
-// SubjectPath is the page of what a decision is about.
+// SubjectPath is the page of what a decision is about, or "" where that is no single thing.
 func (r decisionRow) SubjectPath() string {
 	switch {
 	case strings.HasPrefix(r.Subject, "pyt_"):
@@ -28,6 +29,8 @@ func (r decisionRow) SubjectPath() string {
 		return personAddress(r.Subject)
 	case strings.HasPrefix(r.Subject, "dif_"):
 		return differenceAddress(r.Subject)
+	case r.Subject == decision.Platform:
+		return ""
 	default:
 		return unmatchedAddress(r.Subject)
 	}

@@ -188,6 +188,10 @@ func actionWords(a decision.Action) string {
 		return "Resolved a difference"
 	case decision.ChangeAccess:
 		return "Changed access"
+	case decision.SetPassword:
+		return "Set a password"
+	case decision.ImportUsers:
+		return "Imported users"
 	default:
 		return string(a)
 	}

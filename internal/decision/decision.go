@@ -17,15 +17,19 @@ import (
 // By is who decides, and why.
 type By struct {
 	Admin string // a user's id
-	Note  string
+	// Operator is who ran a command, by the name that they gave, where it was no admin.
+	Operator string
+	Note     string
 }
 
 // Decision is one entry of the record.
 type Decision struct {
-	ID     string // prefix "dec_"
-	At     time.Time
-	Admin  string
-	Action Action
+	ID string // prefix "dec_"
+	At time.Time
+	// Admin or Operator decided; the other one is empty.
+	Admin    string
+	Operator string
+	Action   Action
 	// Owner is whose journal it belongs to: the seller, or [Platform] where no seller owns it.
 	Owner string
 	// Subject is the id of what it is about: a payout, a bank account, a user, a transfer of the gateway.
@@ -48,6 +52,8 @@ const (
 	AcceptBankAccount        Action = "accept_bank_account"
 	RejectBankAccount        Action = "reject_bank_account"
 	ChangeAccess             Action = "change_access"
+	SetPassword              Action = "set_password"
+	ImportUsers              Action = "import_users"
 	ResolveDifference        Action = "resolve_difference"
 )
 
@@ -56,7 +62,7 @@ const maxNoteRunes = 1000
 
 // New makes a decision, to be stored with what it does.
 func New(by By, action Action, owner, subject string, now time.Time) Decision {
-	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Action: action, Owner: owner, Subject: subject, Note: by.Note}
+	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Operator: by.Operator, Action: action, Owner: owner, Subject: subject, Note: by.Note}
 }
 
 // Platform owns the journal of what belongs to no user.

@@ -10,7 +10,7 @@ import (
 )
 
 const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.password_hash,
-	u.avatar, u.bio, u.website, u.created_at, u.email_key, u.mac`
+	u.avatar, u.bio, u.website, u.created_at, COALESCE(u.external_id, ''), u.email_key, u.mac`
 
 // dest lists where userColumns are scanned to.
 func (u *storedUser) dest() []any {
@@ -21,7 +21,7 @@ func (u *storedUser) dest() []any {
 		&u.PasswordHash,
 		&u.Profile.Avatar, &u.Profile.Bio, &u.Profile.Website,
 		instant{&u.CreatedAt},
-		&u.emailKey, &u.mac,
+		&u.ExternalID, &u.emailKey, &u.mac,
 	}
 }
 
@@ -62,7 +62,7 @@ func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]a
 // afterASCII sorts behind all that an e-mail address is made of.
 const afterASCII = "\x7f"
 
-const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, u.mac, s.expires_at, s.id
+const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u.verified, COALESCE(u.external_id, ''), u.mac, s.expires_at, s.id
 	FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.ended_at IS NULL AND u.suspended = 0 AND s.id `
 
 // LiveSession finds the user behind a session that is alive, in one read by key. It fails with [auth.ErrTampered] if the
@@ -71,7 +71,7 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 	var u storedUser
 	var expires time.Time
 	ok, err := found(db.rowOf(ctx, sessionOf, session).Scan(&u.ID, &u.Email, &u.emailKey, &u.Role, &u.PasswordHash,
-		flagged{&u.Verified}, &u.mac, instant{&expires}, &session))
+		flagged{&u.Verified}, &u.ExternalID, &u.mac, instant{&expires}, &session))
 	live := ok && now.Before(expires)
 	if err == nil && live {
 		err = db.signer.checkRow(u.mac, u.message())
@@ -81,19 +81,25 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].
 func (tx *Tx) InsertUser(ctx context.Context, u auth.User) error {
-	mac, err := tx.userMAC(u)
-	if err != nil {
-		return err
-	}
-	inserted, err := tx.execOne(ctx, `INSERT INTO users
-		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, mac)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13) ON CONFLICT (email_key) DO NOTHING`,
-		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
-		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac)
+	inserted, err := tx.insertUser(ctx, auth.Imported{User: u}, "(email_key)")
 	if err == nil && !inserted {
 		err = auth.ErrEmailTaken
 	}
 	return err
+}
+
+// insertUser adds a user, and reports whether it did: it does not where another row has the same of what is named.
+func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (bool, error) {
+	u := i.User
+	mac, err := tx.userMAC(u)
+	if err != nil {
+		return false, err
+	}
+	return tx.execOne(ctx, `INSERT INTO users
+		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, mac, external_id, imported_as)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14, $15) ON CONFLICT `+unique+` DO NOTHING`,
+		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
+		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac, nullText(u.ExternalID), i.Fingerprint)
 }
 
 // SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -352,7 +353,11 @@ type decided struct {
 	Note   string          `json:"note"`
 }
 
-const adminActor = "admin:"
+// Who decides, as entries say it before the id or the name.
+const (
+	adminActor    = "admin:"
+	operatorActor = "operator:"
+)
 
 // RecordDecision adds d to the journal of whom it is about.
 func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
@@ -370,7 +375,11 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 	if owner == "" {
 		owner = decision.Platform
 	}
-	return ledger.Posting{Owner: owner, At: d.At, Type: ledger.AdminDecided, Subject: d.Subject, Actor: adminActor + d.Admin, Data: data}, err
+	actor := adminActor + d.Admin
+	if d.Operator != "" {
+		actor = operatorActor + d.Operator
+	}
+	return ledger.Posting{Owner: owner, At: d.At, Type: ledger.AdminDecided, Subject: d.Subject, Actor: actor, Data: data}, err
 }
 
 // Decisions lists what was decided about a subject, or about everything where it is "", newest first.
@@ -390,10 +399,12 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 		if err := json.Unmarshal([]byte(e.Data), &said); err != nil {
 			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		all = append(all, decision.Decision{
-			ID: said.ID, At: e.At, Admin: e.Actor[min(len(adminActor), len(e.Actor)):], Action: said.Action,
-			Owner: e.Owner, Subject: e.Subject, Note: said.Note,
-		})
+		d := decision.Decision{ID: said.ID, At: e.At, Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note}
+		d.Admin, _ = strings.CutPrefix(e.Actor, adminActor)
+		if operator, ran := strings.CutPrefix(e.Actor, operatorActor); ran {
+			d.Admin, d.Operator = "", operator
+		}
+		all = append(all, d)
 	}
 	return all, nil
 }

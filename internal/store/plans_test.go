@@ -158,7 +158,7 @@ func allPlans(t *testing.T, recorder *Recorder, db *DB) []plan {
 // so many numbers i.
 func fillDatastore(numbers string) []string {
 	return []string{
-		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1, '' FROM ` + numbers,
+		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '' FROM ` + numbers,
 		`INSERT INTO payouts SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
 			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', 'razorpayx' FROM ` + numbers,
 		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
@@ -222,7 +222,7 @@ func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 	plans := allPlans(t, recorder, db)
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		statements := append([]string{
-			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1, '')`,
+			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '')`,
 			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
 			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1)`,
 		}, fillDatastore(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)

@@ -50,7 +50,7 @@ type storedUser struct {
 
 func (u *storedUser) message() []byte {
 	return rowMessage("user", u.ID, u.Email, u.emailKey, u.PasswordHash, string(u.Role),
-		strconv.FormatBool(u.Verified), strconv.FormatBool(u.Suspended))
+		strconv.FormatBool(u.Verified), strconv.FormatBool(u.Suspended), u.ExternalID)
 }
 
 // userMAC is the MAC of a user's row.
@@ -87,8 +87,8 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	if err != nil {
 		return err
 	}
-	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, mac = $8
-		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac)
+	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, external_id = $8, mac = $9
+		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), nullText(u.ExternalID), mac)
 	if err == nil && !found {
 		err = auth.ErrUserNotFound
 	}
@@ -121,7 +121,7 @@ func (a *auditor) people() ledger.Finding {
 		var u storedUser
 		err := r.Scan(u.dest()...)
 		if err == nil && !ledger.CheckMAC(a.keys, u.mac, u.message()) {
-			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the e-mail address, password, role, verification or suspension was not written by the service"}, resetUser)
+			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the e-mail address, password, role, verification, suspension or external id was not written by the service"}, resetUser)
 		}
 		return err
 	})

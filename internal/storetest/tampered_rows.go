@@ -79,7 +79,8 @@ var hands = map[string]struct {
 	"users": {"id = 'usr_b'", "owners-are-there", all("users-are-ours", map[string]tamperedCell{
 		"role": {"users-are-ours", "'admin'"}, "verified": {"users-are-ours", "1"}, "suspended": {"users-are-ours", "1"},
 		"name": {shownOnly, ""}, "avatar": {shownOnly, ""}, "bio": {shownOnly, ""}, "website": {shownOnly, ""},
-		"products_listed": {shownOnly, ""}, "created_at": {shownOnly, ""},
+		"products_listed": {shownOnly, ""}, "created_at": {shownOnly, ""}, "imported_as": {tellsApart, ""},
+		"external_id": {"users-are-ours", "'made up'"},
 	}, "id", "email", "email_key", "password_hash", "mac")},
 	"identities": {"1 = 1", refuses, all("users-are-ours", map[string]tamperedCell{"user_id": {"users-are-ours", "'usr_a'"}, "email": {shownOnly, ""}, "created_at": {shownOnly, ""}},
 		"issuer", "subject", "mac")},

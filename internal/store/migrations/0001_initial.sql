@@ -23,7 +23,9 @@ CREATE TABLE users (
   website         TEXT NOT NULL,
   products_listed BIGINT NOT NULL CHECK (products_listed >= 0),
   created_at      BIGINT NOT NULL,
-  mac             TEXT NOT NULL -- over what decides who signs in and what they may do, with a key that is not in here
+  mac             TEXT NOT NULL, -- over what decides who signs in and what they may do, with a key that is not in here
+  external_id     TEXT UNIQUE, -- what the system that the user came from calls them; NULL for none
+  imported_as     TEXT NOT NULL DEFAULT '' -- fingerprints of the fields that the user was imported with
 ) /* clustered */;
 
 -- A session is one sign-in. Of refresh tokens nothing is kept but how many there were, and when the last

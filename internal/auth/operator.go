@@ -1,0 +1,196 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/mail"
+)
+
+// UserStore finds users for the operator. It fails with [ErrTampered] if the service did not write the user.
+type UserStore interface {
+	UserByID(ctx context.Context, id string) (User, bool, error)
+	UserByExternalID(ctx context.Context, externalID string) (User, bool, error)
+	// Users lists users after the one with that id, in the order of their ids, up to limit.
+	Users(ctx context.Context, f UserFilter, after string, limit int) ([]ListedUser, error)
+	// PasswordDecoy is the hash that [ImportTx.SetPasswordDecoy] stored last; empty for none.
+	PasswordDecoy(ctx context.Context) (string, error)
+}
+
+// UserFilter says which users are listed. Its zero value lists all.
+type UserFilter struct {
+	Role Role
+	// Suspended leaves out those who are not.
+	Suspended bool
+}
+
+// ListedUser is a user as an operator sees them in a list.
+type ListedUser struct {
+	User
+	// Tampered says that the user was changed outside the service.
+	Tampered bool
+}
+
+// externalPrefix marks an external id where any name of a user may stand.
+const externalPrefix = "ext:"
+
+// errNoSuchUser is for an operator, who names a user in one of three ways.
+var errNoSuchUser = ErrUserNotFound.WithMessage(
+	"There is no such user. Name one by id (usr_…), by e-mail address, or by ext: and the external id; bursar user list shows all.")
+
+// FindUser finds a user by id, by e-mail address, or by "ext:" and the external id.
+func (s *Service) FindUser(ctx context.Context, name string) (User, error) {
+	var user User
+	var found bool
+	var err error
+	externalID, isExternal := strings.CutPrefix(name, externalPrefix)
+	switch {
+	case isExternal:
+		user, found, err = s.o.Store.UserByExternalID(ctx, externalID)
+	case id.Valid(userPrefix, name):
+		user, found, err = s.o.Store.UserByID(ctx, name)
+	default:
+		user, found, err = s.o.Store.UserByEmail(ctx, EmailKey(name))
+	}
+	if err == nil && !found {
+		err = errNoSuchUser
+	}
+	return user, err
+}
+
+// usersPage is how many users are read at once.
+const usersPage = 500
+
+// EachUser calls fn with each user, in the order of ids, until fn fails.
+func (s *Service) EachUser(ctx context.Context, f UserFilter, fn func(ListedUser) error) error {
+	for after := ""; ; {
+		page, err := s.o.Store.Users(ctx, f, after, usersPage)
+		if err != nil {
+			return err
+		}
+		for _, user := range page {
+			if err := fn(user); err != nil {
+				return err
+			}
+			after = user.ID
+		}
+		if len(page) < usersPage {
+			return nil
+		}
+	}
+}
+
+// SetRole gives a user a role, as an operator decided, and leaves their suspension as it is. It returns the user as
+// they are now, and whether anything changed. It fails as [Service.SetAccess] does.
+func (s *Service) SetRole(ctx context.Context, by decision.By, userID string, role Role) (User, bool, error) {
+	if role != Buyer && role != Seller && role != Admin {
+		return User{}, false, fault.Field("role", "must be buyer, seller or admin")
+	}
+	return s.changeAccess(ctx, by, userID, func(u *User) { u.Role = role })
+}
+
+// SetSuspended suspends a user or lets them in again, as an operator decided, and leaves their role as it is. It
+// returns the user as they are now, and whether anything changed. It fails as [Service.SetAccess] does.
+func (s *Service) SetSuspended(ctx context.Context, by decision.By, userID string, suspended bool) (User, bool, error) {
+	return s.changeAccess(ctx, by, userID, func(u *User) { u.Suspended = suspended })
+}
+
+// changeAccess changes a user's role or suspension in one transaction, so that two operators at once each change what
+// they mean to.
+func (s *Service) changeAccess(ctx context.Context, by decision.By, userID string, change func(*User)) (user User, changed bool, err error) {
+	if err := by.CheckNote(); err != nil {
+		return User{}, false, err
+	}
+	now := s.o.Now()
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		// All admins before the user, as [Service.SetAccess] locks them.
+		admins, err := tx.Admins(ctx)
+		if err != nil {
+			return err
+		}
+		was, found, err := tx.UserForUpdate(ctx, userID)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return errNoSuchUser
+		}
+		user = was
+		change(&user)
+		changed = user.Role != was.Role || user.Suspended != was.Suspended
+		switch {
+		case !changed:
+			return nil
+		case slices.Equal(admins, []string{userID}): // what is not an active admin any more
+			return ErrLastAdmin
+		}
+		if _, err := tx.SetUserAccess(ctx, userID, user.Role, user.Suspended); err != nil {
+			return err
+		}
+		if user.Suspended {
+			if err := tx.EndUserSessions(ctx, userID, "", endedBySuspension, now); err != nil {
+				return err
+			}
+		}
+		record := by
+		record.Note = accessNote(user.Role, user.Suspended, by.Note)
+		return tx.RecordDecision(ctx, decision.New(record, decision.ChangeAccess, userID, userID, now))
+	})
+	if err != nil {
+		return User{}, false, err
+	}
+	return user, changed, nil
+}
+
+// ResetPassword gives a user another password, as an operator decided, and tells them by mail. It ends all their
+// sessions; no device is known to the account then. It fails with a fault that names the field at fault, with
+// [ErrUserNotFound], or with [ErrTampered].
+func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, password string) (User, error) {
+	if err := by.CheckNote(); err != nil {
+		return User{}, err
+	}
+	user, found, err := s.o.Store.UserByID(ctx, userID)
+	if err == nil && !found {
+		err = errNoSuchUser
+	}
+	if err != nil {
+		return User{}, err
+	}
+	if problem := s.newPasswordProblem(password, user); problem != "" {
+		return User{}, fault.Field("password", problem)
+	}
+	hash, err := s.passwords.hash(ctx, password)
+	if err != nil {
+		return User{}, err
+	}
+	now := s.o.Now()
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		user, found, err = tx.UserForUpdate(ctx, userID)
+		if err == nil && !found {
+			err = errNoSuchUser
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.SetPasswordHash(ctx, userID, user.PasswordHash, hash); err != nil {
+			return err
+		}
+		if err := tx.EndUserSessions(ctx, userID, "", endedByPassword, now); err != nil {
+			return err
+		}
+		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: mail.PasswordChanged{At: now, First: user.PasswordHash == ""}}); err != nil {
+			return err
+		}
+		return tx.RecordDecision(ctx, decision.New(by, decision.SetPassword, userID, userID, now))
+	})
+	if err != nil {
+		return User{}, err
+	}
+	s.o.Logger.InfoContext(ctx, "password set", slog.String("user_id", user.ID), slog.String("by", by.Operator))
+	return user, nil
+}
