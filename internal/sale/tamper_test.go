@@ -59,7 +59,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 		},
 		"dated back": {
 			`UPDATE sales SET available_at = available_at - 1 WHERE id = 'order-1'`,
-			[]string{"sales-match-journal"},
+			[]string{"sales-match-journal", "nothing-is-stuck"},
 			`UPDATE sales SET available_at = available_at + 1 WHERE id = 'order-1'`,
 		},
 		"occurred before": {
@@ -187,11 +187,18 @@ func TestTamperedSale_MarkedReleased(t *testing.T) {
 	s.wantBalances(905_300, 0)
 }
 
-// TestTamperedSale_DueEarlier is released before its time by nobody.
+// TestTamperedSale_DueEarlier is not released before its time, and the audit finds it until its time has come.
 func TestTamperedSale_DueEarlier(t *testing.T) {
 	s := openTamperedShop(t, `UPDATE sales SET due_at = 1 WHERE id = 'far'`)
-	s.release()
-	s.wantBalance(900_000, 5300, 905_300)
+	for range 2 {
+		if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("released: %v", err)
+		}
+		s.wantBalances(900_000, 5300)
+		s.wantViolated("nothing-is-stuck")
+		s.release() // it holds up nobody
+		s.now = s.now.Add(time.Hour)
+	}
 	s.now = s.now.AddDate(0, 2, 0)
 	s.release() // it is released in its time all the same
 	s.wantBalance(0, 905_300, 905_300)

@@ -74,10 +74,12 @@ var invariants = []invariant{
 		next: runRepair + ". A user who is missing has to come from a backup",
 	},
 	{
-		name: "nothing-is-stuck", promise: "Each payout that has not ended has a next step, or waits for manual review; each pending sale has a release.",
+		name: "nothing-is-stuck", promise: "Each payout that has not ended has a next step, or waits for manual review; each pending sale is due when it becomes available.",
 		query: `SELECT seller_id, id, 'it is ' || state || ' and has no next step' FROM payouts WHERE ` + stuckPayout + `
 		UNION ALL
-		SELECT seller_id, 'sale:' || id, 'it is pending and has no release' FROM sales WHERE ` + stuckSale,
+		SELECT seller_id, 'sale:' || id, CASE WHEN released_at IS NOT NULL THEN 'it is released and due to be released again'
+			WHEN due_at IS NULL THEN 'it is pending and has no release'
+			ELSE 'it is due to be released at another time than it becomes available' END FROM sales WHERE ` + wrongRelease,
 		next: runRepair,
 	},
 	{
@@ -141,7 +143,9 @@ var invariants = []invariant{
 // What is wrong with rows beside the fields that the journal records. "bursar repair" finds these rows too.
 const (
 	stuckPayout = `status = 'processing' AND state <> 'manual_review' AND due_at IS NULL`
-	stuckSale   = `released_at IS NULL AND due_at IS NULL`
+	// A sale is due when it becomes available, and never again. Where its records were tampered with, the service puts
+	// the release off, and "bursar repair" makes it due then.
+	wrongRelease = `(released_at IS NULL AND (due_at IS NULL OR due_at <> available_at) OR released_at IS NOT NULL AND due_at IS NOT NULL)`
 	// wrongEarnings are the months whose earnings are not the sum of the sales.
 	wrongEarnings = `SELECT seller_id, month, CAST(SUM(earned) AS BIGINT), CAST(SUM(sold) AS BIGINT) FROM (
 			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
@@ -198,7 +202,7 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}
-	a = &auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys}
+	a = &auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys, found: mismatches{sellers: map[string]bool{}}}
 	for _, statement := range db.dialect.readAll {
 		a.do(statement)
 	}
@@ -230,8 +234,9 @@ type mismatches struct {
 	// journals are owners whose journal is not whole, or does not lead to their row of totals; rewritten are those whose
 	// journal is not what a checkpoint has.
 	journals, rewritten []string
-	// rows are the subjects whose rows are not what their entries fold to.
-	rows []string
+	// rows are the subjects whose rows are not what their entries fold to, and sellers are whose they are.
+	rows    []string
+	sellers map[string]bool
 }
 
 // What a finding says where its query can't name what is wrong.

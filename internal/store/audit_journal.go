@@ -86,8 +86,18 @@ func (a *auditor) journals() ledger.Finding {
 		return nil
 	})
 	missing()
+	a.all(selectWithoutEntries, func(r row) error {
+		at = ledger.Account{}
+		err := r.Scan(&at.Owner)
+		broken(restoreJournal, "there are payouts, sales or bank accounts, and no entries")
+		return err
+	})
 	return f
 }
+
+// selectWithoutEntries finds sellers whose journal is gone.
+const selectWithoutEntries = `SELECT seller_id FROM (SELECT seller_id FROM sales UNION SELECT seller_id FROM payouts UNION SELECT seller_id FROM bank_accounts) AS sellers
+	WHERE NOT EXISTS (SELECT 1 FROM entries WHERE owner = seller_id) ORDER BY seller_id`
 
 // auditPage bounds how many rows are folded at once.
 const auditPage = 500
@@ -132,15 +142,21 @@ func (a *auditor) compare(f *ledger.Finding, about map[string][]ledger.Entry, su
 	}
 	delete(about, subject)
 	if err := check(own); err != nil {
-		a.found.rows = append(a.found.rows, subject)
+		a.mismatched(owner, subject)
 		note(f, ledger.Violation{Seller: owner, Subject: subject, Problem: a.words.problem(subject, err)}, runRepair)
 	}
 }
 
+// mismatched notes for "bursar repair" that a row is not what its entries fold to.
+func (a *auditor) mismatched(owner, subject string) {
+	a.found.rows = append(a.found.rows, subject)
+	a.found.sellers[owner] = true
+}
+
 func (a *auditor) withoutRow(f *ledger.Finding, about map[string][]ledger.Entry) {
 	for _, subject := range slices.Sorted(maps.Keys(about)) {
-		a.found.rows = append(a.found.rows, subject)
 		e := about[subject][0]
+		a.mismatched(e.Owner, subject)
 		note(f, ledger.Violation{Seller: e.Owner, Subject: subject, Problem: fmt.Sprintf("entry %d is about it, and its row is missing", e.Number)}, runRepair)
 	}
 }

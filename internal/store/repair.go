@@ -70,7 +70,7 @@ func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words
 		}
 		return err
 	})
-	a.all(`SELECT id FROM payouts WHERE `+wrongStatus+` OR `+stuckPayout+` UNION ALL SELECT '`+sale.SubjectPrefix+`' || id FROM sales WHERE `+stuckSale, func(r row) error {
+	a.all(`SELECT id FROM payouts WHERE `+wrongStatus+` OR `+stuckPayout+` UNION ALL SELECT '`+sale.SubjectPrefix+`' || id FROM sales WHERE `+wrongRelease, func(r row) error {
 		var subject string
 		err := r.Scan(&subject)
 		a.found.rows = append(a.found.rows, subject)
@@ -98,7 +98,7 @@ type repairer struct {
 
 func (r *repairer) repair(ctx context.Context, found mismatches) error {
 	for _, owner := range found.journals {
-		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner)); err != nil {
+		if err := r.journal(ctx, owner, slices.Contains(found.rewritten, owner), found.sellers[owner]); err != nil {
 			return fmt.Errorf("repair the balance of %s: %w", owner, err)
 		}
 	}
@@ -194,8 +194,9 @@ func (tx *Tx) follow(ctx context.Context, keys ledger.Keys, owner string) (at le
 	}
 }
 
-// journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise.
-func (r *repairer) journal(ctx context.Context, owner string, rewritten bool) error {
+// journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
+// rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.
+func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDiffer bool) error {
 	stored, err := r.tx.account(ctx, owner)
 	if err != nil {
 		return err
@@ -209,10 +210,14 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten bool) er
 		problem = "the journal can't be followed: " + r.words.problem("", damage)
 	case rewritten:
 		problem = "the journal is not what a checkpoint has of it"
+	case rowsDiffer && at.Number == 0:
+		problem = "there are payouts, sales or bank accounts, and no entries"
 	case stored == at:
 		return nil
 	case stored.Number > at.Number && stored.Check(r.keys) == nil: // the service wrote it, so there were such entries
 		problem = r.words.balance(stored, at)
+	case rowsDiffer && (stored.Number == 0 || stored.Number > at.Number): // the rows may know of entries that are gone
+		problem = fmt.Sprintf("rows are not what the entries say, and nothing shows that entry %d is the last one", at.Number)
 	}
 	if problem != "" {
 		r.damaged[owner] = true
@@ -440,7 +445,9 @@ func (r *repairer) earnings(ctx context.Context) error {
 		var seller, month string
 		var earned, sold int64
 		err := row.Scan(&seller, &month, &earned, &sold)
-		wrong = append(wrong, seller)
+		if !r.damaged[seller] {
+			wrong = append(wrong, seller)
+		}
 		return err
 	})
 	if err != nil {

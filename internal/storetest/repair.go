@@ -11,6 +11,9 @@ import (
 	"bursar/internal/store"
 )
 
+// noCheckpoint is how a database looks before the first checkpoint.
+const noCheckpoint = `DELETE FROM checkpoints; DELETE FROM checkpoint_journals; DELETE FROM checkpoint_keys`
+
 // testRepair changes rows by hand, and has them made what the journal says.
 func testRepair(t *testing.T, b *bench) {
 	t.Helper()
@@ -59,6 +62,9 @@ func testRepair(t *testing.T, b *bench) {
 		{"a payout's status", `UPDATE payouts SET status = 'completed' WHERE id = 'pyt_open'`, "pyt_open"},
 		{"a payout's next step", `UPDATE payouts SET due_at = NULL WHERE id = 'pyt_open'`, "pyt_open"},
 		{"a sale's next step", `UPDATE sales SET due_at = NULL WHERE id = 'held'`, "sale:held"},
+		{"a sale due earlier", `UPDATE sales SET due_at = available_at - 1 WHERE id = 'held'`, "sale:held"},
+		{"a sale due later", `UPDATE sales SET due_at = available_at + 1 WHERE id = 'held'`, "sale:held"},
+		{"a released sale due again", `UPDATE sales SET due_at = available_at WHERE id = 'pending'`, "sale:pending"},
 		{"a sale moved to another seller", `UPDATE sales SET seller_id = 'usr_b', month = '2020-01' WHERE id = 'held'`, "sale:held"},
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
 	} {
@@ -121,19 +127,27 @@ func testRepair(t *testing.T, b *bench) {
 		copied.restore()
 	})
 	for name, tt := range map[string]struct{ sql, left string }{
-		"an entry changed":         {`UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`, inJournal},
-		"an entry dropped":         {`DELETE FROM entries WHERE owner = 'usr_a' AND number = 5`, inJournal},
-		"an entry erased":          {`UPDATE entries SET data = ` + b.erased("pyt_open") + ` WHERE subject = 'pyt_open' AND type = 'payout.requested'`, payoutsMatch},
-		"the last entries dropped": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > 5`, inJournal},
+		"an entry changed":                                 {`UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`, inJournal},
+		"an entry dropped":                                 {`DELETE FROM entries WHERE owner = 'usr_a' AND number = 5`, inJournal},
+		"an entry erased":                                  {`UPDATE entries SET data = ` + b.erased("pyt_open") + ` WHERE subject = 'pyt_open' AND type = 'payout.requested'`, payoutsMatch},
+		"the last entries dropped":                         {`DELETE FROM entries WHERE owner = 'usr_a' AND number > 5`, inJournal},
+		"a journal dropped":                                {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; DELETE FROM journals WHERE owner = 'usr_a'`, inJournal},
+		"all entries dropped, and the balance raised":      {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`, inJournal},
+		"the last entries and the balance dropped":         {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; DELETE FROM journals WHERE owner = 'usr_a'`, inJournal},
+		"the last entries dropped, and the balance raised": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`, inJournal},
 		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
 			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied.hands(tt.sql)
+			before := copied.state()
 			dry := repair(false)
 			done := repair(true)
 			if diff := cmp.Diff(dry, done); diff != "" {
 				t.Errorf("what was shown is not what was done: %s", diff)
+			}
+			if after := copied.state(); after != before {
+				t.Errorf("rows of a damaged journal were written: %s", cmp.Diff(before, after))
 			}
 			impossible := 0
 			for _, r := range done {

@@ -52,7 +52,7 @@ var hands = map[string]struct {
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
 	}, "amount")},
 	"sales": {"id = 'sale for usr_a'", "sales-match-journal", all("sales-match-journal", map[string]tamperedCell{
-		"seller_id": {"sales-match-journal", "'usr_b'"}, "due_at": {schedules, ""},
+		"seller_id": {"sales-match-journal", "'usr_b'"}, "due_at": {"nothing-is-stuck", ""},
 	}, "id", "amount", "refunded", "month", "occurred_at", "available_at", "released_at", "created_at", "fingerprint")},
 	"sale_refunds": {"id = 'refund'", "sales-match-journal", all("sales-match-journal", map[string]tamperedCell{
 		"sale_id": {"sales-match-journal", "'sale for usr_a'"},
