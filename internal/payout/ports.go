@@ -75,7 +75,7 @@ type RequestTx interface {
 	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
-	// last four digits, status), or [bank.ErrNone].
+	// last four digits, status), or [bank.ErrNone]. It fails with [ledger.ErrTampered] if the service did not write those.
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
 	// Available is the seller's available balance.
 	Available(ctx context.Context, seller string) (money.Amount, error)

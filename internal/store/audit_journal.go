@@ -226,10 +226,10 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 	f := ledger.Finding{Name: "bank-accounts-match-journal", Promise: "Each bank account is what its entries fold to."}
 	numbers := ledger.Finding{Name: "account-numbers-are-encrypted", Promise: "Each bank account's number was encrypted with a key of the key set, for that account, and ends as it is shown."}
 	a.fold("bka_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
-		var page []bank.Account
-		a.all(bankAccountColumns+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
-			var account bank.Account
-			err := r.Scan(bankAccountDest(&account)...)
+		var page []storedAccount
+		a.all(storedAccountColumns+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
+			var account storedAccount
+			err := r.Scan(account.dest()...)
 			page = append(page, account)
 			return err
 		}, after, auditPage)
@@ -238,7 +238,13 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 		}
 		about := entries(last)
 		for _, account := range page {
-			a.compare(&f, about, string(account.ID), account.Seller, func(own []ledger.Entry) error { return bank.CheckEntries(account, own) })
+			a.compare(&f, about, string(account.ID), account.Seller, func(own []ledger.Entry) error {
+				err := bank.CheckEntries(account.Account, own)
+				if err == nil && a.keys != nil {
+					err = account.check(a.keys)
+				}
+				return err
+			})
 			if a.keys != nil {
 				if err := account.CheckNumber(a.keys); err != nil {
 					a.found.rows = append(a.found.rows, string(account.ID))

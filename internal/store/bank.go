@@ -7,8 +7,13 @@ import (
 	"bursar/internal/bank"
 )
 
-const bankAccountColumns = `SELECT id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
-	name_score, beneficiary, gateway, verification_id, tries, due_at, created_at, verified_at, is_current FROM bank_accounts `
+const (
+	bankAccountFields = `id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
+		name_score, beneficiary, gateway, verification_id, tries, due_at, created_at, verified_at, is_current`
+	bankAccountColumns = `SELECT ` + bankAccountFields + ` FROM bank_accounts `
+	// storedAccountColumns are with the row's MAC.
+	storedAccountColumns = `SELECT ` + bankAccountFields + `, mac FROM bank_accounts `
+)
 
 func bankAccountDest(a *bank.Account) []any {
 	return []any{
@@ -68,12 +73,16 @@ func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Accou
 // its verification, which nobody waits for any more.
 func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, error) {
 	if a.Current {
-		_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller)
+		_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL, mac = '' WHERE seller_id = $1 AND is_current = 1`, a.Seller)
 		if err != nil {
 			return false, err
 		}
 	}
-	return tx.write(ctx, bankAccountTable.inserts(tx.dialect, []bank.Account{a}))
+	mac, err := tx.signer.accountMAC(a)
+	if err != nil {
+		return false, err
+	}
+	return tx.write(ctx, bankAccountTable.inserts(tx.dialect, []storedAccount{{a, mac}}))
 }
 
 // LeaseDueVerifications leases accounts whose verification is due, the longest due first.
@@ -94,14 +103,18 @@ func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, l
 // SaveVerification records progress from seen to a. The account must be as it was seen in all that the journal records,
 // because the entry tells what differs from that. A hint that came since seen was read is kept: its due time is the earlier one.
 func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool, error) {
-	return tx.execOne(ctx, `UPDATE bank_accounts SET status = $3, reason = $4, registered_name = $5, name_score = $6,
+	mac, err := tx.signer.accountMAC(a)
+	if err != nil {
+		return false, err
+	}
+	return tx.execOne(ctx, `UPDATE bank_accounts SET mac = $17, status = $3, reason = $4, registered_name = $5, name_score = $6,
 		verification_id = $7, tries = $8, verified_at = $9,
 		due_at = CASE WHEN CAST($10 AS BIGINT) IS NOT NULL AND due_at < $11 THEN due_at ELSE CAST($10 AS BIGINT) END
 		WHERE id = $1 AND status = $2 AND beneficiary = $12 AND is_current = 1
 		AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16`,
 		string(a.ID), string(seen.Status), string(a.Status), a.Reason, a.RegisteredName, a.NameScore,
 		a.VerificationID, a.Tries, nullMicros(a.VerifiedAt), nullMicros(a.DueAt), nullMicros(seen.DueAt),
-		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID)
+		seen.Beneficiary, seen.Reason, seen.RegisteredName, seen.NameScore, seen.VerificationID, mac)
 }
 
 // RescheduleVerification makes the next step of a verification due now, if it is under way.

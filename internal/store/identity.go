@@ -91,7 +91,7 @@ func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string, now 
 	if err != nil {
 		return err
 	}
-	if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = $2, reason = $3, verified_at = NULL, due_at = NULL WHERE id = $1`,
+	if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = $2, reason = $3, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
 		string(a.ID), string(rejected.Status), reason); err != nil {
 		return err
 	}

@@ -34,13 +34,20 @@ func scanPayout(r row, p *payout.Payout) error {
 
 // AccountToPay finds the seller's current bank account with what a payout needs of it.
 func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, error) {
-	a := bank.Account{Seller: seller}
-	ok, err := tx.one(ctx, `SELECT id, holder, ifsc, last4, status FROM bank_accounts WHERE seller_id = $1 AND is_current = 1`,
-		[]any{seller}, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status)
+	a := storedAccount{Account: bank.Account{Seller: seller, Current: true}}
+	ok, err := tx.one(ctx, `SELECT id, holder, ifsc, last4, status, mac FROM bank_accounts WHERE seller_id = $1 AND is_current = 1`,
+		[]any{seller}, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status, &a.mac)
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
-	return a, err
+	if err != nil {
+		return a.Account, err
+	}
+	keys, err := tx.signer.get()
+	if err == nil {
+		err = a.check(keys)
+	}
+	return a.Account, err
 }
 
 // InsertPayout adds a payout that has just been asked for.

@@ -165,7 +165,7 @@ func fillDatastore(numbers string) []string {
 		`INSERT INTO entries SELECT 'usr_' || (i % 4 + 1), i, i, 'payout.requested', 'pyt_' || (i / 4), 'system', '{}', 0, 0, 0, 0, 0, 0, '', '', '' FROM ` + numbers, //nolint:dupword // zeros
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
 		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
-		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1 FROM ` + numbers,
+		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '' FROM ` + numbers,
 		`ANALYZE`,
 	}
 }
@@ -224,7 +224,7 @@ func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 		statements := append([]string{
 			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '')`,
 			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
-			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1)`,
+			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '')`,
 		}, fillDatastore(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
 		for _, statement := range statements {
 			if _, err := tx.exec(t.Context(), statement); err != nil {

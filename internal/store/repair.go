@@ -317,17 +317,25 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		r.unreadable(owner, string(id), err)
 		return nil
 	}
-	var stored bank.Account
-	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(id)}, bankAccountDest(&stored)...)
+	var stored storedAccount
+	found, err := r.tx.one(ctx, storedAccountColumns+`WHERE id = $1`, []any{string(id)}, stored.dest()...)
 	if err != nil {
 		return err
 	}
-	change := told(r.words, !found, folded, stored, "")
+	otherwise := ""
+	if stored.check(r.keys) != nil {
+		otherwise = "the MAC of its row was changed; it is made again"
+	}
+	change := told(r.words, !found, folded, stored.Account, otherwise)
 	if change == "" {
 		r.cannot(owner, string(id), "its encrypted number can't be read with the key set", "bring back the key that it was encrypted with")
 		return nil
 	}
-	restored, then, err := folded.Restored(stored, r.actor, r.now)
+	restored, then, err := folded.Restored(stored.Account, r.actor, r.now)
+	if err != nil {
+		return err
+	}
+	mac, err := r.tx.signer.accountMAC(restored)
 	if err != nil {
 		return err
 	}
@@ -335,11 +343,11 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		change += "; its number is nowhere else, so the account is rejected: have the seller register it again"
 	}
 	if restored.Current { // there is one for each seller
-		if _, err := r.tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0 WHERE seller_id = $1 AND id <> $2 AND is_current = 1`, restored.Seller, string(id)); err != nil {
+		if _, err := r.tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, mac = '' WHERE seller_id = $1 AND id <> $2 AND is_current = 1`, restored.Seller, string(id)); err != nil {
 			return err
 		}
 	}
-	if err := r.write(ctx, bankAccountTable.puts(r.tx.dialect, []bank.Account{restored})...); err != nil {
+	if err := r.write(ctx, bankAccountTable.puts(r.tx.dialect, []storedAccount{{restored, mac}})...); err != nil {
 		return err
 	}
 	r.accounts[id] = true

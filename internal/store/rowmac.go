@@ -6,12 +6,16 @@ import (
 	"strconv"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 )
 
 // Rows that say who may act, and that no journal folds to, carry a MAC of their own: a user, an identity and a service
 // key. It covers all that decides what the row gives access to, so that a row can't be made or changed by hand. An old
 // copy of a row has the MAC of its time.
+//
+// So does a bank account while new payouts go there, because a request does not read its entries. They are read before
+// money is sent, so an old copy of the row does no more than let a payout be requested.
 
 // rowMessage is what the MAC of a row covers. The kind keeps rows of different tables apart.
 func rowMessage(kind string, texts ...string) []byte {
@@ -104,6 +108,37 @@ func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, b
 		err = tx.signer.checkRow(u.mac, u.message())
 	}
 	return u.User, found, err
+}
+
+// storedAccount is a bank account with the MAC of its row.
+type storedAccount struct {
+	bank.Account
+	mac string
+}
+
+func (a *storedAccount) dest() []any { return append(bankAccountDest(&a.Account), &a.mac) }
+
+// accountMAC is the MAC of a bank account's row: that of what a request takes from it, while new payouts go there.
+func (s *signer) accountMAC(a bank.Account) (string, error) {
+	if !goesTo(a) {
+		return "", nil
+	}
+	return s.mac(accountMessage(a))
+}
+
+// goesTo reports whether new payouts go to the account.
+func goesTo(a bank.Account) bool { return a.Current && a.Status == bank.StatusVerified }
+
+func accountMessage(a bank.Account) []byte {
+	return rowMessage("bank account", string(a.ID), a.Seller, a.Holder, string(a.IFSC), a.Last4)
+}
+
+// check fails with [ledger.ErrTampered] unless the row has the MAC that the service gives it.
+func (a *storedAccount) check(keys ledger.Keys) error {
+	if goesTo(a.Account) && !ledger.CheckMAC(keys, a.mac, accountMessage(a.Account)) || !goesTo(a.Account) && a.mac != "" {
+		return ledger.ErrTampered.Because(fmt.Errorf("bank account %s: the row does not have its MAC", a.ID))
+	}
+	return nil
 }
 
 func identityMessage(issuer, subject, userID string) []byte {

@@ -3,7 +3,6 @@ package store
 import (
 	"sync"
 
-	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/sale"
 )
@@ -101,27 +100,28 @@ var (
 		conflict: " ON CONFLICT (id) DO NOTHING",
 	}
 
-	bankAccountTable = &table[bank.Account]{
+	bankAccountTable = &table[storedAccount]{
 		name: "bank_accounts", texts: &sync.Map{},
-		columns: []column[bank.Account]{
-			asText("id", key, func(a *bank.Account) string { return string(a.ID) }),
-			asText("seller_id", made, func(a *bank.Account) string { return a.Seller }),
-			asNumber("is_current", made, func(a *bank.Account) int64 { return int64(flag(a.Current)) }),
-			asText("holder", made, func(a *bank.Account) string { return a.Holder }),
-			asText("ifsc", made, func(a *bank.Account) string { return string(a.IFSC) }),
-			asText("last4", made, func(a *bank.Account) string { return a.Last4 }),
-			asText("sealed_number", made, func(a *bank.Account) string { return a.SealedNumber }),
-			asText("status", made, func(a *bank.Account) string { return string(a.Status) }),
-			asText("reason", made, func(a *bank.Account) string { return a.Reason }),
-			asText("registered_name", made, func(a *bank.Account) string { return a.RegisteredName }),
-			asNumber("name_score", made, func(a *bank.Account) int64 { return int64(a.NameScore) }),
-			asText("beneficiary", made, func(a *bank.Account) string { return a.Beneficiary }),
-			asText("gateway", made, func(a *bank.Account) string { return string(a.Gateway) }),
-			asText("verification_id", made, func(a *bank.Account) string { return a.VerificationID }),
-			asNumber("tries", made, func(a *bank.Account) int64 { return int64(a.Tries) }),
-			orNull("due_at", made, func(a *bank.Account) any { return nullMicros(a.DueAt) }),
-			asNumber("created_at", made, func(a *bank.Account) int64 { return micros(a.CreatedAt) }),
-			orNull("verified_at", made, func(a *bank.Account) any { return nullMicros(a.VerifiedAt) }),
+		columns: []column[storedAccount]{
+			asText("id", key, func(a *storedAccount) string { return string(a.ID) }),
+			asText("seller_id", made, func(a *storedAccount) string { return a.Seller }),
+			asNumber("is_current", made, func(a *storedAccount) int64 { return int64(flag(a.Current)) }),
+			asText("holder", made, func(a *storedAccount) string { return a.Holder }),
+			asText("ifsc", made, func(a *storedAccount) string { return string(a.IFSC) }),
+			asText("last4", made, func(a *storedAccount) string { return a.Last4 }),
+			asText("sealed_number", made, func(a *storedAccount) string { return a.SealedNumber }),
+			asText("status", made, func(a *storedAccount) string { return string(a.Status) }),
+			asText("reason", made, func(a *storedAccount) string { return a.Reason }),
+			asText("registered_name", made, func(a *storedAccount) string { return a.RegisteredName }),
+			asNumber("name_score", made, func(a *storedAccount) int64 { return int64(a.NameScore) }),
+			asText("beneficiary", made, func(a *storedAccount) string { return a.Beneficiary }),
+			asText("gateway", made, func(a *storedAccount) string { return string(a.Gateway) }),
+			asText("verification_id", made, func(a *storedAccount) string { return a.VerificationID }),
+			asNumber("tries", made, func(a *storedAccount) int64 { return int64(a.Tries) }),
+			orNull("due_at", made, func(a *storedAccount) any { return nullMicros(a.DueAt) }),
+			asNumber("created_at", made, func(a *storedAccount) int64 { return micros(a.CreatedAt) }),
+			orNull("verified_at", made, func(a *storedAccount) any { return nullMicros(a.VerifiedAt) }),
+			asText("mac", made, func(a *storedAccount) string { return a.mac }),
 		},
 		conflict: " ON CONFLICT (id) DO NOTHING",
 	}

@@ -26,7 +26,7 @@ import (
 type unit struct {
 	signing      ledger.Keys
 	journals     map[string]*unitJournal
-	bankAccounts map[string]bank.Account // that sellers are paid to
+	bankAccounts map[string]storedAccount // that sellers are paid to
 	keys         map[ownedKey]payout.Idempotency
 	payouts      map[payout.ID]*payout.Payout
 	// entries are those about the payouts that the group names, those to be written included.
@@ -87,7 +87,7 @@ type unitJob struct {
 // newUnit makes a unit for a group of that many changes.
 func newUnit(keys ledger.Keys, size int) *unit {
 	return &unit{
-		signing: keys, journals: make(map[string]*unitJournal, size), bankAccounts: make(map[string]bank.Account, size),
+		signing: keys, journals: make(map[string]*unitJournal, size), bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
 		entries: map[entriesOf]subjectEntries{}, newest: map[string][]ledger.Entry{},
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
@@ -138,7 +138,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	all = append(all, u.loadAccounts(d, owners, payouts))
 	if len(owners) > 0 {
 		in, args := d.oneOf(nil, owners)
-		all = append(all, load{`SELECT seller_id, id, holder, ifsc, last4, status FROM bank_accounts
+		all = append(all, load{`SELECT seller_id, id, holder, ifsc, last4, status, mac FROM bank_accounts
 			WHERE seller_id ` + in + ` AND is_current = 1`, args, u.scanBankAccount})
 	}
 	if len(keys) > 0 {
@@ -209,8 +209,8 @@ func (u *unit) scanAccount(r row) error {
 }
 
 func (u *unit) scanBankAccount(r row) error {
-	var a bank.Account
-	err := r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status)
+	a := storedAccount{Account: bank.Account{Current: true}}
+	err := r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status, &a.mac)
 	u.bankAccounts[a.Seller] = a
 	return err
 }
@@ -444,7 +444,7 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 	if !found {
 		return bank.Account{}, bank.ErrNone
 	}
-	return a, nil
+	return a.Account, a.check(tx.u.signing)
 }
 
 func (tx *unitTx) Available(_ context.Context, seller string) (money.Amount, error) {

@@ -69,7 +69,7 @@ func testBankAccounts(_ *testing.T, b *bench) {
 			b.Error(diff, err)
 		}
 		toPay, err := tx.AccountToPay(b.ctx(), seller)
-		want := bank.Account{ID: second.ID, Seller: seller, Holder: second.Holder, IFSC: second.IFSC, Last4: second.Last4, Status: second.Status}
+		want := bank.Account{ID: second.ID, Seller: seller, Current: true, Holder: second.Holder, IFSC: second.IFSC, Last4: second.Last4, Status: second.Status}
 		if diff := cmp.Diff(want, toPay); diff != "" || err != nil {
 			b.Error(diff, err)
 		}

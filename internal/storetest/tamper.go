@@ -211,8 +211,14 @@ var attempts = []attempt{
 	{
 		"an account marked verified", `UPDATE bank_accounts SET status = 'verified', verified_at = 1, due_at = NULL WHERE id = 'bka_new'`,
 		[]string{accountsMatch},
-		refusals{"pay": pays("bka_new")},
+		refusals{"pay": pays("bka_new"), "request": requests("usr_empty", 1)},
 	},
+	{
+		"another seller's account", `UPDATE bank_accounts SET is_current = 0 WHERE id = 'bka_usr_a'; UPDATE bank_accounts SET seller_id = 'usr_a' WHERE id = 'bka_usr_b'`,
+		[]string{accountsMatch},
+		refusals{"pay": pays("bka_usr_b"), "request": requests("usr_a", 1)},
+	},
+	{"an account's holder and digits", `UPDATE bank_accounts SET holder = 'Mallory', last4 = '6666' WHERE id = 'bka_usr_a'`, []string{accountsMatch}, refusals{"request": requests("usr_a", 1)}},
 	{"an account marked verified, with a copy of an entry", `UPDATE bank_accounts SET status = 'verified', verified_at = 1, due_at = NULL WHERE id = 'bka_new';
 		INSERT INTO entries SELECT owner, 1000, at, 'bank_account.verified', 'bka_new', actor, '{"status":"verified","verifiedAt":1}', 0, 0, 0, 0, 0, 0, after, hash, mac
 			FROM entries WHERE owner = 'usr_empty' AND number = 1`, []string{inJournal}, refusals{"pay": pays("bka_new")}},

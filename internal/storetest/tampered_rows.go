@@ -67,7 +67,7 @@ var hands = map[string]struct {
 		"seller_id": {"bank-accounts-match-journal", "'usr_c'"}, "is_current": {"bank-accounts-match-journal", "0"},
 		"status": {"bank-accounts-match-journal", "'rejected'"}, "sealed_number": {"account-numbers-are-encrypted", ""},
 		"tries": {schedules, ""}, "due_at": {schedules, ""},
-	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at")},
+	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at", "mac")},
 	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]tamperedCell{
 		"user_id": {"keys-match-payouts", ""}, "key": {tellsApart, ""}, "fingerprint": {"keys-match-payouts", ""},
 		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {tellsApart, ""},

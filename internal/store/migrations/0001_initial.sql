@@ -172,7 +172,8 @@ CREATE TABLE bank_accounts (
   tries           BIGINT NOT NULL,
   due_at          BIGINT,
   created_at      BIGINT NOT NULL,
-  verified_at     BIGINT
+  verified_at     BIGINT,
+  mac             TEXT NOT NULL DEFAULT '' -- while new payouts go there, with a key that is not in here
 ) /* clustered */;
 
 CREATE UNIQUE INDEX bank_accounts_current ON bank_accounts (seller_id) WHERE is_current = 1;
