@@ -202,7 +202,7 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}
-	a = &auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys, found: mismatches{sellers: map[string]bool{}}}
+	a = &auditor{ctx: ctx, tx: tx, unreadable: db.dialect.unreadable, overflowed: db.dialect.overflowed, keys: keys, found: mismatches{sellers: map[string]bool{}, forged: map[entryPlace]bool{}}}
 	for _, statement := range db.dialect.readAll {
 		a.do(statement)
 	}
@@ -237,6 +237,8 @@ type mismatches struct {
 	// rows are the subjects whose rows are not what their entries fold to, and sellers are whose they are.
 	rows    []string
 	sellers map[string]bool
+	// forged are the entries that the service did not write at their place. No row is what they say.
+	forged map[entryPlace]bool
 }
 
 // What a finding says where its query can't name what is wrong.

@@ -65,6 +65,9 @@ func (a *auditor) journals() ledger.Finding {
 			next, err := at.Follow(a.keys, e)
 			if err != nil {
 				broken(restoreJournal, "%s", a.words.problem("", err))
+				if a.keys != nil && !e.IsOurs(a.keys) {
+					a.found.forged[entryPlace{e.Owner, e.Number}] = true
+				}
 			}
 			if ended && !told {
 				broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
@@ -118,7 +121,9 @@ func (a *auditor) fold(prefix string, page func(after string, entries func(upTo 
 				if errors.Is(err, ledger.ErrTampered) { // told with its journal
 					err = nil
 				}
-				about[e.Subject] = append(about[e.Subject], e)
+				if !a.found.forged[entryPlace{e.Owner, e.Number}] {
+					about[e.Subject] = append(about[e.Subject], e)
+				}
 				return err
 			}, after, upTo)
 			return about

@@ -170,26 +170,50 @@ func (r *repairer) cannot(owner, subject, change, why string) {
 	r.done = append(r.done, Repair{owner, subject, change, why})
 }
 
-// follow walks a journal from its first entry. It returns where it leads to, or why it can't be followed.
+// follow walks a journal from its first entry. It returns the last place that it leads to, and why it can't be followed
+// further, if there are more entries.
 func (tx *Tx) follow(ctx context.Context, keys ledger.Keys, owner string) (at ledger.Account, damage, err error) {
 	at = ledger.NewAccount(owner)
 	for {
-		var page []ledger.Entry
-		err := tx.each(ctx, entriesFrom, []any{owner, at.Number, auditPage}, func(r row) error {
-			e, err := scanEntry(r)
-			if errors.Is(err, ledger.ErrTampered) {
-				damage, err = err, nil
-			}
-			page = append(page, e)
-			return err
-		})
-		if err != nil || damage != nil || len(page) == 0 {
-			return at, damage, err
+		page, err := tx.entriesAfter(ctx, owner, at.Number)
+		if err != nil || len(page) == 0 {
+			return at, nil, err
 		}
 		for _, e := range page {
-			if at, damage = at.Follow(keys, e); damage != nil {
+			next, damage := at.Follow(keys, e)
+			if damage != nil {
 				return at, damage, nil
 			}
+			at = next
+		}
+	}
+}
+
+// entriesAfter is a page of an owner's entries above a number. One that can't be read has no hash that fits.
+func (tx *Tx) entriesAfter(ctx context.Context, owner string, number int64) (page []ledger.Entry, err error) {
+	err = tx.each(ctx, entriesFrom, []any{owner, number, auditPage}, func(r row) error {
+		e, err := scanEntry(r)
+		if errors.Is(err, ledger.ErrTampered) {
+			err = nil
+		}
+		page = append(page, e)
+		return err
+	})
+	return page, err
+}
+
+// forged counts an owner's entries above a number, unless the service wrote one of them.
+func (r *repairer) forged(ctx context.Context, owner string, number int64) (n int, err error) {
+	for {
+		page, err := r.tx.entriesAfter(ctx, owner, number)
+		if err != nil || len(page) == 0 {
+			return n, err
+		}
+		for _, e := range page {
+			if e.IsOurs(r.keys) {
+				return 0, nil
+			}
+			n, number = n+1, e.Number
 		}
 	}
 }
@@ -202,16 +226,22 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 		return err
 	}
 	at, damage, err := r.tx.follow(ctx, r.keys, owner)
+	forged := 0
+	if err == nil && damage != nil && stored == at { // the journal ends here, whatever follows
+		forged, err = r.forged(ctx, owner, at.Number)
+	}
 	problem := ""
 	switch {
 	case err != nil:
 		return err
-	case damage != nil:
+	case damage != nil && forged == 0:
 		problem = "the journal can't be followed: " + r.words.problem("", damage)
 	case rewritten:
 		problem = "the journal is not what a checkpoint has of it"
 	case rowsDiffer && at.Number == 0:
 		problem = "there are payouts, sales or bank accounts, and no entries"
+	case forged > 0:
+		return r.removeForged(ctx, at, forged)
 	case stored == at:
 		return nil
 	case stored.Number > at.Number && stored.Check(r.keys) == nil: // the service wrote it, so there were such entries
@@ -233,6 +263,19 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 		return err
 	}
 	return r.can(ctx, owner, owner, r.words.balance(stored, at)+"; it becomes what the journal says")
+}
+
+// removeForged deletes the entries behind the end of a journal.
+func (r *repairer) removeForged(ctx context.Context, end ledger.Account, n int) error {
+	if _, err := r.tx.exec(ctx, `DELETE FROM entries WHERE owner = $1 AND number > $2`, end.Owner, end.Number); err != nil {
+		return err
+	}
+	change := fmt.Sprintf("%d entries are behind the end of the journal, which the service did not write; they are removed", n)
+	if end.Number == 0 { // there is no journal that could say so
+		r.done = append(r.done, Repair{Owner: end.Owner, Subject: end.Owner, Change: change})
+		return nil
+	}
+	return r.can(ctx, end.Owner, end.Owner, change)
 }
 
 // authentic is the entries about a subject that the service wrote, and whose they are. Copies in another journal, and

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -37,6 +38,11 @@ func testRepair(t *testing.T, b *bench) {
 		{"a balance dropped", `DELETE FROM journals WHERE owner = 'usr_a'`, "usr_a"},
 		{"a balance of nobody", `INSERT INTO journals SELECT 'usr_empty2', number, hash, mac, pending, available, in_transit, earned, withdrawn, sales, processing,
 			completed, failed, cancelled FROM journals WHERE owner = 'usr_b'`, "usr_empty2"},
+		{"another seller's entries", fmt.Sprintf(entriesLike, "'usr_b'", "subject", "pyt_open"), "usr_b"},
+		{"another seller's entries where there is no journal", `INSERT INTO entries SELECT 'usr_new', number, at, type, subject, actor, data, pending, available,
+			in_transit, sales, gateway, fees, after, hash, mac FROM entries WHERE owner = 'usr_a'`, "usr_new"},
+		{"an entry that can't be read", fmt.Sprintf(entriesLike, "owner", "subject", "pyt_open") + `; UPDATE entries SET after = 'much' WHERE number > 1000`, "usr_a"},
+		{"a sale inserted, with copies of entries", anotherSale + `; ` + fmt.Sprintf(entriesLike, "owner", "'sale:more'", "sale:held"), "sale:more"},
 		{"a payout's amount", `UPDATE payouts SET amount = amount + 1, fee = 0, bank_account_id = 'bka_usr_b' WHERE id = 'pyt_open'`, "pyt_open"},
 		{"a payout's state", putBack("payouts", "id = 'pyt_waiting'"), "pyt_waiting"},
 		{"a payout dropped", `DELETE FROM payouts WHERE id = 'pyt_completed'`, "pyt_completed"},
@@ -96,7 +102,7 @@ func testRepair(t *testing.T, b *bench) {
 				t.Errorf("after the repair the audit finds %v", left)
 			}
 			for _, r := range done {
-				unrecorded := r.Owner == "" || tt.name == "a balance of nobody" || tt.name == "earnings"
+				unrecorded := r.Owner == "" || r.Owner == "usr_new" || tt.name == "a balance of nobody" || tt.name == "earnings"
 				entries, err := copied.db.EntriesAbout(b.ctx(), r.Owner, r.Subject)
 				b.must(err)
 				recorded := slices.ContainsFunc(entries, func(e ledger.Entry) bool {
@@ -138,6 +144,10 @@ func testRepair(t *testing.T, b *bench) {
 		"all entries dropped, and the balance raised":      {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`, inJournal},
 		"the last entries and the balance dropped":         {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; DELETE FROM journals WHERE owner = 'usr_a'`, inJournal},
 		"the last entries dropped, and the balance raised": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a' AND number > 5; UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`, inJournal},
+		"the last entry put elsewhere":                     {`UPDATE entries SET number = number + 7 WHERE owner = 'usr_a' AND number = (SELECT number FROM journals WHERE owner = 'usr_a')`, inJournal},
+		"entries copied over a journal": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; DELETE FROM journals WHERE owner = 'usr_a';
+			INSERT INTO entries SELECT 'usr_a', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac
+			FROM entries WHERE owner = 'usr_b'`, inJournal},
 		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
 			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
