@@ -395,7 +395,7 @@ var bugs = []planted{
 		{inBank, "now.Add(lease), limit", "now, limit"},
 	}},
 	{"a replaced account is still to be verified", []edit{
-		{inStore, "SET is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller", "SET is_current = 0 WHERE seller_id = $1 AND is_current = 1`, a.Seller"},
+		{inStore, "is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller", "is_current = 0 WHERE seller_id = $1 AND is_current = 1`, a.Seller"},
 	}},
 	{"account numbers are not sealed", []edit{
 		{inBank, "a.SealedNumber, err = keys.Seal(n.Reveal(), a.numberContext())", "a.SealedNumber = n.Reveal()"},
@@ -452,7 +452,7 @@ var bugs = []planted{
 		{inSale, `return fmt.Errorf("release sale %s: %w", id, err), tx.PostponeRelease(ctx, id, now.Add(retryRelease))`, "_ = retryRelease"},
 	}},
 	{"a sale that was tampered with is postponed for good", []edit{
-		{inSale, "now.Add(retryRelease)", "now.Add(1000*retryRelease)"},
+		{inSale, "tx.PostponeRelease(ctx, id, now.Add(retryRelease))", "tx.PostponeRelease(ctx, id, now.Add(1000*retryRelease))"},
 	}},
 	{"a sale is refunded as its row has it", []edit{
 		{inSale, "\tentries, err := check(ctx, tx, sale)\n\tif err == nil {\n\t\terr = checkRefund(sale, n.ID, first, entries)\n\t}\n", ""},

@@ -73,7 +73,7 @@ func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Accou
 // its verification, which nobody waits for any more.
 func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, error) {
 	if a.Current {
-		_, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, due_at = NULL, mac = '' WHERE seller_id = $1 AND is_current = 1`, a.Seller)
+		_, err := tx.exec(ctx, `UPDATE bank_accounts SET mac = '', is_current = 0, due_at = NULL WHERE seller_id = $1 AND is_current = 1`, a.Seller)
 		if err != nil {
 			return false, err
 		}
