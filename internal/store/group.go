@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"bursar/internal/fault"
@@ -60,6 +61,7 @@ func (q *queue[J]) take(group []J) []J {
 		return group
 	}
 	group = append(group, first)
+	runtime.Gosched() // those who are about to wait come along
 	defer func() { q.sizes.add(len(group)) }()
 	for len(group) < maxGroup {
 		select {

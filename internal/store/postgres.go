@@ -95,6 +95,12 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 	reader := newPostgresPool(config, max(1, connections-writers))
 	dialect := postgresDialect
 	dialect.lost = func(err error) bool { return reader.forgetAfter(err) && !isTimeout(err) }
+	rows := newRowReader(func() rowServer {
+		return &rowLine{postgresLine{config: config}, func(err error) { // every request begins with such a read, so it is the first to know
+			reader.forgetAfter(err)
+			writer.pool.forgetAfter(err)
+		}}
+	})
 	return &DB{
 		dialect:    dialect,
 		reader:     reader.DB,
@@ -102,10 +108,8 @@ func openPostgres(ctx context.Context, config *pgx.ConnConfig, connections int) 
 		signer:     keys,
 		units:      newUnitWriter(config, keys, writer.update),
 		statements: newStatementWriter(config, writer.update),
-		rows: newRowReader(config, func(err error) { // every request begins with such a read, so it is the first to know
-			reader.forgetAfter(err)
-			writer.pool.forgetAfter(err)
-		}),
+		rows:       rows,
+		keyed:      rows,
 	}, nil
 }
 

@@ -4,83 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// rowReader reads single rows by key on PostgreSQL. Whatever is asked for while one round trip is under
-// way goes with the next, so that many readers share the cost of talking to the server. Every request
-// reads its session this way.
-type rowReader struct {
-	config  *pgx.ConnConfig
-	queue   queue[*rowRead]
-	readers sync.WaitGroup
-	// failed is called with errors that may be those of a lost connection.
-	failed func(error)
-}
-
-// rowReaders is how many round trips are under way at once.
-const rowReaders = 2
-
-// rowRead is one row that is asked for. It is read when it is scanned.
-type rowRead struct {
-	reader *rowReader
-	ctx    context.Context //nolint:containedctx // it waits its turn
-	query  string
-	args   []any
-	// byKey says that the query is one of many keys: it ends in what a key is compared with, and selects the key last.
-	byKey  bool
-	key    string
-	dest   []any
-	answer chan error
-}
-
-func newRowReader(config *pgx.ConnConfig, failed func(error)) *rowReader {
-	r := &rowReader{config: config, queue: newQueue[*rowRead](), failed: failed}
-	for range rowReaders {
-		r.readers.Go(r.run)
-	}
-	return r
-}
-
-func (r *rowReader) row(ctx context.Context, query string, args []any) row {
-	return &rowRead{reader: r, ctx: ctx, query: query, args: args, answer: make(chan error, 1)}
-}
-
-func (r *rowReader) rowOf(ctx context.Context, query, key string) row {
-	return &rowRead{reader: r, ctx: ctx, query: query, byKey: true, key: key, answer: make(chan error, 1)}
-}
-
-// Scan waits for the row.
-func (r *rowRead) Scan(dest ...any) error {
-	r.dest = dest
-	if err := r.reader.queue.put(r.ctx, r); err != nil {
-		return err
-	}
-	return <-r.answer
-}
-
-// Close finishes what is queued.
-func (r *rowReader) Close() error {
-	r.queue.close()
-	r.readers.Wait()
-	return nil
-}
-
-func (r *rowReader) run() {
-	line := &rowLine{postgresLine{config: r.config}, r.failed}
-	defer line.hangUp()
-	group := r.queue.take(make([]*rowRead, 0, maxGroup))
-	for ; len(group) > 0; group = r.queue.take(group) {
-		line.serve(group)
-	}
-}
-
-// rowLine is one reader's connection.
+// rowLine is one reader's connection to PostgreSQL.
 type rowLine struct {
 	postgresLine
+	// failed is called with errors that may be those of a lost connection.
 	failed func(error)
 }
 
@@ -114,17 +45,14 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 	}
 	answered := 0
 	b := &pgx.Batch{}
-	slices.SortStableFunc(group, func(a, b *rowRead) int { return strings.Compare(a.query, b.query) })
-	for i := 0; i < len(group); {
-		r, end := group[i], i+1
+	slices.SortStableFunc(group, byQuery)
+	for left := group; len(left) > 0; {
+		together, r := asked(left), left[0]
+		left = left[len(together):]
 		if r.byKey {
-			for end < len(group) && group[end].query == r.query {
-				end++
-			}
-			together := group[i:end]
-			i = end
-			b.Queue(r.query+`= ANY($1::text[])`, keysOf(together)).Query(func(rows pgx.Rows) error {
-				err := scanEach(rows, together)
+			in, args := postgresDialect.oneOf(nil, keysOf(together))
+			b.Queue(r.query+in, args...).Query(func(rows pgx.Rows) error {
+				err := scanEach(rows, lastOf(rows), together)
 				if err == nil {
 					answered += len(together)
 				}
@@ -132,7 +60,6 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 			})
 			continue
 		}
-		i = end
 		b.Queue(r.query, r.args...).Query(func(rows pgx.Rows) error {
 			err := scanOnly(rows, r.dest)
 			if rows.Err() != nil {
@@ -147,36 +74,12 @@ func (l *rowLine) read(group []*rowRead) ([]*rowRead, error) {
 	return group[answered:], err
 }
 
-func keysOf(reads []*rowRead) []string {
-	keys := make([]string, len(reads))
-	for i, r := range reads {
-		keys[i] = r.key
-	}
-	return distinct(keys)
-}
-
-// scanEach answers reads of one query, each with the row of its key. If it fails, none is answered.
-func scanEach(rows pgx.Rows, reads []*rowRead) error {
-	outcomes := make([]error, len(reads))
-	for i := range outcomes {
-		outcomes[i] = sql.ErrNoRows
-	}
-	for rows.Next() {
+// lastOf tells the last column of the row that rows are at.
+func lastOf(rows pgx.Rows) func() (string, error) {
+	return func() (string, error) {
 		values := rows.RawValues()
-		key := string(values[len(values)-1])
-		for i, r := range reads {
-			if r.key == key {
-				outcomes[i] = rows.Scan(r.dest...)
-			}
-		}
+		return string(values[len(values)-1]), nil
 	}
-	if rows.Err() != nil {
-		return rows.Err()
-	}
-	for i, r := range reads {
-		r.answer <- outcomes[i]
-	}
-	return nil
 }
 
 // scanOnly scans the first row.

@@ -53,7 +53,12 @@ var sqliteDialect = dialect{
 
 // OpenSQLite opens the database in the file at path, creating and migrating it as needed.
 func OpenSQLite(ctx context.Context, path string) (*DB, error) {
-	return openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
+	db, err := openSQLite(ctx, path, func(dsn string) (*sql.DB, error) { return sql.Open("sqlite", dsn) })
+	if err != nil {
+		return nil, err
+	}
+	db.keyed = newRowReader(func() rowServer { return sqliteRows{db} })
+	return db, nil
 }
 
 // OpenUnsyncedSQLite is OpenSQLite for simulations, whose processes die and whose machine does not:

@@ -10,8 +10,8 @@ import (
 type Stats struct {
 	// Pools are the connections that are taken one at a time: "read", and "write" where there are several.
 	Pools map[string]sql.DBStats
-	// Queues are what waits to go in a group: all "writes" on SQLite; "changes" of payouts, "refreshes" of sessions, and reads of
-	// single "rows", on PostgreSQL.
+	// Queues are what waits to go in a group: reads of single "rows"; all "writes" on SQLite; "changes" of payouts and "refreshes"
+	// of sessions on PostgreSQL.
 	Queues map[string]QueueStats
 }
 
@@ -35,7 +35,9 @@ func (db *DB) Stats() Stats {
 		s.Pools["write"] = w.pool.Stats()
 		s.Queues["changes"] = db.units.queue.stats()
 		s.Queues["refreshes"] = db.statements.queue.stats()
-		s.Queues["rows"] = db.rows.queue.stats()
+	}
+	if db.keyed != nil {
+		s.Queues["rows"] = db.keyed.queue.stats()
 	}
 	return s
 }

@@ -35,6 +35,8 @@ type DB struct {
 	statements *statementWriter
 	// rows reads single rows together where that is cheaper.
 	rows *rowReader
+	// keyed reads the rows of many keys together, unless nothing happens beside another.
+	keyed *rowReader
 	// signer has the keys of the journal.
 	signer *signer
 	whole  wholeJournals
@@ -73,7 +75,10 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Close() error {
 	var err error
 	if db.units != nil {
-		err = errors.Join(db.units.Close(), db.statements.Close(), db.rows.Close())
+		err = errors.Join(db.units.Close(), db.statements.Close())
+	}
+	if db.keyed != nil {
+		err = errors.Join(err, db.keyed.Close())
 	}
 	err = errors.Join(err, db.writer.Close())
 	db.prepareds.Range(func(_, stmt any) bool {
@@ -106,8 +111,8 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
 // rowOf is [DB.queryRow] of a query that many may ask at a time, each of another key: it ends in what the key is compared
 // with, and selects the key last.
 func (db *DB) rowOf(ctx context.Context, query, key string) row {
-	if db.rows != nil {
-		return db.rows.rowOf(ctx, query, key)
+	if db.keyed != nil {
+		return db.keyed.rowOf(ctx, query, key)
 	}
 	return db.queryRow(ctx, query+`= $1`, key)
 }

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/money"
+)
+
+func TestRowsOf_PostgreSQL(t *testing.T) {
+	c := newCrowd(t, 1)
+	c.seller("asha", 1000, bank.StatusVerified)
+	c.seller("bela", 2000, bank.StatusVerified)
+	line := &rowLine{postgresLine{config: c.handles[0].units.config}, func(error) {}}
+	t.Cleanup(line.hangUp)
+
+	reads := askForMany(t, c.handles[0].rows)
+	var two int64
+	other := asking(c.handles[0].rows.row(t.Context(), `SELECT $1 + 1`, []any{1}), &two)
+	line.serve(append(reads.group(), other))
+	reads.check(t)
+	if err := <-other.answer; err != nil || two != 2 {
+		t.Errorf("the other query got %d, %v", two, err)
+	}
+}
+
+func TestRowsOf_SQLite(t *testing.T) {
+	db := openTemp(t)
+	db.UseKeys(testKeys(t))
+	for owner, amount := range map[string]money.Amount{"asha": 1000, "bela": 2000} {
+		err := db.Update(t.Context(), func(tx *Tx) error {
+			for _, p := range []ledger.Posting{
+				{Type: ledger.SaleRecorded, Moved: ledger.Sale(amount)}, {Type: ledger.SaleReleased, Moved: ledger.ReleaseSale(amount)},
+			} {
+				p.Owner, p.At, p.Subject, p.Actor, p.Data = owner, time.Now(), "sale of "+owner, "system", "{}"
+				if _, err := tx.Append(t.Context(), p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := sqliteRows{db}
+	reads := askForMany(t, db.keyed)
+	server.serve(reads.group())
+	reads.check(t)
+
+	t.Run("fails", func(t *testing.T) {
+		failed := errors.New("the disk is gone")
+		db.FailBefore(func(string) error { return failed })
+		reads := askForMany(t, db.keyed)
+		server.serve(reads.group())
+		for i, r := range reads.reads {
+			if err := <-r.answer; !errors.Is(err, failed) {
+				t.Errorf("read %d ended with %v", i, err)
+			}
+		}
+	})
+}
+
+// manyReads are reads of several keys at once: of one of them twice, and of keys without a row.
+type manyReads struct {
+	keys      []string
+	available []int64
+	owners    []string
+	reads     []*rowRead
+}
+
+func askForMany(t *testing.T, rows *rowReader) *manyReads {
+	t.Helper()
+	m := &manyReads{keys: []string{"asha", "nobody", "bela", "", "asha"}}
+	m.available, m.owners = make([]int64, len(m.keys)), make([]string, len(m.keys))
+	for i, key := range m.keys {
+		m.reads = append(m.reads, asking(rows.rowOf(t.Context(), `SELECT available, owner FROM journals WHERE owner `, key), &m.available[i], &m.owners[i]))
+	}
+	return m
+}
+
+// asking is a read whose row would be scanned now.
+func asking(r row, dest ...any) *rowRead {
+	read := r.(*rowRead)
+	read.dest = dest
+	return read
+}
+
+// group is the reads in a list of its own: serving a group orders it.
+func (m *manyReads) group() []*rowRead { return append([]*rowRead(nil), m.reads...) }
+
+// check expects that each read got its own row.
+func (m *manyReads) check(t *testing.T) {
+	t.Helper()
+	for i, key := range m.keys {
+		err := <-m.reads[i].answer
+		want, found := map[string]int64{"asha": 1000, "bela": 2000}[key]
+		if found && (err != nil || m.owners[i] != key || m.available[i] != want) || !found && !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("read %d of %q got %d of %q, %v", i, key, m.available[i], m.owners[i], err)
+		}
+	}
+}
