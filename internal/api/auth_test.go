@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/web"
@@ -442,5 +444,115 @@ func TestProvidersAreNotConfigured(t *testing.T) {
 	h := openFixture(t)
 	for _, path := range []string{"provider-a", "provider-a/callback", "provider-b", "provider-b/callback"} {
 		h.do(call{method: "GET", path: "/api/auth/" + path}).wantFailure(t, 404, "provider_not_configured")
+	}
+}
+
+func TestAccount_Profile(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	patch := func(body string) answer {
+		return h.do(call{method: "PATCH", path: "/api/auth/me", token: seller.token, body: body})
+	}
+	a := patch(`{"name":"Asha Rao","bio":"Pots","isVerified":true,"role":"admin","email":"eve@example.com","id":"usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc"}`).want(t, 200)
+	for field, want := range map[string]any{
+		"name": "Asha Rao", "email": "asha@example.com", "role": "seller", "isVerified": false, "id": seller.id, "profile.bio": "Pots", "profile.website": "",
+	} {
+		if got := a.read(t, "data.user."+field); got != want {
+			t.Errorf("%s is %v, want %v", field, got, want)
+		}
+	}
+	patch(`{"website":"https://a.example","bio":null}`).want(t, 200)
+	if a := patch(`{}`).want(t, 200); a.text(t, "data.user.profile.bio") != "Pots" || a.text(t, "data.user.profile.website") != "https://a.example" {
+		t.Errorf("an empty change answers %s", a.body)
+	}
+	if a := patch(`{"bio":""}`).want(t, 200); a.text(t, "data.user.profile.bio") != "" {
+		t.Error("the bio is still there")
+	}
+	patch(`{"name":"","website":"javascript:alert(1)"}`).wantFailure(t, 422, "validation_failed", "name", "website")
+	patch(`{"name":7}`).wantFailure(t, 400, "invalid_request", "name")
+	patch(`[]`).want(t, 400)
+	h.do(call{method: "PATCH", path: "/api/auth/me", body: `{}`}).wantFailure(t, 401, "invalid_token")
+	h.do(call{method: "PATCH", path: "/api/auth/me", body: `{}`, header: header("Cookie", "bursar="+seller.token, "Sec-Fetch-Site", "cross-site")}).wantFailure(t, 403, "cross_origin")
+}
+
+func TestAccount_Sessions(t *testing.T) {
+	h := openFixture(t)
+	seller, other := h.signUp("Asha", auth.Seller), h.signUp("Ravi", auth.Buyer)
+	login := func() string {
+		h.clock.advance(time.Minute)
+		return h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`, header: header("User-Agent", "Phone/1.0")}).
+			want(t, 200).text(t, "data.token")
+	}
+	phone, tablet := login(), login()
+	list := func(token string) []any {
+		sessions, _ := h.do(call{method: "GET", path: "/api/auth/sessions", token: token}).want(t, 200).read(t, "data.sessions").([]any)
+		return sessions
+	}
+	sessions := list(phone)
+	if len(sessions) != 4 { // the sign-up makes two
+		t.Fatalf("%d sessions", len(sessions))
+	}
+	var ids []string
+	for i, at := range []string{"2026-11-20T09:32:00.123Z", "2026-11-20T09:31:00.123Z"} {
+		session, _ := sessions[i].(map[string]any)
+		ids = append(ids, fmt.Sprint(session["id"]))
+		want := map[string]any{
+			"id": session["id"], "current": i == 1, "createdAt": at, "lastUsedAt": at,
+			"userAgent": "Phone/1.0", "address": "127.0.0.1", "methods": []any{"pwd"},
+		}
+		if diff := cmp.Diff(want, session); diff != "" {
+			t.Error(diff)
+		}
+	}
+	alive := func(token string, want int) {
+		t.Helper()
+		h.do(call{method: "GET", path: "/api/auth/me", token: token}).want(t, want)
+	}
+	end := func(token, id string) answer {
+		return h.do(call{method: "DELETE", path: "/api/auth/sessions/" + id, token: token})
+	}
+	end(other.token, ids[0]).wantFailure(t, 404, "session_not_found")
+	alive(tablet, 200)
+	end(phone, ids[0]).want(t, 200)
+	alive(tablet, 401)
+	end(phone, ids[0]).wantFailure(t, 404, "session_not_found")
+	end(phone, "ses_nothing").wantFailure(t, 404, "session_not_found")
+	h.do(call{method: "DELETE", path: "/api/auth/sessions", token: phone}).want(t, 200)
+	alive(seller.token, 401)
+	alive(other.token, 200)
+	if sessions := list(phone); len(sessions) != 1 {
+		t.Errorf("%d sessions", len(sessions))
+	}
+	a := h.do(call{method: "DELETE", path: "/api/auth/sessions/" + ids[1], header: header("Cookie", "bursar="+phone)}).want(t, 200)
+	if !strings.HasPrefix(a.header.Get("Set-Cookie"), "bursar=;") {
+		t.Errorf("a sign-out leaves the cookie: %q", a.header.Values("Set-Cookie"))
+	}
+	alive(phone, 401)
+}
+
+func TestAccount_Password(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	elsewhere := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`}).want(t, 200).text(t, "data.token")
+	change := func(body string) answer {
+		return h.do(call{method: "POST", path: "/api/auth/password/change", token: seller.token, body: body})
+	}
+	change(`{"newPassword":"another horse battery"}`).wantFailure(t, 400, "invalid_request", "currentPassword")
+	change(`{"currentPassword":"correct horse battery"}`).wantFailure(t, 400, "invalid_request", "newPassword")
+	change(`{"currentPassword":"correct horse battery","newPassword":"short"}`).wantFailure(t, 422, "validation_failed", "newPassword")
+	change(`{"currentPassword":"a-guess-at-it","newPassword":"another horse battery"}`).wantFailure(t, 400, "wrong_password", "currentPassword")
+	a := change(`{"currentPassword":"correct horse battery","newPassword":"another horse battery"}`).want(t, 200)
+	if !strings.HasPrefix(a.header.Get("Set-Cookie"), "bursar-device-"+seller.id+"=") {
+		t.Errorf("the device is not known: %q", a.header.Values("Set-Cookie"))
+	}
+	h.do(call{method: "GET", path: "/api/auth/me", token: elsewhere}).want(t, 401)
+	h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).want(t, 200)
+	for range 20 {
+		change(`{"currentPassword":"a-guess-at-it","newPassword":"another horse battery"}`).wantFailure(t, 400, "wrong_password", "currentPassword")
+	}
+	refused := change(`{"currentPassword":"another horse battery","newPassword":"correct horse battery"}`)
+	refused.wantFailure(t, 429, "too_many_attempts")
+	if refused.header.Get("Retry-After") != "60" {
+		t.Errorf("Retry-After %q", refused.header.Get("Retry-After"))
 	}
 }

@@ -61,7 +61,10 @@ func TestMethodNotAllowed(t *testing.T) {
 	h := openFixture(t)
 	tests := map[string]string{ // path → Allow
 		"/api/auth/register":              "POST",
-		"/api/auth/me":                    "GET, HEAD",
+		"/api/auth/me":                    "GET, HEAD, PATCH",
+		"/api/auth/sessions":              "DELETE, GET, HEAD",
+		"/api/auth/sessions/ses_x":        "DELETE",
+		"/api/auth/password/change":       "POST",
 		"/api/auth/logout":                "POST",
 		"/api/payouts/balance":            "GET, HEAD",
 		"/api/payouts/request":            "POST",

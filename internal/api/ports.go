@@ -26,6 +26,15 @@ type Auth interface {
 	// AuthenticateService finds a service key, or fails with [auth.ErrServiceKey] unless it is accepted.
 	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
+	// SetProfile changes a user's name and profile; a fault names the fields at fault.
+	SetProfile(context.Context, auth.Principal, auth.ProfileChange) error
+	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)
+	// EndSession ends one session of the user's own, or fails with [auth.ErrNoSession].
+	EndSession(ctx context.Context, p auth.Principal, session string) error
+	// EndOtherSessions ends all of the user's sessions but the one that asks.
+	EndOtherSessions(context.Context, auth.Principal) error
+	// ChangePassword returns the token by which the account knows this device from now on.
+	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	// HasProvider reports whether an identity provider is set up.
 	HasProvider(auth.ProviderID) bool
 	BeginSignIn(context.Context, auth.ProviderStart) (auth.BegunSignIn, error)

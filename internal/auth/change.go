@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -32,6 +33,9 @@ func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next
 	if problem := s.newPasswordProblem(next, user); problem != "" {
 		return "", fault.Field(fieldNext, problem)
 	}
+	if user.PasswordHash != "" && current == "" {
+		return "", fault.Fields(fault.Malformed, map[string]string{fieldCurrent: "is required"})
+	}
 	known := s.recognize(user, from, s.o.Now())
 	t := try{action: guessPassword, account: user.ID, device: cmp.Or(known, p.Session), address: from.site()}
 	a, leave, err := s.begin(ctx, t)
@@ -39,22 +43,35 @@ func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next
 		return "", err
 	}
 	defer leave()
-	if user.PasswordHash != "" {
+	for range maxChecks {
 		if err := s.checkCurrent(ctx, user, current, t); err != nil {
 			return "", err
 		}
+		user.PasswordHash, err = s.replacePassword(ctx, p, user.PasswordHash, next, a, from)
+		if !errors.Is(err, errUserChanged) {
+			break
+		}
+		// A sign-in may have replaced the hash with one of today's cost; else the password is another now.
+		if user, _, err = s.Me(ctx, p); err != nil {
+			return "", err
+		}
+		err = ErrBusy.After(busyRetry).Because(errUserChanged)
 	}
-	hash, err := s.passwords.hash(ctx, next)
 	if err != nil {
-		return "", err
-	}
-	if err := s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, user.PasswordHash, hash, a, from) }); err != nil {
 		return "", err
 	}
 	s.o.Tried(string(t.action), outcomeRight)
 	s.o.Logger.InfoContext(ctx, "password changed", slog.String("user_id", user.ID), slog.String("address", from.Address))
-	user.PasswordHash = hash
 	return s.deviceToken(user, known, s.o.Now())
+}
+
+// replacePassword stores a new password in the place of the old hash, and returns the new hash.
+func (s *Service) replacePassword(ctx context.Context, p Principal, old, next string, a attempt, from Device) (string, error) {
+	hash, err := s.passwords.hash(ctx, next)
+	if err != nil {
+		return "", err
+	}
+	return hash, s.o.Store.InTx(ctx, func(tx Tx) error { return s.setPassword(ctx, tx, p, old, hash, a, from) })
 }
 
 // newPasswordProblem returns what is wrong with a user's new password, or "".
@@ -65,8 +82,11 @@ func (s *Service) newPasswordProblem(next string, user User) string {
 	return s.common.check(next, user.Name, user.Email)
 }
 
-// checkCurrent fails unless current is the user's password.
+// checkCurrent fails unless current is the user's password, or the user has none.
 func (s *Service) checkCurrent(ctx context.Context, user User, current string, t try) error {
+	if user.PasswordHash == "" {
+		return nil
+	}
 	right, _, err := s.passwords.verify(ctx, user.PasswordHash, current)
 	if err != nil || right {
 		return err
@@ -82,7 +102,8 @@ func wrongPassword(field string) error {
 	return &f
 }
 
-// setPassword replaces the hash if it is still old and the session that asks is still alive. The user is
+// setPassword replaces the hash if the session that asks is still alive, or fails with [errUserChanged] if the hash is
+// not old any more. The user is
 // locked before the session is looked at: ending all sessions of a user locks them too.
 func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash string, a attempt, from Device) error {
 	now := s.o.Now()
@@ -94,9 +115,11 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	switch {
 	case err != nil:
 		return err
-	case !unchanged || !found || !session.live(now) || session.UserID != p.UserID:
+	case !found || !session.live(now) || session.UserID != p.UserID:
 		return ErrToken
-	case old == "" && now.Sub(session.CreatedAt) >= freshSignIn:
+	case !unchanged:
+		return errUserChanged
+	case old == "" && now.Sub(session.AuthenticatedAt) >= freshSignIn:
 		return ErrStaleSignIn
 	}
 	if _, err := tx.SetPasswordHash(ctx, p.UserID, old, hash); err != nil {

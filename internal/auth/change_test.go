@@ -1,6 +1,10 @@
 package auth_test
 
 import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,34 +122,107 @@ func TestChangePassword_NotStoppedByGuessesAtSignIn(t *testing.T) {
 	}
 }
 
-func TestAChangeOfThePasswordThatCameTooLate(t *testing.T) {
-	for name, change := range map[string]func(*fixture, auth.Principal) error{
-		"another password": func(w *fixture, p auth.Principal) error {
+// Each of these comes between the check of the current password and the change of it.
+func TestChangePassword_BesideOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		first func(*fixture, auth.Principal) error
+		want  error
+	}{
+		"another change by the same session": {func(w *fixture, p auth.Principal) error {
 			_, err := w.ChangePassword(w.t.Context(), p, password, "another-new-password", home)
 			return err
-		},
-		"signed out": func(w *fixture, p auth.Principal) error { return w.Logout(w.t.Context(), p) },
-		"suspended": func(w *fixture, p auth.Principal) error {
+		}, auth.ErrWrongPassword},
+		"another change by another session": {func(w *fixture, _ auth.Principal) error {
+			in, err := w.login(email, password, cafe)
+			if err != nil {
+				return err
+			}
+			_, err = w.ChangePassword(w.t.Context(), w.principal(in), password, "another-new-password", home)
+			return err
+		}, auth.ErrToken},
+		"a sign-in that replaces the hash": {func(w *fixture, _ auth.Principal) error {
+			standard := w.again(func(o *auth.Options) { o.CheapHashes = false })
+			_, err := standard.Login(w.t.Context(), auth.Credentials{Email: email, Password: password, Device: cafe})
+			return err
+		}, nil},
+		"a sign-out": {func(w *fixture, p auth.Principal) error { return w.Logout(w.t.Context(), p) }, auth.ErrToken},
+		"a suspension": {func(w *fixture, p auth.Principal) error {
 			return w.SetAccess(w.t.Context(), w.admin("Ada"), p.UserID, p.Role, true)
-		},
+		}, auth.ErrToken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			p := w.principal(w.register())
+			once := sync.OnceFunc(func() {
+				if err := test.first(w, p); err != nil {
+					t.Error(err)
+				}
+			})
 			late := w.again(func(o *auth.Options) {
 				o.Throttle = false
-				o.Store = meanwhile{o.Store, func() {
-					if err := change(w, p); err != nil {
-						t.Error(err)
-					}
-				}}
+				o.Store = meanwhile{o.Store, once}
 			})
 			_, err := late.ChangePassword(t.Context(), p, password, nextPassword, home)
-			wantErr(t, err, auth.ErrToken)
-			if _, err := w.login(email, nextPassword, home); err == nil {
-				t.Error("the password was changed all the same")
+			if !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+			if _, err := w.login(email, nextPassword, home); (err == nil) != (test.want == nil) {
+				t.Errorf("a sign-in with the new password: %v", err)
 			}
 		})
+	}
+}
+
+// Of any number of changes at once one is made, and the password is its own.
+func TestChangePassword_ManyAtOnce(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	var changed atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			_, err := w.ChangePassword(t.Context(), p, password, fmt.Sprint("a-new-password-", i), home)
+			if err == nil {
+				changed.Add(1)
+			} else if !errors.Is(err, auth.ErrWrongPassword) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	works := 0
+	for i := range 8 {
+		if _, err := w.login(email, fmt.Sprint("a-new-password-", i), at(i)); err == nil {
+			works++
+		}
+	}
+	if changed.Load() != 1 || works != 1 {
+		t.Errorf("%d changes were made, and %d new passwords work", changed.Load(), works)
+	}
+}
+
+// A sign-in with the old password that runs beside the change either comes before it, and ends with it, or fails.
+func TestChangePassword_BesideSignIns(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	ins := make([]auth.SignIn, 8)
+	var wg sync.WaitGroup
+	for i := range ins {
+		wg.Go(func() { ins[i], _ = w.login(email, password, at(i)) })
+	}
+	wg.Go(func() {
+		if _, err := w.ChangePassword(t.Context(), p, password, nextPassword, home); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+	for _, in := range ins {
+		if in.Token != "" {
+			w.wantDead(in)
+		}
+	}
+	if sessions, err := w.Sessions(t.Context(), p); err != nil || len(sessions) != 1 || sessions[0].ID != p.Session {
+		t.Errorf("sessions %+v, %v", sessions, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	fresh := newcomer(who, f.Role, now)
-	session := newSession("", now, r.Device)
+	session := newSession("", now, r.Device, MethodProvider)
 	presented, err := s.Authenticate(ctx, r.Presented)
 	if err != nil && !errors.Is(err, ErrToken) {
 		return SignIn{}, err

@@ -96,7 +96,7 @@ func TestImport_again(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = w.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.SetProfile(t.Context(), u.ID, "Bela Shah-Rao", auth.Profile{Bio: "Pots and pans"})
+		return tx.SetProfile(t.Context(), u.ID, auth.ProfileChange{Name: new("Bela Shah-Rao"), Bio: new("Pots and pans")})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 	now := s.o.Now()
 	checked := user.PasswordHash
 	user.PasswordHash = cmp.Or(rehashed, checked)
-	session := newSession(user.ID, now, device)
+	session := newSession(user.ID, now, device, MethodPassword)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
 	if err != nil {
 		return SignIn{}, err

@@ -69,8 +69,8 @@ type Tx interface {
 	InsertUser(ctx context.Context, u User) error
 	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
 	SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error)
-	// SetProfile replaces what a user tells of themselves.
-	SetProfile(ctx context.Context, userID, name string, p Profile) error
+	// SetProfile changes a user's name and profile, and leaves what is nil.
+	SetProfile(ctx context.Context, userID string, change ProfileChange) error
 	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user. It fails with
 	// [ErrTampered], as [Tx.SetPasswordHash] does.
 	SetUserAccess(ctx context.Context, userID string, role Role, suspended bool) (bool, error)
@@ -93,8 +93,8 @@ type Tx interface {
 	Session(ctx context.Context, id string) (Session, Principal, bool, error)
 	// EndSession ends a session that has not ended.
 	EndSession(ctx context.Context, id, reason string, now time.Time) error
-	// EndSessionOf ends a session that has not ended if it is the user's.
-	EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) error
+	// EndSessionOf ends a session that has not ended if it is the user's, and reports whether it did.
+	EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) (bool, error)
 	// EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.
 	EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error
 
@@ -158,4 +158,8 @@ type Session struct {
 	EndReason string
 	// Agent and Address are for the user to tell sessions apart by, and are only written here.
 	Agent, Address string
+	// Methods are how the user proved who they are, such as [MethodPassword], and AuthenticatedAt is when. A refresh
+	// changes neither.
+	Methods         []string
+	AuthenticatedAt time.Time
 }

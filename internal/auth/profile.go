@@ -18,20 +18,24 @@ const (
 )
 
 // SetProfile changes a user's name and profile, or fails with a fault that names the fields at fault.
-func (s *Service) SetProfile(ctx context.Context, p Principal, name string, profile Profile) error {
+func (s *Service) SetProfile(ctx context.Context, p Principal, change ProfileChange) error {
 	problems := map[string]string{}
-	for field, problem := range map[string]string{
-		"name": CheckName(name), "bio": checkBio(profile.Bio),
-		"website": checkAddress(profile.Website, "http", "https"), "avatar": checkAddress(profile.Avatar, "https"),
-	} {
-		if problem != "" {
+	check := func(field string, value *string, check func(string) string) {
+		if value == nil {
+			return
+		}
+		if problem := check(*value); problem != "" {
 			problems[field] = problem
 		}
 	}
+	check("name", change.Name, CheckName)
+	check("bio", change.Bio, checkBio)
+	check("website", change.Website, func(s string) string { return checkAddress(s, "http", "https") })
+	check("avatar", change.Avatar, func(s string) string { return checkAddress(s, "https") })
 	if len(problems) > 0 {
 		return fault.Fields(fault.Invalid, problems)
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetProfile(ctx, p.UserID, name, profile) })
+	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetProfile(ctx, p.UserID, change) })
 }
 
 // checkBio returns what is wrong with a user's bio, or "".
@@ -72,10 +76,14 @@ func (s *Service) Sessions(ctx context.Context, p Principal) ([]SessionInfo, err
 	return s.o.Store.LiveSessions(ctx, p.UserID, s.o.Now(), maxSessionsShown)
 }
 
-// EndSession ends one session of the user's own; one that is not is nothing to end.
+// EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession].
 func (s *Service) EndSession(ctx context.Context, p Principal, session string) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		return tx.EndSessionOf(ctx, p.UserID, session, endedByUser, s.o.Now())
+		ended, err := tx.EndSessionOf(ctx, p.UserID, session, endedByUser, s.o.Now())
+		if err == nil && !ended {
+			err = ErrNoSession
+		}
+		return err
 	})
 }
 

@@ -1,7 +1,10 @@
 package auth_test
 
 import (
+	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,11 +14,35 @@ import (
 	"bursar/internal/fault"
 )
 
+// profileOf changes all of a profile.
+func profileOf(name string, p auth.Profile) auth.ProfileChange {
+	return auth.ProfileChange{Name: &name, Avatar: &p.Avatar, Bio: &p.Bio, Website: &p.Website}
+}
+
+// Two changes at once of different parts lose nothing.
+func TestSetProfile_LeavesWhatIsNotNamed(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	var wg sync.WaitGroup
+	for _, change := range []auth.ProfileChange{{Name: new("Asha Rao")}, {Bio: new("Pots")}, {Website: new("https://a.example")}, {}} {
+		wg.Go(func() {
+			if err := w.SetProfile(t.Context(), p, change); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	user, _, err := w.Me(t.Context(), p)
+	if want := (auth.Profile{Bio: "Pots", Website: "https://a.example"}); err != nil || user.Name != "Asha Rao" || user.Profile != want {
+		t.Errorf("%+v, %v", user, err)
+	}
+}
+
 func TestProfileRules(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
 	good := auth.Profile{Avatar: "https://cdn.example/a.png?s=2", Bio: "Pottery,\nsince 1998 " + strings.Repeat("é", 400), Website: "http://asha.example"}
-	if err := w.SetProfile(t.Context(), p, "Asha Rao", good); err != nil {
+	if err := w.SetProfile(t.Context(), p, profileOf("Asha Rao", good)); err != nil {
 		t.Fatal(err)
 	}
 	long := "https://a.example/" + strings.Repeat("a", 2048)
@@ -44,7 +71,7 @@ func TestProfileRules(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := fault.From(w.SetProfile(t.Context(), p, test.name, test.profile))
+			f := fault.From(w.SetProfile(t.Context(), p, profileOf(test.name, test.profile)))
 			if f == nil || f.Kind != fault.Invalid || len(f.Details) != len(test.want) {
 				t.Fatalf("error %v, want one about %v", f, test.want)
 			}
@@ -59,7 +86,7 @@ func TestProfileRules(t *testing.T) {
 	if err != nil || user.Name != "Asha Rao" || user.Profile != good {
 		t.Errorf("user %+v, %v: what was refused changed something", user, err)
 	}
-	if err := w.SetProfile(t.Context(), p, "Asha", auth.Profile{}); err != nil {
+	if err := w.SetProfile(t.Context(), p, profileOf("Asha", auth.Profile{})); err != nil {
 		t.Errorf("an empty profile: %v", err)
 	}
 }
@@ -84,9 +111,9 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	want := []auth.SessionInfo{
 		{
 			ID: onPhone.Session, CreatedAt: started.Add(time.Hour), LastUsedAt: started.Add(time.Hour),
-			Agent: "Phone/1.0 " + strings.Repeat("é", 92), Address: "198.51.100.9",
+			Agent: "Phone/1.0 " + strings.Repeat("é", 92), Address: "198.51.100.9", Methods: []string{"pwd"},
 		},
-		{ID: p.Session, CreatedAt: started, LastUsedAt: started.Add(2 * time.Hour), Address: home.Address},
+		{ID: p.Session, CreatedAt: started, LastUsedAt: started.Add(2 * time.Hour), Address: home.Address, Methods: []string{"pwd"}},
 	}
 	if diff := cmp.Diff(want, sessions); diff != "" {
 		t.Error(diff)
@@ -96,13 +123,12 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.EndSession(t.Context(), w.principal(stranger), onPhone.Session); err != nil {
-		t.Fatal(err)
-	}
-	w.wantAlive(phone) // it is not theirs
+	wantErr(t, w.EndSession(t.Context(), w.principal(stranger), onPhone.Session), auth.ErrNoSession) // it is not theirs
+	w.wantAlive(phone)
 	if err := w.EndSession(t.Context(), p, onPhone.Session); err != nil {
 		t.Fatal(err)
 	}
+	wantErr(t, w.EndSession(t.Context(), p, onPhone.Session), auth.ErrNoSession)
 	w.wantDead(phone)
 	w.wantAlive(first)
 
@@ -118,6 +144,45 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	w.wantAlive(stranger)
 	if sessions, err := w.Sessions(t.Context(), w.principal(again)); err != nil || len(sessions) != 1 {
 		t.Errorf("sessions %+v, %v; want one", sessions, err)
+	}
+}
+
+// A session that is ended while it is being refreshed is dead, and so is each token that came of it.
+func TestEndSession_BesideRefreshes(t *testing.T) {
+	w := newFixture(t)
+	here := w.principal(w.register())
+	there, err := w.login(email, password, cafe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := w.principal(there).Session
+	var mu sync.Mutex
+	tokens := []auth.SignIn{there}
+	var ended atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if next, err := w.Refresh(t.Context(), there.RefreshToken); err == nil {
+				mu.Lock()
+				tokens = append(tokens, next)
+				mu.Unlock()
+			}
+		})
+		wg.Go(func() {
+			switch err := w.EndSession(t.Context(), here, session); {
+			case err == nil:
+				ended.Add(1)
+			case !errors.Is(err, auth.ErrNoSession):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, in := range tokens {
+		w.wantDead(in)
+	}
+	if ended.Load() != 1 {
+		t.Errorf("it was ended %d times, want once", ended.Load())
 	}
 }
 

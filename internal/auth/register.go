@@ -39,7 +39,7 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	if err != nil {
 		return SignIn{}, err
 	}
-	session := newSession(user.ID, user.CreatedAt, r.Device)
+	session := newSession(user.ID, user.CreatedAt, r.Device, MethodPassword)
 	signIn, err := s.signInto(user, session.ID, session.Counter, user.CreatedAt)
 	if err != nil {
 		return SignIn{}, err

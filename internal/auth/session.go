@@ -27,12 +27,18 @@ const (
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
 )
 
+// Methods of signing in, as sessions record them.
+const (
+	MethodPassword = "pwd" // RFC 8176
+	MethodProvider = "provider"
+)
+
 // newSession makes a session for a user who signs in now.
-func newSession(userID string, now time.Time, from Device) Session {
+func newSession(userID string, now time.Time, from Device, method string) Session {
 	return Session{
 		ID: id.New(sessionPrefix, now), UserID: userID,
 		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap),
-		Agent: printable(from.Agent, maxAgentBytes), Address: printable(from.Address, maxAddressBytes),
+		Agent: printable(from.Agent, maxAgentBytes), Address: printable(from.Address, maxAddressBytes), Methods: []string{method}, AuthenticatedAt: now,
 	}
 }
 

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -233,7 +234,11 @@ func TestAFirstPasswordIsSetSoonAfterSigningIn(t *testing.T) {
 	s := newStreet(t)
 	first := s.mustArrive(asha())
 	s.clock.advance(15 * time.Minute)
+	first = s.refresh(first.RefreshToken) // which proves nothing
 	p := s.principal(first)
+	if sessions, err := s.Sessions(t.Context(), p); err != nil || len(sessions) != 1 || !slices.Equal(sessions[0].Methods, []string{"provider"}) {
+		t.Errorf("sessions %+v, %v; want one by a provider", sessions, err)
+	}
 	_, err := s.ChangePassword(t.Context(), p, "", nextPassword, home)
 	wantErr(t, err, auth.ErrStaleSignIn)
 	if f := changeFault(s.ChangePassword(t.Context(), p, "", "short", home)); f == nil || f.Details["newPassword"] == "" {

@@ -52,6 +52,9 @@ type Profile struct {
 	Website string
 }
 
+// ProfileChange is what to change of a user's name and profile. What is nil stays as it is.
+type ProfileChange struct{ Name, Avatar, Bio, Website *string }
+
 // Stats is a user's figures as a seller.
 type Stats struct {
 	TotalSales     int64
@@ -179,6 +182,7 @@ var (
 	ErrRole           = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. Payouts are for sellers and admins.")
 	ErrThrottled      = fault.New(fault.TooMany, "too_many_attempts", "Too many attempts. Wait and try again.")
 	ErrBusy           = fault.New(fault.Unavailable, "busy", "Too many sign-ins at once. Try again in a moment.")
+	ErrNoSession      = fault.New(fault.NotFound, "session_not_found", "You have no session with this id. It may have ended already.")
 	ErrUserNotFound   = fault.New(fault.NotFound, "user_not_found", "No user has this id.")
 	ErrLastAdmin      = fault.New(fault.Refused, "last_admin", "This is the last admin who is not suspended. Make another user an admin first.")
 	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")

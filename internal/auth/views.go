@@ -11,6 +11,8 @@ type SessionInfo struct {
 	// Agent and Address are the browser or program, and where it was, at sign-in; either may be empty.
 	Agent   string
 	Address string
+	// Methods are how the user proved who they are, such as [MethodPassword].
+	Methods []string
 }
 
 // LinkedIdentity is a way to sign in to a user's account through a provider.

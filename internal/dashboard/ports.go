@@ -29,12 +29,12 @@ type Auth interface {
 	SignInButtons() []auth.SignInButton
 
 	// SetProfile changes a user's name and profile; a fault names the fields at fault.
-	SetProfile(ctx context.Context, p auth.Principal, name string, profile auth.Profile) error
+	SetProfile(context.Context, auth.Principal, auth.ProfileChange) error
 	// ChangePassword replaces the password, ends all other sessions and returns the token by which the account
 	// knows this device from now on. A user without a password sets the first; current is then ignored.
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)
-	// EndSession ends one session of the user's own; one that is not is nothing to end.
+	// EndSession ends one session of the user's own, or fails with [auth.ErrNoSession].
 	EndSession(ctx context.Context, p auth.Principal, session string) error
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
 	EndOtherSessions(context.Context, auth.Principal) error

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -107,9 +108,9 @@ func (d *dashboard) profile(ctx context.Context, v *pageRequest) (page, error) {
 
 // saveProfile changes what others may see of the visitor.
 func (d *dashboard) saveProfile(ctx context.Context, v *pageRequest) (page, error) {
-	err := d.o.Auth.SetProfile(ctx, v.who, trimSpace(v.form.Get("name")), auth.Profile{
-		Bio:     strings.ReplaceAll(v.form.Get("bio"), "\r\n", "\n"),
-		Website: trimSpace(v.form.Get("website")), Avatar: trimSpace(v.form.Get("avatar")),
+	err := d.o.Auth.SetProfile(ctx, v.who, auth.ProfileChange{
+		Name: new(trimSpace(v.form.Get("name"))), Bio: new(strings.ReplaceAll(v.form.Get("bio"), "\r\n", "\n")),
+		Website: new(trimSpace(v.form.Get("website"))), Avatar: new(trimSpace(v.form.Get("avatar"))),
 	})
 	if err == nil {
 		return goTo("/dashboard/profile").saying("profile-saved"), nil
@@ -137,7 +138,8 @@ func (d *dashboard) changePassword(ctx context.Context, v *pageRequest) (page, e
 
 // endSession signs the visitor out somewhere else.
 func (d *dashboard) endSession(ctx context.Context, v *pageRequest) (page, error) {
-	if err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session")); err != nil {
+	err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session"))
+	if err != nil && !errors.Is(err, auth.ErrNoSession) { // it has ended, as it should
 		return page{}, err
 	}
 	return goTo("/dashboard/profile").saying("session-ended"), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"bursar/internal/auth"
@@ -111,10 +112,11 @@ func (tx *Tx) SetPasswordHash(ctx context.Context, userID, old, hash string) (bo
 	})
 }
 
-// SetProfile replaces what a user tells of themselves.
-func (tx *Tx) SetProfile(ctx context.Context, userID, name string, p auth.Profile) error {
-	_, err := tx.exec(ctx, `UPDATE users SET name = $2, avatar = $3, bio = $4, website = $5 WHERE id = $1`,
-		userID, name, p.Avatar, p.Bio, p.Website)
+// SetProfile changes a user's name and profile, and leaves what is nil.
+func (tx *Tx) SetProfile(ctx context.Context, userID string, change auth.ProfileChange) error {
+	_, err := tx.exec(ctx, `UPDATE users SET name = COALESCE($2, name), avatar = COALESCE($3, avatar),
+		bio = COALESCE($4, bio), website = COALESCE($5, website) WHERE id = $1`,
+		userID, change.Name, change.Avatar, change.Bio, change.Website)
 	return err
 }
 
@@ -155,20 +157,23 @@ func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (b
 // InsertSession adds s.
 func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 	_, err := tx.exec(ctx, `INSERT INTO sessions
-		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address)
-		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7)`,
-		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Agent, s.Address)
+		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address, methods, authenticated_at)
+		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7, $8, $9)`,
+		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Agent, s.Address, strings.Join(s.Methods, " "),
+		micros(s.AuthenticatedAt))
 	return err
 }
 
 // LiveSessions lists a user's sessions that have not ended or expired by now, newest first, up to limit.
 func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]auth.SessionInfo, error) {
 	var all []auth.SessionInfo
-	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address FROM sessions
+	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address, methods FROM sessions
 		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, func(r row) error {
 		var s auth.SessionInfo
 		var refreshes []time.Time
-		err := r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address)
+		var methods string
+		err := r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address, &methods)
+		s.Methods = strings.Fields(methods)
 		s.LastUsedAt = s.CreatedAt
 		if len(refreshes) > 0 {
 			s.LastUsedAt = refreshes[0]
@@ -254,9 +259,9 @@ func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time,
 func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
 	s := auth.Session{ID: id}
 	p := auth.Principal{Session: id}
-	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.expires_at, s.cap_at, s.counter, s.refreshes, s.ended_at, s.end_reason,
+	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.authenticated_at, s.expires_at, s.cap_at, s.counter, s.refreshes, s.ended_at, s.end_reason,
 		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`+tx.dialect.forUpdate("s"), []any{id},
-		&s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
+		&s.UserID, instant{&s.CreatedAt}, instant{&s.AuthenticatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
 		instant{&s.EndedAt}, &s.EndReason, &p.UserID, &p.Email, &p.Role)
 	return s, p, ok, err
 }
@@ -267,11 +272,10 @@ func (tx *Tx) EndSession(ctx context.Context, id, reason string, now time.Time) 
 	return err
 }
 
-// EndSessionOf ends a session that has not ended if it is the user's.
-func (tx *Tx) EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) error {
-	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $4, end_reason = $3 WHERE id = $2 AND user_id = $1 AND ended_at IS NULL`,
+// EndSessionOf ends a session that has not ended if it is the user's, and reports whether it did.
+func (tx *Tx) EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `UPDATE sessions SET ended_at = $4, end_reason = $3 WHERE id = $2 AND user_id = $1 AND ended_at IS NULL`,
 		userID, id, reason, micros(now))
-	return err
 }
 
 // EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.

@@ -200,6 +200,7 @@ func testAdvanceOnce(_ *testing.T, b *bench) {
 
 func testAdvance(_ *testing.T, b *bench) {
 	start := newSession("ses_1", "usr_1")
+	start.AuthenticatedAt = signedInAt.Add(time.Second)
 	b.update(func(tx *store.Tx) error {
 		if err := tx.InsertUser(b.ctx(), newUser("usr_1")); err != nil {
 			return err
@@ -233,6 +234,9 @@ func testAdvance(_ *testing.T, b *bench) {
 			got, _, _, err := tx.Session(b.ctx(), "ses_1")
 			if !got.ExpiresAt.Equal(step.expires) {
 				b.Errorf("%s: expires at %v, want %v", step.name, got.ExpiresAt, step.expires)
+			}
+			if !got.AuthenticatedAt.Equal(start.AuthenticatedAt) {
+				b.Errorf("%s: authenticated at %v, want %v", step.name, got.AuthenticatedAt, start.AuthenticatedAt)
 			}
 			return err
 		})

@@ -225,7 +225,7 @@ func testListedSessions(_ *testing.T, b *bench) {
 		}
 		for i, user := range []string{"usr_1", "usr_1", "usr_2", "usr_1", "usr_1"} {
 			s := newSession(fmt.Sprint("ses_", i), user)
-			s.Agent, s.Address = fmt.Sprint("agent ", i), "203.0.113.7"
+			s.Agent, s.Address, s.Methods = fmt.Sprint("agent ", i), "203.0.113.7", []string{"pwd", "otp"}[:1+i%2]
 			if err := tx.InsertSession(b.ctx(), s); err != nil {
 				return err
 			}
@@ -233,15 +233,24 @@ func testListedSessions(_ *testing.T, b *bench) {
 		if _, _, err := tx.AdvanceSession(b.ctx(), "ses_1", 0, signedInAt.Add(time.Minute), hour, time.Second); err != nil {
 			return err
 		}
-		if err := tx.EndSessionOf(b.ctx(), "usr_2", "ses_4", "ended_by_user", signedInAt); err != nil { // not theirs
-			return err
+		for _, end := range []struct {
+			user, session string
+			want          bool
+		}{{"usr_2", "ses_4", false}, {"usr_1", "ses_3", true}, {"usr_1", "ses_3", false}, {"usr_1", "ses_9", false}} {
+			ended, err := tx.EndSessionOf(b.ctx(), end.user, end.session, "ended_by_user", signedInAt)
+			if err != nil {
+				return err
+			}
+			if ended != end.want {
+				b.Errorf("%s ended %s: %v", end.user, end.session, ended)
+			}
 		}
-		return tx.EndSessionOf(b.ctx(), "usr_1", "ses_3", "ended_by_user", signedInAt)
+		return nil
 	})
 	want := []auth.SessionInfo{
-		{ID: "ses_4", CreatedAt: signedInAt, LastUsedAt: signedInAt, Agent: "agent 4", Address: "203.0.113.7"},
-		{ID: "ses_1", CreatedAt: signedInAt, LastUsedAt: signedInAt.Add(time.Minute), Agent: "agent 1", Address: "203.0.113.7"},
-		{ID: "ses_0", CreatedAt: signedInAt, LastUsedAt: signedInAt, Agent: "agent 0", Address: "203.0.113.7"},
+		{ID: "ses_4", CreatedAt: signedInAt, LastUsedAt: signedInAt, Agent: "agent 4", Address: "203.0.113.7", Methods: []string{"pwd"}},
+		{ID: "ses_1", CreatedAt: signedInAt, LastUsedAt: signedInAt.Add(time.Minute), Agent: "agent 1", Address: "203.0.113.7", Methods: []string{"pwd", "otp"}},
+		{ID: "ses_0", CreatedAt: signedInAt, LastUsedAt: signedInAt, Agent: "agent 0", Address: "203.0.113.7", Methods: []string{"pwd"}},
 	}
 	list := func(at time.Time, limit int, want []auth.SessionInfo) {
 		b.Helper()
@@ -270,7 +279,10 @@ func testFoundUsers(_ *testing.T, b *bench) {
 				return err
 			}
 		}
-		return tx.SetProfile(b.ctx(), "usr_3", "Bo", profile)
+		if err := tx.SetProfile(b.ctx(), "usr_3", auth.ProfileChange{Name: new("Bo"), Website: &profile.Website}); err != nil {
+			return err
+		}
+		return tx.SetProfile(b.ctx(), "usr_3", auth.ProfileChange{Avatar: &profile.Avatar, Bio: &profile.Bio})
 	})
 	for prefix, want := range map[string][]string{
 		"ann":            {"usr_0", "usr_1", "usr_2"},

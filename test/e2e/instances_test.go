@@ -99,6 +99,54 @@ func TestAnInstanceKnowsWhatAnotherDid(t *testing.T) {
 		access(t, in.User.ID, "buyer", false)
 		wantStatus(t, there, in.Token, "/api/payouts/balance", http.StatusForbidden)
 	})
+	login := func(t *testing.T, i *instance, name, password string) session {
+		t.Helper()
+		var in session
+		i.call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":"%s@example.com","password":%q}`, name, password), &in)
+		return in
+	}
+	t.Run("EndOfASession", func(t *testing.T) {
+		in := register(t, "two-places")
+		other := login(t, there, "two-places", "monsoon-market")
+		var listed struct {
+			Sessions []struct {
+				ID      string
+				Current bool
+			}
+		}
+		here.call(t, "GET", "/api/auth/sessions", in.Token, "", &listed)
+		if len(listed.Sessions) != 2 || listed.Sessions[0].Current || !listed.Sessions[1].Current {
+			t.Fatalf("sessions %+v, want the current one and one after it", listed.Sessions)
+		}
+		here.call(t, "DELETE", "/api/auth/sessions/"+listed.Sessions[0].ID, in.Token, "", nil)
+		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
+		other = login(t, there, "two-places", "monsoon-market")
+		here.call(t, "DELETE", "/api/auth/sessions", in.Token, "", nil)
+		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
+		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusOK)
+	})
+	t.Run("PasswordChange", func(t *testing.T) {
+		in := register(t, "changed")
+		other := login(t, there, "changed", "monsoon-market")
+		here.call(t, "POST", "/api/auth/password/change", in.Token, `{"currentPassword":"monsoon-market","newPassword":"another-market"}`, nil)
+		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
+		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusOK)
+		login(t, there, "changed", "another-market")
+		until(t, "the owner got a mail about the new password", func() bool {
+			mails, err := filepath.Glob(filepath.Join(here.dataDir(), "outbox", "*.eml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			more, err := filepath.Glob(filepath.Join(there.dataDir(), "outbox", "*.eml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.ContainsFunc(append(mails, more...), func(path string) bool {
+				text := readText(t, path)
+				return strings.Contains(text, "changed@example.com") && strings.Contains(text, "Subject: Your password was changed")
+			})
+		})
+	})
 	t.Run("Refresh", func(t *testing.T) {
 		in := register(t, "refreshed")
 		body := fmt.Sprintf(`{"refreshToken":%q}`, in.RefreshToken)

@@ -42,7 +42,9 @@ CREATE TABLE sessions (
   end_reason TEXT NOT NULL,
   -- What a user is shown of a session, to tell it from others.
   agent      TEXT NOT NULL,
-  address    TEXT NOT NULL
+  address    TEXT NOT NULL,
+  methods    TEXT NOT NULL, -- how the user proved who they are: pwd, provider; separated by blanks
+  authenticated_at BIGINT NOT NULL -- when they did; a refresh leaves it
 ) /* clustered */;
 
 CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+
+	"bursar/internal/auth"
+)
+
+// changeMeRequest names the parts of a profile to change. A part that is absent or null stays as it is.
+type changeMeRequest struct{ auth.ProfileChange }
+
+func (req *changeMeRequest) read(in *input) {
+	for field, part := range map[string]**string{"name": &req.Name, "avatar": &req.Avatar, "bio": &req.Bio, "website": &req.Website} {
+		if value := in.optionalText(field, anything); in.member(field) != nil {
+			*part = &value
+		}
+	}
+}
+
+func (a *api) changeMe(ctx context.Context, who caller, req changeMeRequest) (reply[meJSON], error) {
+	if err := a.o.Auth.SetProfile(ctx, who.Principal, req.ProfileChange); err != nil {
+		return reply[meJSON]{}, err
+	}
+	answer, err := a.me(ctx, who, none{})
+	answer.message = "Your profile is saved."
+	return answer, err
+}
+
+type sessionJSON struct {
+	ID         string   `json:"id"`
+	Current    bool     `json:"current"`
+	CreatedAt  string   `json:"createdAt"`
+	LastUsedAt string   `json:"lastUsedAt"`
+	UserAgent  string   `json:"userAgent"`
+	Address    string   `json:"address"`
+	Methods    []string `json:"methods"`
+}
+
+type sessionsJSON struct {
+	Sessions []sessionJSON `json:"sessions"`
+}
+
+func (a *api) sessions(ctx context.Context, who caller, _ none) (reply[sessionsJSON], error) {
+	live, err := a.o.Auth.Sessions(ctx, who.Principal)
+	if err != nil {
+		return reply[sessionsJSON]{}, err
+	}
+	shown := make([]sessionJSON, len(live))
+	for i, s := range live {
+		shown[i] = sessionJSON{s.ID, s.ID == who.Session, stamp(s.CreatedAt), stamp(s.LastUsedAt), s.Agent, s.Address, s.Methods}
+	}
+	return reply[sessionsJSON]{data: sessionsJSON{shown}}, nil
+}
+
+type endSessionRequest struct{ id string }
+
+func (req *endSessionRequest) read(in *input) { req.id = in.r.PathValue("sessionId") }
+
+func (a *api) endSession(ctx context.Context, who caller, req endSessionRequest) (reply[none], error) {
+	if err := a.o.Auth.EndSession(ctx, who.Principal, req.id); err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "The session has ended.", endCookie: who.byCookie && req.id == who.Session}, nil
+}
+
+func (a *api) endOtherSessions(ctx context.Context, who caller, _ none) (reply[none], error) {
+	if err := a.o.Auth.EndOtherSessions(ctx, who.Principal); err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "All your other sessions have ended."}, nil
+}
+
+type changePasswordRequest struct {
+	current, next string
+	device        auth.Device
+}
+
+func (req *changePasswordRequest) read(in *input) {
+	req.current = in.optionalText("currentPassword", anything)
+	req.next = in.text("newPassword", auth.CheckPassword)
+	req.device = in.device()
+}
+
+func (a *api) changePassword(ctx context.Context, who caller, req changePasswordRequest) (reply[none], error) {
+	token, err := a.o.Auth.ChangePassword(ctx, who.Principal, req.current, req.next, req.device)
+	if err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{
+		message: "Your password is changed. All your other sessions have ended.",
+		device:  deviceCookie{who.UserID, token},
+	}, nil
+}
