@@ -53,3 +53,28 @@ func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (rep
 		data:    accessJSON{req.user, req.role, req.suspended},
 	}, nil
 }
+
+type liftHoldRequest struct {
+	seller string
+	note   string
+}
+
+func (req *liftHoldRequest) read(in *input) {
+	req.seller = in.r.PathValue("sellerId")
+	if !id.Valid("usr_", req.seller) {
+		in.refuse(auth.ErrUserNotFound)
+	}
+	req.note = in.text("note", checkProse(maxNoteRunes))
+}
+
+type liftHoldJSON struct {
+	SellerID string `json:"sellerId"`
+}
+
+func (a *api) liftHold(ctx context.Context, who caller, req liftHoldRequest) (reply[liftHoldJSON], error) {
+	err := a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller)
+	if err != nil {
+		return reply[liftHoldJSON]{}, err
+	}
+	return reply[liftHoldJSON]{message: "The hold is lifted. The seller can request payouts again.", data: liftHoldJSON{req.seller}}, nil
+}

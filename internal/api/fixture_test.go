@@ -163,7 +163,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
+		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour,
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)

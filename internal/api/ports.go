@@ -71,6 +71,8 @@ type Payouts interface {
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
 	Notify(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
+	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
+	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// StartupReconciled reports whether payouts are sent: startup reconciliation listed transfers.
 	StartupReconciled() bool
 }

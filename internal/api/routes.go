@@ -51,6 +51,7 @@ func (a *api) routes() []route {
 
 		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
 		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
+		{"POST", "/api/admin/sellers/{sellerId}/lift-hold", handle(a, a.admin, a.liftHold)},
 
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},

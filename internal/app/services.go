@@ -64,6 +64,7 @@ func newServices(p parts) (Services, error) {
 	accounts, err := bank.New(bank.Options{
 		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: told,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
+		CoolDown: p.cfg.AccountCooldown,
 		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {

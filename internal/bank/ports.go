@@ -38,6 +38,8 @@ type Tx interface {
 	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not
 	// those that the service wrote.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	// Balance is the owner's totals, which stay as they are until the transaction ends.
+	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.

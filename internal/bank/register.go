@@ -165,16 +165,40 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err := record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt); err != nil {
 		return Account{}, err
 	}
-	return draft, s.tellReplaced(ctx, tx, current, draft)
+	if current.ID == "" {
+		return draft, nil
+	}
+	holdUntil, err := s.hold(ctx, tx, current, draft)
+	if err != nil {
+		return Account{}, err
+	}
+	// It may not have been the seller who replaced it.
+	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: draft.Seller, Data: mail.BankAccountReplaced{
+		At: draft.CreatedAt, Was: current.Last4, Now: draft.Last4, HoldUntil: holdUntil,
+	}})
+	return draft, err
 }
 
-// tellReplaced mails the seller that payouts go elsewhere from now on: it may not have been the seller who said so.
-func (s *Service) tellReplaced(ctx context.Context, tx Tx, was, is Account) error {
-	if was.ID == "" {
-		return nil
+// hold puts the seller's payouts on hold if they could have gone to the account that was replaced: a thief would replace it.
+// During a hold each replacement begins another, so that the last account has waited as long as the first one. It returns
+// when the hold ends.
+func (s *Service) hold(ctx context.Context, tx Tx, was, is Account) (time.Time, error) {
+	now := is.CreatedAt
+	balance, err := tx.Balance(ctx, is.Seller)
+	if err != nil {
+		return time.Time{}, err
 	}
-	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: is.Seller, Data: mail.BankAccountReplaced{At: is.CreatedAt, Was: was.Last4, Now: is.Last4}})
-	return err
+	stands := balance.Hold(now)
+	if s.o.CoolDown == 0 || was.Status != StatusVerified && stands.IsZero() {
+		return stands, nil
+	}
+	until := now.Add(s.o.CoolDown)
+	p, err := ledger.HoldPosting(is.Seller, "user:"+is.Seller, ledger.HoldBankAccountReplaced, now, until)
+	if err != nil {
+		return time.Time{}, err
+	}
+	e, err := tx.Append(ctx, p)
+	return e.After.Hold(now), err
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given

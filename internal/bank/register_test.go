@@ -236,7 +236,15 @@ func TestRegister_AReplacementIsMailedToTheSeller(t *testing.T) {
 	other := h.ashas()
 	other.Number = mustNumber(t, "50100987654321")
 	h.register(other)
-	want := []mail.Data{mail.BankAccountReplaced{At: h.now.UTC(), Was: "6789", Now: "4321"}}
+	want := []mail.Data{mail.BankAccountReplaced{At: h.now.UTC(), Was: "6789", Now: "4321"}} // nothing could have been paid to it
+	if diff := cmp.Diff(want, h.mailbox.To("usr_asha@example.com")); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := h.service.Resolve(t.Context(), ada, h.account().ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.register(h.ashas())
+	want = append(want, mail.BankAccountReplaced{At: h.now.UTC(), Was: "4321", Now: "6789", HoldUntil: h.now.UTC().Add(72 * time.Hour)})
 	if diff := cmp.Diff(want, h.mailbox.To("usr_asha@example.com")); diff != "" {
 		t.Error(diff)
 	}

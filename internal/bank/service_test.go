@@ -159,7 +159,7 @@ func (h *fixture) open() {
 	h.t.Helper()
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Keys: h.keys, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(),
+		Store: h.store, Keys: h.keys, Mails: h.mailbox, Gateways: h.gateways(), Directory: ifsc.New(), CoolDown: 72 * time.Hour,
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -32,13 +32,14 @@ type Config struct {
 	// DrainDelay is how long new requests are still taken after readiness fails.
 	DrainDelay time.Duration
 
-	Currency      money.Currency
-	MinimumPayout money.Amount
-	PayoutFee     payout.Fee
-	CancelWindow  time.Duration
-	EarningsHold  time.Duration
-	Zone          *time.Location
-	Holidays      payout.Holidays
+	Currency        money.Currency
+	MinimumPayout   money.Amount
+	PayoutFee       payout.Fee
+	AccountCooldown time.Duration
+	CancelWindow    time.Duration
+	EarningsHold    time.Duration
+	Zone            *time.Location
+	Holidays        payout.Holidays
 	// CheckpointEvery is how often a checkpoint of all journals is made.
 	CheckpointEvery time.Duration
 

@@ -34,8 +34,9 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		Metrics:        p.optionalListen("METRICS_ADDR", s.MetricsAddr, "127.0.0.1:9090"),
 		DrainDelay:     p.drainDelay(s.DrainDelay),
 
-		CancelWindow: p.duration("CANCEL_WINDOW", s.CancelWindow),
-		EarningsHold: p.duration("EARNINGS_HOLD", s.EarningsHold),
+		AccountCooldown: p.duration("ACCOUNT_COOLDOWN", s.AccountCooldown),
+		CancelWindow:    p.duration("CANCEL_WINDOW", s.CancelWindow),
+		EarningsHold:    p.duration("EARNINGS_HOLD", s.EarningsHold),
 
 		CheckpointEvery: p.checkpointEvery(s.CheckpointEvery),
 

@@ -28,13 +28,14 @@ type Settings struct {
 	MetricsAddr    string `group:"listen" placeholder:"127.0.0.1:9090" help:"Where Prometheus metrics are served; a free port where this one is taken. \"off\" for nowhere."`
 	DrainDelay     string `group:"listen" default:"0s" help:"How long a stopping service still takes requests while /readyz fails; 5s behind a load balancer that asks there."`
 
-	Currency      string `group:"money" default:"INR" help:"ISO 4217 code. The ledger counts its minor unit, and it can't be changed later."`
-	MinimumPayout string `group:"money" default:"500" help:"Least that a seller may withdraw, in major units."`
-	PayoutFee     string `group:"money" placeholder:"5+0.5%" help:"Fee of a payout: flat, percent or both, optionally with tax on it, as in \"5+0.5%+tax18%\". None unless set."`
-	CancelWindow  string `group:"money" default:"30s" help:"How long a payout waits, and can be cancelled, before it is handed to the gateway."`
-	EarningsHold  string `group:"money" default:"72h" help:"How long a sale stays pending where the marketplace gives no availableAt."`
-	TimeZone      string `group:"money" placeholder:"ZONE" help:"Zone of months and of bank days; Asia/Kolkata for INR, otherwise UTC, unless set."`
-	Holidays      string `group:"money" placeholder:"2026-11-08,…" help:"Bank holidays beside those that are known; 12-25 is one of every year."`
+	Currency        string `group:"money" default:"INR" help:"ISO 4217 code. The ledger counts its minor unit, and it can't be changed later."`
+	MinimumPayout   string `group:"money" default:"500" help:"Least that a seller may withdraw, in major units."`
+	PayoutFee       string `group:"money" placeholder:"5+0.5%" help:"Fee of a payout: flat, percent or both, optionally with tax on it, as in \"5+0.5%+tax18%\". None unless set."`
+	AccountCooldown string `group:"money" default:"72h" help:"How long a seller can't request payouts after a verified bank account was replaced, or the sign-in was changed. 0s: no wait."`
+	CancelWindow    string `group:"money" default:"30s" help:"How long a payout waits, and can be cancelled, before it is handed to the gateway."`
+	EarningsHold    string `group:"money" default:"72h" help:"How long a sale stays pending where the marketplace gives no availableAt."`
+	TimeZone        string `group:"money" placeholder:"ZONE" help:"Zone of months and of bank days; Asia/Kolkata for INR, otherwise UTC, unless set."`
+	Holidays        string `group:"money" placeholder:"2026-11-08,…" help:"Bank holidays beside those that are known; 12-25 is one of every year."`
 
 	CheckpointEvery string `group:"money" default:"1h" help:"How often a signed checkpoint of all journals is made."`
 

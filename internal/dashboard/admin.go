@@ -33,6 +33,8 @@ func (d *dashboard) adminRoutes() []route {
 		{"GET", adminHome + "/sellers/{id}", admins, d.adminPerson},
 		{"GET", adminHome + "/sellers/{id}/access", admins, d.adminAccess},
 		{"POST", adminHome + "/sellers/{id}/access", admins, d.adminSetAccess},
+		{"GET", adminHome + "/sellers/{id}/hold", admins, d.adminHold},
+		{"POST", adminHome + "/sellers/{id}/hold", admins, d.adminLiftHold},
 		{"GET", adminHome + "/ledger", admins, d.adminLedger},
 		{"POST", adminHome + "/ledger", admins, d.adminAudit},
 		{"GET", adminHome + "/health", admins, d.adminHealth},

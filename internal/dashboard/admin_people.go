@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -88,7 +89,12 @@ type personView struct {
 	Decisions  []decisionRow
 	// Self says that it is the admin who looks.
 	Self bool
+	// HoldUntil is when the hold on their payouts ends, zero without one.
+	HoldUntil time.Time
 }
+
+// HoldPath is where the hold on their payouts is lifted.
+func (p personView) HoldPath() string { return p.Path() + "/hold" }
 
 // AccessPath is where their access is changed.
 func (p personView) AccessPath() string { return p.Path() + "/access" }
@@ -148,6 +154,7 @@ func (d *dashboard) moneyOf(ctx context.Context, v *pageRequest, shown *personVi
 	if shown.History, shown.Balance, err = d.readHistory(ctx, shown.ID, before); err != nil {
 		return err
 	}
+	shown.HoldUntil = shown.Balance.Hold(d.o.Now())
 	account, err := d.o.Bank.Account(ctx, shown.ID)
 	switch {
 	case err == nil:

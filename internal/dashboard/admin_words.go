@@ -184,6 +184,8 @@ func actionWords(a decision.Action) string {
 		return "Accepted a bank account"
 	case decision.RejectBankAccount:
 		return "Rejected a bank account"
+	case decision.LiftHold:
+		return "Hold on payouts lifted"
 	case decision.ResolveDifference:
 		return "Resolved a difference"
 	case decision.ChangeAccess:

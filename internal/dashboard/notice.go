@@ -39,6 +39,7 @@ var notices = map[notice]string{
 	"account-reject":       "The bank account is rejected. The seller sees why.",
 	"unmatched-resolved":   "The unmatched transfer is marked as resolved.",
 	"difference-resolved":  "The difference is marked as resolved.",
+	"hold-lifted":          "The hold is lifted. The seller can request payouts again.",
 	"access-changed":       "The change applies from the user's next request.",
 	"no-longer-fits":       "Nothing was changed, because its state changed meanwhile. This page shows the current state.",
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -25,11 +26,13 @@ type overviewView struct {
 	Chart    *chart
 	Payouts  []payout.Payout
 	Account  accountView
+	// OnHoldUntil is when the hold on payouts ends, zero without one.
+	OnHoldUntil time.Time
 }
 
 // CanRequest reports whether a payout could be asked for now.
 func (o overviewView) CanRequest() bool {
-	return o.Account.Verified() && o.Available >= o.Minimum
+	return o.OnHoldUntil.IsZero() && o.Account.Verified() && o.Available >= o.Minimum
 }
 
 // Fresh reports whether the seller has yet to begin.
@@ -64,6 +67,9 @@ func (d *dashboard) sellerOverview(ctx context.Context, v *pageRequest) (page, e
 		return page{}, err
 	}
 	o.Account = accountView{o.Summary.Account}
+	if o.HoldUntil.After(d.o.Now()) {
+		o.OnHoldUntil = o.HoldUntil
+	}
 	if o.Releases, err = d.o.Sales.Releases(ctx, seller, overviewReleases); err != nil {
 		return page{}, err
 	}

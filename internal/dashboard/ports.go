@@ -105,6 +105,8 @@ type Payouts interface {
 	// ResolveDiscrepancy takes off what the gateway said, if it is still what was seen.
 	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
 	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
+	// LiftHold ends the hold on a seller's payouts before its time.
+	LiftHold(ctx context.Context, by decision.By, seller string) error
 }
 
 // Statements makes files of a seller's transfers, which the API hands out.

@@ -54,6 +54,7 @@ const (
 	ChangeAccess             Action = "change_access"
 	SetPassword              Action = "set_password"
 	ImportUsers              Action = "import_users"
+	LiftHold                 Action = "lift_hold"
 	ResolveDifference        Action = "resolve_difference"
 )
 

@@ -47,6 +47,9 @@ type Posting struct {
 	// Data is what the entry says of its subject: a JSON object, never with a full account number.
 	Data  string
 	Moved Moved
+	// HoldUntil is for [PayoutsOnHold] alone: until then the owner may ask for no payout. It is not stored but in the totals
+	// after the entry.
+	HoldUntil time.Time
 }
 
 // Entry is one line of an owner's journal. It is never changed.
@@ -97,7 +100,7 @@ func (e Entry) Digest() Hash {
 	return HashOf(e.Data)
 }
 
-// AppendText writes the totals in a fixed order, apart by spaces.
+// AppendText writes the totals in a fixed order, apart by spaces. The end of a hold comes last, if there is one.
 func (b Balance) AppendText(to []byte) []byte {
 	for i, n := range [...]int64{
 		int64(b.Pending), int64(b.Available), int64(b.InTransit), int64(b.Earned), int64(b.Withdrawn),
@@ -108,6 +111,9 @@ func (b Balance) AppendText(to []byte) []byte {
 		}
 		to = strconv.AppendInt(to, n, 10)
 	}
+	if b.HoldUntil != 0 {
+		to = strconv.AppendInt(append(to, ' '), b.HoldUntil, 10)
+	}
 	return to
 }
 
@@ -117,9 +123,9 @@ func (b Balance) Text() string { return string(b.AppendText(make([]byte, 0, 96))
 // ParseBalance reads what [Balance.Text] writes, and nothing else.
 func ParseBalance(text string) (b Balance, err error) {
 	parts := strings.Split(text, " ")
-	var n [10]int64
-	if len(parts) != len(n) {
-		return b, fmt.Errorf("totals of %d numbers, where there are %d", len(parts), len(n))
+	var n [11]int64
+	if len(parts) != len(n) && len(parts) != len(n)-1 {
+		return b, fmt.Errorf("totals of %d numbers, where there are %d, and one more with a hold", len(parts), len(n)-1)
 	}
 	for i, part := range parts {
 		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil {
@@ -129,7 +135,7 @@ func ParseBalance(text string) (b Balance, err error) {
 	b = Balance{
 		Pending: money.Amount(n[0]), Available: money.Amount(n[1]), InTransit: money.Amount(n[2]),
 		Earned: money.Amount(n[3]), Withdrawn: money.Amount(n[4]),
-		Counts: Counts{n[5], n[6], n[7], n[8], n[9]},
+		Counts: Counts{n[5], n[6], n[7], n[8], n[9]}, HoldUntil: n[10],
 	}
 	if b.Text() != text {
 		return b, fmt.Errorf("totals written as %q", text)
@@ -258,6 +264,10 @@ func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
 	if err != nil {
 		return a, Entry{}, err
 	}
+	if p.Type == PayoutsOnHold {
+		after.HoldUntil = max(after.HoldUntil, p.HoldUntil.UnixMicro())
+	}
+	p.HoldUntil = time.Time{}
 	p.At = p.At.UTC().Truncate(time.Microsecond)
 	e := Entry{Posting: p, Number: a.Number + 1, After: after, Before: a.Hash}
 	e.Hash = e.Before.Next(e.Own())
@@ -268,7 +278,7 @@ func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
 // Follow is the account after an entry that is read back. It fails with [ErrTampered] unless the entry follows on the
 // account in number, hash and totals, and the service wrote it. Without keys it checks all but the MAC.
 func (a Account) Follow(keys Keys, e Entry) (Account, error) {
-	after, err := a.After(e.Type, e.Moved)
+	after, err := a.AfterEntry(e)
 	switch {
 	case e.Owner != a.Owner || e.Number != a.Number+1:
 		err = fmt.Errorf("entry %d of %s follows on entry %d of %s", e.Number, e.Owner, a.Number, a.Owner)

@@ -10,6 +10,8 @@
 package ledger
 
 import (
+	"time"
+
 	"bursar/internal/fault"
 	"bursar/internal/money"
 )
@@ -58,6 +60,17 @@ type Balance struct {
 	// Withdrawn is completed payouts, fees included, less those that the bank returned.
 	Withdrawn money.Amount
 	Counts    Counts
+	// HoldUntil is when the owner may ask for payouts again, in microseconds since 1970; 0 without a hold. A hold ends by
+	// itself, so the time may have passed.
+	HoldUntil int64
+}
+
+// Hold is when a hold on the owner's payouts ends; zero if none stands at now.
+func (b Balance) Hold(now time.Time) time.Time {
+	if b.HoldUntil <= now.UnixMicro() {
+		return time.Time{}
+	}
+	return time.UnixMicro(b.HoldUntil).UTC()
 }
 
 // Counts is one owner's counters: sales recorded, and payouts by the status that the seller sees.

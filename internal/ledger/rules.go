@@ -50,6 +50,11 @@ const (
 	// Repaired is a projection that an operator had rebuilt from the journal.
 	Repaired Type = "projection.repaired"
 
+	// PayoutsOnHold is a hold on an owner's payouts, see [HoldPosting]. It moves its end to a later time, never to an earlier one.
+	PayoutsOnHold Type = "payouts.on_hold"
+	// PayoutsHoldLifted ends a hold before its time.
+	PayoutsHoldLifted Type = "payouts.hold_lifted"
+
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"
 )
@@ -150,6 +155,9 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 	if moves && (!m.balanced() || !r.fits(m)) {
 		return b, fmt.Errorf("it moves money as no rule of %s does", t)
 	}
+	if t == PayoutsHoldLifted {
+		b.HoldUntil = 0
+	}
 	b.Pending += m.Pending
 	b.Available += m.Available
 	b.InTransit += m.InTransit
@@ -169,4 +177,14 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 		return b, ErrInsufficient
 	}
 	return b, nil
+}
+
+// AfterEntry is the balance after an entry that is read back. When a hold ends, the entry alone tells; that it does not end
+// earlier than it did is checked.
+func (b Balance) AfterEntry(e Entry) (Balance, error) {
+	after, err := b.After(e.Type, e.Moved)
+	if e.Type == PayoutsOnHold {
+		after.HoldUntil = max(after.HoldUntil, e.After.HoldUntil)
+	}
+	return after, err
 }

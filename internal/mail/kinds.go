@@ -31,10 +31,11 @@ type PasswordChanged struct {
 func (PasswordChanged) Kind() Kind { return KindPasswordChanged }
 
 // BankAccountReplaced tells a seller that payouts go to another bank account from now on. Was and Now are the last four
-// digits of the numbers.
+// digits of the numbers. HoldUntil is zero where payouts are not on hold.
 type BankAccountReplaced struct {
-	At       time.Time
-	Was, Now string
+	At        time.Time
+	Was, Now  string
+	HoldUntil time.Time
 }
 
 // Kind is [KindBankAccountReplaced].
@@ -57,7 +58,7 @@ var rules = map[Kind]rule{
 	KindPasswordChanged: {decode[PasswordChanged], noticeAge, false, PasswordChanged{
 		At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
-	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456"}},
+	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
 }
 
 var exampleTime = time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)

@@ -145,11 +145,11 @@ func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool,
 		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
-		available, err := tx.Available(ctx, p.Seller)
+		balance, err := tx.Balance(ctx, p.Seller)
 		if err != nil {
 			return err
 		}
-		stopped = available < 0
+		stopped = balance.Available < 0
 		switch {
 		case !stopped:
 			p.ReasonCode = ""

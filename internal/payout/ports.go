@@ -56,6 +56,8 @@ type Summary struct {
 	Sales     int64
 	ThisMonth money.Amount
 	LastMonth money.Amount
+	// HoldUntil is when a hold on the seller's payouts ends, zero without one. It may have passed.
+	HoldUntil time.Time
 	// Account is the IFSC, last digits and status of the current bank account; its zero value means none.
 	Account bank.Account
 }
@@ -77,8 +79,8 @@ type RequestTx interface {
 	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
 	// last four digits, status), or [bank.ErrNone]. It fails with [ledger.ErrTampered] if the service did not write those.
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
-	// Available is the seller's available balance.
-	Available(ctx context.Context, seller string) (money.Amount, error)
+	// Balance is the seller's totals.
+	Balance(ctx context.Context, seller string) (ledger.Balance, error)
 	InsertPayout(ctx context.Context, p Payout) error
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)

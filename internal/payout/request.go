@@ -42,7 +42,7 @@ type Request struct {
 }
 
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
-// the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then
+// the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then [ErrOnHold], then
 // [ErrBankUnverified] or [ErrAccountChanged], then [ledger.ErrInsufficient] with the available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
@@ -112,6 +112,13 @@ func (s *Service) draft(r Request) Payout {
 
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, p Payout) (Payout, error) {
+	balance, err := tx.Balance(ctx, p.Seller)
+	if err != nil {
+		return Payout{}, err
+	}
+	if until := balance.Hold(p.RequestedAt); !until.IsZero() {
+		return Payout{}, s.onHold(until)
+	}
 	account, err := tx.AccountToPay(ctx, p.Seller)
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return Payout{}, ErrBankUnverified
@@ -143,10 +150,10 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, p Payout) (Payout, 
 }
 
 func (s *Service) insufficient(ctx context.Context, tx RequestTx, seller string) error {
-	available, err := tx.Available(ctx, seller)
+	balance, err := tx.Balance(ctx, seller)
 	if err != nil {
 		return err
 	}
 	return ledger.ErrInsufficient.WithMessage("The amount exceeds the available balance of %s %s.",
-		s.o.Currency.FormatFixed(available), s.o.Currency)
+		s.o.Currency.FormatFixed(balance.Available), s.o.Currency)
 }

@@ -32,7 +32,7 @@ var csvHeading = []string{
 	"moved_pending", "moved_available", "moved_in_transit", "moved_sales", "moved_gateway", "moved_fees",
 	"pending", "available", "in_transit", "earned", "withdrawn",
 	"count_sales", "count_processing", "count_completed", "count_failed", "count_cancelled",
-	"hash",
+	"hold_until", "hash",
 }
 
 // Where the parts of a line begin.
@@ -40,7 +40,8 @@ const (
 	firstMoved  = 7
 	firstTotal  = firstMoved + 6
 	firstCount  = firstTotal + 5
-	hashColumn  = firstCount + 5
+	holdColumn  = firstCount + 5
+	hashColumn  = holdColumn + 1
 	lineColumns = hashColumn + 1
 )
 
@@ -124,7 +125,8 @@ func (c *csvWriter) lineRow(e ledger.Entry) []string {
 	row = append(row, c.amounts(e.Moved.Amounts()...)...)
 	row = append(row, c.amounts(e.After.Pending, e.After.Available, e.After.InTransit, e.After.Earned, e.After.Withdrawn)...)
 	counts := e.After.Counts
-	return append(row, number(counts.Sales), number(counts.Processing), number(counts.Completed), number(counts.Failed), number(counts.Cancelled), string(e.Hash))
+	return append(row, number(counts.Sales), number(counts.Processing), number(counts.Completed), number(counts.Failed), number(counts.Cancelled),
+		holdStamp(e.After.HoldUntil), string(e.Hash))
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -60,6 +60,8 @@ type (
 		Earned    json.Number `json:"earned"`
 		Withdrawn json.Number `json:"withdrawn"`
 		Counts    countsJSON  `json:"counts"`
+		// HoldUntil is left out without a hold.
+		HoldUntil string `json:"holdUntil,omitempty"`
 	}
 
 	countsJSON struct {
@@ -211,7 +213,7 @@ func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
 		},
 		After: totalsJSON{
 			j.balances(b.Balances()), j.amount(b.Earned), j.amount(b.Withdrawn),
-			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled},
+			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled}, holdStamp(b.HoldUntil),
 		},
 		Hash: string(e.Hash),
 	}
@@ -227,5 +229,13 @@ func encode(v any) ([]byte, error) {
 }
 
 const stampLayout = "2006-01-02T15:04:05.000000Z"
+
+// holdStamp is when a hold ends; empty without one.
+func holdStamp(micros int64) string {
+	if micros == 0 {
+		return ""
+	}
+	return stamp(time.UnixMicro(micros))
+}
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }

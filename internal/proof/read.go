@@ -214,7 +214,7 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 		Moved: movedJSON{csvBalances(moved), csvAmount(moved[3]), csvAmount(moved[4]), csvAmount(moved[5])},
 		After: totalsJSON{
 			csvBalances(totals), csvAmount(totals[3]), csvAmount(totals[4]),
-			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)},
+			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)}, cells[holdColumn],
 		},
 		Hash: cells[hashColumn],
 	}
@@ -283,7 +283,8 @@ func (p *parser) line(seller string, j lineJSON) ledger.Entry {
 		After: ledger.Balance{
 			Pending: p.amount(a.Pending), Available: p.amount(a.Available), InTransit: p.amount(a.InTransit),
 			Earned: p.amount(a.Earned), Withdrawn: p.amount(a.Withdrawn),
-			Counts: ledger.Counts{Sales: n.Sales, Processing: n.Processing, Completed: n.Completed, Failed: n.Failed, Cancelled: n.Cancelled},
+			Counts:    ledger.Counts{Sales: n.Sales, Processing: n.Processing, Completed: n.Completed, Failed: n.Failed, Cancelled: n.Cancelled},
+			HoldUntil: p.hold(a.HoldUntil),
 		},
 		Hash: p.hash(j.Hash),
 	}
@@ -335,6 +336,14 @@ func (p *parser) hash(text string) ledger.Hash {
 		p.fail("%q %w", text, err)
 	}
 	return ledger.Hash(text)
+}
+
+// hold reads what [holdStamp] writes.
+func (p *parser) hold(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	return p.time(text).UnixMicro()
 }
 
 func (p *parser) time(text string) time.Time {

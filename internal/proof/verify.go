@@ -89,7 +89,7 @@ func (v *Verified) chain(d *document) {
 		if e.Number != at.Number+1 {
 			v.problem("Number %d follows number %d: something was dropped, added or moved.", e.Number, at.Number)
 		}
-		switch after, err := at.After(e.Type, e.Moved); {
+		switch after, err := at.AfterEntry(e); {
 		case !known:
 		case err != nil:
 			v.problem("Number %d moves money in a way that no entry of its type can.", e.Number)

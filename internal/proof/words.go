@@ -35,6 +35,9 @@ var words = map[ledger.Type]string{
 	ledger.BankAccountReview:   "Bank account %s is in review",
 	ledger.BankAccountUpdated:  "Bank account %s updated",
 
+	ledger.PayoutsOnHold:       "Payouts of %s are on hold",
+	ledger.PayoutsHoldLifted: "Hold on payouts of %s is lifted",
+
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",
 	ledger.AdminDecided:        "Our team decided about %s",

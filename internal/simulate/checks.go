@@ -70,6 +70,7 @@ var (
 	discrepanciesKept     = Check{"discrepancies-are-kept", "A discrepancy moves no money, and is recorded until an admin resolves it."}
 	referencesKept        = Check{"references-are-kept", "A payout keeps the gateway's and the bank's reference, and one that is paid has those that the gateway tells."}
 	oldestFirst           = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
+	holdsKept             = Check{"holds-are-kept", "After a verified bank account was replaced, no payout is requested until the cool-down is over or an admin has lifted it."}
 	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
 	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the ledger."}
 	decisionsKept         = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
@@ -90,7 +91,7 @@ func Checks() []Check {
 		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
-		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, numbersSecret, decisionsKept,
+		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, numbersSecret, decisionsKept,
 		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }

@@ -25,6 +25,9 @@ func (m *market) wasAppended(e ledger.Entry) {
 	m.keepSecret(e.Data)
 	m.assert(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
 		e.Number, e.Owner, e.Type, e.Subject, e.Moved, m.model.moves(e))
+	if e.Type == ledger.PayoutsHoldLifted {
+		m.model.sellers[e.Owner].holdUntil = 0
+	}
 	err := m.model.fold(e)
 	m.assert(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
 	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == negativeBalance && !w.doubted {
@@ -72,6 +75,8 @@ func (m *market) wasAsked(p payout.Payout) {
 	m.assert(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
 	available := m.model.row(p.Seller).Available
 	m.assert(neverGoesNegative, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
+	m.assert(holdsKept, p.RequestedAt.UnixMicro() >= m.model.sellers[p.Seller].holdUntil, p.Seller,
+		"%s asked for %s at %s, and payouts are on hold until %s", p.Seller, p.ID, p.RequestedAt, time.UnixMicro(m.model.sellers[p.Seller].holdUntil).UTC())
 	m.assert(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
 	current := m.model.accounts[h.current]
 	m.assert(onlyRightAccount, p.BankAccountID == h.current && current != nil && current.status == bank.StatusVerified, p.Seller,
@@ -375,6 +380,9 @@ func (m *market) wasRegistered(a bank.Account) {
 	h := m.model.sellers[a.Seller]
 	if former := m.model.accounts[h.current]; former != nil {
 		former.due = 0
+		if at := a.CreatedAt.UnixMicro(); former.status == bank.StatusVerified || h.holdUntil > at {
+			h.holdUntil = max(h.holdUntil, at+coolDown.Microseconds())
+		}
 	}
 	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}

@@ -102,7 +102,7 @@ func (on *instance) open() (err error) {
 	on.bank, err = bank.New(bank.Options{
 		Mails: mails,
 		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: port.Only(client), Directory: nowhere{},
-		Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
+		CoolDown: coolDown, Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})
 	if err != nil {
 		return err

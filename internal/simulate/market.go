@@ -86,16 +86,18 @@ type decided struct {
 // tally counts what happened.
 type tally struct {
 	sales, refunds, releases, asked, imported, sent, unknown int64
-	calls, webhooks, crashes, restores, takeovers            int64
+	calls, webhooks, crashes, restores, takeovers, onHold    int64
 	checks, audits, takes                                    int64
 	faults                                                   [numFaults]int64
 }
 
 // pace of the work, as with the real gateway.
 const (
-	lease              = 40 * time.Second
-	pollEvery          = 250 * time.Millisecond
-	cancelWindow       = 30 * time.Second
+	lease        = 40 * time.Second
+	pollEvery    = 250 * time.Millisecond
+	cancelWindow = 30 * time.Second
+	// coolDown is short, so that sellers who often change their account still ask for payouts.
+	coolDown           = 12 * time.Hour
 	minimum            = money.Amount(500_00)
 	usualHoldingPeriod = 72 * time.Hour
 )

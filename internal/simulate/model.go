@@ -37,6 +37,8 @@ type holder struct {
 	months   map[string]money.Amount // earned, by month
 	current  bank.ID
 	former   bank.ID
+	// holdUntil is when payouts may be requested again, in microseconds since 1970; 0 without a hold.
+	holdUntil int64
 	// registered is when the last accounts were.
 	registered []time.Duration
 }
@@ -225,6 +227,11 @@ func (o *model) sums() map[string]ledger.Balance {
 			b.Counts.Cancelled++
 		}
 		all[w.seller] = b
+	}
+	for id, h := range o.sellers {
+		b := all[id]
+		b.HoldUntil = h.holdUntil
+		all[id] = b
 	}
 	return all
 }

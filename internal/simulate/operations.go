@@ -125,6 +125,11 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 	return err
 }
 
+// liftHold has an admin end a hold on a seller's payouts, if one still stands.
+func (m *market) liftHold(seller string) {
+	_ = m.decide(seller, false, func(on *instance) error { return on.payouts.LiftHold(m.ctx, m.by(), seller) })
+}
+
 // resolveDiscrepancy settles what the gateway said, as it was seen or as it was not.
 func (m *market) resolveDiscrepancy(p payout.Payout) {
 	seen := p.Discrepancy

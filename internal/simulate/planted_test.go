@@ -94,6 +94,15 @@ var bugs = []planted{
 	{"next to nothing is reserved", []edit{
 		{inPayout, "ledger.ReservePayout(p.Amount)", "ledger.ReservePayout(1)"},
 	}},
+	{"a replaced account is paid before the cool-down is over", []edit{
+		{inPayout, "balance.Hold(p.RequestedAt)", "balance.Hold(p.RequestedAt.Add(time.Hour))"},
+	}},
+	{"the second replacement of an account begins no hold", []edit{
+		{inBank, "was.Status != StatusVerified && stands.IsZero()", "was.Status != StatusVerified || !stands.IsZero()"},
+	}},
+	{"an idempotency key keeps the answer that payouts are on hold", []edit{
+		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},
+	}},
 	{"the idempotency key is ignored", []edit{
 		{inPayout, `if m.key == "" {`, `if m.key == "" || m.key != "" {`},
 	}},

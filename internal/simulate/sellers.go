@@ -246,6 +246,14 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	case f.Kind == fault.Invalid && f.Details["amount"] != "":
 		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+	case errors.Is(err, payout.ErrOnHold):
+		until := m.model.sellers[a.seller].holdUntil
+		m.assert(refusalsAreTrue, until > on.now().Add(-time.Minute).UnixMicro(), a.seller, "%s got the answer %s, and payouts are on hold until %s", a.seller, f.Message, time.UnixMicro(until).UTC())
+		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)
+		m.tally.onHold++
+		if m.chance(100) {
+			m.spawn(m.between(0, time.Hour), admin, func() { m.liftHold(a.seller) })
+		}
 	case errors.Is(err, ledger.ErrInsufficient), errors.Is(err, payout.ErrBankUnverified), errors.Is(err, payout.ErrAccountChanged):
 		m.assert(refusalsAreTrue, !errors.Is(err, ledger.ErrInsufficient) || a.refused != "" || strings.Contains(f.Message, rupees().FormatFixed(a.had)), a.seller,
 			"%s had %d and got the answer: %s", a.seller, a.had, f.Message)

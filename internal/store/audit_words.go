@@ -109,5 +109,8 @@ func (w words) balance(row, journal ledger.Account) string {
 	if row.Counts != journal.Counts {
 		return "the balance counts other sales or payouts than the journal has"
 	}
+	if row.HoldUntil != journal.HoldUntil {
+		return "the balance has another hold on payouts than the journal leads to"
+	}
 	return "the balance does not have the hash and the MAC of the journal's last entry"
 }

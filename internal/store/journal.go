@@ -13,7 +13,6 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
-	"bursar/internal/money"
 )
 
 // signer holds the keys that entries are authenticated with. They are set once, after the datastore was opened,
@@ -32,14 +31,14 @@ func (s *signer) get() (ledger.Keys, error) {
 // UseKeys sets the keys that the journal's entries are authenticated with. Nothing is appended before.
 func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
 
-const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled`
+const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until`
 
 // balanceDest lists where balanceColumns are scanned to.
 func balanceDest(b *ledger.Balance) []any {
 	c := &b.Counts
 	return []any{
 		&b.Pending, &b.Available, &b.InTransit, &b.Earned, &b.Withdrawn,
-		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled,
+		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled, &b.HoldUntil,
 	}
 }
 
@@ -297,11 +296,10 @@ func (w *wholeJournals) keep(since entryPlace, at ledger.Account) {
 	w.at[since] = at
 }
 
-// Available is the seller's available balance; zero for a seller without a journal.
-func (tx *Tx) Available(ctx context.Context, seller string) (money.Amount, error) {
-	var available money.Amount
-	_, err := tx.one(ctx, `SELECT available FROM journals WHERE owner = $1`, []any{seller}, &available)
-	return available, err
+// Balance is the owner's totals, which stay as they are until the transaction ends; zero for an owner without a journal.
+func (tx *Tx) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
+	a, err := tx.account(ctx, owner)
+	return a.Balance, err
 }
 
 const entriesPage = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`

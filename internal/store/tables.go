@@ -27,6 +27,7 @@ var (
 			asNumber("completed", set, func(m *journalMove) int64 { return m.Counts.Completed }),
 			asNumber("failed", set, func(m *journalMove) int64 { return m.Counts.Failed }),
 			asNumber("cancelled", set, func(m *journalMove) int64 { return m.Counts.Cancelled }),
+			rare(asNumber("hold_until", set, func(m *journalMove) int64 { return m.HoldUntil })),
 		},
 		conflict: " ON CONFLICT (owner) DO NOTHING",
 	}

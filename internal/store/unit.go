@@ -14,7 +14,6 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
-	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -447,12 +446,12 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 	return a.Account, a.check(tx.u.signing)
 }
 
-func (tx *unitTx) Available(_ context.Context, seller string) (money.Amount, error) {
+func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, error) {
 	a, known := tx.account(seller)
 	if !known {
-		return 0, tx.outsideScope("the balance of " + seller)
+		return ledger.Balance{}, tx.outsideScope("the balance of " + seller)
 	}
-	return a.Available, nil
+	return a.Balance, nil
 }
 
 func (tx *unitTx) InsertPayout(_ context.Context, p payout.Payout) error {

@@ -53,9 +53,9 @@ func testPostings(_ *testing.T, b *bench) {
 	}
 	b.update(func(tx *store.Tx) error {
 		for id, want := range map[string]money.Amount{seller: 970, "usr_nobody": 0} {
-			available, err := tx.Available(b.ctx(), id)
-			if err != nil || available != want {
-				b.Errorf("%s has %d available, %v; want %d", id, available, err, want)
+			balance, err := tx.Balance(b.ctx(), id)
+			if err != nil || balance.Available != want {
+				b.Errorf("%s has %d available, %v; want %d", id, balance.Available, err, want)
 			}
 		}
 		return nil

@@ -29,8 +29,8 @@ func (b *bench) request(seller, key string, id payout.ID, amount money.Amount) (
 		}
 		p, err = b.reserve(tx, seller, id, amount)
 		if errors.Is(err, ledger.ErrInsufficient) {
-			available, err := tx.Available(b.ctx(), seller)
-			p.Notes = fmt.Sprintf("only %d", available)
+			balance, err := tx.Balance(b.ctx(), seller)
+			p.Notes = fmt.Sprintf("only %d", balance.Available)
 			return errors.Join(err, tx.SaveIdempotencyRefusal(b.ctx(), seller, key, p.Notes))
 		}
 		return err

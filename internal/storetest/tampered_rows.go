@@ -47,7 +47,7 @@ var hands = map[string]struct {
 		"gateway": {inJournal, "gateway + 1, fees = fees - 1"}, "fees": {inJournal, "fees + 1, sales = sales - 1"},
 	}, "at", "type", "subject", "actor", "data", "after", "hash", "mac")},
 	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}},
-		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled")},
+		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled", "hold_until")},
 	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]tamperedCell{
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
 	}, "amount")},
@@ -297,7 +297,7 @@ func (f forged) rechain(owner string) {
 	f.must(err)
 	var all []string
 	for _, e := range entries {
-		if e.After, err = at.After(e.Type, e.Moved); err != nil {
+		if e.After, err = at.AfterEntry(e); err != nil {
 			f.Fatalf("entry %d of %s: %v", e.Number, owner, err)
 		}
 		e.Hash = at.Hash.Next(e.Own())
@@ -306,9 +306,9 @@ func (f forged) rechain(owner string) {
 	}
 	b, c := at.Balance, at.Counts
 	all = append(all, fmt.Sprintf(`UPDATE journals SET number = %d, hash = '%s', pending = %d, available = %d, in_transit = %d, earned = %d, withdrawn = %d,
-		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d,
-		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[13]s'`, at.Number, at.Hash,
-		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, owner))
+		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d, hold_until = %d,
+		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[14]s'`, at.Number, at.Hash,
+		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, b.HoldUntil, owner))
 	f.hands(strings.Join(all, "; "))
 }
 

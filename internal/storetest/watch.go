@@ -87,7 +87,7 @@ func testGroupSizes(t *testing.T, b *bench) {
 	before, groupsBefore := grouped()
 	b.atOnce(requests, func(int) error {
 		return b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Owner: "usr_a"}, func(tx payout.ChangeTx) error {
-			_, err := tx.Available(b.ctx(), "usr_a")
+			_, err := tx.Balance(b.ctx(), "usr_a")
 			return err
 		})
 	})

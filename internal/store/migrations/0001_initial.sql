@@ -86,7 +86,8 @@ CREATE TABLE journals (
   processing BIGINT NOT NULL CHECK (processing >= 0),
   completed  BIGINT NOT NULL CHECK (completed >= 0),
   failed     BIGINT NOT NULL CHECK (failed >= 0),
-  cancelled  BIGINT NOT NULL CHECK (cancelled >= 0)
+  cancelled  BIGINT NOT NULL CHECK (cancelled >= 0),
+  hold_until BIGINT NOT NULL DEFAULT 0 -- until then the owner may ask for no payout; 0 without a hold
 ) /* clustered */;
 
 -- The journal: everything that happened to an owner's money, in order. Rows are only ever inserted. All other rows

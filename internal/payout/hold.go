@@ -1,0 +1,58 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+)
+
+var (
+	// ErrOnHold means that the seller may ask for no payout until the time in its details. It is no refusal that an
+	// idempotency key keeps: the same request is served once the hold has ended.
+	ErrOnHold = fault.New(fault.Conflict, "payouts_on_hold", "Payouts are on hold after a change of your account.")
+	// ErrNoHold means that no hold stands that could be lifted.
+	ErrNoHold = fault.New(fault.Refused, "no_hold", "No hold on this seller's payouts stands now.")
+)
+
+// onHold says until when.
+func (s *Service) onHold(until time.Time) error {
+	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because the bank account or the sign-in of this seller was changed. Ask again then.",
+		until.In(s.o.Zone).Format("15:04 on 2 January 2006"))
+	err.Details = map[string]string{"until": until.Format(time.RFC3339)}
+	return err
+}
+
+// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision. It fails with [ErrNoHold] or with a
+// fault that names the note.
+func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {
+	if err := by.RequireNote(); err != nil {
+		return err
+	}
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	made := decision.New(by, decision.LiftHold, seller, seller, now)
+	data, err := ledger.Facts("decision", made.ID)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.InGroup(ctx, ledger.Scope{Owner: seller}, func(tx ChangeTx) error {
+		balance, err := tx.Balance(ctx, seller)
+		if err != nil {
+			return err
+		}
+		if balance.Hold(now).IsZero() {
+			return ErrNoHold
+		}
+		_, err = tx.Append(ctx, ledger.Posting{
+			Owner: seller, At: now, Type: ledger.PayoutsHoldLifted, Subject: seller, Actor: actorAdmin(by.Admin), Data: data,
+		})
+		return errors.Join(err, tx.RecordDecision(ctx, made))
+	})
+	if err == nil {
+		s.logDecision(ctx, made)
+	}
+	return err
+}
