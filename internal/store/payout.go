@@ -252,7 +252,7 @@ func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) 
 	_, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
 		COALESCE(earned, 0), COALESCE(withdrawn, 0), COALESCE(sales, 0),
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
-		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0), COALESCE(hold_until, 0),
+		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0), NULLIF(hold_until, 0),
 		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
 		FROM users u LEFT JOIN journals s ON s.owner = u.id
 		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1

@@ -70,7 +70,7 @@ var ranPlans = []struct {
 	},
 	{
 		plan{"a journal's row", "", `'asha'`, []string{"PRIMARY KEY (owner=?)"}, []string{"journals_pkey"}},
-		"cancelled FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckJournal(ctx, "asha", 1) },
+		"hold_until FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckJournal(ctx, "asha", 1) },
 	},
 	{
 		plan{"a seller's unsent payouts", "", `'asha'`, []string{"payouts_history (seller_id=? AND status=?)"}, []string{"Scan using payouts_history"}},
