@@ -223,7 +223,7 @@ func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		statements := append([]string{
 			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '')`,
-			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
+			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
 			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '')`,
 		}, fillDatastore(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
 		for _, statement := range statements {
