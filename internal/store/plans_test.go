@@ -161,7 +161,7 @@ func fillDatastore(numbers string) []string {
 		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '' FROM ` + numbers,
 		`INSERT INTO payouts SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
 			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', 'razorpayx' FROM ` + numbers,
-		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
+		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
 		`INSERT INTO entries SELECT 'usr_' || (i % 4 + 1), i, i, 'payout.requested', 'pyt_' || (i / 4), 'system', '{}', 0, 0, 0, 0, 0, 0, '', '', '' FROM ` + numbers, //nolint:dupword // zeros
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
 		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
