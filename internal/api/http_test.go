@@ -66,6 +66,7 @@ func TestMethodNotAllowed(t *testing.T) {
 		"/api/auth/sessions/ses_x":        "DELETE",
 		"/api/auth/password/change":       "POST",
 		"/api/auth/logout":                "POST",
+		"/api/auth/export":                "GET, HEAD",
 		"/api/payouts/balance":            "GET, HEAD",
 		"/api/payouts/request":            "POST",
 		"/api/payouts/history":            "GET, HEAD",

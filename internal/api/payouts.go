@@ -236,6 +236,10 @@ func (a *api) payout(ctx context.Context, who caller, req payoutIDRequest) (repl
 	if err != nil {
 		return reply[payoutJSON]{}, err
 	}
+	return reply[payoutJSON]{data: a.payoutOf(p)}, nil
+}
+
+func (a *api) payoutOf(p payout.Payout) payoutJSON {
 	detail := payoutJSON{
 		ID:              p.ID,
 		SellerID:        p.Seller,
@@ -256,7 +260,7 @@ func (a *api) payout(ctx context.Context, who caller, req payoutIDRequest) (repl
 	if detail.Status == payout.StatusFailed {
 		detail.FailureReason = orNull(p.Reason)
 	}
-	return reply[payoutJSON]{data: detail}, nil
+	return detail
 }
 
 type eventsJSON struct {

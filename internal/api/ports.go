@@ -35,6 +35,8 @@ type Auth interface {
 	EndOtherSessions(context.Context, auth.Principal) error
 	// ChangePassword returns the token by which the account knows this device from now on.
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
+	// Identities lists a user's ways to sign in through a provider.
+	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
 	// HasProvider reports whether an identity provider is set up.
 	HasProvider(auth.ProviderID) bool
 	BeginSignIn(context.Context, auth.ProviderStart) (auth.BegunSignIn, error)
@@ -59,6 +61,8 @@ type Bank interface {
 type Sales interface {
 	Record(context.Context, sale.NewSale) (sale.Sale, bool, error)
 	Refund(context.Context, sale.NewRefund) (sale.Sale, sale.Refund, bool, error)
+	// List is a page of a seller's sales, newest first, and how many there are in all.
+	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
 }
 
 // Payouts takes money to the bank.

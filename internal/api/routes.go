@@ -25,6 +25,7 @@ func (a *api) routes() []route {
 		{"GET", "/api/auth/me", handle(a, a.signedIn, a.me)},
 		{"PATCH", "/api/auth/me", handle(a, a.signedIn, a.changeMe)},
 		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},
+		{"GET", "/api/auth/export", a.export},
 		{"GET", "/api/auth/sessions", handle(a, a.signedIn, a.sessions)},
 		{"DELETE", "/api/auth/sessions", handle(a, a.signedIn, a.endOtherSessions)},
 		{"DELETE", "/api/auth/sessions/{sessionId}", handle(a, a.signedIn, a.endSession)},

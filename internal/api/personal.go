@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// exportPage is how many payouts or sales an export reads at once.
+const exportPage = 200
+
+// personalJSON is the beginning of an export: all but the lists that may be long.
+type personalJSON struct {
+	User        userJSON         `json:"user"`
+	SignIns     []signInJSON     `json:"signIns"`
+	Sessions    []sessionJSON    `json:"sessions"`
+	BankAccount *bankAccountJSON `json:"bankAccount"`
+}
+
+// signInJSON is a way to sign in through a provider.
+type signInJSON struct {
+	Issuer   string `json:"issuer"`
+	Subject  string `json:"subject"`
+	Email    string `json:"email"`
+	LinkedAt string `json:"linkedAt"`
+}
+
+// personal reads all about the caller but their payouts and sales.
+func (a *api) personal(ctx context.Context, who caller) (personalJSON, error) {
+	me, err := a.me(ctx, who, none{})
+	if err != nil {
+		return personalJSON{}, err
+	}
+	sessions, err := a.sessions(ctx, who, none{})
+	if err != nil {
+		return personalJSON{}, err
+	}
+	all := personalJSON{User: me.data.User, SignIns: []signInJSON{}, Sessions: sessions.data.Sessions}
+	identities, err := a.o.Auth.Identities(ctx, who.UserID)
+	if err != nil {
+		return personalJSON{}, err
+	}
+	for _, i := range identities {
+		all.SignIns = append(all.SignIns, signInJSON{i.Issuer, i.Subject, i.Email, stamp(i.Since)})
+	}
+	account, err := a.o.Bank.Account(ctx, who.UserID)
+	switch {
+	case err == nil:
+		shown := a.bankAccountOf(account)
+		all.BankAccount = &shown
+	case !errors.Is(err, bank.ErrNone):
+		return personalJSON{}, err
+	}
+	return all, nil
+}
+
+// export answers with a file of all that is stored about the caller. It is written while it is read: it may be long.
+func (a *api) export(w http.ResponseWriter, r *http.Request) {
+	who, err := a.signedIn(r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	all, err := a.personal(r.Context(), who)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", `attachment; filename="personal-data.json"`)
+	if r.Method == http.MethodHead {
+		return
+	}
+	out := &patient{w: w, controller: http.NewResponseController(w)}
+	err = errors.Join(a.writeExport(r.Context(), out, who, all), out.flush())
+	if err != nil {
+		a.o.Logger.WarnContext(r.Context(), "export aborted", slog.Any("error", err))
+		panic(http.ErrAbortHandler) // the client must see that it has half a file
+	}
+}
+
+func (a *api) writeExport(ctx context.Context, out io.Writer, who caller, all personalJSON) error {
+	head, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	begin := append([]byte(`{"success":true,"data":`), head[:len(head)-1]...) // the object goes on
+	if _, err := out.Write(append(begin, `,"payouts":[`...)); err != nil {
+		return err
+	}
+	list := listWriter{out: out}
+	if err := a.eachPayout(ctx, who.UserID, func(p payout.Payout) error { return list.add(a.payoutOf(p)) }); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, `],"sales":[`); err != nil {
+		return err
+	}
+	list = listWriter{out: out}
+	if err := a.eachSale(ctx, who.UserID, func(s sale.Sale) error { return list.add(a.saleOf(s)) }); err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, "]}}\n")
+	return err
+}
+
+// eachPayout calls fn with each payout of a seller, the newest first.
+func (a *api) eachPayout(ctx context.Context, seller string, fn func(payout.Payout) error) error {
+	own := payout.Caller{User: seller}
+	list := func(offset int) ([]payout.Payout, error) {
+		page, _, err := a.o.Payouts.History(ctx, own, payout.Filter{Limit: exportPage, Offset: offset})
+		return page, err
+	}
+	return eachOf(list, func(p payout.Payout) string { return string(p.ID) }, func(listed payout.Payout) error {
+		p, err := a.o.Payouts.Payout(ctx, own, listed.ID) // a list leaves out notes, fee and account
+		if err != nil {
+			return err
+		}
+		return fn(p)
+	})
+}
+
+// eachSale calls fn with each sale of a seller, the newest first.
+func (a *api) eachSale(ctx context.Context, seller string, fn func(sale.Sale) error) error {
+	list := func(offset int) ([]sale.Sale, error) {
+		page, _, err := a.o.Sales.List(ctx, seller, offset, exportPage)
+		return page, err
+	}
+	return eachOf(list, func(s sale.Sale) string { return s.ID }, fn)
+}
+
+// eachOf calls fn with each item of all pages. What is added meanwhile moves items to the next page, where they come up
+// again and are skipped.
+func eachOf[T any](list func(offset int) ([]T, error), id func(T) string, fn func(T) error) error {
+	before := map[string]bool{}
+	for offset := 0; ; offset += exportPage {
+		page, err := list(offset)
+		if err != nil {
+			return err
+		}
+		ids := make(map[string]bool, len(page))
+		for _, item := range page {
+			ids[id(item)] = true
+			if before[id(item)] {
+				continue
+			}
+			if err := fn(item); err != nil {
+				return err
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+		before = ids
+	}
+}
+
+// listWriter writes the items of a JSON array.
+type listWriter struct {
+	out  io.Writer
+	more bool
+}
+
+func (l *listWriter) add(item any) error {
+	text, err := json.Marshal(item)
+	if err != nil {
+		return err
+	}
+	if l.more {
+		text = append([]byte(","), text...)
+	}
+	l.more = true
+	_, err = l.out.Write(text)
+	return err
+}
