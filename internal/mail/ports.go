@@ -22,7 +22,8 @@ type Store interface {
 
 // Tx is what a domain's transaction needs to queue a mail in it.
 type Tx interface {
-	// AddressOf finds a user's e-mail address, if there is such a user.
+	// AddressOf finds a user's e-mail address, if there is such a user. It fails with [ErrAddressTampered] if the service
+	// did not write it.
 	AddressOf(ctx context.Context, userID string) (string, bool, error)
 	InsertMail(ctx context.Context, m Row) error
 	// TakeThrottle counts one attempt against a bucket: its virtual time advances by cost from now or from where it is,

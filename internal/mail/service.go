@@ -72,7 +72,7 @@ func New(o Options) (*Service, error) {
 	return &Service{o}, nil
 }
 
-// Queue adds a mail to the transaction, and reports whether it did: over a limit there is no mail, and no error, so that
+// Queue adds a mail to the transaction, and reports whether it did: over a limit, or to an address that was tampered with, there is no mail, and no error, so that
 // the caller's answer tells nothing of the limit. The closure of the transaction may run more than once.
 func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 	r, known := rules[m.Data.Kind()]
@@ -81,6 +81,10 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 	}
 	if m.To == "" {
 		to, found, err := tx.AddressOf(ctx, m.User)
+		if errors.Is(err, ErrAddressTampered) { // what the mail is about goes on
+			s.suppress(ctx, m, "address was changed outside the service")
+			return false, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -95,9 +99,7 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 		return false, err
 	}
 	if !within {
-		s.o.Counted(OutcomeSuppressed)
-		s.o.Logger.WarnContext(ctx, "mail suppressed", slog.String("kind", string(m.Data.Kind())),
-			slog.String("user", m.User), slog.String("reason", "limit reached"))
+		s.suppress(ctx, m, "limit reached")
 		return false, nil
 	}
 	row := Row{
@@ -112,6 +114,15 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 		return false, err
 	}
 	return true, tx.InsertMail(ctx, row)
+}
+
+// ErrAddressTampered keeps a mail from an address that the service did not write.
+var ErrAddressTampered = errors.New("mail: the user's address was changed outside the service")
+
+func (s *Service) suppress(ctx context.Context, m Mail, reason string) {
+	s.o.Counted(OutcomeSuppressed)
+	s.o.Logger.WarnContext(ctx, "mail suppressed", slog.String("kind", string(m.Data.Kind())),
+		slog.String("user", m.User), slog.String("reason", reason))
 }
 
 // contextOf binds an encrypted content to its mail.

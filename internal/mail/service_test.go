@@ -448,6 +448,19 @@ func TestTwoInstancesSendEachMailOnce(t *testing.T) {
 	}
 }
 
+// TestQueue_AddressTampered writes no mail to an address that the service did not write, and does not fail what the mail is
+// about.
+func TestQueue_AddressTampered(t *testing.T) {
+	p := newPost(t)
+	p.place.ByHand(t, `UPDATE users SET email = 'mallory@example.net' WHERE id = 'usr_asha'`)
+	if p.queue("usr_asha") || p.outcomes[mail.OutcomeSuppressed] != 1 || !strings.Contains(p.log.String(), "changed outside the service") {
+		t.Errorf("outcomes %v, log %s; want the mail suppressed", p.outcomes, p.log.String())
+	}
+	if !p.queue("usr_ravi") {
+		t.Error("another user's mail was suppressed")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	p := newPost(t)
 	const perHour, perDay = 20, 60

@@ -184,7 +184,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	}
 	r.Findings = append(r.Findings, a.journals(), a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)
-	r.Findings = append(r.Findings, a.people(), a.serviceKeys())
+	r.Findings = append(r.Findings, a.people(), a.sessions(), a.serviceKeys())
 	for _, i := range invariants {
 		r.Findings = append(r.Findings, a.check(i))
 	}
@@ -237,6 +237,8 @@ type mismatches struct {
 	// rows are the subjects whose rows are not what their entries fold to, and sellers are whose they are.
 	rows    []string
 	sellers map[string]bool
+	// sessions are those that the service did not write.
+	sessions []string
 	// forged are the entries that the service did not write at their place. No row is what they say.
 	forged map[entryPlace]bool
 }

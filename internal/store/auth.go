@@ -156,11 +156,15 @@ func (tx *Tx) UserUnchanged(ctx context.Context, userID, passwordHash string) (b
 
 // InsertSession adds s.
 func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
-	_, err := tx.exec(ctx, `INSERT INTO sessions
-		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address, methods, authenticated_at)
-		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7, $8, $9)`,
+	mac, err := tx.signer.mac(sessionMessage(s))
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, `INSERT INTO sessions
+		(id, user_id, created_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason, agent, address, methods, authenticated_at, mac)
+		VALUES ($1, $2, $3, $4, $5, 0, '', NULL, '', $6, $7, $8, $9, $10)`,
 		s.ID, s.UserID, micros(s.CreatedAt), micros(s.ExpiresAt), micros(s.CapAt), s.Agent, s.Address, strings.Join(s.Methods, " "),
-		micros(s.AuthenticatedAt))
+		micros(s.AuthenticatedAt), mac)
 	return err
 }
 

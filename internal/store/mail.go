@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/mail"
 )
 
@@ -48,11 +50,14 @@ func (db *DB) LatestMails(ctx context.Context, limit int) ([]mail.Row, error) {
 	return all, err
 }
 
-// AddressOf finds a user's e-mail address, if there is such a user.
+// AddressOf finds a user's e-mail address, if there is such a user. It fails with [mail.ErrAddressTampered] if the row is
+// not what the service wrote.
 func (tx *Tx) AddressOf(ctx context.Context, userID string) (string, bool, error) {
-	var address string
-	ok, err := tx.one(ctx, `SELECT email FROM users WHERE id = $1`, []any{userID}, &address)
-	return address, ok, err
+	u, found, err := tx.user(ctx, `WHERE u.id = $1`, userID)
+	if errors.Is(err, auth.ErrTampered) {
+		return "", found, mail.ErrAddressTampered
+	}
+	return u.Email, found, err
 }
 
 // InsertMail adds a mail that is due.

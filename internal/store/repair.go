@@ -62,6 +62,7 @@ func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words
 	a.bankAccounts()
 	a.payouts()
 	a.sales()
+	a.sessions()
 	a.all(`SELECT id, discrepancy FROM payouts WHERE discrepancy <> ''`, func(r row) error {
 		var p payout.Payout
 		err := r.Scan(&p.ID, &p.Discrepancy)
@@ -134,6 +135,12 @@ func (r *repairer) repair(ctx context.Context, found mismatches) error {
 		if err := r.unknownAccount(ctx, id); err != nil {
 			return fmt.Errorf("repair %s: %w", id, err)
 		}
+	}
+	for _, id := range found.sessions {
+		if _, err := r.tx.exec(ctx, `DELETE FROM sessions WHERE id = $1`, id); err != nil {
+			return err
+		}
+		r.done = append(r.done, Repair{Subject: "session " + id, Change: "the service did not write its user or its end; it is removed, and its user signs in again"})
 	}
 	return r.earnings(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -143,6 +145,36 @@ func (a *storedAccount) check(keys ledger.Keys) error {
 
 func identityMessage(issuer, subject, userID string) []byte {
 	return rowMessage("identity", issuer, subject, userID)
+}
+
+// sessionMessage is what the MAC of a session covers. Requests do not check it: a token names its user, so a session that was
+// made another user's is good for nobody. The audit does.
+func sessionMessage(s auth.Session) []byte {
+	texts := []string{s.ID, s.UserID, strings.Join(s.Methods, " ")}
+	for _, at := range []time.Time{s.CreatedAt, s.CapAt, s.AuthenticatedAt} {
+		texts = append(texts, strconv.FormatInt(micros(at), 10))
+	}
+	return rowMessage("session", texts...)
+}
+
+// sessions holds every session against its MAC.
+func (a *auditor) sessions() ledger.Finding {
+	f := ledger.Finding{Name: "sessions-are-ours", Promise: "Each session belongs to the user who signed in, and lasts no longer than the service lets it."}
+	if a.keys == nil {
+		return f
+	}
+	a.all(`SELECT id, user_id, created_at, expires_at, cap_at, methods, authenticated_at, mac FROM sessions ORDER BY id`, func(r row) error {
+		var s auth.Session
+		var methods, mac string
+		err := r.Scan(&s.ID, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods, instant{&s.AuthenticatedAt}, &mac)
+		s.Methods = strings.Split(methods, " ")
+		if err == nil && (!ledger.CheckMAC(a.keys, mac, sessionMessage(s)) || s.ExpiresAt.After(s.CapAt)) {
+			a.found.sessions = append(a.found.sessions, s.ID)
+			note(&f, ledger.Violation{Subject: "session " + s.ID, Problem: "its user or its end was not written by the service"}, runRepair)
+		}
+		return err
+	})
+	return f
 }
 
 // people holds every user and every identity against its MAC.

@@ -88,6 +88,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE bank_accounts SET sealed_number = (SELECT sealed_number FROM bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_b'`, []string{"account-numbers-are-encrypted"}},
 		{`UPDATE idempotency_keys SET payout_id = 'pyt_completed'`, []string{"keys-match-payouts"}},
 		{`UPDATE idempotency_keys SET refusal = '{}'`, []string{"keys-match-payouts"}},
+		{`UPDATE sessions SET user_id = 'usr_a'`, []string{"sessions-are-ours"}},
 		{`UPDATE service_keys SET hash = 'x'`, []string{"service-keys-are-ours"}},
 		{`DELETE FROM entries WHERE subject = 'pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"decisions-are-on-record", "users-are-ours"}},

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,12 @@ func testMails(t *testing.T, b *bench) {
 		t.Errorf("the watch sees a mail due at %v, queued at %v", w.MailDue, w.MailQueued)
 	}
 	b.seller("usr_a")
+	b.seller("usr_b")
+	b.engine.Hands(t, b.db)(`UPDATE users SET email = 'mallory@example.com' WHERE id = 'usr_b'`)
 	b.update(func(tx *store.Tx) error {
+		if got, _, err := tx.AddressOf(b.ctx(), "usr_b"); !errors.Is(err, mail.ErrAddressTampered) || got != "" {
+			t.Errorf("an address that was tampered with: %q, %v", got, err)
+		}
 		for user, address := range map[string]string{"usr_a": "usr_a@example.com", "usr_none": ""} {
 			got, found, err := tx.AddressOf(b.ctx(), user)
 			if err != nil || got != address || found != (address != "") {

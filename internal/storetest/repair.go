@@ -75,6 +75,7 @@ func testRepair(t *testing.T, b *bench) {
 		{"a sale due later", `UPDATE sales SET due_at = available_at + 1 WHERE id = 'held'`, "sale:held"},
 		{"a released sale due again", `UPDATE sales SET due_at = available_at WHERE id = 'pending'`, "sale:pending"},
 		{"a sale moved to another seller", `UPDATE sales SET seller_id = 'usr_b', month = '2020-01' WHERE id = 'held'`, "sale:held"},
+		{"a session", `UPDATE sessions SET user_id = 'usr_a'`, "session ses_b"},
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -82,6 +82,11 @@ var hands = map[string]struct {
 		"products_listed": {shownOnly, ""}, "created_at": {shownOnly, ""}, "imported_as": {tellsApart, ""},
 		"external_id": {"users-are-ours", "'made up'"},
 	}, "id", "email", "email_key", "password_hash", "mac")},
+	"sessions": {"id = 'ses_b'", refuses, all("sessions-are-ours", map[string]tamperedCell{
+		"user_id": {"sessions-are-ours", "'usr_a'"}, "expires_at": {"sessions-are-ours", "cap_at + 1"},
+		"counter": {refuses, ""}, "refreshes": {refuses, ""}, "ended_at": {refuses, ""}, "end_reason": {shownOnly, ""},
+		"agent": {shownOnly, ""}, "address": {shownOnly, ""},
+	}, "id", "created_at", "cap_at", "methods", "authenticated_at", "mac")},
 	"identities": {"1 = 1", refuses, all("users-are-ours", map[string]tamperedCell{"user_id": {"users-are-ours", "'usr_a'"}, "email": {shownOnly, ""}, "created_at": {shownOnly, ""}},
 		"issuer", "subject", "mac")},
 	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},
@@ -126,7 +131,7 @@ func (b *bench) fillAll() {
 	b.decided()
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.AddIdentity(b.ctx(), "usr_b", auth.Identity{Issuer: "https://a.example", Subject: "1"}, b.now)
-		return errors.Join(err, b.insertKey(tx, "key_1"))
+		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")))
 	})
 	b.checkpoint()
 }

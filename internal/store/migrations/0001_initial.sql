@@ -44,7 +44,8 @@ CREATE TABLE sessions (
   agent      TEXT NOT NULL,
   address    TEXT NOT NULL,
   methods    TEXT NOT NULL, -- how the user proved who they are: pwd, provider; separated by blanks
-  authenticated_at BIGINT NOT NULL -- when they did; a refresh leaves it
+  authenticated_at BIGINT NOT NULL, -- when they did; a refresh leaves it
+  mac        TEXT NOT NULL -- over whose it is, how they proved it and how long it may last, with a key that is not in here
 ) /* clustered */;
 
 CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
