@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 
 	"passwordhash": {},
 
-	"auth":   slices.Concat(leaves, []string{"mail", "passwordhash"}),
+	"auth":   slices.Concat(leaves, []string{"ledger", "mail", "passwordhash"}),
 	"bank":   slices.Concat(leaves, []string{"gateway", "ledger", "mail"}),
 	"ledger": leaves,
 	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger"}),

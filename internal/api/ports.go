@@ -37,6 +37,8 @@ type Auth interface {
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	// Identities lists a user's ways to sign in through a provider.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// SecurityEvents lists a user's security events numbered below before, newest first.
+	SecurityEvents(ctx context.Context, userID string, before int64, limit int) ([]auth.SecurityEvent, error)
 	// HasProvider reports whether an identity provider is set up.
 	HasProvider(auth.ProviderID) bool
 	BeginSignIn(context.Context, auth.ProviderStart) (auth.BegunSignIn, error)

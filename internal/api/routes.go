@@ -24,6 +24,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
 		{"GET", "/api/auth/me", handle(a, a.signedIn, a.me)},
 		{"PATCH", "/api/auth/me", handle(a, a.signedIn, a.changeMe)},
+		{"GET", "/api/auth/security-events", handle(a, a.signedIn, a.securityEvents)},
+		{"GET", "/api/admin/users/{userId}/security-events", handle(a, a.admin, a.securityEventsOf)},
 		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},
 		{"GET", "/api/auth/export", a.export},
 		{"GET", "/api/auth/sessions", handle(a, a.signedIn, a.sessions)},

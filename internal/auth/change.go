@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -129,6 +130,9 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 		return err
 	}
 	if err := a.forgive(ctx, tx); err != nil {
+		return err
+	}
+	if err := s.record(ctx, tx, p.UserID, ledger.AccountPasswordChanged, from); err != nil {
 		return err
 	}
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: p.UserID, Data: mail.PasswordChanged{

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -242,6 +244,56 @@ func TestChangePassword_TellsTheOwner(t *testing.T) {
 	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org"}}
 	if diff := cmp.Diff(want, of[mail.PasswordChanged](w.mailbox.To(email))); diff != "" {
 		t.Error(diff)
+	}
+	events, err := w.SecurityEvents(t.Context(), p.UserID, 0, 10)
+	recorded := []auth.SecurityEvent{{
+		Number: 1, At: w.clock.Now(), Type: ledger.AccountPasswordChanged, By: "user", Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org",
+	}}
+	if diff := cmp.Diff(recorded, events); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestSecurityEvents_InPages(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	admin := decision.By{Admin: "usr_ada", Note: "Ticket 812."}
+	current := password
+	for i := range 3 {
+		next := fmt.Sprint("another-password-", i)
+		if _, err := w.ChangePassword(t.Context(), p, current, next, auth.Device{Address: fmt.Sprint("198.51.100.", i)}); err != nil {
+			t.Fatal(err)
+		}
+		current = next
+	}
+	if err := w.SetAccess(t.Context(), admin, p.UserID, auth.Seller, false); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	before := int64(0)
+	for range 3 {
+		page, err := w.SecurityEvents(t.Context(), p.UserID, before, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			got = append(got, fmt.Sprintf("%d %s %s %s %s", e.Number, e.Type, e.Action, e.By, e.Address))
+			before = e.Number
+		}
+	}
+	want := []string{
+		"4 admin.decided change_access admin ", "3 account.password_changed  user 198.51.100.2",
+		"2 account.password_changed  user 198.51.100.1", "1 account.password_changed  user 198.51.100.0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if others, err := w.SecurityEvents(t.Context(), "usr_other", 0, 10); err != nil || len(others) > 0 {
+		t.Errorf("another user's events are %+v, %v", others, err)
+	}
+	w.place.ByHand(t, `DELETE FROM entries WHERE number = 1; UPDATE entries SET actor = 'user:usr_eve' WHERE number = 2`)
+	if events, err := w.SecurityEvents(t.Context(), p.UserID, 0, 10); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("of a journal that was changed: %+v, %v", events, err)
 	}
 }
 

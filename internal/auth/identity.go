@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // deed is what a sign-in through a provider did to find the account.
@@ -108,10 +109,15 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 	case user.Role == Admin:
 		return User{}, "", ErrAdminByPassword
 	case user.Verified:
-		return user, accountLinked, link(ctx, tx, user, who, fresh.CreatedAt)
+		if err := link(ctx, tx, user, who, fresh.CreatedAt); err != nil {
+			return user, "", err
+		}
+		return user, accountLinked, s.record(ctx, tx, user.ID, ledger.AccountIdentityLinked, from, "provider", who.Issuer)
 	default:
-		user, err = takeOver(ctx, tx, user, who, fresh.CreatedAt)
-		return user, accountTakenOver, err
+		if user, err = takeOver(ctx, tx, user, who, fresh.CreatedAt); err != nil {
+			return user, "", err
+		}
+		return user, accountTakenOver, s.record(ctx, tx, user.ID, ledger.AccountTakenOver, from, "provider", who.Issuer)
 	}
 }
 

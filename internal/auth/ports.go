@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -58,6 +59,9 @@ type Store interface {
 	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
 	// ThrottledAt is the virtual times of those buckets that have one, by their names.
 	ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error)
+	// EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
+	// before 0 begins at the newest. It fails with [ledger.ErrTampered] unless the service wrote all of it.
+	EntriesAboutBefore(ctx context.Context, owner, subject string, before int64, limit int) ([]ledger.Entry, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 	UserStore
 }
@@ -79,6 +83,9 @@ type Tx interface {
 	ResetUser(ctx context.Context, u User) error
 	// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
 	Admins(ctx context.Context) ([]string, error)
+	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not those
+	// that the service wrote.
+	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// RecordDecision adds d to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
 	// UserUnchanged reports whether a user still has that password hash and is not suspended, and

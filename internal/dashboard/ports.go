@@ -39,6 +39,8 @@ type Auth interface {
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
 	EndOtherSessions(context.Context, auth.Principal) error
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// SecurityEvents lists a user's security events numbered below before, newest first.
+	SecurityEvents(ctx context.Context, userID string, before int64, limit int) ([]auth.SecurityEvent, error)
 
 	// For admins.
 	ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"bursar/internal/auth"
+	"bursar/internal/ledger"
 )
 
 // profileView is what a user can see and change about themselves.
@@ -18,6 +19,7 @@ type profileView struct {
 	Sessions   []sessionRow
 	Identities []identityRow
 	Buttons    []providerButton
+	Events     []securityRow
 }
 
 // Initials stand where a picture would be: one of another site would tell that site who looks at it.
@@ -90,7 +92,11 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	if err != nil {
 		return page{}, nil, err
 	}
-	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user)}
+	events, err := d.o.Auth.SecurityEvents(ctx, v.who.UserID, 0, eventsShown)
+	if err != nil && !errors.Is(err, ledger.ErrTampered) { // whose journal was changed can still change the password
+		return page{}, nil, err
+	}
+	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user), Events: securityRows(events)}
 	for _, s := range sessions {
 		shown.Sessions = append(shown.Sessions, sessionRow{s, deviceName(s.Agent), s.ID == v.who.Session})
 	}

@@ -55,6 +55,12 @@ const (
 	// PayoutsHoldLifted ends a hold before its time.
 	PayoutsHoldLifted Type = "payouts.hold_lifted"
 
+	// What changed of a user's sign-in. The subject is the user.
+	AccountPasswordChanged Type = "account.password_changed"
+	AccountIdentityLinked  Type = "account.identity_linked"
+	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
+	AccountTakenOver Type = "account.taken_over"
+
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"
 )

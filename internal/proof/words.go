@@ -35,8 +35,12 @@ var words = map[ledger.Type]string{
 	ledger.BankAccountReview:   "Bank account %s is in review",
 	ledger.BankAccountUpdated:  "Bank account %s updated",
 
-	ledger.PayoutsOnHold:       "Payouts of %s are on hold",
+	ledger.PayoutsOnHold:     "Payouts of %s are on hold",
 	ledger.PayoutsHoldLifted: "Hold on payouts of %s is lifted",
+
+	ledger.AccountPasswordChanged: "Password of %s changed",
+	ledger.AccountIdentityLinked:  "Sign-in through a provider added for %s",
+	ledger.AccountTakenOver:       "Account %s given to the owner of its e-mail address",
 
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",

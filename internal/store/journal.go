@@ -190,6 +190,20 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 	})
 }
 
+// entriesAboutPage is a page of entriesAbout, newest first.
+const entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner || '' = $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
+
+// EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
+// before 0 begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
+func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, before int64, limit int) ([]ledger.Entry, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	return db.signer.checkedEntries(func(scan func(row) error) error {
+		return db.query(ctx, entriesAboutPage, scan, subject, owner, before, limit)
+	})
+}
+
 // CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and every
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.

@@ -50,6 +50,11 @@ var homePlans = []plan{
 		[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
 		[]string{"entries_about", "entries_pkey"},
 	},
+	{
+		"a user's events", entriesAboutPage, `'usr_1', 'usr_1', 100, 20`,
+		[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
+		[]string{"entries_about", "entries_pkey"},
+	},
 }
 
 // ranPlans are the statements of methods that have no names. Each is recorded as its method runs it.

@@ -321,6 +321,15 @@ func testEntriesAbout(_ *testing.T, b *bench) {
 	if err != nil || !slices.Equal(outside, about) {
 		b.Errorf("outside of a transaction there are %+v, %v", outside, err)
 	}
+	newest, err := b.db.Auth().EntriesAboutBefore(b.ctx(), "usr_a", "pyt_returned", 0, 1)
+	b.must(err)
+	rest, err := b.db.Auth().EntriesAboutBefore(b.ctx(), "usr_a", "pyt_returned", newest[0].Number, 10)
+	b.must(err)
+	paged := slices.Concat(newest, rest)
+	slices.Reverse(paged)
+	if !slices.Equal(paged, about) {
+		b.Errorf("in pages there are %+v", paged)
+	}
 	var types []string
 	for _, e := range about {
 		types = append(types, string(e.Type))

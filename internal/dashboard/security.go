@@ -1,0 +1,38 @@
+package dashboard
+
+import (
+	"cmp"
+
+	"bursar/internal/auth"
+	"bursar/internal/ledger"
+)
+
+// eventsShown is how many security events the profile lists.
+const eventsShown = 20
+
+// securityRow is a security event as its user reads it.
+type securityRow struct {
+	auth.SecurityEvent
+	What, Where string
+}
+
+// securityWords say what happened to an account.
+var securityWords = map[ledger.Type]string{
+	ledger.AccountPasswordChanged: "Password changed",
+	ledger.AccountIdentityLinked:  "Sign-in through a provider added",
+	ledger.AccountTakenOver:       "Account given to you as the owner of its e-mail address",
+	ledger.PayoutsOnHold:          "Payouts put on hold after a change",
+	ledger.PayoutsHoldLifted:      "Hold on payouts lifted by our team",
+	ledger.AdminDecided:           "Our team decided about your account",
+}
+
+func securityRows(events []auth.SecurityEvent) []securityRow {
+	rows := make([]securityRow, len(events))
+	for i, e := range events {
+		rows[i] = securityRow{e, cmp.Or(securityWords[e.Type], string(e.Type)), ""}
+		if e.Agent != "" {
+			rows[i].Where = deviceName(e.Agent)
+		}
+	}
+	return rows
+}
