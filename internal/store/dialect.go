@@ -21,6 +21,9 @@ type dialect struct {
 	skipLocked string
 	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
 	historyOrder string
+	// firstPage ends a statement that reads the first rows of a list of ids, where the engine walks through the list in its
+	// order and ends with the page. "" where it is better to read the page's ids first.
+	firstPage string
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
 	// readAll prepares a transaction for reading whole tables.

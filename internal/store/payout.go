@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"bursar/internal/bank"
@@ -181,41 +182,71 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 	if err != nil || int64(f.Offset) >= total {
 		return nil, total, err
 	}
-	ids, args := db.dialect.pageOf(f)
+	page, args := db.dialect.pageOf(f)
 	list := make([]payout.Payout, 0, f.Limit)
-	err = db.query(ctx, `SELECT `+listColumns+payoutFrom+`WHERE p.id IN (`+ids+`) ORDER BY p.id DESC`, func(r row) error {
-		var p payout.Payout
-		err := r.Scan(&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State, instant{&p.RequestedAt}, instant{&p.ArriveAt},
-			instant{&p.CompletedAt}, &p.UTR, &p.AccountLast4)
+	var p payout.Payout // each row is scanned to one place, and copied
+	dest := []any{
+		&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State, instant{&p.RequestedAt}, instant{&p.ArriveAt},
+		instant{&p.CompletedAt}, &p.UTR, &p.AccountLast4,
+	}
+	err = db.query(ctx, page, func(r row) error {
+		err := r.Scan(dest...)
 		list = append(list, p)
 		return err
 	}, args...)
 	return list, total, err
 }
 
-// pageOf selects the ids of a page. A seller's page is read from the newest ends of the one history
-// index, one end per status, which spares every request a second index. Statuses are written out: a
-// parameter would hide from the planner which index serves it.
+// pageOf reads a page. A seller's is read from the newest ends of the one history index, one end per status, which spares
+// every request a second index.
 func (d dialect) pageOf(f payout.Filter) (string, []any) {
 	args := []any{f.Limit, f.Offset}
-	if f.Seller == "" {
-		where := ""
-		if f.Status != "" {
-			where = `WHERE status = ` + literal(f.Status)
-		}
-		return `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 + 0 OFFSET $2`, args
+	if f.Seller != "" {
+		args = append(args, f.Seller, f.Limit+f.Offset)
 	}
-	args = append(args, f.Seller, f.Limit+f.Offset)
+	shape := pageShape{f.Seller != "", f.Offset == 0, d.historyOrder, f.Status}
+	if text, known := pageTexts.Load(shape); known {
+		return text.(string), args
+	}
+	text := `SELECT ` + listColumns + payoutFrom + `WHERE p.id IN (` + d.pageText(shape)
+	pageTexts.Store(shape, text)
+	return text, args
+}
+
+// pageShape is what the text of a statement that reads a page depends on.
+type pageShape struct {
+	ofSeller, first bool
+	historyOrder    string
+	status          payout.Status
+}
+
+var pageTexts sync.Map // pageShape → text
+
+// pageText selects the ids of a page, and ends the statement. Statuses are written out: a parameter would hide from the
+// planner which index serves it.
+func (d dialect) pageText(s pageShape) string {
+	const limit, inOrder = ` DESC LIMIT $1 + 0 OFFSET $2`, `) ORDER BY p.id DESC`
+	if !s.ofSeller {
+		where := ""
+		if s.status != "" {
+			where = `WHERE status = ` + literal(s.status)
+		}
+		return `SELECT id FROM payouts ` + where + ` ORDER BY id` + limit + inOrder
+	}
 	statuses := payout.Statuses()
-	if f.Status != "" {
-		statuses = []payout.Status{f.Status}
+	if s.status != "" {
+		statuses = []payout.Status{s.status}
 	}
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
 		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = %s
 			ORDER BY %s DESC LIMIT $4 + 0) AS end%d`, literal(status), d.historyOrder, i)
 	}
-	return `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0 OFFSET $2`, args
+	ids := strings.Join(ends, ` UNION ALL `)
+	if s.first && d.firstPage != "" {
+		return ids + d.firstPage
+	}
+	return `SELECT id FROM (` + ids + `) AS ends ORDER BY ` + d.historyOrder + limit + inOrder
 }
 
 // literal quotes one of the four statuses; anything else becomes a status that no payout has.
@@ -226,16 +257,17 @@ func literal(status payout.Status) string {
 	return `'` + string(status) + `'`
 }
 
+const countersOf = `SELECT processing, completed, failed, cancelled, owner FROM journals WHERE owner `
+
 // countPayouts reads the seller's counters, or sums all sellers' for an admin.
 func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) {
 	counters := []any{new(int64), new(int64), new(int64), new(int64)}
-	const columns = `SELECT COALESCE(SUM(processing), 0), COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0),
-		COALESCE(SUM(cancelled), 0) FROM journals`
 	var err error
 	if f.Seller == "" {
-		err = db.queryOne(ctx, columns, nil, counters...)
+		err = db.queryOne(ctx, `SELECT COALESCE(SUM(processing), 0), COALESCE(SUM(completed), 0), COALESCE(SUM(failed), 0),
+			COALESCE(SUM(cancelled), 0) FROM journals`, nil, counters...)
 	} else {
-		err = db.queryRow(ctx, columns+` WHERE owner = $1`, f.Seller).Scan(counters...)
+		_, err = found(db.rowOf(ctx, countersOf, f.Seller).Scan(append(counters, &f.Seller)...))
 	}
 	total := int64(0)
 	for i, status := range payout.Statuses() {

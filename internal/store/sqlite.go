@@ -38,6 +38,7 @@ var sqliteDialect = dialect{
 	skipLocked: "",
 
 	historyOrder: "id",
+	firstPage:    `) ORDER BY p.id DESC LIMIT $1 + 0 OFFSET $2`,
 	unsound:      `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
