@@ -1,7 +1,9 @@
 package payout_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -602,6 +604,8 @@ func newSubmittedStory(t *testing.T) *story {
 
 func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	s := newStory(t)
+	var log bytes.Buffer
+	s.logger = slog.New(slog.NewTextHandler(&log, nil))
 	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
 	s.payouts = s.newPayouts(t)
 	s.reconcileStartup()
@@ -619,6 +623,9 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	}
 	s.wantViolated()
 	s.wantDecisions("pout_9", decision.ResolveUnmatchedTransfer)
+	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 || !strings.Contains(log.String(), "subject=pout_9") {
+		t.Errorf("the log has %d decisions: %s", n, log.String())
+	}
 	s.payouts = s.newPayouts(t)
 	s.reconcileStartup() // what is settled stays so
 	s.wantViolated()

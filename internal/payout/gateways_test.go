@@ -157,6 +157,25 @@ func TestCancel_RestoreDeclared(t *testing.T) {
 func blind(c *gateway.Capabilities) { c.Lookup, c.List, c.Metadata = false, false, false }
 
 // TestSubmit_WithoutLookup wants nothing concluded of what nobody can ask about.
+// TestSubmit_AccountNotMadeKnown fails the step, and tries again before its lease ends.
+func TestSubmit_AccountNotMadeKnown(t *testing.T) {
+	s := newStory(t)
+	s.gateway.whenAsked = func() { s.gateway.mood = silent }
+	s.now = s.now.Add(windowOver)
+	if _, err := s.payouts.LeaseDue(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.payouts.Step(t.Context(), s.id); err == nil || !strings.Contains(err.Error(), "silence") {
+		t.Errorf("the step ended with %v", err)
+	}
+	if p := s.wantState(payout.Waiting); p.Tries != 1 || !p.DueAt.After(s.now) || p.DueAt.After(s.now.Add(5*time.Second)) || s.gateway.sent != 0 {
+		t.Errorf("after %d tries it is due at %v, and %d orders were sent; it is %v", p.Tries, p.DueAt, s.gateway.sent, s.now)
+	}
+	s.gateway.whenAsked, s.gateway.mood = nil, fair
+	s.later(5 * time.Second)
+	s.wantState(payout.Submitted)
+}
+
 func TestSubmit_WithoutLookup(t *testing.T) {
 	for name, mood := range map[string]mood{"lost": lostRequests, "refused": refusing, "turned away": closed} {
 		t.Run(name, func(t *testing.T) {

@@ -250,6 +250,16 @@ func TestAGatewayWhoseClockIsSlowIsAskedFromEarlyEnoughOn(t *testing.T) {
 	}
 }
 
+// TestReconcileStartup_Again lists once more what the gateway has.
+func TestReconcileStartup_Again(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.reconcileStartup()
+	s.gateway.transfers["pyt_000000000000000000000000"] = &transfer{id: "pout_late", amount: 500, progress: gateway.Paid, made: s.now}
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
+}
+
 func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()

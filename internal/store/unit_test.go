@@ -1,0 +1,54 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"bursar/internal/payout"
+)
+
+// scanned is a row that gives nothing, or fails.
+type scanned struct{ err error }
+
+func (s scanned) Scan(...any) error { return s.err }
+
+// TestUnit_ScanNewest keeps an entry whose totals can't be read, so that it stops its owner alone, and fails with the read.
+func TestUnit_ScanNewest(t *testing.T) {
+	u := newUnit(nil, 1)
+	if err := u.scanNewest(scanned{}); err != nil || len(u.newest[""]) != 1 {
+		t.Errorf("an entry that can't be read: %v, kept %d; want it kept", err, len(u.newest[""]))
+	}
+	lost := errors.New("the connection is lost")
+	if err := u.scanNewest(scanned{lost}); !errors.Is(err, lost) {
+		t.Errorf("a row that can't be had: %v, want %v", err, lost)
+	}
+}
+
+// TestUnit_KeysInOrder writes idempotency keys in one order, so that two units that share some don't wait for each other.
+func TestUnit_KeysInOrder(t *testing.T) {
+	u := newUnit(nil, 3)
+	for _, k := range []ownedKey{{"usr_b", "1"}, {"usr_a", "2"}, {"usr_a", "1"}} {
+		u.writes.keys = append(u.writes.keys, idempotencyRow{ownedKey: k})
+	}
+	u.written(postgresDialect)
+	var got []ownedKey
+	for _, k := range u.writes.keys {
+		got = append(got, k.ownedKey)
+	}
+	if want := []ownedKey{{"usr_a", "1"}, {"usr_a", "2"}, {"usr_b", "1"}}; !slices.Equal(got, want) {
+		t.Errorf("written in the order %v, want %v", got, want)
+	}
+}
+
+// TestUnit_RefusalWithoutKey fails: the refusal would be answered to nobody.
+func TestUnit_RefusalWithoutKey(t *testing.T) {
+	tx := &unitTx{u: newUnit(nil, 1)}
+	if err := tx.SaveIdempotencyRefusal(t.Context(), "usr_a", "key", "no"); err == nil {
+		t.Error("a refusal was stored for a key that was not")
+	}
+	tx.saved = &idempotencyRow{ownedKey: ownedKey{"usr_a", "another"}, Idempotency: payout.Idempotency{Payout: "pyt_1"}}
+	if err := tx.SaveIdempotencyRefusal(t.Context(), "usr_a", "key", "no"); err == nil || tx.saved.Refusal != "" {
+		t.Errorf("a refusal was stored for another key: %v", err)
+	}
+}
