@@ -85,12 +85,14 @@ type fixture struct {
 	server  *httptest.Server
 	spec    *spec
 
-	mailbox *storetest.Mailbox
-	auth    *auth.Service
-	bank    *bank.Service
-	sales   *sale.Service
-	payouts *payout.Service
-	proofs  *proof.Service
+	mailbox     *storetest.Mailbox
+	auth        *auth.Service
+	authOptions auth.Options
+	options     api.Options
+	bank        *bank.Service
+	sales       *sale.Service
+	payouts     *payout.Service
+	proofs      *proof.Service
 
 	// providers are empty; a test adds its own before it asks.
 	providers map[auth.ProviderID]auth.Provider
@@ -136,6 +138,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	for _, c := range changes {
 		c(&o)
 	}
+	h.options = o
 	h.handler, err = api.New(o)
 	must(t, err)
 	h.server = httptest.NewServer(h.handler)
@@ -157,10 +160,11 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	client := h.openGateway(dir, logger)
 
 	h.mailbox = storetest.NewMailbox(t, db, keys, h.clock.Now)
-	h.auth, err = auth.New(auth.Options{
+	h.authOptions = auth.Options{
 		Store: db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
-	})
+	}
+	h.auth, err = auth.New(h.authOptions)
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
 		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour,

@@ -79,6 +79,9 @@ type requestedJSON struct {
 }
 
 func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) (reply[requestedJSON], error) {
+	if err := a.o.Auth.CheckMayRequestPayout(who.Principal); err != nil {
+		return reply[requestedJSON]{}, err
+	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
 		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key,
 	})

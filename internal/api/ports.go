@@ -44,6 +44,17 @@ type Auth interface {
 	BeginSignIn(context.Context, auth.ProviderStart) (auth.BegunSignIn, error)
 	// FinishSignIn also returns the redirect of the start, as far as it is known, even when it fails.
 	FinishSignIn(context.Context, auth.ProviderReturn) (auth.SignIn, string, error)
+	// VerifyEmail confirms the registration that a mailed token belongs to, or fails with [auth.ErrMailToken].
+	VerifyEmail(ctx context.Context, token string) error
+	// VerifyEmailByCode confirms the user's own registration, or fails with [auth.ErrCode].
+	VerifyEmailByCode(ctx context.Context, p auth.Principal, code string) error
+	ResendVerification(ctx context.Context, p auth.Principal, from auth.Device) error
+	// ForgotPassword has a link mailed. Its answer does not tell whether there is such a user.
+	ForgotPassword(ctx context.Context, email string, from auth.Device) error
+	// SetForgottenPassword sets the password of the user that a mailed token belongs to, or fails with [auth.ErrMailToken].
+	SetForgottenPassword(ctx context.Context, token, password string, from auth.Device) error
+	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
+	CheckMayRequestPayout(p auth.Principal) error
 	SetProductsListed(ctx context.Context, seller string, n int64) error
 	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
 	// JWKS is the public keys as a JSON document.

@@ -34,9 +34,9 @@ type securityEventsJSON struct {
 }
 
 type securityEventJSON struct {
-	Number int64       `json:"number"`
-	At     string      `json:"at"`
-	Type   ledger.Type `json:"type"`
+	Number   int64           `json:"number"`
+	At       string          `json:"at"`
+	Type     ledger.Type     `json:"type"`
 	By       string          `json:"by"`
 	Action   decision.Action `json:"action,omitempty"`
 	Address  orNull          `json:"address"`

@@ -65,7 +65,7 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: told,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
 		CoolDown: p.cfg.AccountCooldown,
-		Now: p.now, Logger: p.logger,
+		Now:      p.now, Logger: p.logger,
 	})
 	if err != nil {
 		return Services{}, err
@@ -118,6 +118,8 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 		Throttle:          p.cfg.LoginThrottle,
 		Tried:             p.tried,
 		PasswordBlocklist: p.cfg.PasswordBlocklist,
+
+		RequireVerifiedEmail: p.cfg.RequireVerifiedEmail,
 	})
 }
 

@@ -79,6 +79,7 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
 		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.LeaseDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
+		loop("mail_requests", mailsEvery, 1, work.Batch(s.Auth.AnswerMailRequest)),
 		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.LeaseDue, s.Mails.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),

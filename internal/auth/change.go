@@ -129,6 +129,9 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByPassword, now); err != nil {
 		return err
 	}
+	if err := tx.DeleteMailTokens(ctx, p.UserID, resetPassword); err != nil {
+		return err
+	}
 	if err := a.forgive(ctx, tx); err != nil {
 		return err
 	}

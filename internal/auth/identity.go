@@ -138,7 +138,10 @@ func (s *Service) registerIdentity(ctx context.Context, tx Tx, who Identity, fre
 		}
 		return err
 	}
-	return link(ctx, tx, fresh, who, fresh.CreatedAt)
+	if err := link(ctx, tx, fresh, who, fresh.CreatedAt); err != nil || fresh.Verified {
+		return err
+	}
+	return s.mailVerification(ctx, tx, fresh, from, fresh.CreatedAt, true)
 }
 
 // link lets an identity sign in to a user's account from now on.
@@ -150,23 +153,32 @@ func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) er
 	return err
 }
 
-// takeOver gives an account to the owner of its e-mail address. Its registrant never proved that
-// the address is theirs, and may wait for its owner to come: their password, sessions and identities
-// end, their devices are unknown without the password, and nobody trusts their bank account any more.
+// takeOver gives an account to the owner of its e-mail address, who comes through a provider.
 func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time) (User, error) {
+	user.Verified, user.PasswordHash = true, ""
+	if err := giveToOwner(ctx, tx, user, endedByTakeOver, now); err != nil {
+		return User{}, err
+	}
+	return user, link(ctx, tx, user, who, now)
+}
+
+// giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role and password. The
+// registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
+// identities and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
+// payout to it that was not sent yet fails.
+func giveToOwner(ctx context.Context, tx Tx, u User, reason string, now time.Time) error {
 	for _, end := range []func() error{
-		func() error { return tx.TakeUserOver(ctx, user.ID) },
-		func() error { return tx.EndUserSessions(ctx, user.ID, "", endedByTakeOver, now) },
-		func() error { return tx.RemoveIdentities(ctx, user.ID) },
-		func() error { return tx.RejectBankAccount(ctx, user.ID, reasonRegisterAgain, now) },
-		func() error { return link(ctx, tx, user, who, now) },
+		func() error { return tx.TakeUserOver(ctx, u.ID, u.Role, u.PasswordHash) },
+		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
+		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
+		func() error { return tx.RemoveIdentities(ctx, u.ID) },
+		func() error { return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now) },
 	} {
 		if err := end(); err != nil {
-			return User{}, err
+			return err
 		}
 	}
-	user.Verified, user.PasswordHash = true, ""
-	return user, nil
+	return nil
 }
 
 // usable reports whether a part of an identity can be compared and stored.

@@ -183,6 +183,9 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if err := tx.EndUserSessions(ctx, userID, "", endedByPassword, now); err != nil {
 			return err
 		}
+		if err := tx.DeleteMailTokens(ctx, userID, resetPassword); err != nil {
+			return err
+		}
 		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: mail.PasswordChanged{At: now, First: user.PasswordHash == ""}}); err != nil {
 			return err
 		}

@@ -62,6 +62,9 @@ type Store interface {
 	// EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
 	// before 0 begins at the newest. It fails with [ledger.ErrTampered] unless the service wrote all of it.
 	EntriesAboutBefore(ctx context.Context, owner, subject string, before int64, limit int) ([]ledger.Entry, error)
+	// MailToken finds a token that has not expired by now, by its hash. It fails with [ErrTampered] if the service did
+	// not write it.
+	MailToken(ctx context.Context, hash string, purpose MailPurpose, now time.Time) (MailToken, bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 	UserStore
 }
@@ -105,6 +108,28 @@ type Tx interface {
 	// EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.
 	EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error
 
+	// VerifyUser records that a user's address is theirs.
+	VerifyUser(ctx context.Context, userID string) error
+	// HasIdentity reports whether a user can sign in through a provider.
+	HasIdentity(ctx context.Context, userID string) (bool, error)
+
+	// InsertMailToken adds a token. Of the registration that made the account, each purpose has one token: the newest.
+	InsertMailToken(ctx context.Context, t MailToken) error
+	// CodeToken finds the token with a code of the registration that made the account, if it has not expired by now. It
+	// fails with [ErrTampered].
+	CodeToken(ctx context.Context, userID string, now time.Time) (MailToken, bool, error)
+	// CountWrongCode counts a wrong code against a token.
+	CountWrongCode(ctx context.Context, hash string) error
+	// UseMailToken deletes a token that has not expired by now, and reports whether it was there.
+	UseMailToken(ctx context.Context, hash string, now time.Time) (bool, error)
+	// DeleteMailTokens deletes the tokens of a user, who was locked before: those of one purpose, or all for "".
+	DeleteMailTokens(ctx context.Context, userID string, purpose MailPurpose) error
+	InsertMailRequest(ctx context.Context, r MailRequest) error
+	// TakeMailRequest takes out the oldest request that no other transaction is taking, if there is one.
+	TakeMailRequest(ctx context.Context) (MailRequest, bool, error)
+	// SweepMailTokens deletes up to limit tokens that have expired by now, and returns how many.
+	SweepMailTokens(ctx context.Context, now time.Time, limit int) (int64, error)
+
 	// UseSignIn notes that a sign-in through a provider came back, and reports whether it is the first
 	// time. The note is kept until expiresAt.
 	UseSignIn(ctx context.Context, state string, expiresAt time.Time) (bool, error)
@@ -118,8 +143,8 @@ type Tx interface {
 	AddIdentity(ctx context.Context, userID string, i Identity, now time.Time) (bool, error)
 	// RemoveIdentities unlinks all identities of a user, who was locked before.
 	RemoveIdentities(ctx context.Context, userID string) error
-	// TakeUserOver makes a user verified and without a password.
-	TakeUserOver(ctx context.Context, userID string) error
+	// TakeUserOver makes a user verified, with another role and password hash; "" for no password.
+	TakeUserOver(ctx context.Context, userID string, role Role, passwordHash string) error
 	// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to; a
 	// verification under way does not undo that.
 	RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error

@@ -137,11 +137,7 @@ func (s *street) verify(u auth.User) {
 		if err != nil {
 			return err
 		}
-		if err := tx.TakeUserOver(s.t.Context(), user.ID); err != nil {
-			return err
-		}
-		_, err = tx.SetPasswordHash(s.t.Context(), user.ID, "", user.PasswordHash)
-		return err
+		return tx.VerifyUser(s.t.Context(), user.ID)
 	})
 	if err != nil {
 		s.t.Fatal(err)

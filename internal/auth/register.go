@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -18,8 +19,9 @@ type Registration struct {
 	Device   Device
 }
 
-// Register makes a user, who may be a buyer or a seller, and signs them in. It fails with a fault that
-// names the fields at fault, with [ErrEmailTaken], [ErrThrottled] or [ErrBusy].
+// Register makes a user, who may be a buyer or a seller, signs them in, and mails them a link and a code to confirm their
+// address with. It fails with a fault that names the fields at fault, with [ErrEmailTaken], [ErrThrottled] or [ErrBusy].
+// An address that is taken gets a mail too, see [Service.mailRegisteredAgain].
 func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) {
 	role, allowed := ParseRole(string(r.Role))
 	problems := s.problems(r)
@@ -47,12 +49,23 @@ func (s *Service) Register(ctx context.Context, r Registration) (SignIn, error) 
 	if signIn.DeviceToken, err = s.deviceToken(user, "", user.CreatedAt); err != nil {
 		return SignIn{}, err
 	}
+	taken := false
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		if err := tx.InsertUser(ctx, user); err != nil {
+		err := tx.InsertUser(ctx, user)
+		if taken = errors.Is(err, ErrEmailTaken); taken {
+			return s.mailRegisteredAgain(ctx, tx, user, r.Device)
+		}
+		if err != nil {
 			return err
 		}
-		return tx.InsertSession(ctx, session)
+		if err := tx.InsertSession(ctx, session); err != nil {
+			return err
+		}
+		return s.mailVerification(ctx, tx, user, r.Device, user.CreatedAt, true)
 	})
+	if err == nil && taken {
+		err = ErrEmailTaken
+	}
 	if err != nil {
 		return SignIn{}, err
 	}
@@ -95,16 +108,9 @@ func (s *Service) problems(r Registration) map[string]string {
 	return found
 }
 
-// newUser makes a user that is not stored yet. An address taken already is refused before the work of
-// hashing; one taken meanwhile is refused when the user is stored.
+// newUser makes a user that is not stored yet. The password is hashed even if the address is taken: the same work hides
+// whether the account with it is verified, and the hash is kept if it is not.
 func (s *Service) newUser(ctx context.Context, r Registration) (User, error) {
-	_, taken, err := s.o.Store.UserByEmail(ctx, EmailKey(r.Email))
-	if taken { // by a user who may be tampered with
-		return User{}, ErrEmailTaken
-	}
-	if err != nil {
-		return User{}, err
-	}
 	hash, err := s.passwords.hash(ctx, r.Password)
 	if err != nil {
 		return User{}, err

@@ -47,6 +47,9 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {
 			return err
 		}
+		if err := tx.DeleteMailTokens(ctx, user.ID, allPurposes); err != nil {
+			return err
+		}
 		return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
 	})
 	if err == nil {

@@ -32,6 +32,8 @@ type Options struct {
 	Throttle bool
 	// Tried is called with the action and the outcome of each attempt at what is throttled ([TriedOutcomes]). It may be nil.
 	Tried func(action, outcome string)
+	// RequireVerifiedEmail refuses payout requests of users whose address is not verified.
+	RequireVerifiedEmail bool
 	// PasswordBlocklist refuses new passwords that are common or repeat the user's own name or e-mail.
 	PasswordBlocklist bool
 	// CheapHashes makes password hashes that protect nobody, fast. It is for tests.

@@ -22,6 +22,7 @@ const (
 	endedBySuspension = "suspended"
 	endedByUser       = "ended_by_user" // from another session
 	endedByPassword   = "password_changed"
+	endedByForgotten  = "password_reset" // by a mailed link
 	endedByTakeOver   = "taken_over"
 	endedByReset      = "account_reset"
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
@@ -94,13 +95,17 @@ const (
 	sweepBatch       = 500
 )
 
-// Sweep deletes sessions long past their cap, empty throttle buckets, and sign-ins through a provider that
-// are too old to come back, a batch of each at most, and returns how many rows that was.
+// Sweep deletes sessions long past their cap, empty throttle buckets, sign-ins through a provider that are too old to
+// come back, and mailed tokens that have expired, a batch of each at most, and returns how many rows that was.
 func (s *Service) Sweep(ctx context.Context) (int64, error) {
 	var deleted int64
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		now := s.o.Now()
-		deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), sweepBatch)
+		if deleted, err = tx.Sweep(ctx, now, now.Add(-deadSessionsKept), sweepBatch); err != nil {
+			return err
+		}
+		tokens, err := tx.SweepMailTokens(ctx, now, sweepBatch)
+		deleted += tokens
 		return err
 	})
 	return deleted, err

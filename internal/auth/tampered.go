@@ -11,11 +11,12 @@ const (
 	tamperedSession    = "session"
 	tamperedUser       = "user"
 	tamperedIdentity   = "identity"
+	tamperedMailToken  = "mail_token"
 )
 
 // TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.
 func TamperedKinds() []string {
-	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity}
+	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity, tamperedMailToken}
 }
 
 // tampered tells the operator of a row that was changed outside the service and that was therefore refused.

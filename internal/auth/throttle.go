@@ -15,6 +15,10 @@ const (
 	// guessPassword is every check of a password: at sign-in, and before it is changed.
 	guessPassword action = "password"
 	registration  action = "registration"
+	// useReset is setting a password with a mailed token that is good, which costs a hash.
+	useReset action = "reset"
+	// askForMail is asking for a mail to reset a password.
+	askForMail action = "mail"
 )
 
 // rate is how often something may be tried: burst times at once, and one more time each every.
@@ -41,6 +45,8 @@ var limitsOf = map[action]limits{
 		address: rate{100, 30 * time.Second},
 	},
 	registration: {address: rate{500, 2 * time.Second}},
+	useReset:     {address: rate{30, time.Minute}},
+	askForMail:   {address: rate{30, 20 * time.Second}},
 }
 
 // try is one attempt at an action.
@@ -225,7 +231,7 @@ const (
 
 // TriedOutcomes lists the actions and outcomes that [Options.Tried] can get, for metrics.
 func TriedOutcomes() (actions, outcomes []string) {
-	return []string{string(guessPassword), string(registration)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
+	return []string{string(guessPassword), string(registration), string(useReset)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
 }
 
 // throttled asks to wait, in seconds under two minutes and else in minutes, rounded up.

@@ -68,6 +68,8 @@ type Principal struct {
 	Email   string
 	Role    Role
 	Session string
+	// Verified is whether the address is known to be the user's. Only [Service.Authenticate] says so.
+	Verified bool
 }
 
 // Limits of the interface, §8, and ours.

@@ -46,6 +46,8 @@ type Config struct {
 	RefreshReuseGrace time.Duration
 	LoginThrottle     bool
 	PasswordBlocklist bool
+	// RequireVerifiedEmail refuses payout requests of users whose address is not verified.
+	RequireVerifiedEmail bool
 
 	// MailServer is nil where mails are kept as files in OutboxDir.
 	MailServer *MailServer

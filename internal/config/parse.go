@@ -44,6 +44,8 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		LoginThrottle:     p.choice("LOGIN_THROTTLE", s.LoginThrottle, "on", "off") == "on",
 		PasswordBlocklist: p.choice("PASSWORD_BLOCKLIST", s.PasswordBlocklist, "on", "off") == "on",
 
+		RequireVerifiedEmail: p.choice("REQUIRE_VERIFIED_EMAIL", s.RequireVerifiedEmail, "on", "off") == "on",
+
 		Gateway:            p.gatewayName(s),
 		Restored:           p.choice("RESTORED", s.Restored, "on", "off") == "on",
 		BankVerifier:       BankVerifier(p.choice("BANK_VERIFIER", s.BankVerifier, string(ByGateway), string(ByHand))),

@@ -43,6 +43,8 @@ type Settings struct {
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
 	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`
 
+	RequireVerifiedEmail string `group:"signin" default:"off" help:"\"on\" refuses payout requests of users who have not confirmed their e-mail address."`
+
 	SMTPURL       string `group:"mail" name:"smtp-url" secret:"" placeholder:"URL" help:"Mail server: smtp://USER:PASSWORD@HOST:587, which has to offer STARTTLS unless it is on this machine, or smtps://. Without it, mails are files in outbox/ of the data directory."`
 	MailFrom      string `group:"mail" placeholder:"ADDRESS" help:"Sender of mails, such as \"Payouts <payouts@example.com>\". Needed with a mail server."`
 	MailTemplates string `group:"mail" placeholder:"DIR" help:"Folder of templates that take the place of the built-in ones with the same names."`

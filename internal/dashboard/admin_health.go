@@ -31,7 +31,7 @@ const (
 // Does says what a loop does, in words. A name without any is shown as it is.
 func (l loopRow) Does() string {
 	words, known := map[string]string{
-		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "mails": "Mails", "sweep_mails": "Clean-up of mails", "watch": "Measurements",
+		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "mails": "Mails", "mail_requests": "Requests for mails", "sweep_mails": "Clean-up of mails", "watch": "Measurements",
 		"checkpoints": "Checkpoints", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
 	}[l.Name]
 	if !known {

@@ -81,6 +81,7 @@ const outcomeUnknown = "outcome_unknown"
 var sentences = map[string]string{
 	auth.ErrToken.Code:            "You are not signed in any more. Sign in again.",
 	auth.ErrRole.Code:             "This page is not for your account.",
+	auth.ErrEmailNotVerified.Code: "Confirm your e-mail address first. Your profile page takes the code that we mailed you, and sends it again.",
 	payout.ErrNotFound.Code:       "You have no such payout. Its address may have been mistyped.",
 	payout.ErrBankUnverified.Code: "Your bank account is not verified yet. Look at your bank account to see how far it is, and why.",
 	outcomeUnknown:                "The database's answer was lost, so it is not known whether this was done. Look before you try again.",

@@ -12,8 +12,13 @@ type notice string
 
 // notices are said once, on the page after something was done.
 var notices = map[notice]string{
-	"registered": "Welcome. Your account is ready.",
+	"registered": "Welcome. Your account is ready. We mailed you a link to confirm your e-mail address.",
 	"signed-out": "You are signed out.",
+
+	"email-confirmed": "Your e-mail address is confirmed.",
+	"code-mailed":     "A new link and code are on their way to you.",
+	"reset-mailed":    "If there is an account with this e-mail address, a link is on its way to it.",
+	"password-reset":  "Your password is set. Sign in with it.",
 
 	"requested":      "Your payout is on its way.",
 	"cancelled":      "The payout is cancelled. Its amount is back in your balance.",

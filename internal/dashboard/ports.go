@@ -28,6 +28,22 @@ type Auth interface {
 	// SignInButtons are the providers that are set up.
 	SignInButtons() []auth.SignInButton
 
+	// PendingRegistration finds the registration that a mailed token belongs to, or fails with [auth.ErrMailToken].
+	PendingRegistration(ctx context.Context, token string) (auth.Pending, error)
+	// VerifyEmail confirms the registration that a mailed token belongs to, or fails with [auth.ErrMailToken].
+	VerifyEmail(ctx context.Context, token string) error
+	// VerifyEmailByCode confirms the user's own registration, or fails with [auth.ErrCode].
+	VerifyEmailByCode(ctx context.Context, p auth.Principal, code string) error
+	ResendVerification(ctx context.Context, p auth.Principal, from auth.Device) error
+	// ForgotPassword has a link mailed. Its answer does not tell whether there is such a user.
+	ForgotPassword(ctx context.Context, email string, from auth.Device) error
+	// CheckResetToken fails with [auth.ErrMailToken] unless a mailed token permits to set a password.
+	CheckResetToken(ctx context.Context, token string) error
+	// SetForgottenPassword sets the password of the user that a mailed token belongs to, or fails with [auth.ErrMailToken].
+	SetForgottenPassword(ctx context.Context, token, password string, from auth.Device) error
+
+	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
+	CheckMayRequestPayout(p auth.Principal) error
 	// SetProfile changes a user's name and profile; a fault names the fields at fault.
 	SetProfile(context.Context, auth.Principal, auth.ProfileChange) error
 	// ChangePassword replaces the password, ends all other sessions and returns the token by which the account

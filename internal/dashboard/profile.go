@@ -16,6 +16,7 @@ type profileView struct {
 	User       auth.User
 	Profile    *form
 	Password   *form
+	Code       *form // where the address is to be confirmed
 	Sessions   []sessionRow
 	Identities []identityRow
 	Buttons    []providerButton
@@ -97,6 +98,9 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 		return page{}, nil, err
 	}
 	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user), Events: securityRows(events)}
+	if !user.Verified {
+		shown.Code = codeForm()
+	}
 	for _, s := range sessions {
 		shown.Sessions = append(shown.Sessions, sessionRow{s, deviceName(s.Agent), s.ID == v.who.Session})
 	}

@@ -178,6 +178,8 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, err
 		err = payout.ErrKeyReused
 	case !done && !shown.Account.Verified():
 		err = payout.ErrBankUnverified
+	case !done:
+		err = d.o.Auth.CheckMayRequestPayout(v.who)
 	}
 	if err != nil {
 		return d.again(ctx, p, shown.Form.fill(sent), err)
@@ -198,6 +200,9 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, err
 func (d *dashboard) requestPayout(ctx context.Context, v *pageRequest) (page, error) {
 	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
 	r.Account = bank.ID(v.form.Get("account"))
+	if err == nil {
+		err = d.o.Auth.CheckMayRequestPayout(v.who)
+	}
 	if err == nil {
 		var made payout.Payout
 		if made, _, err = d.o.Payouts.Request(ctx, r); err == nil {

@@ -26,10 +26,19 @@ func (d *dashboard) routes() []route {
 		{"POST", "/register", everyone, d.register},
 		{"POST", "/logout", everyone, d.logout},
 
+		{"GET", "/verify-email", everyone, d.verifyEmailPage},
+		{"POST", "/verify-email", everyone, d.verifyEmail},
+		{"GET", "/forgot-password", everyone, d.forgotPasswordPage},
+		{"POST", "/forgot-password", everyone, d.forgotPassword},
+		{"GET", "/reset-password", everyone, d.resetPasswordPage},
+		{"POST", "/reset-password", everyone, d.resetPassword},
+
 		{"GET", "/dashboard", signedIn, d.overview},
 		{"GET", "/dashboard/profile", signedIn, d.profile},
 		{"POST", "/dashboard/profile", signedIn, d.saveProfile},
 		{"POST", "/dashboard/profile/password", signedIn, d.changePassword},
+		{"POST", "/dashboard/profile/verify-email", signedIn, d.enterCode},
+		{"POST", "/dashboard/profile/verify-email/resend", signedIn, d.resendCode},
 		{"POST", "/dashboard/profile/sessions/end", signedIn, d.endSession},
 		{"POST", "/dashboard/profile/sessions/end-others", signedIn, d.endOtherSessions},
 

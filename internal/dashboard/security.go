@@ -20,6 +20,8 @@ type securityRow struct {
 var securityWords = map[ledger.Type]string{
 	ledger.AccountPasswordChanged: "Password changed",
 	ledger.AccountIdentityLinked:  "Sign-in through a provider added",
+	ledger.AccountEmailVerified:   "E-mail address confirmed",
+	ledger.AccountPasswordReset:   "Password set by a mailed link",
 	ledger.AccountTakenOver:       "Account given to you as the owner of its e-mail address",
 	ledger.PayoutsOnHold:          "Payouts put on hold after a change",
 	ledger.PayoutsHoldLifted:      "Hold on payouts lifted by our team",

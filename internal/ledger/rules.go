@@ -58,6 +58,8 @@ const (
 	// What changed of a user's sign-in. The subject is the user.
 	AccountPasswordChanged Type = "account.password_changed"
 	AccountIdentityLinked  Type = "account.identity_linked"
+	AccountEmailVerified   Type = "account.email_verified"
+	AccountPasswordReset   Type = "account.password_reset" // by a mailed link
 	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
 	AccountTakenOver Type = "account.taken_over"
 

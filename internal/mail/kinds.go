@@ -3,7 +3,9 @@ package mail
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,15 +16,21 @@ type Kind string
 const (
 	KindPasswordChanged     Kind = "password-changed"
 	KindBankAccountReplaced Kind = "bank-account-replaced"
+	KindVerifyEmail         Kind = "verify-email"
+	KindRegisteredAgain     Kind = "registered-again"
+	KindAccountExists       Kind = "account-exists"
+	KindResetPassword       Kind = "reset-password"
+	KindPasswordAtProvider  Kind = "password-at-provider"
 )
 
 // Data is what the templates of one kind show. It is kept as JSON.
 type Data interface{ Kind() Kind }
 
-// PasswordChanged tells the owner of an account that its password was changed, or that a first one was set.
+// PasswordChanged tells the owner of an account that its password was changed, that a first one was set, or that it was
+// reset by a link.
 type PasswordChanged struct {
-	At    time.Time
-	First bool
+	At           time.Time
+	First, Reset bool
 	// Address and Agent are where the change came from; either may be empty.
 	Address, Agent string
 }
@@ -40,6 +48,78 @@ type BankAccountReplaced struct {
 
 // Kind is [KindBankAccountReplaced].
 func (BankAccountReplaced) Kind() Kind { return KindBankAccountReplaced }
+
+// Request says when and from where a mail was asked for, so that its reader can tell whether they did. Address and Agent
+// may be empty.
+type Request struct {
+	At             time.Time
+	Address, Agent string
+}
+
+// VerifyEmail asks whether the registration that made an account is the address owner's.
+type VerifyEmail struct {
+	Request
+	RegisteredAt time.Time
+	// Name is the one that was registered; empty if it is not fit for a mail.
+	Name        string
+	Token, Code string
+}
+
+// Kind is [KindVerifyEmail].
+func (VerifyEmail) Kind() Kind { return KindVerifyEmail }
+
+// Path is the page to confirm on.
+func (v VerifyEmail) Path() string { return "/verify-email?token=" + url.QueryEscape(v.Token) }
+
+// RegisteredAgain asks whether another registration with an address that was never verified is its owner's. Confirming it
+// ends the earlier one.
+type RegisteredAgain struct {
+	Request
+	// Name is the one that was registered; empty if it is not fit for a mail.
+	Name, Token string
+}
+
+// Kind is [KindRegisteredAgain].
+func (RegisteredAgain) Kind() Kind { return KindRegisteredAgain }
+
+// Path is the page to confirm on.
+func (v RegisteredAgain) Path() string { return "/verify-email?token=" + url.QueryEscape(v.Token) }
+
+// AccountExists tells the owner of an account that its address was registered again.
+type AccountExists struct{ Request }
+
+// Kind is [KindAccountExists].
+func (AccountExists) Kind() Kind { return KindAccountExists }
+
+// Path is the page to set another password on.
+func (AccountExists) Path() string { return "/forgot-password" }
+
+// ResetPassword leads to a page to set another password on.
+type ResetPassword struct {
+	Request
+	Token string
+}
+
+// Kind is [KindResetPassword].
+func (ResetPassword) Kind() Kind { return KindResetPassword }
+
+// Path is the page to set the password on.
+func (r ResetPassword) Path() string { return "/reset-password?token=" + url.QueryEscape(r.Token) }
+
+// PasswordAtProvider answers a request for another password of a user who signs in through a provider.
+type PasswordAtProvider struct{ Request }
+
+// Kind is [KindPasswordAtProvider].
+func (PasswordAtProvider) Kind() Kind { return KindPasswordAtProvider }
+
+// Path is the page to sign in on.
+func (PasswordAtProvider) Path() string { return "/login" }
+
+// How long tokens are good. A mail is not sent after its token has expired.
+const (
+	VerificationLife = 24 * time.Hour
+	ResetLife        = 30 * time.Minute
+)
 
 // rule is what holds for all mails of a kind.
 type rule struct {
@@ -59,9 +139,20 @@ var rules = map[Kind]rule{
 		At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
+	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, VerifyEmail{
+		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
+	}},
+	KindRegisteredAgain:    {decode[RegisteredAgain], VerificationLife, true, RegisteredAgain{exampleRequest, "Asha Rao", exampleToken}},
+	KindAccountExists:      {decode[AccountExists], VerificationLife, true, AccountExists{exampleRequest}},
+	KindResetPassword:      {decode[ResetPassword], ResetLife, true, ResetPassword{exampleRequest, exampleToken}},
+	KindPasswordAtProvider: {decode[PasswordAtProvider], VerificationLife, true, PasswordAtProvider{exampleRequest}},
 }
 
 var exampleTime = time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
+
+var exampleToken = strings.Repeat("example0", 4)
+
+var exampleRequest = Request{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}
 
 // Examples is one mail of each kind, to try templates with.
 func Examples() []Data {

@@ -19,17 +19,20 @@ type limit struct {
 func (l limit) cost() time.Duration { return l.period / time.Duration(l.burst) }
 
 // limitsOf lists what bounds a mail, in the order in which the buckets are locked.
-func limitsOf(user, to string, r rule) []limit {
-	class := "notice"
-	perHour, perDay := 20, 60
+func limitsOf(m Mail, r rule) []limit {
+	to := strings.ToLower(m.To)
 	if r.asked {
-		class, perHour, perDay = "asked", 5, 15
+		hour := limit{bucketName("asked", "address", to) + ":hour", 5, time.Hour}
+		day := limit{bucketName("asked", "user", m.User) + ":day", 10, 24 * time.Hour}
+		if m.First {
+			return []limit{hour, day}
+		}
+		return []limit{{bucketName("asked", string(m.Data.Kind()), to) + ":minute", 1, time.Minute}, hour, day}
 	}
-	address := bucketName(class, "address", strings.ToLower(to))
-	limits := []limit{{address + ":hour", perHour, time.Hour}, {address + ":day", perDay, 24 * time.Hour}}
-	if user != "" {
-		account := bucketName(class, "user", user)
-		limits = append(limits, limit{account + ":hour", perHour, time.Hour}, limit{account + ":day", perDay, 24 * time.Hour})
+	address, user := bucketName("notice", "address", to), bucketName("notice", "user", m.User)
+	limits := []limit{{address + ":hour", 20, time.Hour}, {address + ":day", 60, 24 * time.Hour}}
+	if m.User != "" {
+		limits = append(limits, limit{user + ":hour", 20, time.Hour}, limit{user + ":day", 60, 24 * time.Hour})
 	}
 	return limits
 }

@@ -21,6 +21,9 @@ type Mail struct {
 	// To is the address; empty stands for the user's own.
 	To   string
 	Data Data
+	// First says that no such mail can have been asked for before, so it does not count as one that was asked for within the
+	// minute before.
+	First bool
 }
 
 // State is how far a mail is.

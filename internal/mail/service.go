@@ -94,7 +94,7 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 		m.To = to
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
-	within, err := take(ctx, tx, now, limitsOf(m.User, m.To, r))
+	within, err := take(ctx, tx, now, limitsOf(m, r))
 	if err != nil {
 		return false, err
 	}

@@ -461,6 +461,59 @@ func TestQueue_AddressTampered(t *testing.T) {
 	}
 }
 
+// TestLimits_Asked has mails that anybody can ask for keep to limits of their own, and keep no notice back.
+func TestLimits_Asked(t *testing.T) {
+	p := newPost(t)
+	ask := func(d mail.Data, first bool) bool {
+		t.Helper()
+		queued := false
+		err := p.db.Auth().InTx(t.Context(), func(tx auth.Tx) (err error) {
+			queued, err = p.Queue(t.Context(), tx, mail.Mail{User: "usr_asha", To: "Asha@Example.net", Data: d, First: first})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return queued
+	}
+	if !ask(mail.VerifyEmail{}, true) || !ask(mail.VerifyEmail{}, false) {
+		t.Error("the first mail keeps back the one that is asked for")
+	}
+	if ask(mail.VerifyEmail{}, false) || !ask(mail.ResetPassword{}, false) {
+		t.Error("not each kind is limited to one a minute")
+	}
+	p.later(time.Minute)
+	if !ask(mail.VerifyEmail{}, false) {
+		t.Error("a minute later there is no mail")
+	}
+	sent := 0
+	for range 10 {
+		p.later(time.Minute)
+		if ask(mail.ResetPassword{}, false) {
+			sent++
+		}
+	}
+	if sent != 1 { // of five an hour
+		t.Errorf("%d more within the hour, want 1", sent)
+	}
+	sent = 5
+	for range 12 {
+		p.later(2 * time.Hour)
+		for range 5 {
+			p.later(time.Minute)
+			if ask(mail.ResetPassword{}, false) {
+				sent++
+			}
+		}
+	}
+	if sent < 15 || sent > 20 { // ten at once, and ten a day
+		t.Errorf("%d in a day and an hour", sent)
+	}
+	if !p.queue("usr_asha") {
+		t.Error("a notice is kept back")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	p := newPost(t)
 	const perHour, perDay = 20, 60

@@ -40,6 +40,8 @@ var words = map[ledger.Type]string{
 
 	ledger.AccountPasswordChanged: "Password of %s changed",
 	ledger.AccountIdentityLinked:  "Sign-in through a provider added for %s",
+	ledger.AccountEmailVerified:   "E-mail address of %s confirmed",
+	ledger.AccountPasswordReset:   "Password of %s set by a mailed link",
 	ledger.AccountTakenOver:       "Account %s given to the owner of its e-mail address",
 
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",

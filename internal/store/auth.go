@@ -77,7 +77,7 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 	if err == nil && live {
 		err = db.signer.checkRow(u.mac, u.message())
 	}
-	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session}, live, err
+	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session, Verified: u.Verified}, live, err
 }
 
 // InsertUser adds u, or fails with [auth.ErrEmailTaken].

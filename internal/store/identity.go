@@ -67,10 +67,10 @@ func (tx *Tx) RemoveIdentities(ctx context.Context, userID string) error {
 	return err
 }
 
-// TakeUserOver makes a user verified and without a password.
-func (tx *Tx) TakeUserOver(ctx context.Context, userID string) error {
+// TakeUserOver makes a user verified, with another role and password hash.
+func (tx *Tx) TakeUserOver(ctx context.Context, userID string, role auth.Role, passwordHash string) error {
 	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {
-		u.Verified, u.PasswordHash = true, ""
+		u.Verified, u.Role, u.PasswordHash = true, role, passwordHash
 		return true
 	})
 	return err

@@ -166,7 +166,7 @@ func testSessions(_ *testing.T, b *bench) {
 			if err != nil || live != tt.want {
 				t.Fatalf("live = %v, %v; want %v", live, err, tt.want)
 			}
-			want := auth.Principal{UserID: "usr_1", Email: "usr_1@Example.com", Role: auth.Seller, Session: "ses_1"}
+			want := auth.Principal{UserID: "usr_1", Email: "usr_1@Example.com", Role: auth.Seller, Session: "ses_1", Verified: true}
 			if live && p != want {
 				t.Errorf("principal = %+v, want %+v", p, want)
 			}

@@ -121,7 +121,7 @@ func testTakeOver(_ *testing.T, b *bench) {
 		if _, err := tx.SetPasswordHash(b.ctx(), seller, "", "theirs"); err != nil {
 			return err
 		}
-		return tx.TakeUserOver(b.ctx(), seller)
+		return tx.TakeUserOver(b.ctx(), seller, auth.Seller, "")
 	})
 	u, _, err := b.db.UserByEmail(b.ctx(), "usr_a@example.com")
 	if err != nil || !u.Verified || u.PasswordHash != "" {

@@ -436,3 +436,35 @@ CREATE TABLE mails (
 CREATE INDEX mails_due ON mails (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX mails_unsent ON mails (created_at) WHERE due_at IS NOT NULL;
 CREATE INDEX mails_old ON mails (ended_at) WHERE ended_at IS NOT NULL;
+
+-- Tokens that were mailed, by their hashes. Each is used once: using it deletes it.
+CREATE TABLE mail_tokens (
+  hash          TEXT PRIMARY KEY,
+  purpose       TEXT NOT NULL CHECK (purpose IN ('verify_email', 'reset_password')),
+  user_id       TEXT NOT NULL REFERENCES users (id),
+  code          TEXT NOT NULL, -- that may be entered in place of the token, encrypted; empty for none
+  tries         BIGINT NOT NULL, -- wrong codes
+  -- Another registration with the address of an account that was never verified: what confirming it makes of the
+  -- account. Empty for the registration that made the account.
+  name          TEXT NOT NULL,
+  role          TEXT NOT NULL,
+  password_hash TEXT NOT NULL,
+  address       TEXT NOT NULL, -- that asked for the token
+  agent         TEXT NOT NULL,
+  created_at    BIGINT NOT NULL,
+  expires_at    BIGINT NOT NULL,
+  mac           TEXT NOT NULL
+) /* clustered */;
+
+CREATE INDEX mail_tokens_of_user ON mail_tokens (user_id);
+CREATE INDEX mail_tokens_old ON mail_tokens (expires_at);
+
+-- Requests for a link to reset a password. A job answers them, so that a request takes as long for an address that no
+-- user has.
+CREATE TABLE mail_requests (
+  id      TEXT PRIMARY KEY,
+  email   TEXT NOT NULL, -- encrypted
+  address TEXT NOT NULL,
+  agent   TEXT NOT NULL,
+  at      BIGINT NOT NULL
+) /* clustered */;

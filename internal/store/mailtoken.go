@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"bursar/internal/auth"
+)
+
+const mailedColumns = `hash, purpose, user_id, code, tries, name, role, password_hash, address, agent, created_at, expires_at, mac`
+
+// storedMailToken is a token with its MAC, which covers all but the count of wrong codes: an old copy of a row has the MAC
+// of its time, so a MAC would not keep the count from being set back.
+type storedMailToken struct {
+	auth.MailToken
+	mac string
+}
+
+func (t *storedMailToken) dest() []any {
+	return []any{
+		&t.Hash, &t.Purpose, &t.UserID, &t.Code, &t.Tries, &t.Name, &t.Role, &t.PasswordHash, &t.From.Address, &t.From.Agent,
+		instant{&t.CreatedAt},
+		instant{&t.ExpiresAt},
+		&t.mac,
+	}
+}
+
+func (t *storedMailToken) message() []byte {
+	return rowMessage("mail token", t.Hash, string(t.Purpose), t.UserID, t.Code, t.Name, string(t.Role), t.PasswordHash,
+		t.From.Address, t.From.Agent, strconv.FormatInt(micros(t.CreatedAt), 10), strconv.FormatInt(micros(t.ExpiresAt), 10))
+}
+
+// MailToken finds a token that has not expired. It fails with [auth.ErrTampered] if the service did not write it, and
+// returns it all the same.
+func (db *DB) MailToken(ctx context.Context, hash string, purpose auth.MailPurpose, now time.Time) (auth.MailToken, bool, error) {
+	var t storedMailToken
+	ok, err := found(db.queryRow(ctx, `SELECT `+mailedColumns+` FROM mail_tokens WHERE hash = $1 AND purpose = $2 AND expires_at > $3`,
+		hash, string(purpose), micros(now)).Scan(t.dest()...))
+	if err == nil && ok {
+		err = db.signer.checkRow(t.mac, t.message())
+	}
+	return t.MailToken, ok, err
+}
+
+// InsertMailToken adds a token. It takes the place of the user's other tokens of its purpose, unless they belong to
+// another registration.
+func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
+	mac, err := tx.signer.mac((&storedMailToken{MailToken: t}).message())
+	if err != nil {
+		return err
+	}
+	if !t.Another() {
+		if _, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND purpose = $2 AND password_hash = ''`, t.UserID, string(t.Purpose)); err != nil {
+			return err
+		}
+	}
+	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		t.Hash, string(t.Purpose), t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
+		micros(t.CreatedAt), micros(t.ExpiresAt), mac)
+	return err
+}
+
+// CodeToken finds the token of a user's own registration, which has a code. It fails with [auth.ErrTampered] if the
+// service did not write it.
+func (tx *Tx) CodeToken(ctx context.Context, userID string, now time.Time) (auth.MailToken, bool, error) {
+	var t storedMailToken
+	ok, err := tx.one(ctx, `SELECT `+mailedColumns+` FROM mail_tokens
+		WHERE user_id = $1 AND purpose = 'verify_email' AND password_hash = '' AND code <> '' AND expires_at > $2`,
+		[]any{userID, micros(now)}, t.dest()...)
+	if err == nil && ok {
+		err = tx.signer.checkRow(t.mac, t.message())
+	}
+	return t.MailToken, ok, err
+}
+
+// CountWrongCode counts a wrong code against a token.
+func (tx *Tx) CountWrongCode(ctx context.Context, hash string) error {
+	_, err := tx.exec(ctx, `UPDATE mail_tokens SET tries = tries + 1 WHERE hash = $1`, hash)
+	return err
+}
+
+// UseMailToken deletes a token that has not expired, and reports whether it was there: of any number at once, one uses it.
+func (tx *Tx) UseMailToken(ctx context.Context, hash string, now time.Time) (bool, error) {
+	return tx.execOne(ctx, `DELETE FROM mail_tokens WHERE hash = $1 AND expires_at > $2`, hash, micros(now))
+}
+
+// DeleteMailTokens deletes the tokens of a user: those of one purpose, or all for "".
+func (tx *Tx) DeleteMailTokens(ctx context.Context, userID string, purpose auth.MailPurpose) error {
+	_, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND ($2 = '' OR purpose = $2)`, userID, string(purpose))
+	return err
+}
+
+// VerifyUser records that a user's address is theirs.
+func (tx *Tx) VerifyUser(ctx context.Context, userID string) error {
+	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {
+		u.Verified = true
+		return true
+	})
+	return err
+}
+
+// HasIdentity reports whether a user can sign in through a provider.
+func (tx *Tx) HasIdentity(ctx context.Context, userID string) (bool, error) {
+	var one int
+	return tx.one(ctx, `SELECT 1 FROM identities WHERE user_id = $1 LIMIT 1`, []any{userID}, &one)
+}
+
+// InsertMailRequest adds a request.
+func (tx *Tx) InsertMailRequest(ctx context.Context, r auth.MailRequest) error {
+	_, err := tx.exec(ctx, `INSERT INTO mail_requests (id, email, address, agent, at) VALUES ($1, $2, $3, $4, $5)`,
+		r.ID, r.Email, r.From.Address, r.From.Agent, micros(r.At))
+	return err
+}
+
+// TakeMailRequest takes out the oldest request that no other transaction is taking, if there is one.
+func (tx *Tx) TakeMailRequest(ctx context.Context) (auth.MailRequest, bool, error) {
+	var r auth.MailRequest
+	ok, err := tx.one(ctx, `DELETE FROM mail_requests WHERE id = (SELECT id FROM mail_requests ORDER BY id LIMIT 1`+tx.dialect.skipLocked+`)
+		RETURNING id, email, address, agent, at`, nil,
+		&r.ID, &r.Email, &r.From.Address, &r.From.Agent, instant{&r.At})
+	return r, ok, err
+}
+
+// SweepMailTokens deletes up to limit tokens that have expired, and returns how many.
+func (tx *Tx) SweepMailTokens(ctx context.Context, now time.Time, limit int) (int64, error) {
+	return tx.exec(ctx, `DELETE FROM mail_tokens WHERE hash IN
+		(SELECT hash FROM mail_tokens WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, micros(now), limit)
+}

@@ -1,0 +1,243 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/auth"
+	"bursar/internal/store"
+)
+
+// Purposes, as they are stored.
+const (
+	toVerify auth.MailPurpose = "verify_email"
+	toReset  auth.MailPurpose = "reset_password"
+)
+
+func (b *bench) mailToken(hash string, purpose auth.MailPurpose) auth.MailToken {
+	return auth.MailToken{
+		Hash: hash, Purpose: purpose, UserID: "usr_1", From: auth.Device{Address: "203.0.113.7", Agent: "Firefox"},
+		CreatedAt: b.now, ExpiresAt: b.now.Add(time.Hour),
+	}
+}
+
+// keepToken adds a token, and its user where there is none.
+func (b *bench) keepToken(t auth.MailToken) {
+	b.Helper()
+	b.update(func(tx *store.Tx) error {
+		if _, found, err := tx.UserForUpdate(b.ctx(), t.UserID); err != nil || !found {
+			u := newUser(t.UserID)
+			u.Verified = false
+			if err := errors.Join(err, tx.InsertUser(b.ctx(), u)); err != nil {
+				return err
+			}
+		}
+		return tx.InsertMailToken(b.ctx(), t)
+	})
+}
+
+// hasToken reports whether a token permits something at a time.
+func (b *bench) hasToken(hash string, purpose auth.MailPurpose, at time.Time) bool {
+	b.Helper()
+	_, found, err := b.db.MailToken(b.ctx(), hash, purpose, at)
+	b.must(err)
+	return found
+}
+
+func testMailTokens(t *testing.T, b *bench) {
+	t.Helper()
+	own := b.mailToken("own", toVerify)
+	own.Code = "encrypted"
+	again := b.mailToken("again", toVerify)
+	again.Name, again.Role, again.PasswordHash = "Asha", auth.Buyer, "hash"
+	for _, token := range []auth.MailToken{own, again} {
+		b.keepToken(token)
+		got, _, err := b.db.MailToken(b.ctx(), token.Hash, toVerify, b.now)
+		b.must(err)
+		if diff := cmp.Diff(token, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if b.hasToken("own", toReset, b.now) || b.hasToken("own", toVerify, own.ExpiresAt) || b.hasToken("none", toVerify, b.now) {
+		t.Error("a token permits another purpose, or after its time")
+	}
+	code := func() (auth.MailToken, bool) {
+		var token auth.MailToken
+		var found bool
+		b.update(func(tx *store.Tx) (err error) {
+			token, found, err = tx.CodeToken(b.ctx(), "usr_1", b.now)
+			return err
+		})
+		return token, found
+	}
+	b.update(func(tx *store.Tx) error { return tx.CountWrongCode(b.ctx(), "own") })
+	if token, found := code(); !found || token.Hash != "own" || token.Tries != 1 {
+		t.Errorf("the code's token is %+v, %t", token, found)
+	}
+
+	b.keepToken(b.mailToken("reset", toReset))
+	newer := own
+	newer.Hash = "newer"
+	b.keepToken(newer) // in place of the user's own, and of no other
+	for hash, purpose := range map[string]auth.MailPurpose{"newer": toVerify, "again": toVerify, "reset": toReset} {
+		if !b.hasToken(hash, purpose, b.now) {
+			t.Errorf("%s ended", hash)
+		}
+	}
+	if token, _ := code(); b.hasToken("own", toVerify, b.now) || token.Hash != "newer" || token.Tries != 0 {
+		t.Error("the older token works beside the newer one")
+	}
+	b.update(func(tx *store.Tx) error { return tx.DeleteMailTokens(b.ctx(), "usr_1", toVerify) })
+	if _, found := code(); found || b.hasToken("again", toVerify, b.now) || !b.hasToken("reset", toReset, b.now) {
+		t.Error("not the tokens of one purpose were deleted")
+	}
+	b.update(func(tx *store.Tx) error { return tx.DeleteMailTokens(b.ctx(), "usr_1", "") })
+	if b.hasToken("reset", toReset, b.now) {
+		t.Error("not all tokens were deleted")
+	}
+	b.update(func(tx *store.Tx) error {
+		if err := tx.VerifyUser(b.ctx(), "usr_1"); err != nil {
+			return err
+		}
+		u, _, err := tx.UserForUpdate(b.ctx(), "usr_1")
+		if !u.Verified {
+			t.Error("the user is not verified")
+		}
+		linked, e1 := tx.HasIdentity(b.ctx(), "usr_1")
+		_, e2 := tx.AddIdentity(b.ctx(), "usr_1", newIdentity("7"), b.now)
+		linkedNow, e3 := tx.HasIdentity(b.ctx(), "usr_1")
+		if linked || !linkedNow {
+			t.Errorf("has an identity: %t, then %t", linked, linkedNow)
+		}
+		return errors.Join(err, e1, e2, e3)
+	})
+}
+
+func testMailTokenAtOnce(t *testing.T, b *bench) {
+	t.Helper()
+	b.keepToken(b.mailToken("one", toReset))
+	var used atomic.Int64
+	b.atOnce(10, func(int) error {
+		return b.db.Update(b.ctx(), func(tx *store.Tx) error {
+			won, err := tx.UseMailToken(b.ctx(), "one", b.now)
+			if won && err == nil {
+				used.Add(1)
+			}
+			return err
+		})
+	})
+	if used.Load() != 1 {
+		t.Errorf("%d uses of a token succeeded", used.Load())
+	}
+}
+
+// testForgedMailTokens puts tokens into the database that the service did not write.
+func testForgedMailTokens(t *testing.T, b *bench) {
+	t.Helper()
+	own := b.mailToken("own", toVerify)
+	own.Code = "encrypted"
+	b.keepToken(own)
+	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), newUser("usr_2")) })
+	for name, change := range map[string]string{
+		"another hash":       `hash = 'forged'`,
+		"another purpose":    `purpose = 'reset_password'`,
+		"another user":       `user_id = 'usr_2'`,
+		"another code":       `code = 'forged'`,
+		"a password":         `password_hash = 'forged', role = 'seller', name = 'Mallory'`,
+		"another role":       `role = 'admin'`,
+		"another name":       `name = 'Mallory'`,
+		"another address":    `address = '127.0.0.1'`,
+		"another program":    `agent = 'Mallory'`,
+		"made at another":    `created_at = created_at + 1`,
+		"expires later":      `expires_at = expires_at + 1`,
+		"without a MAC":      `mac = ''`,
+		"a code not its own": `hash = 'forged', mac = ''`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			copied := b.tampered()
+			copied.hands(`UPDATE mail_tokens SET ` + change)
+			for _, hash := range []string{"own", "forged"} {
+				for _, purpose := range []auth.MailPurpose{toVerify, toReset} {
+					if _, found, err := copied.db.MailToken(copied.ctx(), hash, purpose, b.now); found && !errors.Is(err, auth.ErrTampered) {
+						t.Errorf("%s for %s is accepted: %v", hash, purpose, err)
+					}
+				}
+			}
+			copied.update(func(tx *store.Tx) error {
+				for _, user := range []string{"usr_1", "usr_2"} {
+					if _, found, err := tx.CodeToken(copied.ctx(), user, b.now); found && !errors.Is(err, auth.ErrTampered) {
+						t.Errorf("the code of %s is accepted: %v", user, err)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func testSweptMailTokens(t *testing.T, b *bench) {
+	t.Helper()
+	for i, purpose := range []auth.MailPurpose{toVerify, toReset} {
+		token := b.mailToken(fmt.Sprint(i), purpose)
+		token.ExpiresAt = b.now.Add(time.Duration(i) * time.Hour)
+		b.keepToken(token)
+	}
+	sweep := func(at time.Time, want int64) {
+		t.Helper()
+		b.update(func(tx *store.Tx) error {
+			n, err := tx.SweepMailTokens(b.ctx(), at, 1)
+			if n != want {
+				t.Errorf("swept %d, want %d", n, want)
+			}
+			return err
+		})
+	}
+	sweep(b.now, 0)
+	sweep(b.now.Add(time.Second), 1)
+	sweep(b.now.Add(time.Second), 0)
+	if !b.hasToken("1", toReset, b.now) {
+		t.Error("a token that had time left was swept")
+	}
+	sweep(b.now.Add(2*time.Hour), 1)
+}
+
+func testMailRequests(t *testing.T, b *bench) {
+	t.Helper()
+	const requests = 20
+	for i := range requests {
+		r := auth.MailRequest{ID: fmt.Sprintf("mrq_%02d", i), Email: "encrypted", From: auth.Device{Address: "203.0.113.7", Agent: "Firefox"}, At: b.now}
+		b.update(func(tx *store.Tx) error { return tx.InsertMailRequest(b.ctx(), r) })
+		if i > 0 {
+			continue
+		}
+		b.update(func(tx *store.Tx) error {
+			got, _, err := tx.TakeMailRequest(b.ctx())
+			if diff := cmp.Diff(r, got); diff != "" {
+				t.Error(diff)
+			}
+			return errors.Join(err, tx.InsertMailRequest(b.ctx(), r))
+		})
+	}
+	var taken atomic.Int64
+	b.atOnce(8, func(int) error {
+		for {
+			var found bool
+			err := b.db.Update(b.ctx(), func(tx *store.Tx) (err error) {
+				_, found, err = tx.TakeMailRequest(b.ctx())
+				return err
+			})
+			if err != nil || !found {
+				return err
+			}
+			taken.Add(1)
+		}
+	})
+	if taken.Load() != requests {
+		t.Errorf("%d takes of %d requests", taken.Load(), requests)
+	}
+}
