@@ -37,13 +37,14 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool
 	return u.User, ok, err
 }
 
+const userWithStatsOf = `SELECT ` + userColumns + `, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed, u.id
+	FROM users u LEFT JOIN journals b ON b.owner = u.id WHERE u.id `
+
 // UserWithStats finds a user and the figures to show with it; zeros for one who never sold.
 func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Stats, bool, error) {
 	var u storedUser
 	var s auth.Stats
-	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+`, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed
-		FROM users u LEFT JOIN journals b ON b.owner = u.id WHERE u.id = $1`, id).
-		Scan(append(u.dest(), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed)...))
+	ok, err := found(db.rowOf(ctx, userWithStatsOf, id).Scan(append(u.dest(), &s.TotalSales, &s.TotalEarnings, &s.ProductsListed, &id)...))
 	return u.User, s, ok, err
 }
 

@@ -186,8 +186,11 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 	list := make([]payout.Payout, 0, f.Limit)
 	var p payout.Payout // each row is scanned to one place, and copied
 	dest := []any{
-		&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State, instant{&p.RequestedAt}, instant{&p.ArriveAt},
-		instant{&p.CompletedAt}, &p.UTR, &p.AccountLast4,
+		&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State,
+		instant{&p.RequestedAt},
+		instant{&p.ArriveAt},
+		instant{&p.CompletedAt},
+		&p.UTR, &p.AccountLast4,
 	}
 	err = db.query(ctx, page, func(r row) error {
 		err := r.Scan(dest...)
