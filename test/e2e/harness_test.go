@@ -92,7 +92,8 @@ func newInstance(t *testing.T, settings ...string) *instance {
 			i.environ = append(i.environ, variable)
 		}
 	}
-	i.environ = append(append(i.environ, "BURSAR_ADDR="+address), settings...)
+	// The sellers of these tests change their bank accounts, and ask for payouts at once.
+	i.environ = append(append(i.environ, "BURSAR_ADDR="+address, "BURSAR_ACCOUNT_COOLDOWN=0s"), settings...)
 	t.Cleanup(func() {
 		if i.process != nil {
 			_ = i.process.Process.Kill()
