@@ -149,6 +149,8 @@ func testRepair(t *testing.T, b *bench) {
 		"entries copied over a journal": {noCheckpoint + `; DELETE FROM entries WHERE owner = 'usr_a'; DELETE FROM journals WHERE owner = 'usr_a';
 			INSERT INTO entries SELECT 'usr_a', number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac
 			FROM entries WHERE owner = 'usr_b'`, inJournal},
+		"an entry dropped behind an old balance": {putBack("journals", "owner = 'usr_a'") +
+			`; DELETE FROM entries WHERE owner = 'usr_a' AND number = (SELECT number FROM journals WHERE owner = 'usr_a') + 1`, inJournal},
 		"a journal put back": {`DELETE FROM entries WHERE owner = 'usr_a' AND number > (SELECT number FROM old_journals WHERE owner = 'usr_a'); ` +
 			putBack("journals", "owner = 'usr_a'"), inJournal},
 	} {
