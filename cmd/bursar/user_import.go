@@ -369,6 +369,9 @@ func (c userExportCmd) Run(ctx context.Context, e *env) error {
 	progress := progressOn(e.err)
 	written, refused := 0, 0
 	err = users.EachUser(ctx, auth.UserFilter{}, func(u auth.ListedUser) error {
+		if u.Deleted() {
+			return nil
+		}
 		if u.Tampered {
 			refused++
 			_, err := fmt.Fprintf(e.err, "%s was changed in the database, and is left out. Run \"bursar user reset\" first.\n", u.ID)

@@ -180,8 +180,11 @@ func (c userShowCmd) Run(ctx context.Context, e *env) error {
 
 // decider is who decided, as entries say it.
 func decider(d decision.Decision) string {
-	if d.Operator != "" {
+	switch {
+	case d.Operator != "":
 		return "operator:" + d.Operator
+	case d.User != "":
+		return "user:" + d.User
 	}
 	return "admin:" + d.Admin
 }

@@ -26,6 +26,23 @@ func (a *api) changeMe(ctx context.Context, who caller, req changeMeRequest) (re
 	return answer, err
 }
 
+type deleteMeRequest struct {
+	password string
+	device   auth.Device
+}
+
+func (req *deleteMeRequest) read(in *input) {
+	req.password = in.optionalText("password", anything)
+	req.device = in.device()
+}
+
+func (a *api) deleteMe(ctx context.Context, who caller, req deleteMeRequest) (reply[none], error) {
+	if err := a.o.Auth.DeleteAccount(ctx, who.Principal, req.password, req.device); err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "Your account is deleted.", endCookie: who.byCookie}, nil
+}
+
 type sessionJSON struct {
 	ID         string   `json:"id"`
 	Current    bool     `json:"current"`

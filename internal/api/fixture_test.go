@@ -99,6 +99,7 @@ type fixture struct {
 
 	serviceKey string
 	db         *store.DB
+	keys       *keyset.Set
 	draining   bool
 	pingError  error
 }
@@ -156,6 +157,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 	db.UseKeys(keys)
+	h.keys = keys
 
 	client := h.openGateway(dir, logger)
 

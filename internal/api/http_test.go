@@ -61,7 +61,7 @@ func TestMethodNotAllowed(t *testing.T) {
 	h := openFixture(t)
 	tests := map[string]string{ // path → Allow
 		"/api/auth/register":              "POST",
-		"/api/auth/me":                    "GET, HEAD, PATCH",
+		"/api/auth/me":                    "DELETE, GET, HEAD, PATCH",
 		"/api/auth/sessions":              "DELETE, GET, HEAD",
 		"/api/auth/sessions/ses_x":        "DELETE",
 		"/api/auth/password/change":       "POST",
@@ -110,7 +110,7 @@ func TestHeadAndTrailingSlash(t *testing.T) {
 	slashed := h.raw(t, "POST", "/api/auth/login/")
 	slashed.wantFailure(t, 400, "invalid_json")
 	h.raw(t, "GET", "/docs/").want(t, 200)
-	h.raw(t, "DELETE", "/api/auth/me/").wantFailure(t, 405, "method_not_allowed")
+	h.raw(t, "PUT", "/api/auth/me/").wantFailure(t, 405, "method_not_allowed")
 }
 
 func TestHeadersOfEveryAnswer(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 )
 
 func TestExport(t *testing.T) {
@@ -78,4 +80,92 @@ func TestExport(t *testing.T) {
 		t.Errorf("HEAD is answered with %d: %q", a.status, a.body)
 	}
 	h.do(call{method: "GET", path: "/api/auth/export"}).wantFailure(t, 401, "invalid_token")
+}
+
+func TestDeleteAccount(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	account := h.withBank(seller, "6789")
+	remove := func(body string) answer {
+		return h.do(call{method: "DELETE", path: "/api/auth/me", token: seller.token, body: body})
+	}
+	const right = `{"password":"correct horse battery"}`
+	h.do(call{method: "PATCH", path: "/api/auth/me", token: seller.token, body: `{"bio":"Pots","website":"https://a.example","avatar":"https://a.example/a.png"}`}).want(t, 200)
+	remove(`{}`).wantFailure(t, 400, "invalid_request", "password")
+	remove(`{"password":"a-guess-at-it"}`).wantFailure(t, 400, "wrong_password", "password")
+
+	h.earn(seller, "order-1", "600")
+	remove(right).wantFailure(t, 409, "money_left") // available
+	made := h.request(seller, `{"amount":600}`).want(t, 201).text(t, "data.payoutId")
+	remove(right).wantFailure(t, 409, "money_left") // in transit
+	h.do(call{method: "POST", path: "/api/payouts/" + made + "/cancel", token: seller.token}).want(t, 200)
+	refund := func(body string) {
+		h.do(call{method: "POST", path: "/api/marketplace/sales/order-1/refund", token: h.serviceKey, body: body}).want(t, 201)
+	}
+	refund(`{"refundId":"r1","amount":500}`)
+	remove(right).wantFailure(t, 409, "money_left")
+	h.do(call{method: "GET", path: "/api/bank-account", token: seller.token}).want(t, 200) // a refusal changes nothing
+	refund(`{"refundId":"r2"}`)
+
+	a := h.do(call{method: "DELETE", path: "/api/auth/me", body: right, header: header("Cookie", "bursar="+seller.token, "Content-Type", "application/json")}).want(t, 200)
+	if !strings.HasPrefix(a.header.Get("Set-Cookie"), "bursar=;") {
+		t.Errorf("the cookie stays: %q", a.header.Values("Set-Cookie"))
+	}
+	remove(right).wantFailure(t, 401, "invalid_token")
+	h.do(call{method: "POST", path: "/api/auth/refresh", body: fmt.Sprintf(`{"refreshToken":%q}`, seller.refreshToken)}).want(t, 401)
+	h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"asha@example.com","password":"correct horse battery"}`}).wantFailure(t, 401, "invalid_credentials")
+	h.do(call{method: "POST", path: "/api/marketplace/sales", token: h.serviceKey, body: fmt.Sprintf(`{"saleId":"order-2","sellerId":%q,"amount":600}`, seller.id)}).
+		wantFailure(t, 404, "seller_not_found")
+
+	u, err := h.auth.FindUser(t.Context(), seller.id)
+	must(t, err)
+	if u.Name != "Deleted user" || !u.Deleted() || u.PasswordHash != "" || u.Profile != (auth.Profile{}) || u.Role != auth.Buyer || u.Verified {
+		t.Errorf("what is left of the user: %+v", u)
+	}
+	decisions, err := h.db.Decisions(t.Context(), seller.id, 10)
+	if err != nil || len(decisions) != 1 || decisions[0].User != seller.id || decisions[0].Note != "Now buyer. The account was deleted." {
+		t.Errorf("decisions %+v, %v", decisions, err)
+	}
+	stored, err := h.db.BankAccountByID(t.Context(), bank.ID(account))
+	if err != nil || stored.SealedNumber != "" || stored.Status != bank.StatusRejected || stored.Current {
+		t.Errorf("what is left of the bank account: %+v, %v", stored, err)
+	}
+
+	again := h.signUp("Asha", auth.Seller)
+	if again.id == seller.id {
+		t.Error("the account is the same one")
+	}
+	admin := h.signUp("Root", auth.Admin)
+	if a := h.do(call{method: "GET", path: "/api/payouts/" + made, token: admin.token}).want(t, 200); a.text(t, "data.sellerId") != seller.id {
+		t.Errorf("the payout is %s", a.body)
+	}
+	h.do(call{method: "DELETE", path: "/api/auth/me", token: admin.token, body: right}).wantFailure(t, 409, "admin_account")
+	if report, err := h.db.Audit(t.Context(), h.keys); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %s, %v", fmt.Sprint(report.Findings), err)
+	}
+}
+
+// Either the sale is recorded and the account stays, or the account is deleted and the sale finds no seller.
+func TestDeleteAccount_BesideASale(t *testing.T) {
+	h := openFixture(t)
+	for i := range 12 {
+		seller := h.signUp(fmt.Sprint("Seller", i), auth.Seller)
+		var deleted, recorded answer
+		var both sync.WaitGroup
+		both.Go(func() {
+			deleted = h.do(call{method: "DELETE", path: "/api/auth/me", token: seller.token, body: `{"password":"correct horse battery"}`})
+		})
+		both.Go(func() {
+			body := fmt.Sprintf(`{"saleId":"order-%d","sellerId":%q,"amount":600}`, i, seller.id)
+			recorded = h.do(call{method: "POST", path: "/api/marketplace/sales", token: h.serviceKey, body: body})
+		})
+		both.Wait()
+		switch {
+		case deleted.status == 200:
+			recorded.wantFailure(t, 404, "seller_not_found")
+		default:
+			deleted.wantFailure(t, 409, "money_left")
+			recorded.want(t, 201)
+		}
+	}
 }

@@ -35,6 +35,8 @@ type Auth interface {
 	EndOtherSessions(context.Context, auth.Principal) error
 	// ChangePassword returns the token by which the account knows this device from now on.
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
+	// DeleteAccount removes who the user is; the journal stays.
+	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
 	// Identities lists a user's ways to sign in through a provider.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
 	// SecurityEvents lists a user's security events numbered below before, newest first.

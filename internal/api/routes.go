@@ -24,6 +24,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
 		{"GET", "/api/auth/me", handle(a, a.signedIn, a.me)},
 		{"PATCH", "/api/auth/me", handle(a, a.signedIn, a.changeMe)},
+		{"DELETE", "/api/auth/me", handle(a, a.signedIn, a.deleteMe)},
 		{"GET", "/api/auth/security-events", handle(a, a.signedIn, a.securityEvents)},
 		{"GET", "/api/admin/users/{userId}/security-events", handle(a, a.admin, a.securityEventsOf)},
 		{"POST", "/api/auth/logout", handle(a, a.signedIn, a.logout)},

@@ -45,7 +45,7 @@ func (s *Service) ChangePassword(ctx context.Context, p Principal, current, next
 	}
 	defer leave()
 	for range maxChecks {
-		if err := s.checkCurrent(ctx, user, current, t); err != nil {
+		if err := s.checkCurrent(ctx, user, current, t, fieldCurrent); err != nil {
 			return "", err
 		}
 		user.PasswordHash, err = s.replacePassword(ctx, p, user.PasswordHash, next, a, from)
@@ -83,8 +83,8 @@ func (s *Service) newPasswordProblem(next string, user User) string {
 	return s.common.check(next, user.Name, user.Email)
 }
 
-// checkCurrent fails unless current is the user's password, or the user has none.
-func (s *Service) checkCurrent(ctx context.Context, user User, current string, t try) error {
+// checkCurrent fails unless current, which is what the field holds, is the user's password, or the user has none.
+func (s *Service) checkCurrent(ctx context.Context, user User, current string, t try, field string) error {
 	if user.PasswordHash == "" {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *Service) checkCurrent(ctx context.Context, user User, current string, t
 		return err
 	}
 	s.o.Tried(string(t.action), outcomeWrong)
-	return wrongPassword(fieldCurrent)
+	return wrongPassword(field)
 }
 
 // wrongPassword says which field holds a wrong password of the user who is signed in.
@@ -103,12 +103,11 @@ func wrongPassword(field string) error {
 	return &f
 }
 
-// setPassword replaces the hash if the session that asks is still alive, or fails with [errUserChanged] if the hash is
-// not old any more. The user is
-// locked before the session is looked at: ending all sessions of a user locks them too.
-func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash string, a attempt, from Device) error {
-	now := s.o.Now()
-	unchanged, err := tx.UserUnchanged(ctx, p.UserID, old)
+// mayChange fails with [ErrToken] unless the session that asks is still alive, with [errUserChanged] if the user's hash is
+// not the one that was checked, or with [ErrStaleSignIn] if there was none to check and the sign-in is not fresh. The
+// user is locked before the session is looked at: ending all sessions of a user locks them too.
+func (s *Service) mayChange(ctx context.Context, tx Tx, p Principal, checked string, now time.Time) error {
+	unchanged, err := tx.UserUnchanged(ctx, p.UserID, checked)
 	if err != nil {
 		return err
 	}
@@ -120,8 +119,17 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 		return ErrToken
 	case !unchanged:
 		return errUserChanged
-	case old == "" && now.Sub(session.AuthenticatedAt) >= freshSignIn:
+	case checked == "" && now.Sub(session.AuthenticatedAt) >= freshSignIn:
 		return ErrStaleSignIn
+	}
+	return nil
+}
+
+// setPassword replaces the hash, if [Service.mayChange] allows it.
+func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash string, a attempt, from Device) error {
+	now := s.o.Now()
+	if err := s.mayChange(ctx, tx, p, old, now); err != nil {
+		return err
 	}
 	if _, err := tx.SetPasswordHash(ctx, p.UserID, old, hash); err != nil {
 		return err
@@ -138,7 +146,7 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if err := s.record(ctx, tx, p.UserID, ledger.AccountPasswordChanged, from); err != nil {
 		return err
 	}
-	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: p.UserID, Data: mail.PasswordChanged{
+	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: p.UserID, Data: mail.PasswordChanged{
 		At: now, First: old == "", Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
 	}})
 	return err

@@ -172,6 +172,7 @@ type Tx interface {
 	// now, and notes of sign-ins kept until now: up to limit rows of each. It returns how many.
 	Sweep(ctx context.Context, now, sessionsBefore time.Time, limit int) (int64, error)
 	ImportTx
+	EraseTx
 }
 
 // Session is one sign-in and all tokens that came of it.

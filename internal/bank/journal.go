@@ -101,9 +101,16 @@ func (a Account) Rejected(reason string) Account {
 	return a
 }
 
+// Erased is the account after its seller deleted the user account: rejected, and without its number.
+func (a Account) Erased(reason string) Account {
+	a = a.Rejected(reason)
+	a.SealedNumber = ""
+	return a
+}
+
 // CheckNumber reports, as an error, why the account's number is not one that was encrypted for it.
 func (a Account) CheckNumber(keys Keys) error {
-	if a.SealedNumber == "" && a.Status == StatusRejected { // it was lost, see [Account.Restored]
+	if a.SealedNumber == "" && a.Status == StatusRejected { // it was lost or deleted, see [Account.Restored] and [Account.Erased]
 		return nil
 	}
 	number, err := a.open(keys)

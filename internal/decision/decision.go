@@ -19,16 +19,19 @@ type By struct {
 	Admin string // a user's id
 	// Operator is who ran a command, by the name that they gave, where it was no admin.
 	Operator string
-	Note     string
+	// User is the id of a user who decided about their own account.
+	User string
+	Note string
 }
 
 // Decision is one entry of the record.
 type Decision struct {
 	ID string // prefix "dec_"
 	At time.Time
-	// Admin or Operator decided; the other one is empty.
+	// Admin, Operator or User decided; the others are empty.
 	Admin    string
 	Operator string
+	User     string
 	Action   Action
 	// Owner is whose journal it belongs to: the seller, or [Platform] where no seller owns it.
 	Owner string
@@ -63,7 +66,7 @@ const maxNoteRunes = 1000
 
 // New makes a decision, to be stored with what it does.
 func New(by By, action Action, owner, subject string, now time.Time) Decision {
-	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Operator: by.Operator, Action: action, Owner: owner, Subject: subject, Note: by.Note}
+	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Operator: by.Operator, User: by.User, Action: action, Owner: owner, Subject: subject, Note: by.Note}
 }
 
 // Platform owns the journal of what belongs to no user.

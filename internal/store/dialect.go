@@ -15,6 +15,8 @@ type dialect struct {
 	begin []string
 	// forUpdate ends a SELECT whose rows of the named table must not change until the transaction ends.
 	forUpdate func(table string) string
+	// forShare ends a SELECT of a row that must keep its keys until the transaction ends; others may read it so too.
+	forShare func(table string) string
 	// arrays says that a statement takes the rows of a group as arrays, one for each column.
 	arrays bool
 	// skipLocked ends a SELECT of rows to lease, passing over those that another instance is taking.

@@ -369,6 +369,7 @@ type decided struct {
 const (
 	adminActor    = "admin:"
 	operatorActor = "operator:"
+	userActor     = "user:"
 )
 
 // RecordDecision adds d to the journal of whom it is about.
@@ -388,8 +389,11 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 		owner = decision.Platform
 	}
 	actor := adminActor + d.Admin
-	if d.Operator != "" {
+	switch {
+	case d.Operator != "":
 		actor = operatorActor + d.Operator
+	case d.User != "":
+		actor = userActor + d.User
 	}
 	return ledger.Posting{Owner: owner, At: d.At, Type: ledger.AdminDecided, Subject: d.Subject, Actor: actor, Data: data}, err
 }
@@ -415,6 +419,9 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 		d.Admin, _ = strings.CutPrefix(e.Actor, adminActor)
 		if operator, ran := strings.CutPrefix(e.Actor, operatorActor); ran {
 			d.Admin, d.Operator = "", operator
+		}
+		if user, own := strings.CutPrefix(e.Actor, userActor); own {
+			d.Admin, d.User = "", user
 		}
 		all = append(all, d)
 	}

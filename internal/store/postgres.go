@@ -50,6 +50,7 @@ var postgresDialect = dialect{
 	},
 	// Not FOR UPDATE: that would wait for a transaction that inserts a row that refers to this one, and no key ever changes.
 	forUpdate:  func(table string) string { return " FOR NO KEY UPDATE OF " + table },
+	forShare:   func(table string) string { return " FOR KEY SHARE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
 	arrays:     true,
 	snapshot:   sql.LevelRepeatableRead,

@@ -93,7 +93,7 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	if err != nil {
 		return err
 	}
-	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, external_id = $8, mac = $9
+	found, err := tx.execOne(ctx, `UPDATE users SET email = $2, email_key = $3, password_hash = $4, role = $5, verified = $6, suspended = $7, external_id = $8, mac = $9, imported_as = ''
 		WHERE id = $1`, u.ID, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), nullText(u.ExternalID), mac)
 	if err == nil && !found {
 		err = auth.ErrUserNotFound

@@ -10,10 +10,11 @@ import (
 	"bursar/internal/sale"
 )
 
-// SellerExists reports whether a user with that id may sell.
+// SellerExists reports whether a user with that id may sell, and keeps the account from being deleted until the
+// transaction ends.
 func (tx *Tx) SellerExists(ctx context.Context, seller string) (bool, error) {
 	var one int
-	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND role IN ('seller', 'admin')`, []any{seller}, &one)
+	return tx.one(ctx, `SELECT 1 FROM users WHERE id = $1 AND role IN ('seller', 'admin')`+tx.dialect.forShare("users"), []any{seller}, &one)
 }
 
 // InsertSale adds s unless a row or a journal has its id already, and reports whether it did. A row that an attacker

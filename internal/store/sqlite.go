@@ -35,6 +35,7 @@ var sqliteDialect = dialect{
 	begin: []string{"BEGIN IMMEDIATE"},
 	// One writer at a time: nothing that a transaction reads can change under it.
 	forUpdate:  func(string) string { return "" },
+	forShare:   func(string) string { return "" },
 	skipLocked: "",
 
 	historyOrder: "id",

@@ -125,6 +125,18 @@ func TestAnInstanceKnowsWhatAnotherDid(t *testing.T) {
 		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
 		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusOK)
 	})
+	t.Run("Deletion", func(t *testing.T) {
+		in := register(t, "deleted")
+		other := login(t, there, "deleted", "monsoon-market")
+		here.call(t, "DELETE", "/api/auth/me", in.Token, `{"password":"monsoon-market"}`, nil)
+		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
+		if again := register(t, "deleted"); again.User.ID == in.User.ID {
+			t.Error("the address stands for the deleted user")
+		}
+		if export, err := here.command("user", "export").Output(); err != nil || strings.Contains(string(export), "deleted usr_") {
+			t.Errorf("the export of users has the deleted one (%v): %s", err, export)
+		}
+	})
 	t.Run("PasswordChange", func(t *testing.T) {
 		in := register(t, "changed")
 		other := login(t, there, "changed", "monsoon-market")

@@ -1,0 +1,127 @@
+package auth_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/storetest"
+)
+
+func TestDeleteAccount(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	elsewhere, err := w.login(email, password, cafe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.principal(in)
+	wantErr(t, w.DeleteAccount(t.Context(), p, "not-my-password", home), auth.ErrWrongPassword)
+	w.wantAlive(in)
+	if err := w.DeleteAccount(t.Context(), p, password, home); err != nil {
+		t.Fatal(err)
+	}
+	w.wantDead(in)
+	w.wantDead(elsewhere)
+	_, err = w.login(email, password, home)
+	wantErr(t, err, auth.ErrCredentials)
+	if again := w.register(); again.User.ID == in.User.ID {
+		t.Error("the address stands for the deleted user")
+	}
+	u, err := w.FindUser(t.Context(), in.User.ID)
+	if err != nil || !u.Deleted() {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if auth.CheckEmail(u.Email) == "" {
+		t.Errorf("%q can be registered", u.Email)
+	}
+}
+
+// Wrong guesses count as those at sign-in, so a stolen session is no licence to guess.
+func TestDeleteAccount_GuessesAreThrottled(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	for i := range 20 {
+		wantErr(t, w.DeleteAccount(t.Context(), p, "a-guess-at-it", at(i)), auth.ErrWrongPassword)
+	}
+	wantThrottled(t, w.DeleteAccount(t.Context(), p, password, home))
+}
+
+// A user who signs in through a provider proves it by a fresh sign-in, and their identity is a stranger's afterwards.
+func TestDeleteAccount_WithoutPassword(t *testing.T) {
+	s := newStreet(t)
+	first := s.mustArrive(asha())
+	s.clock.advance(15 * time.Minute)
+	wantErr(t, s.DeleteAccount(t.Context(), s.principal(first), "", home), auth.ErrStaleSignIn)
+	again := s.mustArrive(asha())
+	if err := s.DeleteAccount(t.Context(), s.principal(again), "", home); err != nil {
+		t.Fatal(err)
+	}
+	s.wantDead(first)
+	if stranger := s.mustArrive(asha()); stranger.User.ID == first.User.ID {
+		t.Error("the identity leads to the deleted user")
+	}
+}
+
+// Of any number of deletions beside sign-ins and changes of the password, one is made, and no session outlives it.
+func TestDeleteAccount_BesideOthers(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	ins := make([]auth.SignIn, 4)
+	var deleted, changed atomic.Int64
+	var all sync.WaitGroup
+	for i := range ins {
+		all.Go(func() { ins[i], _ = w.login(email, password, at(i)) })
+		all.Go(func() {
+			switch err := w.DeleteAccount(t.Context(), p, password, home); {
+			case err == nil:
+				deleted.Add(1)
+			case !errors.Is(err, auth.ErrToken) && !errors.Is(err, auth.ErrWrongPassword):
+				t.Error(err)
+			}
+		})
+	}
+	all.Go(func() {
+		switch _, err := w.ChangePassword(t.Context(), p, password, nextPassword, home); {
+		case err == nil:
+			changed.Add(1)
+		case !errors.Is(err, auth.ErrToken) && !errors.Is(err, auth.ErrWrongPassword):
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	if deleted.Load()+changed.Load() != 1 {
+		t.Errorf("%d deletions and %d changes were made, want one of both", deleted.Load(), changed.Load())
+	}
+	for _, in := range ins {
+		if in.Token != "" {
+			w.wantDead(in)
+		}
+	}
+}
+
+func TestDeleteAccount_FailureIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	storetest.EachFailure(t, func(t *testing.T, place storetest.Place) storetest.Story {
+		t.Helper()
+		w := newFixtureAt(t, place)
+		in := w.register()
+		p := w.principal(in)
+		return storetest.Story{
+			Act: func() error { return w.DeleteAccount(t.Context(), p, password, home) },
+			State: func() string {
+				u, err := w.FindUser(t.Context(), in.User.ID)
+				sessions, sessionsErr := w.Sessions(t.Context(), p)
+				decisions, decisionsErr := w.db.Decisions(t.Context(), "", 10)
+				if err := errors.Join(err, sessionsErr, decisionsErr); err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(u.Name, u.Email, u.Role, u.PasswordHash == "", len(sessions), len(decisions))
+			},
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"bursar/internal/bank"
+)
+
+// DeleteSessions deletes all sessions of a user.
+func (tx *Tx) DeleteSessions(ctx context.Context, userID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM sessions WHERE user_id = $1`, userID)
+	return err
+}
+
+// EraseBankAccounts deletes the numbers of all bank accounts of a user. They are rejected in the journal.
+func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
+	var all []bank.Account
+	err := tx.each(ctx, bankAccountColumns+`WHERE seller_id = $1 AND sealed_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"), []any{userID},
+		func(r row) error {
+			var a bank.Account
+			err := r.Scan(bankAccountDest(&a)...)
+			all = append(all, a)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		erased := a.Erased(reason)
+		if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, sealed_number = '', status = $2, reason = $3, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
+			string(a.ID), string(erased.Status), reason); err != nil {
+			return err
+		}
+		p, err := bank.Recorded(a, erased, userActor+userID, now)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Append(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HasMoney reports whether a user's totals hold money or a payout under way, and keeps them so until the transaction ends.
+func (tx *Tx) HasMoney(ctx context.Context, userID string) (bool, error) {
+	var pending, available, inTransit, processing int64
+	_, err := tx.one(ctx, `SELECT pending, available, in_transit, processing FROM journals WHERE owner = $1`+tx.dialect.forUpdate("journals"), []any{userID},
+		&pending, &available, &inTransit, &processing)
+	return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err
+}
