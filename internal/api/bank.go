@@ -53,7 +53,7 @@ func (a *api) bankAccountOf(account bank.Account) bankAccountJSON {
 
 func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccountRequest) (reply[bankAccountJSON], error) {
 	account, err := a.o.Bank.Register(ctx, bank.Registration{
-		Seller: who.UserID, Session: who.Session, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
+		Seller: who.UserID, Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
 	})
 	if err != nil {
 		return reply[bankAccountJSON]{}, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/fault"
 	"bursar/internal/web"
 )
@@ -42,6 +43,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch status {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
+		if errors.Is(f, auth.ErrStepUp) {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication"`) // RFC 9470
+		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter(f.RetryAfter))
 	}

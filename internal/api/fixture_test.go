@@ -147,6 +147,14 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	return h
 }
 
+// freshProofs has auth check the proofs that come with bank accounts.
+type freshProofs struct{ auth *auth.Service }
+
+func (f freshProofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Registration) error {
+	who := auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
+	return f.auth.RequireProof(ctx, tx.(auth.ProofTx), who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC)) //nolint:forcetypeassert // the store's has it
+}
+
 func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
@@ -163,13 +171,14 @@ func (h *fixture) openServices(logger *slog.Logger) {
 
 	h.mailbox = storetest.NewMailbox(t, db, keys, h.clock.Now)
 	h.authOptions = auth.Options{
-		Store: db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
+		CoolDown: 72 * time.Hour,
+		Store:    db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
 	}
 	h.auth, err = auth.New(h.authOptions)
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour,
+		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: freshProofs{h.auth},
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)

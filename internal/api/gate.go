@@ -50,6 +50,7 @@ func (a *api) signedIn(r *http.Request) (caller, error) {
 		return caller{}, err
 	}
 	telemetry.SetUser(r.Context(), principal.UserID)
+	principal.Proof = r.Header.Get(stepUpHeader)
 	return caller{Principal: principal, byCookie: byCookie}, nil
 }
 

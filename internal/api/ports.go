@@ -39,6 +39,16 @@ type Auth interface {
 	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
 	// Identities lists a user's ways to sign in through a provider.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// LoginFactor ends a sign-in in two steps.
+	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
+	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.
+	Factors(context.Context, auth.Principal) ([]auth.Factor, int, error)
+	AddFactor(context.Context, auth.Principal) (auth.NewFactor, error)
+	// ConfirmFactor returns recovery codes with a user's first factor.
+	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
+	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error
+	// StepUp makes a proof that permits one action once.
+	StepUp(context.Context, auth.Principal, auth.StepUp) (proof string, until time.Time, err error)
 	// SecurityEvents lists a user's security events numbered below before, newest first.
 	SecurityEvents(ctx context.Context, userID string, before int64, limit int) ([]auth.SecurityEvent, error)
 	// HasProvider reports whether an identity provider is set up.

@@ -32,6 +32,9 @@ const (
 
 	defaultRedirect = "/dashboard"
 	signInPage      = "/login"
+	// factorPage asks for the second proof, of the sign-in that challengeCookie carries.
+	factorPage      = "/login/factor"
+	challengeCookie = "bursar-challenge"
 )
 
 // beginSignIn sends a browser to a provider.
@@ -71,6 +74,11 @@ func (a *api) finishSignIn(p auth.ProviderID) http.HandlerFunc {
 			Provider: p, Answer: answer, Sealed: a.cookies.Value(r, cookie),
 			Presented: a.cookies.Token(r), Device: a.device(r),
 		})
+		if errors.Is(err, auth.ErrSecondFactor) {
+			http.SetCookie(w, a.cookies.Make(a.cookies.Named(challengeCookie), fault.From(err).Details["challenge"], int(auth.ChallengeLife/time.Second)))
+			sendTo(w, http.StatusSeeOther, factorPage+"?"+url.Values{"redirect": {cmp.Or(redirect, defaultRedirect)}}.Encode())
+			return
+		}
 		if err != nil {
 			a.backToLogin(w, r, p, redirect, err)
 			return

@@ -64,8 +64,8 @@ func newServices(p parts) (Services, error) {
 	accounts, err := bank.New(bank.Options{
 		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: told,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
-		CoolDown: p.cfg.AccountCooldown,
-		Now:      p.now, Logger: p.logger,
+		CoolDown: p.cfg.AccountCooldown, Proofs: freshProofs{users},
+		Now: p.now, Logger: p.logger,
 	})
 	if err != nil {
 		return Services{}, err
@@ -114,6 +114,7 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
 		Issuer:            p.datastore.issuer,
+		CoolDown:          p.cfg.AccountCooldown,
 		RefreshGrace:      p.cfg.RefreshReuseGrace,
 		Throttle:          p.cfg.LoginThrottle,
 		Tried:             p.tried,

@@ -131,6 +131,9 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if err := s.mayChange(ctx, tx, p, old, now); err != nil {
 		return err
 	}
+	if err := s.RequireProof(ctx, tx, p, ActionChangePassword); err != nil {
+		return err
+	}
 	if _, err := tx.SetPasswordHash(ctx, p.UserID, old, hash); err != nil {
 		return err
 	}

@@ -100,11 +100,15 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a 
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
+	if err := s.RequireProof(ctx, tx, p, ActionDeleteAccount); err != nil {
+		return err
+	}
 	by := decision.By{User: user.ID, Note: accessNote(Buyer, false, deletedReason)}
 	none := ""
 	for _, step := range []func() error{
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
 		func() error { return tx.DeleteSessions(ctx, user.ID) },
+		func() error { return s.clearFactors(ctx, tx, user.ID, Device{}) },
 		func() error { return tx.DeleteMailTokens(ctx, user.ID, "") },
 		func() error { return tx.ResetUser(ctx, User{ID: user.ID, Email: deletedEmail(user.ID), Role: Buyer}) },
 		func() error {

@@ -154,11 +154,14 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 		return err
 	}
 	event := ledger.AccountPasswordReset
+	var holdUntil time.Time
 	if u.Verified {
-		err = s.replaceForgotten(ctx, tx, u, hash, now)
+		if err = s.replaceForgotten(ctx, tx, u, hash, now); err == nil {
+			holdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)
+		}
 	} else {
 		event, u.PasswordHash = ledger.AccountTakenOver, hash
-		err = giveToOwner(ctx, tx, u, endedByForgotten, now)
+		err = s.giveToOwner(ctx, tx, u, from, endedByForgotten, now)
 	}
 	if err == nil {
 		err = s.record(ctx, tx, u.ID, event, from)
@@ -167,7 +170,7 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 		return err
 	}
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, To: u.Email, Data: mail.PasswordChanged{
-		At: now, Reset: true, Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+		At: now, Reset: true, HoldUntil: holdUntil, Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
 	}})
 	return err
 }

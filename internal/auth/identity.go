@@ -46,11 +46,16 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 	}
 	var user User
 	var did deed
+	second := false
 	err = errMeanwhile
 	for look := 0; look < maxLooks && errors.Is(err, errMeanwhile); look++ {
 		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 			user, did, err = s.findOrCreate(ctx, tx, who, fresh, r.Device)
 			if err != nil {
+				return err
+			}
+			factors, err := tx.Factors(ctx, user.ID)
+			if second = hasFactor(factors); err != nil || second {
 				return err
 			}
 			if presented.Session != "" {
@@ -69,6 +74,9 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 	}
 	if err != nil {
 		return SignIn{}, err
+	}
+	if second {
+		return SignIn{}, s.challenge(user, MethodProvider)
 	}
 	s.logSignIn(ctx, f.Provider, user, did, r.Device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
@@ -114,7 +122,7 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 		}
 		return user, accountLinked, s.record(ctx, tx, user.ID, ledger.AccountIdentityLinked, from, "provider", who.Issuer)
 	default:
-		if user, err = takeOver(ctx, tx, user, who, fresh.CreatedAt); err != nil {
+		if user, err = s.takeOver(ctx, tx, user, who, from, fresh.CreatedAt); err != nil {
 			return user, "", err
 		}
 		return user, accountTakenOver, s.record(ctx, tx, user.ID, ledger.AccountTakenOver, from, "provider", who.Issuer)
@@ -154,9 +162,9 @@ func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) er
 }
 
 // takeOver gives an account to the owner of its e-mail address, who comes through a provider.
-func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time) (User, error) {
+func (s *Service) takeOver(ctx context.Context, tx Tx, user User, who Identity, from Device, now time.Time) (User, error) {
 	user.Verified, user.PasswordHash = true, ""
-	if err := giveToOwner(ctx, tx, user, endedByTakeOver, now); err != nil {
+	if err := s.giveToOwner(ctx, tx, user, from, endedByTakeOver, now); err != nil {
 		return User{}, err
 	}
 	return user, link(ctx, tx, user, who, now)
@@ -164,14 +172,15 @@ func takeOver(ctx context.Context, tx Tx, user User, who Identity, now time.Time
 
 // giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role and password. The
 // registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
-// identities and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
+// identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
 // payout to it that was not sent yet fails.
-func giveToOwner(ctx context.Context, tx Tx, u User, reason string, now time.Time) error {
+func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, reason string, now time.Time) error {
 	for _, end := range []func() error{
 		func() error { return tx.TakeUserOver(ctx, u.ID, u.Role, u.PasswordHash) },
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
 		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },
+		func() error { return s.clearFactors(ctx, tx, u.ID, from) },
 		func() error { return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now) },
 	} {
 		if err := end(); err != nil {

@@ -22,7 +22,7 @@ var errUserChanged = errors.New("the user changed during the sign-in")
 const maxChecks = 3
 
 // Login signs a user in. It fails with [ErrCredentials], which does not tell an unknown user from a
-// wrong password or a suspended account, with [ErrThrottled], or with [ErrBusy].
+// wrong password or a suspended account, with [ErrSecondFactor], [ErrThrottled], or [ErrBusy].
 func (s *Service) Login(ctx context.Context, c Credentials) (SignIn, error) {
 	began := s.o.Now()
 	in, err := s.login(ctx, c)
@@ -97,7 +97,7 @@ func (s *Service) check(ctx context.Context, user User, c Credentials, t try, a 
 		}
 	}
 	in, err := s.admit(ctx, user, rehashed, t.device, a, c.Device)
-	if err == nil {
+	if err == nil || errors.Is(err, ErrSecondFactor) {
 		s.o.Tried(string(t.action), outcomeRight)
 	}
 	return in, err
@@ -117,6 +117,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 	if signIn.DeviceToken, err = s.deviceToken(user, known, now); err != nil {
 		return SignIn{}, err
 	}
+	second := false
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		unchanged, err := tx.UserUnchanged(ctx, user.ID, checked)
 		if err != nil {
@@ -133,10 +134,17 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
 		}
+		factors, err := tx.Factors(ctx, user.ID)
+		if second = hasFactor(factors); err != nil || second {
+			return err
+		}
 		return tx.InsertSession(ctx, session)
 	})
 	if err != nil {
 		return SignIn{}, err
+	}
+	if second {
+		return SignIn{}, s.challenge(user, MethodPassword)
 	}
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", device.Address))
 	return signIn, nil

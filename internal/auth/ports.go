@@ -59,6 +59,8 @@ type Store interface {
 	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
 	// ThrottledAt is the virtual times of those buckets that have one, by their names.
 	ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error)
+	// FactorsOf lists a user's second factors, the oldest first. It fails with [ErrTampered] unless the service wrote them.
+	FactorsOf(ctx context.Context, userID string) ([]Factor, error)
 	// EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
 	// before 0 begins at the newest. It fails with [ledger.ErrTampered] unless the service wrote all of it.
 	EntriesAboutBefore(ctx context.Context, owner, subject string, before int64, limit int) ([]ledger.Entry, error)
@@ -95,6 +97,14 @@ type Tx interface {
 	// keeps it so until the transaction ends.
 	UserUnchanged(ctx context.Context, userID, passwordHash string) (bool, error)
 	InsertSession(ctx context.Context, s Session) error
+	// Factors is as the store's.
+	Factors(ctx context.Context, userID string) ([]Factor, error)
+	InsertFactor(ctx context.Context, f Factor) error
+	// SaveFactor replaces what changes of a factor.
+	SaveFactor(ctx context.Context, f Factor) error
+	DeleteFactor(ctx context.Context, f Factor) error
+	// ClearFactors removes all second factors of a user, whatever they are, and reports whether there were any.
+	ClearFactors(ctx context.Context, userID string) (bool, error)
 	// AdvanceSession counts a refresh: if the live session's counter is still counter, it becomes one
 	// more, the session's expiry is extended to expiresAt (never past its cap), and now is put before
 	// its Refreshes. It returns the user, and false when nothing matched.

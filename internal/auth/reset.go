@@ -47,6 +47,9 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {
 			return err
 		}
+		if err := s.clearFactors(ctx, tx, user.ID, Device{}); err != nil {
+			return err
+		}
 		if err := tx.DeleteMailTokens(ctx, user.ID, allPurposes); err != nil {
 			return err
 		}

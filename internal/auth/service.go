@@ -16,6 +16,8 @@ type Options struct {
 	Sealer Sealer
 	// Mails tells users what happened to their accounts.
 	Mails Mails
+	// CoolDown is how long a seller's payouts are on hold after a change of the sign-in.
+	CoolDown time.Duration
 	// Providers are those that are set up, if any.
 	Providers map[ProviderID]Provider
 	Now       func() time.Time

@@ -32,14 +32,15 @@ const (
 const (
 	MethodPassword = "pwd" // RFC 8176
 	MethodProvider = "provider"
+	MethodCode     = "otp" // RFC 8176: a code of an app, or a recovery code
 )
 
 // newSession makes a session for a user who signs in now.
-func newSession(userID string, now time.Time, from Device, method string) Session {
+func newSession(userID string, now time.Time, from Device, methods ...string) Session {
 	return Session{
 		ID: id.New(sessionPrefix, now), UserID: userID,
 		CreatedAt: now, ExpiresAt: now.Add(sessionIdle), CapAt: now.Add(sessionCap),
-		Agent: printable(from.Agent, maxAgentBytes), Address: printable(from.Address, maxAddressBytes), Methods: []string{method}, AuthenticatedAt: now,
+		Agent: printable(from.Agent, maxAgentBytes), Address: printable(from.Address, maxAddressBytes), Methods: methods, AuthenticatedAt: now,
 	}
 }
 

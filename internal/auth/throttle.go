@@ -19,6 +19,8 @@ const (
 	useReset action = "reset"
 	// askForMail is asking for a mail to reset a password.
 	askForMail action = "mail"
+	// guessCode is every check of a second factor's code.
+	guessCode action = "code"
 )
 
 // rate is how often something may be tried: burst times at once, and one more time each every.
@@ -33,6 +35,8 @@ type limits struct {
 	here    rate // an account from one address, without a known device
 	others  rate // an account from all unknown devices together
 	address rate // one address without a known device, over all accounts
+	// challenge is one sign-in that waits for its second proof, from wherever.
+	challenge rate
 }
 
 // limitsOf holds the rates of each action. Unknown devices together get at most 100 wrong passwords an hour
@@ -43,6 +47,14 @@ var limitsOf = map[action]limits{
 		here:    rate{20, 90 * time.Second},
 		others:  rate{50, 72 * time.Second},
 		address: rate{100, 30 * time.Second},
+	},
+	// Of a million codes three are right, so that 20 tries an hour find one in years.
+	guessCode: {
+		device:    rate{10, 3 * time.Minute},
+		here:      rate{10, 3 * time.Minute},
+		others:    rate{20, 3 * time.Minute},
+		address:   rate{100, 30 * time.Second},
+		challenge: rate{5, ChallengeLife},
 	},
 	registration: {address: rate{500, 2 * time.Second}},
 	useReset:     {address: rate{30, time.Minute}},
@@ -57,6 +69,8 @@ type try struct {
 	// device is the id of a device that the account knows, or empty.
 	device  string
 	address string
+	// challenge is the sign-in that waits for its second proof, if it is about one.
+	challenge string
 }
 
 // source is who waits in one line for a place to hash.
@@ -87,6 +101,9 @@ func (t try) buckets() []bucket {
 		if r.burst > 0 {
 			all = append(all, bucket{bucketName(t.action, kind, about...), r})
 		}
+	}
+	if t.challenge != "" {
+		add(l.challenge, "challenge", t.challenge)
 	}
 	if t.known() {
 		add(l.device, "device", t.account, t.device)
@@ -231,7 +248,7 @@ const (
 
 // TriedOutcomes lists the actions and outcomes that [Options.Tried] can get, for metrics.
 func TriedOutcomes() (actions, outcomes []string) {
-	return []string{string(guessPassword), string(registration), string(useReset)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
+	return []string{string(guessPassword), string(registration), string(useReset), string(guessCode)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
 }
 
 // throttled asks to wait, in seconds under two minutes and else in minutes, rounded up.

@@ -70,6 +70,8 @@ type Principal struct {
 	Session string
 	// Verified is whether the address is known to be the user's. Only [Service.Authenticate] says so.
 	Verified bool
+	// Proof is a fresh proof of who they are, from [Service.StepUp], that came with the request; it may be empty.
+	Proof string
 }
 
 // Limits of the interface, §8, and ours.

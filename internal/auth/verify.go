@@ -133,7 +133,7 @@ func (s *Service) confirm(ctx context.Context, tx Tx, u User, t MailToken) error
 		return s.record(ctx, tx, u.ID, ledger.AccountEmailVerified, t.From)
 	}
 	u.Role, u.PasswordHash = t.Role, t.PasswordHash
-	if err := giveToOwner(ctx, tx, u, endedByOwner, s.o.Now()); err != nil {
+	if err := s.giveToOwner(ctx, tx, u, t.From, endedByOwner, s.o.Now()); err != nil {
 		return err
 	}
 	if err := s.record(ctx, tx, u.ID, ledger.AccountTakenOver, t.From); err != nil {

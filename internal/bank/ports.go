@@ -15,6 +15,13 @@ type Mails interface {
 	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
+// Proofs asks sellers who have a second factor for a fresh proof of who they are.
+type Proofs interface {
+	// RequireProof uses up the proof that came with a registration, in its transaction. It fails with a fault of kind
+	// Unauthenticated if one is needed, and what came is not one for this account.
+	RequireProof(ctx context.Context, tx Tx, r Registration) error
+}
+
 // Store keeps bank accounts.
 type Store interface {
 	// BankAccount finds the seller's current account, or [ErrNone].

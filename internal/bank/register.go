@@ -22,9 +22,11 @@ type Registration struct {
 	// Session is the seller's that asks: if it has ended meanwhile, nothing is registered. It is empty where
 	// nobody signed in to ask.
 	Session string
-	Holder  string
-	Number  Number
-	IFSC    IFSC
+	// Proof is a fresh proof of who the seller is, bound to this account; it may be empty.
+	Proof  string
+	Holder string
+	Number Number
+	IFSC   IFSC
 }
 
 // Each verification costs money, so a seller may register so many accounts at once, and then one
@@ -151,6 +153,19 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 		free := busyUntil.Add(-(registrationsADay - 1) * registrationCost)
 		return Account{}, ErrTooMany.After(free.Sub(draft.CreatedAt))
 	}
+	balance, err := tx.Balance(ctx, r.Seller)
+	if err != nil {
+		return Account{}, err
+	}
+	// A thief would replace the account that money goes to. During a hold each replacement counts, so that the last account
+	// has waited as long as the first one.
+	onHold := balance.Hold(draft.CreatedAt)
+	diverts := current.Status == StatusVerified || !onHold.IsZero()
+	if diverts && s.o.Proofs != nil && r.Session != "" {
+		if err := s.o.Proofs.RequireProof(ctx, tx, r); err != nil {
+			return Account{}, err
+		}
+	}
 	if _, err := tx.InsertBankAccount(ctx, draft); err != nil {
 		return Account{}, err
 	}
@@ -168,30 +183,24 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if current.ID == "" {
 		return draft, nil
 	}
-	holdUntil, err := s.hold(ctx, tx, current, draft)
-	if err != nil {
-		return Account{}, err
+	if diverts {
+		if onHold, err = s.hold(ctx, tx, draft, onHold); err != nil {
+			return Account{}, err
+		}
 	}
 	// It may not have been the seller who replaced it.
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: draft.Seller, Data: mail.BankAccountReplaced{
-		At: draft.CreatedAt, Was: current.Last4, Now: draft.Last4, HoldUntil: holdUntil,
+		At: draft.CreatedAt, Was: current.Last4, Now: draft.Last4, HoldUntil: onHold,
 	}})
 	return draft, err
 }
 
-// hold puts the seller's payouts on hold if they could have gone to the account that was replaced: a thief would replace it.
-// During a hold each replacement begins another, so that the last account has waited as long as the first one. It returns
-// when the hold ends.
-func (s *Service) hold(ctx context.Context, tx Tx, was, is Account) (time.Time, error) {
-	now := is.CreatedAt
-	balance, err := tx.Balance(ctx, is.Seller)
-	if err != nil {
-		return time.Time{}, err
-	}
-	stands := balance.Hold(now)
-	if s.o.CoolDown == 0 || was.Status != StatusVerified && stands.IsZero() {
+// hold puts the seller's payouts on hold, and returns until when. stands is until when they are.
+func (s *Service) hold(ctx context.Context, tx Tx, is Account, stands time.Time) (time.Time, error) {
+	if s.o.CoolDown == 0 {
 		return stands, nil
 	}
+	now := is.CreatedAt
 	until := now.Add(s.o.CoolDown)
 	p, err := ledger.HoldPosting(is.Seller, "user:"+is.Seller, ledger.HoldBankAccountReplaced, now, until)
 	if err != nil {

@@ -22,6 +22,8 @@ type Options struct {
 	// Mails tells sellers that their bank account was replaced.
 	Mails     Mails
 	Directory Directory
+	// Proofs may be nil: then no proof is asked for.
+	Proofs Proofs
 	// CoolDown is how long a seller's payouts are on hold after a verified account was replaced.
 	CoolDown time.Duration
 	// ByHand leaves each verification to a person, whatever the gateway offers.

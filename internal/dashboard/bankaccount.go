@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 )
@@ -63,6 +64,11 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, 
 	}
 	f := accountForm()
 	f.Field("accountHolder").Value = account.Holder
+	if hasFactor, err := d.secondFactor(ctx, v); err != nil {
+		return page{}, err
+	} else if hasFactor && account.Status != "" {
+		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
+	}
 	return show("bank-form", title, &bankView{Account: accountView{account}, Form: f}), nil
 }
 
@@ -70,6 +76,10 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, 
 func (d *dashboard) registerBankAccount(ctx context.Context, v *pageRequest) (page, error) {
 	r, err := readAccount(v)
 	if err == nil {
+		err = d.prove(ctx, v, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC))
+	}
+	if err == nil {
+		r.Proof = v.who.Proof
 		_, err = d.o.Bank.Register(ctx, r)
 	}
 	if err == nil {
@@ -80,7 +90,7 @@ func (d *dashboard) registerBankAccount(ctx context.Context, v *pageRequest) (pa
 		return page{}, errors.Join(err, showErr)
 	}
 	shown, _ := p.data.(*bankView)
-	return d.again(ctx, p, shown.Form.fill(v.form), err)
+	return d.again(ctx, p, shown.Form.fill(v.form), needsCode(err))
 }
 
 // readAccount reads the form, or fails with a fault that names the fields at fault.

@@ -30,6 +30,8 @@ var notices = map[notice]string{
 	"profile-saved":    "Your profile is saved.",
 	"password-changed": "Your password is set. All other sessions are signed out.",
 	"session-ended":    "That session is signed out.",
+	"factor-removed":   "The authenticator app is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
+	"sign-in-again":    "That took too long, or was done already. Sign in again.",
 	"sessions-ended":   "All other sessions are signed out.",
 
 	// For admins.

@@ -97,9 +97,16 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	if err != nil && !errors.Is(err, ledger.ErrTampered) { // whose journal was changed can still change the password
 		return page{}, nil, err
 	}
+	hasFactor, err := d.secondFactor(ctx, v)
+	if err != nil {
+		return page{}, nil, err
+	}
 	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user), Events: securityRows(events)}
 	if !user.Verified {
 		shown.Code = codeForm()
+	}
+	if hasFactor {
+		shown.Password.Fields = append(shown.Password.Fields, codeField("A code of your authenticator app"))
 	}
 	for _, s := range sessions {
 		shown.Sessions = append(shown.Sessions, sessionRow{s, deviceName(s.Agent), s.ID == v.who.Session})
@@ -134,11 +141,19 @@ func (d *dashboard) saveProfile(ctx context.Context, v *pageRequest) (page, erro
 
 // changePassword replaces the visitor's password.
 func (d *dashboard) changePassword(ctx context.Context, v *pageRequest) (page, error) {
+	if err := d.prove(ctx, v, auth.ActionChangePassword); err != nil {
+		return d.passwordAgain(ctx, v, err)
+	}
 	token, err := d.o.Auth.ChangePassword(ctx, v.who, v.form.Get("currentPassword"), v.form.Get("newPassword"), d.device(v))
 	if err == nil {
 		d.rememberDevice(v, v.who.UserID, token)
 		return goTo("/dashboard/profile").saying("password-changed"), nil
 	}
+	return d.passwordAgain(ctx, v, needsCode(err))
+}
+
+// passwordAgain shows the form with what is wrong.
+func (d *dashboard) passwordAgain(ctx context.Context, v *pageRequest, err error) (page, error) {
 	p, shown, showErr := d.profilePage(ctx, v)
 	if showErr != nil {
 		return page{}, showErr

@@ -34,6 +34,12 @@ func (d *dashboard) routes() []route {
 		{"POST", "/reset-password", everyone, d.resetPassword},
 
 		{"GET", "/dashboard", signedIn, d.overview},
+		{"GET", factorPath, everyone, d.loginFactorPage},
+		{"POST", factorPath, everyone, d.loginFactor},
+		{"GET", factorsPath, signedIn, d.factors},
+		{"POST", factorsPath, signedIn, d.addFactor},
+		{"POST", factorsPath + "/confirm", signedIn, d.confirmFactor},
+		{"POST", factorsPath + "/remove", signedIn, d.removeFactor},
 		{"GET", "/dashboard/profile", signedIn, d.profile},
 		{"POST", "/dashboard/profile", signedIn, d.saveProfile},
 		{"POST", "/dashboard/profile/password", signedIn, d.changePassword},

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	"bursar/internal/auth"
@@ -110,6 +111,9 @@ func (d *dashboard) login(ctx context.Context, v *pageRequest) (page, error) {
 	signIn, err := d.o.Auth.Login(ctx, auth.Credentials{
 		Email: v.form.Get("email"), Password: v.form.Get("password"), Device: d.device(v),
 	})
+	if errors.Is(err, auth.ErrSecondFactor) {
+		return d.askForFactor(v, err, back), nil
+	}
 	if err != nil {
 		f := d.loginForm(back).fill(v.form)
 		return d.again(ctx, d.showLogin(f, back), f, err)

@@ -62,6 +62,13 @@ const (
 	AccountPasswordReset   Type = "account.password_reset" // by a mailed link
 	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
 	AccountTakenOver Type = "account.taken_over"
+	// AccountFactorsCleared removes all second factors: the account has another owner, or an operator reset it.
+	AccountFactorsCleared   Type = "account.factors_cleared"
+	AccountFactorAdded      Type = "account.factor_added"
+	AccountFactorRemoved    Type = "account.factor_removed"
+	AccountRecoveryCodeUsed Type = "account.recovery_code_used"
+	// AccountStepUpRefused is a wrong code where a fresh proof was asked for.
+	AccountStepUpRefused Type = "account.step_up_refused"
 
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"

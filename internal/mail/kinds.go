@@ -21,6 +21,7 @@ const (
 	KindAccountExists       Kind = "account-exists"
 	KindResetPassword       Kind = "reset-password"
 	KindPasswordAtProvider  Kind = "password-at-provider"
+	KindFactorChanged       Kind = "factor-changed"
 )
 
 // Data is what the templates of one kind show. It is kept as JSON.
@@ -31,6 +32,8 @@ type Data interface{ Kind() Kind }
 type PasswordChanged struct {
 	At           time.Time
 	First, Reset bool
+	// HoldUntil is zero where payouts are not on hold.
+	HoldUntil time.Time
 	// Address and Agent are where the change came from; either may be empty.
 	Address, Agent string
 }
@@ -121,6 +124,18 @@ const (
 	ResetLife        = 30 * time.Minute
 )
 
+// FactorChanged tells a user that a second factor was added or removed. HoldUntil is zero where payouts are not on hold.
+type FactorChanged struct {
+	At        time.Time
+	Added     bool
+	HoldUntil time.Time
+	// Address and Agent are where the change came from; either may be empty.
+	Address, Agent string
+}
+
+// Kind is [KindFactorChanged].
+func (FactorChanged) Kind() Kind { return KindFactorChanged }
+
 // rule is what holds for all mails of a kind.
 type rule struct {
 	decode func(text string) (Data, error)
@@ -137,6 +152,9 @@ const noticeAge = 48 * time.Hour
 var rules = map[Kind]rule{
 	KindPasswordChanged: {decode[PasswordChanged], noticeAge, false, PasswordChanged{
 		At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux",
+	}},
+	KindFactorChanged: {decode[FactorChanged], noticeAge, false, FactorChanged{
+		At: exampleTime, HoldUntil: exampleTime.Add(72 * time.Hour), Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, VerifyEmail{

@@ -98,7 +98,7 @@ var bugs = []planted{
 		{inPayout, "balance.Hold(p.RequestedAt)", "balance.Hold(p.RequestedAt.Add(time.Hour))"},
 	}},
 	{"the second replacement of an account begins no hold", []edit{
-		{inBank, "was.Status != StatusVerified && stands.IsZero()", "was.Status != StatusVerified || !stands.IsZero()"},
+		{inBank, "current.Status == StatusVerified || !onHold.IsZero()", "current.Status == StatusVerified && onHold.IsZero()"},
 	}},
 	{"an idempotency key keeps the answer that payouts are on hold", []edit{
 		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},

@@ -67,6 +67,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/ForgedServiceKeysAreRefused":              testForgedServiceKeys,
 		"Auth/AUserWhoWasTamperedWithIsReset":           testResetUser,
 		"Auth/DecisionsAreListedNewestFirst":            testDecisions,
+		"Auth/FactorsAreOfTheirUser":                    testFactors,
 		"Auth/IdentitiesAreOfOneIssuer":                 testIdentities,
 		"Auth/ASignInComesBackOnce":                     testUsedSignIns,
 		"Auth/WhoIsTakenOverHasNothingOfBefore":         testTakeOver,

@@ -87,6 +87,9 @@ var hands = map[string]struct {
 		"counter": {refuses, ""}, "refreshes": {refuses, ""}, "ended_at": {refuses, ""}, "end_reason": {shownOnly, ""},
 		"agent": {shownOnly, ""}, "address": {shownOnly, ""},
 	}, "id", "created_at", "cap_at", "methods", "authenticated_at", "mac")},
+	"factors": {"id = 'fac_totp'", "factors-are-ours", all("factors-are-ours", map[string]tamperedCell{
+		"user_id": {"factors-are-ours", "'usr_a'"}, "kind": {"factors-are-ours", "'recovery'"}, "confirmed_at": {"factors-are-ours", "NULL"},
+	}, "id", "secret", "last_step", "created_at", "mac")},
 	"identities": {"1 = 1", refuses, all("users-are-ours", map[string]tamperedCell{"user_id": {"users-are-ours", "'usr_a'"}, "email": {shownOnly, ""}, "created_at": {shownOnly, ""}},
 		"issuer", "subject", "mac")},
 	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},
@@ -131,8 +134,9 @@ func (b *bench) fillAll() {
 	b.decided()
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.AddIdentity(b.ctx(), "usr_b", auth.Identity{Issuer: "https://a.example", Subject: "1"}, b.now)
-		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")))
+		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")), tx.InsertFactor(b.ctx(), newFactor("fac_totp", "usr_b")))
 	})
+	b.must(b.append(ledger.Posting{Owner: "usr_b", At: b.now, Type: ledger.AccountFactorAdded, Subject: "usr_b", Actor: "user:usr_b", Data: `{"kind":"totp"}`}))
 	b.checkpoint()
 }
 

@@ -52,6 +52,20 @@ CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
 -- By the end that never moves: an index on expires_at would cost every refresh.
 CREATE INDEX sessions_old ON sessions (cap_at);
 
+-- Second factors. The recovery codes of a user are one row; of each code only its hash is kept.
+CREATE TABLE factors (
+  id           TEXT PRIMARY KEY,
+  user_id      TEXT NOT NULL REFERENCES users (id),
+  kind         TEXT NOT NULL CHECK (kind IN ('totp', 'recovery')),
+  secret       TEXT NOT NULL, -- encrypted; of recovery codes the hashes of those that are left
+  last_step    BIGINT NOT NULL, -- of the last code that was taken
+  created_at   BIGINT NOT NULL,
+  confirmed_at BIGINT, -- NULL until the user has shown that it works
+  mac          TEXT NOT NULL -- over the whole row, with a key that is not in here
+) /* clustered */;
+
+CREATE INDEX factors_of_user ON factors (user_id);
+
 -- Keys of the marketplace. Of a key only its hash is kept; the MAC covers the row, so that nobody adds a key here.
 CREATE TABLE service_keys (
   id         TEXT PRIMARY KEY,

@@ -1,0 +1,168 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/ledger"
+)
+
+// What a sign-in in two steps fails with.
+var (
+	// ErrSecondFactor answers a first proof that was right. Its details have the challenge that the second proof answers.
+	ErrSecondFactor = fault.New(fault.Unauthenticated, "second_factor_required", "Enter a code of your authenticator app to finish signing in.")
+	ErrChallenge    = fault.New(fault.Unauthenticated, "invalid_challenge", "This sign-in took too long, or was finished already. Sign in again.")
+	ErrSignInCode   = fault.New(fault.Unauthenticated, "wrong_code", ErrFactorCode.Message)
+)
+
+// ChallengeLife is how long a user may take to answer a challenge.
+const ChallengeLife = 5 * time.Minute
+
+const challengePurpose = "bursar sign-in challenge v1"
+
+// challenge is a sign-in whose first proof was right. It is encrypted and given to the client; nothing of it is stored.
+type challenge struct {
+	User string `json:"u"`
+	// Password binds it to the present password hash, so that a change of the password ends it.
+	Password string    `json:"p"`
+	Method   string    `json:"m"`
+	Nonce    string    `json:"n"`
+	At       time.Time `json:"t"`
+}
+
+const nonceDigits = 22 // of base 62, so about 128 bits
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	return b
+}
+
+func passwordBinding(hash string) string {
+	sum := sha256.Sum256([]byte("bursar password binding v1\n" + hash))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// challenge asks for the second proof, as a failure of the sign-in.
+func (s *Service) challenge(user User, method string) error {
+	text, err := json.Marshal(challenge{user.ID, passwordBinding(user.PasswordHash), method, id.Random(nonceDigits), s.o.Now()})
+	if err != nil {
+		return err
+	}
+	sealed, err := s.o.Sealer.Seal(string(text), challengePurpose)
+	if err != nil {
+		return err
+	}
+	f := *ErrSecondFactor
+	f.Details = map[string]string{"challenge": sealed, "methods": "totp recovery_code"}
+	return &f
+}
+
+// openChallenge fails with [ErrChallenge].
+func (s *Service) openChallenge(sealed string) (c challenge, err error) {
+	text, err := s.o.Sealer.Open(sealed, challengePurpose)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &c)
+	}
+	if err != nil || !s.o.Now().Before(c.At.Add(ChallengeLife)) {
+		return c, ErrChallenge
+	}
+	return c, nil
+}
+
+// SecondStep answers a challenge with one of two codes.
+type SecondStep struct {
+	Challenge          string
+	Code, RecoveryCode string
+	Device             Device
+}
+
+// LoginFactor ends a sign-in in two steps. It fails with [ErrChallenge], [ErrSignInCode] or [ErrThrottled].
+func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error) {
+	c, err := s.openChallenge(r.Challenge)
+	if err != nil {
+		return SignIn{}, err
+	}
+	user, _, found, err := s.o.Store.UserWithStats(ctx, c.User)
+	if err != nil {
+		return SignIn{}, err
+	}
+	if !found || user.Suspended || passwordBinding(user.PasswordHash) != c.Password {
+		return SignIn{}, ErrChallenge
+	}
+	t := s.codeTry(user, r.Device)
+	t.challenge = c.Nonce
+	a, err := s.countCode(ctx, t)
+	if err != nil {
+		return SignIn{}, err
+	}
+	now := s.o.Now()
+	session := newSession(user.ID, now, r.Device, c.Method, MethodCode)
+	signIn, err := s.signInto(user, session.ID, session.Counter, now)
+	if err != nil {
+		return SignIn{}, err
+	}
+	if signIn.DeviceToken, err = s.deviceToken(user, t.device, now); err != nil {
+		return SignIn{}, err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		if unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash); err != nil || !unchanged {
+			return orElse(err, ErrChallenge)
+		}
+		all, err := tx.Factors(ctx, user.ID)
+		if err != nil {
+			return err
+		}
+		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
+		if err != nil || !right {
+			return orElse(err, ErrSignInCode)
+		}
+		first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
+		if err != nil || !first {
+			return orElse(err, ErrChallenge)
+		}
+		if kind == FactorRecovery {
+			if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
+				return err
+			}
+		}
+		if err := a.forgive(ctx, tx); err != nil {
+			return err
+		}
+		return tx.InsertSession(ctx, session)
+	})
+	if err != nil {
+		return SignIn{}, err
+	}
+	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", r.Device.Address), slog.Bool("second_factor", true))
+	return signIn, nil
+}
+
+// orElse is err, or what a condition that does not hold fails with.
+func orElse(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// codeTry is an attempt at a code of the user's.
+func (s *Service) codeTry(user User, from Device) try {
+	return try{action: guessCode, account: user.ID, device: s.recognize(user, from, s.o.Now()), address: from.site()}
+}
+
+// countCode counts an attempt at a code before the code is looked at, or fails with [ErrThrottled]. No place to hash is
+// needed.
+func (s *Service) countCode(ctx context.Context, t try) (attempt, error) {
+	if err := s.refuseIfFull(ctx, t); err != nil {
+		return attempt{}, err
+	}
+	return s.count(ctx, t)
+}

@@ -1,0 +1,192 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/id"
+	"bursar/internal/ledger"
+)
+
+// Action is what a proof permits.
+type Action string
+
+// The actions that need a proof when the user has a second factor.
+const (
+	ActionReplaceAccount Action = "bank_account.replace" // bound to the account's number and IFSC
+	ActionChangePassword Action = "password.change"
+	ActionAddFactor      Action = "factor.add"
+	ActionRemoveFactor   Action = "factor.remove" // bound to the factor's id
+	ActionDeleteAccount  Action = "account.delete"
+)
+
+// ErrStepUp asks for a fresh proof of who the user is.
+var ErrStepUp = fault.New(fault.Unauthenticated, "step_up_required",
+	"Confirm that it is you: get a proof from POST /api/auth/step-up, and send it as the header Step-Up.")
+
+// stepUpRequired is [ErrStepUp] with what a proof can be made of.
+func stepUpRequired() error {
+	f := *ErrStepUp
+	f.Details = map[string]string{"methods": "totp recovery_code"}
+	return &f
+}
+
+// ProofLife is how long a proof may be used.
+const ProofLife = 5 * time.Minute
+
+const proofPurpose = "bursar step-up v1"
+
+// proof permits one action of one session, once. It is encrypted and given to the client.
+type proof struct {
+	User    string    `json:"u"`
+	Session string    `json:"s"`
+	Action  Action    `json:"a"`
+	Bound   string    `json:"b"`
+	Nonce   string    `json:"n"`
+	Until   time.Time `json:"t"`
+}
+
+// bound is a hash of what an action is for.
+func bound(to []string) string {
+	var text strings.Builder
+	for _, part := range to {
+		text.WriteString(strconv.Itoa(len(part)) + ":" + part + " ")
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// StepUp asks for a proof. A user with a second factor proves who they are by a code, others by their password.
+type StepUp struct {
+	Action Action
+	// Bound is what the action is for, in the order that the action's comment names.
+	Bound                        []string
+	Password, Code, RecoveryCode string
+	Device                       Device
+}
+
+// StepUp makes a proof that permits one action, for what it is bound to, once. It fails with a fault that names the field
+// at fault, with [ErrFactorCode], [ErrWrongPassword], [ErrThrottled], [ErrBusy] or [ErrToken].
+func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed string, until time.Time, err error) {
+	user, _, err := s.Me(ctx, p)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	all, err := s.o.Store.FactorsOf(ctx, user.ID)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if hasFactor(all) {
+		err = s.proveByCode(ctx, p, user, r)
+	} else {
+		err = s.proveByPassword(ctx, user, p, r)
+	}
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	until = s.o.Now().Add(ProofLife)
+	text, err := json.Marshal(proof{user.ID, p.Session, r.Action, bound(r.Bound), id.Random(nonceDigits), until})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	sealed, err = s.o.Sealer.Seal(string(text), proofPurpose)
+	return sealed, until, err
+}
+
+func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r StepUp) error {
+	if r.Code == "" && r.RecoveryCode == "" {
+		return fault.Field("code", "must be a code of your authenticator app")
+	}
+	a, err := s.countCode(ctx, s.codeTry(user, r.Device))
+	if err != nil {
+		return err
+	}
+	wrong := false
+	err = s.changeFactors(ctx, p, user, func(tx Tx, all []Factor) error {
+		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
+		wrong = err == nil && !right
+		switch {
+		case err != nil:
+			return err
+		case wrong: // is committed: the owner of the account sees it
+			return s.record(ctx, tx, user.ID, ledger.AccountStepUpRefused, r.Device, "for", r.Action)
+		case kind == FactorRecovery:
+			if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
+				return err
+			}
+		}
+		return a.forgive(ctx, tx)
+	})
+	if err == nil && wrong {
+		err = ErrFactorCode
+	}
+	return err
+}
+
+func (s *Service) proveByPassword(ctx context.Context, user User, p Principal, r StepUp) error {
+	if r.Password == "" {
+		return fault.Field("password", "must be your password")
+	}
+	known := s.recognize(user, r.Device, s.o.Now())
+	if known == "" {
+		known = p.Session
+	}
+	t := try{action: guessPassword, account: user.ID, device: known, address: r.Device.site()}
+	a, leave, err := s.begin(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	right, _, err := s.passwords.verify(ctx, user.PasswordHash, r.Password)
+	if err != nil {
+		return err
+	}
+	if !right {
+		s.o.Tried(string(t.action), outcomeWrong)
+		return wrongPassword("password")
+	}
+	return s.o.Store.InTx(ctx, func(tx Tx) error { return a.forgive(ctx, tx) })
+}
+
+// ProofTx is what using a proof asks of a transaction.
+type ProofTx interface {
+	// UseSignIn notes that something was used, and reports whether it is the first time.
+	UseSignIn(ctx context.Context, what string, keepUntil time.Time) (bool, error)
+	// Factors lists a user's factors, the oldest first. It fails with [ErrTampered] unless the service wrote them.
+	Factors(ctx context.Context, userID string) ([]Factor, error)
+}
+
+// RequireProof uses up the proof of a session for an action, in the transaction that carries the action out, if the user has
+// a second factor. It fails with [ErrStepUp].
+func (s *Service) RequireProof(ctx context.Context, tx ProofTx, p Principal, a Action, to ...string) error {
+	all, err := tx.Factors(ctx, p.UserID)
+	if err != nil {
+		return err
+	}
+	return s.requireProof(ctx, tx, p, all, a, to...)
+}
+
+func (s *Service) requireProof(ctx context.Context, tx ProofTx, p Principal, all []Factor, a Action, to ...string) error {
+	if !hasFactor(all) {
+		return nil
+	}
+	text, err := s.o.Sealer.Open(p.Proof, proofPurpose)
+	var given proof
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &given)
+	}
+	if err != nil || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
+		return stepUpRequired()
+	}
+	first, err := tx.UseSignIn(ctx, "proof:"+given.Nonce, given.Until)
+	if err == nil && !first {
+		err = stepUpRequired()
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/ledger"
+)
+
+const factorsOf = `SELECT id, user_id, kind, secret, last_step, created_at, confirmed_at, mac FROM factors WHERE user_id = $1 ORDER BY id`
+
+// factorMessage is what the MAC of a second factor covers: all of the row.
+func factorMessage(f auth.Factor) []byte {
+	texts := []string{f.ID, f.UserID, string(f.Kind), f.Secret, strconv.FormatInt(f.LastStep, 10)}
+	for _, at := range []time.Time{f.CreatedAt, f.ConfirmedAt} {
+		texts = append(texts, fmt.Sprint(nullMicros(at)))
+	}
+	return rowMessage("factor", texts...)
+}
+
+// scanFactor reads a row of factorsOf, and says whether the service wrote it.
+func scanFactor(r row, keys ledger.Keys) (f auth.Factor, ours bool, err error) {
+	var mac string
+	err = r.Scan(&f.ID, &f.UserID, &f.Kind, &f.Secret, &f.LastStep, instant{&f.CreatedAt}, instant{&f.ConfirmedAt}, &mac)
+	return f, err == nil && ledger.CheckMAC(keys, mac, factorMessage(f)), err
+}
+
+// factors collects a user's, and fails with [auth.ErrTampered] unless the service wrote all of them.
+func (s *signer) factors(each func(scan func(row) error) error) ([]auth.Factor, error) {
+	keys, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	var all []auth.Factor
+	tampered := false
+	err = each(func(r row) error {
+		f, ours, err := scanFactor(r, keys)
+		tampered = tampered || !ours
+		all = append(all, f)
+		return err
+	})
+	if err == nil && tampered {
+		err = auth.ErrTampered
+	}
+	return all, err
+}
+
+// FactorsOf lists a user's second factors, the oldest first.
+func (db *DB) FactorsOf(ctx context.Context, userID string) ([]auth.Factor, error) {
+	return db.signer.factors(func(scan func(row) error) error { return db.query(ctx, factorsOf, scan, userID) })
+}
+
+// Factors is [DB.FactorsOf] as the transaction sees it. The caller that changes factors has locked their user.
+func (tx *Tx) Factors(ctx context.Context, userID string) ([]auth.Factor, error) {
+	return tx.signer.factors(func(scan func(row) error) error { return tx.each(ctx, factorsOf, []any{userID}, scan) })
+}
+
+// InsertFactor adds a factor.
+func (tx *Tx) InsertFactor(ctx context.Context, f auth.Factor) error {
+	mac, err := tx.signer.mac(factorMessage(f))
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, `INSERT INTO factors (id, user_id, kind, secret, last_step, created_at, confirmed_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		f.ID, f.UserID, string(f.Kind), f.Secret, f.LastStep, micros(f.CreatedAt), nullMicros(f.ConfirmedAt), mac)
+	return err
+}
+
+// SaveFactor replaces what changes of a factor.
+func (tx *Tx) SaveFactor(ctx context.Context, f auth.Factor) error {
+	mac, err := tx.signer.mac(factorMessage(f))
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, `UPDATE factors SET secret = $3, last_step = $4, confirmed_at = $5, mac = $6 WHERE id = $1 AND user_id = $2`,
+		f.ID, f.UserID, f.Secret, f.LastStep, nullMicros(f.ConfirmedAt), mac)
+	return err
+}
+
+// DeleteFactor removes a factor.
+func (tx *Tx) DeleteFactor(ctx context.Context, f auth.Factor) error {
+	_, err := tx.exec(ctx, `DELETE FROM factors WHERE id = $1 AND user_id = $2`, f.ID, f.UserID)
+	return err
+}
+
+// ClearFactors removes all second factors of a user, and reports whether there were any.
+func (tx *Tx) ClearFactors(ctx context.Context, userID string) (bool, error) {
+	n, err := tx.exec(ctx, `DELETE FROM factors WHERE user_id = $1`, userID)
+	return n > 0, err
+}
+
+// factors holds every second factor against its MAC, and wants each that the journals have.
+func (a *auditor) factors() ledger.Finding {
+	f := ledger.Finding{Name: "factors-are-ours", Promise: "Each second factor is as the service wrote it, and each that a user added and did not remove is there."}
+	if a.keys == nil {
+		return f
+	}
+	const next = "Give the account a new password with \"bursar user reset\", and ask its owner to enrol again"
+	a.all(`SELECT id, user_id, kind, secret, last_step, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r row) error {
+		factor, ours, err := scanFactor(r, a.keys)
+		if err == nil && !ours {
+			note(&f, ledger.Violation{Subject: "user " + factor.UserID, Problem: "the second factor " + factor.ID + " was not written by the service"}, next)
+		}
+		return err
+	})
+	a.all(`SELECT e.owner FROM entries e
+		WHERE e.type IN ('account.factor_added', 'account.factor_removed') AND e.subject = e.owner AND e.number > COALESCE(
+			(SELECT MAX(c.number) FROM entries c WHERE c.subject = e.owner AND c.owner = e.owner AND c.type = 'account.factors_cleared'), 0)
+		GROUP BY e.owner
+		HAVING SUM(CASE e.type WHEN 'account.factor_added' THEN 1 ELSE -1 END)
+			<> (SELECT COUNT(*) FROM factors f WHERE f.user_id = e.owner AND f.kind = 'totp' AND f.confirmed_at IS NOT NULL)
+		ORDER BY e.owner`, func(r row) error {
+		var owner string
+		err := r.Scan(&owner)
+		if err == nil {
+			note(&f, ledger.Violation{Subject: "user " + owner, Problem: "a second factor that the user added is gone, and the user did not remove it"}, next)
+		}
+		return err
+	})
+	return f
+}
