@@ -36,7 +36,9 @@ func (h *fixture) enrol(u user) (a app, id string, recovery []string) {
 	}
 	id = made.text(h.t, "data.id")
 	confirmed := h.do(call{method: "POST", path: "/api/auth/factors/" + id + "/confirm", token: u.token, body: `{"code":"` + a.code() + `"}`}).want(h.t, 200)
-	var body struct{ Data struct{ RecoveryCodes []string } }
+	var body struct {
+		Data struct{ RecoveryCodes []string }
+	}
 	must(h.t, json.Unmarshal([]byte(confirmed.body), &body))
 	return a, id, body.Data.RecoveryCodes
 }

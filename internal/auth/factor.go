@@ -53,7 +53,7 @@ var (
 	ErrFactorNotFound  = fault.New(fault.NotFound, "factor_not_found", "You have no second factor with this id.")
 	ErrFactorConfirmed = fault.New(fault.Refused, "factor_confirmed", "This second factor is confirmed already.")
 	ErrTooManyFactors  = fault.New(fault.Refused, "too_many_factors", "You have as many second factors as there may be. Remove one first.")
-	ErrFactorCode            = fault.New(fault.Refused, "wrong_code", "This code is wrong, was used already, or is too old. Enter the one that is shown now.")
+	ErrFactorCode      = fault.New(fault.Refused, "wrong_code", "This code is wrong, was used already, or is too old. Enter the one that is shown now.")
 )
 
 const (
