@@ -17,6 +17,8 @@ type bankView struct {
 	Account accountView
 	Branch  bank.Branch
 	Form    *form
+	// CoolDown is how long payouts are on hold after the account was replaced, in words; empty for not at all.
+	CoolDown string
 }
 
 // accountForm asks for an account. The number is asked twice, because a slip sends money to the wrong account, and is
@@ -69,7 +71,11 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, 
 	} else if hasFactor && account.Status != "" {
 		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
 	}
-	return show("bank-form", title, &bankView{Account: accountView{account}, Form: f}), nil
+	shown := &bankView{Account: accountView{account}, Form: f}
+	if account.Status == bank.StatusVerified && d.o.CoolDown > 0 {
+		shown.CoolDown = span(d.o.CoolDown)
+	}
+	return show("bank-form", title, shown), nil
 }
 
 // registerBankAccount makes an account the seller's.

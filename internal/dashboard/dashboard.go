@@ -38,6 +38,8 @@ type Options struct {
 	BaseURL *url.URL
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies web.Proxies
+	// CoolDown is how long payouts are on hold after a verified bank account was replaced.
+	CoolDown time.Duration
 	// Zone is shown where the viewer's own is not known.
 	Zone *time.Location
 

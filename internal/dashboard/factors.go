@@ -93,7 +93,7 @@ func (d *dashboard) prove(ctx context.Context, v *pageRequest, a auth.Action, bo
 		v.who.Proof = proof
 	}
 	if errors.Is(err, auth.ErrFactorCode) {
-		err = fault.Field("code", auth.ErrFactorCode.Message)
+		err = fault.Field("code", "is wrong, was used already, or is too old: enter the one that is shown now")
 	}
 	return err
 }

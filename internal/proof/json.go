@@ -213,7 +213,8 @@ func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
 		},
 		After: totalsJSON{
 			j.balances(b.Balances()), j.amount(b.Earned), j.amount(b.Withdrawn),
-			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled}, holdStamp(b.HoldUntil),
+			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled},
+			holdStamp(b.HoldUntil),
 		},
 		Hash: string(e.Hash),
 	}

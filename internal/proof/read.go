@@ -214,7 +214,8 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 		Moved: movedJSON{csvBalances(moved), csvAmount(moved[3]), csvAmount(moved[4]), csvAmount(moved[5])},
 		After: totalsJSON{
 			csvBalances(totals), csvAmount(totals[3]), csvAmount(totals[4]),
-			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)}, cells[holdColumn],
+			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)},
+			cells[holdColumn],
 		},
 		Hash: cells[hashColumn],
 	}

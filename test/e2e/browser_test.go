@@ -6,8 +6,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/demo"
 )
@@ -150,6 +152,89 @@ func TestASellerInABrowser(t *testing.T) {
 			if got := b.path(); got != "/login" {
 				t.Errorf("signed out at %s", got)
 			}
+		})
+	}
+}
+
+// TestASecondFactorInABrowser adds an authenticator app, signs in with a code of it, and replaces the bank account with a code.
+func TestASecondFactorInABrowser(t *testing.T) {
+	for _, s := range []screen{phone, desktop} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			i, _ := newStreet(t)
+			b := openBrowser(t, i.api, s)
+			b.register("Asha Rao", "asha@example.com")
+			b.openBankAccount("Asha Rao", "50100234567812")
+			b.visit("/dashboard/profile/factors")
+			b.keep("factors-none")
+			b.press("Add an authenticator app")
+			b.see("Or type the secret")
+			b.keep("factor-enrol")
+			secret := evaluate[string](b, `document.querySelector("main code").textContent`)
+			// A code is taken once, and one of the next half minute is taken already.
+			code := func(ahead time.Duration) string {
+				code, err := totp.GenerateCode(secret, time.Now().Add(ahead))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return code
+			}
+			b.fill("The code that the app shows now", "000000")
+			b.expectRefusal()
+			b.press("Confirm")
+			b.see("This code is wrong")
+			b.fill("The code that the app shows now", code(0))
+			b.press("Confirm")
+			b.see("Your recovery codes")
+			b.look()
+			b.keep("factor-recovery-codes")
+			recovery := evaluate[[]string](b, `[...document.querySelectorAll(".codes code")].map(c => c.textContent)`)
+
+			b.press("Sign out")
+			b.see("Sign in")
+			b.fill("E-mail", "asha@example.com")
+			b.fill("Password", "correct horse")
+			b.press("Sign in")
+			b.see("Second step")
+			b.look()
+			b.keep("login-factor")
+			if strings.Contains(b.path(), "challenge") {
+				t.Errorf("the address is %s", b.path())
+			}
+			b.fill("Code of your authenticator app", code(30*time.Second))
+			b.press("Sign in")
+			b.see("Overview")
+
+			b.visit("/dashboard/bank-account/new")
+			fill := func(code string) {
+				b.fill("Account number", "50100234999999")
+				b.fill("Account number again", "50100234999999")
+				b.fill("IFSC", "HDFC0000053")
+				b.fill("A code of your authenticator app", code)
+			}
+			fill("000000")
+			b.expectRefusal()
+			b.press("Register")
+			b.see("is wrong, was used already")
+			b.keep("bank-account-code")
+			fill(recovery[0])
+			b.press("Register")
+			b.see("Your payouts go here.")
+			b.visit("/dashboard/profile")
+			b.see("Recovery code used")
+			b.look()
+			b.keep("profile-events")
+			b.visit("/dashboard/profile/factors")
+			b.see("9 recovery codes are left")
+			b.fill("A code of an app, or a recovery code", recovery[1])
+			b.press("Remove it")
+			b.see("The authenticator app is removed.")
+			b.press("Sign out")
+			b.see("Sign in")
+			b.fill("E-mail", "asha@example.com")
+			b.fill("Password", "correct horse")
+			b.press("Sign in")
+			b.see("Overview")
 		})
 	}
 }
