@@ -152,10 +152,10 @@ type stepUpRequest struct{ auth.StepUp }
 func (req *stepUpRequest) read(in *input) {
 	req.Action = auth.Action(in.text("action", func(s string) string {
 		switch auth.Action(s) {
-		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount:
+		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount, auth.ActionChangeEmail:
 			return ""
 		default:
-			return "must be bank_account.replace, password.change, factor.add, factor.remove or account.delete"
+			return "must be bank_account.replace, password.change, email.change, factor.add, factor.remove or account.delete"
 		}
 	}))
 	switch req.Action {
@@ -167,6 +167,8 @@ func (req *stepUpRequest) read(in *input) {
 		req.Bound = []string{number.Reveal(), string(ifsc)}
 	case auth.ActionRemoveFactor:
 		req.Bound = []string{in.text("factorId", anything)}
+	case auth.ActionChangeEmail:
+		req.Bound = []string{auth.EmailKey(in.text("email", auth.CheckEmail))}
 	case auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionDeleteAccount:
 	}
 	req.Password = in.optionalText("password", anything)

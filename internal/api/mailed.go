@@ -80,3 +80,33 @@ func (a *api) resetPassword(ctx context.Context, _ caller, req resetPasswordRequ
 	err := a.o.Auth.SetForgottenPassword(ctx, req.token, req.password, req.device)
 	return reply[none]{message: "Your password is set. All sessions were signed out; sign in with the new password."}, err
 }
+
+type changeEmailRequest struct {
+	email  string
+	device auth.Device
+}
+
+func (req *changeEmailRequest) read(in *input) {
+	req.email = in.text("email", auth.CheckEmail)
+	req.device = in.device()
+}
+
+func (a *api) changeEmail(ctx context.Context, who caller, req changeEmailRequest) (reply[none], error) {
+	err := a.o.Auth.ChangeEmail(ctx, who.Principal, req.email, req.device)
+	return reply[none]{message: "If no other account has this address, a link is on its way to it. Your address changes once it is confirmed."}, err
+}
+
+type confirmEmailRequest struct {
+	token  string
+	device auth.Device
+}
+
+func (req *confirmEmailRequest) read(in *input) {
+	req.token = in.text("token", anything)
+	req.device = in.device()
+}
+
+func (a *api) confirmEmail(ctx context.Context, _ caller, req confirmEmailRequest) (reply[none], error) {
+	err := a.o.Auth.ConfirmEmailChange(ctx, req.token, req.device)
+	return reply[none]{message: "Your e-mail address is changed."}, err
+}

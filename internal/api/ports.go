@@ -39,6 +39,9 @@ type Auth interface {
 	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
 	// Identities lists a user's ways to sign in through a provider.
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// ChangeEmail mails a link to a new address; [auth.Service.ConfirmEmailChange] makes it the account's.
+	ChangeEmail(ctx context.Context, p auth.Principal, email string, from auth.Device) error
+	ConfirmEmailChange(ctx context.Context, token string, from auth.Device) error
 	// LoginFactor ends a sign-in in two steps.
 	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
 	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.

@@ -27,6 +27,8 @@ func (a *api) routes() []route {
 		{"DELETE", "/api/auth/me", handle(a, a.signedIn, a.deleteMe)},
 		{"GET", "/api/auth/security-events", handle(a, a.signedIn, a.securityEvents)},
 		{"GET", "/api/admin/users/{userId}/security-events", handle(a, a.admin, a.securityEventsOf)},
+		{"POST", "/api/auth/email/change", handle(a, a.signedIn, a.changeEmail)},
+		{"POST", "/api/auth/email/confirm", handle(a, a.anyone, a.confirmEmail)},
 		{"POST", "/api/auth/login/factor", handle(a, a.anyone, a.loginFactor)},
 		{"GET", "/api/auth/factors", handle(a, a.signedIn, a.factors)},
 		{"POST", "/api/auth/factors", handle(a, a.signedIn, a.addFactor)},

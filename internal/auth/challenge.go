@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -90,7 +91,11 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	if err != nil {
 		return SignIn{}, err
 	}
-	user, _, found, err := s.o.Store.UserWithStats(ctx, c.User)
+	user, found, err := s.o.Store.UserByID(ctx, c.User)
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedUser, slog.String("user_id", user.ID))
+		return SignIn{}, ErrChallenge.Because(err)
+	}
 	if err != nil {
 		return SignIn{}, err
 	}

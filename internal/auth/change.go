@@ -140,8 +140,11 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByPassword, now); err != nil {
 		return err
 	}
-	if err := tx.DeleteMailTokens(ctx, p.UserID, resetPassword); err != nil {
-		return err
+	// What a thief who knew the old password has asked for ends with it.
+	for _, purpose := range []MailPurpose{resetPassword, confirmEmail} {
+		if err := tx.DeleteMailTokens(ctx, p.UserID, purpose); err != nil {
+			return err
+		}
 	}
 	if err := a.forgive(ctx, tx); err != nil {
 		return err

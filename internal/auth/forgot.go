@@ -184,5 +184,5 @@ func (*Service) replaceForgotten(ctx context.Context, tx Tx, u User, hash string
 	if err := tx.EndUserSessions(ctx, u.ID, "", endedByForgotten, now); err != nil {
 		return err
 	}
-	return tx.DeleteMailTokens(ctx, u.ID, allPurposes)
+	return endMailTokens(ctx, tx, u.ID)
 }

@@ -25,6 +25,9 @@ type MailPurpose string
 const (
 	verifyEmail   MailPurpose = "verify_email"
 	resetPassword MailPurpose = "reset_password"
+	confirmEmail  MailPurpose = "confirm_email"
+	// UndoEmailChange gives an account its former address back.
+	UndoEmailChange MailPurpose = "undo_email"
 
 	// allPurposes stands for every purpose.
 	allPurposes MailPurpose = ""
@@ -35,6 +38,8 @@ type MailToken struct {
 	Hash    string
 	Purpose MailPurpose
 	UserID  string
+	// Email is the address that the account gets by the token; empty for other purposes.
+	Email string
 	// Code may be entered in place of the token by the user who is signed in. It is encrypted; empty for none. Tries are the
 	// wrong ones that were entered.
 	Code  string

@@ -120,6 +120,8 @@ type Tx interface {
 
 	// VerifyUser records that a user's address is theirs.
 	VerifyUser(ctx context.Context, userID string) error
+	// SetEmail replaces a user's address by one that is known to be theirs, or fails with [ErrEmailTaken].
+	SetEmail(ctx context.Context, userID, email string) error
 	// HasIdentity reports whether a user can sign in through a provider.
 	HasIdentity(ctx context.Context, userID string) (bool, error)
 

@@ -23,6 +23,7 @@ const (
 	ActionChangePassword Action = "password.change"
 	ActionAddFactor      Action = "factor.add"
 	ActionRemoveFactor   Action = "factor.remove" // bound to the factor's id
+	ActionChangeEmail    Action = "email.change"  // bound to the new address, by [EmailKey]
 	ActionDeleteAccount  Action = "account.delete"
 )
 

@@ -27,12 +27,15 @@ var notices = map[notice]string{
 
 	"bank-account-registered": "The bank account is registered. It can be paid to as soon as it is verified.",
 
-	"profile-saved":    "Your profile is saved.",
-	"password-changed": "Your password is set. All other sessions are signed out.",
-	"session-ended":    "That session is signed out.",
-	"factor-removed":   "The authenticator app is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
-	"sign-in-again":    "That took too long, or was done already. Sign in again.",
-	"sessions-ended":   "All other sessions are signed out.",
+	"profile-saved":     "Your profile is saved.",
+	"password-changed":  "Your password is set. All other sessions are signed out.",
+	"session-ended":     "That session is signed out.",
+	"email-link-mailed": "If no other account has this address, a link is on its way to it.",
+	"email-changed":     "Your e-mail address is changed.",
+	"email-undone":      "The change is undone, and all sessions ended. Set a new password now: another person may know the old one.",
+	"factor-removed":    "The authenticator app is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
+	"sign-in-again":     "That took too long, or was done already. Sign in again.",
+	"sessions-ended":    "All other sessions are signed out.",
 
 	// For admins.
 	"asked":                "The gateway was asked, and its answer is applied.",

@@ -55,6 +55,14 @@ type Auth interface {
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
 	EndOtherSessions(context.Context, auth.Principal) error
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// ChangeEmail mails a link to a new address; [auth.Service.ConfirmEmailChange] makes it the account's.
+	ChangeEmail(ctx context.Context, p auth.Principal, email string, from auth.Device) error
+	ConfirmEmailChange(ctx context.Context, token string, from auth.Device) error
+	// UndoEmailChange gives the account its former address back.
+	UndoEmailChange(ctx context.Context, token string, from auth.Device) error
+	// CheckEmailToken fails with [auth.ErrMailToken] unless a token confirms or undoes a change. It returns the address that
+	// the account would get.
+	CheckEmailToken(ctx context.Context, token string, undo bool) (email string, err error)
 	// LoginFactor ends a sign-in in two steps.
 	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
 	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.

@@ -21,6 +21,7 @@ type profileView struct {
 	Identities []identityRow
 	Buttons    []providerButton
 	Events     []securityRow
+	Email      *form
 }
 
 // Initials stand where a picture would be: one of another site would tell that site who looks at it.
@@ -105,6 +106,7 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	if !user.Verified {
 		shown.Code = codeForm()
 	}
+	shown.Email = emailForm(hasFactor)
 	if hasFactor {
 		shown.Password.Fields = append(shown.Password.Fields, codeField("A code of your authenticator app"))
 	}

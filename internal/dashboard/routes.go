@@ -34,6 +34,11 @@ func (d *dashboard) routes() []route {
 		{"POST", "/reset-password", everyone, d.resetPassword},
 
 		{"GET", "/dashboard", signedIn, d.overview},
+		{"GET", confirmEmailPath, everyone, d.confirmEmailPage},
+		{"POST", confirmEmailPath, everyone, d.confirmEmail},
+		{"GET", undoEmailPath, everyone, d.undoEmailPage},
+		{"POST", undoEmailPath, everyone, d.undoEmail},
+		{"POST", changeEmailPath, signedIn, d.changeEmail},
 		{"GET", factorPath, everyone, d.loginFactorPage},
 		{"POST", factorPath, everyone, d.loginFactor},
 		{"GET", factorsPath, signedIn, d.factors},

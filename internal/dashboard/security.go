@@ -20,19 +20,21 @@ type securityRow struct {
 //
 //exhaustive:ignore
 var securityWords = map[ledger.Type]string{
-	ledger.AccountPasswordChanged:  "Password changed",
-	ledger.AccountIdentityLinked:   "Sign-in through a provider added",
-	ledger.AccountEmailVerified:    "E-mail address confirmed",
-	ledger.AccountPasswordReset:    "Password set by a mailed link",
-	ledger.AccountTakenOver:        "Account given to you as the owner of its e-mail address",
-	ledger.PayoutsOnHold:           "Payouts put on hold after a change",
-	ledger.PayoutsHoldLifted:       "Hold on payouts lifted by our team",
-	ledger.AdminDecided:            "Our team decided about your account",
-	ledger.AccountFactorsCleared:   "All authenticator apps removed",
-	ledger.AccountFactorAdded:      "Authenticator app added",
-	ledger.AccountFactorRemoved:    "Authenticator app removed",
-	ledger.AccountRecoveryCodeUsed: "Recovery code used",
-	ledger.AccountStepUpRefused:    "Wrong code entered where one was asked for",
+	ledger.AccountPasswordChanged:   "Password changed",
+	ledger.AccountIdentityLinked:    "Sign-in through a provider added",
+	ledger.AccountEmailVerified:     "E-mail address confirmed",
+	ledger.AccountPasswordReset:     "Password set by a mailed link",
+	ledger.AccountEmailChanged:      "E-mail address changed",
+	ledger.AccountEmailChangeUndone: "Change of the e-mail address undone",
+	ledger.AccountTakenOver:         "Account given to you as the owner of its e-mail address",
+	ledger.PayoutsOnHold:            "Payouts put on hold after a change",
+	ledger.PayoutsHoldLifted:        "Hold on payouts lifted by our team",
+	ledger.AdminDecided:             "Our team decided about your account",
+	ledger.AccountFactorsCleared:    "All authenticator apps removed",
+	ledger.AccountFactorAdded:       "Authenticator app added",
+	ledger.AccountFactorRemoved:     "Authenticator app removed",
+	ledger.AccountRecoveryCodeUsed:  "Recovery code used",
+	ledger.AccountStepUpRefused:     "Wrong code entered where one was asked for",
 }
 
 func securityRows(events []auth.SecurityEvent) []securityRow {

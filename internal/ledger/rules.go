@@ -61,7 +61,9 @@ const (
 	AccountEmailVerified   Type = "account.email_verified"
 	AccountPasswordReset   Type = "account.password_reset" // by a mailed link
 	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
-	AccountTakenOver Type = "account.taken_over"
+	AccountEmailChanged      Type = "account.email_changed"
+	AccountEmailChangeUndone Type = "account.email_change_undone"
+	AccountTakenOver         Type = "account.taken_over"
 	// AccountFactorsCleared removes all second factors: the account has another owner, or an operator reset it.
 	AccountFactorsCleared   Type = "account.factors_cleared"
 	AccountFactorAdded      Type = "account.factor_added"

@@ -21,6 +21,8 @@ const (
 	KindAccountExists       Kind = "account-exists"
 	KindResetPassword       Kind = "reset-password"
 	KindPasswordAtProvider  Kind = "password-at-provider"
+	KindConfirmEmail        Kind = "confirm-email"
+	KindEmailChanged        Kind = "email-changed"
 	KindFactorChanged       Kind = "factor-changed"
 )
 
@@ -118,10 +120,38 @@ func (PasswordAtProvider) Kind() Kind { return KindPasswordAtProvider }
 // Path is the page to sign in on.
 func (PasswordAtProvider) Path() string { return "/login" }
 
+// ConfirmEmail asks the reader of a new address whether an account is to get it.
+type ConfirmEmail struct {
+	Request
+	Token string
+}
+
+// Kind is [KindConfirmEmail].
+func (ConfirmEmail) Kind() Kind { return KindConfirmEmail }
+
+// Path is the page to confirm on.
+func (c ConfirmEmail) Path() string { return "/confirm-email?token=" + url.QueryEscape(c.Token) }
+
+// EmailChanged tells the reader of the old address that the account has another one, Now. HoldUntil is zero where payouts are
+// not on hold.
+type EmailChanged struct {
+	Request
+	Now, Token string
+	HoldUntil  time.Time
+}
+
+// Kind is [KindEmailChanged].
+func (EmailChanged) Kind() Kind { return KindEmailChanged }
+
+// Path is the page to undo it on.
+func (c EmailChanged) Path() string { return "/undo-email-change?token=" + url.QueryEscape(c.Token) }
+
 // How long tokens are good. A mail is not sent after its token has expired.
 const (
 	VerificationLife = 24 * time.Hour
 	ResetLife        = 30 * time.Minute
+	ConfirmLife      = 24 * time.Hour
+	UndoLife         = 7 * 24 * time.Hour
 )
 
 // FactorChanged tells a user that a second factor was added or removed. HoldUntil is zero where payouts are not on hold.
@@ -160,6 +190,8 @@ var rules = map[Kind]rule{
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},
+	KindConfirmEmail:       {decode[ConfirmEmail], ConfirmLife, true, ConfirmEmail{exampleRequest, exampleToken}},
+	KindEmailChanged:       {decode[EmailChanged], noticeAge, false, EmailChanged{exampleRequest, "asha@example.org", exampleToken, exampleTime.Add(72 * time.Hour)}},
 	KindRegisteredAgain:    {decode[RegisteredAgain], VerificationLife, true, RegisteredAgain{exampleRequest, "Asha Rao", exampleToken}},
 	KindAccountExists:      {decode[AccountExists], VerificationLife, true, AccountExists{exampleRequest}},
 	KindResetPassword:      {decode[ResetPassword], ResetLife, true, ResetPassword{exampleRequest, exampleToken}},

@@ -8,7 +8,7 @@ import (
 	"bursar/internal/auth"
 )
 
-const mailedColumns = `hash, purpose, user_id, code, tries, name, role, password_hash, address, agent, created_at, expires_at, mac`
+const mailedColumns = `hash, purpose, email, user_id, code, tries, name, role, password_hash, address, agent, created_at, expires_at, mac`
 
 // storedMailToken is a token with its MAC, which covers all but the count of wrong codes: an old copy of a row has the MAC
 // of its time, so a MAC would not keep the count from being set back.
@@ -19,7 +19,7 @@ type storedMailToken struct {
 
 func (t *storedMailToken) dest() []any {
 	return []any{
-		&t.Hash, &t.Purpose, &t.UserID, &t.Code, &t.Tries, &t.Name, &t.Role, &t.PasswordHash, &t.From.Address, &t.From.Agent,
+		&t.Hash, &t.Purpose, &t.Email, &t.UserID, &t.Code, &t.Tries, &t.Name, &t.Role, &t.PasswordHash, &t.From.Address, &t.From.Agent,
 		instant{&t.CreatedAt},
 		instant{&t.ExpiresAt},
 		&t.mac,
@@ -27,7 +27,7 @@ func (t *storedMailToken) dest() []any {
 }
 
 func (t *storedMailToken) message() []byte {
-	return rowMessage("mail token", t.Hash, string(t.Purpose), t.UserID, t.Code, t.Name, string(t.Role), t.PasswordHash,
+	return rowMessage("mail token", t.Hash, string(t.Purpose), t.Email, t.UserID, t.Code, t.Name, string(t.Role), t.PasswordHash,
 		t.From.Address, t.From.Agent, strconv.FormatInt(micros(t.CreatedAt), 10), strconv.FormatInt(micros(t.ExpiresAt), 10))
 }
 
@@ -44,19 +44,19 @@ func (db *DB) MailToken(ctx context.Context, hash string, purpose auth.MailPurpo
 }
 
 // InsertMailToken adds a token. It takes the place of the user's other tokens of its purpose, unless they belong to
-// another registration.
+// another registration, or undo a change of the address: each change can be undone.
 func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
 	mac, err := tx.signer.mac((&storedMailToken{MailToken: t}).message())
 	if err != nil {
 		return err
 	}
-	if !t.Another() {
+	if !t.Another() && t.Purpose != auth.UndoEmailChange {
 		if _, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND purpose = $2 AND password_hash = ''`, t.UserID, string(t.Purpose)); err != nil {
 			return err
 		}
 	}
-	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-		t.Hash, string(t.Purpose), t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
+	_, err = tx.exec(ctx, `INSERT INTO mail_tokens (`+mailedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		t.Hash, string(t.Purpose), t.Email, t.UserID, t.Code, t.Tries, t.Name, string(t.Role), t.PasswordHash, t.From.Address, t.From.Agent,
 		micros(t.CreatedAt), micros(t.ExpiresAt), mac)
 	return err
 }
@@ -95,6 +95,23 @@ func (tx *Tx) DeleteMailTokens(ctx context.Context, userID string, purpose auth.
 func (tx *Tx) VerifyUser(ctx context.Context, userID string) error {
 	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {
 		u.Verified = true
+		return true
+	})
+	return err
+}
+
+// SetEmail replaces a user's e-mail address by one that is known to be theirs, or fails with [auth.ErrEmailTaken].
+func (tx *Tx) SetEmail(ctx context.Context, userID, email string) error {
+	var one int
+	taken, err := tx.one(ctx, `SELECT 1 FROM users WHERE email_key = $1 AND id <> $2`, []any{auth.EmailKey(email), userID}, &one)
+	if err != nil {
+		return err
+	}
+	if taken {
+		return auth.ErrEmailTaken
+	}
+	_, err = tx.changeUser(ctx, userID, func(u *auth.User) bool {
+		u.Email, u.Verified = email, true
 		return true
 	})
 	return err

@@ -75,8 +75,8 @@ func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User)
 	if err != nil {
 		return false, err
 	}
-	return tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6 WHERE id = $1`,
-		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac)
+	return tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6, email = $7, email_key = $8 WHERE id = $1`,
+		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac, u.Email, auth.EmailKey(u.Email))
 }
 
 // ResetUser replaces all that the MAC of a user covers, whatever it was.

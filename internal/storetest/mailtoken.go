@@ -17,6 +17,7 @@ import (
 const (
 	toVerify auth.MailPurpose = "verify_email"
 	toReset  auth.MailPurpose = "reset_password"
+	toChange auth.MailPurpose = "confirm_email"
 )
 
 func (b *bench) mailToken(hash string, purpose auth.MailPurpose) auth.MailToken {
@@ -239,5 +240,36 @@ func testMailRequests(t *testing.T, b *bench) {
 	})
 	if taken.Load() != requests {
 		t.Errorf("%d takes of %d requests", taken.Load(), requests)
+	}
+}
+
+func testEmailChange(t *testing.T, b *bench) {
+	t.Helper()
+	change := b.mailToken("change", toChange)
+	change.Email = "new@example.com"
+	b.keepToken(change)
+	got, _, err := b.db.MailToken(b.ctx(), "change", toChange, b.now)
+	b.must(err)
+	if diff := cmp.Diff(change, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, hash := range []string{"undo 1", "undo 2"} { // each change can be undone
+		undo := b.mailToken(hash, auth.UndoEmailChange)
+		undo.Email = hash + "@example.com"
+		b.keepToken(undo)
+	}
+	if !b.hasToken("undo 1", auth.UndoEmailChange, b.now) || !b.hasToken("undo 2", auth.UndoEmailChange, b.now) {
+		t.Error("a later change ends what undoes an earlier one")
+	}
+	b.update(func(tx *store.Tx) error {
+		return errors.Join(tx.InsertUser(b.ctx(), newUser("usr_2")), tx.SetEmail(b.ctx(), "usr_1", "New@example.com"))
+	})
+	u, found, err := b.db.UserByEmail(b.ctx(), "new@example.com")
+	if err != nil || !found || u.ID != "usr_1" || u.Email != "New@example.com" || !u.Verified {
+		t.Errorf("found by the new address is %+v, %v, %v", u, found, err)
+	}
+	err = b.db.Update(b.ctx(), func(tx *store.Tx) error { return tx.SetEmail(b.ctx(), "usr_2", "NEW@example.com") })
+	if !errors.Is(err, auth.ErrEmailTaken) {
+		t.Errorf("two users with one address: %v", err)
 	}
 }

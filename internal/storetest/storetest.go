@@ -85,6 +85,7 @@ func Run(t *testing.T, e Engine) {
 		"Mail/RowsAreReadAsTheyWereWritten":             testMails,
 		"Mail/TokensAreReadAsTheyWereWritten":           testMailTokens,
 		"Mail/OfManyUsesOfATokenOneSucceeds":            testMailTokenAtOnce,
+		"Mail/AnAddressIsChangedAndUndone":              testEmailChange,
 		"Mail/ForgedTokensAreRefused":                   testForgedMailTokens,
 		"Mail/ExpiredTokensAreSwept":                    testSweptMailTokens,
 		"Mail/RequestsAreTakenOnce":                     testMailRequests,

@@ -454,7 +454,8 @@ CREATE INDEX mails_old ON mails (ended_at) WHERE ended_at IS NOT NULL;
 -- Tokens that were mailed, by their hashes. Each is used once: using it deletes it.
 CREATE TABLE mail_tokens (
   hash          TEXT PRIMARY KEY,
-  purpose       TEXT NOT NULL CHECK (purpose IN ('verify_email', 'reset_password')),
+  purpose       TEXT NOT NULL CHECK (purpose IN ('verify_email', 'reset_password', 'confirm_email', 'undo_email')),
+  email         TEXT NOT NULL, -- that the account gets with a change of its address, or back with its undoing; empty for other purposes
   user_id       TEXT NOT NULL REFERENCES users (id),
   code          TEXT NOT NULL, -- that may be entered in place of the token, encrypted; empty for none
   tries         BIGINT NOT NULL, -- wrong codes

@@ -1,0 +1,151 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
+)
+
+const endedByUndo = "email_change_undone"
+
+// ChangeEmail mails a link to a new address of the user's. The address is the account's once the link is confirmed. An address
+// that is taken gets a notice, and the caller the same answer. It fails with a fault that names the field, with [ErrStepUp] if
+// the user has a second factor and no proof for email.change of this address, or with [ErrToken].
+func (s *Service) ChangeEmail(ctx context.Context, p Principal, email string, from Device) error {
+	if problem := CheckEmail(email); problem != "" {
+		return fault.Field("email", problem)
+	}
+	now := s.o.Now()
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		u, err := s.userOfSession(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		if EmailKey(email) == EmailKey(u.Email) {
+			return fault.Field("email", "is your e-mail address already")
+		}
+		if err := s.RequireProof(ctx, tx, p, ActionChangeEmail, EmailKey(email)); err != nil {
+			return err
+		}
+		text, t := newMailToken(confirmEmail, u.ID, from, now, mail.ConfirmLife)
+		t.Email = email
+		owner, taken, err := s.o.Store.UserByEmail(ctx, EmailKey(email))
+		if errors.Is(err, ErrTampered) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if taken {
+			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: owner.ID, To: owner.Email, Data: mail.AccountExists{Request: t.request()}})
+			return err
+		}
+		return s.queueToken(ctx, tx, t, mail.Mail{User: u.ID, To: email, Data: mail.ConfirmEmail{Request: t.request(), Token: text}})
+	})
+}
+
+// CheckEmailToken fails with [ErrMailToken] unless a token confirms, or with undo undoes, a change of the address. It returns
+// the address that the account would get.
+func (s *Service) CheckEmailToken(ctx context.Context, token string, undo bool) (email string, err error) {
+	t, err := s.mailToken(ctx, token, emailPurpose(undo))
+	return t.Email, err
+}
+
+func emailPurpose(undo bool) MailPurpose {
+	if undo {
+		return UndoEmailChange
+	}
+	return confirmEmail
+}
+
+// ConfirmEmailChange makes a new address the account's. Payouts are on hold afterwards. The old address, if it was the user's,
+// gets a notice with a link that undoes the change. It fails with [ErrMailToken].
+func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Device) error {
+	t, err := s.mailToken(ctx, token, confirmEmail)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		now := s.o.Now()
+		u, err := s.useMailToken(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		if err := s.moveTo(ctx, tx, u, t.Email); err != nil {
+			return err
+		}
+		until, err := s.holdPayouts(ctx, tx, u, ledger.HoldEmailChanged)
+		if err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, u.ID, ledger.AccountEmailChanged, from); err != nil || !u.Verified {
+			return err // an address that was never proven may be another person's, who gets no link
+		}
+		text, undo := newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)
+		undo.Email = u.Email
+		return s.queueToken(ctx, tx, undo, mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: undo.request(), Now: t.Email, Token: text, HoldUntil: until}})
+	})
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "e-mail address changed", slog.String("user_id", t.UserID))
+	}
+	return err
+}
+
+// moveTo gives the account another address. What was mailed to the one before permits nothing any more.
+func (s *Service) moveTo(ctx context.Context, tx Tx, u User, email string) error {
+	err := tx.SetEmail(ctx, u.ID, email)
+	if errors.Is(err, ErrEmailTaken) {
+		return ErrMailToken.Because(err)
+	}
+	if err != nil {
+		return err
+	}
+	return endMailTokens(ctx, tx, u.ID)
+}
+
+// endMailTokens ends what was mailed to a user, but for what undoes a change of the address: a thief who has changed it and
+// sets a new password must not end that.
+func endMailTokens(ctx context.Context, tx Tx, userID string) error {
+	for _, purpose := range []MailPurpose{verifyEmail, resetPassword, confirmEmail} {
+		if err := tx.DeleteMailTokens(ctx, userID, purpose); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UndoEmailChange gives the account its former address back, and ends all its sessions. Payouts are on hold afterwards. It
+// fails with [ErrMailToken].
+func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
+	t, err := s.mailToken(ctx, token, UndoEmailChange)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		u, err := s.useMailToken(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		if err := s.moveTo(ctx, tx, u, t.Email); err != nil {
+			return err
+		}
+		if err := tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange); err != nil {
+			return err
+		}
+		if err := tx.EndUserSessions(ctx, u.ID, "", endedByUndo, s.o.Now()); err != nil {
+			return err
+		}
+		if _, err := s.holdPayouts(ctx, tx, u, ledger.HoldEmailChanged); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, u.ID, ledger.AccountEmailChangeUndone, from)
+	})
+	if err == nil {
+		s.o.Logger.WarnContext(ctx, "change of an e-mail address undone", slog.String("user_id", t.UserID))
+	}
+	return err
+}
