@@ -1,8 +1,8 @@
 package auth
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -39,12 +39,6 @@ type challenge struct {
 }
 
 const nonceDigits = 22 // of base 62, so about 128 bits
-
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // it never fails
-	return b
-}
 
 func passwordBinding(hash string) string {
 	sum := sha256.Sum256([]byte("bursar password binding v1\n" + hash))
@@ -102,7 +96,7 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	if !found || user.Suspended || passwordBinding(user.PasswordHash) != c.Password {
 		return SignIn{}, ErrChallenge
 	}
-	t := s.codeTry(user, r.Device)
+	t := s.codeTry(user, r.Device, "")
 	t.challenge = c.Nonce
 	a, err := s.countCode(ctx, t)
 	if err != nil {
@@ -117,17 +111,22 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	if signIn.DeviceToken, err = s.deviceToken(user, t.device, now); err != nil {
 		return SignIn{}, err
 	}
+	wrong := false
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		wrong = false
 		if unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash); err != nil || !unchanged {
 			return orElse(err, ErrChallenge)
 		}
-		all, err := tx.Factors(ctx, user.ID)
+		all, err := s.factorsOf(ctx, tx, user.ID)
 		if err != nil {
 			return err
 		}
 		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
-		if err != nil || !right {
-			return orElse(err, ErrSignInCode)
+		if err != nil {
+			return err
+		}
+		if wrong = !right; wrong { // is committed: somebody knows the password
+			return s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", "sign-in")
 		}
 		first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
 		if err != nil || !first {
@@ -143,9 +142,15 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 		}
 		return tx.InsertSession(ctx, session)
 	})
+	if err == nil && wrong {
+		s.o.Tried(string(t.action), outcomeWrong)
+		s.o.Logger.InfoContext(ctx, "sign-in refused", slog.String("user_id", user.ID), slog.String("address", r.Device.Address), slog.Bool("second_factor", true))
+		err = ErrSignInCode
+	}
 	if err != nil {
 		return SignIn{}, err
 	}
+	s.o.Tried(string(t.action), outcomeRight)
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", r.Device.Address), slog.Bool("second_factor", true))
 	return signIn, nil
 }
@@ -158,9 +163,10 @@ func orElse(err, otherwise error) error {
 	return otherwise
 }
 
-// codeTry is an attempt at a code of the user's.
-func (s *Service) codeTry(user User, from Device) try {
-	return try{action: guessCode, account: user.ID, device: s.recognize(user, from, s.o.Now()), address: from.site()}
+// codeTry is an attempt at a code of the user's. In a live session it counts as one of a known device, so that nobody else can
+// use its tries up.
+func (s *Service) codeTry(user User, from Device, session string) try {
+	return try{action: guessCode, account: user.ID, device: cmp.Or(s.recognize(user, from, s.o.Now()), session), address: from.site()}
 }
 
 // countCode counts an attempt at a code before the code is looked at, or fails with [ErrThrottled]. No place to hash is

@@ -108,8 +108,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a 
 	for _, step := range []func() error{
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
 		func() error { return tx.DeleteSessions(ctx, user.ID) },
-		func() error { return s.clearFactors(ctx, tx, user.ID, Device{}) },
-		func() error { return tx.DeleteMailTokens(ctx, user.ID, "") },
+		func() error { return tx.DeleteMailTokens(ctx, user.ID, allPurposes) },
 		func() error { return tx.ResetUser(ctx, User{ID: user.ID, Email: deletedEmail(user.ID), Role: Buyer}) },
 		func() error {
 			name := deletedName
@@ -117,6 +116,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a 
 		},
 		func() error { return a.forgive(ctx, tx) },
 		func() error { return tx.EraseBankAccounts(ctx, user.ID, deletedReason, now) },
+		func() error { return s.clearFactors(ctx, tx, user.ID, Device{}) },
 		func() error {
 			return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
 		},

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -31,7 +32,7 @@ const (
 	FactorRecovery FactorKind = "recovery"
 )
 
-// Factor is what a user proves who they are with, beside the first proof.
+// Factor is a second factor of a user.
 type Factor struct {
 	ID     string // prefix "fac_"
 	UserID string
@@ -77,7 +78,8 @@ type NewFactor struct {
 }
 
 // AddFactor begins an authenticator app's enrolment. It protects nothing before it is confirmed. It fails with
-// [ErrTooManyFactors], with [ErrStepUp] if the user has a factor already and no proof for factor.add, or with [ErrToken].
+// [ErrTooManyFactors], with [ErrToken], or with [ErrStepUp] if there is no proof for factor.add, and the user has a factor already or
+// signed in a while ago; without a password, with [ErrStaleSignIn].
 func (s *Service) AddFactor(ctx context.Context, p Principal) (NewFactor, error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
@@ -92,8 +94,8 @@ func (s *Service) AddFactor(ctx context.Context, p Principal) (NewFactor, error)
 	if f.Secret, err = s.o.Sealer.Seal(key.Secret(), secretContext(f)); err != nil {
 		return NewFactor{}, fmt.Errorf("encrypt a secret: %w", err)
 	}
-	err = s.changeFactors(ctx, p, user, func(tx Tx, all []Factor) error {
-		if err := s.requireProof(ctx, tx, p, all, ActionAddFactor); err != nil {
+	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
+		if err := s.mayAddFactor(ctx, tx, p, user, all); err != nil {
 			return err
 		}
 		confirmed := 0
@@ -112,6 +114,22 @@ func (s *Service) AddFactor(ctx context.Context, p Principal) (NewFactor, error)
 	return NewFactor{f, key.Secret(), key.URL()}, err
 }
 
+// mayAddFactor keeps a stolen session from adding a way in that stays: the user has to have proved who they are, a short time
+// ago or for this.
+func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user User, all []Factor) error {
+	if hasFactor(all) {
+		return s.requireProof(ctx, tx, p, all, ActionAddFactor)
+	}
+	session, _, _, err := tx.Session(ctx, p.Session)
+	if err != nil || s.o.Now().Sub(session.AuthenticatedAt) < freshSignIn {
+		return err
+	}
+	if user.PasswordHash == "" {
+		return ErrStaleSignIn
+	}
+	return s.useProof(ctx, tx, p, false, ActionAddFactor)
+}
+
 // host is how authenticator apps name the service.
 func (s *Service) host() string {
 	_, host, _ := strings.Cut(s.o.Issuer, "://")
@@ -119,41 +137,42 @@ func (s *Service) host() string {
 }
 
 // changeFactors runs a change of the user's factors while nobody else changes them, if the session that asks is alive.
-func (s *Service) changeFactors(ctx context.Context, p Principal, user User, change func(tx Tx, all []Factor) error) error {
+func (s *Service) changeFactors(ctx context.Context, p Principal, change func(tx Tx, user User, all []Factor) error) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash)
+		user, err := s.userOfSession(ctx, tx, p)
 		if err != nil {
 			return err
 		}
-		session, _, found, err := tx.Session(ctx, p.Session)
-		switch {
-		case err != nil:
-			return err
-		case !unchanged || !found || !session.live(s.o.Now()) || session.UserID != p.UserID:
-			return ErrToken
-		}
-		all, err := tx.Factors(ctx, user.ID)
+		all, err := s.factorsOf(ctx, tx, user.ID)
 		if err != nil {
 			return err
 		}
-		return change(tx, all)
+		return change(tx, user, all)
 	})
 }
 
-// ConfirmFactor takes a factor into use by a code of its. With the first one the user gets recovery codes, which are shown this
+// factorsOf lists a user's factors. It alerts the operator of one that was changed outside the service.
+func (s *Service) factorsOf(ctx context.Context, tx ProofTx, userID string) ([]Factor, error) {
+	all, err := tx.Factors(ctx, userID)
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedFactor, slog.String("user_id", userID))
+	}
+	return all, err
+}
+
+// ConfirmFactor puts a factor into use, if code is one of its codes. With the first one the user gets recovery codes, which are shown this
 // once. It fails with [ErrFactorNotFound], [ErrFactorConfirmed], [ErrFactorCode], [ErrThrottled] or [ErrToken].
 func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code string, from Device) (codes []string, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	t := s.codeTry(user, from)
-	a, err := s.countCode(ctx, t)
+	a, err := s.countCode(ctx, s.codeTry(user, from, p.Session))
 	if err != nil {
 		return nil, err
 	}
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
-	err = s.changeFactors(ctx, p, user, func(tx Tx, all []Factor) error {
+	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
 		codes = nil
 		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == FactorTOTP })
 		if i < 0 {
@@ -196,11 +215,7 @@ func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code s
 // RemoveFactor takes a factor out of use, and with the last one the recovery codes. Payouts are on hold afterwards. It fails
 // with [ErrFactorNotFound], with [ErrStepUp] without a proof for factor.remove of this factor, or with [ErrToken].
 func (s *Service) RemoveFactor(ctx context.Context, p Principal, factor string, from Device) error {
-	user, _, err := s.Me(ctx, p)
-	if err != nil {
-		return err
-	}
-	err = s.changeFactors(ctx, p, user, func(tx Tx, all []Factor) error {
+	err := s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
 		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == FactorTOTP })
 		if i < 0 {
 			return ErrFactorNotFound
@@ -227,15 +242,14 @@ func (s *Service) RemoveFactor(ctx context.Context, p Principal, factor string, 
 		return s.tellFactor(ctx, tx, user, ledger.AccountFactorRemoved, removed, from, until)
 	})
 	if err == nil {
-		s.o.Logger.InfoContext(ctx, "second factor removed", slog.String("user_id", user.ID), slog.String("factor", factor))
+		s.o.Logger.InfoContext(ctx, "second factor removed", slog.String("user_id", p.UserID), slog.String("factor", factor))
 	}
 	return err
 }
 
 // clearFactors removes all of a user's factors: they are another person's, or an operator resets the account.
 func (s *Service) clearFactors(ctx context.Context, tx Tx, userID string, from Device) error {
-	cleared, err := tx.ClearFactors(ctx, userID)
-	if err != nil || !cleared {
+	if cleared, err := tx.ClearFactors(ctx, userID); err != nil || !cleared {
 		return err
 	}
 	return s.record(ctx, tx, userID, ledger.AccountFactorsCleared, from)
@@ -338,7 +352,7 @@ func newRecoveryCodes() (codes []string, stored string) {
 	hashes := make([]string, recoveryCodes)
 	codes = make([]string, recoveryCodes)
 	for i := range codes {
-		text := recoveryEncoding.EncodeToString(randomBytes(recoveryCodeBytes))
+		text := recoveryEncoding.EncodeToString(random(recoveryCodeBytes))
 		codes[i] = strings.ToLower(text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:])
 		hashes[i] = hashRecoveryCode(codes[i])
 	}

@@ -54,7 +54,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 			if err != nil {
 				return err
 			}
-			factors, err := tx.Factors(ctx, user.ID)
+			factors, err := s.factorsOf(ctx, tx, user.ID)
 			if second = hasFactor(factors); err != nil || second {
 				return err
 			}
@@ -180,8 +180,16 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
 		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },
-		func() error { return s.clearFactors(ctx, tx, u.ID, from) },
 		func() error { return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now) },
+		func() error { return s.clearFactors(ctx, tx, u.ID, from) }, // journals are locked last
+		func() error {
+			// Money that is there may be the registrant's, or the owner who comes now another thief.
+			money, err := tx.HasMoney(ctx, u.ID)
+			if err == nil && money {
+				_, err = s.holdPayouts(ctx, tx, u, ledger.HoldTakenOver)
+			}
+			return err
+		},
 	} {
 		if err := end(); err != nil {
 			return err

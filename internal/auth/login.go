@@ -134,7 +134,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
 		}
-		factors, err := tx.Factors(ctx, user.ID)
+		factors, err := s.factorsOf(ctx, tx, user.ID)
 		if second = hasFactor(factors); err != nil || second {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // Reset is what an operator says of an account that was changed in the database: all that a MAC covers. What the stored
@@ -47,7 +48,11 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		if err := tx.RemoveIdentities(ctx, user.ID); err != nil {
 			return err
 		}
-		if err := s.clearFactors(ctx, tx, user.ID, Device{}); err != nil {
+		// Rows that were deleted by hand are recorded as removed too.
+		if _, err := tx.ClearFactors(ctx, user.ID); err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, user.ID, ledger.AccountFactorsCleared, Device{}); err != nil {
 			return err
 		}
 		if err := tx.DeleteMailTokens(ctx, user.ID, allPurposes); err != nil {

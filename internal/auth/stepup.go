@@ -32,9 +32,12 @@ var ErrStepUp = fault.New(fault.Unauthenticated, "step_up_required",
 	"Confirm that it is you: get a proof from POST /api/auth/step-up, and send it as the header Step-Up.")
 
 // stepUpRequired is [ErrStepUp] with what a proof can be made of.
-func stepUpRequired() error {
+func stepUpRequired(byCode bool) error {
 	f := *ErrStepUp
-	f.Details = map[string]string{"methods": "totp recovery_code"}
+	f.Details = map[string]string{"methods": "password"}
+	if byCode {
+		f.Details["methods"] = "totp recovery_code"
+	}
 	return &f
 }
 
@@ -45,12 +48,14 @@ const proofPurpose = "bursar step-up v1"
 
 // proof permits one action of one session, once. It is encrypted and given to the client.
 type proof struct {
-	User    string    `json:"u"`
-	Session string    `json:"s"`
-	Action  Action    `json:"a"`
-	Bound   string    `json:"b"`
-	Nonce   string    `json:"n"`
-	Until   time.Time `json:"t"`
+	User    string `json:"u"`
+	Session string `json:"s"`
+	Action  Action `json:"a"`
+	Bound   string `json:"b"`
+	// ByCode says that it was made with a code of a second factor, not with the password.
+	ByCode bool      `json:"c"`
+	Nonce  string    `json:"n"`
+	Until  time.Time `json:"t"`
 }
 
 // bound is a hash of what an action is for.
@@ -83,7 +88,8 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	if hasFactor(all) {
+	byCode := hasFactor(all)
+	if byCode {
 		err = s.proveByCode(ctx, p, user, r)
 	} else {
 		err = s.proveByPassword(ctx, user, p, r)
@@ -92,7 +98,7 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 		return "", time.Time{}, err
 	}
 	until = s.o.Now().Add(ProofLife)
-	text, err := json.Marshal(proof{user.ID, p.Session, r.Action, bound(r.Bound), id.Random(nonceDigits), until})
+	text, err := json.Marshal(proof{user.ID, p.Session, r.Action, bound(r.Bound), byCode, id.Random(nonceDigits), until})
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -104,19 +110,19 @@ func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r Ste
 	if r.Code == "" && r.RecoveryCode == "" {
 		return fault.Field("code", "must be a code of your authenticator app")
 	}
-	a, err := s.countCode(ctx, s.codeTry(user, r.Device))
+	a, err := s.countCode(ctx, s.codeTry(user, r.Device, p.Session))
 	if err != nil {
 		return err
 	}
 	wrong := false
-	err = s.changeFactors(ctx, p, user, func(tx Tx, all []Factor) error {
+	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
 		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
 		wrong = err == nil && !right
 		switch {
 		case err != nil:
 			return err
 		case wrong: // is committed: the owner of the account sees it
-			return s.record(ctx, tx, user.ID, ledger.AccountStepUpRefused, r.Device, "for", r.Action)
+			return s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", r.Action)
 		case kind == FactorRecovery:
 			if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
 				return err
@@ -166,7 +172,7 @@ type ProofTx interface {
 // RequireProof uses up the proof of a session for an action, in the transaction that carries the action out, if the user has
 // a second factor. It fails with [ErrStepUp].
 func (s *Service) RequireProof(ctx context.Context, tx ProofTx, p Principal, a Action, to ...string) error {
-	all, err := tx.Factors(ctx, p.UserID)
+	all, err := s.factorsOf(ctx, tx, p.UserID)
 	if err != nil {
 		return err
 	}
@@ -177,17 +183,22 @@ func (s *Service) requireProof(ctx context.Context, tx ProofTx, p Principal, all
 	if !hasFactor(all) {
 		return nil
 	}
+	return s.useProof(ctx, tx, p, true, a, to...)
+}
+
+// useProof uses up a proof, which has to be made with a code if byCode says so.
+func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, byCode bool, a Action, to ...string) error {
 	text, err := s.o.Sealer.Open(p.Proof, proofPurpose)
 	var given proof
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &given)
 	}
-	if err != nil || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
-		return stepUpRequired()
+	if err != nil || byCode && !given.ByCode || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
+		return stepUpRequired(byCode)
 	}
 	first, err := tx.UseSignIn(ctx, "proof:"+given.Nonce, given.Until)
 	if err == nil && !first {
-		err = stepUpRequired()
+		err = stepUpRequired(byCode)
 	}
 	return err
 }

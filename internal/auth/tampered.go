@@ -12,11 +12,12 @@ const (
 	tamperedUser       = "user"
 	tamperedIdentity   = "identity"
 	tamperedMailToken  = "mail_token"
+	tamperedFactor     = "factor"
 )
 
 // TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.
 func TamperedKinds() []string {
-	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity, tamperedMailToken}
+	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity, tamperedMailToken, tamperedFactor}
 }
 
 // tampered tells the operator of a row that was changed outside the service and that was therefore refused.

@@ -48,7 +48,7 @@ var limitsOf = map[action]limits{
 		others:  rate{50, 72 * time.Second},
 		address: rate{100, 30 * time.Second},
 	},
-	// Of a million codes three are right, so that 20 tries an hour find one in years.
+	// Of a million codes three are right for each app, so that 20 tries an hour find one in years, or with five apps in months.
 	guessCode: {
 		device:    rate{10, 3 * time.Minute},
 		here:      rate{10, 3 * time.Minute},

@@ -132,6 +132,9 @@ func (s *Service) confirm(ctx context.Context, tx Tx, u User, t MailToken) error
 		}
 		return s.record(ctx, tx, u.ID, ledger.AccountEmailVerified, t.From)
 	}
+	if u.Role == Admin { // who was made one since
+		return ErrMailToken
+	}
 	u.Role, u.PasswordHash = t.Role, t.PasswordHash
 	if err := s.giveToOwner(ctx, tx, u, t.From, endedByOwner, s.o.Now()); err != nil {
 		return err

@@ -141,7 +141,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err != nil && !errors.Is(err, ErrNone) {
 		return Account{}, err
 	}
-	same, known, err := s.same(ctx, tx, current, r)
+	same, known, tampered, err := s.same(ctx, tx, current, r)
 	switch {
 	case err != nil:
 		return Account{}, err
@@ -160,7 +160,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	// A thief would replace the account that money goes to. During a hold each replacement counts, so that the last account
 	// has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
-	diverts := current.Status == StatusVerified || !onHold.IsZero()
+	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
 	if diverts && s.o.Proofs != nil && r.Session != "" {
 		if err := s.o.Proofs.RequireProof(ctx, tx, r); err != nil {
 			return Account{}, err
@@ -212,21 +212,22 @@ func (s *Service) hold(ctx context.Context, tx Tx, is Account, stands time.Time)
 
 // same reports whether a registration is of the account that is there. A rejected account is given
 // another chance, and so is one that was tampered with. known says that the seller's journal tells of the
-// account: one that was moved from another seller in the database is not.
-func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known bool, err error) {
+// account: one that was moved from another seller in the database is not. tampered says that the row is not what the journal
+// says.
+func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known, tampered bool, err error) {
 	if current.ID == "" {
-		return false, false, nil
+		return false, false, false, nil
 	}
 	entries, err := checkIn(ctx, tx, current)
 	known = len(entries) > 0
 	switch {
 	case errors.Is(err, ledger.ErrTampered):
-		return false, known, nil
+		return false, known, true, nil
 	case err != nil:
-		return false, known, err
+		return false, known, false, err
 	case current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():
-		return false, known, nil
+		return false, known, false, nil
 	}
 	number, err := current.open(s.o.Keys)
-	return err == nil && number == r.Number, known, err
+	return err == nil && number == r.Number, known, false, err
 }

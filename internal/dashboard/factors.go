@@ -53,12 +53,12 @@ func showFactor(f *form) page { return show("factor", "Second step", f) }
 func (d *dashboard) loginFactorPage(_ context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
 	switch {
+	case d.cookies.Value(v.r, challengeCookie) != "": // also of another user than the one who is signed in
+		return showFactor(factorForm(back)), nil
 	case v.signedIn():
 		return goTo(back), nil
-	case d.cookies.Value(v.r, challengeCookie) == "":
-		return goTo(withBack("/login", back)), nil
 	default:
-		return showFactor(factorForm(back)), nil
+		return goTo(withBack("/login", back)), nil
 	}
 }
 

@@ -34,7 +34,7 @@ var securityWords = map[ledger.Type]string{
 	ledger.AccountFactorAdded:       "Authenticator app added",
 	ledger.AccountFactorRemoved:     "Authenticator app removed",
 	ledger.AccountRecoveryCodeUsed:  "Recovery code used",
-	ledger.AccountStepUpRefused:     "Wrong code entered where one was asked for",
+	ledger.AccountCodeRefused:       "Wrong code entered where one was asked for",
 }
 
 func securityRows(events []auth.SecurityEvent) []securityRow {

@@ -10,6 +10,7 @@ const (
 	HoldBankAccountReplaced HoldReason = "bank_account_replaced"
 	HoldPasswordReset       HoldReason = "password_reset"
 	HoldEmailChanged        HoldReason = "email_changed"
+	HoldTakenOver           HoldReason = "account_taken_over"
 	HoldFactorRemoved       HoldReason = "factor_removed"
 )
 

@@ -69,8 +69,8 @@ const (
 	AccountFactorAdded      Type = "account.factor_added"
 	AccountFactorRemoved    Type = "account.factor_removed"
 	AccountRecoveryCodeUsed Type = "account.recovery_code_used"
-	// AccountStepUpRefused is a wrong code where a fresh proof was asked for.
-	AccountStepUpRefused Type = "account.step_up_refused"
+	// AccountCodeRefused is a wrong code of a second factor, at sign-in or where a fresh proof was asked for.
+	AccountCodeRefused Type = "account.code_refused"
 
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"

@@ -20,7 +20,7 @@ var (
 
 // onHold says until when.
 func (s *Service) onHold(until time.Time) error {
-	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because the bank account or the sign-in of this seller was changed. Ask again then.",
+	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because your bank account or your sign-in was changed. Your balance is safe; ask again then.",
 		until.In(s.o.Zone).Format("15:04 on 2 January 2006"))
 	err.Details = map[string]string{"until": until.Format(time.RFC3339)}
 	return err

@@ -49,7 +49,7 @@ var words = map[ledger.Type]string{
 	ledger.AccountFactorAdded:       "Second factor added for %s",
 	ledger.AccountFactorRemoved:     "Second factor removed for %s",
 	ledger.AccountRecoveryCodeUsed:  "Recovery code of %s used",
-	ledger.AccountStepUpRefused:     "Wrong code entered for %s",
+	ledger.AccountCodeRefused:       "Wrong code entered for %s",
 
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",

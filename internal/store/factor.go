@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"bursar/internal/auth"
@@ -99,26 +103,51 @@ func (a *auditor) factors() ledger.Finding {
 		return f
 	}
 	const next = "Give the account a new password with \"bursar user reset\", and ask its owner to enrol again"
+	type factor struct{ user, id string }
+	stored := map[factor]bool{}
 	a.all(`SELECT id, user_id, kind, secret, last_step, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r row) error {
-		factor, ours, err := scanFactor(r, a.keys)
+		f1, ours, err := scanFactor(r, a.keys)
 		if err == nil && !ours {
-			note(&f, ledger.Violation{Subject: "user " + factor.UserID, Problem: "the second factor " + factor.ID + " was not written by the service"}, next)
+			note(&f, ledger.Violation{Subject: "user " + f1.UserID, Problem: "the second factor " + f1.ID + " was not written by the service"}, next)
+		}
+		if f1.Kind == auth.FactorTOTP && f1.Confirmed() {
+			stored[factor{f1.UserID, f1.ID}] = true
 		}
 		return err
 	})
-	a.all(`SELECT e.owner FROM entries e
-		WHERE e.type IN ('account.factor_added', 'account.factor_removed') AND e.subject = e.owner AND e.number > COALESCE(
-			(SELECT MAX(c.number) FROM entries c WHERE c.subject = e.owner AND c.owner = e.owner AND c.type = 'account.factors_cleared'), 0)
-		GROUP BY e.owner
-		HAVING SUM(CASE e.type WHEN 'account.factor_added' THEN 1 ELSE -1 END)
-			<> (SELECT COUNT(*) FROM factors f WHERE f.user_id = e.owner AND f.kind = 'totp' AND f.confirmed_at IS NOT NULL)
-		ORDER BY e.owner`, func(r row) error {
-		var owner string
-		err := r.Scan(&owner)
-		if err == nil {
-			note(&f, ledger.Violation{Subject: "user " + owner, Problem: "a second factor that the user added is gone, and the user did not remove it"}, next)
+	recorded := map[factor]bool{}
+	a.all(`SELECT owner, type, data FROM entries WHERE subject = owner AND type IN ('account.factor_added', 'account.factor_removed', 'account.factors_cleared')
+		ORDER BY owner, number`, func(r row) error {
+		var owner, data string
+		var what ledger.Type
+		if err := r.Scan(&owner, &what, &data); err != nil {
+			return err
 		}
-		return err
+		var facts struct {
+			Factor string `json:"factor"`
+		}
+		if json.Unmarshal([]byte(data), &facts) != nil { // its journal is named for it
+			return nil
+		}
+		switch what { //nolint:exhaustive // the query lists these
+		case ledger.AccountFactorAdded:
+			recorded[factor{owner, facts.Factor}] = true
+		case ledger.AccountFactorRemoved:
+			delete(recorded, factor{owner, facts.Factor})
+		case ledger.AccountFactorsCleared:
+			maps.DeleteFunc(recorded, func(f factor, _ bool) bool { return f.user == owner })
+		}
+		return nil
 	})
+	for _, one := range slices.SortedFunc(maps.Keys(recorded), func(a, b factor) int { return strings.Compare(a.user+a.id, b.user+b.id) }) {
+		if !stored[one] {
+			note(&f, ledger.Violation{Subject: "user " + one.user, Problem: "the second factor " + one.id + ", which the user added and did not remove, is gone"}, next)
+		}
+	}
+	for _, one := range slices.SortedFunc(maps.Keys(stored), func(a, b factor) int { return strings.Compare(a.user+a.id, b.user+b.id) }) {
+		if !recorded[one] {
+			note(&f, ledger.Violation{Subject: "user " + one.user, Problem: "the second factor " + one.id + " is one that the user did not add, or removed"}, next)
+		}
+	}
 	return f
 }

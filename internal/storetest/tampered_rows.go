@@ -134,9 +134,9 @@ func (b *bench) fillAll() {
 	b.decided()
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.AddIdentity(b.ctx(), "usr_b", auth.Identity{Issuer: "https://a.example", Subject: "1"}, b.now)
-		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")), tx.InsertFactor(b.ctx(), newFactor("fac_totp", "usr_b")))
+		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")), tx.InsertFactor(b.ctx(), newFactor("fac_totp", "usr_admin")))
 	})
-	b.must(b.append(ledger.Posting{Owner: "usr_b", At: b.now, Type: ledger.AccountFactorAdded, Subject: "usr_b", Actor: "user:usr_b", Data: `{"kind":"totp"}`}))
+	b.must(b.append(ledger.Posting{Owner: "usr_admin", At: b.now, Type: ledger.AccountFactorAdded, Subject: "usr_admin", Actor: "user:usr_admin", Data: `{"factor":"fac_totp"}`}))
 	b.checkpoint()
 }
 

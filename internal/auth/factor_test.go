@@ -1,0 +1,205 @@
+package auth_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
+	"bursar/internal/storetest"
+)
+
+// enrol adds an authenticator app. The code that it returns is another one each time, because each is taken once.
+func (w *fixture) enrol(p auth.Principal) (id string, recovery []string, code func() string) {
+	w.t.Helper()
+	f, err := w.AddFactor(w.t.Context(), p)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	code = func() string {
+		w.t.Helper()
+		w.clock.advance(30 * time.Second)
+		c, err := totp.GenerateCode(f.Secret, w.clock.Now())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return c
+	}
+	if recovery, err = w.ConfirmFactor(w.t.Context(), p, f.ID, code(), home); err != nil {
+		w.t.Fatal(err)
+	}
+	return f.ID, recovery, code
+}
+
+// challengeOf is what a sign-in that needs a second proof fails with.
+func (w *fixture) challengeOf(err error) string {
+	w.t.Helper()
+	wantErr(w.t, err, auth.ErrSecondFactor)
+	return fault.From(err).Details["challenge"]
+}
+
+func (w *fixture) prove(p auth.Principal, a auth.Action, code string) auth.Principal {
+	w.t.Helper()
+	var err error
+	if p.Proof, _, err = w.StepUp(w.t.Context(), p, auth.StepUp{Action: a, Code: code, Device: home}); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// atOnce counts how many of some that begin together succeed, and wants the others to fail as refusals.
+func atOnce(t *testing.T, n int, do func() error) (succeeded int64) {
+	t.Helper()
+	var all sync.WaitGroup
+	var good atomic.Int64
+	for range n {
+		all.Go(func() {
+			err := do()
+			if err == nil {
+				good.Add(1)
+			} else if fault.From(err) == nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	return good.Load()
+}
+
+func TestLoginFactor_OfManyAtOnceOneSucceeds(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	_, recovery, code := w.enrol(p)
+	_, err := w.login(email, password, home)
+	step := auth.SecondStep{Challenge: w.challengeOf(err), Code: code(), Device: home}
+	if n := atOnce(t, 4, func() error { _, err := w.LoginFactor(t.Context(), step); return err }); n != 1 {
+		t.Errorf("a challenge was taken %d times", n)
+	}
+	var challenges []string // so that the code alone tells them apart
+	for range 4 {
+		_, err := w.login(email, password, home)
+		challenges = append(challenges, w.challengeOf(err))
+	}
+	var next atomic.Int64
+	if n := atOnce(t, 4, func() error {
+		_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenges[next.Add(1)-1], RecoveryCode: recovery[0], Device: home})
+		return err
+	}); n != 1 {
+		t.Errorf("a recovery code was taken %d times", n)
+	}
+}
+
+func TestRequireProof_OnceAndWithACode(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	early := p
+	var err error
+	early.Proof, _, err = w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionAddFactor, Password: password, Device: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, code := w.enrol(p)
+	_, err = w.AddFactor(t.Context(), early) // a proof by the password from before there was a factor
+	wantErr(t, err, auth.ErrStepUp)
+	proven := w.prove(p, auth.ActionAddFactor, code())
+	if n := atOnce(t, 4, func() error { _, err := w.AddFactor(t.Context(), proven); return err }); n != 1 {
+		t.Errorf("a proof was taken %d times", n)
+	}
+	_, err = w.AddFactor(t.Context(), proven)
+	wantErr(t, err, auth.ErrStepUp)
+}
+
+// TestAddFactor_NotByAStolenSession has a thief with an old session add a way in that would stay.
+func TestAddFactor_NotByAStolenSession(t *testing.T) {
+	w := newFixture(t)
+	p := w.principal(w.register())
+	w.clock.advance(15 * time.Minute)
+	_, err := w.AddFactor(t.Context(), p)
+	wantErr(t, err, auth.ErrStepUp)
+	p.Proof, _, err = w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionAddFactor, Password: password, Device: home})
+	wantErr(t, err, nil)
+	_, err = w.AddFactor(t.Context(), p)
+	wantErr(t, err, nil)
+}
+
+func TestFactors_StayWithAMailedPasswordAndGoWithATakeOver(t *testing.T) {
+	w := newFixture(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	in := w.register()
+	_, _, code := w.enrol(w.principal(in))
+	verify := lastMailed[mail.VerifyEmail](w, 1)
+	wantErr(t, w.VerifyEmail(t.Context(), verify.Token), nil)
+	wantErr(t, w.SetForgottenPassword(t.Context(), w.forgot(1), nextPassword, home), nil)
+	_, err := w.login(email, nextPassword, home)
+	challenge := w.challengeOf(err)
+	if _, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: code(), Device: home}); err != nil {
+		t.Errorf("after a reset, with the app: %v", err)
+	}
+	w.wantEvents(in.User.ID, ledger.AccountPasswordReset, ledger.PayoutsOnHold, ledger.AccountEmailVerified, ledger.AccountFactorAdded)
+
+	s := newStreet(t)
+	squatter := s.squat()
+	s.enrol(s.principal(squatter))
+	if owner := s.mustArrive(asha()); owner.User.ID != squatter.User.ID {
+		t.Errorf("the owner got %+v", owner.User)
+	}
+	if left, _, err := s.Factors(t.Context(), s.principal(s.mustArrive(asha()))); err != nil || len(left) > 0 {
+		t.Errorf("of the registrant's factors are left %+v, %v", left, err)
+	}
+	if report, err := s.db.Audit(t.Context(), storetest.Keys(t)); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Findings, err)
+	}
+}
+
+// TestSignInThroughAProvider_AsksForTheSecondFactor keeps a provider from being a way around it.
+func TestSignInThroughAProvider_AsksForTheSecondFactor(t *testing.T) {
+	s := newStreet(t)
+	in := s.mustArrive(asha())
+	_, _, code := s.enrol(s.principal(in))
+	_, err := s.arrive(asha())
+	challenge := s.challengeOf(err)
+	again, err := s.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: code(), Device: home})
+	if err != nil || again.User.ID != in.User.ID {
+		t.Errorf("with the app: %+v, %v", again.User, err)
+	}
+	sessions, err := s.Sessions(t.Context(), s.principal(again))
+	if err != nil || len(sessions) != 2 || fmt.Sprint(sessions[0].Methods) != "[provider otp]" {
+		t.Errorf("the sessions are %+v, %v", sessions, err)
+	}
+}
+
+func TestLoginFactor_WrongCodesAreRecordedAndLimited(t *testing.T) {
+	w := newFixture(t)
+	in := w.register()
+	w.enrol(w.principal(in))
+	wrong, limited := 0, 0
+	for range 8 { // challenges of five tries, of 20 in all
+		_, err := w.login(email, password, den)
+		challenge := w.challengeOf(err)
+		for range 5 {
+			_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: "000000", Device: den})
+			switch {
+			case errors.Is(err, auth.ErrSignInCode):
+				wrong++
+			case errors.Is(err, auth.ErrThrottled):
+				limited++
+			default:
+				t.Fatal(err)
+			}
+		}
+	}
+	if wrong != 10 || limited != 30 {
+		t.Errorf("%d wrong codes were looked at and %d refused", wrong, limited)
+	}
+	events, err := w.SecurityEvents(t.Context(), in.User.ID, 0, 100)
+	if err != nil || len(events) != wrong+1 || events[0].Type != ledger.AccountCodeRefused || events[0].Address != den.Address {
+		t.Errorf("the user sees %+v, %v", events, err)
+	}
+}
