@@ -149,7 +149,7 @@ func TestStepUp(t *testing.T) {
 	put(other, number, "").want(t, 200) // who has no second factor needs no proof
 
 	events := h.do(call{method: "GET", path: "/api/auth/security-events", token: seller.token}).want(t, 200)
-	for _, want := range []string{"account.code_refused", "account.factor_added", "account.recovery_code_used"} {
+	for _, want := range []string{"account.code_refused", "account.proof_missing", "account.factor_added", "account.recovery_code_used"} {
 		if !strings.Contains(events.body, want) {
 			t.Errorf("the seller does not see %s: %s", want, events.body)
 		}

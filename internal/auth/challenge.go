@@ -112,30 +112,10 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 		return SignIn{}, err
 	}
 	wrong := false
-	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		wrong = false
-		if unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash); err != nil || !unchanged {
-			return orElse(err, ErrChallenge)
-		}
-		all, err := s.factorsOf(ctx, tx, user.ID)
-		if err != nil {
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		wrong, err = s.answer(ctx, tx, user, c, r)
+		if err != nil || wrong {
 			return err
-		}
-		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
-		if err != nil {
-			return err
-		}
-		if wrong = !right; wrong { // is committed: somebody knows the password
-			return s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", "sign-in")
-		}
-		first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
-		if err != nil || !first {
-			return orElse(err, ErrChallenge)
-		}
-		if kind == FactorRecovery {
-			if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
-				return err
-			}
 		}
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
@@ -153,6 +133,33 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	s.o.Tried(string(t.action), outcomeRight)
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", r.Device.Address), slog.Bool("second_factor", true))
 	return signIn, nil
+}
+
+// answer uses up a challenge and a code. A wrong code is recorded, because the caller knows the password: that is to be
+// committed.
+func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r SecondStep) (wrong bool, err error) {
+	if unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash); err != nil || !unchanged {
+		return false, orElse(err, ErrChallenge)
+	}
+	all, err := s.factorsOf(ctx, tx, user.ID)
+	if err != nil {
+		return false, err
+	}
+	kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
+	if err != nil {
+		return false, err
+	}
+	if !right {
+		return true, s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", "sign-in")
+	}
+	first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
+	if err != nil || !first {
+		return false, orElse(err, ErrChallenge)
+	}
+	if kind == FactorRecovery {
+		return false, s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device)
+	}
+	return false, nil
 }
 
 // orElse is err, or what a condition that does not hold fails with.

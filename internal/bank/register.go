@@ -60,7 +60,32 @@ func (s *Service) Register(ctx context.Context, r Registration) (Account, error)
 		account, err = s.replace(ctx, tx, r, draft)
 		return err
 	})
+	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated && !errors.Is(err, ErrSessionEnded) {
+		err = errors.Join(err, s.recordMissingProof(ctx, r, draft.CreatedAt))
+	}
 	return account, err
+}
+
+// Refused replacements are recorded so often at once, and then one more each time that a day's share has passed.
+const (
+	proofsMissingADay = 10
+	proofMissingCost  = 24 * time.Hour / proofsMissingADay
+)
+
+// recordMissingProof puts it on record that another account was refused, so that its seller learns of each attempt.
+func (s *Service) recordMissingProof(ctx context.Context, r Registration, now time.Time) error {
+	data, err := ledger.Facts("last4", r.Number.Last4())
+	if err != nil {
+		return err
+	}
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		_, counted, err := tx.TakeThrottle(ctx, "proof_missing|"+r.Seller, now, proofMissingCost, proofsMissingADay*proofMissingCost)
+		if err != nil || !counted {
+			return err
+		}
+		_, err = tx.Append(ctx, ledger.Posting{Owner: r.Seller, At: now, Type: ledger.AccountProofMissing, Subject: r.Seller, Actor: "user:" + r.Seller, Data: data})
+		return err
+	})
 }
 
 // ErrSessionEnded keeps a user who is being signed out from changing the bank account.

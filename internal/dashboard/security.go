@@ -26,6 +26,7 @@ var securityWords = map[ledger.Type]string{
 	ledger.AccountPasswordReset:     "Password set by a mailed link",
 	ledger.AccountEmailChanged:      "E-mail address changed",
 	ledger.AccountEmailChangeUndone: "Change of the e-mail address undone",
+	ledger.AccountProofMissing:      "Another bank account refused, because no code came with it",
 	ledger.AccountTakenOver:         "Account given to you as the owner of its e-mail address",
 	ledger.PayoutsOnHold:            "Payouts put on hold after a change",
 	ledger.PayoutsHoldLifted:        "Hold on payouts lifted by our team",

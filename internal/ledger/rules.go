@@ -63,7 +63,9 @@ const (
 	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
 	AccountEmailChanged      Type = "account.email_changed"
 	AccountEmailChangeUndone Type = "account.email_change_undone"
-	AccountTakenOver         Type = "account.taken_over"
+	// AccountProofMissing is another bank account that was refused: no proof came with it, or another one than it needs.
+	AccountProofMissing Type = "account.proof_missing"
+	AccountTakenOver    Type = "account.taken_over"
 	// AccountFactorsCleared removes all second factors: the account has another owner, or an operator reset it.
 	AccountFactorsCleared   Type = "account.factors_cleared"
 	AccountFactorAdded      Type = "account.factor_added"

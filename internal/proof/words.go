@@ -44,6 +44,7 @@ var words = map[ledger.Type]string{
 	ledger.AccountPasswordReset:     "Password of %s set by a mailed link",
 	ledger.AccountEmailChanged:      "E-mail address of %s changed",
 	ledger.AccountEmailChangeUndone: "Change of the e-mail address of %s undone",
+	ledger.AccountProofMissing:      "Another bank account of %s refused, because no proof came with it",
 	ledger.AccountTakenOver:         "Account %s given to the owner of its e-mail address",
 	ledger.AccountFactorsCleared:    "All second factors of %s removed",
 	ledger.AccountFactorAdded:       "Second factor added for %s",

@@ -98,7 +98,7 @@ var bugs = []planted{
 		{inPayout, "balance.Hold(p.RequestedAt)", "balance.Hold(p.RequestedAt.Add(time.Hour))"},
 	}},
 	{"the second replacement of an account begins no hold", []edit{
-		{inBank, "current.Status == StatusVerified || !onHold.IsZero()", "current.Status == StatusVerified && onHold.IsZero()"},
+		{inBank, "current.Status == StatusVerified || tampered || !onHold.IsZero()", "current.Status == StatusVerified && onHold.IsZero() || tampered"},
 	}},
 	{"an idempotency key keeps the answer that payouts are on hold", []edit{
 		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},
@@ -258,7 +258,7 @@ var bugs = []planted{
 	}},
 	{"another account that ends alike is the same", []edit{
 		{inBank, "|| current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():", "|| current.IFSC != r.IFSC:"},
-		{inBank, "return err == nil && number == r.Number, known, err", `return err == nil && number.Last4() != "", known, err`},
+		{inBank, "return err == nil && number == r.Number, known, false, err", `return err == nil && number.Last4() != "", known, false, err`},
 	}},
 	{"an account number is in an error", []edit{
 		{inRazorpayx, `fmt.Errorf("make a fund account for bank account %s: %w", reference, err)`, `fmt.Errorf("make a fund account for bank account %s: %w", d.AccountNumber, err)`},
