@@ -112,7 +112,11 @@ type loggedInJSON struct {
 }
 
 func (a *api) login(ctx context.Context, _ caller, req loginRequest) (reply[loggedInJSON], error) {
-	signIn, err := a.o.Auth.Login(ctx, req.Credentials)
+	return loggedIn(a.o.Auth.Login(ctx, req.Credentials))
+}
+
+// loggedIn answers the step that ends a sign-in.
+func loggedIn(signIn auth.SignIn, err error) (reply[loggedInJSON], error) {
 	if err != nil {
 		return reply[loggedInJSON]{}, err
 	}

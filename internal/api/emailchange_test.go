@@ -67,7 +67,7 @@ func TestEmailChange(t *testing.T) {
 
 	notice := mailOf[mail.EmailChanged](h, seller.email)
 	if notice.Now != "new@example.com" || notice.HoldUntil.IsZero() {
-		t.Errorf("the old address is told %+v", notice)
+		t.Errorf("the old address got %+v", notice)
 	}
 	confirm(notice.Token).wantFailure(t, 400, "invalid_token") // it is for undoing
 	// A thief changes it once more; the first address still undoes all of it.

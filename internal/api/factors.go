@@ -38,15 +38,7 @@ func checkCode(s string) string {
 }
 
 func (a *api) loginFactor(ctx context.Context, _ caller, req loginFactorRequest) (reply[loggedInJSON], error) {
-	signIn, err := a.o.Auth.LoginFactor(ctx, req.SecondStep)
-	if err != nil {
-		return reply[loggedInJSON]{}, err
-	}
-	return reply[loggedInJSON]{
-		message: "You are signed in.",
-		device:  knownDevice(signIn),
-		data:    loggedInJSON{userOf(signIn.User), signIn.Token, lifetime(signIn.ExpiresIn), signIn.RefreshToken},
-	}, nil
+	return loggedIn(a.o.Auth.LoginFactor(ctx, req.SecondStep))
 }
 
 type factorJSON struct {

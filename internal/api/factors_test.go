@@ -32,7 +32,7 @@ func (h *fixture) enrol(u user) (a app, id string, recovery []string) {
 	made := h.do(call{method: "POST", path: "/api/auth/factors", token: u.token, body: `{"type":"totp"}`}).want(h.t, 201)
 	a = app{h, made.text(h.t, "data.secret")}
 	if uri := made.text(h.t, "data.uri"); !strings.HasPrefix(uri, "otpauth://totp/127.0.0.1:8080:") || !strings.Contains(uri, "secret="+a.secret) {
-		h.t.Errorf("the app is told %s", uri)
+		h.t.Errorf("the app gets %s", uri)
 	}
 	id = made.text(h.t, "data.id")
 	confirmed := h.do(call{method: "POST", path: "/api/auth/factors/" + id + "/confirm", token: u.token, body: `{"code":"` + a.code() + `"}`}).want(h.t, 200)

@@ -32,9 +32,6 @@ const (
 
 	defaultRedirect = "/dashboard"
 	signInPage      = "/login"
-	// factorPage asks for the second proof, of the sign-in that challengeCookie carries.
-	factorPage      = "/login/factor"
-	challengeCookie = "bursar-challenge"
 )
 
 // beginSignIn sends a browser to a provider.
@@ -75,8 +72,8 @@ func (a *api) finishSignIn(p auth.ProviderID) http.HandlerFunc {
 			Presented: a.cookies.Token(r), Device: a.device(r),
 		})
 		if errors.Is(err, auth.ErrSecondFactor) {
-			http.SetCookie(w, a.cookies.Make(a.cookies.Named(challengeCookie), fault.From(err).Details["challenge"], int(auth.ChallengeLife/time.Second)))
-			sendTo(w, http.StatusSeeOther, factorPage+"?"+url.Values{"redirect": {cmp.Or(redirect, defaultRedirect)}}.Encode())
+			http.SetCookie(w, a.cookies.Make(a.cookies.Named(web.ChallengeCookie), fault.From(err).Details["challenge"], int(auth.ChallengeLife/time.Second)))
+			sendTo(w, http.StatusSeeOther, web.FactorPath+"?"+url.Values{"redirect": {cmp.Or(redirect, defaultRedirect)}}.Encode())
 			return
 		}
 		if err != nil {

@@ -366,13 +366,13 @@ func TestRegisterAgain_TamperedOrSuspended(t *testing.T) {
 				t.Errorf("mailed %+v", mails[before:])
 			}
 			if wantTold := change != ""; slices.Contains(told, "user") != wantTold {
-				t.Errorf("the operator is told of %v", told)
+				t.Errorf("the alerts are of %v", told)
 			}
 		})
 	}
 }
 
-// TestMailToken_Forged has somebody who can write to the database make tokens.
+// TestMailToken_Forged has an attacker who can write to the database make tokens.
 func TestMailToken_Forged(t *testing.T) {
 	for name, change := range map[string]string{
 		"another user's":  `user_id = (SELECT id FROM users WHERE email = '` + email + `')`,
@@ -390,7 +390,7 @@ func TestMailToken_Forged(t *testing.T) {
 			wantErr(t, w.VerifyEmail(t.Context(), mallorys.Token), auth.ErrMailToken)
 			wantErr(t, w.SetForgottenPassword(t.Context(), mallorys.Token, "another-password", den), auth.ErrMailToken)
 			if len(told) == 0 || told[0] != "mail_token" {
-				t.Errorf("the operator is told of %v", told)
+				t.Errorf("the alerts are of %v", told)
 			}
 		})
 	}

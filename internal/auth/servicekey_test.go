@@ -110,7 +110,7 @@ func TestServiceKey_Tampered(t *testing.T) {
 	_, err := w.AuthenticateService(t.Context(), key)
 	wantErr(t, err, auth.ErrServiceKey)
 	if !slices.Equal(refused, auth.TamperedKinds()[:1]) {
-		t.Errorf("the operator is told of %v", refused)
+		t.Errorf("the alerts are of %v", refused)
 	}
 	got, err := w.RevokeServiceKey(t.Context(), stored.ID, operator)
 	if err != nil || got.RevokedAt.IsZero() || got.Tampered != "" {

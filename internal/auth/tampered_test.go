@@ -37,7 +37,7 @@ func TestTamperedUser(t *testing.T) {
 			_, err = s.Authenticate(t.Context(), in.Token)
 			wantErr(t, err, auth.ErrToken)
 			if !slices.Equal(told, []string{"user"}) {
-				t.Errorf("the operator is told of %v", told)
+				t.Errorf("the alerts are of %v", told)
 			}
 			for _, address := range []string{email, "mallory@example.org"} {
 				for _, password := range []string{password, "mallory's own"} {
@@ -108,7 +108,7 @@ func TestTamperedIdentity(t *testing.T) {
 			_, err := s.arrive(mallory)
 			wantErr(t, err, auth.ErrSuspended)
 			if !slices.Equal(told, []string{"identity"}) {
-				t.Errorf("the operator is told of %v", told)
+				t.Errorf("the alerts are of %v", told)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestTamperedSession(t *testing.T) {
 	w.place.ByHand(t, `UPDATE sessions SET user_id = '`+victim.User.ID+`'`)
 	w.wantDead(mallory)
 	if !slices.Equal(told, []string{"session", "session"}) {
-		t.Errorf("the operator is told of %v", told)
+		t.Errorf("the alerts are of %v", told)
 	}
 	w.wantAlive(victim)
 }

@@ -12,25 +12,21 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/web"
 )
 
-// challengeCookie carries a sign-in from its first proof to its second.
-const challengeCookie = "bursar-challenge"
-
 func (d *dashboard) keepChallenge(v *pageRequest, challenge string, age time.Duration) {
-	v.cookies = append(v.cookies, d.cookies.Make(d.cookies.Named(challengeCookie), challenge, int(age/time.Second)))
+	v.cookies = append(v.cookies, d.cookies.Make(d.cookies.Named(web.ChallengeCookie), challenge, int(age/time.Second)))
 }
 
 // askForFactor leads to the page that asks for the second proof.
 func (d *dashboard) askForFactor(v *pageRequest, err error, back string) page {
 	d.keepChallenge(v, fault.From(err).Details["challenge"], auth.ChallengeLife)
-	return goTo(withBack(factorPath, back))
+	return goTo(withBack(web.FactorPath, back))
 }
 
-const factorPath = "/login/factor"
-
 func factorForm(back string) *form {
-	return &form{Action: withBack(factorPath, back), Submit: "Sign in", Fields: []field{codeField("Code of your authenticator app, or a recovery code")}}
+	return &form{Action: withBack(web.FactorPath, back), Submit: "Sign in", Fields: []field{codeField("Code of your authenticator app, or a recovery code")}}
 }
 
 // codeField asks for a code of an app, or for a recovery code.
@@ -53,7 +49,7 @@ func showFactor(f *form) page { return show("factor", "Second step", f) }
 func (d *dashboard) loginFactorPage(_ context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
 	switch {
-	case d.cookies.Value(v.r, challengeCookie) != "": // also of another user than the one who is signed in
+	case d.cookies.Value(v.r, web.ChallengeCookie) != "": // also of another user than the one who is signed in
 		return showFactor(factorForm(back)), nil
 	case v.signedIn():
 		return goTo(back), nil
@@ -65,7 +61,7 @@ func (d *dashboard) loginFactorPage(_ context.Context, v *pageRequest) (page, er
 // loginFactor signs the visitor in whose second proof is right.
 func (d *dashboard) loginFactor(ctx context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
-	step := auth.SecondStep{Challenge: d.cookies.Value(v.r, challengeCookie), Device: d.device(v)}
+	step := auth.SecondStep{Challenge: d.cookies.Value(v.r, web.ChallengeCookie), Device: d.device(v)}
 	step.Code, step.RecoveryCode = codes(v.form.Get("code"))
 	signIn, err := d.o.Auth.LoginFactor(ctx, step)
 	switch {

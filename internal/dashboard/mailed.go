@@ -54,7 +54,7 @@ func (d *dashboard) verifyEmail(ctx context.Context, v *pageRequest) (page, erro
 	if err := d.o.Auth.VerifyEmail(ctx, v.form.Get("token")); err != nil {
 		return deadLink(confirmHeading, err)
 	}
-	// Confirming may have ended the visitor's own session, so it is looked at again.
+	// Confirming may have ended the visitor's own session, so it is checked once more.
 	next := home
 	if _, err := d.o.Auth.Authenticate(ctx, d.cookies.Token(v.r)); errors.Is(err, auth.ErrToken) {
 		next = "/login"

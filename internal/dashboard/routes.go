@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bursar/internal/auth"
+	"bursar/internal/web"
 )
 
 // route is one method of one path. GET answers HEAD too.
@@ -39,8 +40,8 @@ func (d *dashboard) routes() []route {
 		{"GET", undoEmailPath, everyone, d.undoEmailPage},
 		{"POST", undoEmailPath, everyone, d.undoEmail},
 		{"POST", changeEmailPath, signedIn, d.changeEmail},
-		{"GET", factorPath, everyone, d.loginFactorPage},
-		{"POST", factorPath, everyone, d.loginFactor},
+		{"GET", web.FactorPath, everyone, d.loginFactorPage},
+		{"POST", web.FactorPath, everyone, d.loginFactor},
 		{"GET", factorsPath, signedIn, d.factors},
 		{"POST", factorsPath, signedIn, d.addFactor},
 		{"POST", factorsPath + "/confirm", signedIn, d.confirmFactor},
