@@ -178,8 +178,8 @@ func (c *crashes) look(n int) {
 	found := c.checkKept()
 	c.longest = max(c.longest, found)
 	if n%3 == 2 {
-		c.sql(`UPDATE payouts SET due_at = 0 WHERE due_at IS NOT NULL AND status = 'processing'`, nil)
-		c.sql(`UPDATE bank_accounts SET due_at = 0 WHERE due_at IS NOT NULL`, nil)
+		c.makeDue("payouts", `status = 'processing'`)
+		c.makeDue("bank_accounts", `TRUE`)
 	}
 	if n%10 == 9 {
 		c.command("audit")

@@ -136,6 +136,12 @@ func (f *fleet) sql(statement string, scan func(row) error) {
 	}
 }
 
+// makeDue lets what waits in a table, and fits the condition, wait no longer.
+func (f *fleet) makeDue(table, condition string) {
+	f.t.Helper()
+	f.sql(makeDue(!strings.HasPrefix(f.url, "sqlite:"), table, condition), nil)
+}
+
 // row is one row of an answer.
 type row interface{ Scan(dest ...any) error }
 

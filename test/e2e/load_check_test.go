@@ -15,11 +15,11 @@ import (
 // settle lets every payout come to its end, without its waits.
 func (l *load) settle() {
 	l.t.Helper()
-	open := `due_at IS NOT NULL AND (status = 'processing' OR state = 'completed' AND seller_id IN (` + l.returning() + `))`
+	open := `(status = 'processing' OR state = 'completed' AND seller_id IN (` + l.returning() + `))`
 	left, before := 0, 0
 	for range 600 {
-		l.sql(`UPDATE payouts SET due_at = 0 WHERE `+open, nil)
-		l.sql(`SELECT COUNT(*) FROM payouts WHERE `+open, func(r row) error { return r.Scan(&left) })
+		l.makeDue("payouts", open)
+		l.sql(`SELECT COUNT(*) FROM payouts WHERE due_at IS NOT NULL AND `+open, func(r row) error { return r.Scan(&left) })
 		if left == 0 {
 			return
 		}

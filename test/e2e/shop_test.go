@@ -30,8 +30,9 @@ const (
 // was answered, to compare with what became of it.
 type shop struct {
 	instances []*instance
-	// database are the database, behind the service's back.
+	// database is the database, behind the service's back. It is PostgreSQL or SQLite.
 	database *sql.DB
+	postgres bool
 	sellers  []*shopSeller
 	opened   int // of the sellers
 	admins   int
@@ -65,7 +66,7 @@ type shopPayout struct {
 func newShop(t *testing.T, instances int, database string, direct *sql.DB, settings ...string) *shop {
 	t.Helper()
 	s := &shop{
-		database: direct, over: make(chan struct{}), answered: map[string]shopPayout{},
+		database: direct, postgres: !strings.HasPrefix(database, "sqlite:"), over: make(chan struct{}), answered: map[string]shopPayout{},
 		sellers: []*shopSeller{
 			{account: "50100234567812", paid: true},
 			{account: "50100234560002", paid: false}, // the transfer fails
@@ -237,11 +238,21 @@ func (s *shop) askOnce(t *testing.T, seller *shopSeller, key string, amount int6
 // would otherwise be taken up much later.
 func (s *shop) endWaits(t *testing.T, states ...string) {
 	t.Helper()
-	for _, state := range states {
-		if _, err := s.database.Exec(`UPDATE payouts SET due_at = 0 WHERE state = $1 AND due_at IS NOT NULL`, state); err != nil {
-			t.Fatal(err)
-		}
+	statement := makeDue(s.postgres, "payouts", `state IN ('`+strings.Join(states, "', '")+`')`)
+	if _, err := s.database.Exec(statement); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// makeDue is the statement by which the rows of a table that wait, and fit the condition, wait no longer. On
+// PostgreSQL it passes over rows that the service has locked: an update of many rows that waits for some while it
+// holds others would deadlock with the service.
+func makeDue(postgres bool, table, condition string) string {
+	chosen := `SELECT id FROM ` + table + ` WHERE due_at IS NOT NULL AND ` + condition
+	if postgres {
+		chosen += ` FOR UPDATE SKIP LOCKED`
+	}
+	return `UPDATE ` + table + ` SET due_at = 0 WHERE id IN (` + chosen + `)`
 }
 
 // settle waits until every payout has come to its end.
