@@ -2,11 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/money"
+	"bursar/internal/payout"
 )
 
 // stepUpHeader carries a proof from POST /api/auth/step-up.
@@ -139,15 +142,18 @@ func (a *api) removeFactor(ctx context.Context, who caller, req removeFactorRequ
 	return reply[none]{message: "The second factor is removed."}, nil
 }
 
-type stepUpRequest struct{ auth.StepUp }
+type stepUpRequest struct {
+	auth.StepUp
+	amount money.Amount // of payout.request
+}
 
 func (req *stepUpRequest) read(in *input) {
 	req.Action = auth.Action(in.text("action", func(s string) string {
 		switch auth.Action(s) {
-		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount, auth.ActionChangeEmail:
+		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount, auth.ActionChangeEmail, auth.ActionRequestPayout:
 			return ""
 		default:
-			return "must be bank_account.replace, password.change, email.change, factor.add, factor.remove or account.delete"
+			return "must be bank_account.replace, payout.request, password.change, email.change, factor.add, factor.remove or account.delete"
 		}
 	}))
 	switch req.Action {
@@ -157,6 +163,8 @@ func (req *stepUpRequest) read(in *input) {
 		ifsc, err := bank.ParseIFSC(in.text("ifsc", anything))
 		in.noteError(err)
 		req.Bound = []string{number.Reveal(), string(ifsc)}
+	case auth.ActionRequestPayout:
+		req.amount = in.amount("amount")
 	case auth.ActionRemoveFactor:
 		req.Bound = []string{in.text("factorId", anything)}
 	case auth.ActionChangeEmail:
@@ -174,6 +182,16 @@ type proofJSON struct {
 }
 
 func (a *api) stepUp(ctx context.Context, who caller, req stepUpRequest) (reply[proofJSON], error) {
+	if req.Action == auth.ActionRequestPayout {
+		account, err := a.o.Bank.Account(ctx, who.UserID)
+		if errors.Is(err, bank.ErrNone) {
+			err = payout.ErrBankUnverified
+		}
+		if err != nil {
+			return reply[proofJSON]{}, err
+		}
+		req.Bound = payout.ProofBinding(req.amount, account.ID)
+	}
 	proof, until, err := a.o.Auth.StepUp(ctx, who.Principal, req.StepUp)
 	if err != nil {
 		return reply[proofJSON]{}, err

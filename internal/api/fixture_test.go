@@ -147,13 +147,8 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	return h
 }
 
-// freshProofs has auth check the proofs that come with bank accounts.
-type freshProofs struct{ auth *auth.Service }
-
-func (f freshProofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Registration) error {
-	who := auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
-	return f.auth.RequireProof(ctx, tx.(auth.ProofTx), who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC)) //nolint:forcetypeassert // the store's has it
-}
+// proveAbove is more than most tests withdraw.
+const proveAbove = 1_000_000_00
 
 func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
@@ -178,7 +173,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.auth, err = auth.New(h.authOptions)
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
-		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: freshProofs{h.auth},
+		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: storetest.Proofs{Auth: h.auth},
 		Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
@@ -186,6 +181,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth},
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})

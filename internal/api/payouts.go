@@ -83,7 +83,7 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 		return reply[requestedJSON]{}, err
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
-		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key,
+		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof,
 	})
 	if err != nil {
 		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err

@@ -77,7 +77,7 @@ func newServices(p parts) (Services, error) {
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
 		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
-		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee,
+		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users},
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,

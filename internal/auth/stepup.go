@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ const (
 	ActionChangeEmail    Action = "email.change"  // bound to the new address, by [EmailKey]
 	ActionDeleteAccount  Action = "account.delete"
 )
+
+// ActionRequestPayout needs a proof of every user. It is bound to the amount and the bank account, as package payout says.
+const ActionRequestPayout Action = "payout.request"
 
 // ErrStepUp asks for a fresh proof of who the user is.
 var ErrStepUp = fault.New(fault.Unauthenticated, "step_up_required",
@@ -68,7 +72,8 @@ func bound(to []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// StepUp asks for a proof. A user with a second factor proves who they are by a code, others by their password.
+// StepUp asks for a proof. A user with a second factor proves who they are by a code, others by their password, and one without
+// a password by having signed in a short time ago.
 type StepUp struct {
 	Action Action
 	// Bound is what the action is for, in the order that the action's comment names.
@@ -78,7 +83,7 @@ type StepUp struct {
 }
 
 // StepUp makes a proof that permits one action, for what it is bound to, once. It fails with a fault that names the field
-// at fault, with [ErrFactorCode], [ErrWrongPassword], [ErrThrottled], [ErrBusy] or [ErrToken].
+// at fault, with [ErrFactorCode], [ErrWrongPassword], [ErrStaleSignIn], [ErrThrottled], [ErrBusy] or [ErrToken].
 func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed string, until time.Time, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
@@ -89,10 +94,13 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 		return "", time.Time{}, err
 	}
 	byCode := hasFactor(all)
-	if byCode {
+	switch {
+	case byCode:
 		err = s.proveByCode(ctx, p, user, r)
-	} else {
+	case user.PasswordHash != "":
 		err = s.proveByPassword(ctx, user, p, r)
+	default:
+		err = s.proveBySignIn(ctx, p)
 	}
 	if err != nil {
 		return "", time.Time{}, err
@@ -161,6 +169,15 @@ func (s *Service) proveByPassword(ctx context.Context, user User, p Principal, r
 	return s.o.Store.InTx(ctx, func(tx Tx) error { return a.forgive(ctx, tx) })
 }
 
+// proveBySignIn is for a user who signs in through a provider alone.
+func (s *Service) proveBySignIn(ctx context.Context, p Principal) error {
+	err := s.o.Store.InTx(ctx, func(tx Tx) error { return s.mayChange(ctx, tx, p, "", s.o.Now()) })
+	if errors.Is(err, errUserChanged) { // has a password by now
+		err = ErrBusy.After(busyRetry).Because(err)
+	}
+	return err
+}
+
 // ProofTx is what using a proof asks of a transaction.
 type ProofTx interface {
 	// UseSignIn notes that something was used, and reports whether it is the first time.
@@ -184,6 +201,24 @@ func (s *Service) requireProof(ctx context.Context, tx ProofTx, p Principal, all
 		return nil
 	}
 	return s.useProof(ctx, tx, p, true, a, to...)
+}
+
+// UseProof uses up the proof of a session for an action that every user proves, in the transaction that carries the action out.
+// The session stays alive until that ends. It fails with [ErrStepUp] or [ErrToken].
+func (s *Service) UseProof(ctx context.Context, tx Tx, p Principal, a Action, to ...string) error {
+	user, err := s.userOfSession(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	all, err := s.factorsOf(ctx, tx, user.ID)
+	if err != nil {
+		return err
+	}
+	err = s.useProof(ctx, tx, p, hasFactor(all), a, to...)
+	if f := fault.From(err); errors.Is(err, ErrStepUp) && !hasFactor(all) && user.PasswordHash == "" {
+		f.Details["methods"] = "sign_in"
+	}
+	return err
 }
 
 // useProof uses up a proof, which has to be made with a code if byCode says so.

@@ -182,7 +182,7 @@ var (
 	ErrWrongPassword  = fault.New(fault.Refused, "wrong_password", "The current password is wrong.")
 	ErrToken          = fault.New(fault.Unauthenticated, "invalid_token", "The access token is missing, invalid or expired. Sign in again.")
 	ErrRefresh        = fault.New(fault.Unauthenticated, "invalid_refresh_token", "The refresh token is invalid, expired or already used. Sign in again.")
-	ErrStaleSignIn    = fault.New(fault.Refused, "sign_in_again", "Your sign-in is more than 15 minutes old. Sign out, sign in again through the provider, and then set the password.")
+	ErrStaleSignIn    = fault.New(fault.Refused, "sign_in_again", "Your sign-in is more than 15 minutes old. Sign out, sign in again through the provider, and then try once more.")
 	ErrRole           = fault.New(fault.Forbidden, "forbidden", "Your role does not allow this. Payouts are for sellers and admins.")
 	ErrThrottled      = fault.New(fault.TooMany, "too_many_attempts", "Too many attempts. Wait and try again.")
 	ErrBusy           = fault.New(fault.Unavailable, "busy", "Too many sign-ins at once. Try again in a moment.")

@@ -32,9 +32,11 @@ type Config struct {
 	// DrainDelay is how long new requests are still taken after readiness fails.
 	DrainDelay time.Duration
 
-	Currency        money.Currency
-	MinimumPayout   money.Amount
-	PayoutFee       payout.Fee
+	Currency      money.Currency
+	MinimumPayout money.Amount
+	PayoutFee     payout.Fee
+	// StepUpAbove is the most that a seller may withdraw without a fresh proof; zero is any amount.
+	StepUpAbove     money.Amount
 	AccountCooldown time.Duration
 	CancelWindow    time.Duration
 	EarningsHold    time.Duration

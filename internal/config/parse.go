@@ -105,6 +105,11 @@ func (p *parser) money(s Settings, c *Config) {
 	if c.MinimumPayout, err = c.Currency.Parse(s.MinimumPayout); err != nil || c.MinimumPayout <= 0 {
 		p.problem("MINIMUM_PAYOUT", s.MinimumPayout, fmt.Sprintf("is not an amount in %s above zero; write one such as 500", c.Currency))
 	}
+	if s.StepUpAbove != "" {
+		if c.StepUpAbove, err = c.Currency.Parse(s.StepUpAbove); err != nil || c.StepUpAbove <= 0 {
+			p.problem("STEP_UP_ABOVE", s.StepUpAbove, fmt.Sprintf("is not an amount in %s above zero; write one such as 50000", c.Currency))
+		}
+	}
 	if c.PayoutFee, err = payout.ParseFee(s.PayoutFee, c.Currency); err != nil {
 		p.problem("PAYOUT_FEE", s.PayoutFee, "is not a fee: "+err.Error())
 	}

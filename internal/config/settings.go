@@ -31,6 +31,7 @@ type Settings struct {
 	Currency        string `group:"money" default:"INR" help:"ISO 4217 code. The ledger counts its minor unit, and it can't be changed later."`
 	MinimumPayout   string `group:"money" default:"500" help:"Least that a seller may withdraw, in major units."`
 	PayoutFee       string `group:"money" placeholder:"5+0.5%" help:"Fee of a payout: flat, percent or both, optionally with tax on it, as in \"5+0.5%+tax18%\". None unless set."`
+	StepUpAbove     string `group:"money" placeholder:"AMOUNT" help:"Most that a seller may withdraw at once without proving again who they are, in major units. Any amount unless set."`
 	AccountCooldown string `group:"money" default:"72h" help:"How long a seller can't request payouts after a verified bank account was replaced, or the sign-in was changed. 0s: no wait."`
 	CancelWindow    string `group:"money" default:"30s" help:"How long a payout waits, and can be cancelled, before it is handed to the gateway."`
 	EarningsHold    string `group:"money" default:"72h" help:"How long a sale stays pending where the marketplace gives no availableAt."`

@@ -77,12 +77,57 @@ func (d *dashboard) loginFactor(ctx context.Context, v *pageRequest) (page, erro
 	}
 }
 
-// prove gets the proof that an action needs of a user with a second factor, from the code in the form.
+// askForProof adds to a form what the visitor proves with, for an action that every user proves: a code, or the password.
+func (d *dashboard) askForProof(ctx context.Context, v *pageRequest, f *form) error {
+	hasFactor, err := d.secondFactor(ctx, v)
+	if err != nil {
+		return err
+	}
+	user, _, err := d.o.Auth.Me(ctx, v.who)
+	switch {
+	case err != nil:
+		return err
+	case hasFactor:
+		f.Fields = append(f.Fields, codeField("A code of your authenticator app, or a recovery code"))
+	case user.PasswordHash != "":
+		f.Username = user.Email
+		f.Fields = append(f.Fields, field{Name: provingPassword, Label: "Your password", Type: "password", Autocomplete: "current-password", Secret: true})
+	default:
+		f.Hidden = append(f.Hidden, hidden{provingSignIn, "recent"})
+	}
+	return nil
+}
+
+// What a form proves with, beside a code: the password, or that the visitor signed in a short time ago.
+const (
+	provingPassword = "password"
+	provingSignIn   = "signIn"
+)
+
+// isProofMissing reports whether an action failed for want of a proof.
+func isProofMissing(err error) bool {
+	f := fault.From(err)
+	if f == nil {
+		return false
+	}
+	return errors.Is(err, auth.ErrStepUp) || errors.Is(err, auth.ErrStaleSignIn) || errors.Is(err, auth.ErrThrottled) || errors.Is(err, auth.ErrBusy) ||
+		f.Details["code"] != "" || f.Details[provingPassword] != ""
+}
+
+// needsProof turns the wish for a proof into one about the field of the form that it is made with.
+func needsProof(err error, f *form) error {
+	if errors.Is(err, auth.ErrStepUp) && f.Field(provingPassword) != nil {
+		return fault.Field(provingPassword, "must be given")
+	}
+	return needsCode(err)
+}
+
+// prove gets the proof that an action needs, from the code or the password in the form.
 func (d *dashboard) prove(ctx context.Context, v *pageRequest, a auth.Action, bound ...string) error {
-	if v.form.Get("code") == "" {
+	r := auth.StepUp{Action: a, Bound: bound, Device: d.device(v), Password: v.form.Get(provingPassword)}
+	if v.form.Get("code") == "" && r.Password == "" && !v.form.Has(provingSignIn) {
 		return nil // the action says whether it needs one
 	}
-	r := auth.StepUp{Action: a, Bound: bound, Device: d.device(v)}
 	r.Code, r.RecoveryCode = codes(v.form.Get("code"))
 	proof, _, err := d.o.Auth.StepUp(ctx, v.who, r)
 	if err == nil {

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -145,6 +147,9 @@ type nobodyAsked struct{ auth.Provider }
 
 func (nobodyAsked) Label() string { return "Example <ID>" }
 
+// proveAbove is more than most tests withdraw.
+const proveAbove = 500_000_00
+
 func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()
@@ -176,6 +181,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: h.db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth},
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})
@@ -399,6 +405,25 @@ func (h *fixture) ask(p person, amount money.Amount, notes string) payout.Payout
 	made, _, err := h.payouts.Request(h.t.Context(), payout.Request{Seller: p.id, Amount: amount, Notes: notes})
 	must(h.t, err)
 	return made
+}
+
+// enrol adds an authenticator app, and returns its secret.
+func (h *fixture) enrol(p person) string {
+	h.t.Helper()
+	enrol := p.post("/dashboard/profile/factors").want(h.t, 200)
+	secret := enrol.hiddenValue(h.t, "secret")
+	p.post("/dashboard/profile/factors/confirm", "factor", enrol.hiddenValue(h.t, "factor"), "secret", secret, "uri", enrol.hiddenValue(h.t, "uri"),
+		"code", h.codeOf(secret)).want(h.t, 200)
+	return secret
+}
+
+// codeOf is what an authenticator app shows now. The service takes each code once, so the clock moves on.
+func (h *fixture) codeOf(secret string) string {
+	h.t.Helper()
+	h.clock.advance(30 * time.Second)
+	code, err := totp.GenerateCode(secret, h.clock.Now())
+	must(h.t, err)
+	return code
 }
 
 // follow takes a payout's steps until it has come to a state.

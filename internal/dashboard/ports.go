@@ -112,6 +112,8 @@ type Payouts interface {
 	Minimum() money.Amount
 	Summary(ctx context.Context, seller string) (payout.Summary, error)
 	Quote(amount money.Amount) payout.Quote
+	// NeedsProof reports whether a seller proves again who they are to withdraw that much.
+	NeedsProof(amount money.Amount) bool
 	Request(context.Context, payout.Request) (payout.Payout, bool, error)
 	// Requested finds the payout that a seller requested under a key, if there is one.
 	Requested(ctx context.Context, seller, key string) (payout.Payout, bool, error)

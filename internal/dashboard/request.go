@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/id"
@@ -38,6 +39,7 @@ type reviewView struct {
 	Key     string
 	// Made is the payout that this review was confirmed for already, or "".
 	Made payout.ID
+	Form *form
 }
 
 // MadeAddress is the page of the payout that was made already.
@@ -184,36 +186,73 @@ func (d *dashboard) reviewPayout(ctx context.Context, v *pageRequest) (page, err
 	if err != nil {
 		return d.again(ctx, p, shown.Form.fill(sent), err)
 	}
+	p, _, err = d.showReview(ctx, v, r, keyOf(sent), made.ID)
+	return p, err
+}
+
+// showReview is the page on which a payout is confirmed. Above a limit the seller proves again who they are.
+func (d *dashboard) showReview(ctx context.Context, v *pageRequest, r payout.Request, key string, made payout.ID) (page, *reviewView, error) {
 	account, err := d.o.Bank.Account(ctx, v.who.UserID)
 	if err != nil {
-		return page{}, err
+		return page{}, nil, err
 	}
-	review := reviewView{
+	review := &reviewView{
 		Quote: d.o.Payouts.Quote(r.Amount), Account: account, Notes: r.Notes,
-		Plain: d.o.Currency.FormatFixed(r.Amount), Key: keyOf(sent), Made: made.ID,
+		Plain: d.o.Currency.FormatFixed(r.Amount), Key: key, Made: made,
 	}
 	review.Branch, _ = d.o.Bank.Branch(account.IFSC)
-	return show("review", "Review your payout", review), nil
+	review.Form = &form{Action: "/dashboard/payouts", Submit: "Confirm payout", Hidden: []hidden{
+		{"amount", review.Plain}, {"notes", r.Notes}, {"key", key}, {"account", string(account.ID)},
+	}}
+	if made == "" && d.o.Payouts.NeedsProof(r.Amount) {
+		err = d.askForProof(ctx, v, review.Form)
+	}
+	return show("review", "Review your payout", review), review, err
 }
 
 // requestPayout makes the payout that was reviewed.
 func (d *dashboard) requestPayout(ctx context.Context, v *pageRequest) (page, error) {
 	r, err := d.readPayout(v.who.UserID, v.form, money.Max)
-	r.Account = bank.ID(v.form.Get("account"))
+	r.Session, r.Account = v.who.Session, bank.ID(v.form.Get("account"))
 	if err == nil {
 		err = d.o.Auth.CheckMayRequestPayout(v.who)
 	}
-	if err == nil {
-		var made payout.Payout
-		if made, _, err = d.o.Payouts.Request(ctx, r); err == nil {
-			return goTo(payoutAddress(made.ID)).saying("requested"), nil
+	var made payout.Payout
+	if err == nil && d.o.Payouts.NeedsProof(r.Amount) {
+		made, err = d.requestWithProof(ctx, v, r)
+		if isProofMissing(err) {
+			p, shown, showErr := d.showReview(ctx, v, r, keyOf(v.form), "")
+			if showErr != nil {
+				return page{}, errors.Join(err, showErr)
+			}
+			return d.again(ctx, p, shown.Form, needsProof(err, shown.Form))
 		}
+	} else if err == nil {
+		made, _, err = d.o.Payouts.Request(ctx, r)
+	}
+	if err == nil {
+		return goTo(payoutAddress(made.ID)).saying("requested"), nil
 	}
 	p, shown, showErr := d.showNewPayout(ctx, v, keyAfter(err, v.form))
 	if showErr != nil {
 		return page{}, errors.Join(err, showErr)
 	}
 	return d.again(ctx, p, shown.Form.fill(v.form), err)
+}
+
+// requestWithProof makes a payout that needs a proof. One that was made already needs none: a form may be sent twice, and the
+// code in it works once.
+func (d *dashboard) requestWithProof(ctx context.Context, v *pageRequest, r payout.Request) (payout.Payout, error) {
+	made, done, err := d.o.Payouts.Requested(ctx, r.Seller, r.Key)
+	if err != nil || done && made.Amount == r.Amount && made.Notes == r.Notes {
+		return made, err
+	}
+	if err := d.prove(ctx, v, auth.ActionRequestPayout, payout.ProofBinding(r.Amount, r.Account)...); err != nil {
+		return payout.Payout{}, err
+	}
+	r.Proof = v.who.Proof
+	made, _, err = d.o.Payouts.Request(ctx, r)
+	return made, err
 }
 
 // keyAfter is the key of another try. A refusal is kept under its key, so that needs a new one; whatever else

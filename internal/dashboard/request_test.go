@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"html"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -420,4 +421,50 @@ func TestTooManyBankAccountsAreToldToWait(t *testing.T) {
 		a.want(t, 303)
 	}
 	t.Error("twelve accounts in a row are taken")
+}
+
+// TestAPayoutAboveTheLimitIsProven leads through the proof on the page that confirms a payout.
+func TestAPayoutAboveTheLimitIsProven(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 90_00_000_00)
+	key := func(i int) string { return strings.Repeat("k", 21) + strconv.Itoa(i) }
+	confirm := func(amount string, i int, proof ...string) answer {
+		return seller.post("/dashboard/payouts", append([]string{
+			"amount", amount, "notes", "", "key", key(i), "account", seller.review("amount", amount, "key", key(i)).want(t, 200).hiddenValue(t, "account"),
+		}, proof...)...)
+	}
+	seller.review("amount", "500000", "key", key(0)).want(t, 200).saysNot(t, `name="password"`)
+	confirm("500000", 0).want(t, 303)
+
+	review := seller.review("amount", "500000.01", "key", key(1)).want(t, 200).says(t, `name="password"`)
+	checkPage(t, "review", review)
+	confirm("500000.01", 1).want(t, 422).says(t, "Your password must be given", "Confirm payout")
+	confirm("500000.01", 1, "password", "wrong").want(t, 400).says(t, "Your password is not your password").saysNot(t, `value="wrong"`)
+	if n := len(h.payoutsOf(seller)); n != 1 {
+		t.Fatalf("%d payouts", n)
+	}
+	made := confirm("500000.01", 1, "password", password).want(t, 303).header.Get("Location")
+	seller.review("amount", "500000.01", "key", key(1)).want(t, 200).says(t, "You have confirmed this already.").saysNot(t, `name="password"`)
+	confirm("500000.01", 1).leadsTo(t, made)
+
+	secret := h.enrol(seller)
+	seller.review("amount", "500001", "key", key(2)).want(t, 200).says(t, `name="code"`).saysNot(t, `name="password"`)
+	confirm("500001", 2, "code", "000000").want(t, 422).says(t, "is wrong, was used already")
+	code := h.codeOf(secret)
+	made = confirm("500001", 2, "code", code).want(t, 303).header.Get("Location")
+	confirm("500001", 2, "code", code).leadsTo(t, made) // a form that is sent twice
+	confirm("500001", 3, "code", code).want(t, 422).says(t, "was used already")
+
+	// Without a password and a factor, a sign-in of a short time ago is the proof.
+	asif := h.signUp("Asif Khan", auth.Seller)
+	seller = asif
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-2", 90_00_000_00)
+	must(t, h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { return tx.TakeUserOver(t.Context(), asif.id, auth.Seller, "") }))
+	seller.review("amount", "600000", "key", key(4)).want(t, 200).saysNot(t, `name="code"`, `name="password"`)
+	confirm("600000", 4, "signIn", "recent").want(t, 303)
+	h.clock.advance(15 * time.Minute)
+	confirm("600000", 5, "signIn", "recent").want(t, 400).says(t, "sign in again through the provider", "Confirm payout")
 }

@@ -20,6 +20,8 @@ type idempotencyKey struct {
 	// made reports whether a payout is one that the call may have made or changed, so that a key that was pointed at
 	// another payout in the database shows nothing of it.
 	made func(Payout) bool
+	// alone says that the call needs more of a transaction than one that it shares with others has.
+	alone bool
 }
 
 // idempotent runs act in a transaction and stores its answer, a payout or a refusal, under the idempotency key in
@@ -34,7 +36,11 @@ func (s *Service) idempotent(
 		refusal  error
 	)
 	scope.Owner, scope.Key = m.user, m.key
-	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) (err error) {
+	run := func(fn func(ChangeTx) error) error { return s.o.Store.InGroup(ctx, scope, fn) }
+	if m.alone {
+		run = func(fn func(ChangeTx) error) error { return s.o.Store.InTx(ctx, func(tx Tx) error { return fn(tx) }) }
+	}
+	err := run(func(tx ChangeTx) (err error) {
 		replayed, refusal = false, nil
 		if m.key == "" {
 			p, err = act(tx)

@@ -160,6 +160,13 @@ type UnmatchedTransfer struct {
 	Why string
 }
 
+// Proofs checks fresh proofs of who a seller is.
+type Proofs interface {
+	// UseProof uses up the proof that came with a request, in its transaction. It fails with a fault of kind Unauthenticated
+	// if what came is not one for this, or the session has ended.
+	UseProof(ctx context.Context, tx RequestTx, r Request, to []string) error
+}
+
 // Beneficiaries knows the bank accounts that are paid.
 type Beneficiaries interface {
 	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A

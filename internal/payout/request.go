@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -33,6 +34,10 @@ func CheckNotes(notes string) string {
 
 // Request asks for a withdrawal. Key is the caller's idempotency key, or "".
 type Request struct {
+	// Session is the seller's that asks, and Proof a fresh proof of who the seller is, or "". Session is empty where nobody
+	// signed in to ask; then no proof is needed.
+	Session, Proof string
+
 	Seller string
 	Amount money.Amount
 	Notes  string
@@ -42,8 +47,9 @@ type Request struct {
 }
 
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
-// the answer is that of an earlier request under the same key. It fails with [ErrKeyReused], then [ErrOnHold], then
-// [ErrBankUnverified] or [ErrAccountChanged], then [ledger.ErrInsufficient] with the available amount in its message.
+// the answer is that of an earlier request under the same key, which needs no new proof. It fails with [ErrKeyReused], then
+// [ErrOnHold], then [ErrBankUnverified] or [ErrAccountChanged], then as [Proofs] do, then [ledger.ErrInsufficient] with the
+// available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
 		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
@@ -52,10 +58,11 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	draft := s.draft(r)
 	idempotencyKey := idempotencyKey{
 		user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID,
-		made: func(p Payout) bool { return p.Seller == r.Seller },
+		made:  func(p Payout) bool { return p.Seller == r.Seller },
+		alone: s.needsProof(r),
 	}
 	p, replayed, err := s.idempotent(ctx, ledger.Scope{}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
-		return s.reserve(ctx, tx, draft)
+		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {
 		s.o.Moved("", p.State)
@@ -110,8 +117,20 @@ func (s *Service) draft(r Request) Payout {
 	return p
 }
 
+// NeedsProof reports whether a seller who signed in proves again who they are to withdraw that much.
+func (s *Service) NeedsProof(amount money.Amount) bool {
+	return s.o.ProveAbove > 0 && amount > s.o.ProveAbove
+}
+
+func (s *Service) needsProof(r Request) bool { return r.Session != "" && s.NeedsProof(r.Amount) }
+
+// ProofBinding is what the proof of a request is bound to.
+func ProofBinding(amount money.Amount, account bank.ID) []string {
+	return []string{strconv.FormatInt(int64(amount), 10), string(account)}
+}
+
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
-func (s *Service) reserve(ctx context.Context, tx RequestTx, p Payout) (Payout, error) {
+func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
 	balance, err := tx.Balance(ctx, p.Seller)
 	if err != nil {
 		return Payout{}, err
@@ -128,6 +147,11 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, p Payout) (Payout, 
 	}
 	if p.BankAccountID != "" && p.BankAccountID != account.ID {
 		return Payout{}, ErrAccountChanged
+	}
+	if s.needsProof(r) {
+		if err := s.o.Proofs.UseProof(ctx, tx, r, ProofBinding(r.Amount, account.ID)); err != nil {
+			return Payout{}, err
+		}
 	}
 	p.BankAccountID = account.ID
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)

@@ -25,6 +25,9 @@ type Options struct {
 	Minimum money.Amount
 	Fee     Fee
 	Arrival Arrival
+	// ProveAbove is the most that a seller may withdraw without a proof, which Proofs check. Zero is any amount.
+	ProveAbove money.Amount
+	Proofs     Proofs
 	// CancelWindow is how long a payout waits before it is handed to the gateway.
 	CancelWindow time.Duration
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash
@@ -68,6 +71,8 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a store, gateways and their beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
+	case o.ProveAbove < 0 || o.ProveAbove > 0 && o.Proofs == nil:
+		return nil, errors.New("payout: a limit for proofs must not be below zero, and needs proofs")
 	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.GracePeriod < 0 || o.ReversalsEvery < 0:
 		return nil, errors.New("payout: the minimum and the lease must be above zero, and no other wait below it")
 	}

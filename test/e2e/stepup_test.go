@@ -1,0 +1,51 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestStepUpAbove has a seller withdraw more than the operator lets a session withdraw alone.
+func TestStepUpAbove(t *testing.T) {
+	t.Parallel()
+	i := newMailInstance(t, "BURSAR_STEP_UP_ABOVE=1000")
+	var in struct {
+		Token string
+		User  struct{ ID string }
+	}
+	i.call(t, "POST", "/api/auth/register", "", `{"name":"Asha Rao","email":"asha@example.com","password":"correct horse","role":"seller"}`, &in)
+	i.call(t, "PUT", "/api/bank-account", in.Token, `{"accountHolder":"Asha Rao","accountNumber":"50100234567812","ifsc":"HDFC0000053"}`, new(struct{}))
+	until(t, "the bank account is verified", func() bool {
+		var account struct{ IsVerified bool }
+		i.call(t, "GET", "/api/bank-account", in.Token, "", &account)
+		return account.IsVerified
+	})
+	i.earn(t, in.User.ID, "order-1", 9000)
+	until(t, "the sale is released", func() bool {
+		var balance struct{ AvailableBalance int }
+		i.call(t, "GET", "/api/payouts/balance", in.Token, "", &balance)
+		return balance.AvailableBalance == 9000
+	})
+	request := func(amount int, header http.Header) (int, string) {
+		t.Helper()
+		status, text, err := send("POST", i.api+"/api/payouts/request", in.Token, fmt.Sprintf(`{"amount":%d}`, amount), header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status, string(text)
+	}
+	if status, text := request(1000, nil); status != http.StatusCreated {
+		t.Errorf("as much as the limit: %d %s", status, text)
+	}
+	if status, text := request(1001, nil); status != http.StatusUnauthorized || !strings.Contains(text, "step_up_required") {
+		t.Errorf("above the limit: %d %s", status, text)
+	}
+	var proven struct{ Proof string }
+	i.call(t, "POST", "/api/auth/step-up", in.Token, `{"action":"payout.request","amount":1001,"password":"correct horse"}`, &proven)
+	if status, text := request(1001, http.Header{"Step-Up": {proven.Proof}}); status != http.StatusCreated {
+		t.Errorf("with a proof: %d %s", status, text)
+	}
+	i.stop(t)
+}
