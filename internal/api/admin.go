@@ -44,6 +44,9 @@ type accessJSON struct {
 }
 
 func (a *api) setAccess(ctx context.Context, who caller, req accessRequest) (reply[accessJSON], error) {
+	if err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ChangeAccess, req.user); err != nil {
+		return reply[accessJSON]{}, err
+	}
 	by := decision.By{Admin: who.UserID, Note: req.note}
 	if err := a.o.Auth.SetAccess(ctx, by, req.user, req.role, req.suspended); err != nil {
 		return reply[accessJSON]{}, err
@@ -72,7 +75,10 @@ type liftHoldJSON struct {
 }
 
 func (a *api) liftHold(ctx context.Context, who caller, req liftHoldRequest) (reply[liftHoldJSON], error) {
-	err := a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller)
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.LiftHold, req.seller)
+	if err == nil {
+		err = a.o.Payouts.LiftHold(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.seller)
+	}
 	if err != nil {
 		return reply[liftHoldJSON]{}, err
 	}

@@ -93,6 +93,13 @@ func (req *resolveRequest) read(in *input) {
 var errNoBankAccount = bank.ErrNone.WithMessage("No bank account has this id.")
 
 func (a *api) resolveBankAccount(ctx context.Context, who caller, req resolveRequest) (reply[bankAccountJSON], error) {
+	what := decision.RejectBankAccount
+	if req.verified {
+		what = decision.AcceptBankAccount
+	}
+	if err := a.o.Auth.ProveDecision(ctx, who.Principal, what, string(req.account)); err != nil {
+		return reply[bankAccountJSON]{}, err
+	}
 	account, err := a.o.Bank.Resolve(ctx, decision.By{Admin: who.UserID}, req.account, req.verified, req.reason)
 	if err != nil {
 		return reply[bankAccountJSON]{}, err

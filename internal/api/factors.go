@@ -149,11 +149,14 @@ type stepUpRequest struct {
 
 func (req *stepUpRequest) read(in *input) {
 	req.Action = auth.Action(in.text("action", func(s string) string {
+		if auth.Action(s).IsAdmins() {
+			return ""
+		}
 		switch auth.Action(s) {
 		case auth.ActionReplaceAccount, auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionRemoveFactor, auth.ActionDeleteAccount, auth.ActionChangeEmail, auth.ActionRequestPayout:
 			return ""
 		default:
-			return "must be bank_account.replace, payout.request, password.change, email.change, factor.add, factor.remove or account.delete"
+			return "must be bank_account.replace, payout.request, password.change, email.change, factor.add, factor.remove, account.delete or an admin's decision"
 		}
 	}))
 	switch req.Action {
@@ -170,6 +173,10 @@ func (req *stepUpRequest) read(in *input) {
 	case auth.ActionChangeEmail:
 		req.Bound = []string{auth.EmailKey(in.text("email", auth.CheckEmail))}
 	case auth.ActionChangePassword, auth.ActionAddFactor, auth.ActionDeleteAccount:
+	default:
+		if req.Action.IsAdmins() {
+			req.Bound = []string{in.text("subject", anything)}
+		}
 	}
 	req.Password = in.optionalText("password", anything)
 	req.Code, req.RecoveryCode = in.codes()
@@ -182,6 +189,9 @@ type proofJSON struct {
 }
 
 func (a *api) stepUp(ctx context.Context, who caller, req stepUpRequest) (reply[proofJSON], error) {
+	if req.Action.IsAdmins() && who.Role != auth.Admin {
+		return reply[proofJSON]{}, errAdminsOnly
+	}
 	if req.Action == auth.ActionRequestPayout {
 		account, err := a.o.Bank.Account(ctx, who.UserID)
 		if errors.Is(err, bank.ErrNone) {

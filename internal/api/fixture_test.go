@@ -150,6 +150,20 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 // proveAbove is more than most tests withdraw.
 const proveAbove = 1_000_000_00
 
+// withAuth opens the API again, over an auth service with other options.
+func (h *fixture) withAuth(change func(*auth.Options)) {
+	h.t.Helper()
+	o := h.authOptions
+	change(&o)
+	service, err := auth.New(o)
+	must(h.t, err)
+	h.options.Auth = service
+	h.handler, err = api.New(h.options)
+	must(h.t, err)
+	h.server = httptest.NewServer(h.handler)
+	h.t.Cleanup(h.server.Close)
+}
+
 func (h *fixture) openServices(logger *slog.Logger) {
 	t := h.t
 	t.Helper()

@@ -57,19 +57,27 @@ func (a *api) signedIn(r *http.Request) (caller, error) {
 // payoutRole lets in sellers and admins.
 func (a *api) payoutRole(r *http.Request) (caller, error) {
 	who, err := a.signedIn(r)
-	if err == nil && !who.Role.CanUsePayouts() {
-		err = auth.ErrRole
+	switch {
+	case err != nil:
+		return who, err
+	case !who.Role.CanUsePayouts():
+		return who, auth.ErrRole
+	default:
+		return who, a.o.Auth.CheckAdmin(r.Context(), who.Principal)
 	}
-	return who, err
 }
 
 // admin lets in admins.
 func (a *api) admin(r *http.Request) (caller, error) {
 	who, err := a.signedIn(r)
-	if err == nil && who.Role != auth.Admin {
-		err = errAdminsOnly
+	switch {
+	case err != nil:
+		return who, err
+	case who.Role != auth.Admin:
+		return who, errAdminsOnly
+	default:
+		return who, a.o.Auth.CheckAdmin(r.Context(), who.Principal)
 	}
-	return who, err
 }
 
 // marketplace admits a caller with a service key, in the Authorization header or else in X-Api-Key.

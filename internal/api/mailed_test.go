@@ -2,12 +2,10 @@ package api_test
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"bursar/internal/api"
 	"bursar/internal/auth"
 	"bursar/internal/mail"
 )
@@ -158,16 +156,7 @@ func TestRegisterAgain(t *testing.T) {
 
 func TestRequireVerifiedEmail(t *testing.T) {
 	h := openFixture(t)
-	o := h.authOptions
-	o.RequireVerifiedEmail = true
-	strict, err := auth.New(o)
-	must(t, err)
-	h.options.Auth = strict
-	h.handler, err = api.New(h.options)
-	must(t, err)
-	h.server = httptest.NewServer(h.handler)
-	t.Cleanup(h.server.Close)
-
+	h.withAuth(func(o *auth.Options) { o.RequireVerifiedEmail = true })
 	u := h.signUp("Asha", auth.Seller)
 	request := call{method: "POST", path: "/api/payouts/request", body: `{"amount":500}`, token: u.token}
 	h.do(request).wantFailure(t, 403, "email_not_verified")

@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -305,7 +306,26 @@ type cancelledJSON struct {
 	RefundedAmount json.Number   `json:"refundedAmount"`
 }
 
+// proveCancel uses up the proof of an admin who cancels another user's payout, unless the answer to it is known.
+func (a *api) proveCancel(ctx context.Context, who caller, req cancelRequest) error {
+	if who.Role != auth.Admin {
+		return nil
+	}
+	answered, err := a.o.Payouts.Answered(ctx, who.UserID, req.key)
+	if err != nil || answered {
+		return err
+	}
+	p, err := a.o.Payouts.Payout(ctx, who.onPayouts(), req.id)
+	if err != nil || p.Seller == who.UserID {
+		return err
+	}
+	return a.o.Auth.ProveDecision(ctx, who.Principal, decision.CancelPayout, string(req.id))
+}
+
 func (a *api) cancelPayout(ctx context.Context, who caller, req cancelRequest) (reply[cancelledJSON], error) {
+	if err := a.proveCancel(ctx, who, req); err != nil {
+		return reply[cancelledJSON]{}, err
+	}
 	p, replayed, err := a.o.Payouts.Cancel(ctx, who.onPayouts(), req.id, req.key)
 	if err != nil {
 		return reply[cancelledJSON]{replayed: isReplay(replayed, err)}, err

@@ -50,6 +50,10 @@ type Auth interface {
 	// ConfirmFactor returns recovery codes with a user's first factor.
 	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
 	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error
+	// CheckAdmin fails if the user is an admin who needs a second factor and has none.
+	CheckAdmin(context.Context, auth.Principal) error
+	// ProveDecision uses up the proof of an admin with a second factor, before a decision is carried out.
+	ProveDecision(ctx context.Context, p auth.Principal, a decision.Action, subject string) error
 	// StepUp makes a proof that permits one action once.
 	StepUp(context.Context, auth.Principal, auth.StepUp) (proof string, until time.Time, err error)
 	// SecurityEvents lists a user's security events numbered below before, newest first.
@@ -103,6 +107,8 @@ type Payouts interface {
 	History(context.Context, payout.Caller, payout.Filter) ([]payout.Payout, int64, error)
 	Events(context.Context, payout.Caller, payout.ID) ([]payout.Event, error)
 	Notify(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
+	// Answered reports whether a user's idempotency key has an answer.
+	Answered(ctx context.Context, user, key string) (bool, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// StartupReconciled reports whether payouts are sent: startup reconciliation listed transfers.

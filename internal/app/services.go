@@ -120,6 +120,7 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 		Tried:             p.tried,
 		PasswordBlocklist: p.cfg.PasswordBlocklist,
 
+		AdminFactor:          p.cfg.AdminFactor,
 		RequireVerifiedEmail: p.cfg.RequireVerifiedEmail,
 	})
 }

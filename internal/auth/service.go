@@ -34,6 +34,8 @@ type Options struct {
 	Throttle bool
 	// Tried is called with the action and the outcome of each attempt at what is throttled ([TriedOutcomes]). It may be nil.
 	Tried func(action, outcome string)
+	// AdminFactor keeps admins without a second factor from everything but enrolling one.
+	AdminFactor bool
 	// RequireVerifiedEmail refuses payout requests of users whose address is not verified.
 	RequireVerifiedEmail bool
 	// PasswordBlocklist refuses new passwords that are common or repeat the user's own name or e-mail.

@@ -48,6 +48,8 @@ type Config struct {
 	RefreshReuseGrace time.Duration
 	LoginThrottle     bool
 	PasswordBlocklist bool
+	// AdminFactor lets admins without a second factor do nothing but enrol one.
+	AdminFactor bool
 	// RequireVerifiedEmail refuses payout requests of users whose address is not verified.
 	RequireVerifiedEmail bool
 

@@ -44,6 +44,7 @@ type Settings struct {
 	LoginThrottle     string `group:"signin" default:"on" help:"Slow down guessing of passwords; \"off\" for load tests."`
 	PasswordBlocklist string `group:"signin" default:"off" help:"Refuse common passwords."`
 
+	AdminFactor          string `group:"signin" default:"optional" help:"\"required\" lets admins without a second factor do nothing but enrol one."`
 	RequireVerifiedEmail string `group:"signin" default:"off" help:"\"on\" refuses payout requests of users who have not confirmed their e-mail address."`
 
 	SMTPURL       string `group:"mail" name:"smtp-url" secret:"" placeholder:"URL" help:"Mail server: smtp://USER:PASSWORD@HOST:587, which has to offer STARTTLS unless it is on this machine, or smtps://. Without it, mails are files in outbox/ of the data directory."`

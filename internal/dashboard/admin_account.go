@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
 )
@@ -108,6 +109,9 @@ func (d *dashboard) reviewAccount(ctx context.Context, v *pageRequest) (*reviewA
 	shown.Current = current.ID == account.ID
 	if shown.Current && account.Status != bank.StatusVerified {
 		shown.Form = reviewForm(account)
+		if err := d.askForCode(ctx, v, shown.Form); err != nil {
+			return nil, err
+		}
 	}
 	shown.Decisions, err = d.decisionsAbout(ctx, given)
 	return shown, err
@@ -134,6 +138,9 @@ func (d *dashboard) adminResolve(ctx context.Context, v *pageRequest) (page, err
 	if chosen != accept && chosen != reject {
 		err = fault.Field("decision", "must be to accept or to reject")
 	} else if err = by.RequireNote(); err == nil {
+		err = d.proveDecision(ctx, v, map[string]decision.Action{accept: decision.AcceptBankAccount, reject: decision.RejectBankAccount}[chosen], string(shown.ID))
+	}
+	if err == nil {
 		_, err = d.o.Bank.Resolve(ctx, by, shown.ID, chosen == accept, plainLines(v.form.Get("reason")))
 	}
 	if err == nil {

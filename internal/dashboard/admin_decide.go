@@ -18,6 +18,8 @@ type action struct {
 	Title, Does, DoesNot string
 	Danger               bool
 	done                 notice
+	// decides names what is decided, where it is guarded by a code.
+	decides decision.Action
 	// noteOptional says that it may be done without saying why.
 	noteOptional bool
 	// told are refusals that answer what was asked.
@@ -53,7 +55,7 @@ var actions = []action{
 		},
 	},
 	{
-		Slug: "match", Title: "Match a transfer", done: "matched",
+		Slug: "match", Title: "Match a transfer", done: "matched", decides: decision.MatchTransfer,
 		Does:    "Matches this payout with a transfer that you found at the gateway. The gateway has to confirm its amount and our reference.",
 		DoesNot: "It moves no money by itself: what the gateway says of the transfer decides.",
 		fits: func(d *dashboard, p payout.Payout) bool { // one that is due and waits may have been sent before a restore
@@ -85,7 +87,7 @@ var actions = []action{
 		},
 	},
 	{
-		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true,
+		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true, decides: decision.CancelPayout,
 		Does:    "Cancels the payout and returns the whole amount to the seller's balance.",
 		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
 		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },
@@ -100,7 +102,7 @@ var actions = []action{
 		},
 	},
 	{
-		Slug: refundSlug, Title: "Refund to balance", done: "refunded", Danger: true,
+		Slug: refundSlug, Title: "Refund to balance", done: "refunded", Danger: true, decides: decision.RefundPayout,
 		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and returns the whole amount to the seller's balance.",
 		DoesNot: "It can't be undone. If the transfer was made after all, the seller has the money twice, and the loss is yours.",
 		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.ManualReview },
@@ -216,7 +218,12 @@ func (d *dashboard) actionOf(ctx context.Context, v *pageRequest) (p payout.Payo
 	return p, fitting[i], back, nil
 }
 
-func (d *dashboard) decisionPage(ctx context.Context, p payout.Payout, a actionRow, f *form) (page, error) {
+func (d *dashboard) decisionPage(ctx context.Context, v *pageRequest, p payout.Payout, a actionRow, f *form) (page, error) {
+	if a.decides.Guarded() {
+		if err := d.askForCode(ctx, v, f); err != nil {
+			return page{}, err
+		}
+	}
 	rows, err := d.payoutRows(ctx, []payout.Payout{p})
 	if err != nil {
 		return page{}, err
@@ -233,7 +240,7 @@ func (d *dashboard) adminDecision(ctx context.Context, v *pageRequest) (page, er
 	if err != nil || back.to != "" {
 		return back, err
 	}
-	return d.decisionPage(ctx, p, a, a.form(p))
+	return d.decisionPage(ctx, v, p, a, a.form(p))
 }
 
 // adminDecide carries a decision out.
@@ -245,6 +252,9 @@ func (d *dashboard) adminDecide(ctx context.Context, v *pageRequest) (page, erro
 	by := byOf(v)
 	if !a.noteOptional {
 		err = by.RequireNote()
+	}
+	if err == nil && a.decides.Guarded() {
+		err = d.proveDecision(ctx, v, a.decides, string(p.ID))
 	}
 	if err == nil {
 		err = a.do(ctx, d, v, by, p)
@@ -258,7 +268,7 @@ func (d *dashboard) adminDecide(ctx context.Context, v *pageRequest) (page, erro
 		}
 	}
 	f := a.form(p).fill(v.form)
-	again, showErr := d.decisionPage(ctx, p, a, f)
+	again, showErr := d.decisionPage(ctx, v, p, a, f)
 	if showErr != nil {
 		return page{}, showErr
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/payout"
 )
 
@@ -22,9 +23,11 @@ func (d *dashboard) holdOf(ctx context.Context, v *pageRequest) (*holdView, erro
 		return nil, err
 	}
 	balance, err := d.o.Ledger.Balance(ctx, user.ID)
-	return &holdView{personRow{user}, balance.Hold(d.o.Now()), &form{
-		Action: personAddress(user.ID) + "/hold", Submit: "Lift the hold", Fields: []field{noteField(false)},
-	}}, err
+	if err != nil {
+		return nil, err
+	}
+	f := &form{Action: personAddress(user.ID) + "/hold", Submit: "Lift the hold", Fields: []field{noteField(false)}}
+	return &holdView{personRow{user}, balance.Hold(d.o.Now()), f}, d.askForCode(ctx, v, f)
 }
 
 func showHold(h *holdView) page { return show("admin-hold", "Lift the hold on payouts", h) }
@@ -48,7 +51,13 @@ func (d *dashboard) adminLiftHold(ctx context.Context, v *pageRequest) (page, er
 	if err != nil {
 		return page{}, err
 	}
-	err = d.o.Payouts.LiftHold(ctx, byOf(v), h.ID)
+	by := byOf(v)
+	if err = by.RequireNote(); err == nil {
+		err = d.proveDecision(ctx, v, decision.LiftHold, h.ID)
+	}
+	if err == nil {
+		err = d.o.Payouts.LiftHold(ctx, by, h.ID)
+	}
 	switch {
 	case errors.Is(err, payout.ErrNoHold):
 		return goTo(h.Path()).saying("no-longer-fits"), nil

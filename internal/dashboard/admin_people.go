@@ -10,6 +10,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
@@ -208,8 +209,8 @@ func accessForm(u auth.User) *form {
 	}}
 }
 
-func (d *dashboard) accessPage(v *pageRequest, u auth.User, f *form) page {
-	return show("admin-access", "Change access", &accessView{personRow{u}, u.ID == v.who.UserID, f})
+func (d *dashboard) accessPage(ctx context.Context, v *pageRequest, u auth.User, f *form) (page, error) {
+	return show("admin-access", "Change access", &accessView{personRow{u}, u.ID == v.who.UserID, f}), d.askForCode(ctx, v, f)
 }
 
 // adminAccess shows the form that changes a user's access.
@@ -218,7 +219,7 @@ func (d *dashboard) adminAccess(ctx context.Context, v *pageRequest) (page, erro
 	if err != nil {
 		return page{}, err
 	}
-	return d.accessPage(v, user, accessForm(user)), nil
+	return d.accessPage(ctx, v, user, accessForm(user))
 }
 
 // adminSetAccess changes a user's access.
@@ -241,6 +242,9 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 		err = by.RequireNote()
 	}
 	if err == nil {
+		err = d.proveDecision(ctx, v, decision.ChangeAccess, user.ID)
+	}
+	if err == nil {
 		err = d.o.Auth.SetAccess(ctx, by, user.ID, role, state == "suspended")
 	}
 	switch {
@@ -250,7 +254,11 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 			v.form.Del("state")
 		}
 		f := accessForm(user).fill(v.form)
-		return d.again(ctx, d.accessPage(v, user, f), f, err)
+		p, showErr := d.accessPage(ctx, v, user, f)
+		if showErr != nil {
+			return page{}, errors.Join(err, showErr)
+		}
+		return d.again(ctx, p, f, err)
 	case user.ID == v.who.UserID:
 		return goTo(home).saying("access-changed"), nil
 	default:

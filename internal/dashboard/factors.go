@@ -11,6 +11,7 @@ import (
 	"github.com/boombuler/barcode/qr"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/web"
 )
@@ -96,6 +97,23 @@ func (d *dashboard) askForProof(ctx context.Context, v *pageRequest, f *form) er
 		f.Hidden = append(f.Hidden, hidden{provingSignIn, "recent"})
 	}
 	return nil
+}
+
+// proveDecision uses up the proof that an admin's decision needs, from the code in the form.
+func (d *dashboard) proveDecision(ctx context.Context, v *pageRequest, a decision.Action, subject string) error {
+	if err := d.prove(ctx, v, auth.AdminAction(a), subject); err != nil {
+		return err
+	}
+	return needsCode(d.o.Auth.ProveDecision(ctx, v.who, a, subject))
+}
+
+// askForCode adds to a form for an admin's decision the code that it needs, if the admin has a second factor.
+func (d *dashboard) askForCode(ctx context.Context, v *pageRequest, f *form) error {
+	hasFactor, err := d.secondFactor(ctx, v)
+	if hasFactor {
+		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
+	}
+	return err
 }
 
 // What a form proves with, beside a code: the password, or that the visitor signed in a short time ago.
@@ -226,7 +244,12 @@ func (d *dashboard) addFactor(ctx context.Context, v *pageRequest) (page, error)
 		if showErr != nil {
 			return page{}, errors.Join(err, showErr)
 		}
-		return d.again(ctx, p, shown.Add, needsCode(err))
+		if isProofMissing(err) && len(shown.Factors) == 0 {
+			if err := d.askForProof(ctx, v, shown.Add); err != nil {
+				return page{}, err
+			}
+		}
+		return d.again(ctx, p, shown.Add, needsProof(err, shown.Add))
 	}
 	return enrolPage(f)
 }

@@ -47,6 +47,9 @@ func (d *dashboard) failed(ctx context.Context, v *pageRequest, err error) page 
 	if errors.Is(err, errSignIn) {
 		return goTo(signInAddress(v.r))
 	}
+	if errors.Is(err, auth.ErrAdminFactor) {
+		return goTo(factorsPath).saying("admin-factor")
+	}
 	f := fault.From(err)
 	switch {
 	case f != nil && errors.Unwrap(f) != nil:

@@ -71,6 +71,10 @@ type Auth interface {
 	// ConfirmFactor returns recovery codes with a user's first factor.
 	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
 	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error
+	// CheckAdmin fails if the user is an admin who needs a second factor and has none.
+	CheckAdmin(context.Context, auth.Principal) error
+	// ProveDecision uses up the proof of an admin with a second factor, before a decision is carried out.
+	ProveDecision(ctx context.Context, p auth.Principal, a decision.Action, subject string) error
 	// StepUp makes a proof that permits one action once.
 	StepUp(context.Context, auth.Principal, auth.StepUp) (proof string, until time.Time, err error)
 	// SecurityEvents lists a user's security events numbered below before, newest first.

@@ -42,6 +42,8 @@ func (d *dashboard) admit(ctx context.Context, v *pageRequest, who audience) err
 		return errSignIn
 	case !who.admits(v.who.Role):
 		return errRole
+	case who == admins:
+		return d.o.Auth.CheckAdmin(ctx, v.who)
 	default:
 		return nil
 	}

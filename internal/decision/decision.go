@@ -61,6 +61,16 @@ const (
 	ResolveDifference        Action = "resolve_difference"
 )
 
+// Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
+func (a Action) Guarded() bool {
+	switch a {
+	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold:
+		return true
+	default:
+		return false
+	}
+}
+
 // maxNoteRunes bounds a note; it is for a sentence or two and a reference.
 const maxNoteRunes = 1000
 

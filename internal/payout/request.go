@@ -86,6 +86,19 @@ func (s *Service) Requested(ctx context.Context, seller, key string) (p Payout, 
 	return p, found, err
 }
 
+// Answered reports whether a user's key has an answer, of whichever call.
+func (s *Service) Answered(ctx context.Context, user, key string) (answered bool, err error) {
+	if key == "" {
+		return false, nil
+	}
+	err = s.o.Store.InGroup(ctx, ledger.Scope{Owner: user, Key: key}, func(tx ChangeTx) error {
+		first, err := tx.Idempotency(ctx, user, key)
+		answered = err == nil && first.Fingerprint != ""
+		return err
+	})
+	return answered, err
+}
+
 // Quote is what a payout of amount would be like if it were asked for now.
 func (s *Service) Quote(amount money.Amount) Quote {
 	p := s.draft(Request{Amount: amount})

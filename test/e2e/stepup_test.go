@@ -49,3 +49,18 @@ func TestStepUpAbove(t *testing.T) {
 	}
 	i.stop(t)
 }
+
+// TestAdminFactorRequired has an admin sign in who has yet to enrol a second factor.
+func TestAdminFactorRequired(t *testing.T) {
+	t.Parallel()
+	i := newMailInstance(t, "BURSAR_ADMIN_FACTOR=required")
+	i.makeAdmin(t, "ada@example.com", "correct horse")
+	var in struct{ Token string }
+	i.call(t, "POST", "/api/auth/login", "", `{"email":"ada@example.com","password":"correct horse"}`, &in)
+	status, text, err := send("GET", i.api+"/api/payouts/history", in.Token, "", nil)
+	if err != nil || status != http.StatusForbidden || !strings.Contains(string(text), "admin_factor_required") {
+		t.Errorf("before the enrolment: %d %s, %v", status, text, err)
+	}
+	i.call(t, "POST", "/api/auth/factors", in.Token, `{"type":"totp"}`, new(struct{}))
+	i.stop(t)
+}
