@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -19,16 +20,35 @@ type loginFactorRequest struct{ auth.SecondStep }
 
 func (req *loginFactorRequest) read(in *input) {
 	req.Challenge = in.text("challenge", anything)
-	req.Code, req.RecoveryCode = in.codes()
-	if req.Code == "" && req.RecoveryCode == "" {
-		in.noteInvalid("code", "must be a code of your authenticator app, or send recoveryCode")
+	req.SecondProof = in.secondProof()
+	if req.Code == "" && req.RecoveryCode == "" && req.Assertion == nil {
+		in.noteInvalid("code", "must be a code of your authenticator app, or send recoveryCode or assertion")
 	}
 	req.Device = in.device()
 }
 
-// codes takes the code of an app and a recovery code, either of which may be absent.
-func (in *input) codes() (code, recoveryCode string) {
-	return in.optionalText("code", checkCode), in.optionalText("recoveryCode", checkCode)
+// secondProof takes the code of an app, a recovery code and a passkey's answer, each of which may be absent.
+func (in *input) secondProof() auth.SecondProof {
+	return auth.SecondProof{
+		Code: in.optionalText("code", checkCode), RecoveryCode: in.optionalText("recoveryCode", checkCode),
+		Assertion: in.browserAnswer("assertion", in.member("assertion")),
+	}
+}
+
+// maxBrowserAnswer bounds what a browser answers about a passkey, in bytes. With an attestation that nobody asked for it has 8 kB.
+const maxBrowserAnswer = 32 << 10
+
+// browserAnswer takes an object that only the library of passkeys reads.
+func (in *input) browserAnswer(name string, value []byte) []byte {
+	switch {
+	case value == nil:
+		return nil
+	case value[0] != '{':
+		in.noteMalformed(name, "must be an object")
+	case len(value) > maxBrowserAnswer:
+		in.noteInvalid(name, "must be at most 32 KiB")
+	}
+	return value
 }
 
 // checkCode returns what is wrong with a code's length, or "".
@@ -47,6 +67,7 @@ func (a *api) loginFactor(ctx context.Context, _ caller, req loginFactorRequest)
 type factorJSON struct {
 	ID          string          `json:"id"`
 	Type        auth.FactorKind `json:"type"`
+	Name        string          `json:"name"`
 	CreatedAt   string          `json:"createdAt"`
 	ConfirmedAt orNull          `json:"confirmedAt"`
 }
@@ -63,7 +84,7 @@ func (a *api) factors(ctx context.Context, who caller, _ none) (reply[factorsJSO
 	}
 	shown := factorsJSON{Factors: make([]factorJSON, len(all)), RecoveryCodesLeft: left}
 	for i, f := range all {
-		shown.Factors[i] = factorJSON{ID: f.ID, Type: f.Kind, CreatedAt: stamp(f.CreatedAt)}
+		shown.Factors[i] = factorJSON{ID: f.ID, Type: f.Kind, Name: f.Name, CreatedAt: stamp(f.CreatedAt)}
 		if f.Confirmed() {
 			shown.Factors[i].ConfirmedAt = orNull(stamp(f.ConfirmedAt))
 		}
@@ -71,43 +92,63 @@ func (a *api) factors(ctx context.Context, who caller, _ none) (reply[factorsJSO
 	return reply[factorsJSON]{data: shown}, nil
 }
 
-type addFactorRequest struct{}
+type addFactorRequest struct {
+	kind auth.FactorKind
+	name string
+}
 
-func (*addFactorRequest) read(in *input) {
-	in.text("type", func(s string) string {
-		if s != string(auth.FactorTOTP) {
-			return "must be totp"
+func (req *addFactorRequest) read(in *input) {
+	req.kind = auth.FactorKind(in.text("type", func(s string) string {
+		if s != string(auth.FactorTOTP) && s != string(auth.FactorPasskey) {
+			return "must be totp or passkey"
 		}
 		return ""
-	})
+	}))
+	req.name = in.optionalText("name", auth.CheckFactorName)
 }
 
 type newFactorJSON struct {
-	ID     string `json:"id"`
-	Secret string `json:"secret"`
-	URI    string `json:"uri"`
+	ID      string          `json:"id"`
+	Secret  string          `json:"secret,omitempty"`
+	URI     string          `json:"uri,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
 }
 
-func (a *api) addFactor(ctx context.Context, who caller, _ addFactorRequest) (reply[newFactorJSON], error) {
-	f, err := a.o.Auth.AddFactor(ctx, who.Principal)
+func (a *api) addFactor(ctx context.Context, who caller, req addFactorRequest) (reply[newFactorJSON], error) {
+	if req.kind == auth.FactorPasskey {
+		f, err := a.o.Auth.AddPasskey(ctx, who.Principal, req.name)
+		if err != nil {
+			return reply[newFactorJSON]{}, err
+		}
+		return reply[newFactorJSON]{
+			status:  http.StatusCreated,
+			message: "Have the browser make the passkey, and confirm with its answer.",
+			data:    newFactorJSON{ID: f.ID, Options: f.Options},
+		}, nil
+	}
+	f, err := a.o.Auth.AddFactor(ctx, who.Principal, req.name)
 	if err != nil {
 		return reply[newFactorJSON]{}, err
 	}
 	return reply[newFactorJSON]{
 		status:  http.StatusCreated,
 		message: "Enter the secret in your authenticator app, and confirm with a code of it.",
-		data:    newFactorJSON{f.ID, f.Secret, f.URI},
+		data:    newFactorJSON{ID: f.ID, Secret: f.Secret, URI: f.URI},
 	}, nil
 }
 
 type confirmFactorRequest struct {
 	factor, code string
+	attestation  []byte
 	device       auth.Device
 }
 
 func (req *confirmFactorRequest) read(in *input) {
 	req.factor = in.r.PathValue("factorId")
-	req.code = in.text("code", checkCode)
+	req.attestation = in.browserAnswer("attestation", in.member("attestation"))
+	if req.attestation == nil {
+		req.code = in.text("code", checkCode)
+	}
 	req.device = in.device()
 }
 
@@ -116,7 +157,13 @@ type confirmedJSON struct {
 }
 
 func (a *api) confirmFactor(ctx context.Context, who caller, req confirmFactorRequest) (reply[confirmedJSON], error) {
-	codes, err := a.o.Auth.ConfirmFactor(ctx, who.Principal, req.factor, req.code, req.device)
+	var codes []string
+	var err error
+	if req.attestation != nil {
+		codes, err = a.o.Auth.ConfirmPasskey(ctx, who.Principal, req.factor, req.attestation, req.device)
+	} else {
+		codes, err = a.o.Auth.ConfirmFactor(ctx, who.Principal, req.factor, req.code, req.device)
+	}
 	if err != nil {
 		return reply[confirmedJSON]{}, err
 	}
@@ -124,6 +171,29 @@ func (a *api) confirmFactor(ctx context.Context, who caller, req confirmFactorRe
 		codes = []string{}
 	}
 	return reply[confirmedJSON]{message: "The second factor is in use. Keep the recovery codes where you find them without it.", data: confirmedJSON{codes}}, nil
+}
+
+type passkeyOptionsJSON struct {
+	Options json.RawMessage `json:"options"`
+}
+
+func (a *api) passkeyOptions(context.Context, caller, none) (reply[passkeyOptionsJSON], error) {
+	options, err := a.o.Auth.PasskeyOptions()
+	return reply[passkeyOptionsJSON]{data: passkeyOptionsJSON{options}}, err
+}
+
+type loginPasskeyRequest struct {
+	assertion []byte
+	device    auth.Device
+}
+
+func (req *loginPasskeyRequest) read(in *input) {
+	req.assertion = in.browserAnswer("assertion", in.required("assertion"))
+	req.device = in.device()
+}
+
+func (a *api) loginPasskey(ctx context.Context, _ caller, req loginPasskeyRequest) (reply[loggedInJSON], error) {
+	return loggedIn(a.o.Auth.LoginPasskey(ctx, req.assertion, req.device))
 }
 
 type removeFactorRequest struct {
@@ -179,7 +249,7 @@ func (req *stepUpRequest) read(in *input) {
 		}
 	}
 	req.Password = in.optionalText("password", anything)
-	req.Code, req.RecoveryCode = in.codes()
+	req.SecondProof = in.secondProof()
 	req.Device = in.device()
 }
 

@@ -182,7 +182,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.authOptions = auth.Options{
 		CoolDown: 72 * time.Hour,
 		Store:    db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
-		Issuer: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
+		Issuer: "http://127.0.0.1:8080", PublicAddress: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
 	}
 	h.auth, err = auth.New(h.authOptions)
 	must(t, err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -46,9 +47,11 @@ type Auth interface {
 	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
 	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.
 	Factors(context.Context, auth.Principal) ([]auth.Factor, int, error)
-	AddFactor(context.Context, auth.Principal) (auth.NewFactor, error)
-	// ConfirmFactor returns recovery codes with a user's first factor.
+	AddFactor(ctx context.Context, p auth.Principal, name string) (auth.NewFactor, error)
+	AddPasskey(ctx context.Context, p auth.Principal, name string) (auth.NewPasskey, error)
+	// ConfirmFactor and ConfirmPasskey return recovery codes with a user's first factor.
 	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
+	ConfirmPasskey(ctx context.Context, p auth.Principal, factor string, answer []byte, from auth.Device) ([]string, error)
 	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error
 	// CheckAdmin fails if the user is an admin who needs a second factor and has none.
 	CheckAdmin(context.Context, auth.Principal) error
@@ -56,6 +59,9 @@ type Auth interface {
 	ProveDecision(ctx context.Context, p auth.Principal, a decision.Action, subject string) error
 	// StepUp makes a proof that permits one action once.
 	StepUp(context.Context, auth.Principal, auth.StepUp) (proof string, until time.Time, err error)
+	// PasskeyOptions are what a browser needs to sign in with a passkey alone, whose answer LoginPasskey takes.
+	PasskeyOptions() (json.RawMessage, error)
+	LoginPasskey(ctx context.Context, answer []byte, from auth.Device) (auth.SignIn, error)
 	// SecurityEvents lists a user's security events numbered below before, newest first.
 	SecurityEvents(ctx context.Context, userID string, before int64, limit int) ([]auth.SecurityEvent, error)
 	// HasProvider reports whether an identity provider is set up.

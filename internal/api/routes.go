@@ -30,6 +30,8 @@ func (a *api) routes() []route {
 		{"POST", "/api/auth/email/change", handle(a, a.signedIn, a.changeEmail)},
 		{"POST", "/api/auth/email/confirm", handle(a, a.anyone, a.confirmEmail)},
 		{"POST", "/api/auth/login/factor", handle(a, a.anyone, a.loginFactor)},
+		{"POST", "/api/auth/passkeys/login/options", handle(a, a.anyone, a.passkeyOptions)},
+		{"POST", "/api/auth/passkeys/login", handle(a, a.anyone, a.loginPasskey)},
 		{"GET", "/api/auth/factors", handle(a, a.signedIn, a.factors)},
 		{"POST", "/api/auth/factors", handle(a, a.signedIn, a.addFactor)},
 		{"POST", "/api/auth/factors/{factorId}/confirm", handle(a, a.signedIn, a.confirmFactor)},

@@ -114,6 +114,7 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
 		Issuer:            p.datastore.issuer,
+		PublicAddress:     p.cfg.Origin(),
 		CoolDown:          p.cfg.AccountCooldown,
 		RefreshGrace:      p.cfg.RefreshReuseGrace,
 		Throttle:          p.cfg.LoginThrottle,

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/fault"
@@ -18,9 +20,10 @@ import (
 // What a sign-in in two steps fails with.
 var (
 	// ErrSecondFactor answers a first proof that was right. Its details have the challenge that the second proof answers.
-	ErrSecondFactor = fault.New(fault.Unauthenticated, "second_factor_required", "Enter a code of your authenticator app to finish signing in.")
-	ErrChallenge    = fault.New(fault.Unauthenticated, "invalid_challenge", "This sign-in took too long, or was finished already. Sign in again.")
-	ErrSignInCode   = fault.New(fault.Unauthenticated, "wrong_code", ErrFactorCode.Message)
+	ErrSecondFactor  = fault.New(fault.Unauthenticated, "second_factor_required", "Confirm with your second factor to finish signing in.")
+	ErrChallenge     = fault.New(fault.Unauthenticated, "invalid_challenge", "This sign-in took too long, or was finished already. Sign in again.")
+	ErrSignInCode    = fault.New(fault.Unauthenticated, "wrong_code", ErrFactorCode.Message)
+	ErrSignInPasskey = fault.New(fault.Unauthenticated, "invalid_passkey", ErrPasskey.Message)
 )
 
 // ChallengeLife is how long a user may take to answer a challenge.
@@ -45,9 +48,10 @@ func passwordBinding(hash string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// challenge asks for the second proof, as a failure of the sign-in.
-func (s *Service) challenge(user User, method string) error {
-	text, err := json.Marshal(challenge{user.ID, passwordBinding(user.PasswordHash), method, id.Random(nonceDigits), s.o.Now()})
+// challenge asks for the second proof, as a failure of the sign-in. Its details have what the proof can be made of.
+func (s *Service) challenge(user User, method string, all []Factor) error {
+	c := challenge{user.ID, passwordBinding(user.PasswordHash), method, id.Random(nonceDigits), s.o.Now()}
+	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
@@ -56,8 +60,57 @@ func (s *Service) challenge(user User, method string) error {
 		return err
 	}
 	f := *ErrSecondFactor
-	f.Details = map[string]string{"challenge": sealed, "methods": "totp recovery_code"}
+	f.Details, err = s.methodDetails(all, c.passkeyUse())
+	if err != nil {
+		return err
+	}
+	f.Details["challenge"] = sealed
 	return &f
+}
+
+// passkeyUse is what a passkey that answers the challenge signs for.
+func (c challenge) passkeyUse() passkeyUse { return passkeyUse{"second step", c.User, c.Nonce} }
+
+// methodDetails says what a second proof can be made of. The options of a passkey are JSON in a text, as details are texts.
+func (s *Service) methodDetails(all []Factor, use passkeyUse) (map[string]string, error) {
+	details := map[string]string{"methods": strings.Join(methods(all), " ")}
+	options, err := s.assertionOptions(all, use)
+	if err != nil {
+		return nil, err
+	}
+	if options != nil {
+		details["options"] = string(options)
+	}
+	return details, nil
+}
+
+// methods lists what a second proof can be made of.
+func methods(all []Factor) []string {
+	var names []string
+	for _, m := range []struct {
+		kind FactorKind
+		name string
+	}{{FactorTOTP, "totp"}, {FactorPasskey, "passkey"}, {FactorRecovery, "recovery_code"}} {
+		if slices.ContainsFunc(all, func(f Factor) bool { return f.Kind == m.kind && f.Confirmed() }) {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// SecondStepMethods says what can answer a challenge: a code of an app, and the passkeys that its options name, if there are any.
+// It fails with [ErrChallenge].
+func (s *Service) SecondStepMethods(ctx context.Context, sealed string) (byApp bool, options json.RawMessage, err error) {
+	c, err := s.openChallenge(sealed)
+	if err != nil {
+		return false, nil, err
+	}
+	all, err := s.o.Store.FactorsOf(ctx, c.User)
+	if err != nil {
+		return false, nil, err
+	}
+	options, err = s.assertionOptions(all, c.passkeyUse())
+	return slices.Contains(methods(all), "totp"), options, err
 }
 
 // openChallenge fails with [ErrChallenge].
@@ -72,14 +125,14 @@ func (s *Service) openChallenge(sealed string) (c challenge, err error) {
 	return c, nil
 }
 
-// SecondStep answers a challenge with one of two codes.
+// SecondStep answers a challenge.
 type SecondStep struct {
-	Challenge          string
-	Code, RecoveryCode string
-	Device             Device
+	Challenge string
+	SecondProof
+	Device Device
 }
 
-// LoginFactor ends a sign-in in two steps. It fails with [ErrChallenge], [ErrSignInCode] or [ErrThrottled].
+// LoginFactor ends a sign-in in two steps. It fails with [ErrChallenge], [ErrSignInCode], [ErrSignInPasskey] or [ErrThrottled].
 func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error) {
 	c, err := s.openChallenge(r.Challenge)
 	if err != nil {
@@ -103,7 +156,11 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 		return SignIn{}, err
 	}
 	now := s.o.Now()
-	session := newSession(user.ID, now, r.Device, c.Method, MethodCode)
+	method, refusal := MethodCode, ErrSignInCode
+	if r.Assertion != nil {
+		method, refusal = MethodPasskey, ErrSignInPasskey
+	}
+	session := newSession(user.ID, now, r.Device, c.Method, method)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
 	if err != nil {
 		return SignIn{}, err
@@ -125,7 +182,10 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	if err == nil && wrong {
 		s.o.Tried(string(t.action), outcomeWrong)
 		s.o.Logger.InfoContext(ctx, "sign-in refused", slog.String("user_id", user.ID), slog.String("address", r.Device.Address), slog.Bool("second_factor", true))
-		err = ErrSignInCode
+		err = refusal
+	}
+	if errors.Is(err, ErrPasskey) {
+		err = refusal.Because(errors.Unwrap(err))
 	}
 	if err != nil {
 		return SignIn{}, err
@@ -135,7 +195,7 @@ func (s *Service) LoginFactor(ctx context.Context, r SecondStep) (SignIn, error)
 	return signIn, nil
 }
 
-// answer uses up a challenge and a code. A wrong code is recorded, because the caller knows the password: that is to be
+// answer uses up a challenge and a second proof. A wrong one is recorded, because the caller knows the password: that is to be
 // committed.
 func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r SecondStep) (wrong bool, err error) {
 	if unchanged, err := tx.UserUnchanged(ctx, user.ID, user.PasswordHash); err != nil || !unchanged {
@@ -145,12 +205,12 @@ func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r S
 	if err != nil {
 		return false, err
 	}
-	kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
+	kind, refused, err := s.useFactor(ctx, tx, user, all, r.SecondProof, c.passkeyUse())
 	if err != nil {
 		return false, err
 	}
-	if !right {
-		return true, s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", "sign-in")
+	if refused != "" {
+		return true, s.record(ctx, tx, user.ID, refused, r.Device, "for", "sign-in")
 	}
 	first, err := tx.UseSignIn(ctx, "challenge:"+c.Nonce, c.At.Add(ChallengeLife))
 	if err != nil || !first {

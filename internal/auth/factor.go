@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
@@ -28,7 +30,8 @@ type FactorKind string
 
 // Kinds of factors. The recovery codes of a user are one factor, which is there while another is.
 const (
-	FactorTOTP     FactorKind = "totp" // RFC 6238: an app that shows six digits, others every 30 seconds
+	FactorTOTP     FactorKind = "totp"    // RFC 6238: an app that shows six digits, others every 30 seconds
+	FactorPasskey  FactorKind = "passkey" // WebAuthn: a key pair that a device or a password manager keeps
 	FactorRecovery FactorKind = "recovery"
 )
 
@@ -37,10 +40,14 @@ type Factor struct {
 	ID     string // prefix "fac_"
 	UserID string
 	Kind   FactorKind
-	// Secret is encrypted; of recovery codes it is the hashes of those that are left, separated by blanks.
+	// Name is what the user calls it; it may be empty.
+	Name string
+	// Secret is encrypted; of recovery codes it is the hashes of those that are left, separated by blanks. Of a passkey that is not
+	// confirmed it is empty.
 	Secret string
-	// LastStep is the time step of the last code that was taken, so that no code is taken twice.
-	LastStep  int64
+	// Counter is the time step of the last code that was taken, so that no code is taken twice. Of a passkey it is the signature
+	// counter, which is zero for ever where a key is on many devices.
+	Counter   int64
 	CreatedAt time.Time
 	// ConfirmedAt is when the user proved that the factor works; zero before, when it protects nothing.
 	ConfirmedAt time.Time
@@ -59,7 +66,8 @@ var (
 
 const (
 	factorPrefix = "fac_"
-	maxFactors   = 5
+	maxApps      = 5 // each is one more code that a guess may meet
+	maxPasskeys  = 10
 	totpPeriod   = 30
 	// A code of the step before or after is taken too: clocks differ.
 	totpSkew = 1
@@ -68,6 +76,17 @@ const (
 	// 80 random bits in base32.
 	recoveryCodeBytes = 10
 )
+
+// maxFactorName bounds what a user calls a factor, in characters.
+const maxFactorName = 50
+
+// CheckFactorName returns what is wrong with the name of a factor, or "".
+func CheckFactorName(name string) string {
+	if utf8.RuneCountInString(name) > maxFactorName || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Sprintf("must be at most %d characters, none of them control characters", maxFactorName)
+	}
+	return ""
+}
 
 func secretContext(f Factor) string { return "factors|secret|" + f.ID + "|" + f.UserID }
 
@@ -80,7 +99,7 @@ type NewFactor struct {
 // AddFactor begins an authenticator app's enrolment. It protects nothing before it is confirmed. It fails with
 // [ErrTooManyFactors], with [ErrToken], or with [ErrStepUp] if there is no proof for factor.add, and the user has a factor already or
 // signed in a while ago; without a password, with [ErrStaleSignIn].
-func (s *Service) AddFactor(ctx context.Context, p Principal) (NewFactor, error) {
+func (s *Service) AddFactor(ctx context.Context, p Principal, name string) (NewFactor, error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
 		return NewFactor{}, err
@@ -89,29 +108,47 @@ func (s *Service) AddFactor(ctx context.Context, p Principal) (NewFactor, error)
 	if err != nil {
 		return NewFactor{}, fmt.Errorf("make a secret: %w", err)
 	}
-	now := s.o.Now().UTC().Truncate(time.Microsecond)
-	f := Factor{ID: id.New(factorPrefix, now), UserID: user.ID, Kind: FactorTOTP, CreatedAt: now}
+	f := s.newFactor(user, FactorTOTP, name)
 	if f.Secret, err = s.o.Sealer.Seal(key.Secret(), secretContext(f)); err != nil {
 		return NewFactor{}, fmt.Errorf("encrypt a secret: %w", err)
+	}
+	_, err = s.enrol(ctx, p, f)
+	return NewFactor{f, key.Secret(), key.URL()}, err
+}
+
+func (s *Service) newFactor(user User, kind FactorKind, name string) Factor {
+	now := s.o.Now().UTC().Truncate(time.Microsecond)
+	return Factor{ID: id.New(factorPrefix, now), UserID: user.ID, Kind: kind, Name: name, CreatedAt: now}
+}
+
+// enrol adds a factor that is to be confirmed, and returns those that are. It fails as [Service.AddFactor] does.
+func (s *Service) enrol(ctx context.Context, p Principal, f Factor) (confirmed []Factor, err error) {
+	most := maxApps
+	if f.Kind == FactorPasskey {
+		most = maxPasskeys
 	}
 	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
 		if err := s.mayAddFactor(ctx, tx, p, user, all); err != nil {
 			return err
 		}
-		confirmed := 0
+		same := 0
+		confirmed = nil
 		for _, other := range all {
 			if other.Confirmed() {
-				confirmed++
+				confirmed = append(confirmed, other)
+				if other.Kind == f.Kind {
+					same++
+				}
 			} else if err := tx.DeleteFactor(ctx, other); err != nil { // its enrolment was given up
 				return err
 			}
 		}
-		if confirmed > maxFactors {
+		if same >= most {
 			return ErrTooManyFactors
 		}
 		return tx.InsertFactor(ctx, f)
 	})
-	return NewFactor{f, key.Secret(), key.URL()}, err
+	return confirmed, err
 }
 
 // mayAddFactor keeps a stolen session from adding a way in that stays: the user has to have proved who they are, a short time
@@ -127,7 +164,7 @@ func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user Use
 	if user.PasswordHash == "" {
 		return ErrStaleSignIn
 	}
-	return s.useProof(ctx, tx, p, false, ActionAddFactor)
+	return s.useProof(ctx, tx, p, all, ActionAddFactor)
 }
 
 // host is how authenticator apps name the service.
@@ -160,9 +197,23 @@ func (s *Service) factorsOf(ctx context.Context, tx ProofTx, userID string) ([]F
 	return all, err
 }
 
-// ConfirmFactor puts a factor into use, if code is one of its codes. With the first one the user gets recovery codes, which are shown this
-// once. It fails with [ErrFactorNotFound], [ErrFactorConfirmed], [ErrFactorCode], [ErrThrottled] or [ErrToken].
+// ConfirmFactor puts an authenticator app into use, if code is one of its codes. With the first factor the user gets recovery codes,
+// which are shown this once. It fails with [ErrFactorNotFound], [ErrFactorConfirmed], [ErrFactorCode], [ErrThrottled] or [ErrToken].
 func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code string, from Device) (codes []string, err error) {
+	return s.confirmFactor(ctx, p, FactorTOTP, factor, from, func(_ User, f Factor, _ []Factor) (Factor, error) {
+		step, right, err := s.checkTOTP(f, code, s.o.Now())
+		if err == nil && !right {
+			err = ErrFactorCode
+		}
+		f.Counter = step
+		return f, err
+	})
+}
+
+// confirmFactor puts a factor into use, as prove returns it.
+func (s *Service) confirmFactor(
+	ctx context.Context, p Principal, kind FactorKind, factor string, from Device, prove func(user User, f Factor, all []Factor) (Factor, error),
+) (codes []string, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
 		return nil, err
@@ -174,26 +225,23 @@ func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code s
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
 		codes = nil
-		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == FactorTOTP })
+		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == kind })
 		if i < 0 {
 			return ErrFactorNotFound
 		}
-		f := all[i]
-		if f.Confirmed() {
+		was := all[i]
+		if was.Confirmed() {
 			return ErrFactorConfirmed
 		}
-		step, right, err := s.checkTOTP(f, code, now)
+		f, err := prove(user, was, all)
 		if err != nil {
 			return err
 		}
-		if !right {
-			return ErrFactorCode
+		f.ConfirmedAt = now
+		if saved, err := tx.SaveFactor(ctx, was, f); err != nil || !saved {
+			return orElse(err, ErrFactorConfirmed)
 		}
-		f.LastStep, f.ConfirmedAt = step, now
-		if err := tx.SaveFactor(ctx, f); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(all, Factor.Confirmed) {
+		if !hasFactor(all) {
 			recovery := Factor{ID: id.New(factorPrefix, now), UserID: user.ID, Kind: FactorRecovery, CreatedAt: now, ConfirmedAt: now}
 			codes, recovery.Secret = newRecoveryCodes()
 			if err := tx.InsertFactor(ctx, recovery); err != nil {
@@ -208,7 +256,7 @@ func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code s
 	if err != nil {
 		return nil, err
 	}
-	s.o.Logger.InfoContext(ctx, "second factor added", slog.String("user_id", user.ID), slog.String("factor", factor))
+	s.o.Logger.InfoContext(ctx, "second factor added", slog.String("user_id", user.ID), slog.String("factor", factor), slog.String("kind", string(kind)))
 	return codes, nil
 }
 
@@ -216,7 +264,7 @@ func (s *Service) ConfirmFactor(ctx context.Context, p Principal, factor, code s
 // with [ErrFactorNotFound], with [ErrStepUp] without a proof for factor.remove of this factor, or with [ErrToken].
 func (s *Service) RemoveFactor(ctx context.Context, p Principal, factor string, from Device) error {
 	err := s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
-		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == FactorTOTP })
+		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind != FactorRecovery })
 		if i < 0 {
 			return ErrFactorNotFound
 		}
@@ -275,7 +323,7 @@ func (s *Service) tellFactor(ctx context.Context, tx Tx, user User, what ledger.
 		return err
 	}
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: user.ID, Data: mail.FactorChanged{
-		At: s.o.Now(), Added: what == ledger.AccountFactorAdded, HoldUntil: holdUntil,
+		At: s.o.Now(), Added: what == ledger.AccountFactorAdded, Passkey: f.Kind == FactorPasskey, HoldUntil: holdUntil,
 		Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
 	}})
 	return err
@@ -298,32 +346,55 @@ func (s *Service) Factors(ctx context.Context, p Principal) (factors []Factor, r
 // hasFactor reports whether a second proof is asked for.
 func hasFactor(all []Factor) bool { return slices.ContainsFunc(all, Factor.Confirmed) }
 
-// useCode reports whether a code of an app, or a recovery code, proves who the user is, and uses it up.
-func useCode(ctx context.Context, tx Tx, s *Service, all []Factor, code, recoveryCode string) (kind FactorKind, right bool, err error) {
+// SecondProof is what a user proves a second factor with: one of the three.
+type SecondProof struct {
+	Code, RecoveryCode string
+	// Assertion is what navigator.credentials.get answered, as JSON.
+	Assertion []byte
+}
+
+func (given SecondProof) empty() bool {
+	return given.Code == "" && given.RecoveryCode == "" && given.Assertion == nil
+}
+
+// useFactor uses up a second proof. If it is wrong, refused is the security event to record. An assertion has to be for use. It fails
+// with [ErrPasskey] for an assertion that answers another challenge, or one too late.
+func (s *Service) useFactor(ctx context.Context, tx Tx, user User, all []Factor, given SecondProof, use passkeyUse) (kind FactorKind, refused ledger.Type, err error) {
+	if given.Assertion != nil {
+		refused, err = s.usePasskey(ctx, tx, user, all, given.Assertion, use)
+		return FactorPasskey, refused, err
+	}
 	now := s.o.Now()
-	for _, f := range all {
-		if !f.Confirmed() {
+	for _, was := range all {
+		f := was
+		switch {
+		case !f.Confirmed():
+			continue
+		case f.Kind == FactorTOTP && given.Code != "":
+			step, right, err := s.checkTOTP(f, given.Code, now)
+			if err != nil {
+				return "", "", err
+			}
+			if !right {
+				continue
+			}
+			f.Counter = step
+		case f.Kind == FactorRecovery && given.RecoveryCode != "":
+			left := strings.Fields(f.Secret)
+			i := slices.Index(left, hashRecoveryCode(given.RecoveryCode)) // of 80 random bits, so timing tells nothing
+			if i < 0 {
+				continue
+			}
+			f.Secret = strings.Join(slices.Delete(left, i, i+1), " ")
+		default:
 			continue
 		}
-		switch {
-		case f.Kind == FactorTOTP && code != "":
-			step, isRight, err := s.checkTOTP(f, code, now)
-			if err != nil {
-				return "", false, err
-			}
-			if isRight {
-				f.LastStep = step
-				return f.Kind, true, tx.SaveFactor(ctx, f)
-			}
-		case f.Kind == FactorRecovery && recoveryCode != "":
-			left := strings.Fields(f.Secret)
-			if i := slices.Index(left, hashRecoveryCode(recoveryCode)); i >= 0 { // of 80 random bits, so timing tells nothing
-				f.Secret = strings.Join(slices.Delete(left, i, i+1), " ")
-				return f.Kind, true, tx.SaveFactor(ctx, f)
-			}
+		saved, err := tx.SaveFactor(ctx, was, f)
+		if err != nil || saved {
+			return f.Kind, "", err
 		}
 	}
-	return "", false, nil
+	return "", ledger.AccountCodeRefused, nil
 }
 
 // checkTOTP reports whether a code is one of now or of a step beside it, later than the last that was taken, and its step.
@@ -338,7 +409,7 @@ func (s *Service) checkTOTP(f Factor, code string, now time.Time) (step int64, r
 		if err != nil {
 			return 0, false, fmt.Errorf("second factor %s: %w", f.ID, err)
 		}
-		if at > f.LastStep && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
+		if at > f.Counter && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
 			return at, true, nil
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // enrol adds an authenticator app. The code that it returns is another one each time, because each is taken once.
 func (w *fixture) enrol(p auth.Principal) (id string, recovery []string, code func() string) {
 	w.t.Helper()
-	f, err := w.AddFactor(w.t.Context(), p)
+	f, err := w.AddFactor(w.t.Context(), p, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (w *fixture) challengeOf(err error) string {
 func (w *fixture) prove(p auth.Principal, a auth.Action, code string) auth.Principal {
 	w.t.Helper()
 	var err error
-	if p.Proof, _, err = w.StepUp(w.t.Context(), p, auth.StepUp{Action: a, Code: code, Device: home}); err != nil {
+	if p.Proof, _, err = w.StepUp(w.t.Context(), p, auth.StepUp{Action: a, SecondProof: auth.SecondProof{Code: code}, Device: home}); err != nil {
 		w.t.Fatal(err)
 	}
 	return p
@@ -79,7 +79,7 @@ func TestLoginFactor_OfManyAtOnceOneSucceeds(t *testing.T) {
 	p := w.principal(w.register())
 	_, recovery, code := w.enrol(p)
 	_, err := w.login(email, password, home)
-	step := auth.SecondStep{Challenge: w.challengeOf(err), Code: code(), Device: home}
+	step := auth.SecondStep{Challenge: w.challengeOf(err), SecondProof: auth.SecondProof{Code: code()}, Device: home}
 	if n := atOnce(t, 4, func() error { _, err := w.LoginFactor(t.Context(), step); return err }); n != 1 {
 		t.Errorf("a challenge was taken %d times", n)
 	}
@@ -90,7 +90,7 @@ func TestLoginFactor_OfManyAtOnceOneSucceeds(t *testing.T) {
 	}
 	var next atomic.Int64
 	if n := atOnce(t, 4, func() error {
-		_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenges[next.Add(1)-1], RecoveryCode: recovery[0], Device: home})
+		_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenges[next.Add(1)-1], SecondProof: auth.SecondProof{RecoveryCode: recovery[0]}, Device: home})
 		return err
 	}); n != 1 {
 		t.Errorf("a recovery code was taken %d times", n)
@@ -107,13 +107,13 @@ func TestRequireProof_OnceAndWithACode(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, code := w.enrol(p)
-	_, err = w.AddFactor(t.Context(), early) // a proof by the password from before there was a factor
+	_, err = w.AddFactor(t.Context(), early, "") // a proof by the password from before there was a factor
 	wantErr(t, err, auth.ErrStepUp)
 	proven := w.prove(p, auth.ActionAddFactor, code())
-	if n := atOnce(t, 4, func() error { _, err := w.AddFactor(t.Context(), proven); return err }); n != 1 {
+	if n := atOnce(t, 4, func() error { _, err := w.AddFactor(t.Context(), proven, ""); return err }); n != 1 {
 		t.Errorf("a proof was taken %d times", n)
 	}
-	_, err = w.AddFactor(t.Context(), proven)
+	_, err = w.AddFactor(t.Context(), proven, "")
 	wantErr(t, err, auth.ErrStepUp)
 }
 
@@ -122,11 +122,11 @@ func TestAddFactor_NotByAStolenSession(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
 	w.clock.advance(15 * time.Minute)
-	_, err := w.AddFactor(t.Context(), p)
+	_, err := w.AddFactor(t.Context(), p, "")
 	wantErr(t, err, auth.ErrStepUp)
 	p.Proof, _, err = w.StepUp(t.Context(), p, auth.StepUp{Action: auth.ActionAddFactor, Password: password, Device: home})
 	wantErr(t, err, nil)
-	_, err = w.AddFactor(t.Context(), p)
+	_, err = w.AddFactor(t.Context(), p, "")
 	wantErr(t, err, nil)
 }
 
@@ -139,7 +139,7 @@ func TestFactors_StayWithAMailedPasswordAndGoWithATakeOver(t *testing.T) {
 	wantErr(t, w.SetForgottenPassword(t.Context(), w.forgot(1), nextPassword, home), nil)
 	_, err := w.login(email, nextPassword, home)
 	challenge := w.challengeOf(err)
-	if _, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: code(), Device: home}); err != nil {
+	if _, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: code()}, Device: home}); err != nil {
 		t.Errorf("after a reset, with the app: %v", err)
 	}
 	w.wantEvents(in.User.ID, ledger.AccountPasswordReset, ledger.PayoutsOnHold, ledger.AccountEmailVerified, ledger.AccountFactorAdded)
@@ -165,7 +165,7 @@ func TestSignInThroughAProvider_AsksForTheSecondFactor(t *testing.T) {
 	_, _, code := s.enrol(s.principal(in))
 	_, err := s.arrive(asha())
 	challenge := s.challengeOf(err)
-	again, err := s.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: code(), Device: home})
+	again, err := s.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: code()}, Device: home})
 	if err != nil || again.User.ID != in.User.ID {
 		t.Errorf("with the app: %+v, %v", again.User, err)
 	}
@@ -184,7 +184,7 @@ func TestLoginFactor_WrongCodesAreRecordedAndLimited(t *testing.T) {
 		_, err := w.login(email, password, den)
 		challenge := w.challengeOf(err)
 		for range 5 {
-			_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, Code: "000000", Device: den})
+			_, err := w.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: "000000"}, Device: den})
 			switch {
 			case errors.Is(err, auth.ErrSignInCode):
 				wrong++

@@ -47,6 +47,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 	var user User
 	var did deed
 	second := false
+	var factors []Factor
 	err = errMeanwhile
 	for look := 0; look < maxLooks && errors.Is(err, errMeanwhile); look++ {
 		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
@@ -54,7 +55,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 			if err != nil {
 				return err
 			}
-			factors, err := s.factorsOf(ctx, tx, user.ID)
+			factors, err = s.factorsOf(ctx, tx, user.ID)
 			if second = hasFactor(factors); err != nil || second {
 				return err
 			}
@@ -76,7 +77,7 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 		return SignIn{}, err
 	}
 	if second {
-		return SignIn{}, s.challenge(user, MethodProvider)
+		return SignIn{}, s.challenge(user, MethodProvider, factors)
 	}
 	s.logSignIn(ctx, f.Provider, user, did, r.Device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)

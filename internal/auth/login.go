@@ -118,6 +118,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		return SignIn{}, err
 	}
 	second := false
+	var factors []Factor
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		unchanged, err := tx.UserUnchanged(ctx, user.ID, checked)
 		if err != nil {
@@ -134,7 +135,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
 		}
-		factors, err := s.factorsOf(ctx, tx, user.ID)
+		factors, err = s.factorsOf(ctx, tx, user.ID)
 		if second = hasFactor(factors); err != nil || second {
 			return err
 		}
@@ -144,7 +145,7 @@ func (s *Service) admit(ctx context.Context, user User, rehashed, known string, 
 		return SignIn{}, err
 	}
 	if second {
-		return SignIn{}, s.challenge(user, MethodPassword)
+		return SignIn{}, s.challenge(user, MethodPassword, factors)
 	}
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("address", device.Address))
 	return signIn, nil

@@ -100,8 +100,8 @@ type Tx interface {
 	// Factors is as the store's.
 	Factors(ctx context.Context, userID string) ([]Factor, error)
 	InsertFactor(ctx context.Context, f Factor) error
-	// SaveFactor replaces what changes of a factor.
-	SaveFactor(ctx context.Context, f Factor) error
+	// SaveFactor replaces what changes of a factor, if it is still as it was, and reports whether it did.
+	SaveFactor(ctx context.Context, was, f Factor) (bool, error)
 	DeleteFactor(ctx context.Context, f Factor) error
 	// ClearFactors removes all second factors of a user, whatever they are, and reports whether there were any.
 	ClearFactors(ctx context.Context, userID string) (bool, error)

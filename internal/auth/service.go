@@ -27,6 +27,8 @@ type Options struct {
 	// Issuer is the service's public address. Tokens are made by it and for it: one of another issuer
 	// is refused.
 	Issuer string
+	// PublicAddress is where browsers find the service: passkeys are made for it. With none there are no passkeys.
+	PublicAddress string
 	// RefreshGrace is how long a refresh token, once used, returns its successor again. It is for
 	// clients that lost the answer or refreshed twice at once.
 	RefreshGrace time.Duration
@@ -53,6 +55,7 @@ type Service struct {
 	common    blocklist
 	even      evenness
 	callbacks map[ProviderID]chan struct{} // places of those who wait for each provider
+	passkeys  *relyingParty                // nil where browsers offer none
 }
 
 // New makes a service.
@@ -76,6 +79,12 @@ func New(o Options) (*Service, error) {
 	s := &Service{o: o, passwords: newHasher(standardCost), places: newPlaces(placesPerProcessor * runtime.GOMAXPROCS(0)), tokens: newTokens(o.Keys, o.Issuer)}
 	s.callbacks = map[ProviderID]chan struct{}{
 		ProviderA: make(chan struct{}, maxCallbacks), ProviderB: make(chan struct{}, maxCallbacks),
+	}
+	if o.PublicAddress != "" {
+		var err error
+		if s.passkeys, err = newRelyingParty(o.PublicAddress); err != nil {
+			return nil, err
+		}
 	}
 	if o.CheapHashes {
 		s.passwords = newHasher(cheapCost)

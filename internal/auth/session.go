@@ -33,6 +33,7 @@ const (
 	MethodPassword = "pwd" // RFC 8176
 	MethodProvider = "provider"
 	MethodCode     = "otp" // RFC 8176: a code of an app, or a recovery code
+	MethodPasskey  = "webauthn"
 )
 
 // newSession makes a session for a user who signs in now.

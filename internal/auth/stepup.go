@@ -35,14 +35,21 @@ const ActionRequestPayout Action = "payout.request"
 var ErrStepUp = fault.New(fault.Unauthenticated, "step_up_required",
 	"Confirm that it is you: get a proof from POST /api/auth/step-up, and send it as the header Step-Up.")
 
-// stepUpRequired is [ErrStepUp] with what a proof can be made of.
-func stepUpRequired(byCode bool) error {
+// stepUpRequired is [ErrStepUp] with what a proof can be made of, of which the options of a passkey are for this action alone.
+func (s *Service) stepUpRequired(p Principal, all []Factor, a Action, to []string) (err error) {
 	f := *ErrStepUp
 	f.Details = map[string]string{"methods": "password"}
-	if byCode {
-		f.Details["methods"] = "totp recovery_code"
+	if hasFactor(all) {
+		if f.Details, err = s.methodDetails(all, stepUpUse(p, a, to)); err != nil {
+			return err
+		}
 	}
 	return &f
+}
+
+// stepUpUse is what a passkey signs for, so that what is signed is what is done.
+func stepUpUse(p Principal, a Action, to []string) passkeyUse {
+	return passkeyUse{"step-up", p.UserID, p.Session, string(a), bound(to)}
 }
 
 // ProofLife is how long a proof may be used.
@@ -56,7 +63,7 @@ type proof struct {
 	Session string `json:"s"`
 	Action  Action `json:"a"`
 	Bound   string `json:"b"`
-	// ByCode says that it was made with a code of a second factor, not with the password.
+	// ByCode says that it was made with a second factor, not with the password.
 	ByCode bool      `json:"c"`
 	Nonce  string    `json:"n"`
 	Until  time.Time `json:"t"`
@@ -72,18 +79,20 @@ func bound(to []string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// StepUp asks for a proof. A user with a second factor proves who they are by a code, others by their password, and one without
-// a password by having signed in a short time ago.
+// StepUp asks for a proof. A user with a second factor proves who they are by it, others by their password, and one without a
+// password by having signed in a short time ago.
 type StepUp struct {
 	Action Action
 	// Bound is what the action is for, in the order that the action's comment names.
-	Bound                        []string
-	Password, Code, RecoveryCode string
-	Device                       Device
+	Bound    []string
+	Password string
+	SecondProof
+	Device Device
 }
 
 // StepUp makes a proof that permits one action, for what it is bound to, once. It fails with a fault that names the field
-// at fault, with [ErrFactorCode], [ErrWrongPassword], [ErrStaleSignIn], [ErrThrottled], [ErrBusy] or [ErrToken].
+// at fault, with [ErrStepUp] if a user with a second factor has nothing to prove by, or with [ErrFactorCode], [ErrPasskey], [ErrWrongPassword],
+// [ErrStaleSignIn], [ErrThrottled], [ErrBusy] or [ErrToken].
 func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed string, until time.Time, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
@@ -95,6 +104,8 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 	}
 	byCode := hasFactor(all)
 	switch {
+	case byCode && r.Password == "" && r.empty():
+		err = s.stepUpRequired(p, all, r.Action, r.Bound)
 	case byCode:
 		err = s.proveByCode(ctx, p, user, r)
 	case user.PasswordHash != "":
@@ -115,8 +126,8 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 }
 
 func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r StepUp) error {
-	if r.Code == "" && r.RecoveryCode == "" {
-		return fault.Field("code", "must be a code of your authenticator app")
+	if r.empty() {
+		return fault.Field("code", "is needed, or recoveryCode or assertion: you have a second factor")
 	}
 	a, err := s.countCode(ctx, s.codeTry(user, r.Device, p.Session))
 	if err != nil {
@@ -124,13 +135,13 @@ func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r Ste
 	}
 	wrong := false
 	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
-		kind, right, err := useCode(ctx, tx, s, all, r.Code, r.RecoveryCode)
-		wrong = err == nil && !right
+		kind, refused, err := s.useFactor(ctx, tx, user, all, r.SecondProof, stepUpUse(p, r.Action, r.Bound))
+		wrong = refused != ""
 		switch {
 		case err != nil:
 			return err
 		case wrong: // is committed: the owner of the account sees it
-			return s.record(ctx, tx, user.ID, ledger.AccountCodeRefused, r.Device, "for", r.Action)
+			return s.record(ctx, tx, user.ID, refused, r.Device, "for", r.Action)
 		case kind == FactorRecovery:
 			if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
 				return err
@@ -138,10 +149,14 @@ func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r Ste
 		}
 		return a.forgive(ctx, tx)
 	})
-	if err == nil && wrong {
-		err = ErrFactorCode
+	switch {
+	case err != nil || !wrong:
+		return err
+	case r.Assertion != nil:
+		return ErrPasskey
+	default:
+		return ErrFactorCode
 	}
-	return err
 }
 
 func (s *Service) proveByPassword(ctx context.Context, user User, p Principal, r StepUp) error {
@@ -200,7 +215,7 @@ func (s *Service) requireProof(ctx context.Context, tx ProofTx, p Principal, all
 	if !hasFactor(all) {
 		return nil
 	}
-	return s.useProof(ctx, tx, p, true, a, to...)
+	return s.useProof(ctx, tx, p, all, a, to...)
 }
 
 // UseProof uses up the proof of a session for an action that every user proves, in the transaction that carries the action out.
@@ -214,26 +229,26 @@ func (s *Service) UseProof(ctx context.Context, tx Tx, p Principal, a Action, to
 	if err != nil {
 		return err
 	}
-	err = s.useProof(ctx, tx, p, hasFactor(all), a, to...)
+	err = s.useProof(ctx, tx, p, all, a, to...)
 	if f := fault.From(err); errors.Is(err, ErrStepUp) && !hasFactor(all) && user.PasswordHash == "" {
 		f.Details["methods"] = "sign_in"
 	}
 	return err
 }
 
-// useProof uses up a proof, which has to be made with a code if byCode says so.
-func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, byCode bool, a Action, to ...string) error {
+// useProof uses up a proof, which has to be made with a second factor if there is one among all.
+func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, all []Factor, a Action, to ...string) error {
 	text, err := s.o.Sealer.Open(p.Proof, proofPurpose)
 	var given proof
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &given)
 	}
-	if err != nil || byCode && !given.ByCode || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
-		return stepUpRequired(byCode)
+	if err != nil || hasFactor(all) && !given.ByCode || given.User != p.UserID || given.Session != p.Session || given.Action != a || given.Bound != bound(to) || !s.o.Now().Before(given.Until) {
+		return s.stepUpRequired(p, all, a, to)
 	}
 	first, err := tx.UseSignIn(ctx, "proof:"+given.Nonce, given.Until)
 	if err == nil && !first {
-		err = stepUpRequired(byCode)
+		err = s.stepUpRequired(p, all, a, to)
 	}
 	return err
 }

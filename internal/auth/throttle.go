@@ -21,6 +21,8 @@ const (
 	askForMail action = "mail"
 	// guessCode is every check of a second factor's code.
 	guessCode action = "code"
+	// passkeySignIn is every check of a passkey that signs a user in without a name.
+	passkeySignIn action = "passkey"
 )
 
 // rate is how often something may be tried: burst times at once, and one more time each every.
@@ -56,9 +58,11 @@ var limitsOf = map[action]limits{
 		address:   rate{100, 30 * time.Second},
 		challenge: rate{5, ChallengeLife},
 	},
-	registration: {address: rate{500, 2 * time.Second}},
-	useReset:     {address: rate{30, time.Minute}},
-	askForMail:   {address: rate{30, 20 * time.Second}},
+	// A signature can't be guessed, so this bounds work alone. It is counted by address, so that nobody keeps another's passkey out.
+	passkeySignIn: {address: rate{100, 10 * time.Second}},
+	registration:  {address: rate{500, 2 * time.Second}},
+	useReset:      {address: rate{30, time.Minute}},
+	askForMail:    {address: rate{30, 20 * time.Second}},
 }
 
 // try is one attempt at an action.
@@ -248,7 +252,7 @@ const (
 
 // TriedOutcomes lists the actions and outcomes that [Options.Tried] can get, for metrics.
 func TriedOutcomes() (actions, outcomes []string) {
-	return []string{string(guessPassword), string(registration), string(useReset), string(guessCode)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
+	return []string{string(guessPassword), string(registration), string(useReset), string(guessCode), string(passkeySignIn)}, []string{outcomeRight, outcomeWrong, outcomeThrottled, outcomeBusy}
 }
 
 // throttled asks to wait, in seconds under two minutes and else in minutes, rounded up.

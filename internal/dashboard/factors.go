@@ -237,7 +237,7 @@ func (d *dashboard) addFactor(ctx context.Context, v *pageRequest) (page, error)
 	err := d.prove(ctx, v, auth.ActionAddFactor)
 	var f auth.NewFactor
 	if err == nil {
-		f, err = d.o.Auth.AddFactor(ctx, v.who)
+		f, err = d.o.Auth.AddFactor(ctx, v.who, "")
 	}
 	if err != nil {
 		p, shown, showErr := d.factorsPage(ctx, v)

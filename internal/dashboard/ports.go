@@ -67,7 +67,7 @@ type Auth interface {
 	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
 	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.
 	Factors(context.Context, auth.Principal) ([]auth.Factor, int, error)
-	AddFactor(context.Context, auth.Principal) (auth.NewFactor, error)
+	AddFactor(ctx context.Context, p auth.Principal, name string) (auth.NewFactor, error)
 	// ConfirmFactor returns recovery codes with a user's first factor.
 	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
 	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error

@@ -31,11 +31,13 @@ var securityWords = map[ledger.Type]string{
 	ledger.PayoutsOnHold:            "Payouts put on hold after a change",
 	ledger.PayoutsHoldLifted:        "Hold on payouts lifted by our team",
 	ledger.AdminDecided:             "Our team decided about your account",
-	ledger.AccountFactorsCleared:    "All authenticator apps removed",
-	ledger.AccountFactorAdded:       "Authenticator app added",
-	ledger.AccountFactorRemoved:     "Authenticator app removed",
+	ledger.AccountFactorsCleared:    "All second factors removed",
+	ledger.AccountFactorAdded:       "Second factor added",
+	ledger.AccountFactorRemoved:     "Second factor removed",
 	ledger.AccountRecoveryCodeUsed:  "Recovery code used",
 	ledger.AccountCodeRefused:       "Wrong code entered where one was asked for",
+	ledger.AccountPasskeyRefused:    "Passkey refused where one was asked for",
+	ledger.AccountPasskeyCloned:     "Passkey refused, because another device may have a copy of it",
 }
 
 func securityRows(events []auth.SecurityEvent) []securityRow {

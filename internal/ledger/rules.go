@@ -73,6 +73,10 @@ const (
 	AccountRecoveryCodeUsed Type = "account.recovery_code_used"
 	// AccountCodeRefused is a wrong code of a second factor, at sign-in or where a fresh proof was asked for.
 	AccountCodeRefused Type = "account.code_refused"
+	// AccountPasskeyRefused is a wrong answer of a passkey in the place of a code.
+	AccountPasskeyRefused Type = "account.passkey_refused"
+	// AccountPasskeyCloned is an answer of a passkey whose counter did not grow, which was refused: another device may have its key.
+	AccountPasskeyCloned Type = "account.passkey_cloned"
 
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"

@@ -156,8 +156,10 @@ const (
 
 // FactorChanged tells a user that a second factor was added or removed. HoldUntil is zero where payouts are not on hold.
 type FactorChanged struct {
-	At        time.Time
-	Added     bool
+	At    time.Time
+	Added bool
+	// Passkey says that it is one, and no authenticator app.
+	Passkey   bool
 	HoldUntil time.Time
 	// Address and Agent are where the change came from; either may be empty.
 	Address, Agent string

@@ -51,6 +51,8 @@ var words = map[ledger.Type]string{
 	ledger.AccountFactorRemoved:     "Second factor removed for %s",
 	ledger.AccountRecoveryCodeUsed:  "Recovery code of %s used",
 	ledger.AccountCodeRefused:       "Wrong code entered for %s",
+	ledger.AccountPasskeyRefused:    "Passkey refused for %s",
+	ledger.AccountPasskeyCloned:     "Passkey of %s refused, because it may have been copied",
 
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",

@@ -14,11 +14,11 @@ import (
 	"bursar/internal/ledger"
 )
 
-const factorsOf = `SELECT id, user_id, kind, secret, last_step, created_at, confirmed_at, mac FROM factors WHERE user_id = $1 ORDER BY id`
+const factorsOf = `SELECT id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac FROM factors WHERE user_id = $1 ORDER BY id`
 
 // factorMessage is what the MAC of a second factor covers: all of the row.
 func factorMessage(f auth.Factor) []byte {
-	texts := []string{f.ID, f.UserID, string(f.Kind), f.Secret, strconv.FormatInt(f.LastStep, 10)}
+	texts := []string{f.ID, f.UserID, string(f.Kind), f.Name, f.Secret, strconv.FormatInt(f.Counter, 10)}
 	for _, at := range []time.Time{f.CreatedAt, f.ConfirmedAt} {
 		texts = append(texts, fmt.Sprint(nullMicros(at)))
 	}
@@ -28,7 +28,7 @@ func factorMessage(f auth.Factor) []byte {
 // scanFactor reads a row of factorsOf, and says whether the service wrote it.
 func scanFactor(r row, keys ledger.Keys) (f auth.Factor, ours bool, err error) {
 	var mac string
-	err = r.Scan(&f.ID, &f.UserID, &f.Kind, &f.Secret, &f.LastStep, instant{&f.CreatedAt}, instant{&f.ConfirmedAt}, &mac)
+	err = r.Scan(&f.ID, &f.UserID, &f.Kind, &f.Name, &f.Secret, &f.Counter, instant{&f.CreatedAt}, instant{&f.ConfirmedAt}, &mac)
 	return f, err == nil && ledger.CheckMAC(keys, mac, factorMessage(f)), err
 }
 
@@ -68,20 +68,20 @@ func (tx *Tx) InsertFactor(ctx context.Context, f auth.Factor) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(ctx, `INSERT INTO factors (id, user_id, kind, secret, last_step, created_at, confirmed_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		f.ID, f.UserID, string(f.Kind), f.Secret, f.LastStep, micros(f.CreatedAt), nullMicros(f.ConfirmedAt), mac)
+	_, err = tx.exec(ctx, `INSERT INTO factors (id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		f.ID, f.UserID, string(f.Kind), f.Name, f.Secret, f.Counter, micros(f.CreatedAt), nullMicros(f.ConfirmedAt), mac)
 	return err
 }
 
-// SaveFactor replaces what changes of a factor.
-func (tx *Tx) SaveFactor(ctx context.Context, f auth.Factor) error {
+// SaveFactor replaces what changes of a factor, if it is still as it was, and reports whether it did.
+func (tx *Tx) SaveFactor(ctx context.Context, was, f auth.Factor) (bool, error) {
 	mac, err := tx.signer.mac(factorMessage(f))
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = tx.exec(ctx, `UPDATE factors SET secret = $3, last_step = $4, confirmed_at = $5, mac = $6 WHERE id = $1 AND user_id = $2`,
-		f.ID, f.UserID, f.Secret, f.LastStep, nullMicros(f.ConfirmedAt), mac)
-	return err
+	n, err := tx.exec(ctx, `UPDATE factors SET secret = $5, counter = $6, confirmed_at = $7, mac = $8 WHERE id = $1 AND user_id = $2 AND secret = $3 AND counter = $4`,
+		f.ID, f.UserID, was.Secret, was.Counter, f.Secret, f.Counter, nullMicros(f.ConfirmedAt), mac)
+	return n > 0, err
 }
 
 // DeleteFactor removes a factor.
@@ -105,12 +105,12 @@ func (a *auditor) factors() ledger.Finding {
 	const next = "Give the account a new password with \"bursar user reset\", and ask its owner to enrol again"
 	type factor struct{ user, id string }
 	stored := map[factor]bool{}
-	a.all(`SELECT id, user_id, kind, secret, last_step, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r row) error {
+	a.all(`SELECT id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r row) error {
 		f1, ours, err := scanFactor(r, a.keys)
 		if err == nil && !ours {
 			note(&f, ledger.Violation{Subject: "user " + f1.UserID, Problem: "the second factor " + f1.ID + " was not written by the service"}, next)
 		}
-		if f1.Kind == auth.FactorTOTP && f1.Confirmed() {
+		if f1.Kind != auth.FactorRecovery && f1.Confirmed() {
 			stored[factor{f1.UserID, f1.ID}] = true
 		}
 		return err

@@ -14,7 +14,7 @@ import (
 // newFactor is a confirmed authenticator app.
 func newFactor(id, user string) auth.Factor {
 	at := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
-	return auth.Factor{ID: id, UserID: user, Kind: auth.FactorTOTP, Secret: "encrypted", LastStep: 7, CreatedAt: at, ConfirmedAt: at.Add(time.Minute)}
+	return auth.Factor{ID: id, UserID: user, Kind: auth.FactorTOTP, Name: "My phone", Secret: "encrypted", Counter: 7, CreatedAt: at, ConfirmedAt: at.Add(time.Minute)}
 }
 
 func testFactors(_ *testing.T, b *bench) {
@@ -43,9 +43,27 @@ func testFactors(_ *testing.T, b *bench) {
 		return errors.Join(tx.InsertFactor(b.ctx(), first), tx.InsertFactor(b.ctx(), second), tx.InsertFactor(b.ctx(), others))
 	})
 	want("usr_a", first, second)
-	second.ConfirmedAt, second.LastStep, second.Secret = first.ConfirmedAt, 8, "another"
-	b.update(func(tx *store.Tx) error { return tx.SaveFactor(b.ctx(), second) })
+	was := second
+	second.ConfirmedAt, second.Counter, second.Secret = first.ConfirmedAt, 8, "another"
+	for i, want := range []bool{true, false} { // the second time it is not any more as it was
+		b.update(func(tx *store.Tx) error {
+			saved, err := tx.SaveFactor(b.ctx(), was, second)
+			if saved != want {
+				b.Errorf("time %d: saved is %t", i, saved)
+			}
+			return err
+		})
+	}
 	want("usr_a", first, second)
+	late := second
+	late.Counter = 7 // one that another use has passed
+	b.update(func(tx *store.Tx) error {
+		saved, err := tx.SaveFactor(b.ctx(), late, second)
+		if saved {
+			b.Error("a counter that was passed is taken")
+		}
+		return err
+	})
 	b.update(func(tx *store.Tx) error {
 		stolen := others
 		stolen.UserID = "usr_a" // whose it is not

@@ -89,7 +89,7 @@ var hands = map[string]struct {
 	}, "id", "created_at", "cap_at", "methods", "authenticated_at", "mac")},
 	"factors": {"id = 'fac_totp'", "factors-are-ours", all("factors-are-ours", map[string]tamperedCell{
 		"user_id": {"factors-are-ours", "'usr_a'"}, "kind": {"factors-are-ours", "'recovery'"}, "confirmed_at": {"factors-are-ours", "NULL"},
-	}, "id", "secret", "last_step", "created_at", "mac")},
+	}, "id", "name", "secret", "counter", "created_at", "mac")},
 	"identities": {"1 = 1", refuses, all("users-are-ours", map[string]tamperedCell{"user_id": {"users-are-ours", "'usr_a'"}, "email": {shownOnly, ""}, "created_at": {shownOnly, ""}},
 		"issuer", "subject", "mac")},
 	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},

@@ -56,9 +56,10 @@ CREATE INDEX sessions_old ON sessions (cap_at);
 CREATE TABLE factors (
   id           TEXT PRIMARY KEY,
   user_id      TEXT NOT NULL REFERENCES users (id),
-  kind         TEXT NOT NULL CHECK (kind IN ('totp', 'recovery')),
+  kind         TEXT NOT NULL CHECK (kind IN ('totp', 'passkey', 'recovery')),
+  name         TEXT NOT NULL,
   secret       TEXT NOT NULL, -- encrypted; of recovery codes the hashes of those that are left
-  last_step    BIGINT NOT NULL, -- of the last code that was taken
+  counter      BIGINT NOT NULL, -- the time step of the last code that was taken, or a passkey's signature counter
   created_at   BIGINT NOT NULL,
   confirmed_at BIGINT, -- NULL until the user has shown that it works
   mac          TEXT NOT NULL -- over the whole row, with a key that is not in here
