@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"runtime/debug"
 
 	"bursar/internal/app"
 	"bursar/internal/config"
@@ -26,7 +24,7 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	collectSeldom()
+	app.CollectSeldom()
 	cfg.Addr.OrFree = false // clients would not find a service that took another port
 	logger, err := newLogger(cfg, e.err)
 	if err != nil {
@@ -45,14 +43,6 @@ func (serveCmd) Run(ctx context.Context, e *env) error {
 	err = s.Run(ctx)
 	logger.InfoContext(ctx, "stopped")
 	return err
-}
-
-// collectSeldom lets the heap grow to five times of what is kept, where the operator has not set GOGC: some megabytes are
-// kept, and each request makes tens of kilobytes again, so that collecting at twice of it took a tenth of the processor.
-func collectSeldom() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
 
 // announce tells people where to look.

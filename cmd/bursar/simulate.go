@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"bursar/internal/app"
 	"bursar/internal/payout"
 	"bursar/internal/simulate"
 )
@@ -55,7 +56,7 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	if err := options.Check(); err != nil {
 		return usageError{err}
 	}
-	collectSeldom()
+	app.CollectSeldom()
 	progress := progressOn(e.err)
 	began := time.Now()
 	report, err := simulate.Run(ctx, options, func(s simulate.Stand) {

@@ -169,6 +169,7 @@ const earned money.Amount = 1e12
 // newMarket starts a service on a fresh database, with settings as NAME=value beside those of all benchmarks.
 func newMarket(b *testing.B, on engine, sellers int, settings ...string) *market {
 	b.Helper()
+	app.CollectSeldom() // as the program does; the floor, in the same process, has as much of it
 	cfg := benchConfig(b, on, settings...)
 	log, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
