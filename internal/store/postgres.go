@@ -56,7 +56,7 @@ var postgresDialect = dialect{
 	snapshot:   sql.LevelRepeatableRead,
 	readAll: []string{
 		"SET LOCAL plan_cache_mode = auto", "SET LOCAL enable_seqscan = on", "SET LOCAL enable_hashjoin = on",
-		"SET LOCAL enable_mergejoin = on",
+		"SET LOCAL enable_mergejoin = on", "SET LOCAL enable_material = on",
 	},
 	// The driver closes a connection whose query is given up, so a caller who goes away does not end it.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -174,6 +174,7 @@ func postgresConfig(url string) (*pgx.ConnConfig, int, error) {
 		"enable_seqscan":   "off",
 		"enable_hashjoin":  "off",
 		"enable_mergejoin": "off",
+		"enable_material":  "off",
 		"jit":              "off",
 	} {
 		if _, given := config.RuntimeParams[name]; !given {

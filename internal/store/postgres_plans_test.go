@@ -2,8 +2,11 @@ package store
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"bursar/internal/bank"
 	"bursar/internal/payout"
@@ -42,12 +45,6 @@ func TestPagesAreReadFromTheirIndex(t *testing.T) {
 // checkPages looks at the plans of pages.
 func checkPages(t *testing.T, line *postgresLine, among string) {
 	t.Helper()
-	do := func(statement string) {
-		t.Helper()
-		if _, err := line.conn.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
 	for name, test := range map[string]struct {
 		filter         payout.Filter
 		arguments      string
@@ -59,27 +56,54 @@ func checkPages(t *testing.T, line *postgresLine, among string) {
 		"everybody's rare ones":      {payout.Filter{Status: payout.StatusFailed}, `10, 0`, "payouts_ended", "Backward using payouts_pkey"},
 	} {
 		page, _ := postgresDialect.pageOf(test.filter)
-		do(`PREPARE page AS ` + page)
-		rows, err := line.conn.Query(t.Context(), `EXPLAIN EXECUTE page (`+test.arguments+`)`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plan strings.Builder
-		for rows.Next() {
-			var step string
-			if err := rows.Scan(&step); err != nil {
-				t.Fatal(err)
-			}
-			plan.WriteString(step + "\n")
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		p := plan.String()
+		p := planOf(t, line, page, test.arguments)
 		// A bitmap is made of all that an index has, and has no order.
 		if !strings.Contains(p, test.index) || strings.Contains(p, test.instead) || strings.Contains(p, "Seq Scan") || strings.Contains(p, "Bitmap") {
 			t.Errorf("where %s, %s is not read from %s:\n%s", among, name, test.index, p)
 		}
-		do(`DEALLOCATE page`)
 	}
+}
+
+// TestRowsAreReadByKey_InANewDatabase asks for the plans that a connection makes while its tables are empty. It keeps
+// them until PostgreSQL analyses the tables, and by then there may be thousands of rows.
+func TestRowsAreReadByKey_InANewDatabase(t *testing.T) {
+	c := newCrowd(t, 1)
+	line := &postgresLine{config: c.handles[0].units.config}
+	if err := line.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(line.hangUp)
+	in, _ := postgresDialect.oneOf(nil, []string{"x"})
+	for name, test := range map[string]struct{ statement, arguments, index, condition string }{
+		"a session":     {sessionOf + in, `'{x}'`, "sessions_pkey", "(id = ANY ($1))"},
+		"its user":      {sessionOf + in, `'{x}'`, "users_pkey", "(id = s.user_id)"},
+		"a user":        {userWithStatsOf + in, `'{x}'`, "users_pkey", "(id = ANY ($1))"},
+		"their journal": {userWithStatsOf + in, `'{x}'`, "journals_pkey", "(owner = u.id)"},
+	} {
+		p := planOf(t, line, test.statement, test.arguments)
+		read := regexp.MustCompile(regexp.QuoteMeta(test.index) + `\b.*\n\s*(Recheck Cond.*\n\s*)?Index Cond: ` + regexp.QuoteMeta(test.condition))
+		if !read.MatchString(p) {
+			t.Errorf("%s is not read by its key:\n%s", name, p)
+		}
+	}
+}
+
+// planOf is the plan that a connection makes for a statement once, whatever its arguments.
+func planOf(t *testing.T, line *postgresLine, statement, arguments string) string {
+	t.Helper()
+	if _, err := line.conn.Exec(t.Context(), `PREPARE explained AS `+statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	rows, err := line.conn.Query(t.Context(), `EXPLAIN EXECUTE explained (`+arguments+`)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := line.conn.Exec(t.Context(), `DEALLOCATE explained`); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "\n")
 }

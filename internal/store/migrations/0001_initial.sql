@@ -48,7 +48,7 @@ CREATE TABLE sessions (
   mac        TEXT NOT NULL -- over whose it is, how they proved it and how long it may last, with a key that is not in here
 ) /* clustered */;
 
-CREATE INDEX sessions_of_user ON sessions (user_id) WHERE ended_at IS NULL;
+CREATE INDEX sessions_of_user ON sessions (user_id); -- of all: PostgreSQL reads a partial one whole for a session that it is to find by its id
 -- By the end that never moves: an index on expires_at would cost every refresh.
 CREATE INDEX sessions_old ON sessions (cap_at);
 
