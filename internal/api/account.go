@@ -7,9 +7,13 @@ import (
 )
 
 // changeMeRequest names the parts of a profile to change. A part that is absent or null stays as it is.
-type changeMeRequest struct{ auth.ProfileChange }
+type changeMeRequest struct {
+	auth.ProfileChange
+	device auth.Device
+}
 
 func (req *changeMeRequest) read(in *input) {
+	req.device = in.device()
 	for field, part := range map[string]**string{"name": &req.Name, "avatar": &req.Avatar, "bio": &req.Bio, "website": &req.Website} {
 		if value := in.optionalText(field, anything); in.member(field) != nil {
 			*part = &value
@@ -18,7 +22,7 @@ func (req *changeMeRequest) read(in *input) {
 }
 
 func (a *api) changeMe(ctx context.Context, who caller, req changeMeRequest) (reply[meJSON], error) {
-	if err := a.o.Auth.SetProfile(ctx, who.Principal, req.ProfileChange); err != nil {
+	if err := a.o.Auth.SetProfile(ctx, who.Principal, req.ProfileChange, req.device); err != nil {
 		return reply[meJSON]{}, err
 	}
 	answer, err := a.me(ctx, who, none{})
@@ -32,7 +36,9 @@ type deleteMeRequest struct {
 }
 
 func (req *deleteMeRequest) read(in *input) {
-	req.password = in.optionalText("password", anything)
+	if in.r.ContentLength != 0 { // a proof needs no body
+		req.password = in.optionalText("password", anything)
+	}
 	req.device = in.device()
 }
 
@@ -69,19 +75,28 @@ func (a *api) sessions(ctx context.Context, who caller, _ none) (reply[sessionsJ
 	return reply[sessionsJSON]{data: sessionsJSON{shown}}, nil
 }
 
-type endSessionRequest struct{ id string }
+type endSessionRequest struct {
+	id     string
+	device auth.Device
+}
 
-func (req *endSessionRequest) read(in *input) { req.id = in.r.PathValue("sessionId") }
+func (req *endSessionRequest) read(in *input) {
+	req.id, req.device = in.r.PathValue("sessionId"), in.device()
+}
 
 func (a *api) endSession(ctx context.Context, who caller, req endSessionRequest) (reply[none], error) {
-	if err := a.o.Auth.EndSession(ctx, who.Principal, req.id); err != nil {
+	if err := a.o.Auth.EndSession(ctx, who.Principal, req.id, req.device); err != nil {
 		return reply[none]{}, err
 	}
 	return reply[none]{message: "The session has ended.", endCookie: who.byCookie && req.id == who.Session}, nil
 }
 
-func (a *api) endOtherSessions(ctx context.Context, who caller, _ none) (reply[none], error) {
-	if err := a.o.Auth.EndOtherSessions(ctx, who.Principal); err != nil {
+type endOtherSessionsRequest struct{ device auth.Device }
+
+func (req *endOtherSessionsRequest) read(in *input) { req.device = in.device() }
+
+func (a *api) endOtherSessions(ctx context.Context, who caller, req endOtherSessionsRequest) (reply[none], error) {
+	if err := a.o.Auth.EndOtherSessions(ctx, who.Principal, req.device); err != nil {
 		return reply[none]{}, err
 	}
 	return reply[none]{message: "All your other sessions have ended."}, nil

@@ -2,8 +2,10 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
 
 func TestExport(t *testing.T) {
@@ -167,5 +171,90 @@ func TestDeleteAccount_BesideASale(t *testing.T) {
 			deleted.wantFailure(t, 409, "money_left")
 			recorded.want(t, 201)
 		}
+	}
+}
+
+// TestDeleteMe_ByProof deletes with a proof in the place of the password, which a user with a second factor needs.
+func TestDeleteMe_ByProof(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	remove := func(proof, body string) answer {
+		return h.do(call{method: "DELETE", path: "/api/auth/me", token: seller.token, body: body, header: header("Step-Up", proof)})
+	}
+	remove("nonsense", "").wantFailure(t, 401, "step_up_required", "methods")
+	early := h.stepUp(seller, `"action":"account.delete","password":"`+password+`"`).want(t, 200).text(t, "data.proof")
+	a, _, _ := h.enrol(seller)
+	remove(early, "").wantFailure(t, 401, "step_up_required", "methods") // a password is not enough any more
+	remove("", `{"password":"`+password+`"}`).wantFailure(t, 401, "step_up_required", "methods")
+	remove(h.stepUp(seller, `"action":"factor.add","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof"), "").wantFailure(t, 401, "step_up_required", "methods")
+	proof := h.stepUp(seller, `"action":"account.delete","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
+	h.earn(seller, "s1", "900")
+	remove(proof, "").wantFailure(t, 409, "money_left")
+	h.do(call{method: "POST", path: "/api/marketplace/sales/s1/refund", token: h.serviceKey, body: `{"refundId":"r1"}`}).want(t, 201)
+	remove(proof, "").want(t, 200) // nothing had used it up
+	remove(proof, "").wantFailure(t, 401, "invalid_token")
+	if told := mailedTo[mail.AccountDeleted](h, seller.email, 1); told.Address != "127.0.0.1" {
+		t.Errorf("the mail says %+v", told)
+	}
+	entries, err := h.db.EntriesAboutBefore(t.Context(), seller.id, seller.id, 0, 10)
+	must(t, err)
+	deleted := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.AccountDeleted })
+	if deleted < 0 || strings.Contains(entries[max(deleted, 0)].Data, "127.0.0.1") {
+		t.Errorf("the journal has %+v", entries)
+	}
+	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Findings, err)
+	}
+}
+
+// TestProfileAndSessionsAreEvents changes the profile and ends sessions, which the user sees afterwards.
+func TestProfileAndSessionsAreEvents(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller) // who has a session of the registration, and one of the sign-in
+	count := func(event string) int {
+		t.Helper()
+		return strings.Count(h.do(call{method: "GET", path: "/api/auth/security-events?limit=100", token: seller.token}).want(t, 200).body, `"`+event+`"`)
+	}
+	rename := func(name string) {
+		t.Helper()
+		h.do(call{method: "PATCH", path: "/api/auth/me", token: seller.token, body: `{"name":"` + name + `"}`}).want(t, 200)
+	}
+	rename("Asha")
+	if n := count("account.profile_changed"); n != 0 {
+		t.Errorf("a profile that stays as it is makes %d events", n)
+	}
+	for i := range 25 {
+		rename(fmt.Sprint("Asha ", i))
+	}
+	if n := count("account.profile_changed"); n != 20 {
+		t.Errorf("25 changes make %d events", n)
+	}
+	h.do(call{method: "DELETE", path: "/api/auth/sessions", token: seller.token}).want(t, 200)
+	h.do(call{method: "DELETE", path: "/api/auth/sessions", token: seller.token}).want(t, 200) // there is no other
+	if n := count("account.sessions_ended"); n != 1 {
+		t.Errorf("ending the other sessions makes %d events", n)
+	}
+	other, err := h.auth.Authenticate(t.Context(), h.again(seller).token)
+	must(t, err)
+	end := call{method: "DELETE", path: "/api/auth/sessions/" + other.Session, token: seller.token}
+	h.do(end).want(t, 200)
+	h.do(end).wantFailure(t, 404, "session_not_found")
+	if n := count("account.sessions_ended"); n != 2 {
+		t.Errorf("ending a session makes %d events", n-1)
+	}
+}
+
+// A change that was under way when the account was deleted leaves no name behind.
+func TestPatchMe_AfterDeletion(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	p, err := h.auth.Authenticate(t.Context(), seller.token)
+	must(t, err)
+	h.do(call{method: "DELETE", path: "/api/auth/me", token: seller.token, body: `{"password":"` + password + `"}`}).want(t, 200)
+	if err := h.auth.SetProfile(t.Context(), p, auth.ProfileChange{Name: new("Asha Rao")}, auth.Device{}); !errors.Is(err, auth.ErrToken) {
+		t.Errorf("the change is answered with %v", err)
+	}
+	if u, _, err := h.auth.User(t.Context(), seller.id); err != nil || u.Name != "Deleted user" {
+		t.Errorf("the user is %+v, %v", u, err)
 	}
 }

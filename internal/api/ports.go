@@ -28,12 +28,12 @@ type Auth interface {
 	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
 	// SetProfile changes a user's name and profile; a fault names the fields at fault.
-	SetProfile(context.Context, auth.Principal, auth.ProfileChange) error
+	SetProfile(ctx context.Context, p auth.Principal, change auth.ProfileChange, from auth.Device) error
 	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)
 	// EndSession ends one session of the user's own, or fails with [auth.ErrNoSession].
-	EndSession(ctx context.Context, p auth.Principal, session string) error
+	EndSession(ctx context.Context, p auth.Principal, session string, from auth.Device) error
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
-	EndOtherSessions(context.Context, auth.Principal) error
+	EndOtherSessions(ctx context.Context, p auth.Principal, from auth.Device) error
 	// ChangePassword returns the token by which the account knows this device from now on.
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	// DeleteAccount removes who the user is; the journal stays.

@@ -9,6 +9,8 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
 
 // EraseTx is what the deletion of an account asks of a store transaction.
@@ -46,8 +48,16 @@ func (u User) Deleted() bool { return u.Email == deletedEmail(u.ID) }
 // and the numbers of bank accounts. The journal stays, and with it payouts and sales under the user's id. It fails
 // with [ErrMoneyLeft], [ErrAdminAccount], [ErrWrongPassword], [ErrThrottled], [ErrBusy], or with [ErrToken] if the
 // session ended meanwhile. A user without a password has to have signed in a short time ago, or it fails with
-// [ErrStaleSignIn].
+// [ErrStaleSignIn]. A proof for account.delete takes the place of the password, or it fails with [ErrStepUp].
 func (s *Service) DeleteAccount(ctx context.Context, p Principal, password string, from Device) error {
+	if password == "" && p.Proof != "" {
+		return s.erased(ctx, p, s.o.Store.InTx(ctx, func(tx Tx) error {
+			if err := s.UseProof(ctx, tx, p, ActionDeleteAccount); err != nil {
+				return err
+			}
+			return s.erase(ctx, tx, p, from)
+		}))
+	}
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
 		return err
@@ -68,7 +78,7 @@ func (s *Service) DeleteAccount(ctx context.Context, p Principal, password strin
 		if err := s.checkCurrent(ctx, user, password, t, fieldPassword); err != nil {
 			return err
 		}
-		err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.erase(ctx, tx, p, user.PasswordHash, a) })
+		err = s.o.Store.InTx(ctx, func(tx Tx) error { return s.eraseByPassword(ctx, tx, p, user.PasswordHash, a, from) })
 		if !errors.Is(err, errUserChanged) {
 			break
 		}
@@ -77,20 +87,37 @@ func (s *Service) DeleteAccount(ctx context.Context, p Principal, password strin
 		}
 		err = ErrBusy.After(busyRetry).Because(errUserChanged)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.o.Tried(string(t.action), outcomeRight)
 	}
-	s.o.Tried(string(t.action), outcomeRight)
-	s.o.Logger.InfoContext(ctx, "account deleted", slog.String("user_id", p.UserID))
-	return nil
+	return s.erased(ctx, p, err)
 }
 
-// erase deletes the account if its password is still that of the hash and the session that asks is alive.
-func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a attempt) error {
-	now := s.o.Now()
-	if err := s.mayChange(ctx, tx, p, hash, now); err != nil {
+// erased logs a deletion that succeeded.
+func (s *Service) erased(ctx context.Context, p Principal, err error) error {
+	if err == nil {
+		s.o.Logger.InfoContext(ctx, "account deleted", slog.String("user_id", p.UserID))
+	}
+	return err
+}
+
+// eraseByPassword deletes the account if its password is still that of the hash and the session that asks is alive.
+func (s *Service) eraseByPassword(ctx context.Context, tx Tx, p Principal, hash string, a attempt, from Device) error {
+	if err := s.mayChange(ctx, tx, p, hash, s.o.Now()); err != nil {
 		return err
 	}
+	if err := s.RequireProof(ctx, tx, p, ActionDeleteAccount); err != nil {
+		return err
+	}
+	if err := a.forgive(ctx, tx); err != nil {
+		return err
+	}
+	return s.erase(ctx, tx, p, from)
+}
+
+// erase deletes the account of a user who has proven who they are.
+func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) error {
+	now := s.o.Now()
 	user, found, err := tx.UserForUpdate(ctx, p.UserID)
 	switch {
 	case err != nil:
@@ -100,12 +127,15 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a 
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
-	if err := s.RequireProof(ctx, tx, p, ActionDeleteAccount); err != nil {
-		return err
-	}
 	by := decision.By{User: user.ID, Note: accessNote(Buyer, false, deletedReason)}
 	none := ""
 	for _, step := range []func() error{
+		func() error { // it may not have been the user
+			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: user.Email, Data: mail.AccountDeleted{
+				At: now, Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+			}})
+			return err
+		},
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
 		func() error { return tx.DeleteSessions(ctx, user.ID) },
 		func() error { return tx.DeleteMailTokens(ctx, user.ID, allPurposes) },
@@ -114,9 +144,9 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, hash string, a 
 			name := deletedName
 			return tx.SetProfile(ctx, user.ID, ProfileChange{Name: &name, Avatar: &none, Bio: &none, Website: &none})
 		},
-		func() error { return a.forgive(ctx, tx) },
 		func() error { return tx.EraseBankAccounts(ctx, user.ID, deletedReason, now) },
 		func() error { return s.clearFactors(ctx, tx, user.ID, Device{}) },
+		func() error { return s.record(ctx, tx, user.ID, ledger.AccountDeleted, Device{}) }, // without what identifies a person
 		func() error {
 			return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))
 		},

@@ -5,10 +5,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // Limits of a profile.
@@ -17,8 +19,14 @@ const (
 	maxURLBytes = 2048
 )
 
-// SetProfile changes a user's name and profile, or fails with a fault that names the fields at fault.
-func (s *Service) SetProfile(ctx context.Context, p Principal, change ProfileChange) error {
+// Changes of a profile are recorded so often at once, and then one more each time that a day's share has passed.
+const (
+	profileEventsADay = 20
+	profileEventCost  = 24 * time.Hour / profileEventsADay
+)
+
+// SetProfile changes a user's name and profile, or fails with a fault that names the fields at fault, or with [ErrToken].
+func (s *Service) SetProfile(ctx context.Context, p Principal, change ProfileChange, from Device) error {
 	problems := map[string]string{}
 	check := func(field string, value *string, check func(string) string) {
 		if value == nil {
@@ -35,7 +43,26 @@ func (s *Service) SetProfile(ctx context.Context, p Principal, change ProfileCha
 	if len(problems) > 0 {
 		return fault.Fields(fault.Invalid, problems)
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error { return tx.SetProfile(ctx, p.UserID, change) })
+	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		user, err := s.userOfSession(ctx, tx, p)
+		if err != nil || !change.changes(user) {
+			return err
+		}
+		if err := tx.SetProfile(ctx, p.UserID, change); err != nil {
+			return err
+		}
+		_, counted, err := tx.TakeThrottle(ctx, "profile_event|"+p.UserID, s.o.Now(), profileEventCost, profileEventsADay*profileEventCost)
+		if err != nil || !counted {
+			return err
+		}
+		return s.record(ctx, tx, p.UserID, ledger.AccountProfileChanged, from)
+	})
+}
+
+// changes reports whether anything of a user would be another.
+func (c ProfileChange) changes(u User) bool {
+	differs := func(next *string, now string) bool { return next != nil && *next != now }
+	return differs(c.Name, u.Name) || differs(c.Avatar, u.Profile.Avatar) || differs(c.Bio, u.Profile.Bio) || differs(c.Website, u.Profile.Website)
 }
 
 // checkBio returns what is wrong with a user's bio, or "".
@@ -77,20 +104,31 @@ func (s *Service) Sessions(ctx context.Context, p Principal) ([]SessionInfo, err
 }
 
 // EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession].
-func (s *Service) EndSession(ctx context.Context, p Principal, session string) error {
+func (s *Service) EndSession(ctx context.Context, p Principal, session string, from Device) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
 		ended, err := tx.EndSessionOf(ctx, p.UserID, session, endedByUser, s.o.Now())
 		if err == nil && !ended {
 			err = ErrNoSession
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, p.UserID, ledger.AccountSessionsEnded, from)
 	})
 }
 
 // EndOtherSessions ends all of the user's sessions but the one that asks.
-func (s *Service) EndOtherSessions(ctx context.Context, p Principal) error {
+func (s *Service) EndOtherSessions(ctx context.Context, p Principal, from Device) error {
+	const two = 2 // the one that asks, and another
+	alive, err := s.o.Store.LiveSessions(ctx, p.UserID, s.o.Now(), two)
+	if err != nil {
+		return err
+	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		return tx.EndUserSessions(ctx, p.UserID, p.Session, endedByUser, s.o.Now())
+		if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByUser, s.o.Now()); err != nil || len(alive) < two {
+			return err
+		}
+		return s.record(ctx, tx, p.UserID, ledger.AccountSessionsEnded, from)
 	})
 }
 

@@ -26,7 +26,7 @@ func TestSetProfile_LeavesWhatIsNotNamed(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, change := range []auth.ProfileChange{{Name: new("Asha Rao")}, {Bio: new("Pots")}, {Website: new("https://a.example")}, {}} {
 		wg.Go(func() {
-			if err := w.SetProfile(t.Context(), p, change); err != nil {
+			if err := w.SetProfile(t.Context(), p, change, home); err != nil {
 				t.Error(err)
 			}
 		})
@@ -42,7 +42,7 @@ func TestProfileRules(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
 	good := auth.Profile{Avatar: "https://cdn.example/a.png?s=2", Bio: "Pottery,\nsince 1998 " + strings.Repeat("é", 400), Website: "http://asha.example"}
-	if err := w.SetProfile(t.Context(), p, profileOf("Asha Rao", good)); err != nil {
+	if err := w.SetProfile(t.Context(), p, profileOf("Asha Rao", good), home); err != nil {
 		t.Fatal(err)
 	}
 	long := "https://a.example/" + strings.Repeat("a", 2048)
@@ -71,7 +71,7 @@ func TestProfileRules(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := fault.From(w.SetProfile(t.Context(), p, profileOf(test.name, test.profile)))
+			f := fault.From(w.SetProfile(t.Context(), p, profileOf(test.name, test.profile), home))
 			if f == nil || f.Kind != fault.Invalid || len(f.Details) != len(test.want) {
 				t.Fatalf("error %v, want one about %v", f, test.want)
 			}
@@ -86,7 +86,7 @@ func TestProfileRules(t *testing.T) {
 	if err != nil || user.Name != "Asha Rao" || user.Profile != good {
 		t.Errorf("user %+v, %v: what was refused changed something", user, err)
 	}
-	if err := w.SetProfile(t.Context(), p, profileOf("Asha", auth.Profile{})); err != nil {
+	if err := w.SetProfile(t.Context(), p, profileOf("Asha", auth.Profile{}), home); err != nil {
 		t.Errorf("an empty profile: %v", err)
 	}
 }
@@ -123,12 +123,12 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, w.EndSession(t.Context(), w.principal(stranger), onPhone.Session), auth.ErrNoSession) // it is not theirs
+	wantErr(t, w.EndSession(t.Context(), w.principal(stranger), onPhone.Session, home), auth.ErrNoSession) // it is not theirs
 	w.wantAlive(phone)
-	if err := w.EndSession(t.Context(), p, onPhone.Session); err != nil {
+	if err := w.EndSession(t.Context(), p, onPhone.Session, home); err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, w.EndSession(t.Context(), p, onPhone.Session), auth.ErrNoSession)
+	wantErr(t, w.EndSession(t.Context(), p, onPhone.Session, home), auth.ErrNoSession)
 	w.wantDead(phone)
 	w.wantAlive(first)
 
@@ -136,7 +136,7 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.EndOtherSessions(t.Context(), w.principal(again)); err != nil {
+	if err := w.EndOtherSessions(t.Context(), w.principal(again), home); err != nil {
 		t.Fatal(err)
 	}
 	w.wantDead(first)
@@ -169,7 +169,7 @@ func TestEndSession_BesideRefreshes(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			switch err := w.EndSession(t.Context(), here, session); {
+			switch err := w.EndSession(t.Context(), here, session, home); {
 			case err == nil:
 				ended.Add(1)
 			case !errors.Is(err, auth.ErrNoSession):

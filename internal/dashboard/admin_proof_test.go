@@ -98,3 +98,29 @@ func TestTheFirstFactorOfAnOldSignInTakesThePassword(t *testing.T) {
 	seller.post(factors, "password", "wrong").want(t, 400).says(t, `name="password"`, "Your password is not your password")
 	seller.post(factors, "password", password).want(t, 200).hiddenValue(t, "secret")
 }
+
+// TestTheAccountIsDeletedOnItsPage proves with the password, and is signed out then.
+func TestTheAccountIsDeletedOnItsPage(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	const page = "/dashboard/profile/delete"
+	seller.get("/dashboard/profile").want(t, 200).says(t, `href="`+page+`"`, `href="/api/auth/export"`)
+	checkPage(t, page, seller.get(page).want(t, 200).says(t, `name="password"`))
+	if export := seller.get("/api/auth/export").want(t, 200); export.header.Get("Content-Disposition") == "" {
+		t.Error("the export is no file")
+	}
+	seller.post(page).want(t, 422).says(t, "Your password must be given")
+	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is not your password")
+	h.earn(seller, "order-1", 600_00)
+	seller.post(page, "password", password).want(t, 409).says(t, "Withdraw or settle it first")
+	seller.get("/dashboard").want(t, 200)
+
+	other := h.signUp("Meera Nair", auth.Seller)
+	secret := h.enrol(other)
+	other.get(page).want(t, 200).says(t, `name="code"`)
+	other.post(page, "code", "000000").want(t, 422).says(t, "is wrong, was used already")
+	other.post(page, "code", h.codeOf(secret)).leadsTo(t, "/login")
+	other.get("/login").want(t, 200).says(t, "Your account is deleted.")
+	other.get("/dashboard").want(t, 303)
+	other.post("/login", "email", other.email, "password", password).want(t, 401)
+}

@@ -35,6 +35,7 @@ var notices = map[notice]string{
 	"email-undone":      "The change is undone, and all sessions ended. Set a new password now: another person may know the old one.",
 	"admin-factor":      "Admins need a second factor here. Add an authenticator app, then the pages for admins open.",
 	"factor-removed":    "The authenticator app is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
+	"account-deleted":   "Your account is deleted.",
 	"sign-in-again":     "That took too long, or was done already. Sign in again.",
 	"sessions-ended":    "All other sessions are signed out.",
 

@@ -186,7 +186,7 @@ func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
 	h := openFixture(t)
 	const evil = `<script>alert(1)</script>"><img src=x onerror=alert(2)>`
 	seller := h.signUp("Eve", auth.Seller)
-	must(t, h.auth.SetProfile(t.Context(), auth.Principal{UserID: seller.id}, auth.ProfileChange{Name: new(`<b>Eve</b>"'><script>`), Bio: new(evil)}))
+	seller.post("/dashboard/profile", "name", `<b>Eve</b>"'><script>`, "bio", evil).leadsTo(t, "/dashboard/profile")
 	h.withBank(seller, "6789")
 	h.earn(seller, evil, 20_000_00)
 	made := h.ask(seller, 600_00, evil)

@@ -45,15 +45,17 @@ type Auth interface {
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
 	// SetProfile changes a user's name and profile; a fault names the fields at fault.
-	SetProfile(context.Context, auth.Principal, auth.ProfileChange) error
+	// DeleteAccount removes who the user is; the proof for it is the principal's.
+	DeleteAccount(ctx context.Context, p auth.Principal, password string, from auth.Device) error
+	SetProfile(ctx context.Context, p auth.Principal, change auth.ProfileChange, from auth.Device) error
 	// ChangePassword replaces the password, ends all other sessions and returns the token by which the account
 	// knows this device from now on. A user without a password sets the first; current is then ignored.
 	ChangePassword(ctx context.Context, p auth.Principal, current, next string, from auth.Device) (deviceToken string, err error)
 	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)
 	// EndSession ends one session of the user's own, or fails with [auth.ErrNoSession].
-	EndSession(ctx context.Context, p auth.Principal, session string) error
+	EndSession(ctx context.Context, p auth.Principal, session string, from auth.Device) error
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
-	EndOtherSessions(context.Context, auth.Principal) error
+	EndOtherSessions(ctx context.Context, p auth.Principal, from auth.Device) error
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
 	// ChangeEmail mails a link to a new address; [auth.Service.ConfirmEmailChange] makes it the account's.
 	ChangeEmail(ctx context.Context, p auth.Principal, email string, from auth.Device) error

@@ -130,7 +130,7 @@ func (d *dashboard) saveProfile(ctx context.Context, v *pageRequest) (page, erro
 	err := d.o.Auth.SetProfile(ctx, v.who, auth.ProfileChange{
 		Name: new(trimSpace(v.form.Get("name"))), Bio: new(strings.ReplaceAll(v.form.Get("bio"), "\r\n", "\n")),
 		Website: new(trimSpace(v.form.Get("website"))), Avatar: new(trimSpace(v.form.Get("avatar"))),
-	})
+	}, d.device(v))
 	if err == nil {
 		return goTo("/dashboard/profile").saying("profile-saved"), nil
 	}
@@ -165,7 +165,7 @@ func (d *dashboard) passwordAgain(ctx context.Context, v *pageRequest, err error
 
 // endSession signs the visitor out somewhere else.
 func (d *dashboard) endSession(ctx context.Context, v *pageRequest) (page, error) {
-	err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session"))
+	err := d.o.Auth.EndSession(ctx, v.who, v.form.Get("session"), d.device(v))
 	if err != nil && !errors.Is(err, auth.ErrNoSession) { // it has ended, as it should
 		return page{}, err
 	}
@@ -174,7 +174,7 @@ func (d *dashboard) endSession(ctx context.Context, v *pageRequest) (page, error
 
 // endOtherSessions signs the visitor out everywhere else.
 func (d *dashboard) endOtherSessions(ctx context.Context, v *pageRequest) (page, error) {
-	if err := d.o.Auth.EndOtherSessions(ctx, v.who); err != nil {
+	if err := d.o.Auth.EndOtherSessions(ctx, v.who, d.device(v)); err != nil {
 		return page{}, err
 	}
 	return goTo("/dashboard/profile").saying("sessions-ended"), nil

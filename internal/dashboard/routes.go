@@ -49,6 +49,8 @@ func (d *dashboard) routes() []route {
 		{"GET", "/dashboard/profile", signedIn, d.profile},
 		{"POST", "/dashboard/profile", signedIn, d.saveProfile},
 		{"POST", "/dashboard/profile/password", signedIn, d.changePassword},
+		{"GET", deletePath, signedIn, d.deletePage},
+		{"POST", deletePath, signedIn, d.deleteAccount},
 		{"POST", "/dashboard/profile/verify-email", signedIn, d.enterCode},
 		{"POST", "/dashboard/profile/verify-email/resend", signedIn, d.resendCode},
 		{"POST", "/dashboard/profile/sessions/end", signedIn, d.endSession},

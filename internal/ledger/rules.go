@@ -78,6 +78,11 @@ const (
 	// AccountPasskeyCloned is an answer of a passkey whose counter did not grow, which was refused: another device may have its key.
 	AccountPasskeyCloned Type = "account.passkey_cloned"
 
+	AccountProfileChanged Type = "account.profile_changed"
+	// AccountSessionsEnded is a session that the user ended from another one, or all others.
+	AccountSessionsEnded Type = "account.sessions_ended"
+	AccountDeleted       Type = "account.deleted"
+
 	ServiceKeyCreated Type = "service_key.created"
 	ServiceKeyRevoked Type = "service_key.revoked"
 )

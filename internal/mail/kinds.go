@@ -24,6 +24,7 @@ const (
 	KindConfirmEmail        Kind = "confirm-email"
 	KindEmailChanged        Kind = "email-changed"
 	KindFactorChanged       Kind = "factor-changed"
+	KindAccountDeleted      Kind = "account-deleted"
 )
 
 // Data is what the templates of one kind show. It is kept as JSON.
@@ -168,6 +169,16 @@ type FactorChanged struct {
 // Kind is [KindFactorChanged].
 func (FactorChanged) Kind() Kind { return KindFactorChanged }
 
+// AccountDeleted tells the former owner of an account that it was deleted.
+type AccountDeleted struct {
+	At time.Time
+	// Address and Agent are where the deletion came from; either may be empty.
+	Address, Agent string
+}
+
+// Kind is [KindAccountDeleted].
+func (AccountDeleted) Kind() Kind { return KindAccountDeleted }
+
 // rule is what holds for all mails of a kind.
 type rule struct {
 	decode func(text string) (Data, error)
@@ -189,6 +200,7 @@ var rules = map[Kind]rule{
 		At: exampleTime, HoldUntil: exampleTime.Add(72 * time.Hour), Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
+	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},

@@ -53,6 +53,9 @@ var words = map[ledger.Type]string{
 	ledger.AccountCodeRefused:       "Wrong code entered for %s",
 	ledger.AccountPasskeyRefused:    "Passkey refused for %s",
 	ledger.AccountPasskeyCloned:     "Passkey of %s refused, because it may have been copied",
+	ledger.AccountProfileChanged:    "Profile of %s changed",
+	ledger.AccountSessionsEnded:     "Sessions of %s ended from another one",
+	ledger.AccountDeleted:           "Account %s deleted by its user",
 
 	ledger.DiscrepancyFound:    "Discrepancy found in %s, which is in review",
 	ledger.DiscrepancyResolved: "Discrepancy in %s resolved",
