@@ -1,0 +1,60 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadmeTour pastes the README's tour into a shell, twice.
+func TestReadmeTour(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("the tour needs curl")
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tour, _ := strings.Cut(string(readme), "## Five minutes")
+	tour, _, _ = strings.Cut(tour, "\n## ")
+	var script strings.Builder
+	for rest, found := tour, true; ; {
+		if _, rest, found = strings.Cut(rest, "```sh\n"); !found {
+			break
+		}
+		step, after, _ := strings.Cut(rest, "```")
+		script.WriteString(step)
+		rest = after
+	}
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := newInstance(t, "BURSAR_DATA_DIR="+filepath.Join(t.TempDir(), "data"), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR="+address,
+		"BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
+	i.start(t)
+	pasted := strings.NewReplacer("go run ./cmd/bursar", program(), "localhost:8080", strings.TrimPrefix(i.api, "http://"),
+		"$(date +%s)", "$PASTED").Replace(script.String())
+	if !strings.Contains(pasted, "RUN=$PASTED\n") || !strings.Contains(pasted, program()+" audit") {
+		t.Fatalf("the README's tour does not begin and end as it did:\n%s", pasted)
+	}
+	for _, n := range []string{"1", "2"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the tour waits for what may never come
+		defer cancel()
+		shell := exec.CommandContext(ctx, "sh", "-eu")
+		shell.Env = append(i.environ, "PASTED="+n)
+		shell.Stdin = strings.NewReader(pasted)
+		out, err := shell.CombinedOutput()
+		said := string(out)
+		if err != nil || !strings.Contains(said, "The ledger is right: "+n+" sellers, "+n+" sales, "+n+" payouts") || !strings.Contains(said, `"code":"insufficient_balance"`) {
+			t.Fatalf("pasted for the time %s, the tour ended with %v:\n%s", n, err, said)
+		}
+	}
+	i.stop(t)
+}
