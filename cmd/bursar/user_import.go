@@ -305,6 +305,9 @@ func readImportLine(text []byte) (auth.ImportLine, error) {
 	if !utf8.Valid(text) {
 		return auth.ImportLine{}, badLine{wholeLine, "is not UTF-8"}
 	}
+	if bytes.Equal(text, []byte("null")) {
+		return auth.ImportLine{}, badLine{wholeLine, "must be a JSON object"}
+	}
 	var in importJSON
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -326,6 +329,9 @@ func readImportLine(text []byte) (auth.ImportLine, error) {
 		line.CreatedAt, err = time.Parse(time.RFC3339, in.CreatedAt)
 		if err != nil {
 			return line, badLine{"createdAt", "must be a time such as 2024-05-01T10:00:00Z"}
+		}
+		if line.CreatedAt.IsZero() { // which stands for none
+			return line, badLine{"createdAt", "must be between 1970 and now"}
 		}
 	}
 	return line, nil

@@ -39,6 +39,14 @@ type challenge struct {
 	Method   string    `json:"m"`
 	Nonce    string    `json:"n"`
 	At       time.Time `json:"t"`
+	// Link is an identity that may sign in to the account from now on, once the second proof is there.
+	Link *challengeLink `json:"l,omitempty"`
+}
+
+type challengeLink struct {
+	Issuer  string `json:"i"`
+	Subject string `json:"s"`
+	Email   string `json:"e"`
 }
 
 const nonceDigits = 22 // of base 62, so about 128 bits
@@ -49,8 +57,11 @@ func passwordBinding(hash string) string {
 }
 
 // challenge asks for the second proof, as a failure of the sign-in. Its details have what the proof can be made of.
-func (s *Service) challenge(user User, method string, all []Factor) error {
-	c := challenge{user.ID, passwordBinding(user.PasswordHash), method, id.Random(nonceDigits), s.o.Now()}
+func (s *Service) challenge(user User, method string, all []Factor, link *Identity) error {
+	c := challenge{User: user.ID, Password: passwordBinding(user.PasswordHash), Method: method, Nonce: id.Random(nonceDigits), At: s.o.Now()}
+	if link != nil {
+		c.Link = &challengeLink{link.Issuer, link.Subject, link.Email}
+	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -217,9 +228,31 @@ func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r S
 		return false, orElse(err, ErrChallenge)
 	}
 	if kind == FactorRecovery {
-		return false, s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device)
+		if err := s.record(ctx, tx, user.ID, ledger.AccountRecoveryCodeUsed, r.Device); err != nil {
+			return false, err
+		}
 	}
-	return false, nil
+	return false, s.linkAnswered(ctx, tx, user.ID, c, r.Device)
+}
+
+// linkAnswered links the identity that a challenge is about, if it is about one. It fails with [ErrChallenge] if the account's
+// address is another one by now, or the identity was linked meanwhile.
+func (s *Service) linkAnswered(ctx context.Context, tx Tx, userID string, c challenge, from Device) error {
+	if c.Link == nil {
+		return nil
+	}
+	user, found, err := tx.UserForUpdate(ctx, userID)
+	if err != nil {
+		return err
+	}
+	if !found || !user.Verified || EmailKey(user.Email) != EmailKey(c.Link.Email) {
+		return ErrChallenge
+	}
+	added, err := tx.AddIdentity(ctx, userID, Identity{Issuer: c.Link.Issuer, Subject: c.Link.Subject, Email: c.Link.Email}, s.o.Now())
+	if err != nil || !added {
+		return orElse(err, ErrChallenge)
+	}
+	return s.record(ctx, tx, userID, ledger.AccountIdentityLinked, from, "provider", c.Link.Issuer)
 }
 
 // orElse is err, or what a condition that does not hold fails with.

@@ -231,7 +231,7 @@ func TestChangePassword_BesideSignIns(t *testing.T) {
 func TestChangePassword_TellsTheOwner(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
-	from := auth.Device{Address: "198.51.100.4", Agent: "Firefox\r\nBcc: eve@example.org"}
+	from := auth.Device{Address: "198.51.100.4", Agent: "Firefox/130 (Linux)\r\nhttps://evil.example"}
 	if _, err := w.ChangePassword(t.Context(), p, "wrong-password", "another-password-9", from); err == nil {
 		t.Fatal("a wrong password was taken")
 	}
@@ -241,13 +241,13 @@ func TestChangePassword_TellsTheOwner(t *testing.T) {
 	if _, err := w.ChangePassword(t.Context(), p, password, "another-password-9", from); err != nil {
 		t.Fatal(err)
 	}
-	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org"}}
+	want := []mail.PasswordChanged{{At: w.clock.Now(), Address: "198.51.100.4", Agent: "Firefox on Linux"}}
 	if diff := cmp.Diff(want, of[mail.PasswordChanged](w.mailbox.To(email))); diff != "" {
 		t.Error(diff)
 	}
 	events, err := w.SecurityEvents(t.Context(), p.UserID, 0, 10)
 	recorded := []auth.SecurityEvent{{
-		Number: 1, At: w.clock.Now(), Type: ledger.AccountPasswordChanged, By: "user", Address: "198.51.100.4", Agent: "FirefoxBcc: eve@example.org",
+		Number: 1, At: w.clock.Now(), Type: ledger.AccountPasswordChanged, By: "user", Address: "198.51.100.4", Agent: "Firefox/130 (Linux)https://evil.example",
 	}}
 	if diff := cmp.Diff(recorded, events); diff != "" || err != nil {
 		t.Error(diff, err)

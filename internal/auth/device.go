@@ -110,3 +110,35 @@ func (s *Service) recognize(u User, d Device, now time.Time) string {
 	}
 	return ""
 }
+
+// What browsers and systems call themselves, those first that others' names are a part of.
+var (
+	browsers = []sign{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
+	systems  = []sign{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}}
+)
+
+// sign is a part of an agent, and what it tells.
+type sign struct{ part, name string }
+
+// DeviceName names a browser and its system in our own words, or is empty where it knows neither. What an agent calls itself may
+// be anything.
+func DeviceName(agent string) string {
+	named := func(signs []sign) string {
+		for _, s := range signs {
+			if strings.Contains(agent, s.part) {
+				return s.name
+			}
+		}
+		return ""
+	}
+	browser, system := named(browsers), named(systems)
+	if browser != "" && system != "" {
+		return browser + " on " + system
+	}
+	return browser + system
+}
+
+// inMail is what a mail shows of a device. The agent could carry a link or a message, so that a mail of ours would be spam.
+func (d Device) inMail() Device {
+	return Device{Address: printable(d.Address, maxAddressBytes), Agent: DeviceName(d.Agent)}
+}

@@ -132,7 +132,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	for _, step := range []func() error{
 		func() error { // it may not have been the user
 			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: user.Email, Data: mail.AccountDeleted{
-				At: now, Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+				At: now, Address: from.inMail().Address, Agent: from.inMail().Agent,
 			}})
 			return err
 		},

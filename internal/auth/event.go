@@ -35,7 +35,10 @@ type eventFacts struct {
 	Action   decision.Action `json:"action"`
 }
 
-const actorUser = "user:"
+const (
+	actorUser     = "user:"
+	actorOperator = "operator:"
+)
 
 // record adds a security event to the user's journal, in the transaction of the change. More facts are names and values in turn.
 func (s *Service) record(ctx context.Context, tx Tx, userID string, what ledger.Type, from Device, more ...any) error {

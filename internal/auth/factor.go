@@ -303,13 +303,17 @@ func (s *Service) clearFactors(ctx context.Context, tx Tx, userID string, from D
 	return s.record(ctx, tx, userID, ledger.AccountFactorsCleared, from)
 }
 
-// holdPayouts puts a seller's payouts on hold after a change of the sign-in, and returns until when.
+// holdPayouts puts a seller's payouts on hold after a change of the sign-in that the user made, and returns until when.
 func (s *Service) holdPayouts(ctx context.Context, tx Tx, user User, why ledger.HoldReason) (time.Time, error) {
+	return s.holdPayoutsBy(ctx, tx, actorUser+user.ID, user, why)
+}
+
+func (s *Service) holdPayoutsBy(ctx context.Context, tx Tx, actor string, user User, why ledger.HoldReason) (time.Time, error) {
 	if s.o.CoolDown == 0 || !user.Role.CanUsePayouts() {
 		return time.Time{}, nil
 	}
 	now := s.o.Now()
-	p, err := ledger.HoldPosting(user.ID, actorUser+user.ID, why, now, now.Add(s.o.CoolDown))
+	p, err := ledger.HoldPosting(user.ID, actor, why, now, now.Add(s.o.CoolDown))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -324,7 +328,7 @@ func (s *Service) tellFactor(ctx context.Context, tx Tx, user User, what ledger.
 	}
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: user.ID, Data: mail.FactorChanged{
 		At: s.o.Now(), Added: what == ledger.AccountFactorAdded, Passkey: f.Kind == FactorPasskey, HoldUntil: holdUntil,
-		Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+		Address: from.inMail().Address, Agent: from.inMail().Agent,
 	}})
 	return err
 }

@@ -175,6 +175,41 @@ func TestSignInThroughAProvider_AsksForTheSecondFactor(t *testing.T) {
 	}
 }
 
+// TestSignInThroughAProvider_LinksAfterTheSecondStep has a new identity with the address of an account that has a second factor.
+// An attacker who controls the identity alone gets no link.
+func TestSignInThroughAProvider_LinksAfterTheSecondStep(t *testing.T) {
+	s := newStreet(t)
+	in := s.register()
+	s.verify(in.User)
+	_, _, code := s.enrol(s.principal(in))
+	links := func() int {
+		t.Helper()
+		all, err := s.Identities(t.Context(), in.User.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	_, err := s.arrive(asha())
+	challenge := s.challengeOf(err)
+	answer := func(code string) error {
+		_, err := s.LoginFactor(t.Context(), auth.SecondStep{Challenge: challenge, SecondProof: auth.SecondProof{Code: code}, Device: home})
+		return err
+	}
+	wantErr(t, answer("000000"), auth.ErrSignInCode)
+	if n := links(); n != 0 {
+		t.Fatalf("%d identities are linked before the second step", n)
+	}
+	wantErr(t, answer(code()), nil)
+	if n := links(); n != 1 {
+		t.Errorf("%d identities are linked after it", n)
+	}
+	_, err = s.arrive(asha())
+	challenge = s.challengeOf(err)
+	wantErr(t, answer(code()), nil) // as one that is linked
+	s.wantEvents(in.User.ID, ledger.AccountIdentityLinked, ledger.AccountCodeRefused, ledger.AccountFactorAdded)
+}
+
 func TestLoginFactor_WrongCodesAreRecordedAndLimited(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()

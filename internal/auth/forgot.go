@@ -86,7 +86,7 @@ func (s *Service) AnswerMailRequest(ctx context.Context) (answered int, err erro
 
 // mailReset answers a request for another password.
 func (s *Service) mailReset(ctx context.Context, tx Tx, u User, r MailRequest, now time.Time) error {
-	request := mail.Request{At: r.At, Address: r.From.Address, Agent: r.From.Agent}
+	request := mail.Request{At: r.At, Address: r.From.inMail().Address, Agent: r.From.inMail().Agent}
 	if u.PasswordHash == "" {
 		linked, err := tx.HasIdentity(ctx, u.ID)
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *Service) CheckResetToken(ctx context.Context, token string) error {
 }
 
 // SetForgottenPassword sets the password of the user that a mailed token belongs to, and ends all their sessions and devices. The
-// token proves that the address is theirs. If that was not proven before, nothing of before lives on but the name. It fails
+// token proves that the address is theirs. If that was not proven before, nothing of before lives on. It fails
 // with [ErrMailToken], with a fault that names the password, with [ErrThrottled] or with [ErrBusy].
 func (s *Service) SetForgottenPassword(ctx context.Context, token, password string, from Device) error {
 	if problem := CheckPassword(password); problem != "" {
@@ -160,7 +160,7 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 			holdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)
 		}
 	} else {
-		event, u.PasswordHash = ledger.AccountTakenOver, hash
+		event, u.PasswordHash, u.Name = ledger.AccountTakenOver, hash, nameOf(Identity{Email: u.Email})
 		err = s.giveToOwner(ctx, tx, u, from, endedByForgotten, now)
 	}
 	if err == nil {
@@ -170,7 +170,7 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 		return err
 	}
 	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, To: u.Email, Data: mail.PasswordChanged{
-		At: now, Reset: true, HoldUntil: holdUntil, Address: printable(from.Address, maxAddressBytes), Agent: printable(from.Agent, maxAgentBytes),
+		At: now, Reset: true, HoldUntil: holdUntil, Address: from.inMail().Address, Agent: from.inMail().Agent,
 	}})
 	return err
 }

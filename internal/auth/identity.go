@@ -19,6 +19,7 @@ const (
 	accountFound      deed = "found"      // by the identity
 	accountRegistered deed = "registered" // a new one
 	accountLinked     deed = "linked"     // the verified one with the e-mail address
+	accountToLink     deed = "to_link"    // the same, once its user has taken the second step
 	accountTakenOver  deed = "taken_over" // the unverified one with the e-mail address
 )
 
@@ -77,7 +78,11 @@ func (s *Service) admitIdentity(ctx context.Context, who Identity, f flow, r Pro
 		return SignIn{}, err
 	}
 	if second {
-		return SignIn{}, s.challenge(user, MethodProvider, factors)
+		var link *Identity
+		if did == accountToLink {
+			link = &who
+		}
+		return SignIn{}, s.challenge(user, MethodProvider, factors, link)
 	}
 	s.logSignIn(ctx, f.Provider, user, did, r.Device)
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
@@ -118,6 +123,10 @@ func (s *Service) findOrCreate(ctx context.Context, tx Tx, who Identity, fresh U
 	case user.Role == Admin:
 		return User{}, "", ErrAdminByPassword
 	case user.Verified:
+		factors, err := s.factorsOf(ctx, tx, user.ID)
+		if err != nil || hasFactor(factors) {
+			return user, accountToLink, err
+		}
 		if err := link(ctx, tx, user, who, fresh.CreatedAt); err != nil {
 			return user, "", err
 		}
@@ -164,20 +173,27 @@ func link(ctx context.Context, tx Tx, user User, who Identity, now time.Time) er
 
 // takeOver gives an account to the owner of its e-mail address, who comes through a provider.
 func (s *Service) takeOver(ctx context.Context, tx Tx, user User, who Identity, from Device, now time.Time) (User, error) {
-	user.Verified, user.PasswordHash = true, ""
+	user.Verified, user.PasswordHash, user.Name = true, "", nameOf(who)
 	if err := s.giveToOwner(ctx, tx, user, from, endedByTakeOver, now); err != nil {
 		return User{}, err
 	}
 	return user, link(ctx, tx, user, who, now)
 }
 
-// giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role and password. The
+// giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role, password and name. The
 // registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
 // identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
 // payout to it that was not sent yet fails.
 func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, reason string, now time.Time) error {
 	for _, end := range []func() error{
 		func() error { return tx.TakeUserOver(ctx, u.ID, u.Role, u.PasswordHash) },
+		func() error {
+			if u.ExternalID != "" { // the marketplace wrote the profile, not a registrant
+				return nil
+			}
+			none := ""
+			return tx.SetProfile(ctx, u.ID, ProfileChange{Name: &u.Name, Avatar: &none, Bio: &none, Website: &none})
+		},
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
 		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },

@@ -464,8 +464,13 @@ func TestForgottenPassword_NeverVerified(t *testing.T) {
 		NameScore: -1, CreatedAt: s.clock.Now(), VerifiedAt: s.clock.Now(),
 	})
 	theirs := lastMailed[mail.VerifyEmail](s.fixture, 1)
+	mallorys := auth.ProfileChange{Name: new("Mallory"), Bio: new("Pay me at"), Website: new("https://evil.example"), Avatar: new("https://evil.example/a.png")}
+	wantErr(t, s.SetProfile(t.Context(), s.principal(squatter), mallorys, den), nil)
 	wantErr(t, s.SetForgottenPassword(t.Context(), s.forgot(1), nextPassword, home), nil)
 	s.wantDead(squatter)
+	if u := s.user(); u.Name == "Mallory" || u.Profile != (auth.Profile{}) {
+		t.Errorf("the owner's profile is the squatter's: %+v", u)
+	}
 	_, err := s.arrive(trojan)
 	wantErr(t, err, auth.ErrEmailUnverified)
 	_, err = s.login(email, password, den)
@@ -474,7 +479,7 @@ func TestForgottenPassword_NeverVerified(t *testing.T) {
 	if a, err := s.db.BankAccountByID(t.Context(), "bka_theirs"); err != nil || a.Status != bank.StatusRejected {
 		t.Errorf("the bank account is %+v, %v", a, err)
 	}
-	s.wantEvents(squatter.User.ID, ledger.AccountTakenOver, ledger.AccountPasswordChanged)
+	s.wantEvents(squatter.User.ID, ledger.AccountTakenOver, ledger.AccountProfileChanged, ledger.AccountPasswordChanged)
 	in, err := s.login(email, nextPassword, home)
 	if err != nil || !in.User.Verified {
 		t.Errorf("the owner's sign-in: %+v, %v", in.User, err)

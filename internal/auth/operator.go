@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -148,7 +150,7 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 }
 
 // ResetPassword gives a user another password, as an operator decided, and tells them by mail. It ends all their
-// sessions; no device is known to the account then. It fails with a fault that names the field at fault, with
+// sessions; no device is known to the account then, and payouts are on hold. It fails with a fault that names the field at fault, with
 // [ErrUserNotFound], or with [ErrTampered].
 func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, password string) (User, error) {
 	if err := by.CheckNote(); err != nil {
@@ -186,7 +188,12 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if err := tx.DeleteMailTokens(ctx, userID, resetPassword); err != nil {
 			return err
 		}
-		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: mail.PasswordChanged{At: now, First: user.PasswordHash == ""}}); err != nil {
+		until, err := s.holdAfterReset(ctx, tx, by, user)
+		if err != nil {
+			return err
+		}
+		notice := mail.PasswordChanged{At: now, First: user.PasswordHash == "", HoldUntil: until}
+		if _, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: userID, Data: notice}); err != nil {
 			return err
 		}
 		return tx.RecordDecision(ctx, decision.New(by, decision.SetPassword, userID, userID, now))
@@ -196,4 +203,15 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 	}
 	s.o.Logger.InfoContext(ctx, "password set", slog.String("user_id", user.ID), slog.String("by", by.Operator))
 	return user, nil
+}
+
+// holdAfterReset puts payouts on hold, because the operator may have been talked into it. The first way to sign in takes nobody's
+// account.
+func (s *Service) holdAfterReset(ctx context.Context, tx Tx, by decision.By, user User) (time.Time, error) {
+	if user.PasswordHash == "" {
+		if linked, err := tx.HasIdentity(ctx, user.ID); err != nil || !linked {
+			return time.Time{}, err
+		}
+	}
+	return s.holdPayoutsBy(ctx, tx, actorOperator+by.Operator, user, ledger.HoldPasswordReset)
 }

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/mail"
 )
 
 var byOperator = decision.By{Operator: "asha", Note: "Ticket 812."}
@@ -133,6 +135,23 @@ func TestResetPassword(t *testing.T) {
 	_, err = w.ResetPassword(t.Context(), byOperator, "usr_nobody", next)
 	wantErr(t, err, auth.ErrUserNotFound)
 	w.wantDecisions(in.User.ID, "asha: set_password: Ticket 812.")
+}
+
+// A password that an operator sets puts a seller's payouts on hold, because the operator may have been talked into it.
+func TestResetPassword_PutsPayoutsOnHold(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	seller := s.squat() // registers as a seller
+	until := s.clock.Now().Add(72 * time.Hour)
+	if _, err := s.ResetPassword(t.Context(), byOperator, seller.User.ID, nextPassword); err != nil {
+		t.Fatal(err)
+	}
+	balance, err := s.db.Balance(t.Context(), seller.User.ID)
+	if err != nil || !balance.Hold(s.clock.Now()).Equal(until) {
+		t.Errorf("on hold until %v, %v; want %v", balance.Hold(s.clock.Now()), err, until)
+	}
+	if m := lastMailed[mail.PasswordChanged](s.fixture, 1); !m.HoldUntil.Equal(until) {
+		t.Errorf("the mail says %+v", m)
+	}
 }
 
 func TestFindUser(t *testing.T) {

@@ -69,6 +69,16 @@ func TestTheOwnersComingEndsThePasswordOfWhoWaited(t *testing.T) {
 	}
 }
 
+func TestTheOwnersComingEndsTheProfileOfWhoWaited(t *testing.T) {
+	s := newStreet(t)
+	mallorys := auth.ProfileChange{Name: new("Mallory"), Bio: new("Pay me at"), Website: new("https://evil.example")}
+	wantErr(t, s.SetProfile(t.Context(), s.principal(s.squat()), mallorys, den), nil)
+	s.mustArrive(asha())
+	if u := s.user(); u.Name != asha().Name || u.Profile != (auth.Profile{}) {
+		t.Errorf("the owner's profile is the squatter's: %+v", u)
+	}
+}
+
 func TestTheOwnersComingEndsSessionsOfWhoWaited(t *testing.T) {
 	s := newStreet(t)
 	squatter := s.squat()

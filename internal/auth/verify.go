@@ -135,15 +135,11 @@ func (s *Service) confirm(ctx context.Context, tx Tx, u User, t MailToken) error
 	if u.Role == Admin { // who was made one since
 		return ErrMailToken
 	}
-	u.Role, u.PasswordHash = t.Role, t.PasswordHash
+	u.Role, u.PasswordHash, u.Name = t.Role, t.PasswordHash, t.Name
 	if err := s.giveToOwner(ctx, tx, u, t.From, endedByOwner, s.o.Now()); err != nil {
 		return err
 	}
-	if err := s.record(ctx, tx, u.ID, ledger.AccountTakenOver, t.From); err != nil {
-		return err
-	}
-	none := ""
-	return tx.SetProfile(ctx, u.ID, ProfileChange{Name: &t.Name, Avatar: &none, Bio: &none, Website: &none})
+	return s.record(ctx, tx, u.ID, ledger.AccountTakenOver, t.From)
 }
 
 // VerifyEmailByCode confirms the registration of the user who is asking, with the code that was mailed to them. It fails

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -180,34 +181,5 @@ func (d *dashboard) endOtherSessions(ctx context.Context, v *pageRequest) (page,
 	return goTo("/dashboard/profile").saying("sessions-ended"), nil
 }
 
-// What browsers and systems call themselves, those first that others' names are a part of.
-var (
-	browsers = []sign{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
-	systems  = []sign{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}}
-)
-
-// sign is a part of an agent, and what it tells.
-type sign struct{ part, name string }
-
 // deviceName names a browser from what it calls itself, which may be anything.
-func deviceName(agent string) string {
-	named := func(signs []sign) string {
-		for _, s := range signs {
-			if strings.Contains(agent, s.part) {
-				return s.name
-			}
-		}
-		return ""
-	}
-	browser, system := named(browsers), named(systems)
-	switch {
-	case browser != "" && system != "":
-		return browser + " on " + system
-	case browser+system != "":
-		return browser + system
-	case agent != "":
-		return agent
-	default:
-		return "Unknown device"
-	}
-}
+func deviceName(agent string) string { return cmp.Or(auth.DeviceName(agent), agent, "Unknown device") }

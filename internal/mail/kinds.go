@@ -184,32 +184,34 @@ type rule struct {
 	decode func(text string) (Data, error)
 	// maxAge is how long a mail is worth sending.
 	maxAge time.Duration
-	// asked says that anybody can have such a mail sent to an address. Notices have limits of their own, so that asking
-	// for mails keeps no notice back.
-	asked   bool
+	// asked says that anybody can have such a mail sent to an address.
+	asked bool
+	// quota names the limits that the mails of some kinds share. Mails that one person can cause keep none back that another
+	// waits for: registrations with an address keep back no link to reset its password, and notices no link to undo a change.
+	quota   string
 	example Data
 }
 
 const noticeAge = 48 * time.Hour
 
 var rules = map[Kind]rule{
-	KindPasswordChanged: {decode[PasswordChanged], noticeAge, false, PasswordChanged{
+	KindPasswordChanged: {decode[PasswordChanged], noticeAge, false, "notice", PasswordChanged{
 		At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
-	KindFactorChanged: {decode[FactorChanged], noticeAge, false, FactorChanged{
+	KindFactorChanged: {decode[FactorChanged], noticeAge, false, "notice", FactorChanged{
 		At: exampleTime, HoldUntil: exampleTime.Add(72 * time.Hour), Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
-	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
-	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
-	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, VerifyEmail{
+	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, "notice", BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
+	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
+	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},
-	KindConfirmEmail:       {decode[ConfirmEmail], ConfirmLife, true, ConfirmEmail{exampleRequest, exampleToken}},
-	KindEmailChanged:       {decode[EmailChanged], noticeAge, false, EmailChanged{exampleRequest, "asha@example.org", exampleToken, exampleTime.Add(72 * time.Hour)}},
-	KindRegisteredAgain:    {decode[RegisteredAgain], VerificationLife, true, RegisteredAgain{exampleRequest, "Asha Rao", exampleToken}},
-	KindAccountExists:      {decode[AccountExists], VerificationLife, true, AccountExists{exampleRequest}},
-	KindResetPassword:      {decode[ResetPassword], ResetLife, true, ResetPassword{exampleRequest, exampleToken}},
-	KindPasswordAtProvider: {decode[PasswordAtProvider], VerificationLife, true, PasswordAtProvider{exampleRequest}},
+	KindConfirmEmail:       {decode[ConfirmEmail], ConfirmLife, true, "change", ConfirmEmail{exampleRequest, exampleToken}},
+	KindEmailChanged:       {decode[EmailChanged], noticeAge, false, "undo", EmailChanged{exampleRequest, "asha@example.org", exampleToken, exampleTime.Add(72 * time.Hour)}},
+	KindRegisteredAgain:    {decode[RegisteredAgain], VerificationLife, true, "registration", RegisteredAgain{exampleRequest, "Asha Rao", exampleToken}},
+	KindAccountExists:      {decode[AccountExists], VerificationLife, true, "registration", AccountExists{exampleRequest}},
+	KindResetPassword:      {decode[ResetPassword], ResetLife, true, "reset", ResetPassword{exampleRequest, exampleToken}},
+	KindPasswordAtProvider: {decode[PasswordAtProvider], VerificationLife, true, "reset", PasswordAtProvider{exampleRequest}},
 }
 
 var exampleTime = time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)

@@ -22,14 +22,14 @@ func (l limit) cost() time.Duration { return l.period / time.Duration(l.burst) }
 func limitsOf(m Mail, r rule) []limit {
 	to := strings.ToLower(m.To)
 	if r.asked {
-		hour := limit{bucketName("asked", "address", to) + ":hour", 5, time.Hour}
-		day := limit{bucketName("asked", "user", m.User) + ":day", 10, 24 * time.Hour}
+		hour := limit{bucketName("asked", r.quota, "address", to) + ":hour", 5, time.Hour}
+		day := limit{bucketName("asked", r.quota, "user", m.User) + ":day", 10, 24 * time.Hour}
 		if m.First {
 			return []limit{hour, day}
 		}
 		return []limit{{bucketName("asked", string(m.Data.Kind()), to) + ":minute", 1, time.Minute}, hour, day}
 	}
-	address, user := bucketName("notice", "address", to), bucketName("notice", "user", m.User)
+	address, user := bucketName(r.quota, "address", to), bucketName(r.quota, "user", m.User)
 	limits := []limit{{address + ":hour", 20, time.Hour}, {address + ":day", 60, 24 * time.Hour}}
 	if m.User != "" {
 		limits = append(limits, limit{user + ":hour", 20, time.Hour}, limit{user + ":day", 60, 24 * time.Hour})

@@ -493,8 +493,8 @@ func TestLimits_Asked(t *testing.T) {
 			sent++
 		}
 	}
-	if sent != 1 { // of five an hour
-		t.Errorf("%d more within the hour, want 1", sent)
+	if sent != 4 { // of five an hour
+		t.Errorf("%d more within the hour, want 4", sent)
 	}
 	sent = 5
 	for range 12 {
@@ -511,6 +511,43 @@ func TestLimits_Asked(t *testing.T) {
 	}
 	if !p.queue("usr_asha") {
 		t.Error("a notice is kept back")
+	}
+}
+
+// TestLimits_KeepNoOtherPersonsMailBack uses the limits up that a squatter or a thief can reach. What the owner waits for comes.
+func TestLimits_KeepNoOtherPersonsMailBack(t *testing.T) {
+	p := newPost(t)
+	queue := func(d mail.Data) bool {
+		t.Helper()
+		queued := false
+		err := p.db.Auth().InTx(t.Context(), func(tx auth.Tx) (err error) {
+			queued, err = p.Queue(t.Context(), tx, mail.Mail{User: "usr_asha", To: "asha@example.net", Data: d})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return queued
+	}
+	for _, test := range []struct {
+		flood []mail.Data
+		owns  mail.Data
+	}{
+		{[]mail.Data{mail.RegisteredAgain{}, mail.AccountExists{}, mail.VerifyEmail{}, mail.ConfirmEmail{}}, mail.ResetPassword{}},
+		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}}, mail.EmailChanged{}},
+	} {
+		for range 30 {
+			p.later(time.Minute)
+			for _, d := range test.flood {
+				queue(d)
+			}
+		}
+		if last := test.flood[0]; queue(last) {
+			t.Errorf("%s has no limit", last.Kind())
+		}
+		if !queue(test.owns) {
+			t.Errorf("%s is kept back", test.owns.Kind())
+		}
 	}
 }
 
