@@ -148,9 +148,6 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
 		all = append(all, load{entriesAboutColumns + ` WHERE e.subject ` + in + ` ORDER BY e.subject, e.owner, e.number`, args, u.scanEntry})
-	}
-	if len(payouts) > 0 {
-		in, args := d.oneOf(nil, payouts)
 		all = append(all, load{`SELECT ` + entryColumns + ` FROM (SELECT owner AS of, MIN(number) AS since FROM (
 				SELECT a.owner, a.subject, MAX(a.number) AS number FROM entries a JOIN payouts p ON p.id = a.subject AND p.seller_id = a.owner
 				WHERE a.subject ` + in + ` AND a.type NOT IN (` + keepsState + `) GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
