@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,24 +27,28 @@ func BenchmarkIdle(b *testing.B) {
 func startAndRest(b *testing.B, database string) {
 	b.Helper()
 	server := exec.Command(program(), "serve", "--addr", "127.0.0.1:0", "--sandbox-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0",
-		"--data-dir", b.TempDir(), "--database-url", database)
+		"--data-dir", b.TempDir())
+	server.Env = append(os.Environ(), "BURSAR_DATABASE_URL="+database)
 	stdout, err := server.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
+	var stderr bytes.Buffer
+	server.Stderr = &stderr
 	began := time.Now()
 	if err := server.Start(); err != nil {
 		b.Fatal(err)
 	}
 	first, err := bufio.NewReader(stdout).ReadString('\n')
 	took := time.Since(began)
+	if err != nil || !strings.Contains(first, "is ready") {
+		_ = server.Wait()
+		b.Fatalf("the first line is %q (%v), want that it is ready:\n%s", first, err, &stderr)
+	}
 	defer func() {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	}()
-	if err != nil || !strings.Contains(first, "is ready") {
-		b.Fatalf("the first line is %q (%v), want that it is ready", first, err)
-	}
 	const rest = 3 * time.Second
 	before := processorTime(b, server.Process.Pid)
 	time.Sleep(rest)
