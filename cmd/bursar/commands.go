@@ -25,6 +25,8 @@ type commands struct {
 	Apikey apikeyCmd `cmd:"" help:"Look after the marketplace's service keys."`
 	Keys   keysCmd   `cmd:"" help:"Look after the key set."`
 
+	Payouts payoutsCmd `cmd:"" help:"Stop and resume the payouts of all sellers."`
+
 	Simulate simulateCmd `cmd:"" help:"Try to break the payouts, in virtual time and with everything that can go wrong."`
 
 	Audit      auditCmd      `cmd:"" help:"Check every balance and every invariant of the ledger."`

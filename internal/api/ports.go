@@ -117,6 +117,11 @@ type Payouts interface {
 	Answered(ctx context.Context, user, key string) (bool, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
+	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.
+	Freeze(ctx context.Context, by decision.By, seller string) error
+	Unfreeze(ctx context.Context, by decision.By, seller string) error
+	Pause(ctx context.Context, by decision.By) error
+	Resume(ctx context.Context, by decision.By) error
 	// StartupReconciled reports whether payouts are sent: startup reconciliation listed transfers.
 	StartupReconciled() bool
 }

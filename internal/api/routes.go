@@ -70,6 +70,10 @@ func (a *api) routes() []route {
 		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
 		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
 		{"POST", "/api/admin/sellers/{sellerId}/lift-hold", handle(a, a.admin, a.liftHold)},
+		{"POST", "/api/admin/sellers/{sellerId}/freeze", handle(a, a.admin, a.freeze)},
+		{"POST", "/api/admin/sellers/{sellerId}/unfreeze", handle(a, a.admin, a.unfreeze)},
+		{"POST", "/api/admin/payouts/pause", handle(a, a.admin, a.pause)},
+		{"POST", "/api/admin/payouts/resume", handle(a, a.admin, a.resume)},
 
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},

@@ -64,6 +64,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 		}
 		metrics.SetWatched(telemetry.Watched{
 			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Discrepancies: seen.Discrepancies, UnmatchedTransfers: seen.UnmatchedTransfers,
+			PayoutsOnHold: seen.PayoutsOnHold, Paused: seen.Paused,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			OldestUnsentMail: overdue(seen.MailQueued),

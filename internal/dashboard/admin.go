@@ -15,7 +15,7 @@ const adminHome = "/dashboard/admin"
 // adminRoutes are the pages for admins. Whatever changes something is asked for on a page of its own,
 // which shows the evidence first.
 func (d *dashboard) adminRoutes() []route {
-	return []route{
+	return append(d.stopRoutes(), []route{
 		{"GET", adminHome, admins, d.adminHomePage},
 		{"GET", adminHome + "/inbox", admins, d.adminInbox},
 		{"GET", adminHome + "/payouts", admins, d.adminPayouts},
@@ -41,7 +41,7 @@ func (d *dashboard) adminRoutes() []route {
 		{"GET", adminHome + "/decisions", admins, d.adminDecisions},
 		{"GET", mailsPath, admins, d.adminMails},
 		{"GET", mailsPath + "/{id}", admins, d.adminMail},
-	}
+	}...)
 }
 
 // adminNav lists where admins go.
@@ -65,10 +65,15 @@ type homeView struct {
 	Waiting           []waiting
 	Unknown           int64
 	StartupReconciled bool
-	Payouts           []payoutRow
-	Loops             []loopRow
-	Ledger            auditView
+	// Paused says that all payouts are paused; nil if they are not.
+	Paused  *pausedView
+	Payouts []payoutRow
+	Loops   []loopRow
+	Ledger  auditView
 }
+
+// PausePath is where all payouts are paused.
+func (v homeView) PausePath() string { return pausePath }
 
 // Nothing reports whether nothing waits for a person.
 func (v homeView) Nothing() bool { return len(v.Waiting) == 0 }
@@ -104,7 +109,12 @@ func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, er
 	if err != nil {
 		return page{}, err
 	}
+	paused, err := d.paused(ctx)
+	if err != nil {
+		return page{}, err
+	}
 	return show("admin", "Home", homeView{
+		Paused:  paused,
 		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
 		Payouts: rows, Loops: d.loopRows(), Ledger: d.audits.view(),
 	}), nil

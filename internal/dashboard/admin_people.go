@@ -94,6 +94,10 @@ type personView struct {
 	HoldUntil time.Time
 }
 
+// FreezePath is where their payouts are frozen, and UnfreezePath where they are resumed.
+func (p personView) FreezePath() string   { return p.Path() + "/freeze" }
+func (p personView) UnfreezePath() string { return p.Path() + "/unfreeze" }
+
 // HoldPath is where the hold on their payouts is lifted.
 func (p personView) HoldPath() string { return p.Path() + "/hold" }
 
@@ -178,6 +182,9 @@ type accessView struct {
 	Form *form
 }
 
+// suspendedFrozen is the choice to freeze payouts with a suspension.
+const suspendedFrozen = "suspended-frozen"
+
 // stateOf is whether a user may sign in, as the form has it.
 func stateOf(u auth.User) string {
 	if u.Suspended {
@@ -191,16 +198,20 @@ func stateOf(u auth.User) string {
 func accessOf(u auth.User) string { return string(u.Role) + " " + stateOf(u) }
 
 func accessForm(u auth.User) *form {
+	states := []choice{
+		{"active", "Active", "May sign in."},
+		{"suspended", "Suspended", "Is signed out everywhere and can't sign in. Payouts that were requested are still sent."},
+	}
+	if u.Role == auth.Seller {
+		states = append(states, choice{suspendedFrozen, "Suspended, with payouts frozen", "As above, and none of their payouts is sent until an admin resumes them."})
+	}
 	return &form{Action: personAddress(u.ID) + "/access", Submit: "Change access", Hidden: []hidden{{"seen", accessOf(u)}}, Fields: []field{
 		{Name: "role", Label: "Role", Type: "choice", Value: string(u.Role), Choices: []choice{
 			{string(auth.Buyer), "Buyer", "Signs in, and has no payouts."},
 			{string(auth.Seller), "Seller", "Is paid what they earn."},
 			{string(auth.Admin), "Admin", "Sees everybody's money, and decides as you do."},
 		}},
-		{Name: "state", Label: "Sign-in", Type: "choice", Value: stateOf(u), Choices: []choice{
-			{"active", "Active", "May sign in."},
-			{"suspended", "Suspended", "Is signed out everywhere and can't sign in. Payouts under way go on."},
-		}},
+		{Name: "state", Label: "Sign-in", Type: "choice", Value: stateOf(u), Choices: states},
 		{
 			Name: "confirm", Label: "Their e-mail address", Type: "text", Autocomplete: "off", Max: 254,
 			Hint: "Type it, to be sure whom this is about.",
@@ -229,12 +240,16 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 		return page{}, err
 	}
 	role, state, by := auth.Role(v.form.Get("role")), v.form.Get("state"), byOf(v)
+	freezes := state == suspendedFrozen
+	if freezes {
+		state = "suspended"
+	}
 	switch {
 	case state != "active" && state != "suspended":
 		err = fault.Field("state", "must be active or suspended")
 	case v.form.Get("seen") != accessOf(user):
 		err = errAccessMoved
-	case role == user.Role && (state == "suspended") == user.Suspended:
+	case role == user.Role && (state == "suspended") == user.Suspended && !freezes:
 		err = errNoChange
 	case auth.EmailKey(strings.TrimSpace(v.form.Get("confirm"))) != auth.EmailKey(user.Email):
 		err = fault.Field("confirm", "must be "+user.Email)
@@ -243,6 +258,9 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 	}
 	if err == nil {
 		err = d.proveDecision(ctx, v, decision.ChangeAccess, user.ID)
+	}
+	if err == nil && freezes { // first, so that a failure leaves no payout to be sent
+		err = d.freezeWith(ctx, by, user)
 	}
 	if err == nil {
 		err = d.o.Auth.SetAccess(ctx, by, user.ID, role, state == "suspended")
@@ -261,6 +279,8 @@ func (d *dashboard) adminSetAccess(ctx context.Context, v *pageRequest) (page, e
 		return d.again(ctx, p, f, err)
 	case user.ID == v.who.UserID:
 		return goTo(home).saying("access-changed"), nil
+	case freezes:
+		return goTo(personAddress(user.ID)).saying("access-frozen"), nil
 	default:
 		return goTo(personAddress(user.ID)).saying("access-changed"), nil
 	}

@@ -36,6 +36,11 @@ func TestAdminsEnterACode(t *testing.T) {
 	must(t, o.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { _, err := tx.Append(t.Context(), hold); return err }))
 	decide(person+"/hold", decision.LiftHold, o.seller.id, "note", "Called the seller.")
 
+	frozen := o.signUp("Kabir Gupta", auth.Seller).id
+	decide(adminHome+"/sellers/"+frozen+"/freeze", decision.FreezePayouts, frozen, "note", "Ticket 813")
+	decide(adminHome+"/pause", decision.PausePayouts, decision.Platform, "note", "The bank has trouble.")
+	must(t, o.payouts.Resume(t.Context(), o.by("It is back.")))
+
 	vikram := o.signUp("Vikram Singh", auth.Seller)
 	account := string(o.inReview(vikram, "ASHA RAUT"))
 	decide(adminHome+"/bank-accounts/"+account, decision.RejectBankAccount, account, "decision", "reject", "reason", "Not yours.", "note", "Another name.")

@@ -47,6 +47,9 @@ func meaningOf(p payout.Payout) string {
 	}
 	switch p.State {
 	case payout.Waiting:
+		if p.OnHold() {
+			return "Not sent, because payouts are frozen for this seller or paused for all. It is sent when they are resumed. The seller can cancel it."
+		}
 		if p.Tries > 0 {
 			return "Not sent. The gateway turned it away, or could not be asked first. It is tried again by itself."
 		}
@@ -147,6 +150,10 @@ func entryWords(t ledger.Type) string {
 		return "Discrepancy found"
 	case ledger.DiscrepancyResolved:
 		return "Discrepancy resolved"
+	case ledger.PayoutsFrozen:
+		return "Payouts frozen"
+	case ledger.PayoutsUnfrozen:
+		return "Payouts resumed"
 	case ledger.AdminDecided:
 		return "Decision of an admin"
 	case ledger.Repaired:
@@ -186,6 +193,14 @@ func actionWords(a decision.Action) string {
 		return "Rejected a bank account"
 	case decision.LiftHold:
 		return "Hold on payouts lifted"
+	case decision.FreezePayouts:
+		return "Froze payouts"
+	case decision.UnfreezePayouts:
+		return "Resumed payouts"
+	case decision.PausePayouts:
+		return "Paused all payouts"
+	case decision.ResumePayouts:
+		return "Resumed all payouts"
 	case decision.ResolveDifference:
 		return "Resolved a difference"
 	case decision.ChangeAccess:

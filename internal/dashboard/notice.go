@@ -52,6 +52,11 @@ var notices = map[notice]string{
 	"unmatched-resolved":   "The unmatched transfer is marked as resolved.",
 	"difference-resolved":  "The difference is marked as resolved.",
 	"hold-lifted":          "The hold is lifted. The seller can request payouts again.",
+	"payouts-frozen":       "The seller's payouts are frozen.",
+	"payouts-unfrozen":     "The seller's payouts are resumed. Those that waited are sent.",
+	"payouts-paused":       "All payouts are paused.",
+	"payouts-resumed":      "Payouts are resumed. Those that waited are sent.",
+	"access-frozen":        "The change applies from the user's next request, and their payouts are frozen.",
 	"access-changed":       "The change applies from the user's next request.",
 	"no-longer-fits":       "Nothing was changed, because its state changed meanwhile. This page shows the current state.",
 }

@@ -28,11 +28,13 @@ type overviewView struct {
 	Account  accountView
 	// OnHoldUntil is when the hold on payouts ends, zero without one.
 	OnHoldUntil time.Time
+	// Stopped is why no payout may be requested or sent until our team resumes payouts; "" if they may.
+	Stopped string
 }
 
 // CanRequest reports whether a payout could be asked for now.
 func (o overviewView) CanRequest() bool {
-	return o.OnHoldUntil.IsZero() && o.Account.Verified() && o.Available >= o.Minimum
+	return o.Stopped == "" && o.OnHoldUntil.IsZero() && o.Account.Verified() && o.Available >= o.Minimum
 }
 
 // Fresh reports whether the seller has yet to begin.
@@ -69,6 +71,9 @@ func (d *dashboard) sellerOverview(ctx context.Context, v *pageRequest) (page, e
 	o.Account = accountView{o.Summary.Account}
 	if o.HoldUntil.After(d.o.Now()) {
 		o.OnHoldUntil = o.HoldUntil
+	}
+	if o.Stopped, err = d.o.Payouts.WhyStopped(ctx, seller); err != nil {
+		return page{}, err
 	}
 	if o.Releases, err = d.o.Sales.Releases(ctx, seller, overviewReleases); err != nil {
 		return page{}, err

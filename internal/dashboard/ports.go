@@ -151,6 +151,15 @@ type Payouts interface {
 	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
 	// LiftHold ends the hold on a seller's payouts before its time.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
+	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.
+	Freeze(ctx context.Context, by decision.By, seller string) error
+	Unfreeze(ctx context.Context, by decision.By, seller string) error
+	Pause(ctx context.Context, by decision.By) error
+	Resume(ctx context.Context, by decision.By) error
+	// Paused reports whether the payouts of all sellers are paused.
+	Paused(ctx context.Context) (bool, error)
+	// WhyStopped says to a seller why none of their payouts may be requested or sent now; "" if they may.
+	WhyStopped(ctx context.Context, seller string) (string, error)
 }
 
 // Statements makes files of a seller's transfers, which the API hands out.

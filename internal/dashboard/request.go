@@ -22,12 +22,16 @@ type newPayoutView struct {
 	Available money.Amount
 	Account   accountView
 	Minimum   money.Amount
+	// Stopped is why no payout may be requested until our team resumes payouts; "" if it may.
+	Stopped string
 	// All is the address of the form with everything that is available filled in.
 	All string
 }
 
 // Open reports whether a payout could be asked for.
-func (n newPayoutView) Open() bool { return n.Account.Verified() && n.Available >= n.Minimum }
+func (n newPayoutView) Open() bool {
+	return n.Stopped == "" && n.Account.Verified() && n.Available >= n.Minimum
+}
 
 // reviewView is a payout as it would be, for the seller to confirm.
 type reviewView struct {
@@ -106,7 +110,8 @@ func (d *dashboard) showNewPayout(ctx context.Context, v *pageRequest, key strin
 		Form: d.payoutForm(s.Available, key), Available: s.Available, Account: accountView{s.Account}, Minimum: d.o.Payouts.Minimum(),
 		All: "/dashboard/payouts/new?amount=" + d.o.Currency.FormatFixed(s.Available),
 	}
-	return show("request", "Request a payout", shown), shown, nil
+	shown.Stopped, err = d.o.Payouts.WhyStopped(ctx, v.who.UserID)
+	return show("request", "Request a payout", shown), shown, err
 }
 
 // newPayout asks how much.

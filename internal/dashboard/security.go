@@ -30,6 +30,8 @@ var securityWords = map[ledger.Type]string{
 	ledger.AccountTakenOver:         "Account given to you as the owner of its e-mail address",
 	ledger.PayoutsOnHold:            "Payouts put on hold after a change",
 	ledger.PayoutsHoldLifted:        "Hold on payouts lifted by our team",
+	ledger.PayoutsFrozen:            "Payouts stopped by our team",
+	ledger.PayoutsUnfrozen:          "Payouts resumed by our team",
 	ledger.AdminDecided:             "Our team decided about your account",
 	ledger.AccountFactorsCleared:    "All second factors removed",
 	ledger.AccountFactorAdded:       "Second factor added",

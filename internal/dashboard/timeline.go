@@ -103,6 +103,9 @@ func headlineOf(p payout.Payout, now time.Time) string {
 	case payout.Cancelled:
 		return "It was cancelled, and the amount is back in your balance."
 	case payout.Waiting:
+		if p.OnHold() {
+			return p.Reason
+		}
 		if p.Tries == 0 && p.DueAt.After(now) {
 			return "It is about to be sent. Until then you can change your mind."
 		}

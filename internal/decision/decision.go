@@ -59,12 +59,17 @@ const (
 	ImportUsers              Action = "import_users"
 	LiftHold                 Action = "lift_hold"
 	ResolveDifference        Action = "resolve_difference"
+	FreezePayouts            Action = "freeze_payouts"
+	UnfreezePayouts          Action = "unfreeze_payouts"
+	PausePayouts             Action = "pause_payouts" // everyone's
+	ResumePayouts            Action = "resume_payouts"
 )
 
 // Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
 func (a Action) Guarded() bool {
 	switch a {
-	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold:
+	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
+		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts:
 		return true
 	default:
 		return false

@@ -100,7 +100,8 @@ func (e Entry) Digest() Hash {
 	return HashOf(e.Data)
 }
 
-// AppendText writes the totals in a fixed order, apart by spaces. The end of a hold comes last, if there is one.
+// AppendText writes the totals in a fixed order, apart by spaces. Last comes the end of a hold, if there is one, and a 1 if
+// payouts are frozen, which always follows the end of a hold, or 0.
 func (b Balance) AppendText(to []byte) []byte {
 	for i, n := range [...]int64{
 		int64(b.Pending), int64(b.Available), int64(b.InTransit), int64(b.Earned), int64(b.Withdrawn),
@@ -111,8 +112,11 @@ func (b Balance) AppendText(to []byte) []byte {
 		}
 		to = strconv.AppendInt(to, n, 10)
 	}
-	if b.HoldUntil != 0 {
+	if b.HoldUntil != 0 || b.Frozen {
 		to = strconv.AppendInt(append(to, ' '), b.HoldUntil, 10)
+	}
+	if b.Frozen {
+		to = append(to, ' ', '1')
 	}
 	return to
 }
@@ -123,9 +127,9 @@ func (b Balance) Text() string { return string(b.AppendText(make([]byte, 0, 96))
 // ParseBalance reads what [Balance.Text] writes, and nothing else.
 func ParseBalance(text string) (b Balance, err error) {
 	parts := strings.Split(text, " ")
-	var n [11]int64
-	if len(parts) != len(n) && len(parts) != len(n)-1 {
-		return b, fmt.Errorf("totals of %d numbers, where there are %d, and one more with a hold", len(parts), len(n)-1)
+	var n [12]int64
+	if len(parts) > len(n) || len(parts) < len(n)-2 {
+		return b, fmt.Errorf("totals of %d numbers, where there are %d, and up to two more with a hold", len(parts), len(n)-2)
 	}
 	for i, part := range parts {
 		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil {
@@ -135,7 +139,7 @@ func ParseBalance(text string) (b Balance, err error) {
 	b = Balance{
 		Pending: money.Amount(n[0]), Available: money.Amount(n[1]), InTransit: money.Amount(n[2]),
 		Earned: money.Amount(n[3]), Withdrawn: money.Amount(n[4]),
-		Counts: Counts{n[5], n[6], n[7], n[8], n[9]}, HoldUntil: n[10],
+		Counts: Counts{n[5], n[6], n[7], n[8], n[9]}, HoldUntil: n[10], Frozen: n[11] == 1,
 	}
 	if b.Text() != text {
 		return b, fmt.Errorf("totals written as %q", text)

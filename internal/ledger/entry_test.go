@@ -139,6 +139,8 @@ func change(t *rapid.T, field reflect.Value) {
 	switch {
 	case field.Type() == reflect.TypeFor[time.Time]():
 		field.Set(reflect.ValueOf(field.Interface().(time.Time).Add(time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "later")) * time.Microsecond)))
+	case field.Kind() == reflect.Bool:
+		field.SetBool(!field.Bool())
 	case field.CanInt():
 		field.SetInt(field.Int() + rapid.SampledFrom([]int64{1, -1, 10, 1 << 40}).Draw(t, "more"))
 	default:
@@ -155,7 +157,7 @@ func TestFollow_AnyFieldChanged(t *testing.T) {
 			fields = append(fields, name)
 		}
 	})
-	if len(fields) != 27 {
+	if len(fields) != 28 {
 		t.Fatalf("an entry has the fields %v", fields)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -423,14 +425,15 @@ func TestParseBalance(t *testing.T) {
 		b := ledger.Balance{
 			Pending: money.Amount(n("pending")), Available: money.Amount(n("available")), InTransit: money.Amount(n("in transit")),
 			Earned: money.Amount(n("earned")), Withdrawn: money.Amount(n("withdrawn")),
-			Counts: ledger.Counts{Sales: n("sales"), Processing: n("processing"), Completed: n("completed"), Failed: n("failed"), Cancelled: n("cancelled")},
+			Counts:    ledger.Counts{Sales: n("sales"), Processing: n("processing"), Completed: n("completed"), Failed: n("failed"), Cancelled: n("cancelled")},
+			HoldUntil: rapid.SampledFrom([]int64{0, 1793610063000004}).Draw(t, "hold"), Frozen: rapid.Bool().Draw(t, "frozen"),
 		}
 		if read, err := ledger.ParseBalance(b.Text()); err != nil || read != b {
 			t.Fatalf("%q is read as %+v, %v", b.Text(), read, err)
 		}
 	})
 	for _, text := range []string{
-		"", "0", "0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 00", "0 0 0 0 0 0 0 0 0 +1", "0 0 0 0 0 0 0 0 0 -0",
+		"", "0", "0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 1 2", "0 0 0 0 0 0 0 0 0 0 0 1 0", "0 0 0 0 0 0 0 0 0 00", "0 0 0 0 0 0 0 0 0 +1", "0 0 0 0 0 0 0 0 0 -0",
 		"0 0 0 0 0 0 0 0 0 0 ", " 0 0 0 0 0 0 0 0 0 0", "0  0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 x", "0 0 0 0 0 0 0 0 0 9223372036854775808", "0 0 0 0 0 0 0 0 0 1_0",
 	} {
 		if b, err := ledger.ParseBalance(text); err == nil {

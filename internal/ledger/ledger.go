@@ -63,6 +63,8 @@ type Balance struct {
 	// HoldUntil is when the owner may ask for payouts again, in microseconds since 1970; 0 without a hold. A hold ends by
 	// itself, so the time may have passed.
 	HoldUntil int64
+	// Frozen says that an admin has stopped the owner's payouts, until an admin resumes them. It leaves a hold as it is.
+	Frozen bool
 }
 
 // Hold is when a hold on the owner's payouts ends; zero if none stands at now.

@@ -54,6 +54,10 @@ const (
 	PayoutsOnHold Type = "payouts.on_hold"
 	// PayoutsHoldLifted ends a hold before its time.
 	PayoutsHoldLifted Type = "payouts.hold_lifted"
+	// PayoutsFrozen is an admin's decision to stop an owner's payouts until [PayoutsUnfrozen]: none can be requested, and
+	// none that waits is sent.
+	PayoutsFrozen   Type = "payouts.frozen"
+	PayoutsUnfrozen Type = "payouts.unfrozen"
 
 	// What changed of a user's sign-in. The subject is the user.
 	AccountPasswordChanged Type = "account.password_changed"
@@ -183,8 +187,12 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 	if moves && (!m.balanced() || !r.fits(m)) {
 		return b, fmt.Errorf("it moves money as no rule of %s does", t)
 	}
-	if t == PayoutsHoldLifted {
+	switch t {
+	case PayoutsHoldLifted:
 		b.HoldUntil = 0
+	case PayoutsFrozen, PayoutsUnfrozen:
+		b.Frozen = t == PayoutsFrozen
+	default:
 	}
 	b.Pending += m.Pending
 	b.Available += m.Available

@@ -9,4 +9,6 @@ type Scope struct {
 	Payout string
 	// Key is the owner's idempotency key that the change uses.
 	Key string
+	// Pause says that the change asks whether payouts are paused. If it names a payout, a pause waits until it has ended.
+	Pause bool
 }

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrOnHold means that the seller may ask for no payout until the time in its details. It is no refusal that an
-	// idempotency key keeps: the same request is served once the hold has ended.
+	// ErrOnHold means that the seller may ask for no payout until the time in its details, or for the reason there until an
+	// admin resumes payouts. It is no refusal that an idempotency key keeps: the same request is served after that.
 	ErrOnHold = fault.New(fault.Conflict, "payouts_on_hold", "Payouts are on hold after a change of your account.")
 	// ErrNoHold means that no hold stands that could be lifted.
 	ErrNoHold = fault.New(fault.Refused, "no_hold", "No hold on this seller's payouts stands now.")

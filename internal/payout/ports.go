@@ -38,6 +38,10 @@ type Store interface {
 	LastSending(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that there are.
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
+	// PayoutsPaused reports whether payouts are paused for everyone.
+	PayoutsPaused(ctx context.Context) (bool, error)
+	// Balance is the totals of a seller or of the platform.
+	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// UserExists reports whether there is such a user, whatever their role.
 	UserExists(ctx context.Context, id string) (bool, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
@@ -79,8 +83,11 @@ type RequestTx interface {
 	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
 	// last four digits, status), or [bank.ErrNone]. It fails with [ledger.ErrTampered] if the service did not write those.
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
-	// Balance is the seller's totals.
-	Balance(ctx context.Context, seller string) (ledger.Balance, error)
+	// Balance is the totals of a seller or of the platform.
+	Balance(ctx context.Context, owner string) (ledger.Balance, error)
+	// PayoutsPaused reports whether payouts are paused for everyone. In a change of a payout that stays so until the
+	// transaction ends.
+	PayoutsPaused(ctx context.Context) (bool, error)
 	InsertPayout(ctx context.Context, p Payout) error
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)
@@ -122,6 +129,11 @@ type Tx interface {
 	// RescheduleInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
 	// those that are being sent, and returns how many.
 	RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error)
+	// RescheduleOnHold makes the next step due now of each payout that waits because payouts were frozen or paused, of all
+	// sellers where seller is "", and returns how many.
+	RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error)
+	// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
+	LockPause(ctx context.Context) error
 	// AcquireLease reports whether the caller may run the job with that name, which runs once in every period:
 	// the first caller wins.
 	AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)

@@ -61,7 +61,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 		made:  func(p Payout) bool { return p.Seller == r.Seller },
 		alone: s.needsProof(r),
 	}
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {
@@ -144,12 +144,8 @@ func ProofBinding(amount money.Amount, account bank.ID) []string {
 
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
-	balance, err := tx.Balance(ctx, p.Seller)
-	if err != nil {
+	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
 		return Payout{}, err
-	}
-	if until := balance.Hold(p.RequestedAt); !until.IsZero() {
-		return Payout{}, s.onHold(until)
 	}
 	account, err := tx.AccountToPay(ctx, p.Seller)
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {

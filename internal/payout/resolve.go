@@ -81,21 +81,32 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 }
 
 // resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
-// payout that has ended meanwhile is never sent. No refusal is final: the gateway may have taken the first order.
+// payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen by now. No refusal is final: the gateway may have taken the first order.
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	var sent Payout
-	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	onHold := false
+	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
 		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
 		if _, err := checkToMove(ctx, tx, *p); err != nil {
 			return err
 		}
+		why, err := whyStopped(ctx, tx, p.Seller)
+		if err != nil {
+			return err
+		}
+		if onHold = why != ""; onHold {
+			return errRaced
+		}
 		p.Tries++
 		p.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled
 		sent = *p
 		return nil
 	})
+	if onHold && err == nil {
+		return s.stillUnknown(ctx, g, seen, seen.Tries+1, 0)
+	}
 	if err != nil || !claimed {
 		return err
 	}

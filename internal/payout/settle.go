@@ -198,6 +198,7 @@ func (p *Payout) become(to State, r gateway.Report, now time.Time) {
 // end brings a payout to an end, with nothing left to do.
 func (p *Payout) end(to State, now time.Time) {
 	p.State, p.EndedAt = to, now
+	p.offHold()
 	p.OrderBody, p.Tries, p.DueAt = "", 0, time.Time{}
 }
 

@@ -14,6 +14,9 @@ import (
 
 // submit stores the exact order, then sends it.
 func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error {
+	if stopped, err := s.stopOnHold(ctx, p); stopped || err != nil {
+		return err
+	}
 	sent, err := s.wasSent(ctx, p)
 	if err != nil {
 		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
@@ -83,9 +86,12 @@ func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
 
 // claim moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
 // on the transfer may exist. A payout that was sent and rejected since seen was read is left alone, because the gateway
-// was not asked about that sending.
+// was not asked about that sending. One whose seller's payouts are frozen, or while all are paused, goes on waiting: an admin who
+// freezes or pauses waits for this transaction, or comes first.
 func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	onHold := false
+	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		onHold = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
@@ -95,12 +101,22 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 		if p.IsTampered() { // it was repaired
 			p.Discrepancy = ""
 		}
+		why, err := whyStopped(ctx, tx, p.Seller)
+		if err != nil {
+			return err
+		}
+		if onHold = why != ""; onHold {
+			s.putOnHold(p, why)
+			return nil
+		}
 		p.hasGateway()
+		p.offHold()
 		now := s.o.Now()
 		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
 		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})
+	return changed && !onHold, err
 }
 
 // recordFirst records the answer to the first sending of an order. A refusal is final only here, because any earlier

@@ -32,7 +32,7 @@ var csvHeading = []string{
 	"moved_pending", "moved_available", "moved_in_transit", "moved_sales", "moved_gateway", "moved_fees",
 	"pending", "available", "in_transit", "earned", "withdrawn",
 	"count_sales", "count_processing", "count_completed", "count_failed", "count_cancelled",
-	"hold_until", "hash",
+	"hold_until", "frozen", "hash",
 }
 
 // Where the parts of a line begin.
@@ -41,7 +41,8 @@ const (
 	firstTotal  = firstMoved + 6
 	firstCount  = firstTotal + 5
 	holdColumn  = firstCount + 5
-	hashColumn  = holdColumn + 1
+	frozenAt    = holdColumn + 1
+	hashColumn  = frozenAt + 1
 	lineColumns = hashColumn + 1
 )
 
@@ -124,10 +125,16 @@ func (c *csvWriter) lineRow(e ledger.Entry) []string {
 	row = append(row, number(e.Number), stamp(e.At), guarded(inWords(e)), guarded(string(e.Type)), guarded(e.Subject), guarded(e.Actor), string(e.Digest()))
 	row = append(row, c.amounts(e.Moved.Amounts()...)...)
 	row = append(row, c.amounts(e.After.Pending, e.After.Available, e.After.InTransit, e.After.Earned, e.After.Withdrawn)...)
-	counts := e.After.Counts
+	counts, frozen := e.After.Counts, ""
+	if e.After.Frozen {
+		frozen = isFrozen
+	}
 	return append(row, number(counts.Sales), number(counts.Processing), number(counts.Completed), number(counts.Failed), number(counts.Cancelled),
-		holdStamp(e.After.HoldUntil), string(e.Hash))
+		holdStamp(e.After.HoldUntil), frozen, string(e.Hash))
 }
+
+// isFrozen is the cell of an entry after which payouts are frozen. Else it is empty.
+const isFrozen = "frozen"
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 

@@ -62,6 +62,8 @@ type (
 		Counts    countsJSON  `json:"counts"`
 		// HoldUntil is left out without a hold.
 		HoldUntil string `json:"holdUntil,omitempty"`
+		// Frozen is left out where payouts are not frozen.
+		Frozen bool `json:"frozen,omitempty"`
 	}
 
 	countsJSON struct {
@@ -214,7 +216,7 @@ func (j *jsonWriter) lineJSON(e ledger.Entry) lineJSON {
 		After: totalsJSON{
 			j.balances(b.Balances()), j.amount(b.Earned), j.amount(b.Withdrawn),
 			countsJSON{n.Sales, n.Processing, n.Completed, n.Failed, n.Cancelled},
-			holdStamp(b.HoldUntil),
+			holdStamp(b.HoldUntil), b.Frozen,
 		},
 		Hash: string(e.Hash),
 	}

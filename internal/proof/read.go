@@ -215,7 +215,7 @@ func csvLine(cells []string) (l lineJSON, ok bool) {
 		After: totalsJSON{
 			csvBalances(totals), csvAmount(totals[3]), csvAmount(totals[4]),
 			countsJSON{n(firstCount), n(firstCount + 1), n(firstCount + 2), n(firstCount + 3), n(firstCount + 4)},
-			cells[holdColumn],
+			cells[holdColumn], cells[frozenAt] == isFrozen,
 		},
 		Hash: cells[hashColumn],
 	}
@@ -285,7 +285,7 @@ func (p *parser) line(seller string, j lineJSON) ledger.Entry {
 			Pending: p.amount(a.Pending), Available: p.amount(a.Available), InTransit: p.amount(a.InTransit),
 			Earned: p.amount(a.Earned), Withdrawn: p.amount(a.Withdrawn),
 			Counts:    ledger.Counts{Sales: n.Sales, Processing: n.Processing, Completed: n.Completed, Failed: n.Failed, Cancelled: n.Cancelled},
-			HoldUntil: p.hold(a.HoldUntil),
+			HoldUntil: p.hold(a.HoldUntil), Frozen: a.Frozen,
 		},
 		Hash: p.hash(j.Hash),
 	}

@@ -36,7 +36,7 @@ func TestVerify_SaysWhatIsWrongWithAFile(t *testing.T) {
 		return strings.Join(rows, "\r\n") + "\r\n"
 	}
 	quoted := func(row string) string { return `"` + strings.ReplaceAll(row, ",", `","`) + `"` }
-	padded := func(row string) string { return row + strings.Repeat(",", 25-strings.Count(row, ",")) }
+	padded := func(row string) string { return row + strings.Repeat(",", 26-strings.Count(row, ",")) }
 	wrapped := `{"success":true,"data":` + inJSON + `}`
 
 	for name, tt := range map[string]struct{ file, want string }{

@@ -37,6 +37,8 @@ var words = map[ledger.Type]string{
 
 	ledger.PayoutsOnHold:     "Payouts of %s are on hold",
 	ledger.PayoutsHoldLifted: "Hold on payouts of %s is lifted",
+	ledger.PayoutsFrozen:     "Payouts of %s are stopped",
+	ledger.PayoutsUnfrozen:   "Payouts of %s are resumed",
 
 	ledger.AccountPasswordChanged:   "Password of %s changed",
 	ledger.AccountIdentityLinked:    "Sign-in through a provider added for %s",

@@ -85,6 +85,7 @@ func (m *market) wasAsked(p payout.Payout) {
 		m.assert(onlyRightAccount, a.account == "" || a.account == p.BankAccountID, p.Seller, "payout %s goes to %s, the seller was shown %s", p.ID, p.BankAccountID, a.account)
 		m.assert(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and recorded were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
 	}
+	m.assert(stopsKept, !m.model.stopped(p.Seller), p.Seller, "%s asked for %s, and payouts are stopped", p.Seller, p.ID)
 	m.model.asked(p)
 	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
 	m.ever[p.ID] = *m.model.payouts[p.ID]
@@ -173,6 +174,7 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	switch {
 	case (p.State == payout.Submitting || p.State == payout.Unknown) && microsOf(p.DueAt) != w.due && (p.DueAt.Sub(at)-lease).Abs() < time.Second:
 		m.current.claimed, m.current.sent = string(p.ID), ""
+		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
 	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was postponed
 		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
@@ -327,6 +329,7 @@ const orderEvery = 50
 
 func (m *market) wasDecided(d decision.Decision) {
 	m.decided[decided{d.Subject, m.current.number}]++
+	m.wasStopped(d)
 	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
 	m.assert(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
 }
@@ -364,6 +367,12 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 	case w.state == payout.Waiting && m.begun%16 == 0:
 		s := m.sellerOf(w.seller)
 		m.spawn(soon(), "seller "+s.name, func() { m.cancel(s, id) })
+	case w.state == payout.Waiting && m.begun%32 == 8:
+		owner := w.seller
+		if m.begun%64 == 8 {
+			owner = decision.Platform
+		}
+		m.spawn(soon(), admin, func() { m.stopFor(owner, time.Hour) })
 	case w.state == payout.Unknown && m.begun%8 == 0:
 		m.spawn(soon(), admin, func() { m.reviewAndRefund(id) })
 	}

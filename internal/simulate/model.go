@@ -22,6 +22,8 @@ type model struct {
 	sales    map[string]*earning
 	payouts  map[payout.ID]*withdrawal
 	accounts map[bank.ID]*account
+	// paused is about the payouts of all sellers.
+	paused stops
 }
 
 // journal is what one owner's entries fold to. Every entry is read back and followed once.
@@ -39,6 +41,8 @@ type holder struct {
 	former   bank.ID
 	// holdUntil is when payouts may be requested again, in microseconds since 1970; 0 without a hold.
 	holdUntil int64
+	// frozen is about the seller's payouts.
+	frozen stops
 	// registered is when the last accounts were.
 	registered []time.Duration
 }
@@ -112,7 +116,7 @@ type account struct {
 }
 
 func newModel() *model {
-	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}}
+	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}, stops{}}
 }
 
 // copy is the model as it is now.
@@ -135,6 +139,7 @@ func (o *model) copy() *model {
 		w.taken = nil
 	}
 	copyInto(c.accounts, o.accounts)
+	c.paused = o.paused
 	return c
 }
 
@@ -230,7 +235,7 @@ func (o *model) sums() map[string]ledger.Balance {
 	}
 	for id, h := range o.sellers {
 		b := all[id]
-		b.HoldUntil = h.holdUntil
+		b.HoldUntil, b.Frozen = h.holdUntil, h.frozen.stopped
 		all[id] = b
 	}
 	return all

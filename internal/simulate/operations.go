@@ -45,6 +45,7 @@ func (m *market) workThroughInbox() {
 	}); err != nil {
 		return
 	}
+	m.resumeForgotten()
 	for _, p := range inbox.Discrepancies {
 		m.resolveDiscrepancy(p)
 	}
@@ -269,7 +270,9 @@ func (m *market) decideWithoutReason(on *instance) {
 	_, matchErr := on.payouts.MatchTransfer(m.ctx, silent, id, transfer)
 	clearErr := on.payouts.ResolveDiscrepancy(m.ctx, silent, id, "anything")
 	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, transfer)
-	for _, err := range []error{reviewErr, refundErr, matchErr, clearErr, settleErr} {
+	freezeErr := on.payouts.Freeze(m.ctx, silent, m.sellers[0].id)
+	pauseErr := on.payouts.Pause(m.ctx, silent)
+	for _, err := range []error{freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
 		m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
 	}
 }

@@ -95,13 +95,32 @@ var bugs = []planted{
 		{inPayout, "ledger.ReservePayout(p.Amount)", "ledger.ReservePayout(1)"},
 	}},
 	{"a replaced account is paid before the cool-down is over", []edit{
-		{inPayout, "balance.Hold(p.RequestedAt)", "balance.Hold(p.RequestedAt.Add(time.Hour))"},
+		{inPayout, "until := balance.Hold(now);", "until := balance.Hold(now.Add(time.Hour));"},
 	}},
 	{"the second replacement of an account begins no hold", []edit{
 		{inBank, "current.Status == StatusVerified || tampered || !onHold.IsZero()", "current.Status == StatusVerified && onHold.IsZero() || tampered"},
 	}},
 	{"an idempotency key keeps the answer that payouts are on hold", []edit{
 		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},
+	}},
+	{"a claim does not look whether payouts are frozen", []edit{
+		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\ts.putOnHold", "if onHold = why == whyPaused; onHold {\n\t\t\ts.putOnHold"},
+	}},
+	{"payouts are looked at before the claim and not in it", []edit{
+		{inPayout, "\tif stopped, err := s.stopOnHold(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
+		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\ts.putOnHold", "if onHold = why == \"never\"; onHold {\n\t\t\ts.putOnHold"},
+	}},
+	{"an unknown payout is sent again while payouts are stopped", []edit{
+		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\treturn errRaced", "if onHold = why == \"never\"; onHold {\n\t\t\treturn errRaced"},
+	}},
+	{"payouts may be requested while all are paused", []edit{
+		{inPayout, "\tif err != nil || !paused {\n", "\tif err != nil || !paused || balance.InTransit == 0 {\n"},
+	}},
+	{"resuming payouts thaws a frozen seller's cool-down", []edit{
+		{inLedger, "b.Frozen = t == PayoutsFrozen\n", "b.Frozen = t == PayoutsFrozen\n\t\tif !b.Frozen {\n\t\t\tb.HoldUntil = 0\n\t\t}\n"},
+	}},
+	{"what waited is not sent when payouts are resumed", []edit{
+		{inStore, "reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_on_hold' AND ($1 = 'nobody' OR seller_id = $1)"},
 	}},
 	{"the idempotency key is ignored", []edit{
 		{inPayout, `if m.key == "" {`, `if m.key == "" || m.key != "" {`},
@@ -468,7 +487,7 @@ var bugs = []planted{
 		{inSale, "\tif err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
 	}},
 	{"a repaired payout stays frozen", []edit{
-		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tp.hasGateway()", "\t\tp.hasGateway()"},
+		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\twhy, err :=", "\t\twhy, err :="},
 		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
 	{"that the gateway has a payout is not in the journal", []edit{

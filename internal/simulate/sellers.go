@@ -246,6 +246,9 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	case f.Kind == fault.Invalid && f.Details["amount"] != "":
 		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+	case errors.Is(err, payout.ErrOnHold) && f.Details["until"] == "":
+		m.assert(refusalsAreTrue, m.wereStopped(a.seller), a.seller, "%s got the answer %s, and payouts are not stopped", a.seller, f.Message)
+		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)
 	case errors.Is(err, payout.ErrOnHold):
 		until := m.model.sellers[a.seller].holdUntil
 		m.assert(refusalsAreTrue, until > on.now().Add(-time.Minute).UnixMicro(), a.seller, "%s got the answer %s, and payouts are on hold until %s", a.seller, f.Message, time.UnixMicro(until).UTC())

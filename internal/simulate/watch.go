@@ -322,6 +322,12 @@ func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now time
 	return n, err
 }
 
+func (t payoutTx) RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error) {
+	n, err := t.Tx.RescheduleOnHold(ctx, seller, now)
+	t.seen.note(func() { t.seen.m.wereResumed(seller, n, now) })
+	return n, err
+}
+
 type saleStore struct {
 	sale.Store
 	on *instance

@@ -27,7 +27,7 @@ const selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
 	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, totals, hash, '', 1 FROM checkpoint_journals WHERE hash <> ''
 	UNION ALL SELECT owner, number, 0, '', '', '', '', 0, 0, 0, 0, 0, 0, pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
 		|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled
-		|| CASE hold_until WHEN 0 THEN '' ELSE ' ' || hold_until END, hash, mac, 2 FROM journals
+		|| CASE WHEN hold_until = 0 AND frozen = 0 THEN '' ELSE ' ' || hold_until END || CASE frozen WHEN 0 THEN '' ELSE ' ' || frozen END, hash, mac, 2 FROM journals
 	ORDER BY 1, 2, 17`
 
 // journals follows each journal from its first entry, and holds it against the row of totals and the checkpoints. After a

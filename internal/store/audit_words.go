@@ -112,5 +112,8 @@ func (w words) balance(row, journal ledger.Account) string {
 	if row.HoldUntil != journal.HoldUntil {
 		return "the balance has another hold on payouts than the journal leads to"
 	}
+	if row.Frozen != journal.Frozen {
+		return "the balance says otherwise than the journal whether payouts are frozen"
+	}
 	return "the balance does not have the hash and the MAC of the journal's last entry"
 }

@@ -26,6 +26,9 @@ type dialect struct {
 	// firstPage ends a statement that reads the first rows of a list of ids, where the engine walks through the list in its
 	// order and ends with the page. "" where it is better to read the page's ids first.
 	firstPage string
+	// sharePause keeps payouts from being paused or resumed until the transaction ends; others may do so too. lockPause waits
+	// until nobody does. Each is "" where one transaction writes at a time.
+	sharePause, lockPause string
 	// snapshot is the isolation under which all reads of a transaction see the same moment.
 	snapshot sql.IsolationLevel
 	// readAll prepares a transaction for reading whole tables.

@@ -31,7 +31,7 @@ func (s *signer) get() (ledger.Keys, error) {
 // UseKeys sets the keys that the journal's entries are authenticated with. Nothing is appended before.
 func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
 
-const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until`
+const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until, frozen`
 
 // balanceDest lists where balanceColumns are scanned to.
 func balanceDest(b *ledger.Balance) []any {
@@ -39,6 +39,7 @@ func balanceDest(b *ledger.Balance) []any {
 	return []any{
 		&b.Pending, &b.Available, &b.InTransit, &b.Earned, &b.Withdrawn,
 		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled, &b.HoldUntil,
+		flagged{&b.Frozen},
 	}
 }
 
@@ -388,6 +389,14 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 	if owner == "" {
 		owner = decision.Platform
 	}
+	typ := ledger.AdminDecided
+	switch d.Action {
+	case decision.FreezePayouts, decision.PausePayouts:
+		typ = ledger.PayoutsFrozen
+	case decision.UnfreezePayouts, decision.ResumePayouts:
+		typ = ledger.PayoutsUnfrozen
+	default:
+	}
 	actor := adminActor + d.Admin
 	switch {
 	case d.Operator != "":
@@ -395,14 +404,17 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 	case d.User != "":
 		actor = userActor + d.User
 	}
-	return ledger.Posting{Owner: owner, At: d.At, Type: ledger.AdminDecided, Subject: d.Subject, Actor: actor, Data: data}, err
+	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: actor, Data: data}, err
 }
+
+// areDecisions finds the entries of decisions, as the index entries_decided has it.
+const areDecisions = `type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen')`
 
 // Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error) {
-	query, args := `SELECT `+entryColumns+` FROM entries WHERE type = 'admin.decided' ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`, []any{limit}
+	query, args := `SELECT `+entryColumns+` FROM entries WHERE `+areDecisions+` ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`, []any{limit}
 	if subject != "" {
-		query = `SELECT ` + entryColumns + ` FROM entries WHERE type = 'admin.decided' AND subject = $2 ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`
+		query = `SELECT ` + entryColumns + ` FROM entries WHERE ` + areDecisions + ` AND subject = $2 ORDER BY at DESC, owner DESC, number DESC LIMIT $1 + 0`
 		args = append(args, subject)
 	}
 	entries, err := db.entries(ctx, query, args...)

@@ -79,7 +79,7 @@ var ranPlans = []struct {
 	},
 	{
 		plan{"a journal's row", "", `'asha'`, []string{"PRIMARY KEY (owner=?)"}, []string{"journals_pkey"}},
-		"hold_until FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckJournal(ctx, "asha", 1) },
+		"frozen FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckJournal(ctx, "asha", 1) },
 	},
 	{
 		plan{"a seller's unsent payouts", "", `'asha'`, []string{"payouts_history (seller_id=? AND status=?)"}, []string{"Scan using payouts_history"}},
@@ -101,7 +101,7 @@ var ranPlans = []struct {
 	},
 	{
 		plan{"decisions", "", `20`, []string{"entries_decided"}, []string{"entries_decided"}},
-		"type = 'admin.decided' ORDER BY",
+		"'payouts.unfrozen') ORDER BY",
 		func(ctx context.Context, db *DB) error {
 			_, err := db.Decisions(ctx, "", 20)
 			return err
@@ -109,7 +109,7 @@ var ranPlans = []struct {
 	},
 	{
 		plan{"decisions about one", "", `20, 'pyt_1'`, []string{"USING INDEX entries_"}, []string{"using entries_"}},
-		"'admin.decided' AND subject = $2",
+		"'payouts.unfrozen') AND subject = $2",
 		func(ctx context.Context, db *DB) error {
 			_, err := db.Decisions(ctx, "pyt_1", 20)
 			return err
@@ -170,7 +170,7 @@ func fillDatastore(numbers string) []string {
 		`INSERT INTO users SELECT 'usr_' || i, '', '', 'e' || i, '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '' FROM ` + numbers,
 		`INSERT INTO payouts (` + filledColumns + `) SELECT 'pyt_' || i, 'asha', 'bka_asha', 500, 0, 'rent', 'IMPS', 'completed', 'completed',
 			1, 2, 3, 4, 5, 6, NULL, 0, '', 'pout_' || i, 'paid', 'utr' || i, '', '', '', 'razorpayx' FROM ` + numbers,
-		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
+		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
 		`INSERT INTO entries SELECT 'usr_' || (i % 4 + 1), i, i, 'payout.requested', 'pyt_' || (i / 4), 'system', '{}', 0, 0, 0, 0, 0, 0, '', '', '' FROM ` + numbers, //nolint:dupword // zeros
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
 		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
@@ -232,7 +232,7 @@ func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 	err := db.Update(t.Context(), func(tx *Tx) error {
 		statements := append([]string{
 			`INSERT INTO users VALUES ('asha', '', '', 'e', '', 'seller', 0, 0, '', '', '', 0, 1, '', NULL, '')`,
-			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
+			`INSERT INTO journals VALUES ('asha', 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
 			`INSERT INTO bank_accounts VALUES ('bka_asha', 'asha', 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '')`,
 		}, fillDatastore(`(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i FROM n)`)...)
 		for _, statement := range statements {

@@ -53,6 +53,9 @@ var postgresDialect = dialect{
 	forShare:   func(table string) string { return " FOR KEY SHARE OF " + table },
 	skipLocked: " FOR NO KEY UPDATE SKIP LOCKED",
 	arrays:     true,
+	// Not a lock on the platform's row: those who share that let others in, and one who waits for it alone could wait for ever.
+	sharePause: "SELECT pg_advisory_xact_lock_shared(" + pauseLock + ")",
+	lockPause:  "SELECT pg_advisory_xact_lock(" + pauseLock + ")",
 	snapshot:   sql.LevelRepeatableRead,
 	readAll: []string{
 		"SET LOCAL plan_cache_mode = auto", "SET LOCAL enable_seqscan = on", "SET LOCAL enable_hashjoin = on",
@@ -72,8 +75,11 @@ var postgresDialect = dialect{
 // numericValueOutOfRange is what a sum ends with that is too large for its type.
 const numericValueOutOfRange = "22003"
 
-// migrationLock is any number that others who share the database do not use.
-const migrationLock = "1651864179"
+// migrationLock and pauseLock are any numbers that others who share the database do not use.
+const (
+	migrationLock = "1651864179"
+	pauseLock     = "1651864180"
+)
 
 // OpenPostgres opens the database at a URL, which may name several hosts, and migrates it as needed.
 // Connections are made to the host that takes writes; after a failover they are made again to the one

@@ -28,6 +28,7 @@ var (
 			asNumber("failed", set, func(m *journalMove) int64 { return m.Counts.Failed }),
 			asNumber("cancelled", set, func(m *journalMove) int64 { return m.Counts.Cancelled }),
 			rare(asNumber("hold_until", set, func(m *journalMove) int64 { return m.HoldUntil })),
+			rare(asNumber("frozen", set, func(m *journalMove) int64 { return int64(flag(m.Frozen)) })),
 		},
 		conflict: " ON CONFLICT (owner) DO NOTHING",
 	}

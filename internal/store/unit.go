@@ -33,6 +33,9 @@ type unit struct {
 	namesPayouts bool
 	// newest are the stored entries of an owner from the earliest on with which a payout of the group came to its state.
 	newest map[string][]ledger.Entry
+	// paused says whether payouts are paused for everyone, or pausedErr why that can't be told.
+	paused    bool
+	pausedErr error
 
 	writes unitWrites
 }
@@ -153,7 +156,30 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 				WHERE a.subject ` + in + ` AND a.type NOT IN (` + keepsState + `) GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
 			JOIN entries ON owner = f.of AND number >= f.since ORDER BY owner, number`, args, u.scanNewest})
 	}
+	return append(all, u.loadPaused(d, group)...)
+}
+
+// loadPaused reads whether payouts are paused, if a change asks. If that change names a payout, none pauses them until the unit
+// has ended.
+func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
+	asks, shares := false, false
+	for _, j := range group {
+		asks = asks || j.scope.Pause
+		shares = shares || j.scope.Pause && j.scope.Payout != ""
+	}
+	var all []load
+	if shares && d.sharePause != "" {
+		all = append(all, load{d.sharePause, nil, func(row) error { return nil }})
+	}
+	if asks {
+		all = append(all, load{platformAccount, nil, u.scanPaused})
+	}
 	return all
+}
+
+func (u *unit) scanPaused(r row) error {
+	u.paused, u.pausedErr = paused(u.signing, r)
+	return nil
 }
 
 // loadAccounts locks the journals of owners, and of those whose payouts are named.
@@ -449,6 +475,13 @@ func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, err
 		return ledger.Balance{}, tx.outsideScope("the balance of " + seller)
 	}
 	return a.Balance, nil
+}
+
+func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {
+	if !tx.scope.Pause {
+		return false, tx.outsideScope("whether payouts are paused")
+	}
+	return tx.u.paused, tx.u.pausedErr
 }
 
 func (tx *unitTx) InsertPayout(_ context.Context, p payout.Payout) error {

@@ -13,6 +13,10 @@ type Watched struct {
 	Discrepancies int64
 	// UnmatchedTransfers counts unmatched transfers that no admin has resolved.
 	UnmatchedTransfers int64
+	// PayoutsOnHold counts payouts that wait because payouts are frozen or paused. Paused says that those of all sellers are, as
+	// the platform's row has it.
+	PayoutsOnHold int64
+	Paused        bool
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
@@ -35,6 +39,8 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'manual_review'),
 		(SELECT COUNT(*) FROM payouts WHERE discrepancy <> ''),
 		(SELECT COUNT(*) FROM unmatched_transfers WHERE resolved = 0),
+		(SELECT COUNT(*) FROM payouts WHERE reason_code = 'payouts_on_hold'),
+		COALESCE((SELECT frozen FROM journals WHERE owner = 'platform'), 0),
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
 		(SELECT MIN(due_at) FROM bank_accounts WHERE due_at IS NOT NULL),
@@ -44,7 +50,7 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT MIN(created_at) FROM mails WHERE due_at IS NOT NULL),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
-		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.AccountsInReview,
+		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsOnHold, flagged{&w.Paused}, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	return w, err
 }

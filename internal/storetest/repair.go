@@ -37,7 +37,7 @@ func testRepair(t *testing.T, b *bench) {
 		{"an old balance", putBack("journals", "owner = 'usr_a'"), "usr_a"},
 		{"a balance dropped", `DELETE FROM journals WHERE owner = 'usr_a'`, "usr_a"},
 		{"a balance of nobody", `INSERT INTO journals SELECT 'usr_empty2', number, hash, mac, pending, available, in_transit, earned, withdrawn, sales, processing,
-			completed, failed, cancelled, hold_until FROM journals WHERE owner = 'usr_b'`, "usr_empty2"},
+			completed, failed, cancelled, hold_until, frozen FROM journals WHERE owner = 'usr_b'`, "usr_empty2"},
 		{"another seller's entries", fmt.Sprintf(entriesLike, "'usr_b'", "subject", "pyt_open"), "usr_b"},
 		{"another seller's entries where there is no journal", `INSERT INTO entries SELECT 'usr_new', number, at, type, subject, actor, data, pending, available,
 			in_transit, sales, gateway, fees, after, hash, mac FROM entries WHERE owner = 'usr_a'`, "usr_new"},

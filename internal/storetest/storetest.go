@@ -130,6 +130,7 @@ func Run(t *testing.T, e Engine) {
 		"Startup/PayoutsAreFoundByIDs":                  testPayoutsByID,
 		"Startup/APayoutIsImportedOnce":                 testImport,
 		"Startup/UnmatchedTransfersAreStoredOnce":       testUnmatchedTransfers,
+		"Payouts/AllArePausedAndResumed":                testPause,
 		"Watch/WhatNeedsLookingAfterIsSeen":             testWatch,
 		"Stats/GroupsAreCounted":                        testGroupSizes,
 		"Proof/CheckpointsHoldAllJournals":              testCheckpoints,

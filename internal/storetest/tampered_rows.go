@@ -46,7 +46,7 @@ var hands = map[string]struct {
 		"in_transit": {inJournal, "in_transit + 1, gateway = gateway - 1"}, "sales": {inJournal, "sales + 1, fees = fees - 1"},
 		"gateway": {inJournal, "gateway + 1, fees = fees - 1"}, "fees": {inJournal, "fees + 1, sales = sales - 1"},
 	}, "at", "type", "subject", "actor", "data", "after", "hash", "mac")},
-	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}},
+	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}, "frozen": {inJournal, "1 - frozen"}},
 		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled", "hold_until")},
 	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]tamperedCell{
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
@@ -313,11 +313,14 @@ func (f forged) rechain(owner string) {
 		all = append(all, fmt.Sprintf(`UPDATE entries SET after = '%s', hash = '%s' WHERE owner = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
 		at = ledger.Account{Owner: owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
 	}
-	b, c := at.Balance, at.Counts
+	b, c, frozen := at.Balance, at.Counts, 0
+	if b.Frozen {
+		frozen = 1
+	}
 	all = append(all, fmt.Sprintf(`UPDATE journals SET number = %d, hash = '%s', pending = %d, available = %d, in_transit = %d, earned = %d, withdrawn = %d,
-		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d, hold_until = %d,
-		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[14]s'`, at.Number, at.Hash,
-		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, b.HoldUntil, owner))
+		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d, hold_until = %d, frozen = %d,
+		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[15]s'`, at.Number, at.Hash,
+		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, b.HoldUntil, frozen, owner))
 	f.hands(strings.Join(all, "; "))
 }
 

@@ -54,6 +54,10 @@ func testWatch(t *testing.T, b *bench) {
 		})
 		return err
 	})
+	b.pause(true)
+	p = b.ask("pyt_6", seller, 600, 0)
+	p.ReasonCode, p.DueAt = "payouts_on_hold", b.now.Add(6*time.Hour)
+	b.move(p, payout.Waiting)
 	reviewed := b.seller("usr_b")
 	b.register("bka_replaced", reviewed)
 	b.review("bka_replaced")
@@ -61,8 +65,8 @@ func testWatch(t *testing.T, b *bench) {
 	b.review("bka_review")
 	b.checkpoint()
 	want := store.Watched{
-		CheckpointAt: b.now,
-		Unknown:      2, ManualReview: 1, Discrepancies: 1, AccountsInReview: 1,
+		CheckpointAt: b.now, PayoutsOnHold: 1, Paused: true,
+		Unknown: 2, ManualReview: 1, Discrepancies: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}
 	if w := b.watch(); w != want {

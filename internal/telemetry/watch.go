@@ -12,6 +12,9 @@ type Watched struct {
 	Unknown, ManualReview, Discrepancies int64
 	// UnmatchedTransfers counts transfers under our references that match no payout.
 	UnmatchedTransfers int64
+	// PayoutsOnHold counts payouts that wait because payouts are frozen or paused; Paused says that those of all sellers are.
+	PayoutsOnHold int64
+	Paused        bool
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
@@ -29,6 +32,7 @@ type Watched struct {
 // watched shows the last look.
 type watched struct {
 	unknown, manualReview, discrepancies, unmatched, inReview prometheus.Gauge
+	onHold, paused                                            prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
 	unsentMail  prometheus.Gauge
@@ -47,6 +51,8 @@ func newWatched(registry *prometheus.Registry) watched {
 		manualReview:  gauge("bursar_payouts_manual_review", "Payouts in manual review. Should be 0."),
 		discrepancies: gauge("bursar_payouts_with_discrepancy", "Payouts with a discrepancy: the gateway's report disagrees with the journal, or the payout was changed outside Bursar. Should be 0."),
 		unmatched:     gauge("bursar_unmatched_transfers", "Unmatched transfers: the gateway made them under our references, and no payout matches. Should be 0."),
+		onHold:        gauge("bursar_payouts_on_hold", "Payouts that wait because payouts are frozen for their seller or paused for all."),
+		paused:        gauge("bursar_payouts_paused", "1 while the payouts of all sellers are paused, else 0."),
 		inReview:      gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
 		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_work_overdue_seconds",
@@ -62,7 +68,7 @@ func newWatched(registry *prometheus.Registry) watched {
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -72,6 +78,11 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.manualReview.Set(float64(w.ManualReview))
 	m.watched.discrepancies.Set(float64(w.Discrepancies))
 	m.watched.unmatched.Set(float64(w.UnmatchedTransfers))
+	m.watched.onHold.Set(float64(w.PayoutsOnHold))
+	m.watched.paused.Set(0)
+	if w.Paused {
+		m.watched.paused.Set(1)
+	}
 	m.watched.inReview.Set(float64(w.AccountsInReview))
 	for kind, n := range w.Differences {
 		m.watched.differences.WithLabelValues(kind).Set(float64(n))

@@ -103,7 +103,8 @@ CREATE TABLE journals (
   completed  BIGINT NOT NULL CHECK (completed >= 0),
   failed     BIGINT NOT NULL CHECK (failed >= 0),
   cancelled  BIGINT NOT NULL CHECK (cancelled >= 0),
-  hold_until BIGINT NOT NULL DEFAULT 0 -- until then the owner may ask for no payout; 0 without a hold
+  hold_until BIGINT NOT NULL DEFAULT 0, -- until then the owner may ask for no payout; 0 without a hold
+  frozen     BIGINT NOT NULL DEFAULT 0 CHECK (frozen IN (0, 1)) -- an admin has stopped the owner's payouts, and the platform's is everyone's
 ) /* clustered */;
 
 -- The journal: everything that happened to an owner's money, in order. Rows are only ever inserted. All other rows
@@ -134,7 +135,7 @@ CREATE INDEX entries_about ON entries (subject, owner, number);
 -- The clearing account by time: what went out through the gateway, and came back.
 CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
 -- Decisions are rare, so that this holds next to nothing.
-CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type = 'admin.decided';
+CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen');
 
 -- Earnings by the month in which the sale occurred, refunds taken off.
 CREATE TABLE earnings (
@@ -253,8 +254,9 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_old ON idempotency_keys (created_at);
 
--- Payouts that wait because their gateway is not configured are rare.
+-- Payouts that wait because their gateway is not configured, or because payouts are frozen, are rare.
 CREATE INDEX payouts_without_gateway ON payouts (id) WHERE reason_code = 'gateway_not_configured';
+CREATE INDEX payouts_on_hold ON payouts (seller_id) WHERE reason_code = 'payouts_on_hold';
 
 CREATE TABLE gateway_events (
   gateway     TEXT NOT NULL,

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/id"
+)
+
+// checkReason returns what is wrong with the reason of a decision.
+func checkReason(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "must say why: what you saw, and where"
+	}
+	return checkProse(maxNoteRunes)(s)
+}
+
+type freezeRequest struct {
+	seller string
+	reason string
+}
+
+func (req *freezeRequest) read(in *input) {
+	req.seller = in.r.PathValue("sellerId")
+	if !id.Valid("usr_", req.seller) {
+		in.refuse(auth.ErrUserNotFound)
+	}
+	req.reason = in.text("reason", checkReason)
+}
+
+type freezeJSON struct {
+	SellerID string `json:"sellerId"`
+	Frozen   bool   `json:"frozen"`
+}
+
+func (a *api) freeze(ctx context.Context, who caller, req freezeRequest) (reply[freezeJSON], error) {
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.FreezePayouts, req.seller)
+	if err == nil {
+		err = a.o.Payouts.Freeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
+	}
+	if err != nil {
+		return reply[freezeJSON]{}, err
+	}
+	return reply[freezeJSON]{
+		message: "The seller's payouts are frozen. None can be requested, and none that waits is sent.", data: freezeJSON{req.seller, true},
+	}, nil
+}
+
+func (a *api) unfreeze(ctx context.Context, who caller, req freezeRequest) (reply[freezeJSON], error) {
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.UnfreezePayouts, req.seller)
+	if err == nil {
+		err = a.o.Payouts.Unfreeze(ctx, decision.By{Admin: who.UserID, Note: req.reason}, req.seller)
+	}
+	if err != nil {
+		return reply[freezeJSON]{}, err
+	}
+	return reply[freezeJSON]{message: "The seller's payouts are resumed. Those that waited are sent.", data: freezeJSON{req.seller, false}}, nil
+}
+
+type pauseRequest struct{ reason string }
+
+func (req *pauseRequest) read(in *input) { req.reason = in.text("reason", checkReason) }
+
+type pauseJSON struct {
+	Paused bool `json:"paused"`
+}
+
+func (a *api) pause(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.PausePayouts, decision.Platform)
+	if err == nil {
+		err = a.o.Payouts.Pause(ctx, decision.By{Admin: who.UserID, Note: req.reason})
+	}
+	if err != nil {
+		return reply[*pauseJSON]{}, err
+	}
+	return reply[*pauseJSON]{message: "All payouts are paused. None can be requested, and none that waits is sent.", data: &pauseJSON{true}}, nil
+}
+
+func (a *api) resume(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ResumePayouts, decision.Platform)
+	if err == nil {
+		err = a.o.Payouts.Resume(ctx, decision.By{Admin: who.UserID, Note: req.reason})
+	}
+	if err != nil {
+		return reply[*pauseJSON]{}, err
+	}
+	return reply[*pauseJSON]{message: "Payouts are resumed. Those that waited are sent.", data: &pauseJSON{false}}, nil
+}

@@ -1,0 +1,44 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// TestAfter_Frozen freezes and unfreezes beside a hold, which neither ends the other, and goes on through other entries.
+func TestAfter_Frozen(t *testing.T) {
+	until := time.UnixMicro(1793610063000004)
+	at := ledger.NewAccount("usr_a")
+	for i, tt := range []struct {
+		typ    ledger.Type
+		frozen bool
+		hold   int64
+		text   string
+	}{
+		{ledger.PayoutsFrozen, true, 0, "0 0 0 0 0 0 0 0 0 0 0 1"},
+		{ledger.PayoutsOnHold, true, until.UnixMicro(), "0 0 0 0 0 0 0 0 0 0 1793610063000004 1"},
+		{ledger.AdminDecided, true, until.UnixMicro(), "0 0 0 0 0 0 0 0 0 0 1793610063000004 1"},
+		{ledger.PayoutsUnfrozen, false, until.UnixMicro(), "0 0 0 0 0 0 0 0 0 0 1793610063000004"},
+		{ledger.PayoutsFrozen, true, until.UnixMicro(), "0 0 0 0 0 0 0 0 0 0 1793610063000004 1"},
+		{ledger.PayoutsHoldLifted, true, 0, "0 0 0 0 0 0 0 0 0 0 0 1"},
+		{ledger.PayoutsUnfrozen, false, 0, "0 0 0 0 0 0 0 0 0 0"},
+	} {
+		p := ledger.Posting{Owner: "usr_a", At: time.UnixMicro(1), Type: tt.typ, Subject: "usr_a", Actor: "admin:usr_b", Data: "{}"}
+		if tt.typ == ledger.PayoutsOnHold {
+			p.HoldUntil = until
+		}
+		before := at
+		after, e, err := at.Post(ours, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at = after; at.Frozen != tt.frozen || at.HoldUntil != tt.hold || at.Text() != tt.text {
+			t.Errorf("after entry %d, %s, the totals are %s", i+1, tt.typ, at.Text())
+		}
+		if read, err := before.Follow(ours, e); err != nil || read != at {
+			t.Errorf("entry %d, %s, is read back as %+v, %v", i+1, tt.typ, read, err)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package payout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// stopping is the two ways to stop a seller's payouts.
+var stopping = []struct {
+	name, subject string
+	stop, resume  func(context.Context, *payout.Service, decision.By) error
+	stopped, not  error
+	decided       []decision.Action
+}{
+	{
+		"freeze", "usr_a",
+		func(ctx context.Context, s *payout.Service, by decision.By) error { return s.Freeze(ctx, by, "usr_a") },
+		func(ctx context.Context, s *payout.Service, by decision.By) error {
+			return s.Unfreeze(ctx, by, "usr_a")
+		},
+		payout.ErrFrozen, payout.ErrNotFrozen,
+		[]decision.Action{decision.FreezePayouts, decision.UnfreezePayouts},
+	},
+	{
+		"pause", decision.Platform,
+		func(ctx context.Context, s *payout.Service, by decision.By) error { return s.Pause(ctx, by) },
+		func(ctx context.Context, s *payout.Service, by decision.By) error { return s.Resume(ctx, by) },
+		payout.ErrPaused, payout.ErrNotPaused,
+		[]decision.Action{decision.PausePayouts, decision.ResumePayouts},
+	},
+}
+
+// wantOnHold asks for a payout, which must be refused without an end.
+func (s *story) wantOnHold(seller string) {
+	s.Helper()
+	_, _, err := s.payouts.Request(s.Context(), payout.Request{Seller: seller, Amount: 100_000, Key: "later"})
+	if f := fault.From(err); !errors.Is(err, payout.ErrOnHold) || f.Details["reason"] == "" || f.Details["until"] != "" {
+		s.Errorf("a request of %s is answered with %v", seller, err)
+	}
+}
+
+// TestStopped_WaitingIsNotSent stops payouts before the one that waits is sent, and resumes them.
+func TestStopped_WaitingIsNotSent(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStory(t)
+			if err := tt.resume(t.Context(), s.payouts, ada); !errors.Is(err, tt.not) {
+				t.Errorf("what was not stopped is resumed: %v", err)
+			}
+			if err := tt.stop(t.Context(), s.payouts, decision.By{Admin: ada.Admin, Note: " \n"}); fault.From(err) == nil || fault.From(err).Details["note"] == "" {
+				t.Errorf("stopped without a reason: %v", err)
+			}
+			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.stop(t.Context(), s.payouts, ada); !errors.Is(err, tt.stopped) {
+				t.Errorf("stopped twice: %v", err)
+			}
+			for range 3 {
+				s.later(15 * time.Minute)
+				if p := s.wantState(payout.Waiting); p.ReasonCode != "payouts_on_hold" || p.Reason == "" || p.DueAt.IsZero() || !p.SentAt.IsZero() {
+					t.Fatalf("while payouts are stopped it is %+v", p)
+				}
+			}
+			if s.gateway.sent > 0 {
+				t.Errorf("%d orders were sent", s.gateway.sent)
+			}
+			s.wantOnHold("usr_a")
+			s.wantAvailable(afterReserve)
+
+			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(0)
+			if p := s.wantState(payout.Submitted); p.ReasonCode != "" || p.Reason != "" {
+				t.Errorf("it was sent, and its reason is %s: %s", p.ReasonCode, p.Reason)
+			}
+			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000, Key: "later"}); err != nil {
+				t.Error(err)
+			}
+			s.wantDecisions(tt.subject, tt.decided...)
+			s.wantViolated()
+		})
+	}
+}
+
+// TestFreeze_OfOneSeller leaves others alone, and what waits can be cancelled.
+func TestFreeze_OfOneSeller(t *testing.T) {
+	s := newStory(t)
+	if err := s.payouts.Freeze(t.Context(), ada, "usr_nobody"); !errors.Is(err, payout.ErrSellerNotFound) {
+		t.Errorf("frozen is nobody: %v", err)
+	}
+	if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 100_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.later(windowOver)
+	if p := s.stored(t, other.ID); p.State != payout.Submitted {
+		t.Errorf("the payout of another seller is %s", p.State)
+	}
+	s.wantState(payout.Waiting)
+	p, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+	if err != nil || p.State != payout.Cancelled || p.ReasonCode != "" {
+		t.Errorf("cancelled is %+v, %v", p, err)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestStopped_UnknownIsNotSentAgain stops payouts while nobody knows whether one was sent.
+func TestStopped_UnknownIsNotSentAgain(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newUnclearStory(t)
+			sent := s.gateway.sent
+			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				s.later(time.Hour)
+			}
+			if s.wantState(payout.Unknown); s.gateway.sent != sent {
+				t.Errorf("%d orders were sent again", s.gateway.sent-sent)
+			}
+			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(8 * time.Hour)
+			s.wantState(payout.Submitted)
+			s.wantViolated()
+		})
+	}
+}
+
+// TestStopped_BesideClaims stops payouts while several instances send them: what was not claimed by then is not sent.
+func TestStopped_BesideClaims(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStory(t)
+			ids := []payout.ID{s.id}
+			for range 7 {
+				p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, p.ID)
+			}
+			s.now = s.now.Add(windowOver)
+			another := s.newPayouts(t)
+			if err := another.ReconcileStartup(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for i, id := range ids {
+				all.Go(func() {
+					if err := []*payout.Service{s.payouts, another}[i%2].Step(t.Context(), id); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			var waiting []payout.ID
+			all.Go(func() {
+				if err := tt.stop(t.Context(), another, ada); err != nil {
+					t.Error(err)
+				}
+				for _, id := range ids {
+					if p, err := s.db.Payout(t.Context(), id); err != nil {
+						t.Error(err)
+					} else if p.State == payout.Waiting {
+						waiting = append(waiting, id)
+					}
+				}
+			})
+			all.Wait()
+			for _, id := range waiting {
+				if p := s.stored(t, id); p.State != payout.Waiting || s.gateway.transfers[string(id)] != nil {
+					t.Errorf("payout %s waited when payouts were stopped, and is %s", id, p.State)
+				}
+			}
+			if got := len(s.gateway.transfers) + len(waiting); got != len(ids) {
+				t.Errorf("%d of %d payouts were sent, and %d wait", len(s.gateway.transfers), len(ids), len(waiting))
+			}
+			if tt.name == "freeze" {
+				s.wantNoClaimAfterFreeze()
+			}
+			s.wantViolated()
+		})
+	}
+}
+
+// wantNoClaimAfterFreeze reads the seller's journal: behind the freeze nothing is being sent.
+func (s *story) wantNoClaimAfterFreeze() {
+	s.Helper()
+	entries, err := s.db.EntriesAfter(s.Context(), "usr_a", 0, 1000)
+	if err != nil {
+		s.Fatal(err)
+	}
+	frozen := false
+	for _, e := range entries {
+		frozen = frozen || e.Type == ledger.PayoutsFrozen
+		if frozen != e.After.Frozen || frozen && e.Type == ledger.PayoutSubmitting {
+			s.Errorf("entry %d, %s, after the freeze: %t; its totals are %s", e.Number, e.Type, frozen, e.After.Text())
+		}
+	}
+	if !frozen {
+		s.Error(fmt.Sprint("there is no entry of the freeze among ", len(entries)))
+	}
+}
+
+// TestPause_TamperedWith takes the pause out of the database: nothing is sent on its word.
+func TestPause_TamperedWith(t *testing.T) {
+	for name, sql := range map[string]string{
+		"the flag":             `UPDATE journals SET frozen = 0 WHERE owner = 'platform'`,
+		"the row":              `DELETE FROM journals WHERE owner = 'platform'`,
+		"the entry":            `DELETE FROM entries WHERE owner = 'platform'`,
+		"a row that was there": `UPDATE journals SET number = 1, hash = (SELECT hash FROM entries WHERE owner = 'platform' AND number = 1), mac = (SELECT mac FROM entries WHERE owner = 'platform' AND number = 1), frozen = 0 WHERE owner = 'platform'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			pause, resume := stopping[1].stop, stopping[1].resume
+			if name == "a row that was there" { // an entry before, which leaves payouts going
+				if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
+					return tx.RecordDecision(t.Context(), decision.New(ada, decision.AskGateway, "", "pyt_1", s.now))
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := pause(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.place.ByHand(t, sql)
+			s.later(windowOver)
+			s.later(time.Hour)
+			if s.wantState(payout.Waiting); s.gateway.sent > 0 {
+				t.Errorf("%d orders were sent", s.gateway.sent)
+			}
+			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000}); !errors.Is(err, ledger.ErrTampered) {
+				t.Errorf("a request is answered with %v", err)
+			}
+			if err := resume(t.Context(), s.payouts, ada); err == nil && name != "the entry" { // which the audit finds to be missing
+				t.Error("payouts were resumed")
+			}
+		})
+	}
+}

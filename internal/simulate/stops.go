@@ -1,0 +1,125 @@
+package simulate
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/payout"
+)
+
+// stops says whether an admin has stopped payouts, of a seller or of all, and when they last resumed them.
+type stops struct {
+	stopped bool
+	resumed time.Duration
+}
+
+// stopsOf is what is known of an owner's: a seller's or the platform's.
+func (o *model) stopsOf(owner string) *stops {
+	if owner == decision.Platform {
+		return &o.paused
+	}
+	return &o.sellers[owner].frozen
+}
+
+// stopped reports whether none of a seller's payouts may be requested or sent.
+func (o *model) stopped(seller string) bool {
+	return o.paused.stopped || o.sellers[seller].frozen.stopped
+}
+
+// wereStopped reports whether they were within the last moments, when a request may have been refused that is answered now.
+func (m *market) wereStopped(seller string) bool {
+	lately := func(s *stops) bool { return s.stopped || s.resumed > 0 && m.now-s.resumed < time.Minute }
+	return lately(&m.model.paused) || lately(m.model.stopsOf(seller))
+}
+
+// wasStopped notes a decision to stop payouts or to resume them.
+func (m *market) wasStopped(d decision.Decision) {
+	switch d.Action {
+	case decision.FreezePayouts, decision.PausePayouts:
+		*m.model.stopsOf(d.Owner) = stops{stopped: true}
+		m.tally.stops++
+	case decision.UnfreezePayouts, decision.ResumePayouts:
+		*m.model.stopsOf(d.Owner) = stops{resumed: m.now}
+	default:
+	}
+}
+
+// wereResumed notes that the payouts that waited because they were stopped, of a seller or of all, are due.
+func (m *market) wereResumed(seller string, n int64, now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		w := m.model.payouts[id]
+		if w.state == payout.Waiting && w.last.OnHold() && w.due > now.UnixMicro() && (seller == "" || w.seller == seller) {
+			m.payoutDue(id, w, now)
+			n--
+		}
+	}
+	m.assert(stopsKept, n == 0, seller, "when payouts were resumed %d more were made due than waited", n)
+}
+
+// stopEvery is how often an admin does.
+const stopEvery = 12 * time.Hour
+
+// stopSome has an admin stop the payouts of a seller or of all, and resume them some time later.
+func (m *market) stopSome() {
+	if m.chance(300) {
+		m.stopFor(decision.Platform, 2*time.Hour)
+		return
+	}
+	m.stopFor(one(m, m.sellers).id, 30*time.Hour)
+}
+
+// stopFor stops the payouts of a seller or of all for a while.
+func (m *market) stopFor(owner string, most time.Duration) {
+	if m.stopping[owner] {
+		return
+	}
+	m.stopping[owner] = true
+	if m.decideStop(owner, true) == nil {
+		m.pause(m.between(0, one(m, []time.Duration{time.Second, time.Minute, most})))
+	}
+	m.resume(owner)
+	delete(m.stopping, owner)
+}
+
+// resumeForgotten resumes what a backup brought back as stopped.
+func (m *market) resumeForgotten() {
+	owners := []string{decision.Platform}
+	for _, s := range m.sellers {
+		owners = append(owners, s.id)
+	}
+	for _, owner := range owners {
+		if m.model.stopsOf(owner).stopped && !m.stopping[owner] {
+			m.resume(owner)
+		}
+	}
+}
+
+// resume has an admin resume payouts, until that is answered.
+func (m *market) resume(owner string) {
+	for m.model.stopsOf(owner).stopped {
+		err := m.decideStop(owner, false)
+		if err != nil && !errors.Is(err, errLost) && !errors.Is(err, errNowhere) && !isUnavailable(err) {
+			return
+		}
+		m.pause(m.between(time.Second, 5*time.Minute))
+	}
+}
+
+// decideStop makes the decision once.
+func (m *market) decideStop(owner string, stop bool) error {
+	return m.decide(owner, false, func(on *instance) error {
+		switch {
+		case owner == decision.Platform && stop:
+			return on.payouts.Pause(m.ctx, m.by())
+		case owner == decision.Platform:
+			return on.payouts.Resume(m.ctx, m.by())
+		case stop:
+			return on.payouts.Freeze(m.ctx, m.by(), owner)
+		default:
+			return on.payouts.Unfreeze(m.ctx, m.by(), owner)
+		}
+	})
+}

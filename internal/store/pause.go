@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+)
+
+// Payouts are paused for everyone while those of the platform are frozen. platformAccount is where the platform's journal
+// stands, by its row and by its entries: one row, whatever is missing.
+var platformAccount = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
+	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
+	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
+
+// paused reads a row of platformAccount. It fails with [ledger.ErrTampered] unless the service wrote what is there.
+func paused(keys ledger.Keys, r row) (bool, error) {
+	a := ledger.NewAccount(decision.Platform)
+	var newest int64
+	var hash ledger.Hash
+	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceDest(&a.Balance)...)...); err != nil {
+		return false, err
+	}
+	if a.Number > 0 {
+		a.Hash = hash
+	}
+	err := a.Check(keys)
+	if err == nil && newest != a.Number {
+		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", a.Owner, a.Number, newest))
+	}
+	return a.Frozen, err
+}
+
+// PayoutsPaused reports whether payouts are paused for everyone.
+func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
+	keys, err := db.signer.get()
+	if err != nil {
+		return false, err
+	}
+	err = db.query(ctx, platformAccount, func(r row) (err error) {
+		is, err = paused(keys, r)
+		return err
+	})
+	return is, err
+}
+
+// PayoutsPaused is [DB.PayoutsPaused], and stays so until the transaction ends.
+func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
+	keys, err := tx.signer.get()
+	if err != nil {
+		return false, err
+	}
+	if err := tx.lock(ctx, tx.dialect.sharePause); err != nil {
+		return false, err
+	}
+	err = tx.each(ctx, platformAccount, nil, func(r row) (err error) {
+		is, err = paused(keys, r)
+		return err
+	})
+	return is, err
+}
+
+// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
+func (tx *Tx) LockPause(ctx context.Context) error { return tx.lock(ctx, tx.dialect.lockPause) }
+
+// lock runs a statement that takes a lock, where the engine needs one.
+func (tx *Tx) lock(ctx context.Context, statement string) error {
+	if statement == "" {
+		return nil
+	}
+	return tx.each(ctx, statement, nil, func(row) error { return nil })
+}
+
+// RescheduleOnHold makes the next step due now of each payout that waits because payouts were frozen or paused, of all
+// sellers where seller is "", and returns how many.
+func (tx *Tx) RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error) {
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)
+		AND state = 'waiting' AND due_at > $2`, seller, micros(now))
+}

@@ -1,0 +1,101 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+	"bursar/internal/store"
+)
+
+// pause pauses or resumes the payouts of all sellers.
+func (b *bench) pause(pauses bool) {
+	b.Helper()
+	action := decision.ResumePayouts
+	if pauses {
+		action = decision.PausePayouts
+	}
+	b.update(func(tx *store.Tx) error {
+		if err := tx.LockPause(b.ctx()); err != nil {
+			return err
+		}
+		d := decision.New(decision.By{Admin: "usr_admin", Note: "Seen."}, action, decision.Platform, decision.Platform, b.now)
+		return tx.RecordDecision(b.ctx(), d)
+	})
+}
+
+// wantPaused asks in each way whether payouts are paused.
+func (b *bench) wantPaused(want bool) {
+	b.Helper()
+	check := func(by string, got bool, err error) {
+		b.Helper()
+		if got != want || err != nil {
+			b.Errorf("by %s payouts are paused: %t, %v", by, got, err)
+		}
+	}
+	paused, err := b.db.PayoutsPaused(b.ctx())
+	check("a read", paused, err)
+	b.update(func(tx *store.Tx) (err error) {
+		paused, err = tx.PayoutsPaused(b.ctx())
+		return err
+	})
+	check("a transaction", paused, err)
+	for _, scope := range []ledger.Scope{{Owner: "usr_a", Pause: true}, {Payout: "pyt_1", Pause: true}} {
+		b.must(b.db.Payouts().InGroup(b.ctx(), scope, func(tx payout.ChangeTx) (err error) {
+			paused, err = tx.PayoutsPaused(b.ctx())
+			return err
+		}))
+		check("a change", paused, err)
+	}
+}
+
+// testPause pauses and resumes all payouts, and makes those due that waited for it.
+func testPause(t *testing.T, b *bench) {
+	t.Helper()
+	for _, seller := range []string{"usr_a", "usr_b"} {
+		b.fund(b.seller(seller), 1000)
+	}
+	onHold := func(id payout.ID, seller string) {
+		p := b.ask(id, seller, 100, 0)
+		p.ReasonCode, p.DueAt = "payouts_on_hold", b.now.Add(time.Hour)
+		b.move(p, payout.Waiting)
+	}
+	onHold("pyt_1", "usr_a")
+	onHold("pyt_2", "usr_b")
+	p := b.ask("pyt_3", "usr_a", 100, 0)
+	p.DueAt = b.now.Add(time.Hour)
+	b.move(p, payout.Waiting)
+
+	b.wantPaused(false)
+	b.pause(true)
+	b.wantPaused(true)
+	if decided, err := b.db.Decisions(b.ctx(), decision.Platform, 10); err != nil || len(decided) != 1 || decided[0].Action != decision.PausePayouts || decided[0].Note != "Seen." {
+		t.Errorf("decided was %+v, %v", decided, err)
+	}
+	b.wantCleanAudit()
+	b.pause(false)
+	b.wantPaused(false)
+
+	wantDue := func(seller string, want map[payout.ID]time.Time) {
+		t.Helper()
+		b.update(func(tx *store.Tx) error {
+			n, err := tx.RescheduleOnHold(b.ctx(), seller, b.now)
+			if n != 1 {
+				t.Errorf("%d payouts were made due", n)
+			}
+			return err
+		})
+		for id, at := range want {
+			p, err := b.db.Payout(b.ctx(), id)
+			if b.must(err); !p.DueAt.Equal(at) {
+				t.Errorf("payout %s is due at %s, want %s", id, p.DueAt, at)
+			}
+		}
+	}
+	later := b.now.Add(time.Hour)
+	wantDue("usr_b", map[payout.ID]time.Time{"pyt_1": later, "pyt_2": b.now, "pyt_3": later})
+	wantDue("", map[payout.ID]time.Time{"pyt_1": b.now, "pyt_2": b.now, "pyt_3": later})
+	b.wantCleanAudit()
+}
