@@ -357,7 +357,8 @@ type SecondProof struct {
 	Assertion []byte
 }
 
-func (given SecondProof) empty() bool {
+// Empty reports whether there is nothing to prove with.
+func (given SecondProof) Empty() bool {
 	return given.Code == "" && given.RecoveryCode == "" && given.Assertion == nil
 }
 

@@ -79,6 +79,9 @@ func (c passkeyChallenge) use(ctx context.Context, tx Tx) error {
 	return err
 }
 
+// OffersPasskeys reports whether browsers have passkeys for the service.
+func (s *Service) OffersPasskeys() bool { return s.passkeys != nil }
+
 // NewPasskey is a passkey that is to be made. Options are for navigator.credentials.create.
 type NewPasskey struct {
 	Factor

@@ -104,7 +104,7 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 	}
 	byCode := hasFactor(all)
 	switch {
-	case byCode && r.Password == "" && r.empty():
+	case byCode && r.Password == "" && r.Empty():
 		err = s.stepUpRequired(p, all, r.Action, r.Bound)
 	case byCode:
 		err = s.proveByCode(ctx, p, user, r)
@@ -126,7 +126,7 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 }
 
 func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r StepUp) error {
-	if r.empty() {
+	if r.Empty() {
 		return fault.Field("code", "is needed, or recoveryCode or assertion: you have a second factor")
 	}
 	a, err := s.countCode(ctx, s.codeTry(user, r.Device, p.Session))

@@ -66,10 +66,10 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, 
 	}
 	f := accountForm()
 	f.Field("accountHolder").Value = account.Holder
-	if hasFactor, err := d.secondFactor(ctx, v); err != nil {
-		return page{}, err
-	} else if hasFactor && account.Status != "" {
-		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
+	if account.Status != "" {
+		if err := d.askForCode(ctx, v, f); err != nil {
+			return page{}, err
+		}
 	}
 	shown := &bankView{Account: accountView{account}, Form: f}
 	if account.Status == bank.StatusVerified && d.o.CoolDown > 0 {

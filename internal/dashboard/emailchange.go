@@ -15,14 +15,10 @@ const (
 	undoEmailHeading = "Undo the change of your e-mail address"
 )
 
-func emailForm(hasFactor bool) *form {
-	f := &form{Action: changeEmailPath, Submit: "Send a link to it", Fields: []field{
+func emailForm() *form {
+	return &form{Action: changeEmailPath, Submit: "Send a link to it", Fields: []field{
 		{Name: "email", Label: "New e-mail address", Type: "email", Autocomplete: "email", Max: 254, Hint: "It is used once you open the link in the mail."},
 	}}
-	if hasFactor {
-		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
-	}
-	return f
 }
 
 // changeEmail mails a link to the visitor's new address.

@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +29,23 @@ func (d *dashboard) askForFactor(v *pageRequest, err error, back string) page {
 	return goTo(withBack(web.FactorPath, back))
 }
 
-func factorForm(back string) *form {
-	return &form{Action: withBack(web.FactorPath, back), Submit: "Sign in", Fields: []field{codeField("Code of your authenticator app, or a recovery code")}}
+// factorView asks for the second proof of a sign-in.
+type factorView struct {
+	Form             *form
+	ByApp, ByPasskey bool
+}
+
+func (d *dashboard) showFactor(ctx context.Context, challenge, back string) (page, *factorView, error) {
+	byApp, options, err := d.o.Auth.SecondStepMethods(ctx, challenge)
+	f := codeField("Code of your authenticator app, or a recovery code")
+	if !byApp {
+		f.Label = "Recovery code"
+	}
+	if options != nil {
+		f.Passkey = "Use your passkey"
+	}
+	shown := &factorView{&form{Action: withBack(web.FactorPath, back), Submit: "Sign in", Fields: []field{f}}, byApp, options != nil}
+	return show("factor", "Second step", shown), shown, err
 }
 
 // codeField asks for a code of an app, or for a recovery code.
@@ -44,14 +62,26 @@ func codes(typed string) (code, recoveryCode string) {
 	return "", typed
 }
 
-func showFactor(f *form) page { return show("factor", "Second step", f) }
+// secondProof is what a form proves a second factor with.
+func secondProof(v *pageRequest) (given auth.SecondProof) {
+	if answer := v.form.Get(provingPasskey); answer != "" {
+		return auth.SecondProof{Assertion: []byte(answer)}
+	}
+	given.Code, given.RecoveryCode = codes(v.form.Get("code"))
+	return given
+}
 
 // loginFactorPage asks for the second proof.
-func (d *dashboard) loginFactorPage(_ context.Context, v *pageRequest) (page, error) {
+func (d *dashboard) loginFactorPage(ctx context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
+	challenge := d.cookies.Value(v.r, web.ChallengeCookie)
 	switch {
-	case d.cookies.Value(v.r, web.ChallengeCookie) != "": // also of another user than the one who is signed in
-		return showFactor(factorForm(back)), nil
+	case challenge != "": // also of another user than the one who is signed in
+		p, _, err := d.showFactor(ctx, challenge, back)
+		if errors.Is(err, auth.ErrChallenge) {
+			return d.signInAgain(v, back), nil
+		}
+		return p, err
 	case v.signedIn():
 		return goTo(back), nil
 	default:
@@ -59,37 +89,49 @@ func (d *dashboard) loginFactorPage(_ context.Context, v *pageRequest) (page, er
 	}
 }
 
+// signInAgain leads back to the first step of a sign-in.
+func (d *dashboard) signInAgain(v *pageRequest, back string) page {
+	d.keepChallenge(v, "", -time.Second)
+	return goTo(withBack("/login", back)).saying("sign-in-again")
+}
+
 // loginFactor signs the visitor in whose second proof is right.
 func (d *dashboard) loginFactor(ctx context.Context, v *pageRequest) (page, error) {
 	back := backOf(v)
-	step := auth.SecondStep{Challenge: d.cookies.Value(v.r, web.ChallengeCookie), Device: d.device(v)}
-	step.Code, step.RecoveryCode = codes(v.form.Get("code"))
-	signIn, err := d.o.Auth.LoginFactor(ctx, step)
+	step := auth.SecondStep{Challenge: d.cookies.Value(v.r, web.ChallengeCookie), SecondProof: secondProof(v), Device: d.device(v)}
+	var signIn auth.SignIn
+	var err error
+	if v.wantsPasskey() {
+		if _, v.options, err = d.o.Auth.SecondStepMethods(ctx, step.Challenge); err == nil {
+			return page{}, nil
+		}
+	} else {
+		signIn, err = d.o.Auth.LoginFactor(ctx, step)
+	}
 	switch {
 	case errors.Is(err, auth.ErrChallenge):
-		d.keepChallenge(v, "", -time.Second)
-		return goTo(withBack("/login", back)).saying("sign-in-again"), nil
+		return d.signInAgain(v, back), nil
 	case err != nil:
-		f := factorForm(back)
-		return d.again(ctx, showFactor(f), f, err)
+		p, shown, showErr := d.showFactor(ctx, step.Challenge, back)
+		if showErr != nil {
+			return page{}, errors.Join(err, showErr)
+		}
+		return d.again(ctx, p, shown.Form, err)
 	default:
 		d.keepChallenge(v, "", -time.Second)
 		return goTo(back), d.begin(ctx, v, signIn)
 	}
 }
 
-// askForProof adds to a form what the visitor proves with, for an action that every user proves: a code, or the password.
+// askForProof adds to a form what the visitor proves with, for an action that every user proves: a second factor, or the password.
 func (d *dashboard) askForProof(ctx context.Context, v *pageRequest, f *form) error {
-	hasFactor, err := d.secondFactor(ctx, v)
-	if err != nil {
+	if err := d.askForCode(ctx, v, f); err != nil || f.Field("code") != nil {
 		return err
 	}
 	user, _, err := d.o.Auth.Me(ctx, v.who)
 	switch {
 	case err != nil:
 		return err
-	case hasFactor:
-		f.Fields = append(f.Fields, codeField("A code of your authenticator app, or a recovery code"))
 	case user.PasswordHash != "":
 		f.Username = user.Email
 		f.Fields = append(f.Fields, field{Name: provingPassword, Label: "Your password", Type: "password", Autocomplete: "current-password", Secret: true})
@@ -107,18 +149,44 @@ func (d *dashboard) proveDecision(ctx context.Context, v *pageRequest, a decisio
 	return needsCode(d.o.Auth.ProveDecision(ctx, v.who, a, subject))
 }
 
-// askForCode adds to a form for an admin's decision the code that it needs, if the admin has a second factor.
+// askForCode adds to a form the code that its action needs, if the visitor has a second factor.
 func (d *dashboard) askForCode(ctx context.Context, v *pageRequest, f *form) error {
-	hasFactor, err := d.secondFactor(ctx, v)
-	if hasFactor {
-		f.Fields = append(f.Fields, codeField("A code of your authenticator app"))
+	all, _, err := d.o.Auth.Factors(ctx, v.who)
+	if err == nil {
+		askFor(all, f)
 	}
 	return err
 }
 
-// What a form proves with, beside a code: the password, or that the visitor signed in a short time ago.
+// askFor adds to a form a code of one of the factors, or a passkey among them.
+func askFor(all []auth.Factor, f *form) {
+	has := func(kind auth.FactorKind) bool {
+		return slices.ContainsFunc(all, func(one auth.Factor) bool { return one.Kind == kind && one.Confirmed() })
+	}
+	asked := codeField("A code of your authenticator app, or a recovery code")
+	if has(auth.FactorPasskey) {
+		asked.Passkey = "Confirm with a passkey"
+	}
+	asked.Suffix = strings.ReplaceAll(f.Action, "/", "-")
+	for _, h := range f.Hidden {
+		if h.Name == "factor" {
+			asked.Suffix += "-" + h.Value
+		}
+	}
+	switch {
+	case has(auth.FactorTOTP):
+	case asked.Passkey != "":
+		asked.Label = "A recovery code"
+	default:
+		return
+	}
+	f.Fields = append(f.Fields, asked)
+}
+
+// What a form proves with, beside a code: the password, a passkey, or that the visitor signed in a short time ago.
 const (
 	provingPassword = "password"
+	provingPasskey  = "assertion"
 	provingSignIn   = "signIn"
 )
 
@@ -129,7 +197,7 @@ func isProofMissing(err error) bool {
 		return false
 	}
 	return errors.Is(err, auth.ErrStepUp) || errors.Is(err, auth.ErrStaleSignIn) || errors.Is(err, auth.ErrThrottled) || errors.Is(err, auth.ErrBusy) ||
-		f.Details["code"] != "" || f.Details[provingPassword] != ""
+		errors.Is(err, auth.ErrPasskey) || f.Details["code"] != "" || f.Details[provingPassword] != ""
 }
 
 // needsProof turns the wish for a proof into one about the field of the form that it is made with.
@@ -140,13 +208,21 @@ func needsProof(err error, f *form) error {
 	return needsCode(err)
 }
 
-// prove gets the proof that an action needs, from the code or the password in the form.
+// prove gets the proof that an action needs, from what the form proves with. For a browser that is to ask a passkey it gets the
+// passkey's options, and fails: the form comes again with the answer.
 func (d *dashboard) prove(ctx context.Context, v *pageRequest, a auth.Action, bound ...string) error {
 	r := auth.StepUp{Action: a, Bound: bound, Device: d.device(v), Password: v.form.Get(provingPassword)}
-	if v.form.Get("code") == "" && r.Password == "" && !v.form.Has(provingSignIn) {
+	if v.wantsPasskey() {
+		_, _, err := d.o.Auth.StepUp(ctx, v.who, auth.StepUp{Action: a, Bound: bound, Device: r.Device})
+		if errors.Is(err, auth.ErrStepUp) {
+			v.options = json.RawMessage(fault.From(err).Details["options"])
+		}
+		return cmp.Or(err, error(auth.ErrStepUp))
+	}
+	r.SecondProof = secondProof(v)
+	if r.SecondProof.Empty() && r.Password == "" && !v.form.Has(provingSignIn) {
 		return nil // the action says whether it needs one
 	}
-	r.Code, r.RecoveryCode = codes(v.form.Get("code"))
 	proof, _, err := d.o.Auth.StepUp(ctx, v.who, r)
 	if err == nil {
 		v.who.Proof = proof
@@ -165,23 +241,14 @@ func needsCode(err error) error {
 	return err
 }
 
-// secondFactor reports whether the visitor has one, so that forms ask for a code.
-func (d *dashboard) secondFactor(ctx context.Context, v *pageRequest) (bool, error) {
-	all, _, err := d.o.Auth.Factors(ctx, v.who)
-	for _, f := range all {
-		if f.Confirmed() {
-			return true, err
-		}
-	}
-	return false, err
-}
-
 // factorsView is the visitor's second factors.
 type factorsView struct {
 	Factors []auth.Factor
 	Left    int
-	Add     *form
-	Removes map[string]*form
+	AddApp  *form
+	// AddPasskey is nil where browsers offer none.
+	AddPasskey *form
+	Removes    map[string]*form
 	// Codes are shown once.
 	Codes []string
 }
@@ -207,19 +274,18 @@ func (d *dashboard) factorsPage(ctx context.Context, v *pageRequest) (page, *fac
 	if err != nil {
 		return page{}, nil, err
 	}
-	shown := &factorsView{Left: left, Add: &form{Action: factorsPath, Submit: "Add an authenticator app"}, Removes: map[string]*form{}}
-	for _, f := range all {
-		if !f.Confirmed() {
-			continue
-		}
-		shown.Factors = append(shown.Factors, f)
-		shown.Removes[f.ID] = &form{
-			Action: factorsPath + "/remove", Submit: "Remove it", Hidden: []hidden{{"factor", f.ID}},
-			Fields: []field{codeField("A code of an app, or a recovery code")},
-		}
+	shown := &factorsView{Left: left, AddApp: &form{Action: factorsPath, Submit: "Add an authenticator app"}, Removes: map[string]*form{}}
+	askFor(all, shown.AddApp)
+	if d.o.Auth.OffersPasskeys() {
+		shown.AddPasskey = passkeyForm()
+		askFor(all, shown.AddPasskey)
 	}
-	if len(shown.Factors) > 0 {
-		shown.Add.Fields = []field{codeField("A code of an app that you have added, or a recovery code")}
+	for _, f := range all {
+		if f.Confirmed() {
+			shown.Factors = append(shown.Factors, f)
+			shown.Removes[f.ID] = &form{Action: factorsPath + "/remove", Submit: "Remove it", Hidden: []hidden{{"factor", f.ID}}}
+			askFor(all, shown.Removes[f.ID])
+		}
 	}
 	return show("factors", "Second factors", shown), shown, nil
 }
@@ -240,18 +306,27 @@ func (d *dashboard) addFactor(ctx context.Context, v *pageRequest) (page, error)
 		f, err = d.o.Auth.AddFactor(ctx, v.who, "")
 	}
 	if err != nil {
-		p, shown, showErr := d.factorsPage(ctx, v)
-		if showErr != nil {
-			return page{}, errors.Join(err, showErr)
-		}
-		if isProofMissing(err) && len(shown.Factors) == 0 {
-			if err := d.askForProof(ctx, v, shown.Add); err != nil {
-				return page{}, err
-			}
-		}
-		return d.again(ctx, p, shown.Add, needsProof(err, shown.Add))
+		return d.addAgain(ctx, v, err, func(shown *factorsView) *form { return shown.AddApp })
 	}
 	return enrolPage(f)
+}
+
+// addAgain shows once more the form that adds a factor. Before the first factor a visitor may have to prove who they are otherwise.
+func (d *dashboard) addAgain(ctx context.Context, v *pageRequest, err error, formOf func(*factorsView) *form) (page, error) {
+	p, shown, showErr := d.factorsPage(ctx, v)
+	if showErr != nil {
+		return page{}, errors.Join(err, showErr)
+	}
+	f := formOf(shown)
+	if f == nil {
+		return page{}, err
+	}
+	if isProofMissing(err) && len(shown.Factors) == 0 {
+		if err := d.askForProof(ctx, v, f); err != nil {
+			return page{}, err
+		}
+	}
+	return d.again(ctx, p, f.fill(v.form), needsProof(err, f))
 }
 
 func enrolPage(f auth.NewFactor) (page, error) {

@@ -167,7 +167,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.auth, err = auth.New(auth.Options{
 		Store: h.db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Now: h.clock.Now, Logger: logger,
 		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: nobodyAsked{}},
-		Issuer:    "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
+		Issuer:    "http://127.0.0.1:8080", PublicAddress: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{

@@ -41,6 +41,10 @@ type field struct {
 	Optional bool
 	Max      int
 	Choices  []choice
+	// Passkey is what the button says by which a passkey takes the place of what is typed; empty for none.
+	Passkey string
+	// Suffix tells the field from one of the same name in another form of the page.
+	Suffix string
 	// Ask is an address that answers with a fragment about what is typed, appended to it.
 	Ask   string
 	Error string
@@ -53,7 +57,7 @@ type choice struct{ Value, Label, Hint string }
 type hidden struct{ Name, Value string }
 
 // ID is the id of the field's input, which no other element of a page has.
-func (f field) ID() string { return "field-" + f.Name }
+func (f field) ID() string { return "field-" + f.Name + f.Suffix }
 
 // Describes lists the elements that say more about the field.
 func (f field) Describes() string {

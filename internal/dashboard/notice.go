@@ -33,9 +33,9 @@ var notices = map[notice]string{
 	"email-link-mailed": "If no other account has this address, a link is on its way to it.",
 	"email-changed":     "Your e-mail address is changed.",
 	"email-undone":      "The change is undone, and all sessions ended. Set a new password now: another person may know the old one.",
-	"admin-factor":      "Admins need a second factor here. Add an authenticator app, then the pages for admins open.",
-	"factor-removed":    "The authenticator app is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
+	"admin-factor":      "Admins need a second factor here. Add an app or a passkey, then the pages for admins open.",
 	"account-deleted":   "Your account is deleted.",
+	"factor-removed":    "The second factor is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
 	"sign-in-again":     "That took too long, or was done already. Sign in again.",
 	"sessions-ended":    "All other sessions are signed out.",
 

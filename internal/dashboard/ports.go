@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"bursar/internal/auth"
@@ -67,11 +68,20 @@ type Auth interface {
 	CheckEmailToken(ctx context.Context, token string, undo bool) (email string, err error)
 	// LoginFactor ends a sign-in in two steps.
 	LoginFactor(context.Context, auth.SecondStep) (auth.SignIn, error)
+	// SecondStepMethods says what can answer a challenge: a code of an app, and the passkeys that its options name, if any.
+	SecondStepMethods(ctx context.Context, challenge string) (byApp bool, options json.RawMessage, err error)
+	// OffersPasskeys reports whether browsers have passkeys for the service.
+	OffersPasskeys() bool
+	// PasskeyOptions are what a browser needs to sign in with a passkey alone, whose answer LoginPasskey takes.
+	PasskeyOptions() (json.RawMessage, error)
+	LoginPasskey(ctx context.Context, answer []byte, from auth.Device) (auth.SignIn, error)
 	// Factors lists a user's second factors without their secrets, and how many recovery codes are left.
 	Factors(context.Context, auth.Principal) ([]auth.Factor, int, error)
 	AddFactor(ctx context.Context, p auth.Principal, name string) (auth.NewFactor, error)
-	// ConfirmFactor returns recovery codes with a user's first factor.
+	AddPasskey(ctx context.Context, p auth.Principal, name string) (auth.NewPasskey, error)
+	// ConfirmFactor and ConfirmPasskey return recovery codes with a user's first factor.
 	ConfirmFactor(ctx context.Context, p auth.Principal, factor, code string, from auth.Device) ([]string, error)
+	ConfirmPasskey(ctx context.Context, p auth.Principal, factor string, answer []byte, from auth.Device) ([]string, error)
 	RemoveFactor(ctx context.Context, p auth.Principal, factor string, from auth.Device) error
 	// CheckAdmin fails if the user is an admin who needs a second factor and has none.
 	CheckAdmin(context.Context, auth.Principal) error

@@ -99,17 +99,15 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	if err != nil && !errors.Is(err, ledger.ErrTampered) { // whose journal was changed can still change the password
 		return page{}, nil, err
 	}
-	hasFactor, err := d.secondFactor(ctx, v)
-	if err != nil {
-		return page{}, nil, err
-	}
 	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user), Events: securityRows(events)}
 	if !user.Verified {
 		shown.Code = codeForm()
 	}
-	shown.Email = emailForm(hasFactor)
-	if hasFactor {
-		shown.Password.Fields = append(shown.Password.Fields, codeField("A code of your authenticator app"))
+	shown.Email = emailForm()
+	for _, f := range []*form{shown.Email, shown.Password} {
+		if err := d.askForCode(ctx, v, f); err != nil {
+			return page{}, nil, err
+		}
 	}
 	for _, s := range sessions {
 		shown.Sessions = append(shown.Sessions, sessionRow{s, deviceName(s.Agent), s.ID == v.who.Session})

@@ -106,6 +106,12 @@ func (d *dashboard) write(w http.ResponseWriter, v *pageRequest, p page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", policy)
+	if v.options != nil {
+		setCookies(w, v)
+		h.Set("Content-Type", "application/json")
+		_, _ = w.Write(v.options) // a browser that is gone reads nothing
+		return
+	}
 	if p.to != "" {
 		if p.notice != "" {
 			v.cookies = append(v.cookies, d.cookies.Make(d.cookies.Named(noticeCookie), string(p.notice), noticeAge))

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
@@ -29,6 +30,8 @@ type pageRequest struct {
 	// zone is the viewer's; zoneKnown says that the browser told it.
 	zone      *time.Location
 	zoneKnown bool
+	// options are those of a passkey; they go out in the place of a page.
+	options json.RawMessage
 	// cookies go out with the answer, whatever it is.
 	cookies []*http.Cookie
 }

@@ -25,6 +25,8 @@ type signInView struct {
 	Problem string
 	// Other is the other of the two pages, with the way back kept.
 	Other string
+	// Passkey is where a passkey signs in, where browsers offer them.
+	Passkey string
 }
 
 // providerButton is a link that begins a sign-in through a provider. Role is what a new user becomes, where
@@ -77,9 +79,11 @@ func (d *dashboard) loginForm(back string) *form {
 }
 
 func (d *dashboard) showLogin(f *form, back string) page {
-	return show("login", "Sign in", &signInView{
-		Form: f, Buttons: d.providerButtons(back, ""), Other: withBack("/register", back),
-	})
+	shown := &signInView{Form: f, Buttons: d.providerButtons(back, ""), Other: withBack("/register", back)}
+	if d.o.Auth.OffersPasskeys() {
+		shown.Passkey = withBack(passkeyLoginPath, back)
+	}
+	return show("login", "Sign in", shown)
 }
 
 // loginPage asks who the visitor is.

@@ -100,6 +100,66 @@
     if (input.value) go();
   };
 
+  // A button of a passkey is there where the browser has passkeys. It learns what to sign, has the browser sign it or make a key,
+  // and sends its form with the answer.
+  const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+  const base64 = (buffer) => buffer && btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  const keys = (list) => (list || []).map((key) => ({ ...key, id: bytes(key.id) }));
+  const answerOf = (key) => {
+    const r = key.response;
+    return JSON.stringify({ id: key.id, rawId: base64(key.rawId), type: key.type, response: {
+      clientDataJSON: base64(r.clientDataJSON), attestationObject: base64(r.attestationObject), transports: r.getTransports && r.getTransports(),
+      authenticatorData: r.signature && base64(r.authenticatorData), signature: base64(r.signature), userHandle: base64(r.userHandle),
+    } });
+  };
+  const create = async (o) => ["attestation", await navigator.credentials.create({ publicKey: {
+    ...o, challenge: bytes(o.challenge), user: { ...o.user, id: bytes(o.user.id) }, excludeCredentials: keys(o.excludeCredentials),
+  } })];
+  const sign = async (o) => ["assertion", await navigator.credentials.get({ publicKey: {
+    ...o, challenge: bytes(o.challenge), allowCredentials: keys(o.allowCredentials),
+  } })];
+  const whyNot = {
+    InvalidStateError: "This device has a passkey of yours already.",
+    NotAllowedError: "No passkey answered. Try again, or use another way.",
+    SecurityError: /^[\d.]+$|:/.test(location.hostname)
+      ? `Browsers have passkeys for names alone. On this machine, open http://localhost:${location.port}.` : "Passkeys belong to the public address of this site. Open it there.",
+  };
+  const passkey = (button) => {
+    const form = button.form;
+    const codes = $$("[name=code]", form);
+    const problem = document.createElement("p");
+    problem.className = "error";
+    problem.setAttribute("role", "alert");
+    button.hidden = false;
+    button.after(problem);
+    button.addEventListener("click", async () => {
+      codes.forEach((code) => { code.required = false; });
+      const whole = form.reportValidity();
+      codes.forEach((code) => { code.required = true; });
+      if (!whole) return;
+      button.disabled = true;
+      problem.textContent = "";
+      try {
+        let options = button.dataset.create;
+        if (!options) {
+          const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Passkey": "options" } });
+          if ((answer.headers.get("Content-Type") || "").includes("json")) options = await answer.text();
+        }
+        if (options) { // else the form itself says what is wrong
+          const [name, key] = await (button.dataset.create ? create : sign)(JSON.parse(options));
+          $$(`[name=${name}]`, form).forEach((old) => old.remove());
+          form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value: answerOf(key) }));
+        }
+        codes.forEach((code) => { code.required = false; });
+        form.requestSubmit();
+      } catch (error) {
+        problem.textContent = whyNot[error.name] || "That did not work. Try again, or use another way.";
+        button.disabled = false;
+      }
+    });
+  };
+  if (window.PublicKeyCredential) $$("[data-passkey]").forEach(passkey);
+
   localise();
   $$("[data-live]").forEach(follow);
   $$("[data-ask]").forEach(ask);
@@ -114,5 +174,8 @@
     const button = event.submitter;
     if (button && event.target.method === "post") setTimeout(() => { button.disabled = true; }, 0);
   });
-  addEventListener("pageshow", () => $$("button[disabled]").forEach((button) => { button.disabled = false; }));
+  addEventListener("pageshow", () => {
+    $$("button[disabled]").forEach((button) => { button.disabled = false; });
+    $$("[name=assertion], [name=attestation]").forEach((answer) => answer.remove()); // each is good once
+  });
 })();
