@@ -20,6 +20,7 @@ type profileView struct {
 	Code       *form // where the address is to be confirmed
 	Sessions   []sessionRow
 	Identities []identityRow
+	Passkeys   []auth.Factor
 	Buttons    []providerButton
 	Events     []securityRow
 	Email      *form
@@ -99,14 +100,20 @@ func (d *dashboard) profilePage(ctx context.Context, v *pageRequest) (page, *pro
 	if err != nil && !errors.Is(err, ledger.ErrTampered) { // whose journal was changed can still change the password
 		return page{}, nil, err
 	}
+	factors, _, err := d.o.Auth.Factors(ctx, v.who)
+	if err != nil {
+		return page{}, nil, err
+	}
 	shown := &profileView{User: user, Profile: profileForm(user), Password: passwordForm(user), Events: securityRows(events)}
 	if !user.Verified {
 		shown.Code = codeForm()
 	}
 	shown.Email = emailForm()
-	for _, f := range []*form{shown.Email, shown.Password} {
-		if err := d.askForCode(ctx, v, f); err != nil {
-			return page{}, nil, err
+	askFor(factors, shown.Email)
+	askFor(factors, shown.Password)
+	for _, f := range factors {
+		if f.Kind == auth.FactorPasskey && f.Confirmed() {
+			shown.Passkeys = append(shown.Passkeys, f)
 		}
 	}
 	for _, s := range sessions {

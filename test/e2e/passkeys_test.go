@@ -120,7 +120,7 @@ func TestAPasskeyInABrowser(t *testing.T) {
 			b.fill("New password", "another horse")
 			b.keep("profile-passkey")
 			b.press("Confirm with a passkey")
-			b.see("Profile")
+			b.see("Your password is set.")
 
 			b.visit("/dashboard/profile/factors")
 			b.keep("passkeys")

@@ -130,6 +130,7 @@
     const problem = document.createElement("p");
     problem.className = "error";
     problem.setAttribute("role", "alert");
+    problem.hidden = true;
     button.hidden = false;
     button.after(problem);
     button.addEventListener("click", async () => {
@@ -138,7 +139,7 @@
       codes.forEach((code) => { code.required = true; });
       if (!whole) return;
       button.disabled = true;
-      problem.textContent = "";
+      problem.hidden = true;
       try {
         let options = button.dataset.create;
         if (!options) {
@@ -154,6 +155,7 @@
         form.requestSubmit();
       } catch (error) {
         problem.textContent = whyNot[error.name] || "That did not work. Try again, or use another way.";
+        problem.hidden = false;
         button.disabled = false;
       }
     });
