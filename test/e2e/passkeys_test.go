@@ -136,6 +136,14 @@ func TestAPasskeyNeedsAName(t *testing.T) {
 	i, _ := newStreet(t)
 	b := openBrowser(t, i.api, phone)
 	b.visit("/login")
+	if shown := evaluate[int](b, `(() => {
+		const button = document.querySelector("[data-passkey]").cloneNode(true);
+		button.hidden = true; // as it is where no script runs
+		document.querySelector("main").append(button);
+		return button.getClientRects().length;
+	})()`); shown != 0 {
+		t.Error("a button that only a script can use is shown without one")
+	}
 	b.click("Sign in with a passkey")
 	b.see("open http://localhost:")
 	b.look()
