@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/storetest"
@@ -111,11 +112,13 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		},
 		"poll reversals": func(s *story) func() (any, error) {
 			paid(s)
+			for range 4 { // until its own polls are far apart
+				s.later(2 * time.Hour)
+			}
 			s.gateway.transfers[string(s.id)].advance(3)
 			return func() (any, error) {
-				s.now = s.now.Add(time.Hour)
-				_, err := s.payouts.PollReversals(t.Context())
-				return nil, err
+				s.now = s.now.Add(10 * time.Minute)
+				return s.payouts.PollReversals(t.Context())
 			}
 		},
 		"notify": func(s *story) func() (any, error) {
@@ -187,6 +190,32 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return nil, err
 			}
 		},
+		"freeze": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				err := s.payouts.Freeze(t.Context(), ada, "usr_a")
+				return s.decided("usr_a"), err
+			}
+		},
+		"unfreeze": func(s *story) func() (any, error) {
+			err := s.payouts.Freeze(t.Context(), ada, "usr_a")
+			s.later(windowOver) // it waits
+			return func() (any, error) {
+				return s.sentAfter("usr_a"), errors.Join(err, s.payouts.Unfreeze(t.Context(), ada, "usr_a"))
+			}
+		},
+		"pause": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				err := s.payouts.Pause(t.Context(), ada)
+				return s.decided(decision.Platform), err
+			}
+		},
+		"resume": func(s *story) func() (any, error) {
+			err := s.payouts.Pause(t.Context(), ada)
+			s.later(windowOver) // it waits
+			return func() (any, error) {
+				return s.sentAfter(decision.Platform), errors.Join(err, s.payouts.Resume(t.Context(), ada))
+			}
+		},
 		"startup": func(s *story) func() (any, error) {
 			b := s.save()
 			s.later(windowOver)
@@ -228,15 +257,40 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return storetest.Story{
 					Act: func() (err error) { read, err = act(); return err },
 					State: func() string {
-						if then, isStep := read.(func()); isStep {
+						switch then := read.(type) {
+						case func():
 							then()
 							read = nil
+						case func() int:
+							read = then()
 						}
 						return s.summary() + fmt.Sprint(read)
 					},
 				}
 			})
 		})
+	}
+}
+
+// decided counts, once it is called, the decisions about something.
+func (s *story) decided(subject string) func() int {
+	return func() int {
+		s.Helper()
+		all, err := s.db.Decisions(s.Context(), subject, 20)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return len(all)
+	}
+}
+
+// sentAfter is decided once what waited had the time to be sent: it is looked again if what it waits for is over, even where
+// the payouts could not be made due by the decision.
+func (s *story) sentAfter(subject string) func() int {
+	return func() int {
+		s.Helper()
+		s.later(time.Hour)
+		return s.decided(subject)()
 	}
 }
 
@@ -263,6 +317,11 @@ func (s *story) summary() string {
 		}
 		fmt.Fprintf(&b, "%s %+v\n", owner, balance)
 	}
+	paused, err := s.db.Payouts().PayoutsPaused(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	fmt.Fprintln(&b, "paused", paused)
 	report, err := s.db.Audit(s.Context(), s.keys)
 	if err != nil {
 		s.Fatal(err)
