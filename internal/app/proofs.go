@@ -23,10 +23,22 @@ func (f freshProofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Regist
 	return f.auth.RequireProof(ctx, ptx, who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC))
 }
 
+func (f freshProofs) LockSession(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
+	ptx, ok := tx.(auth.Tx)
+	if !ok {
+		return errNoProofs
+	}
+	return f.auth.LockSession(ctx, ptx, principalOf(r))
+}
+
 func (f freshProofs) UseProof(ctx context.Context, tx payout.RequestTx, r payout.Request, to []string) error {
 	ptx, ok := tx.(auth.Tx)
 	if !ok {
 		return errNoProofs
 	}
-	return f.auth.UseProof(ctx, ptx, auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}, auth.ActionRequestPayout, to...)
+	return f.auth.UseProof(ctx, ptx, principalOf(r), auth.ActionRequestPayout, to...)
+}
+
+func principalOf(r payout.Request) auth.Principal {
+	return auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
 }

@@ -130,12 +130,6 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	by := decision.By{User: user.ID, Note: accessNote(Buyer, false, deletedReason)}
 	none := ""
 	for _, step := range []func() error{
-		func() error { // it may not have been the user
-			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: user.Email, Data: mail.AccountDeleted{
-				At: now, Address: from.inMail().Address, Agent: from.inMail().Agent,
-			}})
-			return err
-		},
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
 		func() error { return tx.DeleteSessions(ctx, user.ID) },
 		func() error { return tx.DeleteMailTokens(ctx, user.ID, allPurposes) },
@@ -160,5 +154,10 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	if err == nil && left {
 		err = ErrMoneyLeft
 	}
+	if err != nil {
+		return err
+	}
+	// It may not have been the user.
+	_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{To: user.Email, Data: mail.AccountDeleted{At: now, Address: from.inMail().Address, Agent: from.inMail().Agent}})
 	return err
 }

@@ -218,6 +218,12 @@ func (s *Service) requireProof(ctx context.Context, tx ProofTx, p Principal, all
 	return s.useProof(ctx, tx, p, all, a, to...)
 }
 
+// LockSession keeps a session alive, and its user as they are, until the transaction ends. It fails with [ErrToken].
+func (s *Service) LockSession(ctx context.Context, tx Tx, p Principal) error {
+	_, err := s.userOfSession(ctx, tx, p)
+	return err
+}
+
 // UseProof uses up the proof of a session for an action that every user proves, in the transaction that carries the action out.
 // The session stays alive until that ends. It fails with [ErrStepUp] or [ErrToken].
 func (s *Service) UseProof(ctx context.Context, tx Tx, p Principal, a Action, to ...string) error {

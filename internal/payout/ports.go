@@ -174,8 +174,11 @@ type UnmatchedTransfer struct {
 
 // Proofs checks fresh proofs of who a seller is.
 type Proofs interface {
+	// LockSession keeps the session that asks, and its user, as they are until the transaction ends. It fails with a fault of
+	// kind Unauthenticated if the session has ended.
+	LockSession(ctx context.Context, tx RequestTx, r Request) error
 	// UseProof uses up the proof that came with a request, in its transaction. It fails with a fault of kind Unauthenticated
-	// if what came is not one for this, or the session has ended.
+	// if what came is not one for this.
 	UseProof(ctx context.Context, tx RequestTx, r Request, to []string) error
 }
 

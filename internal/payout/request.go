@@ -144,6 +144,11 @@ func ProofBinding(amount money.Amount, account bank.ID) []string {
 
 // reserve makes the checks of the interface in their order, then reserves the amount and stores the payout.
 func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout) (Payout, error) {
+	if s.needsProof(r) { // first: users are locked before journals
+		if err := s.o.Proofs.LockSession(ctx, tx, r); err != nil {
+			return Payout{}, err
+		}
+	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
 		return Payout{}, err
 	}

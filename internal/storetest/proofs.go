@@ -17,6 +17,11 @@ func (p Proofs) RequireProof(ctx context.Context, tx bank.Tx, r bank.Registratio
 	return p.Auth.RequireProof(ctx, tx.(auth.ProofTx), who, auth.ActionReplaceAccount, r.Number.Reveal(), string(r.IFSC)) //nolint:forcetypeassert // the store's has it
 }
 
+// LockSession is as [payout.Proofs] say.
+func (p Proofs) LockSession(ctx context.Context, tx payout.RequestTx, r payout.Request) error {
+	return p.Auth.LockSession(ctx, tx.(auth.Tx), auth.Principal{UserID: r.Seller, Session: r.Session}) //nolint:forcetypeassert // the store's has it
+}
+
 // UseProof is as [payout.Proofs] say.
 func (p Proofs) UseProof(ctx context.Context, tx payout.RequestTx, r payout.Request, to []string) error {
 	who := auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
