@@ -48,7 +48,7 @@ func (h *health) Loops() []dashboard.Loop {
 
 // Backlog is what is due in the whole service.
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
-	w, err := h.db.Watch(ctx)
+	w, err := h.db.Watch(ctx, time.Now())
 	if err != nil {
 		return dashboard.Backlog{}, err
 	}
@@ -58,6 +58,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 		differences += n
 	}
 	return dashboard.Backlog{
+		Late: w.Late, LateSince: w.LateSince,
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue, MailDue: w.MailDue,
 	}, err

@@ -43,7 +43,8 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 // watch tells operators what may need them.
 func watch(b *Datastore, metrics *telemetry.Metrics) take {
 	return func(ctx context.Context, _ int) ([]work.Step, error) {
-		seen, err := b.db.Watch(ctx)
+		now := time.Now()
+		seen, err := b.db.Watch(ctx, now)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +56,6 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 		for _, kind := range reconcile.Kinds() { // those without any show as zero
 			differences[string(kind)] = kinds[kind]
 		}
-		now := time.Now()
 		overdue := func(due time.Time) time.Duration {
 			if due.IsZero() {
 				return 0
@@ -64,6 +64,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 		}
 		metrics.SetWatched(telemetry.Watched{
 			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Discrepancies: seen.Discrepancies, UnmatchedTransfers: seen.UnmatchedTransfers,
+			Late: seen.Late, OldestLate: overdue(seen.LateSince),
 			PayoutsOnHold: seen.PayoutsOnHold, Paused: seen.Paused,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,

@@ -3,7 +3,9 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/payout"
@@ -115,14 +117,14 @@ func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, er
 	}
 	return show("admin", "Home", homeView{
 		Paused:  paused,
-		Waiting: waitingOf(backlog), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
+		Waiting: waitingOf(backlog, d.o.Now()), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
 		Payouts: rows, Loops: d.loopRows(), Ledger: d.audits.view(),
 	}), nil
 }
 
 // waitingOf lists what waits for a person, the most pressing first. Payouts that are unknown are still
 // looked for by themselves.
-func waitingOf(b Backlog) []waiting {
+func waitingOf(b Backlog, now time.Time) []waiting {
 	var all []waiting
 	add := func(count int64, one, many string, kind taskKind) {
 		switch {
@@ -135,9 +137,32 @@ func waitingOf(b Backlog) []waiting {
 	add(b.Discrepancies, "payout with a discrepancy", "payouts with a discrepancy", kindDiscrepancy)
 	add(b.UnmatchedTransfers, "unmatched transfer at the gateway", "unmatched transfers at the gateway", kindUnmatched)
 	add(b.ManualReview, "payout in review, whose outcome is not known", "payouts in review, whose outcome is not known", kindManualReview)
+	late := ""
+	if !b.LateSince.IsZero() {
+		late = ", the oldest by " + lateBy(now.Sub(b.LateSince))
+	}
+	add(b.Late, "late payout, which should have arrived"+late, "late payouts, which should have arrived"+late, kindLate)
 	add(b.Differences, "difference between the gateway's statement and the ledger", "differences between the gateway's statement and the ledger", kindDifference)
 	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
 	return all
+}
+
+// lateBy is how late a payout is, in words.
+func lateBy(d time.Duration) string {
+	count := func(n int, unit string) string {
+		if n == 1 {
+			return "1 " + unit
+		}
+		return fmt.Sprintf("%d %ss", n, unit)
+	}
+	switch {
+	case d >= 48*time.Hour:
+		return count(int(d/(24*time.Hour)), "day")
+	case d >= time.Hour:
+		return count(int(d/time.Hour), "hour")
+	default:
+		return count(int(d/time.Minute), "minute")
+	}
 }
 
 // people finds users' names by their ids. Who is not in the ledger has none.

@@ -40,7 +40,7 @@ func (h *health) Instance() dashboard.Instance {
 }
 
 func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
-	w, err := h.fixture.db.Watch(ctx)
+	w, err := h.fixture.db.Watch(ctx, h.fixture.clock.Now())
 	if err != nil {
 		return dashboard.Backlog{}, err
 	}
@@ -50,6 +50,7 @@ func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
 		differences += n
 	}
 	return dashboard.Backlog{
+		Late: w.Late, LateSince: w.LateSince,
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err

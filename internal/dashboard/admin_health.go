@@ -77,7 +77,7 @@ func (d *dashboard) adminHealth(ctx context.Context, _ *pageRequest) (page, erro
 		return page{}, err
 	}
 	return show("admin-health", "Health", healthView{
-		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog),
+		Instance: d.o.Health.Instance(), Loops: d.loopRows(), Backlog: backlog, Waiting: waitingOf(backlog, d.o.Now()),
 		Due:               []dueRow{{"Payouts", backlog.PayoutDue}, {"Bank accounts", backlog.AccountDue}, {"Sales to release", backlog.SaleDue}, {"Mails", backlog.MailDue}},
 		StartupReconciled: d.o.Payouts.StartupReconciled(),
 	}), nil

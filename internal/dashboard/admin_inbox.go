@@ -25,11 +25,12 @@ const (
 	kindNoGateway    taskKind = "no-gateway"
 	kindDifference   taskKind = "difference"
 	kindAccount      taskKind = "bank-account"
+	kindLate         taskKind = "late"
 	kindUnknown      taskKind = "unknown"
 )
 
 // taskKinds lists all, the most pressing first.
-var taskKinds = []taskKind{kindDiscrepancy, kindUnmatched, kindManualReview, kindNoGateway, kindDifference, kindAccount, kindUnknown}
+var taskKinds = []taskKind{kindDiscrepancy, kindUnmatched, kindManualReview, kindNoGateway, kindLate, kindDifference, kindAccount, kindUnknown}
 
 // Label is a kind in a word or two.
 func (k taskKind) Label() label {
@@ -42,6 +43,8 @@ func (k taskKind) Label() label {
 		return label{"In review", bad}
 	case kindNoGateway:
 		return label{"No gateway", bad}
+	case kindLate:
+		return label{"Late", bad}
 	case kindDifference:
 		return label{"Difference", bad}
 	case kindAccount:
@@ -90,6 +93,8 @@ func (t task) SinceWord() string {
 		return "Found"
 	case kindAccount:
 		return "Registered"
+	case kindLate:
+		return "Should have arrived"
 	case kindDiscrepancy, kindNoGateway:
 		return "Requested"
 	default:
@@ -152,13 +157,17 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	withDiscrepancy := map[payout.ID]bool{}
+	withDiscrepancy, late := map[payout.ID]bool{}, map[payout.ID]bool{}
+	for _, p := range attention.Late {
+		late[p.ID] = true
+		all = append(all, d.lateTask(p))
+	}
 	for _, p := range attention.Discrepancies {
 		withDiscrepancy[p.ID] = true
 		all = append(all, d.payoutTask(p))
 	}
 	for _, p := range attention.Unclear {
-		if !withDiscrepancy[p.ID] {
+		if !withDiscrepancy[p.ID] && !late[p.ID] {
 			all = append(all, d.payoutTask(p))
 		}
 	}
@@ -177,7 +186,7 @@ func (d *dashboard) tasks(ctx context.Context) (all []task, full bool, err error
 		all = append(all, d.accountTask(a))
 	}
 	slices.SortStableFunc(all, func(a, b task) int { return a.Since.Compare(b.Since) })
-	full = max(len(attention.Discrepancies), len(attention.Unclear), len(attention.WithoutGateway), len(attention.UnmatchedTransfers), len(accounts), len(differences)) >= tasksPerKindMax
+	full = max(len(attention.Discrepancies), len(attention.Unclear), len(attention.WithoutGateway), len(attention.Late), len(attention.UnmatchedTransfers), len(accounts), len(differences)) >= tasksPerKindMax
 	return all, full, nil
 }
 
@@ -226,6 +235,19 @@ func (d *dashboard) withoutGatewayTask(p payout.Payout) task {
 		Kind: kindNoGateway, Path: adminPayoutAddress(p.ID), Since: p.RequestedAt, Amount: p.Amount, Seller: p.Seller,
 		Evidence: []string{fmt.Sprintf("Its gateway, %s, is not configured, so nothing more is sent or asked. Configure it again, or cancel the payout where that is offered.", p.Gateway)},
 	}
+}
+
+func (d *dashboard) lateTask(p payout.Payout) task {
+	evidence := "The gateway has it and has not said that the bank paid. Ask the gateway, with the payout's id as the reference."
+	switch {
+	case p.OnHold():
+		evidence = "It waits because payouts are frozen for this seller or paused for all."
+	case p.State == payout.Unknown:
+		evidence = fmt.Sprintf("The gateway's answer is missing; looked for %s by now.", times(p.Tries))
+	case p.State == payout.Waiting:
+		evidence = fmt.Sprintf("It is not sent yet; tried %s by now.", times(p.Tries))
+	}
+	return task{Kind: kindLate, Path: adminPayoutAddress(p.ID), Since: p.ArriveAt, Amount: p.Amount, Seller: p.Seller, Evidence: []string{evidence}}
 }
 
 func (d *dashboard) unmatchedTask(s payout.UnmatchedTransfer) task {

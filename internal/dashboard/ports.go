@@ -254,6 +254,9 @@ type Loop struct {
 // Backlog is what is due in the whole service, all instances together.
 type Backlog struct {
 	Unknown, ManualReview, Discrepancies, UnmatchedTransfers, AccountsInReview, Differences int64
+	// Late counts payouts that should have arrived; the first of them should have at LateSince, zero for none.
+	Late      int64
+	LateSince time.Time
 	// Since when the longest waiting of each has been due; zero where nothing is.
 	PayoutDue, AccountDue, SaleDue, MailDue time.Time
 }

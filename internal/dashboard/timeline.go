@@ -38,7 +38,7 @@ func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 	default:
 		steps = append(steps, step{
 			At: p.ArriveAt, Title: "It takes longer than expected", Kind: busy, Expected: true,
-			Detail: "We go on asking the bank until it is done; there is nothing for you to do.",
+			Detail: "We go on asking until it is done.",
 		})
 	}
 	return steps
@@ -92,6 +92,10 @@ func isFrozen(p payout.Payout) bool { return p.IsTampered() && p.Status() == pay
 func headlineOf(p payout.Payout, now time.Time) string {
 	if isFrozen(p) {
 		return "This payout is in review: our team is checking it before it goes on. Your money is safe, and there is nothing for you to do."
+	}
+	if p.IsLate(now) && p.State != payout.ManualReview && !p.OnHold() {
+		return "This payout is late by " + lateBy(now.Sub(p.ArriveAt)) + ". Your money is safe: we keep asking until it has arrived or is back in your balance. " +
+			"If you need it soon, contact support with the payout's number."
 	}
 	switch p.State {
 	case payout.Completed:

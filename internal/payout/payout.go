@@ -89,6 +89,11 @@ type Payout struct {
 // Net is what the bank is sent.
 func (p Payout) Net() money.Amount { return p.Amount - p.Fee }
 
+// IsLate reports whether the payout is under way and should have arrived by now.
+func (p Payout) IsLate(now time.Time) bool {
+	return p.Status() == StatusProcessing && p.ArriveAt.Before(now)
+}
+
 // Status is what the seller sees.
 func (p Payout) Status() Status { return p.State.Status() }
 

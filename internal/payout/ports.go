@@ -27,6 +27,9 @@ type Store interface {
 	SearchPayouts(ctx context.Context, query string, limit int) ([]Payout, error)
 	// UnclearPayouts lists those that are unknown or in review, oldest first.
 	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
+	// LatePayouts lists those that should have arrived by now, are still under way and are in none of the other lists but that of
+	// unclear ones, oldest first.
+	LatePayouts(ctx context.Context, now time.Time, limit int) ([]Payout, error)
 	// PayoutsWithDiscrepancy lists payouts with a discrepancy, oldest first.
 	PayoutsWithDiscrepancy(ctx context.Context, limit int) ([]Payout, error)
 	// PayoutsWithoutGateway lists those that wait because their gateway is not configured, oldest first.

@@ -468,7 +468,7 @@ func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
 	s.putBack(t, saved)
 	for range 2 {
 		s.reconcileStartup()
-		if seen, err := s.db.Watch(t.Context()); seen.UnmatchedTransfers != 6 || err != nil {
+		if seen, err := s.db.Watch(t.Context(), s.now); seen.UnmatchedTransfers != 6 || err != nil {
 			t.Errorf("%d unmatched transfers, error %v; want 6", seen.UnmatchedTransfers, err)
 		}
 	}

@@ -28,6 +28,8 @@ type Attention struct {
 	Discrepancies []Payout
 	// WithoutGateway are the payouts that wait because their gateway is not configured.
 	WithoutGateway []Payout
+	// Late are the payouts under way that should have arrived. Of the others, only unknown ones may be among them.
+	Late []Payout
 	// UnmatchedTransfers are the transfers that match no payout and that no admin has resolved.
 	UnmatchedTransfers []UnmatchedTransfer
 }
@@ -49,6 +51,9 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 		return Attention{}, err
 	}
 	if a.WithoutGateway, err = s.o.Store.PayoutsWithoutGateway(ctx, attentionShown); err != nil {
+		return Attention{}, err
+	}
+	if a.Late, err = s.o.Store.LatePayouts(ctx, s.o.Now(), attentionShown); err != nil {
 		return Attention{}, err
 	}
 	a.UnmatchedTransfers, err = s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)

@@ -84,13 +84,16 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 			waiting++
 		}
 	}
-	watched, err := on.db.Watch(m.ctx)
-	var unknown, reviewed, discrepancies int64
+	now := on.now()
+	watched, err := on.db.Watch(m.ctx, now)
+	var unknown, reviewed, discrepancies, late int64
 	for _, w := range m.model.payouts {
 		unknown += int64(btoi(w.state == payout.Unknown))
 		reviewed += int64(btoi(w.state == payout.ManualReview))
 		discrepancies += int64(btoi(w.last.Discrepancy != ""))
+		late += int64(btoi(kindOf(w.state) == underWay && w.state != payout.ManualReview && w.last.Discrepancy == "" && w.folded.ArriveAt.Before(now)))
 	}
+	m.assert(readsAgree, watched.Late == late, "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
 	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
 		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies, "",
 		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d payouts with a discrepancy",

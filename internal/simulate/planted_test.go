@@ -122,6 +122,9 @@ var bugs = []planted{
 	{"what waited is not sent when payouts are resumed", []edit{
 		{inStore, "reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_on_hold' AND ($1 = 'nobody' OR seller_id = $1)"},
 	}},
+	{"what is late is not looked for long enough", []edit{
+		{inStore, "const stepWithin = 8 * time.Hour", "const stepWithin = time.Minute"},
+	}},
 	{"the idempotency key is ignored", []edit{
 		{inPayout, `if m.key == "" {`, `if m.key == "" || m.key != "" {`},
 	}},

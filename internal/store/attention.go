@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"bursar/internal/payout"
 )
@@ -12,6 +13,11 @@ const (
 	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review')) `
 	discrepancyIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '') `
 	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
+	// latePayouts are those under way that should have arrived by $1, and that no other list has. Each has a next step before $2,
+	// so that the many that are paid and watched for longer are not looked at.
+	latePayouts = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE ` + isLate + `) ` + wantedPayouts + `LIMIT $3 + 0) ORDER BY p.id`
+	isLate      = `due_at <= $2 AND status = 'processing' AND arrive_at < $1
+		AND state <> 'manual_review' AND discrepancy = '' AND reason_code <> 'gateway_not_configured'`
 	// referredIDs are found one reference at a time, each by its index.
 	referredIDs = `WITH wanted AS MATERIALIZED (
 		SELECT id FROM payouts WHERE id = $2
@@ -36,6 +42,14 @@ func (db *DB) PayoutsWithDiscrepancy(ctx context.Context, limit int) ([]payout.P
 // PayoutsWithoutGateway lists those that wait because their gateway is not configured, oldest first.
 func (db *DB) PayoutsWithoutGateway(ctx context.Context, limit int) ([]payout.Payout, error) {
 	return db.payouts(ctx, withoutGatewayIDs+oldestWanted, limit)
+}
+
+// stepWithin is longer than any wait for the next step of a payout under way.
+const stepWithin = 8 * time.Hour
+
+// LatePayouts lists those that should have arrived by now, are still under way and need attention for nothing else, oldest first.
+func (db *DB) LatePayouts(ctx context.Context, now time.Time, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, latePayouts, micros(now), micros(now.Add(stepWithin)), limit)
 }
 
 // SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.

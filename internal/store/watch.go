@@ -17,6 +17,10 @@ type Watched struct {
 	// the platform's row has it.
 	PayoutsOnHold int64
 	Paused        bool
+	// Late counts payouts under way that should have arrived and need attention for nothing else, and LateSince is when the first of them should have; zero for
+	// none.
+	Late      int64
+	LateSince time.Time
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// These are since when the longest waiting payout, bank account and sale have been due. They are
@@ -30,9 +34,12 @@ type Watched struct {
 	ReconciledAt time.Time
 }
 
+// watchLate counts what latePayouts lists.
+const watchLate = `SELECT COUNT(*), MIN(arrive_at) FROM payouts WHERE ` + isLate
+
 // Watch reads what operators keep an eye on. Each part is the end of an index that holds little, so it
 // may be asked often.
-func (db *DB) Watch(ctx context.Context) (Watched, error) {
+func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 	var w Watched
 	err := db.queryOne(ctx, `SELECT
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'unknown'),
@@ -52,5 +59,9 @@ func (db *DB) Watch(ctx context.Context) (Watched, error) {
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsOnHold, flagged{&w.Paused}, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
+	if err != nil {
+		return w, err
+	}
+	err = db.queryOne(ctx, watchLate, []any{micros(now), micros(now.Add(stepWithin))}, &w.Late, instant{&w.LateSince})
 	return w, err
 }

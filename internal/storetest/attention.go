@@ -53,6 +53,48 @@ func testSearch(_ *testing.T, b *bench) {
 	}
 }
 
+// testLate has payouts that should have arrived, in each state that a payout may be late in.
+func testLate(t *testing.T, b *bench) {
+	t.Helper()
+	seller := b.seller("usr_a")
+	b.fund(seller, 10_000)
+	late := func(id payout.ID, state payout.State, change func(*payout.Payout)) {
+		p := b.ask(id, seller, 100, 0)
+		if state != payout.Waiting {
+			p = b.move(p, payout.Submitting)
+		}
+		p.DueAt = b.now.Add(7 * time.Hour)
+		change(&p)
+		b.move(p, state)
+	}
+	same := func(*payout.Payout) {}
+	late("pyt_1", payout.Submitted, same)
+	late("pyt_2", payout.Waiting, same)
+	late("pyt_3", payout.Unknown, same)
+	late("pyt_4", payout.ManualReview, same)
+	late("pyt_5", payout.Completed, func(p *payout.Payout) { p.GatewayID, p.CompletedAt = "pout_5", b.now })
+	late("pyt_6", payout.Submitted, func(p *payout.Payout) { p.Discrepancy = "can't be" })
+	late("pyt_7", payout.Submitted, func(p *payout.Payout) { p.ReasonCode = "gateway_not_configured" })
+	at := func(now time.Time, limit int, want ...payout.ID) {
+		t.Helper()
+		got, err := b.db.LatePayouts(b.ctx(), now, limit)
+		if ids := idsOf(got); err != nil || !slices.Equal(ids, want) {
+			t.Errorf("late are %v, %v; want %v", ids, err, want)
+		}
+	}
+	arrival := b.now.Add(time.Hour)
+	at(arrival, 10)
+	at(arrival.Add(time.Second), 10, "pyt_1", "pyt_2", "pyt_3")
+	at(arrival.Add(time.Second), 2, "pyt_1", "pyt_2")
+	w, err := b.db.Watch(b.ctx(), arrival.Add(time.Second))
+	if b.must(err); w.Late != 3 || !w.LateSince.Equal(arrival) {
+		t.Errorf("the watch sees %+v", w)
+	}
+	if w, err = b.db.Watch(b.ctx(), arrival); err != nil || w.Late != 0 || !w.LateSince.IsZero() {
+		t.Errorf("the watch sees %+v, %v", w, err)
+	}
+}
+
 func testAttention(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	b.fund(seller, 10_000)

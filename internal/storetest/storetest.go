@@ -131,6 +131,7 @@ func Run(t *testing.T, e Engine) {
 		"Startup/APayoutIsImportedOnce":                 testImport,
 		"Startup/UnmatchedTransfersAreStoredOnce":       testUnmatchedTransfers,
 		"Payouts/AllArePausedAndResumed":                testPause,
+		"Watch/LatePayoutsAreListed":                    testLate,
 		"Watch/WhatNeedsLookingAfterIsSeen":             testWatch,
 		"Stats/GroupsAreCounted":                        testGroupSizes,
 		"Proof/CheckpointsHoldAllJournals":              testCheckpoints,

@@ -13,7 +13,7 @@ import (
 
 func (b *bench) watch() store.Watched {
 	b.Helper()
-	w, err := b.db.Watch(b.ctx())
+	w, err := b.db.Watch(b.ctx(), b.now)
 	b.must(err)
 	return w
 }

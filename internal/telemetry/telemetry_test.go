@@ -108,7 +108,7 @@ func TestMetrics(t *testing.T) {
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
 	m.SetWatched(telemetry.Watched{
-		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsOnHold: 7, Paused: true, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsOnHold: 7, Paused: true, Late: 8, OldestLate: time.Hour, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
 	}, time.UnixMilli(1_700_000_000_500))
 	m.SetBuild("v1.2.3", "go1.26")
 	m.WatchDatabase(func() telemetry.DatabaseStats {
@@ -138,6 +138,8 @@ func TestMetrics(t *testing.T) {
 		`bursar_unmatched_transfers 5`,
 		`bursar_payouts_on_hold 7`,
 		`bursar_payouts_paused 1`,
+		`bursar_payouts_late 8`,
+		`bursar_payouts_late_oldest_seconds 3600`,
 		`bursar_bank_accounts_in_review 6`,
 		`bursar_payouts_with_discrepancy 4`,
 		`bursar_work_overdue_seconds{loop="payouts"} 90`,

@@ -15,6 +15,9 @@ type Watched struct {
 	// PayoutsOnHold counts payouts that wait because payouts are frozen or paused; Paused says that those of all sellers are.
 	PayoutsOnHold int64
 	Paused        bool
+	// Late counts payouts under way that should have arrived, and OldestLate is since when the first of them should have.
+	Late       int64
+	OldestLate time.Duration
 	// AccountsInReview counts bank accounts that wait for a person.
 	AccountsInReview int64
 	// Overdue is for how long the longest waiting of what each loop does has been due.
@@ -32,7 +35,7 @@ type Watched struct {
 // watched shows the last look.
 type watched struct {
 	unknown, manualReview, discrepancies, unmatched, inReview prometheus.Gauge
-	onHold, paused                                            prometheus.Gauge
+	onHold, paused, late, oldestLate                          prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
 	unsentMail  prometheus.Gauge
@@ -53,6 +56,8 @@ func newWatched(registry *prometheus.Registry) watched {
 		unmatched:     gauge("bursar_unmatched_transfers", "Unmatched transfers: the gateway made them under our references, and no payout matches. Should be 0."),
 		onHold:        gauge("bursar_payouts_on_hold", "Payouts that wait because payouts are frozen for their seller or paused for all."),
 		paused:        gauge("bursar_payouts_paused", "1 while the payouts of all sellers are paused, else 0."),
+		late:          gauge("bursar_payouts_late", "Payouts under way that should have arrived by their estimate. Should be 0."),
+		oldestLate:    gauge("bursar_payouts_late_oldest_seconds", "For how long the payout that is late the longest should have arrived; 0 for none."),
 		inReview:      gauge("bursar_bank_accounts_in_review", "Bank accounts that wait for a person to accept or reject them."),
 		overdue: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_work_overdue_seconds",
@@ -68,7 +73,7 @@ func newWatched(registry *prometheus.Registry) watched {
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
-	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.late, w.oldestLate, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -83,6 +88,8 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	if w.Paused {
 		m.watched.paused.Set(1)
 	}
+	m.watched.late.Set(float64(w.Late))
+	m.watched.oldestLate.Set(w.OldestLate.Seconds())
 	m.watched.inReview.Set(float64(w.AccountsInReview))
 	for kind, n := range w.Differences {
 		m.watched.differences.WithLabelValues(kind).Set(float64(n))
