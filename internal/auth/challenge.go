@@ -236,7 +236,7 @@ func (s *Service) answer(ctx context.Context, tx Tx, user User, c challenge, r S
 }
 
 // linkAnswered links the identity that a challenge is about, if it is about one. It fails with [ErrChallenge] if the account's
-// address is another one by now, or the identity was linked meanwhile.
+// address is another one by now, its user an admin, or the identity was linked meanwhile.
 func (s *Service) linkAnswered(ctx context.Context, tx Tx, userID string, c challenge, from Device) error {
 	if c.Link == nil {
 		return nil
@@ -245,7 +245,7 @@ func (s *Service) linkAnswered(ctx context.Context, tx Tx, userID string, c chal
 	if err != nil {
 		return err
 	}
-	if !found || !user.Verified || EmailKey(user.Email) != EmailKey(c.Link.Email) {
+	if !found || !user.Verified || user.Role == Admin || EmailKey(user.Email) != EmailKey(c.Link.Email) {
 		return ErrChallenge
 	}
 	added, err := tx.AddIdentity(ctx, userID, Identity{Issuer: c.Link.Issuer, Subject: c.Link.Subject, Email: c.Link.Email}, s.o.Now())

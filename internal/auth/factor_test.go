@@ -11,6 +11,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
@@ -208,6 +209,18 @@ func TestSignInThroughAProvider_LinksAfterTheSecondStep(t *testing.T) {
 	challenge = s.challengeOf(err)
 	wantErr(t, answer(code()), nil) // as one that is linked
 	s.wantEvents(in.User.ID, ledger.AccountIdentityLinked, ledger.AccountCodeRefused, ledger.AccountFactorAdded)
+
+	another := asha()
+	another.Subject = "8"
+	_, err = s.arrive(another)
+	challenge = s.challengeOf(err)
+	if err := s.SetAccess(t.Context(), decision.By{Admin: s.admin("Ada").Admin}, in.User.ID, auth.Admin, false); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, answer(code()), auth.ErrChallenge) // no further identity is linked to an admin
+	if n := links(); n != 1 {
+		t.Errorf("%d identities are linked to an admin", n)
+	}
 }
 
 func TestLoginFactor_WrongCodesAreRecordedAndLimited(t *testing.T) {
