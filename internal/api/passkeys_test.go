@@ -149,6 +149,10 @@ func TestPasskey_AsTheOnlyFactor(t *testing.T) {
 		t.Errorf("listed are %s", listed.body)
 	}
 
+	if export := h.do(call{method: "GET", path: "/api/auth/export", token: seller.token}).want(t, 200); export.text(t, "data.factors.0.name") != "My phone" {
+		t.Errorf("the export is %s", export.body)
+	}
+
 	challenge, options := h.firstStepWithPasskey(seller)
 	in := h.secondStepWith(challenge, d.get(options)).want(t, 200)
 	sessions := h.do(call{method: "GET", path: "/api/auth/sessions", token: in.text(t, "data.token")}).want(t, 200)
@@ -452,6 +456,7 @@ func TestSecondStepAndStepUp_RefusePasskeys(t *testing.T) {
 	const elsewhere = `"action":"bank_account.replace","accountNumber":"50100123450000","ifsc":"HDFC0000053"`
 	prove(seller, elsewhere, d.get(ask(seller, replace))).refused()
 	prove(seller, `"action":"factor.remove","factorId":"`+id+`"`, d.get(ask(seller, `"action":"factor.add"`))).refused()
+	prove(seller, `"action":"password.change"`, d.get(ask(seller, `"action":"factor.add"`))).refused()
 	prove(user{token: again.text(t, "data.token")}, replace, d.get(ask(seller, replace))).refused()
 	prove(seller, replace, d.get(ask(other, replace))).refused()
 	prove(seller, replace, theirs.get(ask(seller, replace))).refused()

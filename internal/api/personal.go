@@ -20,6 +20,7 @@ const exportPage = 200
 type personalJSON struct {
 	User        userJSON         `json:"user"`
 	SignIns     []signInJSON     `json:"signIns"`
+	Factors     []factorJSON     `json:"factors"`
 	Sessions    []sessionJSON    `json:"sessions"`
 	BankAccount *bankAccountJSON `json:"bankAccount"`
 }
@@ -42,7 +43,11 @@ func (a *api) personal(ctx context.Context, who caller) (personalJSON, error) {
 	if err != nil {
 		return personalJSON{}, err
 	}
-	all := personalJSON{User: me.data.User, SignIns: []signInJSON{}, Sessions: sessions.data.Sessions}
+	factors, err := a.factors(ctx, who, none{})
+	if err != nil {
+		return personalJSON{}, err
+	}
+	all := personalJSON{User: me.data.User, SignIns: []signInJSON{}, Factors: factors.data.Factors, Sessions: sessions.data.Sessions}
 	identities, err := a.o.Auth.Identities(ctx, who.UserID)
 	if err != nil {
 		return personalJSON{}, err

@@ -10,8 +10,9 @@ import (
 
 const passkeyLoginPath = "/login/passkey"
 
-// passkeyHeader says that a script sent the form, to learn what a passkey has to sign for it. Nothing else is done. The form then
-// comes as it always does, with the passkey's answer in it.
+// passkeyHeader says that a script sent the form, to learn what a passkey has to sign for it. The form then comes as it always does,
+// with the passkey's answer in it. Only an action that needs no proof is carried out by the first, and the second repeats it: each
+// form is safe to send twice.
 const passkeyHeader = "X-Passkey"
 
 func (v *pageRequest) wantsPasskey() bool { return v.r.Header.Get(passkeyHeader) != "" }
