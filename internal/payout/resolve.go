@@ -86,6 +86,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	var sent Payout
 	onHold := false
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		onHold = false
 		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
