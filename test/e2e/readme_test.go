@@ -24,13 +24,9 @@ func TestReadmeTour(t *testing.T) {
 	_, tour, _ := strings.Cut(string(readme), "## Five minutes")
 	tour, _, _ = strings.Cut(tour, "\n## ")
 	var script strings.Builder
-	for rest, found := tour, true; ; {
-		if _, rest, found = strings.Cut(rest, "```sh\n"); !found {
-			break
-		}
-		step, after, _ := strings.Cut(rest, "```")
+	for _, after := range strings.Split(tour, "```sh\n")[1:] {
+		step, _, _ := strings.Cut(after, "```")
 		script.WriteString(step)
-		rest = after
 	}
 	address, err := freeAddress()
 	if err != nil {
