@@ -253,11 +253,13 @@ func (c userChange) run(ctx context.Context, e *env, change func(*auth.Service, 
 type userSetPasswordCmd struct {
 	userChange
 	PasswordStdin bool `help:"Read the password from standard input, one line."`
+	RemoveFactors bool `help:"Remove the user's second factors too: all were lost, or another person added one."`
 }
 
 func (userSetPasswordCmd) Help() string {
 	return "The user is signed out everywhere, and signs in with the new password from the next request on. It works beside a running server.\n\n" +
-		examples(`printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --note "Ticket 812"`)
+		examples(`printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --note "Ticket 812"`,
+			`printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --remove-factors --note "Lost her phone"`)
 }
 
 // Run sets the password.
@@ -270,7 +272,7 @@ func (c userSetPasswordCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return c.run(ctx, e, func(users *auth.Service, by decision.By, u auth.User) (auth.User, string, error) {
-		u, err := users.ResetPassword(ctx, by, u.ID, password)
+		u, err := users.ResetPassword(ctx, by, u.ID, password, c.RemoveFactors)
 		return u, fmt.Sprintf("%s (%s) has a new password. Their sessions ended.", u.Email, u.ID), err
 	})
 }

@@ -105,3 +105,27 @@ func TestEmailChange(t *testing.T) {
 		t.Errorf("the audit finds %+v, %v", report.Findings, err)
 	}
 }
+
+// TestEmailChange_NeverConfirmedAddress tells the reader of the old address of the change, who may be another person: no link
+// to undo it, and not the new address.
+func TestEmailChange_NeverConfirmedAddress(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
+	token := mailOf[mail.ConfirmEmail](h, "thief@example.com").Token
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + token + `"}`}).want(t, 200)
+	notice := mailOf[mail.EmailChanged](h, seller.email)
+	if notice.Token != "" || notice.Now != "" || notice.At.IsZero() || notice.HoldUntil.IsZero() {
+		t.Errorf("the old address got %+v", notice)
+	}
+}
+
+// TestEmailChange_BeforeTheFirstFactor has a change that a thief began end once the owner has a second factor.
+func TestEmailChange_BeforeTheFirstFactor(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
+	token := mailOf[mail.ConfirmEmail](h, "thief@example.com").Token
+	h.enrol(seller)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + token + `"}`}).wantFailure(t, 400, "invalid_token")
+}

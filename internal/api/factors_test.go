@@ -9,6 +9,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/mail"
 )
 
 // app is an authenticator app, which is another implementation than the service's.
@@ -155,6 +157,16 @@ func TestStepUp(t *testing.T) {
 		}
 	}
 
+	var told []mail.BankAccountRefused
+	for _, d := range h.mailbox.To(seller.email) {
+		if m, is := d.(mail.BankAccountRefused); is {
+			told = append(told, m)
+		}
+	}
+	if len(told) < 3 || told[0].Now != number[len(number)-4:] || told[0].At.IsZero() {
+		t.Errorf("of the refused accounts the seller was told %+v", told)
+	}
+
 	remove := call{method: "DELETE", path: "/api/auth/factors/" + id, token: seller.token}
 	h.do(remove).wantFailure(t, 401, "step_up_required", "methods")
 	remove.header = header("Step-Up", h.stepUp(seller, `"action":"factor.remove","factorId":"`+id+`","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof"))
@@ -165,6 +177,41 @@ func TestStepUp(t *testing.T) {
 	h.request(seller, `{"amount":600}`).wantFailure(t, 409, "payouts_on_hold", "until")
 	h.stepUp(seller, `"action":"factor.add","password":"wrong"`).wantFailure(t, 400, "wrong_password", "password")
 	h.stepUp(seller, `"action":"factor.add","password":"`+password+`"`).want(t, 200)
+	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Findings, err)
+	}
+}
+
+// TestFactors_BegunLongAgo are not confirmed: the sign-in that began them is not fresh any more.
+func TestFactors_BegunLongAgo(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	begun := h.do(call{method: "POST", path: "/api/auth/factors", token: seller.token, body: `{"type":"totp"}`}).want(t, 201)
+	a := app{h, begun.text(t, "data.secret")}
+	confirm := call{method: "POST", path: "/api/auth/factors/" + begun.text(t, "data.id") + "/confirm", token: seller.token}
+	h.clock.advance(15*time.Minute + time.Second)
+	confirm.body = `{"code":"` + a.code() + `"}`
+	h.do(confirm).wantFailure(t, 404, "factor_not_found")
+}
+
+// TestFactors_RemovedByAnOperator lets a user in whose second factors are all lost.
+func TestFactors_RemovedByAnOperator(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.enrol(seller)
+	login := call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"another horse"}`}
+	for _, remove := range []bool{false, true} {
+		_, err := h.auth.ResetPassword(t.Context(), decision.By{Operator: "bela"}, seller.id, "another horse", remove)
+		must(t, err)
+		if !remove {
+			h.do(login).wantFailure(t, 401, "second_factor_required", "challenge", "methods")
+		}
+	}
+	seller.token = h.do(login).want(t, 200).text(t, "data.token")
+	events := h.do(call{method: "GET", path: "/api/auth/security-events", token: seller.token}).want(t, 200)
+	if !strings.Contains(events.body, "account.factors_cleared") {
+		t.Errorf("the user sees nothing of it: %s", events.body)
+	}
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
 		t.Errorf("the audit finds %+v, %v", report.Findings, err)
 	}

@@ -62,8 +62,8 @@ func emailPurpose(undo bool) MailPurpose {
 	return confirmEmail
 }
 
-// ConfirmEmailChange makes a new address the account's. Payouts are on hold afterwards. The old address, if it was the user's,
-// gets a notice with a link that undoes the change. It fails with [ErrMailToken].
+// ConfirmEmailChange makes a new address the account's. Payouts are on hold afterwards. The old address gets a notice, with a
+// link that undoes the change if it was confirmed. It fails with [ErrMailToken].
 func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, confirmEmail)
 	if err != nil {
@@ -82,8 +82,13 @@ func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Dev
 		if err != nil {
 			return err
 		}
-		if err := s.record(ctx, tx, u.ID, ledger.AccountEmailChanged, from); err != nil || !u.Verified {
-			return err // an address that was never proven may be another person's, who gets no link
+		if err := s.record(ctx, tx, u.ID, ledger.AccountEmailChanged, from); err != nil {
+			return err
+		}
+		if !u.Verified {
+			request := MailToken{CreatedAt: now, From: from}.request()
+			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: request, HoldUntil: until}})
+			return err
 		}
 		text, undo := newMailToken(UndoEmailChange, u.ID, from, now, mail.UndoLife)
 		undo.Email = u.Email

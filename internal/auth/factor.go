@@ -233,6 +233,9 @@ func (s *Service) confirmFactor(
 		if was.Confirmed() {
 			return ErrFactorConfirmed
 		}
+		if now.Sub(was.CreatedAt) > freshSignIn { // the sign-in or the proof with which it was begun is not fresh any more
+			return ErrFactorNotFound
+		}
 		f, err := prove(user, was, all)
 		if err != nil {
 			return err
@@ -247,6 +250,9 @@ func (s *Service) confirmFactor(
 			if err := tx.InsertFactor(ctx, recovery); err != nil {
 				return err
 			}
+		}
+		if err := tx.DeleteMailTokens(ctx, user.ID, confirmEmail); err != nil { // from now on a change needs a proof
+			return err
 		}
 		if err := a.forgive(ctx, tx); err != nil {
 			return err

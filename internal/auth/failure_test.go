@@ -35,7 +35,7 @@ func TestOperator_FailureIsNotSwallowed(t *testing.T) {
 			return fmt.Sprint(u.Suspended, changed), err
 		},
 		"set password": func(w *fixture, user string) (any, error) {
-			_, err := w.ResetPassword(t.Context(), byOperator, user, "a-new-lane-43")
+			_, err := w.ResetPassword(t.Context(), byOperator, user, "a-new-lane-43", false)
 			return nil, err
 		},
 		"find": func(w *fixture, user string) (any, error) {

@@ -150,9 +150,10 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 }
 
 // ResetPassword gives a user another password, as an operator decided, and tells them by mail. It ends all their
-// sessions; no device is known to the account then, and payouts are on hold. It fails with a fault that names the field at fault, with
+// sessions; no device is known to the account then, and payouts are on hold. With removeFactors it removes all second factors
+// too, for a user who lost them or whom a thief gave one. It fails with a fault that names the field at fault, with
 // [ErrUserNotFound], or with [ErrTampered].
-func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, password string) (User, error) {
+func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, password string, removeFactors bool) (User, error) {
 	if err := by.CheckNote(); err != nil {
 		return User{}, err
 	}
@@ -187,6 +188,11 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		}
 		if err := tx.DeleteMailTokens(ctx, userID, resetPassword); err != nil {
 			return err
+		}
+		if removeFactors {
+			if err := s.clearFactors(ctx, tx, userID, Device{}); err != nil {
+				return err
+			}
 		}
 		until, err := s.holdAfterReset(ctx, tx, by, user)
 		if err != nil {

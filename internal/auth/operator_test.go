@@ -118,7 +118,7 @@ func TestResetPassword(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.PasswordBlocklist = true })
 	in := w.register()
 	const next = "a-new-lane-43"
-	if _, err := w.ResetPassword(t.Context(), byOperator, in.User.ID, next); err != nil {
+	if _, err := w.ResetPassword(t.Context(), byOperator, in.User.ID, next, false); err != nil {
 		t.Fatal(err)
 	}
 	w.wantDead(in)
@@ -128,11 +128,11 @@ func TestResetPassword(t *testing.T) {
 		t.Errorf("the new password: %v", err)
 	}
 	for _, bad := range []string{"short", "password123", email} {
-		if _, err := w.ResetPassword(t.Context(), byOperator, in.User.ID, bad); fault.From(err) == nil || fault.From(err).Details["password"] == "" {
+		if _, err := w.ResetPassword(t.Context(), byOperator, in.User.ID, bad, false); fault.From(err) == nil || fault.From(err).Details["password"] == "" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	_, err = w.ResetPassword(t.Context(), byOperator, "usr_nobody", next)
+	_, err = w.ResetPassword(t.Context(), byOperator, "usr_nobody", next, false)
 	wantErr(t, err, auth.ErrUserNotFound)
 	w.wantDecisions(in.User.ID, "asha: set_password: Ticket 812.")
 }
@@ -142,7 +142,7 @@ func TestResetPassword_PutsPayoutsOnHold(t *testing.T) {
 	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
 	seller := s.squat() // registers as a seller
 	until := s.clock.Now().Add(72 * time.Hour)
-	if _, err := s.ResetPassword(t.Context(), byOperator, seller.User.ID, nextPassword); err != nil {
+	if _, err := s.ResetPassword(t.Context(), byOperator, seller.User.ID, nextPassword, false); err != nil {
 		t.Fatal(err)
 	}
 	balance, err := s.db.Balance(t.Context(), seller.User.ID)

@@ -84,6 +84,10 @@ func (s *Service) recordMissingProof(ctx context.Context, r Registration, now ti
 			return err
 		}
 		_, err = tx.Append(ctx, ledger.Posting{Owner: r.Seller, At: now, Type: ledger.AccountProofMissing, Subject: r.Seller, Actor: "user:" + r.Seller, Data: data})
+		if err != nil {
+			return err
+		}
+		_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: r.Seller, Data: mail.BankAccountRefused{At: now, Now: r.Number.Last4()}})
 		return err
 	})
 }

@@ -16,6 +16,7 @@ type Kind string
 const (
 	KindPasswordChanged     Kind = "password-changed"
 	KindBankAccountReplaced Kind = "bank-account-replaced"
+	KindBankAccountRefused  Kind = "bank-account-refused"
 	KindVerifyEmail         Kind = "verify-email"
 	KindRegisteredAgain     Kind = "registered-again"
 	KindAccountExists       Kind = "account-exists"
@@ -54,6 +55,16 @@ type BankAccountReplaced struct {
 
 // Kind is [KindBankAccountReplaced].
 func (BankAccountReplaced) Kind() Kind { return KindBankAccountReplaced }
+
+// BankAccountRefused tells a seller that another bank account was refused, because the proof for it was missing. Now is its
+// last four digits.
+type BankAccountRefused struct {
+	At  time.Time
+	Now string
+}
+
+// Kind is [KindBankAccountRefused].
+func (BankAccountRefused) Kind() Kind { return KindBankAccountRefused }
 
 // Request says when and from where a mail was asked for, so that its reader can tell whether they did. Address and Agent
 // may be empty.
@@ -134,7 +145,8 @@ func (ConfirmEmail) Kind() Kind { return KindConfirmEmail }
 func (c ConfirmEmail) Path() string { return "/confirm-email?token=" + url.QueryEscape(c.Token) }
 
 // EmailChanged tells the reader of the old address that the account has another one, Now. HoldUntil is zero where payouts are
-// not on hold.
+// not on hold. Now and Token are empty where the old address was never confirmed: its reader may be another person, who is to
+// learn nothing of the account and can't undo the change.
 type EmailChanged struct {
 	Request
 	Now, Token string
@@ -202,6 +214,7 @@ var rules = map[Kind]rule{
 		At: exampleTime, HoldUntil: exampleTime.Add(72 * time.Hour), Address: "203.0.113.7", Agent: "Firefox on Linux",
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, "notice", BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
+	KindBankAccountRefused:  {decode[BankAccountRefused], noticeAge, false, "refusal", BankAccountRefused{At: exampleTime, Now: "4456"}},
 	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
