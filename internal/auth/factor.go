@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/pquerna/otp"
@@ -82,7 +81,7 @@ const maxFactorName = 50
 
 // CheckFactorName returns what is wrong with the name of a factor, or "".
 func CheckFactorName(name string) string {
-	if utf8.RuneCountInString(name) > maxFactorName || strings.ContainsFunc(name, unicode.IsControl) {
+	if utf8.RuneCountInString(name) > maxFactorName || strings.ContainsFunc(name, isControl) {
 		return fmt.Sprintf("must be at most %d characters, none of them control characters", maxFactorName)
 	}
 	return ""

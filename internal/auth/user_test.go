@@ -47,3 +47,11 @@ func TestCheckName(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckFactorName(t *testing.T) {
+	for name, ok := range map[string]bool{"": true, "Asha's phone": true, "a\tb": false, "phone\u202e": false, strings.Repeat("é", 50): true, strings.Repeat("é", 51): false} {
+		if problem := auth.CheckFactorName(name); (problem == "") != ok {
+			t.Errorf("%q: %q", name, problem)
+		}
+	}
+}

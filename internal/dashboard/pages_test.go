@@ -168,7 +168,7 @@ func TestAssetsAreSmallAndKept(t *testing.T) {
 		if !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("ETag") == "" {
 			t.Errorf("%s may not be kept: %v", m[1], a.header)
 		}
-		if strings.HasSuffix(m[1], ".js") && len(a.body) > 6<<10 {
+		if strings.HasSuffix(m[1], ".js") && len(a.body) > 9<<10 {
 			t.Errorf("the script has %d bytes", len(a.body))
 		}
 		kept := h.browse()
