@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"encoding/json"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/mail"
+	"bursar/internal/npmtest"
 )
 
 // app is an authenticator app, which is another implementation than the service's.
@@ -215,4 +218,23 @@ func TestFactors_RemovedByAnOperator(t *testing.T) {
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
 		t.Errorf("the audit finds %+v, %v", report.Findings, err)
 	}
+}
+
+// TestFactors_AnotherImplementation confirms an app with the code of a program that nobody here wrote, which reads what a
+// phone reads.
+func TestFactors_AnotherImplementation(t *testing.T) {
+	modules := npmtest.Packages(t)
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	begun := h.do(call{method: "POST", path: "/api/auth/factors", token: seller.token, body: `{"type":"totp"}`}).want(t, 201)
+	const program = `const {URI} = require(process.argv[1] + '/otpauth')
+		process.stdout.write(URI.parse(process.argv[2]).generate({timestamp: Number(process.argv[3])}))`
+	now := strconv.FormatInt(h.clock.Now().UnixMilli(), 10)
+	code, err := exec.CommandContext(t.Context(), "node", "--input-type=commonjs", "-e", program, "--", modules, begun.text(t, "data.uri"), now).Output()
+	if err != nil || len(code) != 6 {
+		t.Fatalf("the program says %q, %v", code, err)
+	}
+	confirm := call{method: "POST", path: "/api/auth/factors/" + begun.text(t, "data.id") + "/confirm", token: seller.token}
+	confirm.body = `{"code":"` + string(code) + `"}`
+	h.do(confirm).want(t, 200)
 }
