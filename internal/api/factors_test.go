@@ -160,14 +160,14 @@ func TestStepUp(t *testing.T) {
 		}
 	}
 
-	var told []mail.BankAccountRefused
+	told := map[string]int{}
 	for _, d := range h.mailbox.To(seller.email) {
-		if m, is := d.(mail.BankAccountRefused); is {
-			told = append(told, m)
+		if m, is := d.(mail.BankAccountRefused); is && !m.At.IsZero() {
+			told[m.Now]++
 		}
 	}
-	if len(told) < 3 || told[0].Now != number[len(number)-4:] || told[0].At.IsZero() {
-		t.Errorf("of the refused accounts the seller was told %+v", told)
+	if told[number[len(number)-4:]] < 3 || told[another[len(another)-4:]] < 2 {
+		t.Errorf("of the refused accounts the seller was told %v", told)
 	}
 
 	remove := call{method: "DELETE", path: "/api/auth/factors/" + id, token: seller.token}
