@@ -87,6 +87,7 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 	row("sellers", "%d, in %d marketplace%s", r.Options.Sellers, r.Markets, plural(r.Markets))
 	row("sales", "%d, and %d refunds", r.Sales, r.Refunds)
 	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Imported)
+	row("  proofs", "%d used, and %d requests refused for want of one", r.Proven, r.Unproven)
 	row("  ended", "%s", ends(r.Ends))
 	row("orders", "%d sent, of which %d unclear", r.Sent, r.Unknown)
 	row("gateway", "%d calls, %d webhooks", r.Calls, r.Webhooks)

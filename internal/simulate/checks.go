@@ -72,6 +72,7 @@ var (
 	oldestFirst           = Check{"longest-due-first", "Of what is due, what has been so longest is taken first."}
 	holdsKept             = Check{"holds-are-kept", "After a verified bank account was replaced, no payout is requested until the cool-down is over or an admin has lifted it."}
 	stopsKept             = Check{"stops-are-kept", "While an admin has frozen a seller's payouts or paused all, none is requested and none is sent or sent again; what waited is due when they are resumed."}
+	proofsKept            = Check{"proofs-are-kept", "Above the limit, no payout is requested in a session without a fresh proof for this amount and bank account, and each proof makes one payout."}
 	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
 	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the ledger."}
 	decisionsKept         = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
@@ -92,7 +93,7 @@ func Checks() []Check {
 		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
-		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, numbersSecret, decisionsKept,
+		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
 		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }

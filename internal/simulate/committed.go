@@ -86,6 +86,7 @@ func (m *market) wasAsked(p payout.Payout) {
 		m.assert(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and recorded were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
 	}
 	m.assert(stopsKept, !m.model.stopped(p.Seller), p.Seller, "%s asked for %s, and payouts are stopped", p.Seller, p.ID)
+	m.checkProof(a, p)
 	m.model.asked(p)
 	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
 	m.ever[p.ID] = *m.model.payouts[p.ID]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	port "bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
@@ -34,6 +35,7 @@ type instance struct {
 	payouts     *payout.Service
 	bank        *bank.Service
 	sales       *sale.Service
+	users       *auth.Service
 	proofs      *proof.Service
 	reconciling *reconcile.Service
 	dead        bool
@@ -117,13 +119,19 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
+	on.users, err = auth.New(auth.Options{
+		Store: on.db.Auth(), Keys: m.keys, Sealer: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
 	fee, err := payout.ParseFee(agreedFeeText, rupees())
 	if err != nil {
 		return err
 	}
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
-		Minimum: minimum, Fee: fee, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
+		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
 	})

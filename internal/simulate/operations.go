@@ -47,7 +47,9 @@ func (m *market) workThroughInbox() {
 	}
 	m.resumeForgotten()
 	for _, p := range inbox.Discrepancies {
-		m.resolveDiscrepancy(p)
+		if string(p.ID) != m.tampered { // it would be noted again, which may take until after the tampering
+			m.resolveDiscrepancy(p)
+		}
 	}
 	for _, p := range inbox.Unclear {
 		m.settleUnclear(p.ID)

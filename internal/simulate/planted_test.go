@@ -24,6 +24,7 @@ type planted struct {
 
 // The packages in which bugs are planted.
 const (
+	inAuth      = "internal/auth"
 	inBank      = "internal/bank"
 	inDecision  = "internal/decision"
 	inLedger    = "internal/ledger"
@@ -121,6 +122,18 @@ var bugs = []planted{
 	}},
 	{"what waited is not sent when payouts are resumed", []edit{
 		{inStore, "reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_on_hold' AND ($1 = 'nobody' OR seller_id = $1)"},
+	}},
+	{"a proof makes several payouts", []edit{
+		{inAuth, "\tif err == nil && !first {\n\t\terr = s.stepUpRequired(p, all, a, to)\n", "\tif err == nil && !first && given.ByCode {\n\t\terr = s.stepUpRequired(p, all, a, to)\n"},
+	}},
+	{"a proof is for any amount", []edit{
+		{inPayout, "[]string{strconv.FormatInt(int64(amount), 10), string(account)}", "[]string{strconv.FormatInt(0*int64(amount), 10), string(account)}"},
+	}},
+	{"no proof is asked for under an idempotency key", []edit{
+		{inPayout, "{ return r.Session != \"\" && s.NeedsProof(r.Amount) }", "{ return r.Session != \"\" && r.Key == \"\" && s.NeedsProof(r.Amount) }"},
+	}},
+	{"a repeat under an idempotency key needs a new proof", []edit{
+		{inPayout, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif known, _, err := s.Requested(ctx, r.Seller, r.Key); r.Proof != \"\" && r.Key != \"\" && err == nil && known.ID != \"\" {\n\t\tr.Key = \"again \" + r.Key\n\t}\n"},
 	}},
 	{"what is late is not looked for long enough", []edit{
 		{inStore, "const stepWithin = 8 * time.Hour", "const stepWithin = time.Minute"},

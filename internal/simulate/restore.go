@@ -67,6 +67,7 @@ func (m *market) putBack() {
 			return
 		}
 		m.tally.restores++
+		m.forgetProofs()
 		m.note("", "", fmt.Sprintf("the ledger of %s ago is put in place", m.now-m.saved.at))
 		m.model, m.saved.restored = m.saved.model, true
 		m.lost = append(m.lost, loss{m.saved.at, m.now})

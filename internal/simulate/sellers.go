@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/fault"
 	port "bursar/internal/gateway"
@@ -43,8 +44,10 @@ var tempers = []temper{
 type seller struct {
 	temper
 	id, name string
-	sold     int
-	asked    int
+	// session is the one that the seller signed in to last, and proof the last fresh proof of who they are.
+	session, proof string
+	sold           int
+	asked          int
 }
 
 // ask is a request for a payout, with all its repeats.
@@ -53,6 +56,8 @@ type ask struct {
 	amount money.Amount
 	notes  string
 	key    string
+	// session is the one in which it is asked for, or "", and proof comes with it.
+	session, proof string
 	// account is the one that the seller was shown, or "", and had what was available when it was refused.
 	account bank.ID
 	had     money.Amount
@@ -158,7 +163,14 @@ func (m *market) request(s *seller, amount money.Amount) {
 		}
 		m.pause(m.between(0, time.Minute))
 	}
+	if a.amount > proveAbove && m.chance(300) {
+		m.prove(s, a)
+		m.pause(m.between(0, 3*time.Minute))
+	}
 	m.send(a)
+	if m.chance(200) {
+		m.spawn(m.between(0, one(m, []time.Duration{time.Second, 4 * time.Minute, 72 * time.Hour})), "thief", func() { m.steal(s) })
+	}
 	if a.made != "" && m.chance(s.moves) { // another account, before the payout is sent
 		m.pause(m.between(0, cancelWindow))
 		m.register(s)
@@ -189,7 +201,7 @@ func (m *market) newKey(s *seller) string {
 func (m *market) send(a *ask) {
 	m.current.ask = a
 	defer func() { m.current.ask = nil }()
-	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account}
+	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof}
 	if a.key == "" {
 		if on := m.anyInstance(); on != nil {
 			_ = m.call(on, func() error { return m.ask(on, a, request) })
@@ -218,7 +230,7 @@ func (m *market) sendOther(a *ask) {
 		if a.amount+1 < minimum {
 			return nil
 		}
-		other := payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key}
+		other := payout.Request{Seller: a.seller, Amount: a.amount + 1, Notes: a.notes, Key: a.key, Session: a.session, Proof: a.proof}
 		if m.tally.asked%2 == 0 {
 			other.Amount, other.Notes = a.amount, a.notes+", please"
 		}
@@ -246,6 +258,10 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	case f.Kind == fault.Invalid && f.Details["amount"] != "":
 		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+	case errors.Is(err, auth.ErrStepUp):
+		m.checkUnproven(a)
+	case errors.Is(err, auth.ErrToken):
+		m.assert(refusalsAreTrue, a.session != "" && m.tally.restores > 0, a.seller, "%s got the answer that session %q has ended", a.seller, a.session)
 	case errors.Is(err, payout.ErrOnHold) && f.Details["until"] == "":
 		m.assert(refusalsAreTrue, m.wereStopped(a.seller), a.seller, "%s got the answer %s, and payouts are not stopped", a.seller, f.Message)
 		m.assert(oneAnswerPerKey, a.made == "" && a.refused == "", a.seller, "a request that made %q and was refused with %q is refused with %q now", a.made, a.refused, f.Message)

@@ -107,8 +107,10 @@ type Report struct {
 	Ends                           map[payout.State]int64
 	Calls, Webhooks                int64
 	Crashes, Restores, Takeovers   int64
-	Checks, Audits                 int64
-	Faulted                        map[string]int64
+	// Proven payouts were requested with a fresh proof, and Unproven requests were refused for want of one.
+	Proven, Unproven int64
+	Checks, Audits   int64
+	Faulted          map[string]int64
 }
 
 // Stand is how far a run is.
@@ -233,6 +235,8 @@ func sum(o Options, runs []*marketRun) (Report, error) {
 		r.Crashes += t.crashes
 		r.Restores += t.restores
 		r.Takeovers += t.takeovers
+		r.Proven += t.proven
+		r.Unproven += t.unproven
 		r.Checks += t.checks
 		r.Audits += t.audits
 		for f, n := range t.faults {

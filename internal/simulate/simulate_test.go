@@ -39,7 +39,7 @@ func run(t *testing.T, o simulate.Options, faults string) simulate.Report {
 
 // TestEverythingHoldsWhateverGoesWrong runs a few seeds. `bursar simulate` runs as many as one likes.
 func TestEverythingHoldsWhateverGoesWrong(t *testing.T) {
-	seeds, o := uint64(3), simulate.Options{Days: 3, Sellers: 6}
+	seeds, o := uint64(4), simulate.Options{Days: 3, Sellers: 6}
 	if testing.Short() {
 		seeds, o = 1, simulate.Options{Days: 1, Sellers: 5}
 	}
