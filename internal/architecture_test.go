@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"auth":   slices.Concat(leaves, []string{"ledger", "mail", "passwordhash"}),
 	"bank":   slices.Concat(leaves, []string{"gateway", "ledger", "mail"}),
 	"ledger": leaves,
-	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger"}),
+	"payout": slices.Concat(leaves, []string{"bank", "gateway", "ledger", "mail"}),
 	"sale":   slices.Concat(leaves, []string{"bank", "ledger"}),
 
 	"mail":           {"id"},
@@ -58,23 +58,26 @@ var mayImport = map[string][]string{
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
+	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
+	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
 	"reconcile": slices.Concat(leaves, []string{"gateway", "payout"}),
 
 	"npmtest":   {},
 	"pgtest":    {"porttest"},
 	"porttest":  {},
-	"store":     slices.Concat(leaves, domains, []string{"gateway", "proof", "reconcile"}),
-	"storetest": slices.Concat(leaves, domains, []string{"gateway", "keyset", "pgtest", "proof", "reconcile", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"gateway", "inbox", "proof", "reconcile"}),
+	"storetest": slices.Concat(leaves, domains, []string{"gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "store"}),
+	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "search", "store"}),
 
 	"web":       {"fault"},
-	"api":       slices.Concat(leaves, domains, []string{"gateway", "proof", "telemetry", "web"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "reconcile", "telemetry", "web"}),
+	"apidocs":   {},
+	"api":       slices.Concat(leaves, domains, []string{"apidocs", "gateway", "inbox", "proof", "search", "telemetry", "web"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web"}),
 
 	"app": slices.Concat(leaves, domains, []string{
-		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox",
-		"mail/message", "mail/transport", "reconcile", "store", "telemetry", "web", "work",
+		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
+		"mail/message", "mail/transport", "reconcile", "search", "store", "telemetry", "web", "work",
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),
 

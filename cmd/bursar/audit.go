@@ -20,7 +20,7 @@ type auditCmd struct {
 
 func (auditCmd) Help() string {
 	return "Every journal is followed from its first entry and every row is compared with it, from one consistent view and without holding up a running server. " +
-		"The exit code is 0 when the ledger is right, and 1 when any promise is broken.\n\n" +
+		"The exit code is 0 when the ledger is balanced, and 1 when any check failed.\n\n" +
 		"A database that was restored to an older state, or that an attacker with the key set rewrote, passes the audit by itself; --kept finds it.\n\n" +
 		examples("bursar audit", "bursar audit --kept /mnt/elsewhere/checkpoints --kept october.json", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
 }
@@ -112,18 +112,18 @@ func readKept(path string) ([]proof.Kept, error) {
 }
 
 func writeReport(w io.Writer, r ledger.Report) error {
-	kept, broken := "ok    ", "BROKEN"
+	passed, failed := "ok    ", "FAILED"
 	if isTerminal(w) {
-		kept, broken = "✓", "✗"
+		passed, failed = "✓", "✗"
 	}
 	width := 0
 	for _, f := range r.Findings {
 		width = max(width, len(f.Name))
 	}
 	for _, f := range r.Findings {
-		mark := kept
+		mark := passed
 		if len(f.Violations) > 0 {
-			mark = broken
+			mark = failed
 		}
 		if _, err := fmt.Fprintf(w, "%s %-*s %s\n", mark, width, f.Name, f.Promise); err != nil {
 			return err
@@ -134,11 +134,12 @@ func writeReport(w io.Writer, r ledger.Report) error {
 			}
 		}
 	}
-	verdict := "The ledger is right"
+	verdict := "The ledger is balanced"
 	if !r.Clean() {
-		verdict = "The ledger is NOT right. Stop payouts, keep this report and a backup, and look into each line above"
+		verdict = "The ledger is NOT balanced. Stop payouts, keep this report and a backup, and look into each line above"
 	}
-	_, err := fmt.Fprintf(w, "%s: %d sellers, %d sales, %d payouts, %d journal entries.\n", verdict, r.Sellers, r.Sales, r.Payouts, r.Entries)
+	_, err := fmt.Fprintf(w, "%s: %s, %s, %s, %d journal entries.\n",
+		verdict, counted(r.Sellers, "seller"), counted(r.Sales, "sale"), counted(r.Payouts, "payout"), r.Entries)
 	return err
 }
 
@@ -174,4 +175,12 @@ func writeReportJSON(w io.Writer, r ledger.Report) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(out)
+}
+
+// counted is a number of things, such as "1 seller".
+func counted(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }

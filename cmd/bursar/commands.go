@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -21,10 +25,15 @@ type commands struct {
 	Demo    demoCmd    `cmd:"" help:"Run the service on throw-away data, filled with a small marketplace."`
 	Sandbox sandboxCmd `cmd:"" help:"Run the payment gateway's sandbox alone."`
 
+	SettingsTopic settingsTopic `cmd:"" name:"settings" hidden:"" help:"All settings."`
+	FaultsTopic   faultsTopic   `cmd:"" name:"faults" hidden:"" help:"The simulator's faults."`
+
 	User   userCmd   `cmd:"" help:"Look after users."`
 	Apikey apikeyCmd `cmd:"" help:"Look after the marketplace's service keys."`
 	Keys   keysCmd   `cmd:"" help:"Look after the key set."`
 
+	Seller  sellerCmd  `cmd:"" help:"Look at a seller's money."`
+	Payout  payoutCmd  `cmd:"" help:"Look at payouts."`
 	Payouts payoutsCmd `cmd:"" help:"Stop and resume the payouts of all sellers."`
 
 	Simulate simulateCmd `cmd:"" help:"Try to break the payouts, in virtual time and with everything that can go wrong."`
@@ -58,21 +67,66 @@ func describe(value *kong.Value) string {
 	return fmt.Sprintf("%s (%s)", value.Help, variable)
 }
 
-// help shows the settings with the commands that they are about. The others understand them too, but
-// need few of them.
+// Settings that the help of a command lists. Every command understands all of them, which "bursar help settings" lists.
+var (
+	shownSettings = []string{"data-dir", "database-url"}
+	serveSettings = []string{"config", "addr", "base-url", "gateway"}
+	// dataless are the commands that open no datastore.
+	dataless = []string{"verify", "version", "health", "simulate", "sandbox"}
+)
+
+// help keeps the help of a command to one screen.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
-	selected := ctx.Selected()
+	selected, isTopic := ctx.Selected(), false
+	if selected != nil {
+		_, isTopic = reflect.TypeAssert[topic](selected.Target)
+	}
 	for _, flag := range ctx.Model.Flags {
+		isSetting := flag.Group != nil
 		switch {
-		case flag.Group == nil:
-		case selected == nil:
-			flag.Hidden = true
-		case !slices.Contains([]string{"serve", "demo", "check", "print"}, selected.Name):
-			asksGateway := selected.Name == "reconcile" && flag.Group.Key == "gateway"
-			flag.Hidden = flag.Group.Key != "data" && !asksGateway
+		case isTopic:
+			flag.Hidden = !isSetting || selected.Name != "settings"
+		case selected == nil || selected.Type != kong.CommandNode || slices.Contains(dataless, selected.Name) || len(selected.Children) > 0:
+			flag.Hidden = isSetting
+		default:
+			isServe := selected.Name == "serve" || selected.Name == "demo"
+			flag.Hidden = isSetting && !slices.Contains(shownSettings, flag.Name) && !(isServe && slices.Contains(serveSettings, flag.Name))
 		}
 	}
-	return kong.DefaultHelpPrinter(options, ctx)
+	out := ctx.Stdout
+	if isTopic {
+		var text bytes.Buffer
+		ctx.Stdout = &text
+		if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+			return err
+		}
+		_, about, _ := strings.Cut(text.String(), "\n\n") // how a command is used, which a topic is not
+		_, err := io.WriteString(out, about)
+		return err
+	}
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\nRun \"bursar help settings\" for all settings.")
+	return err
+}
+
+// topic is text that "bursar help" shows, and no command.
+type topic interface{ isTopic() }
+
+// settingsTopic is "bursar help settings".
+type settingsTopic struct{}
+
+func (settingsTopic) isTopic() {}
+
+func (settingsTopic) Help() string {
+	return "Each setting is a flag of every command (--cancel-window), an environment variable (BURSAR_CANCEL_WINDOW) and a line of the " +
+		"file that BURSAR_CONFIG names; the first of them counts. Secrets are variables alone: a flag shows in the list of processes."
+}
+
+// Run points to the list.
+func (settingsTopic) Run() error {
+	return usageError{errors.New("run \"bursar help settings\" for all settings, and \"bursar config print\" for what they are now")}
 }
 
 // examples lays out lines of examples for help.

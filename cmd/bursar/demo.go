@@ -87,15 +87,15 @@ func throwAway(cfg config.Config, dir string) config.Config {
 	cfg.ProviderA, cfg.ProviderB = nil, nil
 	cfg.CancelWindow = max(cfg.CancelWindow, 2*time.Second) // something is to be cancelled
 	cfg.SandboxSettleAfter = min(cfg.SandboxSettleAfter, time.Second/2)
-	if cfg.LogLevel == slog.LevelInfo { // the usual comings and goings would bury the table
-		cfg.LogLevel = slog.LevelWarn
+	if cfg.LogLevel == slog.LevelInfo { // what goes on, and what goes wrong on purpose, would bury the table
+		cfg.LogLevel = slog.LevelError + 1
 	}
 	return cfg
 }
 
 // openMarket has happen what happens today, and tells how to look around.
 func openMarket(ctx context.Context, at string, w io.Writer) error {
-	token, err := demo.Open(ctx, at)
+	opened, err := demo.Open(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,9 @@ func openMarket(ctx context.Context, at string, w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(&text, "\n%s also needs a code: of an authenticator app with the secret %s, or once %s.\n", opened.FactorEmail, opened.AppSecret, opened.RecoveryCode)
 	fmt.Fprintf(&text, "\nThe documentation is at %s/docs. To look at %s's balance, and to ask for a payout:\n\n", at, people[0].Name)
-	fmt.Fprintf(&text, "TOKEN=%s\n", token)
+	fmt.Fprintf(&text, "TOKEN=%s\n", opened.Token)
 	fmt.Fprintf(&text, "curl -H \"Authorization: Bearer $TOKEN\" %s/api/payouts/balance\n", at)
 	fmt.Fprintf(&text, "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type: application/json\" -d '{\"amount\": 600}' %s/api/payouts/request\n", at)
 	_, err = io.WriteString(w, text.String())

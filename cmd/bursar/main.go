@@ -82,7 +82,7 @@ func run(ctx context.Context, args, environ []string, std stdio) int {
 		kong.Exit(func(int) { helped = true }),
 		kong.Resolvers(e.sources),
 		kong.Groups(config.Groups()),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
 		kong.ValueFormatter(describe),
 		kong.Help(help),
 		kong.Vars{"version": versionLine()},
@@ -96,11 +96,24 @@ func run(ctx context.Context, args, environ []string, std stdio) int {
 	switch {
 	case helped:
 		return exitDone
+	case isGroup(err, args):
+		run(ctx, append(slices.Clone(args), "--help"), environ, stdio{std.in, std.err, std.err})
+		return exitUsage
 	case err != nil:
 		return report(std.err, usageError{err})
 	default:
 		return report(std.err, command.Run())
 	}
+}
+
+// isGroup tells whether the arguments are no more than the name of commands, such as "user", and lack the command.
+func isGroup(err error, args []string) bool {
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil {
+		return false
+	}
+	selected := parse.Context.Selected()
+	return selected != nil && len(selected.Children) > 0 && len(args) == 1 && args[0] == selected.Name
 }
 
 // usageError is an error in how the command was called.
@@ -125,7 +138,7 @@ func report(w io.Writer, err error) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &problems):
-		fmt.Fprintf(w, "bursar: %v\nRun \"bursar serve --help\" for what each one means.\n", problems)
+		fmt.Fprintf(w, "bursar: %v\nRun \"bursar help settings\" for what each one means.\n", problems)
 		return exitUsage
 	case errors.As(err, &unfinished{}):
 		fmt.Fprintf(w, "bursar: %s\n", explain(err))

@@ -55,7 +55,7 @@ func announce(w io.Writer, s *app.Service, cfg config.Config) {
 		fmt.Fprintf(w, "  Metrics    %s/metrics\n", s.MetricsURL())
 	}
 	if s.SandboxURL() != "" {
-		fmt.Fprintf(w, "  Sandbox    %s/control/moves (a pretended gateway: no money moves)\n", s.SandboxURL())
+		fmt.Fprintf(w, "  Sandbox    %s/control/moves (test gateway: no money moves)\n", s.SandboxURL())
 	}
 	fmt.Fprintf(w, "  Mail       %s\n", app.MailPlace(cfg))
 	fmt.Fprintf(w, "  Data       %s\n", cfg.Database)

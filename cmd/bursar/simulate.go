@@ -28,17 +28,29 @@ type simulateCmd struct {
 }
 
 func (simulateCmd) Help() string {
-	var faults strings.Builder
-	for _, name := range simulate.FaultNames() {
-		fmt.Fprintf(&faults, "\n    %-12s %s", name, simulate.DescribeFault(name))
-	}
 	return "The real services, store, gateway client and sandbox trade in one process on a virtual clock, while a model follows every entry of the " +
-		"journal and the sandbox's record of what moved judges what was paid. It touches no data of yours. " +
-		"The exit code is 0 when every promise held, and 1 when one was broken; it is then told with the last events and the command that shows it again. It is 2 when there is no verdict.\n\n" +
-		"Faults:\n" + faults.String() + "\n\n" +
+		"journal. It touches no data of yours. The exit code is 0 when every promise held, 1 when one was broken, with the last events and the command that " +
+		"shows it again, and 2 when there is no verdict. \"bursar help faults\" lists what can go wrong.\n\n" +
 		examples("bursar simulate", "bursar simulate --seed 7 --days 7 --sellers 20",
 			"bursar simulate --days 365 --sellers 1000 --faults none", "bursar simulate --faults crash,rival,restore", "bursar simulate --faults all,-outage", "bursar simulate --limited")
 }
+
+// faultsTopic is "bursar help faults".
+type faultsTopic struct{}
+
+func (faultsTopic) Help() string {
+	var faults strings.Builder
+	fmt.Fprint(&faults, "What \"bursar simulate --faults\" can name:\n")
+	for _, name := range simulate.FaultNames() {
+		fmt.Fprintf(&faults, "\n    %-12s %s", name, simulate.DescribeFault(name))
+	}
+	return faults.String()
+}
+
+func (faultsTopic) isTopic() {}
+
+// Run points to the list.
+func (faultsTopic) Run() error { return usageError{errors.New("run \"bursar help faults\"")} }
 
 // Run runs the simulation and tells what came of it.
 func (c simulateCmd) Run(ctx context.Context, e *env) error {
@@ -85,7 +97,7 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 	row("seed", "%d", r.Seed)
 	row("virtual days", "%d, and %d for all to end", r.Days, r.QuietDays)
 	row("sellers", "%d, in %d marketplace%s", r.Options.Sellers, r.Markets, plural(r.Markets))
-	row("sales", "%d, and %d refunds", r.Sales, r.Refunds)
+	row("sales", "%d, %d refunds, %d adjustments", r.Sales, r.Refunds, r.Adjustments)
 	row("payouts", "%d asked for, %d found again after a restore", r.Asked, r.Imported)
 	row("  proofs", "%d used, and %d requests refused for want of one", r.Proven, r.Unproven)
 	row("  ended", "%s", ends(r.Ends))
@@ -115,7 +127,7 @@ func plural(n int) string {
 
 func writeViolation(w io.Writer, r simulate.Report) error {
 	v := r.Violation
-	fmt.Fprintf(w, "\nBROKEN  %s: %s\n  %s\n  at %s (day %d)\n\nThe last events:\n", v.Name, v.Promise, v.Detail, v.At.Format(time.RFC3339Nano), v.Day)
+	fmt.Fprintf(w, "\nFAILED  %s: %s\n  %s\n  at %s (day %d)\n\nThe last events:\n", v.Name, v.Promise, v.Detail, v.At.Format(time.RFC3339Nano), v.Day)
 	for _, event := range v.Events {
 		fmt.Fprintf(w, "  %s\n", event)
 	}

@@ -25,7 +25,7 @@ func TestABrokenPromiseIsToldWithTheCommandThatShowsItAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"BROKEN  paid-once: The gateway pays once.", "it paid pyt_1 twice", "2028-02-29T00:00:00Z (day 4)", "b sends pyt_1",
+		"FAILED  paid-once: The gateway pays once.", "it paid pyt_1 twice", "2028-02-29T00:00:00Z (day 4)", "b sends pyt_1",
 		"bursar simulate --seed 99 --days 30 --sellers 125 --faults crash,rival\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -11,6 +11,8 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"golang.org/x/term"
+
 	"bursar/internal/config"
 	"bursar/internal/telemetry"
 )
@@ -21,8 +23,7 @@ func isTerminal(w io.Writer) bool {
 	if !isFile {
 		return false
 	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return term.IsTerminal(int(file.Fd()))
 }
 
 // progressOn shows the progress on one line, if w is a terminal.

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"bursar/internal/app"
@@ -27,33 +25,30 @@ type userCmd struct {
 }
 
 type userCreateCmd struct {
-	Name          string `required:"" help:"The user's name, 2 to 50 characters."`
-	Email         string `required:"" help:"The e-mail address to sign in with."`
-	Role          string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
-	PasswordStdin bool   `help:"Read the password from standard input, one line."`
+	Name  string `help:"The user's name, 2 to 50 characters. On a terminal it is asked for unless given."`
+	Email string `help:"The e-mail address to sign in with. On a terminal it is asked for unless given."`
+	Role  string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
+	JSON  bool   `help:"Print the user as JSON, as is done anyway where standard output is no terminal."`
+	passwordFlag
 }
-
-var errPasswordNeeded = errors.New("a password is needed, and a command line is no place for one: add --password-stdin and give it as one line of standard input")
 
 // errUserExists is for an operator, who does not sign in as that user.
 var errUserExists = auth.ErrEmailTaken.WithMessage(
 	"A user with this e-mail address exists already, and was left as it is. Give another address with --email.")
 
 func (userCreateCmd) Help() string {
-	return "Prints the user as JSON. It works beside a running server.\n\n" + examples(
+	return "On a terminal it asks for what is not given, and for the password. It works beside a running server.\n\n" + examples(
+		"bursar user create --role admin",
 		`printf '%s\n' "$PASSWORD" | bursar user create --name "Asha Rao" --email asha@example.com --role admin --password-stdin`)
 }
 
 // Run makes the user and prints it.
 func (c userCreateCmd) Run(ctx context.Context, e *env) error {
-	if !c.PasswordStdin {
-		return usageError{errPasswordNeeded}
-	}
 	cfg, err := e.config()
 	if err != nil {
 		return err
 	}
-	password, err := readLine(e.in)
+	password, err := c.complete(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -73,6 +68,10 @@ func (c userCreateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	if isTerminal(e.out) && !c.JSON {
+		_, err := fmt.Fprintf(e.out, "%s (%s) is made, as %s.\n", printable(user.Email), user.ID, user.Role)
+		return err
+	}
 	return json.NewEncoder(e.out).Encode(struct {
 		ID    string    `json:"id"`
 		Name  string    `json:"name"`
@@ -81,16 +80,34 @@ func (c userCreateCmd) Run(ctx context.Context, e *env) error {
 	}{user.ID, user.Name, user.Email, user.Role})
 }
 
-// readLine reads one line, without its end.
-func readLine(r io.Reader) (string, error) {
-	const most = 4096 // more than any password may have
-	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("read the password: %w", err)
+// complete asks on a terminal for what the command line lacks, and returns the password.
+func (c *userCreateCmd) complete(ctx context.Context, e *env) (string, error) {
+	var missing []string
+	for _, f := range []struct{ flag, value string }{{"--name", c.Name}, {"--email", c.Email}} {
+		if f.value == "" {
+			missing = append(missing, f.flag)
+		}
 	}
-	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-	if line == "" {
-		return "", usageError{errors.New("standard input holds no password; give it as one line")}
+	if len(missing) == 0 {
+		return c.password(ctx, e)
 	}
-	return line, nil
+	if c.PasswordStdin || !isTerminalInput(e.in) {
+		return "", usageError{errors.New("missing flags: " + strings.Join(missing, ", "))}
+	}
+	d, err := openDialog(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer d.close()
+	for _, q := range []struct {
+		question string
+		answer   *string
+	}{{"Name", &c.Name}, {"E-mail address", &c.Email}} {
+		if *q.answer == "" {
+			if *q.answer, err = d.ask(q.question); err != nil {
+				return "", err
+			}
+		}
+	}
+	return d.newPassword()
 }

@@ -31,17 +31,12 @@ type userImportCmd struct {
 }
 
 func (userImportCmd) Help() string {
-	return "A line is an object with email, name and, where there is one, externalId, role (buyer or seller; buyer unless given), emailVerified, passwordHash, " +
-		"createdAt (RFC 3339), profile (avatar, bio, website) and suspended. A password hash is of bcrypt, argon2, scrypt, pbkdf2, SHA-crypt, Django or Firebase; " +
-		"docs/users.md shows each. Users sign in with the password that they have.\n\n" +
-		"Each line is reported on standard output: line, outcome (created, unchanged or failed), external id, e-mail address, user's id, and what is wrong. " +
-		"A line that was imported before changes nothing, so a run that was stopped is run again. One that says something else of a user who is there fails, and names " +
-		"what differs. A line that fails harms no other; the exit code is 1 if any did. It works beside a running server.\n\n" +
+	return "A line is an object with email, name and, where there is one, externalId, role, emailVerified, passwordHash, createdAt, profile and suspended. " +
+		"docs/users.md shows each, and every kind of hash. Users sign in with the password that they have.\n\n" +
+		"Each line is reported. A line that was imported before changes nothing, so a run that was stopped is run again. " +
+		"The exit code is 1 if any line failed.\n\n" +
 		examples(
-			`{"externalId":"4711","email":"asha@example.com","name":"Asha Rao","role":"seller","emailVerified":true,"passwordHash":"$2b$12$…"}`,
-			"",
 			"bursar user import users.ndjson --dry-run",
-			"bursar user import users.ndjson >report.tsv",
 			`bursar user import users.ndjson --json | jq 'select(.outcome == "failed")'`,
 		)
 }

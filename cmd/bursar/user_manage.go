@@ -194,26 +194,33 @@ func detailsJSON(u auth.User, sessions int, signIns []auth.LinkedIdentity, decis
 		Issuer string `json:"issuer"`
 		Email  string `json:"email"`
 	}
-	type decided struct {
-		At     string          `json:"at"`
-		Action decision.Action `json:"action"`
-		By     string          `json:"by"`
-		Note   string          `json:"note"`
-	}
 	out := struct {
 		userJSON
 		Profile   map[string]string `json:"profile"`
 		Sessions  int               `json:"sessions"`
 		SignIns   []signIn          `json:"signIns"`
-		Decisions []decided         `json:"decisions"`
-	}{asJSON(u), map[string]string{"avatar": u.Profile.Avatar, "bio": u.Profile.Bio, "website": u.Profile.Website}, sessions, []signIn{}, []decided{}}
+		Decisions []decidedJSON     `json:"decisions"`
+	}{asJSON(u), map[string]string{"avatar": u.Profile.Avatar, "bio": u.Profile.Bio, "website": u.Profile.Website}, sessions, []signIn{}, decisionsJSON(decisions)}
 	for _, i := range signIns {
 		out.SignIns = append(out.SignIns, signIn{i.Issuer, i.Email})
 	}
-	for _, d := range decisions {
-		out.Decisions = append(out.Decisions, decided{d.At.UTC().Format(millis), d.Action, decider(d), d.Note})
-	}
 	return out
+}
+
+// decidedJSON is a decision as commands print it.
+type decidedJSON struct {
+	At     string          `json:"at"`
+	Action decision.Action `json:"action"`
+	By     string          `json:"by"`
+	Note   string          `json:"note"`
+}
+
+func decisionsJSON(decisions []decision.Decision) []decidedJSON {
+	all := make([]decidedJSON, len(decisions))
+	for i, d := range decisions {
+		all[i] = decidedJSON{d.At.UTC().Format(millis), d.Action, decider(d), d.Note}
+	}
+	return all
 }
 
 // userChange is what commands that change a user have in common.
@@ -252,22 +259,19 @@ func (c userChange) run(ctx context.Context, e *env, change func(*auth.Service, 
 
 type userSetPasswordCmd struct {
 	userChange
-	PasswordStdin bool `help:"Read the password from standard input, one line."`
+	passwordFlag
 	RemoveFactors bool `help:"Remove the user's second factors too: all were lost, or another person added one."`
 }
 
 func (userSetPasswordCmd) Help() string {
 	return "The user is signed out everywhere, and signs in with the new password from the next request on. It works beside a running server.\n\n" +
-		examples(`printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --note "Ticket 812"`,
+		examples(`bursar user set-password asha@example.com`, `printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --note "Ticket 812"`,
 			`printf '%s\n' "$PASSWORD" | bursar user set-password asha@example.com --password-stdin --remove-factors --note "Lost her phone"`)
 }
 
 // Run sets the password.
 func (c userSetPasswordCmd) Run(ctx context.Context, e *env) error {
-	if !c.PasswordStdin {
-		return usageError{errPasswordNeeded}
-	}
-	password, err := readLine(e.in)
+	password, err := c.password(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,10 +9,10 @@ import (
 )
 
 type userResetCmd struct {
-	ID            string `arg:"" help:"The user's id, as \"bursar audit\" names it."`
-	Email         string `required:"" help:"The e-mail address to sign in with."`
-	Role          string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
-	PasswordStdin bool   `help:"Read the new password from standard input, one line."`
+	ID    string `arg:"" help:"The user's id, as \"bursar audit\" names it."`
+	Email string `required:"" help:"The e-mail address to sign in with."`
+	Role  string `required:"" enum:"buyer,seller,admin" help:"buyer, seller or admin."`
+	passwordFlag
 }
 
 func (userResetCmd) Help() string {
@@ -25,10 +24,7 @@ func (userResetCmd) Help() string {
 
 // Run resets the account.
 func (c userResetCmd) Run(ctx context.Context, e *env) error {
-	if !c.PasswordStdin {
-		return usageError{errors.New("a password is needed, and a command line is no place for one: add --password-stdin and give it as one line of standard input")}
-	}
-	password, err := readLine(e.in)
+	password, err := c.password(ctx, e)
 	if err != nil {
 		return err
 	}

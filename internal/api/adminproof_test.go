@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,13 @@ func TestAdminsProveWhatMovesMoneyOrAccess(t *testing.T) {
 	h.enrol(admin)
 	ids := strings.NewReplacer("{accountId}", "bka_"+strings.Repeat("0", 24), "{userId}", admin.id, "{sellerId}", admin.id, "{payoutId}", "pyt_"+strings.Repeat("0", 24))
 	called := 0
+	harmless := []string{"addNote", "claimTask", "releaseTask", "askGateway"} // they move neither money nor access
 	for path, item := range h.spec.doc.Paths.Map() {
 		if !strings.HasPrefix(path, "/api/admin/") {
 			continue
 		}
 		for method, operation := range item.Operations() {
-			if method == http.MethodGet {
+			if method == http.MethodGet || slices.Contains(harmless, operation.OperationID) {
 				continue
 			}
 			called++

@@ -26,6 +26,10 @@ type Options struct {
 	Bank    Bank
 	Sales   Sales
 	Payouts Payouts
+	Search  Search
+	Inbox   Inbox
+	// Decisions is the record of what admins decided.
+	Decisions Decisions
 	// Statements proves what the others did.
 	Statements Statements
 	// Webhooks check and read the gateways' messages, each at /api/gateway/webhooks/ and its name.
@@ -52,7 +56,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Statements == nil || len(o.Webhooks) == 0:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")
@@ -84,7 +88,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	a := &api{o: o, sameOrigin: sameOrigin, cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments()}
+	a := &api{o: o, sameOrigin: sameOrigin, cookies: web.Cookies{Secure: o.BaseURL.Scheme == "https"}, docs: lazyDocuments(o.BaseURL)}
 	a.mux = newMux(a, a.routes())
 	return a, nil
 }

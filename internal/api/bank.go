@@ -59,7 +59,7 @@ func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccou
 		return reply[bankAccountJSON]{}, err
 	}
 	return reply[bankAccountJSON]{
-		message: "The bank account is registered. It can be paid to as soon as it is verified.",
+		message: "The bank account is registered. You can withdraw to it once it is verified.",
 		data:    a.bankAccountOf(account),
 	}, nil
 }

@@ -24,7 +24,7 @@ func TestBankAccountStory(t *testing.T) {
 		body: `{"accountHolder":"Asha Rao","accountNumber":"050100123456789","ifsc":"hdfc0000053","isVerified":true,"status":"verified"}`,
 	}
 	registered := h.do(put).want(t, 200)
-	registered.wantBody(t, `{"success":true,"message":"The bank account is registered. It can be paid to as soon as it is verified.",`+unverified)
+	registered.wantBody(t, `{"success":true,"message":"The bank account is registered. You can withdraw to it once it is verified.",`+unverified)
 	h.do(get).want(t, 200).wantBody(t, `{"success":true,`+unverified)
 
 	decide := call{

@@ -1,12 +1,15 @@
 package api_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/mail"
+	"bursar/internal/store"
 )
 
 // mailOf is the last mail of a kind to an address.
@@ -128,4 +131,102 @@ func TestEmailChange_BeforeTheFirstFactor(t *testing.T) {
 	token := mailOf[mail.ConfirmEmail](h, "thief@example.com").Token
 	h.enrol(seller)
 	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + token + `"}`}).wantFailure(t, 400, "invalid_token")
+}
+
+// TestEmailChange_EndsWithTheSessions has a thief's change of the address end with all that an owner, an admin and the operator do
+// against a thief.
+func TestEmailChange_EndsWithTheSessions(t *testing.T) {
+	for name, against := range map[string]func(h *fixture, owner user){
+		"the mailed removal of the factors": func(h *fixture, owner user) {
+			must(t, h.auth.UndoFactors(t.Context(), mailOf[mail.FirstFactor](h, owner.email).Token, auth.Device{}))
+		},
+		"the operator's new password": func(h *fixture, owner user) {
+			_, err := h.auth.ResetPassword(t.Context(), decision.By{Operator: "bela"}, owner.id, "another horse", true)
+			must(t, err)
+		},
+		"a suspension": func(h *fixture, owner user) {
+			by := decision.By{Admin: owner.id, Note: "A thief is in it."}
+			must(t, h.auth.SetAccess(t.Context(), by, owner.id, auth.Seller, true))
+			must(t, h.auth.SetAccess(t.Context(), by, owner.id, auth.Seller, false))
+		},
+		"the end of the other sessions": func(h *fixture, owner user) {
+			h.do(call{method: "DELETE", path: "/api/auth/sessions", token: owner.token}).want(t, 200)
+		},
+		"the end of the thief's session": func(h *fixture, owner user) {
+			list := h.do(call{method: "GET", path: "/api/auth/sessions", token: owner.token}).want(t, 200)
+			sessions, _ := list.read(t, "data.sessions").([]any)
+			for _, s := range sessions {
+				if session, _ := s.(map[string]any); session["current"] == false {
+					h.do(call{method: "DELETE", path: "/api/auth/sessions/" + session["id"].(string), token: owner.token}).want(t, 200)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openFixture(t)
+			owner := h.signUp("Asha", auth.Seller)
+			thief := owner
+			login := h.do(call{method: "POST", path: "/api/auth/login", body: `{"email":"` + owner.email + `","password":"` + password + `"}`}).want(t, 200)
+			thief.token = login.text(t, "data.token")
+			a, _, _ := h.enrol(thief)
+			proof := h.stepUp(thief, `"action":"email.change","email":"thief@example.com","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
+			h.do(call{method: "POST", path: "/api/auth/email/change", token: thief.token, body: `{"email":"thief@example.com"}`, header: header("Step-Up", proof)}).want(t, 200)
+			confirm := call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}
+			against(h, owner)
+			h.do(confirm).wantFailure(t, 400, "invalid_token")
+		})
+	}
+}
+
+// TestUndoEmailChange_EndsLaterLinks has a thief's mailbox keep no link that removes the owner's next factor.
+func TestUndoEmailChange_EndsLaterLinks(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/verify-email", body: `{"token":"` + mailOf[mail.VerifyEmail](h, seller.email).Token + `"}`}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}).want(t, 200)
+	h.enrol(seller)
+	theirs := mailOf[mail.FirstFactor](h, "thief@example.com").Token
+	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	if err := h.auth.UndoFactors(t.Context(), theirs, auth.Device{}); !errors.Is(err, auth.ErrMailToken) {
+		t.Errorf("the thief's link: %v", err)
+	}
+}
+
+// TestUndoEmailChange_UnlinksLaterIdentities has a thief sign in through a provider with the address that was theirs for a while.
+func TestUndoEmailChange_UnlinksLaterIdentities(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/verify-email", body: `{"token":"` + mailOf[mail.VerifyEmail](h, seller.email).Token + `"}`}).want(t, 200)
+	link := func(subject string) {
+		must(t, h.db.Update(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.AddIdentity(t.Context(), seller.id, auth.Identity{Issuer: "https://a.example", Subject: subject, Email: seller.email}, h.clock.Now())
+			return err
+		}))
+	}
+	link("the owner's")
+	h.clock.advance(time.Hour)
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}).want(t, 200)
+	link("the thief's")
+	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	left, err := h.auth.Identities(t.Context(), seller.id)
+	must(t, err)
+	if len(left) != 1 || left[0].Subject != "the owner's" {
+		t.Errorf("left are %+v", left)
+	}
+}
+
+// TestConfirmEmailChange_OfAnUnconfirmedAddress leaves no link that removes factors in a mailbox that may be another person's.
+func TestConfirmEmailChange_OfAnUnconfirmedAddress(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	a, _, _ := h.enrol(seller)
+	theirs := mailOf[mail.FirstFactor](h, seller.email).Token
+	proof := h.stepUp(seller, `"action":"email.change","email":"right@example.com","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"right@example.com"}`, header: header("Step-Up", proof)}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "right@example.com").Token + `"}`}).want(t, 200)
+	if err := h.auth.UndoFactors(t.Context(), theirs, auth.Device{}); !errors.Is(err, auth.ErrMailToken) {
+		t.Errorf("the first address's link: %v", err)
+	}
 }

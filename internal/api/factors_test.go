@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,6 +186,116 @@ func TestStepUp(t *testing.T) {
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
 		t.Errorf("the audit finds %+v, %v", report.Findings, err)
 	}
+}
+
+// TestStepUp_FirstAccount has a thief add the account that a seller with a second factor lacks.
+func TestStepUp_FirstAccount(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	a, _, _ := h.enrol(seller)
+	put := call{
+		method: "PUT", path: "/api/bank-account", token: seller.token,
+		body: `{"accountHolder":"Asha Rao","accountNumber":"50100123456789","ifsc":"HDFC0000053"}`,
+	}
+	h.do(put).wantFailure(t, 401, "step_up_required", "methods")
+	if refused := mailOf[mail.BankAccountRefused](h, seller.email); refused.Now != "6789" {
+		t.Errorf("the seller is mailed %+v", refused)
+	}
+	put.header = header("Step-Up", h.stepUp(seller, `"action":"bank_account.replace","accountNumber":"50100123456789","ifsc":"HDFC0000053","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof"))
+	h.do(put).want(t, 200)
+	put.header = nil
+	h.do(put).want(t, 200) // it is there
+}
+
+// TestFactors_RemovedByMail has a thief with a session of a minute ago add the first factors, and the owner remove them.
+func TestFactors_RemovedByMail(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.withBank(seller, "6789")
+	a, _, _ := h.enrol(seller)
+	m := mailOf[mail.FirstFactor](h, seller.email)
+	if m.Passkey || m.At.IsZero() || m.Address == "" {
+		t.Errorf("the mail is %+v", m)
+	}
+	second := h.do(call{
+		method: "POST", path: "/api/auth/factors", token: seller.token, body: `{"type":"totp"}`,
+		header: header("Step-Up", h.stepUp(seller, `"action":"factor.add","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")),
+	}).want(t, 201)
+	another := app{h, second.text(t, "data.secret")}
+	h.do(call{method: "POST", path: "/api/auth/factors/" + second.text(t, "data.id") + "/confirm", token: seller.token, body: `{"code":"` + another.code() + `"}`}).want(t, 200)
+	if changed := mailOf[mail.FactorChanged](h, seller.email); !changed.Added {
+		t.Errorf("of the second factor the mail is %+v", changed)
+	}
+	if err := h.auth.UndoEmailChange(t.Context(), m.Token, auth.Device{}); !errors.Is(err, auth.ErrMailToken) {
+		t.Errorf("the token undoes something else: %v", err)
+	}
+	h.clock.advance(7*24*time.Hour - 5*time.Minute)
+	must(t, h.auth.CheckUndoFactor(t.Context(), m.Token))
+	var done atomic.Int64
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if err := h.auth.UndoFactors(t.Context(), m.Token, auth.Device{}); err == nil {
+				done.Add(1)
+			} else if !errors.Is(err, auth.ErrMailToken) {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if done.Load() != 1 {
+		t.Errorf("the link was used %d times", done.Load())
+	}
+	if notice := mailOf[mail.FactorChanged](h, seller.email); notice.Added || !notice.All || notice.HoldUntil.IsZero() {
+		t.Errorf("of the removal the seller is mailed %+v", notice)
+	}
+	h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).wantFailure(t, 401, "invalid_token")
+	login := call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"` + password + `"}`}
+	seller.token = h.do(login).want(t, 200).text(t, "data.token")
+	left := h.do(call{method: "GET", path: "/api/auth/factors", token: seller.token}).want(t, 200)
+	if !strings.Contains(left.body, `"factors":[]`) || !strings.Contains(left.body, `"recoveryCodesLeft":0`) {
+		t.Errorf("left are %s", left.body)
+	}
+	h.request(seller, `{"amount":600}`).wantFailure(t, 409, "payouts_on_hold", "until")
+	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Findings, err)
+	}
+	h.enrol(seller)
+	m = mailOf[mail.FirstFactor](h, seller.email)
+	h.clock.advance(7 * 24 * time.Hour)
+	if err := h.auth.UndoFactors(t.Context(), m.Token, auth.Device{}); !errors.Is(err, auth.ErrMailToken) {
+		t.Errorf("a link of 7 days ago: %v", err)
+	}
+}
+
+// TestUndoEmailChange_RemovesLaterFactors has a thief change the address first, so that the mail about the factor is the thief's.
+func TestUndoEmailChange_RemovesLaterFactors(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/verify-email", body: `{"token":"` + mailOf[mail.VerifyEmail](h, seller.email).Token + `"}`}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"thief@example.com"}`}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "thief@example.com").Token + `"}`}).want(t, 200)
+	h.enrol(seller)
+	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	login := call{method: "POST", path: "/api/auth/login", body: `{"email":"` + seller.email + `","password":"` + password + `"}`}
+	h.do(login).want(t, 200)
+	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Findings, err)
+	}
+}
+
+// TestUndoEmailChange_KeepsEarlierFactors leaves what protected the account before the change.
+func TestUndoEmailChange_KeepsEarlierFactors(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.do(call{method: "POST", path: "/api/auth/verify-email", body: `{"token":"` + mailOf[mail.VerifyEmail](h, seller.email).Token + `"}`}).want(t, 200)
+	a, _, _ := h.enrol(seller)
+	h.clock.advance(time.Minute)
+	proof := h.stepUp(seller, `"action":"email.change","email":"new@example.com","code":"`+a.code()+`"`).want(t, 200).text(t, "data.proof")
+	h.do(call{method: "POST", path: "/api/auth/email/change", token: seller.token, body: `{"email":"new@example.com"}`, header: header("Step-Up", proof)}).want(t, 200)
+	h.do(call{method: "POST", path: "/api/auth/email/confirm", body: `{"token":"` + mailOf[mail.ConfirmEmail](h, "new@example.com").Token + `"}`}).want(t, 200)
+	must(t, h.auth.UndoEmailChange(t.Context(), mailOf[mail.EmailChanged](h, seller.email).Token, auth.Device{}))
+	h.secondStep(h.firstStep(seller), "code", a.code()).want(t, 200)
 }
 
 // TestFactors_BegunLongAgo are not confirmed: the sign-in that began them is not fresh any more.

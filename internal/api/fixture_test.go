@@ -23,11 +23,14 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/inbox"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
@@ -104,6 +107,11 @@ type fixture struct {
 	pingError  error
 }
 
+// noDifferences is a statement that agrees with the ledger.
+type noDifferences struct{}
+
+func (noDifferences) Open(context.Context, int) ([]reconcile.Difference, error) { return nil, nil }
+
 // change alters a house's options before it opens.
 type change func(*api.Options)
 
@@ -125,7 +133,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
 	must(t, err)
 	o := api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
 			notification, err := webhooks.Read(header, body)
 			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
@@ -181,7 +189,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.mailbox = storetest.NewMailbox(t, db, keys, h.clock.Now)
 	h.authOptions = auth.Options{
 		CoolDown: 72 * time.Hour,
-		Store:    db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
+		Store:    db.Auth(), Keys: keys, Encrypter: keys, Mails: h.mailbox, Providers: h.providers, Now: h.clock.Now, Logger: logger,
 		Issuer: "http://127.0.0.1:8080", PublicAddress: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true, Tried: h.metrics.Tried,
 	}
 	h.auth, err = auth.New(h.authOptions)
@@ -195,7 +203,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
-		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth},
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})

@@ -78,6 +78,22 @@ func (a *api) pause(ctx context.Context, who caller, req pauseRequest) (reply[*p
 	return reply[*pauseJSON]{message: "All payouts are paused. None can be requested, and none that waits is sent.", data: &pauseJSON{true}}, nil
 }
 
+type pauseStateJSON struct {
+	Paused bool   `json:"paused"`
+	Since  orNull `json:"since"`
+	By     orNull `json:"by"`
+	Reason orNull `json:"reason"`
+}
+
+// pauseState tells admins whether payouts are paused, and by which decision.
+func (a *api) pauseState(ctx context.Context, _ caller, _ none) (reply[*pauseStateJSON], error) {
+	p, err := a.o.Payouts.PauseState(ctx)
+	if err != nil {
+		return reply[*pauseStateJSON]{}, err
+	}
+	return reply[*pauseStateJSON]{data: &pauseStateJSON{p.Paused, stampOrNull(p.Since), orNull(p.By), orNull(p.Reason)}}, nil
+}
+
 func (a *api) resume(ctx context.Context, who caller, req pauseRequest) (reply[*pauseJSON], error) {
 	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.ResumePayouts, decision.Platform)
 	if err == nil {

@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"bursar/internal/auth"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 )
@@ -41,7 +43,7 @@ func TestStoppedPayouts(t *testing.T) {
 				return h.do(call{method: "POST", path: "/api/admin/" + what, token: by.token, body: body})
 			}
 			stop, resume := tt.stop(seller.id), tt.resume(seller.id)
-			const why = `{"reason":"Case 4711."}`
+			const why = `{"reason":"Case no. 4711."}`
 			for _, what := range []string{stop, resume} {
 				act(seller, what, why).wantFailure(t, 403, "forbidden")
 				act(admin, what, `{}`).wantFailure(t, 400, "invalid_request", "reason")
@@ -52,13 +54,25 @@ func TestStoppedPayouts(t *testing.T) {
 				t.Errorf("stopping is answered with %s", got)
 			}
 			act(admin, stop, why).wantFailure(t, 409, tt.already)
+			mails := func() (resumed []bool) {
+				for _, d := range h.mailbox.To(seller.email) {
+					if m, is := d.(mail.PayoutsFrozen); is {
+						resumed = append(resumed, m.Resumed)
+					}
+				}
+				return resumed
+			}
+			mailed := tt.name == "freeze"
+			if got := mails(); mailed != slices.Equal(got, []bool{false}) || !mailed && len(got) > 0 {
+				t.Errorf("the mails to the seller say that payouts are resumed: %v", got)
+			}
 
 			request := func() answer {
 				return h.do(call{method: "POST", path: "/api/payouts/request", token: seller.token, body: `{"amount":700}`, header: header("Idempotency-Key", "k1")})
 			}
 			for range 2 { // a key keeps no such refusal
 				f := request().wantFailure(t, 409, "payouts_on_hold", "reason")
-				if strings.Contains(f.Error+f.Details["reason"], "4711") || f.Details["until"] != "" {
+				if strings.Contains(f.Error+f.Details["reason"], "no. 4711") || f.Details["until"] != "" {
 					t.Errorf("the seller reads %+v", f)
 				}
 			}
@@ -67,6 +81,9 @@ func TestStoppedPayouts(t *testing.T) {
 
 			if got := act(admin, resume, why).want(t, 200).body; !strings.Contains(got, strings.ReplaceAll(tt.resumed, "SELLER", seller.id)) {
 				t.Errorf("resuming is answered with %s", got)
+			}
+			if got := mails(); mailed != slices.Equal(got, []bool{false, true}) || !mailed && len(got) > 0 {
+				t.Errorf("the mails to the seller say that payouts are resumed: %v", got)
 			}
 			request().want(t, 201)
 			if p, err := h.db.Payout(t.Context(), payout.ID(waits)); err != nil || p.State != payout.Waiting {
@@ -77,7 +94,7 @@ func TestStoppedPayouts(t *testing.T) {
 				keys, err := proof.ParseKeys([]byte(h.do(call{method: "GET", path: "/.well-known/jwks.json"}).want(t, 200).body))
 				must(t, err)
 				if v, err := proof.Verify(strings.NewReader(statement.body), keys); err != nil || len(v.Problems) > 0 ||
-					strings.Contains(statement.body, "payouts.frozen") != (tt.name == "freeze") || strings.Contains(statement.body, "4711") {
+					strings.Contains(statement.body, "payouts.frozen") != (tt.name == "freeze") || strings.Contains(statement.body, "no. 4711") {
 					t.Errorf("the statement proves %+v, %v:\n%s", v, err, statement.body)
 				}
 			}

@@ -165,6 +165,24 @@ func (in *input) amount(name string) money.Amount {
 	return in.parseAmount(name, in.required(name))
 }
 
+// signedAmount takes a required number of major units that is above or below zero.
+func (in *input) signedAmount(name string) money.Amount {
+	value := in.required(name)
+	if !in.isNumber(name, value) {
+		return 0
+	}
+	m, err := in.parseMoney(name, value)
+	most := in.api.o.Currency.Format(money.Max)
+	switch {
+	case errors.Is(err, money.ErrPrecision):
+	case err != nil:
+		in.noteInvalid(name, "must be from -"+most+" to "+most)
+	case m == 0:
+		in.noteInvalid(name, "must be above or below zero")
+	}
+	return m
+}
+
 // optionalAmount takes a number of major units that may be absent, which is zero.
 func (in *input) optionalAmount(name string) money.Amount {
 	return in.parseAmount(name, in.member(name))
@@ -174,17 +192,25 @@ func (in *input) parseAmount(name string, value []byte) money.Amount {
 	if !in.isNumber(name, value) {
 		return 0
 	}
-	currency := in.api.o.Currency
-	m, err := currency.Parse(string(value))
+	m, err := in.parseMoney(name, value)
 	switch {
 	case errors.Is(err, money.ErrPrecision):
-		in.noteInvalid(name, fmt.Sprintf("must have at most %d decimal places, as %s has", currency.Exponent(), currency))
 	case err != nil:
-		in.noteInvalid(name, "must be above zero and at most "+currency.Format(money.Max))
+		in.noteInvalid(name, "must be above zero and at most "+in.api.o.Currency.Format(money.Max))
 	case m <= 0:
 		in.noteInvalid(name, "must be above zero")
 	}
 	return m
+}
+
+// parseMoney reads a number of major units, and notes one that is too precise.
+func (in *input) parseMoney(name string, value []byte) (money.Amount, error) {
+	currency := in.api.o.Currency
+	m, err := currency.Parse(string(value))
+	if errors.Is(err, money.ErrPrecision) {
+		in.noteInvalid(name, fmt.Sprintf("must have at most %d decimal places, as %s has", currency.Exponent(), currency))
+	}
+	return m, err
 }
 
 // isNumber reports whether there is a value and it is a number, and notes one that is not.
@@ -264,7 +290,7 @@ func (in *input) parameter(name string) (string, bool) {
 	}
 	values := in.query[name]
 	if len(values) > 1 {
-		in.noteInvalid(name, "must be given once")
+		in.noteInvalid(name, "may occur only once")
 	}
 	if len(values) == 0 {
 		return "", false

@@ -96,11 +96,16 @@ func (a *api) ended(r *http.Request, out *response, start time.Time) {
 	if status == 0 {
 		status = http.StatusOK
 	}
+	// The client hung up and read no answer, whatever was done. A fault of ours stays one.
+	gone := errors.Is(r.Context().Err(), context.Canceled) && status != http.StatusInternalServerError
+	if gone {
+		status = telemetry.StatusClientGone
+	}
 	a.o.Metrics.RequestDone(r.Pattern, r.Method, status, took)
 
 	level, turnedAway := slog.LevelInfo, false
 	switch {
-	case errors.Is(r.Context().Err(), context.Canceled): // the client is gone, and read no answer
+	case gone:
 	case status == http.StatusServiceUnavailable && a.o.Draining(): // as it should be
 	case status == http.StatusServiceUnavailable:
 		level, turnedAway = slog.LevelWarn, true

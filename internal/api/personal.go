@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -97,22 +98,53 @@ func (a *api) writeExport(ctx context.Context, out io.Writer, who caller, all pe
 		return err
 	}
 	begin := append([]byte(`{"success":true,"data":`), head[:len(head)-1]...) // the object goes on
-	if _, err := out.Write(append(begin, `,"payouts":[`...)); err != nil {
+	if _, err := out.Write(begin); err != nil {
 		return err
 	}
-	list := listWriter{out: out}
-	if err := a.eachPayout(ctx, who.UserID, func(p payout.Payout) error { return list.add(a.payoutOf(p)) }); err != nil {
-		return err
+	for _, part := range []struct {
+		name string
+		each func(list *listWriter) error
+	}{
+		{"payouts", func(list *listWriter) error {
+			return a.eachPayout(ctx, who.UserID, func(p payout.Payout) error { return list.add(a.payoutOf(p)) })
+		}},
+		{"sales", func(list *listWriter) error {
+			return a.eachSale(ctx, who.UserID, func(s sale.Sale) error { return list.add(a.saleOf(s)) })
+		}},
+		{"securityEvents", func(list *listWriter) error { return a.eachSecurityEvent(ctx, who.UserID, list) }},
+	} {
+		if _, err := io.WriteString(out, `,"`+part.name+`":[`); err != nil {
+			return err
+		}
+		if err := part.each(&listWriter{out: out}); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(out, "]"); err != nil {
+			return err
+		}
 	}
-	if _, err := io.WriteString(out, `],"sales":[`); err != nil {
-		return err
-	}
-	list = listWriter{out: out}
-	if err := a.eachSale(ctx, who.UserID, func(s sale.Sale) error { return list.add(a.saleOf(s)) }); err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, "]}}\n")
+	_, err = io.WriteString(out, "}}\n")
 	return err
+}
+
+// eachSecurityEvent writes each security event of a user, the newest first.
+func (a *api) eachSecurityEvent(ctx context.Context, user string, list *listWriter) error {
+	before := int64(0)
+	for {
+		events, err := a.o.Auth.SecurityEvents(ctx, user, before, auth.MaxSecurityEvents)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := list.add(securityEventOf(e)); err != nil {
+				return err
+			}
+			before = e.Number
+		}
+		if len(events) < auth.MaxSecurityEvents {
+			return nil
+		}
+	}
 }
 
 // eachPayout calls fn with each payout of a seller, the newest first.

@@ -16,6 +16,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
+	"bursar/internal/store"
 )
 
 func TestExport(t *testing.T) {
@@ -32,6 +33,18 @@ func TestExport(t *testing.T) {
 	h.earn(other, "of-another", "1000")
 	made := h.request(seller, `{"amount":600,"notes":"Rent"}`).want(t, 201).text(t, "data.payoutId")
 	h.request(other, `{"amount":500}`).want(t, 201)
+	const changes = 120 // more than a page
+	must(t, h.db.Update(t.Context(), func(tx *store.Tx) error {
+		for range changes {
+			_, err := tx.Append(t.Context(), ledger.Posting{
+				Owner: seller.id, At: h.clock.Now(), Type: ledger.AccountProfileChanged, Subject: seller.id, Actor: "user:" + seller.id, Data: "{}",
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 
 	a := h.do(call{method: "GET", path: "/api/auth/export", token: seller.token}).want(t, 200)
 	for field, want := range map[string]any{
@@ -60,6 +73,17 @@ func TestExport(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sales: %s", diff)
+	}
+	events, _ := a.read(t, "data.securityEvents").([]any)
+	numbers := map[any]bool{}
+	for _, e := range events {
+		event, _ := e.(map[string]any)
+		if numbers[event["number"]] = true; event["type"] != "account.profile_changed" {
+			t.Errorf("event %v", event)
+		}
+	}
+	if len(numbers) != changes || len(events) != len(numbers) {
+		t.Errorf("%d events with %d numbers, want %d", len(events), len(numbers), changes)
 	}
 	if strings.Contains(a.body, "5010012345") {
 		t.Error("the export has the number of the bank account")
@@ -131,7 +155,7 @@ func TestDeleteAccount(t *testing.T) {
 		t.Errorf("decisions %+v, %v", decisions, err)
 	}
 	stored, err := h.db.BankAccountByID(t.Context(), bank.ID(account))
-	if err != nil || stored.SealedNumber != "" || stored.Status != bank.StatusRejected || stored.Current {
+	if err != nil || stored.EncryptedNumber != "" || stored.Status != bank.StatusRejected || stored.Current {
 		t.Errorf("what is left of the bank account: %+v, %v", stored, err)
 	}
 

@@ -10,10 +10,12 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/inbox"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 )
 
 // Auth knows who is asking.
@@ -81,6 +83,9 @@ type Auth interface {
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
 	SetProductsListed(ctx context.Context, seller string, n int64) error
+	// AddNote adds an admin's note about a user, and reports whether it is new; Notes lists them, newest first.
+	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)
+	Notes(ctx context.Context, userID string) ([]auth.Note, error)
 	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
 	// JWKS is the public keys as a JSON document.
 	JWKS() []byte
@@ -99,6 +104,10 @@ type Bank interface {
 type Sales interface {
 	Record(context.Context, sale.NewSale) (sale.Sale, bool, error)
 	Refund(context.Context, sale.NewRefund) (sale.Sale, sale.Refund, bool, error)
+	// Adjust corrects a seller's balance by an admin's decision, and reports whether the adjustment is new.
+	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)
+	// Adjustments lists those of a seller whose entries are numbered below before, newest first.
+	Adjustments(ctx context.Context, seller string, before int64, limit int) ([]sale.Adjustment, error)
 	// List is a page of a seller's sales, newest first, and how many there are in all.
 	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
 }
@@ -115,6 +124,16 @@ type Payouts interface {
 	Notify(ctx context.Context, at gateway.Name, eventID string, id payout.ID) error
 	// Answered reports whether a user's idempotency key has an answer.
 	Answered(ctx context.Context, user, key string) (bool, error)
+	// ParseSelection reads which payouts an operator wants; a fault names what is wrong. Find lists a page of them with the totals
+	// of all, and Export hands each to a function, where CheckExport has nothing against it.
+	ParseSelection(get func(name string) string) (payout.Selection, error)
+	Find(ctx context.Context, sel payout.Selection) (payout.Found, error)
+	// Figures are what was paid and failed in the last days, and what is under way.
+	Figures(ctx context.Context) (payout.Figures, error)
+	CheckExport(ctx context.Context, sel payout.Selection) error
+	Export(ctx context.Context, sel payout.Selection, each func(payout.Selected) error) error
+	// AskGateway looks a payout up at the gateway now, takes in what it says, and returns the payout as it then is.
+	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.
@@ -122,8 +141,33 @@ type Payouts interface {
 	Unfreeze(ctx context.Context, by decision.By, seller string) error
 	Pause(ctx context.Context, by decision.By) error
 	Resume(ctx context.Context, by decision.By) error
+	// PauseState says whether the payouts of all sellers are paused, since when and why.
+	PauseState(ctx context.Context) (payout.PauseState, error)
 	// StartupReconciled reports whether payouts are sent: startup reconciliation listed transfers.
 	StartupReconciled() bool
+}
+
+// Inbox lists what waits for an admin.
+type Inbox interface {
+	// Tasks lists what waits, the oldest first, and reports whether some kind has more than is listed.
+	Tasks(ctx context.Context) ([]inbox.Task, bool, error)
+	// Claim has an admin be on a task for an hour. It fails with [inbox.ErrClaimed] or [inbox.ErrNoTask].
+	Claim(ctx context.Context, admin, subject string) (inbox.Claim, error)
+	// Release ends an admin's own claim, or fails with [inbox.ErrNotClaimed].
+	Release(ctx context.Context, admin, subject string) error
+}
+
+// Decisions is the record of what admins decided.
+type Decisions interface {
+	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
+	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
+	UserNames(ctx context.Context, ids []string) (map[string]string, error)
+}
+
+// Search finds whatever an operator has in hand.
+type Search interface {
+	// Find fails with [search.ErrQuery] if nothing can be found by a query.
+	Find(ctx context.Context, query string) (search.Results, error)
 }
 
 // Statements proves to sellers what is in their ledger.

@@ -53,7 +53,7 @@ func (a *api) beginSignIn(p auth.ProviderID) http.HandlerFunc {
 			return
 		}
 		a.dropOldFlows(w, r)
-		http.SetCookie(w, a.cookies.Make(a.cookies.Named(flowCookie+begun.Flow), begun.Sealed, int(auth.FlowLife/time.Second)))
+		http.SetCookie(w, a.cookies.Make(a.cookies.Named(flowCookie+begun.Flow), begun.Encrypted, int(auth.FlowLife/time.Second)))
 		sendTo(w, http.StatusFound, begun.URL)
 	})
 }
@@ -68,7 +68,7 @@ func (a *api) finishSignIn(p auth.ProviderID) http.HandlerFunc {
 			http.SetCookie(w, a.cookies.Make(name, "", -1))
 		}
 		signIn, redirect, err := a.o.Auth.FinishSignIn(r.Context(), auth.ProviderReturn{
-			Provider: p, Answer: answer, Sealed: a.cookies.Value(r, cookie),
+			Provider: p, Answer: answer, Encrypted: a.cookies.Value(r, cookie),
 			Presented: a.cookies.Token(r), Device: a.device(r),
 		})
 		if errors.Is(err, auth.ErrSecondFactor) {

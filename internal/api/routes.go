@@ -18,7 +18,7 @@ type route struct {
 
 // routes is all there is. The second word of each handle is who may call.
 func (a *api) routes() []route {
-	routes := []route{
+	routes := append(a.adminRoutes(), []route{
 		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
 		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
@@ -56,6 +56,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
 		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
 		{"GET", "/api/payouts/statement", a.statement},
+		{"GET", "/api/payouts/adjustments", handle(a, a.payoutRole, a.adjustments)},
 		{"GET", "/api/payouts/{payoutId}", handle(a, a.payoutRole, a.payout)},
 		{"GET", "/api/payouts/{payoutId}/events", handle(a, a.payoutRole, a.payoutEvents)},
 		{"POST", "/api/payouts/{payoutId}/cancel", handle(a, a.payoutRole, a.cancelPayout)},
@@ -67,27 +68,45 @@ func (a *api) routes() []route {
 		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace, a.refundSale)},
 		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace, a.setSeller)},
 
-		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
-		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
-		{"POST", "/api/admin/sellers/{sellerId}/lift-hold", handle(a, a.admin, a.liftHold)},
-		{"POST", "/api/admin/sellers/{sellerId}/freeze", handle(a, a.admin, a.freeze)},
-		{"POST", "/api/admin/sellers/{sellerId}/unfreeze", handle(a, a.admin, a.unfreeze)},
-		{"POST", "/api/admin/payouts/pause", handle(a, a.admin, a.pause)},
-		{"POST", "/api/admin/payouts/resume", handle(a, a.admin, a.resume)},
-
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},
 		{"GET", "/healthz", handle(a, a.anyone, a.health)},
 		{"GET", "/readyz", handle(a, a.anyone, a.ready)},
 		{"GET", "/openapi.json", a.openAPI},
 		{"GET", "/docs", a.docsPage},
-		{"GET", "/docs/{file}", a.docsFile},
+		{"GET", "/docs/{page}", a.docsPage},
 		{"GET", "/{$}", a.home},
-	}
+	}...)
 	for name, read := range a.o.Webhooks {
 		routes = append(routes, route{"POST", "/api/gateway/webhooks/" + url.PathEscape(string(name)), a.webhook(read)})
 	}
 	return routes
+}
+
+// adminRoutes are for admins alone.
+func (a *api) adminRoutes() []route {
+	return []route{
+		{"POST", "/api/admin/bank-accounts/{accountId}/verification", handle(a, a.admin, a.resolveBankAccount)},
+		{"POST", "/api/admin/users/{userId}/access", handle(a, a.admin, a.setAccess)},
+		{"POST", "/api/admin/sellers/{sellerId}/lift-hold", handle(a, a.admin, a.liftHold)},
+		{"POST", "/api/admin/sellers/{sellerId}/freeze", handle(a, a.admin, a.freeze)},
+		{"POST", "/api/admin/sellers/{sellerId}/unfreeze", handle(a, a.admin, a.unfreeze)},
+		{"GET", "/api/admin/sellers/{sellerId}/adjustments", handle(a, a.admin, a.adjustmentsOf)},
+		{"POST", "/api/admin/sellers/{sellerId}/adjustments", handle(a, a.admin, a.adjust)},
+		{"GET", "/api/admin/inbox", handle(a, a.admin, a.inbox)},
+		{"POST", "/api/admin/inbox/ask", handle(a, a.admin, a.askGateway)},
+		{"POST", "/api/admin/inbox/{subject}/claim", handle(a, a.admin, a.claimTask)},
+		{"POST", "/api/admin/inbox/{subject}/release", handle(a, a.admin, a.releaseTask)},
+		{"GET", "/api/admin/decisions", a.adminDecisions()},
+		{"GET", "/api/admin/figures", handle(a, a.admin, a.figures)},
+		{"GET", "/api/admin/search", handle(a, a.admin, a.search)},
+		{"GET", "/api/admin/payouts", a.adminPayouts()},
+		{"GET", "/api/admin/sellers/{sellerId}/notes", handle(a, a.admin, a.notesOf)},
+		{"POST", "/api/admin/sellers/{sellerId}/notes", handle(a, a.admin, a.addNote)},
+		{"GET", "/api/admin/payouts/pause", handle(a, a.admin, a.pauseState)},
+		{"POST", "/api/admin/payouts/pause", handle(a, a.admin, a.pause)},
+		{"POST", "/api/admin/payouts/resume", handle(a, a.admin, a.resume)},
+	}
 }
 
 // newMux gives each path one handler that knows all its methods, so that a method it does not have

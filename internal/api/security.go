@@ -44,6 +44,10 @@ type securityEventJSON struct {
 	Provider string          `json:"provider,omitempty"`
 }
 
+func securityEventOf(e auth.SecurityEvent) securityEventJSON {
+	return securityEventJSON{e.Number, stamp(e.At), e.Type, e.By, e.Action, orNull(e.Address), orNull(e.Agent), e.Provider}
+}
+
 // securityEvents lists the caller's own events.
 func (a *api) securityEvents(ctx context.Context, who caller, req securityEventsRequest) (reply[securityEventsJSON], error) {
 	return a.listSecurityEvents(ctx, who.UserID, req)
@@ -61,7 +65,7 @@ func (a *api) listSecurityEvents(ctx context.Context, user string, req securityE
 	}
 	shown := securityEventsJSON{Events: make([]securityEventJSON, len(events))}
 	for i, e := range events {
-		shown.Events[i] = securityEventJSON{e.Number, stamp(e.At), e.Type, e.By, e.Action, orNull(e.Address), orNull(e.Agent), e.Provider}
+		shown.Events[i] = securityEventOf(e)
 	}
 	if len(events) == req.limit && events[len(events)-1].Number > 1 {
 		shown.Next = events[len(events)-1].Number

@@ -25,13 +25,7 @@ func (req *statementRequest) read(in *input) {
 	var err error
 	req.from, req.to, err = in.api.o.Statements.Period(from, to)
 	in.noteError(err)
-	req.format = proof.JSON
-	if s, given := in.parameter("format"); given {
-		req.format = proof.Format(s)
-		if req.format != proof.JSON && req.format != proof.CSV {
-			in.noteInvalid("format", "must be json or csv")
-		}
-	}
+	req.format = in.format()
 	if s, given := in.parameter("sellerId"); given {
 		req.seller = s
 		if !id.Valid("usr_", s) {
@@ -71,7 +65,7 @@ func (a *api) statement(w http.ResponseWriter, r *http.Request) {
 		contentType, before, after = "application/json", `{"success":true,"data":`, "}\n"
 	}
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Disposition", `attachment; filename="statement-`+req.from.Format(time.DateOnly)+"."+string(req.format)+`"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+statement.FileName()+"."+string(req.format)+`"`)
 	out := &patient{w: w, controller: http.NewResponseController(w)}
 	_, err = io.WriteString(out, before)
 	if err == nil && r.Method != http.MethodHead {

@@ -21,6 +21,7 @@ func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
 		"the seller's":        {path: "/api/payouts/statement", token: seller.token},
 		"in a spreadsheet":    {path: "/api/payouts/statement?format=csv&from=2026-11-01&to=2026-11-30", token: seller.token},
 		"with somebody's id":  {path: "/api/payouts/statement?sellerId=" + admin.id, token: seller.token},
+		"with both days":      {path: "/api/payouts/statement?from=2026-11-01&to=2026-11-30", token: seller.token},
 		"an admin's look":     {path: "/api/payouts/statement?sellerId=" + seller.id, token: admin.token},
 		"until just after it": {path: "/api/payouts/statement?to=2026-11-20T09:30:01Z", token: seller.token},
 	} {
@@ -32,7 +33,7 @@ func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
 			t.Errorf("%s: proven is %+v", name, v)
 		}
 		disposition, cache := a.header.Get("Content-Disposition"), a.header.Get("Cache-Control")
-		if !strings.HasPrefix(disposition, `attachment; filename="statement-2026-`) || cache != "no-store" {
+		if want := `attachment; filename="statement-2026-11-01-to-2026-11-`; !strings.HasPrefix(disposition, want) || cache != "no-store" {
 			t.Errorf("%s: the file is %q, kept by %q", name, disposition, cache)
 		}
 	}

@@ -187,7 +187,7 @@ func (b *Datastore) KeepsKeys() bool {
 	return inDatabase
 }
 
-// checkKeys pins the key set: bank account numbers are sealed with it.
+// checkKeys pins the key set: bank account numbers are encrypted with it.
 func (b *Datastore) checkKeys(ctx context.Context, cfg config.Config) error {
 	pinned, err := b.db.KeySet().PinFingerprint(ctx, b.keys.Fingerprint())
 	if err == nil && pinned != b.keys.Fingerprint() {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +75,40 @@ func TestWhileItDrainsAListenerTakesConnections(t *testing.T) {
 	_ = listener.Close()
 	if err := <-ended; err == nil {
 		t.Error("a listener that was taken away is no error")
+	}
+}
+
+// TestHeadersAboveTheLimitAreRefused holds what the description of the API says of large headers: 431, as text.
+func TestHeadersAboveTheLimitAreRefused(t *testing.T) {
+	listener, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveHTTP(listener, handler, quiet(), &drain{})(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for size, want := range map[int]int{maxHeaderBytes / 2: http.StatusOK, 2 * maxHeaderBytes: http.StatusRequestHeaderFieldsTooLarge} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, addressOf(listener), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Large", strings.Repeat("x", size))
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := response.Header.Get("Content-Type"); want != http.StatusOK && !strings.HasPrefix(got, "text/plain") {
+			t.Errorf("Content-Type %q", got)
+		}
+		if response.Body.Close(); response.StatusCode != want {
+			t.Errorf("%d bytes of headers: %d, want %d", size, response.StatusCode, want)
+		}
 	}
 }

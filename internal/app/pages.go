@@ -20,7 +20,7 @@ func newPages(
 		return nil, err
 	}
 	pages, err := dashboard.New(dashboard.Options{
-		Auth: s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Ledger: auditedLedger{b.db, b.keys}, Reconciling: s.Reconciling, Health: h, Statements: s.Proofs,
+		Auth: s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Ledger: auditedLedger{b.db, b.keys}, Reconciling: s.Reconciling, Health: h, Statements: s.Proofs,
 		Mails:    mailbox{s.Mails, outbox(cfg)},
 		CoolDown: cfg.AccountCooldown, Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
 		Background: background, Now: time.Now, Logger: logger,

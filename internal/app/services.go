@@ -10,11 +10,13 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
 	"bursar/internal/gateway"
+	"bursar/internal/inbox"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 )
 
 // parts is what services are made of.
@@ -41,6 +43,8 @@ type Services struct {
 	Bank    *bank.Service
 	Sales   *sale.Service
 	Payouts *payout.Service
+	Search  search.Service
+	Inbox   inbox.Service
 	Proofs  *proof.Service
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling *reconcile.Service
@@ -77,7 +81,7 @@ func newServices(p parts) (Services, error) {
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
 		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
-		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users},
+		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: told,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
@@ -93,10 +97,12 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
 		Grace: work.timeout, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
-	return Services{users, mails, accounts, sales, payouts, proofs, reconciling, p.gateways.webhooks}, err
+	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Store: p.datastore.db.Inbox(), Now: p.now}
+	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
+	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, reconciling, p.gateways.webhooks}, err
 }
 
-// newProofs makes the service that seals the ledger.
+// newProofs makes the service that makes checkpoints of the ledger.
 func newProofs(cfg config.Config, b *Datastore, now func() time.Time, logger *slog.Logger) (*proof.Service, error) {
 	return proof.New(proof.Options{
 		Store: b.db.Proofs(), Signer: b.keys, Keys: b.keys, Currency: cfg.Currency, Every: cfg.CheckpointEvery, Zone: cfg.Zone, Now: now, Logger: logger,
@@ -111,7 +117,7 @@ func (b *Datastore) Proofs(logger *slog.Logger) (*proof.Service, error) {
 // newAuth makes the service that knows users.
 func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 	return auth.New(auth.Options{
-		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Sealer: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
+		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Encrypter: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
 		Issuer:            p.datastore.issuer,
 		PublicAddress:     p.cfg.Origin(),

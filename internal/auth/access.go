@@ -36,7 +36,7 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 			return ErrUserNotFound
 		}
 		if suspended {
-			if err := tx.EndUserSessions(ctx, userID, "", endedBySuspension, now); err != nil {
+			if err := s.endSessions(ctx, tx, userID, "", endedBySuspension); err != nil {
 				return err
 			}
 		}

@@ -66,7 +66,7 @@ func (s *Service) challenge(user User, method string, all []Factor, link *Identi
 	if err != nil {
 		return err
 	}
-	sealed, err := s.o.Sealer.Seal(string(text), challengePurpose)
+	encrypted, err := s.o.Encrypter.Encrypt(string(text), challengePurpose)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Service) challenge(user User, method string, all []Factor, link *Identi
 	if err != nil {
 		return err
 	}
-	f.Details["challenge"] = sealed
+	f.Details["challenge"] = encrypted
 	return &f
 }
 
@@ -111,8 +111,8 @@ func methods(all []Factor) []string {
 
 // SecondStepMethods says what can answer a challenge: a code of an app, and the passkeys that its options name, if there are any.
 // It fails with [ErrChallenge].
-func (s *Service) SecondStepMethods(ctx context.Context, sealed string) (byApp bool, options json.RawMessage, err error) {
-	c, err := s.openChallenge(sealed)
+func (s *Service) SecondStepMethods(ctx context.Context, encrypted string) (byApp bool, options json.RawMessage, err error) {
+	c, err := s.openChallenge(encrypted)
 	if err != nil {
 		return false, nil, err
 	}
@@ -125,8 +125,8 @@ func (s *Service) SecondStepMethods(ctx context.Context, sealed string) (byApp b
 }
 
 // openChallenge fails with [ErrChallenge].
-func (s *Service) openChallenge(sealed string) (c challenge, err error) {
-	text, err := s.o.Sealer.Open(sealed, challengePurpose)
+func (s *Service) openChallenge(encrypted string) (c challenge, err error) {
+	text, err := s.o.Encrypter.Decrypt(encrypted, challengePurpose)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &c)
 	}

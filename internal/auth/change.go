@@ -137,14 +137,8 @@ func (s *Service) setPassword(ctx context.Context, tx Tx, p Principal, old, hash
 	if _, err := tx.SetPasswordHash(ctx, p.UserID, old, hash); err != nil {
 		return err
 	}
-	if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByPassword, now); err != nil {
+	if err := s.endSessions(ctx, tx, p.UserID, p.Session, endedByPassword); err != nil {
 		return err
-	}
-	// What a thief who knew the old password has asked for ends with it.
-	for _, purpose := range []MailPurpose{resetPassword, confirmEmail} {
-		if err := tx.DeleteMailTokens(ctx, p.UserID, purpose); err != nil {
-			return err
-		}
 	}
 	if err := a.forgive(ctx, tx); err != nil {
 		return err

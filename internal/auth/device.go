@@ -85,7 +85,7 @@ func (s *Service) deviceToken(u User, device string, now time.Time) (string, err
 	if device == "" {
 		device = id.Random(deviceIDDigits)
 	}
-	token, err := s.o.Sealer.Seal(device+deviceSeparator+strconv.FormatInt(now.Unix(), 10), deviceContext(u))
+	token, err := s.o.Encrypter.Encrypt(device+deviceSeparator+strconv.FormatInt(now.Unix(), 10), deviceContext(u))
 	if err != nil {
 		return "", fmt.Errorf("make a device token: %w", err)
 	}
@@ -98,7 +98,7 @@ func (s *Service) recognize(u User, d Device, now time.Time) string {
 		if len(token) > maxDeviceTokenBytes {
 			continue
 		}
-		text, err := s.o.Sealer.Open(token, deviceContext(u))
+		text, err := s.o.Encrypter.Decrypt(token, deviceContext(u))
 		if err != nil {
 			continue
 		}

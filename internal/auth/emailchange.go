@@ -4,13 +4,21 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
-const endedByUndo = "email_change_undone"
+// undoMargin is how far the clocks of two instances may differ: what was added so long before a change is undone with it.
+const undoMargin = time.Minute
+
+// Why sessions ended.
+const (
+	endedByUndo       = "email_change_undone"
+	endedByUndoFactor = "factors_undone"
+)
 
 // ChangeEmail mails a link to a new address of the user's. The address is the account's once the link is confirmed. An address
 // that is taken gets a notice, and the caller the same answer. It fails with a fault that names the field, with [ErrStepUp] if
@@ -86,6 +94,10 @@ func (s *Service) ConfirmEmailChange(ctx context.Context, token string, from Dev
 			return err
 		}
 		if !u.Verified {
+			// The address may be another person's, who keeps no link that removes factors.
+			if err := tx.DeleteMailTokens(ctx, u.ID, UndoFactor); err != nil {
+				return err
+			}
 			request := MailToken{CreatedAt: now, From: from}.request()
 			_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{To: u.Email, Data: mail.EmailChanged{Request: request, HoldUntil: until}})
 			return err
@@ -112,8 +124,8 @@ func (s *Service) moveTo(ctx context.Context, tx Tx, u User, email string) error
 	return endMailTokens(ctx, tx, u.ID)
 }
 
-// endMailTokens ends what was mailed to a user, but for what undoes a change of the address: a thief who has changed it and
-// sets a new password must not end that.
+// endMailTokens ends what was mailed to a user, but for what undoes a change: a thief who has made it and sets a new password must
+// not end that.
 func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 	for _, purpose := range []MailPurpose{verifyEmail, resetPassword, confirmEmail} {
 		if err := tx.DeleteMailTokens(ctx, userID, purpose); err != nil {
@@ -123,8 +135,8 @@ func endMailTokens(ctx context.Context, tx Tx, userID string) error {
 	return nil
 }
 
-// UndoEmailChange gives the account its former address back, and ends all its sessions. Payouts are on hold afterwards. It
-// fails with [ErrMailToken].
+// UndoEmailChange gives the account its former address back, removes the second factors and the ways to sign in through a provider
+// that were added since, and ends all its sessions. Payouts are on hold afterwards. It fails with [ErrMailToken].
 func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device) error {
 	t, err := s.mailToken(ctx, token, UndoEmailChange)
 	if err != nil {
@@ -141,7 +153,18 @@ func (s *Service) UndoEmailChange(ctx context.Context, token string, from Device
 		if err := tx.DeleteMailTokens(ctx, u.ID, UndoEmailChange); err != nil {
 			return err
 		}
-		if err := tx.EndUserSessions(ctx, u.ID, "", endedByUndo, s.o.Now()); err != nil {
+		if err := s.endSessions(ctx, tx, u.ID, "", endedByUndo); err != nil {
+			return err
+		}
+		// A thief who had changed the address would come back through a provider, by a factor or by the link mailed about it.
+		since := t.CreatedAt.Add(-undoMargin)
+		if err := tx.RemoveIdentitiesSince(ctx, u.ID, since); err != nil {
+			return err
+		}
+		if err := tx.DeleteMailTokensSince(ctx, u.ID, UndoFactor, since); err != nil {
+			return err
+		}
+		if err := s.removeFactorsSince(ctx, tx, u, since, from); err != nil { // the journal is locked last
 			return err
 		}
 		if _, err := s.holdPayouts(ctx, tx, u, ledger.HoldEmailChanged); err != nil {

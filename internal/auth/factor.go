@@ -108,7 +108,7 @@ func (s *Service) AddFactor(ctx context.Context, p Principal, name string) (NewF
 		return NewFactor{}, fmt.Errorf("make a secret: %w", err)
 	}
 	f := s.newFactor(user, FactorTOTP, name)
-	if f.Secret, err = s.o.Sealer.Seal(key.Secret(), secretContext(f)); err != nil {
+	if f.Secret, err = s.o.Encrypter.Encrypt(key.Secret(), secretContext(f)); err != nil {
 		return NewFactor{}, fmt.Errorf("encrypt a secret: %w", err)
 	}
 	_, err = s.enrol(ctx, p, f)
@@ -221,8 +221,8 @@ func (s *Service) confirmFactor(
 	if err != nil {
 		return nil, err
 	}
-	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	err = s.changeFactors(ctx, p, func(tx Tx, user User, all []Factor) error {
+		now := s.o.Now().UTC().Truncate(time.Microsecond) // with the user locked, so that it is after an earlier change
 		codes = nil
 		i := slices.IndexFunc(all, func(f Factor) bool { return f.ID == factor && f.Kind == kind })
 		if i < 0 {
@@ -256,7 +256,10 @@ func (s *Service) confirmFactor(
 		if err := a.forgive(ctx, tx); err != nil {
 			return err
 		}
-		return s.tellFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from, time.Time{})
+		if hasFactor(all) {
+			return s.tellFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from, time.Time{})
+		}
+		return s.tellFirstFactor(ctx, tx, user, f, from)
 	})
 	if err != nil {
 		return nil, err
@@ -300,6 +303,74 @@ func (s *Service) RemoveFactor(ctx context.Context, p Principal, factor string, 
 	return err
 }
 
+// CheckUndoFactor fails with [ErrMailToken] unless a token removes a user's factors.
+func (s *Service) CheckUndoFactor(ctx context.Context, token string) error {
+	_, err := s.mailToken(ctx, token, UndoFactor)
+	return err
+}
+
+// UndoFactors removes all second factors of the user whose first one was mailed with a token, and ends all sessions. Payouts are on
+// hold afterwards. It fails with [ErrMailToken].
+func (s *Service) UndoFactors(ctx context.Context, token string, from Device) error {
+	t, err := s.mailToken(ctx, token, UndoFactor)
+	if err != nil {
+		return err
+	}
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		u, err := s.useMailToken(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		if err := tx.DeleteMailTokens(ctx, u.ID, UndoFactor); err != nil {
+			return err
+		}
+		if err := s.endSessions(ctx, tx, u.ID, "", endedByUndoFactor); err != nil {
+			return err
+		}
+		if err := s.removeFactorsSince(ctx, tx, u, time.Time{}, from); err != nil { // the journal is locked last
+			return err
+		}
+		until, err := s.holdPayouts(ctx, tx, u, ledger.HoldFactorRemoved)
+		if err != nil {
+			return err
+		}
+		_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, Data: mail.FactorChanged{
+			At: s.o.Now(), All: true, HoldUntil: until, Address: from.inMail().Address, Agent: from.inMail().Agent,
+		}})
+		return err
+	})
+	if err == nil {
+		s.o.Logger.WarnContext(ctx, "second factors removed by the mailed link", slog.String("user_id", t.UserID))
+	}
+	return err
+}
+
+// removeFactorsSince removes the factors that a user confirmed at an instant or later, and with the last one the recovery codes. The
+// caller has locked the user.
+func (s *Service) removeFactorsSince(ctx context.Context, tx Tx, user User, since time.Time, from Device) error {
+	all, err := s.factorsOf(ctx, tx, user.ID)
+	if err != nil {
+		return err
+	}
+	stays := func(f Factor) bool { return f.Kind != FactorRecovery && f.Confirmed() && f.ConfirmedAt.Before(since) }
+	last := !slices.ContainsFunc(all, stays)
+	for _, f := range all {
+		if stays(f) || f.Kind == FactorRecovery && !last {
+			continue
+		}
+		if err := tx.DeleteFactor(ctx, f); err != nil {
+			return err
+		}
+		if f.Kind == FactorRecovery || !f.Confirmed() {
+			continue
+		}
+		if err := s.recordFactor(ctx, tx, user, ledger.AccountFactorRemoved, f, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // clearFactors removes all of a user's factors: they are another person's, or an operator resets the account.
 func (s *Service) clearFactors(ctx context.Context, tx Tx, userID string, from Device) error {
 	if cleared, err := tx.ClearFactors(ctx, userID); err != nil || !cleared {
@@ -326,9 +397,24 @@ func (s *Service) holdPayoutsBy(ctx context.Context, tx Tx, actor string, user U
 	return e.After.Hold(now), err
 }
 
+// tellFirstFactor records the user's first factor, and mails it with a link that removes it: no proof was asked for.
+func (s *Service) tellFirstFactor(ctx context.Context, tx Tx, user User, f Factor, from Device) error {
+	if err := s.recordFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from); err != nil {
+		return err
+	}
+	text, t := newMailToken(UndoFactor, user.ID, from, s.o.Now(), mail.UndoLife)
+	return s.queueToken(ctx, tx, t, mail.Mail{User: user.ID, Data: mail.FirstFactor{
+		Request: t.request(), Passkey: f.Kind == FactorPasskey, Token: text,
+	}})
+}
+
+func (s *Service) recordFactor(ctx context.Context, tx Tx, user User, what ledger.Type, f Factor, from Device) error {
+	return s.record(ctx, tx, user.ID, what, from, "factor", f.ID, "kind", f.Kind)
+}
+
 // tellFactor records a change of the user's factors, and mails it.
 func (s *Service) tellFactor(ctx context.Context, tx Tx, user User, what ledger.Type, f Factor, from Device, holdUntil time.Time) error {
-	if err := s.record(ctx, tx, user.ID, what, from, "factor", f.ID, "kind", f.Kind); err != nil {
+	if err := s.recordFactor(ctx, tx, user, what, f, from); err != nil {
 		return err
 	}
 	_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: user.ID, Data: mail.FactorChanged{
@@ -409,7 +495,7 @@ func (s *Service) useFactor(ctx context.Context, tx Tx, user User, all []Factor,
 
 // checkTOTP reports whether a code is one of now or of a step beside it, later than the last that was taken, and its step.
 func (s *Service) checkTOTP(f Factor, code string, now time.Time) (step int64, right bool, err error) {
-	secret, err := s.o.Sealer.Open(f.Secret, secretContext(f))
+	secret, err := s.o.Encrypter.Decrypt(f.Secret, secretContext(f))
 	if err != nil {
 		return 0, false, fmt.Errorf("second factor %s can't be decrypted: %w", f.ID, err)
 	}

@@ -45,7 +45,7 @@ func newFixtureAt(t testing.TB, place storetest.Place, change ...func(*auth.Opti
 	w.db = w.place.Open(t)
 	w.mailbox = storetest.NewMailbox(t, w.db, keys, w.clock.Now)
 	w.options = auth.Options{
-		Store: w.db.Auth(), Keys: keys, Sealer: keys, Mails: w.mailbox, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Store: w.db.Auth(), Keys: keys, Encrypter: keys, Mails: w.mailbox, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		Issuer: "https://pay.example", RefreshGrace: 10 * time.Second, Throttle: true, CheapHashes: true,
 	}
 	for _, c := range change {

@@ -29,12 +29,12 @@ const (
 	secretDigits = 43
 )
 
-// flowPurpose keeps what is sealed for a sign-in from passing for anything else that is sealed.
+// flowPurpose keeps what is encrypted for a sign-in from passing for anything else that is encrypted.
 const flowPurpose = "bursar sign-in through a provider v1:"
 
 const stateSeparator = "."
 
-// flow is what a browser carries, sealed, from the start of a sign-in to its end. Nothing of it is
+// flow is what a browser carries, encrypted, from the start of a sign-in to its end. Nothing of it is
 // stored here: a start costs nothing that lasts, and the browser that brings it back is the one that began.
 type flow struct {
 	Provider ProviderID
@@ -57,9 +57,9 @@ type ProviderStart struct {
 type BegunSignIn struct {
 	// URL is where to send the browser.
 	URL string
-	// Flow names the sign-in, newer ones after older, and Sealed is what the browser must bring back.
-	Flow   string
-	Sealed string
+	// Flow names the sign-in, newer ones after older, and Encrypted is what the browser must bring back.
+	Flow      string
+	Encrypted string
 }
 
 // FlowOf is the name of the sign-in that a state belongs to, or "" for one that can't be ours.
@@ -103,18 +103,18 @@ func (s *Service) BeginSignIn(ctx context.Context, start ProviderStart) (BegunSi
 	if err != nil {
 		return BegunSignIn{}, fmt.Errorf("write down a sign-in: %w", err)
 	}
-	sealed, err := s.o.Sealer.Seal(string(text), flowPurpose+name)
+	encrypted, err := s.o.Encrypter.Encrypt(string(text), flowPurpose+name)
 	if err != nil {
-		return BegunSignIn{}, fmt.Errorf("seal a sign-in: %w", err)
+		return BegunSignIn{}, fmt.Errorf("encrypt a sign-in: %w", err)
 	}
-	return BegunSignIn{URL: address, Flow: name, Sealed: sealed}, nil
+	return BegunSignIn{URL: address, Flow: name, Encrypted: encrypted}, nil
 }
 
 // ProviderReturn is a browser that comes back from a provider.
 type ProviderReturn struct {
 	Provider ProviderID
-	// Sealed is what the browser kept for the sign-in that the answer's state names, or "".
-	Sealed string
+	// Encrypted is what the browser kept for the sign-in that the answer's state names, or "".
+	Encrypted string
 	// Answer is the query of the callback.
 	Answer url.Values
 	// Presented is the access token that the browser was signed in with, if any. Its session ends.
@@ -160,12 +160,12 @@ func (s *Service) openFlow(r ProviderReturn) (flow, error) {
 	if len(states) != 1 || FlowOf(states[0]) == "" {
 		return refuse(flow{}, "the state is missing or none of ours")
 	}
-	if r.Sealed == "" {
+	if r.Encrypted == "" {
 		return refuse(flow{}, "the browser did not begin it, or lost its cookie")
 	}
-	text, err := s.o.Sealer.Open(r.Sealed, flowPurpose+FlowOf(states[0]))
+	text, err := s.o.Encrypter.Decrypt(r.Encrypted, flowPurpose+FlowOf(states[0]))
 	if err != nil {
-		return refuse(flow{}, "the cookie is not what was sealed for this state")
+		return refuse(flow{}, "the cookie is not what was encrypted for this state")
 	}
 	var f flow
 	if err := json.Unmarshal([]byte(text), &f); err != nil {

@@ -34,7 +34,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string, from Device)
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	r := MailRequest{ID: id.New(mailRequestPrefix, now), At: now, From: from.shown()}
 	var err error
-	if r.Email, err = s.o.Sealer.Seal(email, mailRequestContext(r.ID)); err != nil {
+	if r.Email, err = s.o.Encrypter.Encrypt(email, mailRequestContext(r.ID)); err != nil {
 		return err
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
@@ -62,7 +62,7 @@ func (s *Service) AnswerMailRequest(ctx context.Context) (answered int, err erro
 			return err
 		}
 		answered = 1
-		email, err := s.o.Sealer.Open(r.Email, mailRequestContext(r.ID))
+		email, err := s.o.Encrypter.Decrypt(r.Email, mailRequestContext(r.ID))
 		if err != nil {
 			s.o.Logger.ErrorContext(ctx, "mail request dropped", slog.Any("error", err))
 			return nil
@@ -156,7 +156,7 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 	event := ledger.AccountPasswordReset
 	var holdUntil time.Time
 	if u.Verified {
-		if err = s.replaceForgotten(ctx, tx, u, hash, now); err == nil {
+		if err = s.replaceForgotten(ctx, tx, u, hash); err == nil {
 			holdUntil, err = s.holdPayouts(ctx, tx, u, ledger.HoldPasswordReset)
 		}
 	} else {
@@ -177,11 +177,11 @@ func (s *Service) reset(ctx context.Context, tx Tx, t MailToken, hash string, fr
 
 // replaceForgotten replaces the password of a user who was locked, and ends all their sessions and tokens. No device is known
 // with another password.
-func (*Service) replaceForgotten(ctx context.Context, tx Tx, u User, hash string, now time.Time) error {
+func (s *Service) replaceForgotten(ctx context.Context, tx Tx, u User, hash string) error {
 	if _, err := tx.SetPasswordHash(ctx, u.ID, u.PasswordHash, hash); err != nil {
 		return err
 	}
-	if err := tx.EndUserSessions(ctx, u.ID, "", endedByForgotten, now); err != nil {
+	if err := s.endSessions(ctx, tx, u.ID, "", endedByForgotten); err != nil {
 		return err
 	}
 	return endMailTokens(ctx, tx, u.ID)

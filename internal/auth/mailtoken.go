@@ -28,6 +28,8 @@ const (
 	confirmEmail  MailPurpose = "confirm_email"
 	// UndoEmailChange gives an account its former address back.
 	UndoEmailChange MailPurpose = "undo_email"
+	// UndoFactor removes all second factors of a user whose first one a thief may have added.
+	UndoFactor MailPurpose = "undo_factor"
 
 	// allPurposes stands for every purpose.
 	allPurposes MailPurpose = ""
@@ -54,6 +56,9 @@ type MailToken struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }
+
+// Undoes reports whether the token undoes a change. Each change can be undone, so a later token ends no earlier one.
+func (t MailToken) Undoes() bool { return t.Purpose == UndoEmailChange || t.Purpose == UndoFactor }
 
 // Another reports whether the token is of another registration than the one that made the account.
 func (t MailToken) Another() bool { return t.PasswordHash != "" }
@@ -139,6 +144,20 @@ func (s *Service) useMailToken(ctx context.Context, tx Tx, t MailToken) (User, e
 		err = ErrMailToken
 	}
 	return u, err
+}
+
+// endSessions ends the sessions of a user, who was locked, but for the one to keep, if any. What was asked for from them ends too:
+// a link to set the password, and a change of the address that is not confirmed.
+func (s *Service) endSessions(ctx context.Context, tx Tx, userID, keep, reason string) error {
+	if err := tx.EndUserSessions(ctx, userID, keep, reason, s.o.Now()); err != nil {
+		return err
+	}
+	for _, purpose := range []MailPurpose{resetPassword, confirmEmail} {
+		if err := tx.DeleteMailTokens(ctx, userID, purpose); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queueToken queues a mail and keeps its token, both or none: over a limit the token of an earlier mail stays.

@@ -135,7 +135,7 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 			return err
 		}
 		if user.Suspended {
-			if err := tx.EndUserSessions(ctx, userID, "", endedBySuspension, now); err != nil {
+			if err := s.endSessions(ctx, tx, userID, "", endedBySuspension); err != nil {
 				return err
 			}
 		}
@@ -183,10 +183,7 @@ func (s *Service) ResetPassword(ctx context.Context, by decision.By, userID, pas
 		if _, err := tx.SetPasswordHash(ctx, userID, user.PasswordHash, hash); err != nil {
 			return err
 		}
-		if err := tx.EndUserSessions(ctx, userID, "", endedByPassword, now); err != nil {
-			return err
-		}
-		if err := tx.DeleteMailTokens(ctx, userID, resetPassword); err != nil {
+		if err := s.endSessions(ctx, tx, userID, "", endedByPassword); err != nil {
 			return err
 		}
 		if removeFactors {

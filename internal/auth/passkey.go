@@ -46,18 +46,18 @@ func (s *Service) newPasskeyChallenge(use passkeyUse) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := s.o.Sealer.Seal(string(text), use.context())
-	return []byte(sealed), err
+	encrypted, err := s.o.Encrypter.Encrypt(string(text), use.context())
+	return []byte(encrypted), err
 }
 
 // openPasskeyChallenge reads a challenge as a browser has it. It fails with [ErrPasskey] unless it was made for this use, a short
 // time ago.
 func (s *Service) openPasskeyChallenge(encoded string, use passkeyUse) (c passkeyChallenge, err error) {
-	sealed, err := base64.RawURLEncoding.DecodeString(encoded)
+	encrypted, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil {
 		return c, ErrPasskey.Because(err)
 	}
-	text, err := s.o.Sealer.Open(string(sealed), use.context())
+	text, err := s.o.Encrypter.Decrypt(string(encrypted), use.context())
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &c)
 	}
@@ -144,7 +144,7 @@ func (s *Service) ConfirmPasskey(ctx context.Context, p Principal, factor string
 			return f, err
 		}
 		f.Counter = counter
-		f.Secret, err = s.o.Sealer.Seal(string(text), secretContext(f))
+		f.Secret, err = s.o.Encrypter.Encrypt(string(text), secretContext(f))
 		return f, err
 	})
 }
@@ -171,7 +171,7 @@ func (s *Service) passkeyKeys(all []Factor) ([]passkeyKey, error) {
 }
 
 func (s *Service) passkeyKey(f Factor) (key passkeyKey, err error) {
-	text, err := s.o.Sealer.Open(f.Secret, secretContext(f))
+	text, err := s.o.Encrypter.Decrypt(f.Secret, secretContext(f))
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &key)
 	}

@@ -22,11 +22,11 @@ type Keys interface {
 	JWKS() []byte
 }
 
-// Sealer encrypts and authenticates what is handed out and must come back as it was. The context binds
-// a sealed value to its purpose.
-type Sealer interface {
-	Seal(plaintext, context string) (string, error)
-	Open(sealed, context string) (string, error)
+// Encrypter encrypts and authenticates what is handed out and must come back as it was. The context binds
+// an encrypted value to its purpose.
+type Encrypter interface {
+	Encrypt(plaintext, context string) (string, error)
+	Decrypt(encrypted, context string) (string, error)
 }
 
 // Mails queues mails in a transaction.
@@ -91,6 +91,9 @@ type Tx interface {
 	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not those
 	// that the service wrote.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	// EntriesAbout lists what an owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if the
+	// service did not write all of it.
+	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
 	// RecordDecision adds d to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
 	// UserUnchanged reports whether a user still has that password hash and is not suspended, and
@@ -136,6 +139,10 @@ type Tx interface {
 	UseMailToken(ctx context.Context, hash string, now time.Time) (bool, error)
 	// DeleteMailTokens deletes the tokens of a user, who was locked before: those of one purpose, or all for "".
 	DeleteMailTokens(ctx context.Context, userID string, purpose MailPurpose) error
+	// RemoveIdentitiesSince unlinks the identities of a user that were linked at an instant or later.
+	RemoveIdentitiesSince(ctx context.Context, userID string, since time.Time) error
+	// DeleteMailTokensSince deletes the tokens of a purpose that were made at an instant or later.
+	DeleteMailTokensSince(ctx context.Context, userID string, purpose MailPurpose, since time.Time) error
 	InsertMailRequest(ctx context.Context, r MailRequest) error
 	// TakeMailRequest takes out the oldest request that no other transaction is taking, if there is one.
 	TakeMailRequest(ctx context.Context) (MailRequest, bool, error)

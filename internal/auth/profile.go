@@ -103,9 +103,16 @@ func (s *Service) Sessions(ctx context.Context, p Principal) ([]SessionInfo, err
 	return s.o.Store.LiveSessions(ctx, p.UserID, s.o.Now(), maxSessionsShown)
 }
 
-// EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession].
+// EndSession ends one session of the user's own that has not ended, or fails with [ErrNoSession] or [ErrToken]. A change of the
+// address that is not confirmed ends too: a thief may have begun it there.
 func (s *Service) EndSession(ctx context.Context, p Principal, session string, from Device) error {
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
+		if err := s.LockSession(ctx, tx, p); err != nil {
+			return err
+		}
+		if err := tx.DeleteMailTokens(ctx, p.UserID, confirmEmail); err != nil {
+			return err
+		}
 		ended, err := tx.EndSessionOf(ctx, p.UserID, session, endedByUser, s.o.Now())
 		if err == nil && !ended {
 			err = ErrNoSession
@@ -125,7 +132,10 @@ func (s *Service) EndOtherSessions(ctx context.Context, p Principal, from Device
 		return err
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		if err := tx.EndUserSessions(ctx, p.UserID, p.Session, endedByUser, s.o.Now()); err != nil || len(alive) < two {
+		if err := s.LockSession(ctx, tx, p); err != nil {
+			return err
+		}
+		if err := s.endSessions(ctx, tx, p.UserID, p.Session, endedByUser); err != nil || len(alive) < two {
 			return err
 		}
 		return s.record(ctx, tx, p.UserID, ledger.AccountSessionsEnded, from)

@@ -99,7 +99,7 @@ func (s *street) begin(p auth.ProviderID, role auth.Role) auth.ProviderReturn {
 		s.t.Fatalf("state %q does not name its flow %q", state, begun.Flow)
 	}
 	return auth.ProviderReturn{
-		Provider: p, Sealed: begun.Sealed, Answer: url.Values{"state": {state}, "code": {"c"}}, Device: home,
+		Provider: p, Encrypted: begun.Encrypted, Answer: url.Values{"state": {state}, "code": {"c"}}, Device: home,
 	}
 }
 
@@ -488,25 +488,25 @@ func TestCallbacksThatAreNobodys(t *testing.T) {
 		"a made-up state":      func(_ *street, r *auth.ProviderReturn) { r.Answer.Set("state", "x.y") },
 		"another secret":       func(_ *street, r *auth.ProviderReturn) { r.Answer.Set("state", flipLast(state(*r))) },
 		"a shorter secret":     func(_ *street, r *auth.ProviderReturn) { r.Answer.Set("state", state(*r)[:60]) },
-		"another browser":      func(_ *street, r *auth.ProviderReturn) { r.Sealed = "" },
-		"another tab's cookie": func(s *street, r *auth.ProviderReturn) { r.Sealed = s.begin(auth.ProviderA, "").Sealed },
+		"another browser":      func(_ *street, r *auth.ProviderReturn) { r.Encrypted = "" },
+		"another tab's cookie": func(s *street, r *auth.ProviderReturn) { r.Encrypted = s.begin(auth.ProviderA, "").Encrypted },
 		"another tab's state": func(s *street, r *auth.ProviderReturn) {
 			r.Answer = s.begin(auth.ProviderA, "").Answer
 		},
 		"a changed cookie": func(_ *street, r *auth.ProviderReturn) {
-			middle, other := len(r.Sealed)/2, "A"
-			if r.Sealed[middle] == 'A' {
+			middle, other := len(r.Encrypted)/2, "A"
+			if r.Encrypted[middle] == 'A' {
 				other = "B"
 			}
-			r.Sealed = r.Sealed[:middle] + other + r.Sealed[middle+1:]
+			r.Encrypted = r.Encrypted[:middle] + other + r.Encrypted[middle+1:]
 		},
 		"another provider": func(_ *street, r *auth.ProviderReturn) { r.Provider = auth.ProviderB },
 		"a cookie of other making": func(s *street, r *auth.ProviderReturn) {
-			sealed, err := s.keys.Seal(`{"Provider":"provider-a","State":"`+state(*r)+`","ExpiresAt":"2099-01-01T00:00:00Z"}`, "bank account number")
+			encrypted, err := s.keys.Encrypt(`{"Provider":"provider-a","State":"`+state(*r)+`","ExpiresAt":"2099-01-01T00:00:00Z"}`, "bank account number")
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			r.Sealed = sealed
+			r.Encrypted = encrypted
 		},
 		"too late": func(s *street, _ *auth.ProviderReturn) { s.clock.advance(auth.FlowLife) },
 	}
@@ -683,7 +683,7 @@ func TestWhatProvidersAreAskedWith(t *testing.T) {
 				t.Errorf("%q came twice", secret)
 			}
 			seen[secret] = true
-			if strings.Contains(r.Sealed, secret) {
+			if strings.Contains(r.Encrypted, secret) {
 				t.Error("the cookie can be read")
 			}
 		}
@@ -710,7 +710,7 @@ func TestTheLogTellsWhoCameAndHoldsNoSecret(t *testing.T) {
 			t.Errorf("the log lacks %s:\n%s", want, log.String())
 		}
 	}
-	for _, secret := range []string{r.Answer.Get("state"), r.Sealed, in.Token, in.RefreshToken, s.a.asked[0].Verifier, s.a.asked[0].Nonce, "example.com"} {
+	for _, secret := range []string{r.Answer.Get("state"), r.Encrypted, in.Token, in.RefreshToken, s.a.asked[0].Verifier, s.a.asked[0].Nonce, "example.com"} {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the log holds %.30s", secret)
 		}

@@ -12,8 +12,8 @@ import (
 type Options struct {
 	Store Store
 	Keys  Keys
-	// Sealer keeps what a browser carries from the start of a sign-in to its end.
-	Sealer Sealer
+	// Encrypter keeps what a browser carries from the start of a sign-in to its end.
+	Encrypter Encrypter
 	// Mails tells users what happened to their accounts.
 	Mails Mails
 	// CoolDown is how long a seller's payouts are on hold after a change of the sign-in.
@@ -61,8 +61,8 @@ type Service struct {
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Keys == nil || o.Sealer == nil || o.Mails == nil:
-		return nil, errors.New("auth: a service needs a store, keys, a sealer and mails")
+	case o.Store == nil || o.Keys == nil || o.Encrypter == nil || o.Mails == nil:
+		return nil, errors.New("auth: a service needs a store, keys, an encrypter and mails")
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("auth: a service needs a clock and a logger")
 	case o.Issuer == "" || o.RefreshGrace < 0:

@@ -93,7 +93,7 @@ type StepUp struct {
 // StepUp makes a proof that permits one action, for what it is bound to, once. It fails with a fault that names the field
 // at fault, with [ErrStepUp] if a user with a second factor has nothing to prove by, or with [ErrFactorCode], [ErrPasskey], [ErrWrongPassword],
 // [ErrStaleSignIn], [ErrThrottled], [ErrBusy] or [ErrToken].
-func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed string, until time.Time, err error) {
+func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (encrypted string, until time.Time, err error) {
 	user, _, err := s.Me(ctx, p)
 	if err != nil {
 		return "", time.Time{}, err
@@ -121,8 +121,8 @@ func (s *Service) StepUp(ctx context.Context, p Principal, r StepUp) (sealed str
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	sealed, err = s.o.Sealer.Seal(string(text), proofPurpose)
-	return sealed, until, err
+	encrypted, err = s.o.Encrypter.Encrypt(string(text), proofPurpose)
+	return encrypted, until, err
 }
 
 func (s *Service) proveByCode(ctx context.Context, p Principal, user User, r StepUp) error {
@@ -244,7 +244,7 @@ func (s *Service) UseProof(ctx context.Context, tx Tx, p Principal, a Action, to
 
 // useProof uses up a proof, which has to be made with a second factor if there is one among all.
 func (s *Service) useProof(ctx context.Context, tx ProofTx, p Principal, all []Factor, a Action, to ...string) error {
-	text, err := s.o.Sealer.Open(p.Proof, proofPurpose)
+	text, err := s.o.Encrypter.Decrypt(p.Proof, proofPurpose)
 	var given proof
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &given)

@@ -33,7 +33,7 @@ func (s *Service) mailVerification(ctx context.Context, tx Tx, u User, from Devi
 	if err != nil {
 		return err
 	}
-	if t.Code, err = s.o.Sealer.Seal(code, codeContext(t.Hash)); err != nil {
+	if t.Code, err = s.o.Encrypter.Encrypt(code, codeContext(t.Hash)); err != nil {
 		return err
 	}
 	return s.queueToken(ctx, tx, t, mail.Mail{
@@ -165,7 +165,7 @@ func (s *Service) VerifyEmailByCode(ctx context.Context, p Principal, code strin
 		if !found || t.Tries >= maxCodeTries {
 			return ErrCode
 		}
-		right, err := s.o.Sealer.Open(t.Code, codeContext(t.Hash))
+		right, err := s.o.Encrypter.Decrypt(t.Code, codeContext(t.Hash))
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@
 // verification.
 //
 // A bank account is never changed: registering another one adds a row, so that a payout in flight
-// keeps the account that it was made with. The full number is sealed at rest and is opened only to
+// keeps the account that it was made with. The full number is encrypted at rest and is decrypted only to
 // tell the gateway about it.
 package bank
 
@@ -39,10 +39,10 @@ type Account struct {
 	IFSC   IFSC   `journal:"ifsc"`
 	// Current says that new payouts go there.
 	Current bool `journal:"current"`
-	// Last4 is all of the number that may be shown; the rest is in SealedNumber.
-	Last4        string `journal:"last4"`
-	SealedNumber string `journal:"encryptedNumber,hash"`
-	Status       Status `journal:"status"`
+	// Last4 is all of the number that may be shown; the rest is in EncryptedNumber.
+	Last4           string `journal:"last4"`
+	EncryptedNumber string `journal:"encryptedNumber,hash"`
+	Status          Status `journal:"status"`
 	// Reason is a sentence for the seller: why it is not verified and what to do.
 	Reason string `journal:"reason"`
 	// RegisteredName and NameScore are the verifier's findings; the score is -1 where there is none.
@@ -107,7 +107,7 @@ var ifscPattern = regexp.MustCompile(`^[A-Za-z]{4}0[A-Za-z0-9]{6}$`)
 // ParseIFSC reads a code with nothing around it; lower case is raised.
 func ParseIFSC(s string) (IFSC, error) {
 	if !ifscPattern.MatchString(s) {
-		return "", fault.Field("ifsc", "must be an IFSC such as HDFC0000053: four letters, a zero, six letters or digits, without spaces")
+		return "", fault.Field("ifsc", "must be a code such as HDFC0000053: four letters, a zero, six letters or digits, without spaces")
 	}
 	return IFSC(strings.ToUpper(s)), nil
 }

@@ -100,7 +100,7 @@ func (h *fixture) atGateway() *bank.Service { return h.serviceAt(&mixedUp{Client
 func (h *fixture) serviceAt(client *mixedUp) *bank.Service {
 	h.t.Helper()
 	service, err := bank.New(bank.Options{
-		Store: h.store, Keys: plainSealer{}, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
+		Store: h.store, Keys: plainEncrypter{}, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // Keys encrypt account numbers. The context binds a number to its account, so that it can't be moved to another row.
 type Keys interface {
-	Seal(plaintext, context string) (string, error)
-	Open(sealed, context string) (string, error)
+	Encrypt(plaintext, context string) (string, error)
+	Decrypt(encrypted, context string) (string, error)
 }
 
 // Fold is an account as its entries tell it, oldest first. They do not tell its number.
@@ -104,13 +104,13 @@ func (a Account) Rejected(reason string) Account {
 // Erased is the account after its seller deleted the user account: rejected, and without its number.
 func (a Account) Erased(reason string) Account {
 	a = a.Rejected(reason)
-	a.SealedNumber = ""
+	a.EncryptedNumber = ""
 	return a
 }
 
 // CheckNumber reports, as an error, why the account's number is not one that was encrypted for it.
 func (a Account) CheckNumber(keys Keys) error {
-	if a.SealedNumber == "" && a.Status == StatusRejected { // it was lost or deleted, see [Account.Restored] and [Account.Erased]
+	if a.EncryptedNumber == "" && a.Status == StatusRejected { // it was lost or deleted, see [Account.Restored] and [Account.Erased]
 		return nil
 	}
 	number, err := a.open(keys)
@@ -120,9 +120,9 @@ func (a Account) CheckNumber(keys Keys) error {
 	return err
 }
 
-// sealNumber encrypts the account's number, for this account alone.
-func (a *Account) sealNumber(keys Keys, n Number) (err error) {
-	if a.SealedNumber, err = keys.Seal(n.Reveal(), a.numberContext()); err != nil {
+// encryptNumber encrypts the account's number, for this account alone.
+func (a *Account) encryptNumber(keys Keys, n Number) (err error) {
+	if a.EncryptedNumber, err = keys.Encrypt(n.Reveal(), a.numberContext()); err != nil {
 		return fmt.Errorf("encrypt the number of bank account %s: %w", a.ID, err)
 	}
 	return nil
@@ -130,14 +130,14 @@ func (a *Account) sealNumber(keys Keys, n Number) (err error) {
 
 // open decrypts the account's number.
 func (a Account) open(keys Keys) (Number, error) {
-	digits, err := keys.Open(a.SealedNumber, a.numberContext())
+	digits, err := keys.Decrypt(a.EncryptedNumber, a.numberContext())
 	if err != nil {
 		return Number{}, fmt.Errorf("bank account %s: its number can't be decrypted: %w", a.ID, err)
 	}
 	return Number{digits}, nil
 }
 
-func (a Account) numberContext() string { return "bank_accounts|sealed_number|" + string(a.ID) }
+func (a Account) numberContext() string { return "bank_accounts|encrypted_number|" + string(a.ID) }
 
 // Restored is the row of an account that was folded from its entries, and the entries that have to follow. What entries do
 // not tell is taken from the row that was found. If that does not have the account's encrypted number, the number is
@@ -148,14 +148,14 @@ func (a Account) Restored(found Account, actor string, now time.Time) (row Accou
 	if row.Status == StatusUnverified && row.Current && row.DueAt.IsZero() {
 		row.DueAt = now
 	}
-	if a.SealedNumber == "" { // it was lost before
+	if a.EncryptedNumber == "" { // it was lost before
 		return row, nil, nil
 	}
-	row.SealedNumber = found.SealedNumber
+	row.EncryptedNumber = found.EncryptedNumber
 	if _, differs := ledger.Compare(a, row); !differs {
 		return row, nil, nil
 	}
-	row.SealedNumber, row.Status, row.Reason, row.VerifiedAt, row.DueAt = "", StatusRejected, reasonLost, time.Time{}, time.Time{}
+	row.EncryptedNumber, row.Status, row.Reason, row.VerifiedAt, row.DueAt = "", StatusRejected, reasonLost, time.Time{}, time.Time{}
 	p, err := Recorded(a, row, actor, now)
 	return row, []ledger.Posting{p}, err
 }

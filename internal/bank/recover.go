@@ -91,7 +91,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, 
 	a.Last4 = number.Last4()
 	a.Status, a.Reason, a.NameScore = StatusUnverified, "Known from the payment gateway alone; register the account to use it.", noScore
 	a.CreatedAt = s.o.Now().UTC().Truncate(time.Microsecond)
-	if err := a.sealNumber(s.o.Keys, number); err != nil {
+	if err := a.encryptNumber(s.o.Keys, number); err != nil {
 		return err
 	}
 	return s.o.Store.InTx(ctx, func(tx Tx) error {

@@ -86,11 +86,11 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.wantIntact(lost, true)
-	if got.SealedNumber == "" || got.Reason == "" {
-		t.Errorf("its number is not sealed (%q), or nobody is told where it comes from (%q)", got.SealedNumber, got.Reason)
+	if got.EncryptedNumber == "" || got.Reason == "" {
+		t.Errorf("its number is not encrypted (%q), or nobody is told where it comes from (%q)", got.EncryptedNumber, got.Reason)
 	}
 	want := bank.Account{
-		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", SealedNumber: got.SealedNumber,
+		ID: lost, Seller: "usr_asha", Holder: "Asha D", IFSC: "HDFC0000053", Last4: "6780", EncryptedNumber: got.EncryptedNumber,
 		Status: bank.StatusUnverified, Reason: got.Reason, NameScore: -1, Beneficiary: "fa_1", Gateway: "double", CreatedAt: h.now,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -353,7 +353,7 @@ func TestManualVerification(t *testing.T) {
 	h := newFixture(t)
 	var err error
 	h.service, err = bank.New(bank.Options{
-		Store: h.store, Keys: plainSealer{}, Mails: h.mailbox, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
+		Store: h.store, Keys: plainEncrypter{}, Mails: h.mailbox, Gateways: h.gateways(), ByHand: true, Directory: ifsc.New(),
 		Now: func() time.Time { return h.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -556,7 +556,7 @@ func TestBeneficiary(t *testing.T) {
 	}
 }
 
-func TestNumbersAreSealedInTheDatabasesFiles(t *testing.T) {
+func TestNumbersAreEncryptedInTheDatabasesFiles(t *testing.T) {
 	h := newFixture(t, pending())
 	if h.place.Path == "" {
 		t.Skip("this database is not in files of ours")
@@ -574,11 +574,11 @@ func TestNumbersAreSealedInTheDatabasesFiles(t *testing.T) {
 	}
 }
 
-func TestASealedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
+func TestAnEncryptedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	stolen := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "30200987654321"), IFSC: "SBIN0000001"})
-	stolen.ID, stolen.SealedNumber, stolen.Status = "bka_stolen", a.SealedNumber, bank.StatusVerified
+	stolen.ID, stolen.EncryptedNumber, stolen.Status = "bka_stolen", a.EncryptedNumber, bank.StatusVerified
 	err := h.store.InTx(t.Context(), func(tx bank.Tx) error {
 		if _, err := tx.InsertBankAccount(t.Context(), stolen); err != nil {
 			return err
@@ -593,7 +593,7 @@ func TestASealedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.service.Beneficiary(t.Context(), stolen.Seller, stolen.ID, "double"); err == nil || len(h.gateway.registered) > 0 {
-		t.Error("a sealed number was opened in another row")
+		t.Error("an encrypted number was opened in another row")
 	}
 }
 
@@ -607,7 +607,7 @@ func TestBranch(t *testing.T) {
 func TestNewRefusesHalfAService(t *testing.T) {
 	h := newFixture(t)
 	whole := bank.Options{
-		Store: h.store, Keys: plainSealer{}, Mails: h.mailbox, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
+		Store: h.store, Keys: plainEncrypter{}, Mails: h.mailbox, Gateways: gateway.Only(&double{}), Directory: ifsc.New(),
 		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	if _, err := bank.New(whole); err != nil {
@@ -630,8 +630,8 @@ func TestNewRefusesHalfAService(t *testing.T) {
 	}
 }
 
-// plainSealer seals nothing, for tests that are about something else.
-type plainSealer struct{}
+// plainEncrypter encrypts nothing, for tests that are about something else.
+type plainEncrypter struct{}
 
-func (plainSealer) Seal(plaintext, _ string) (string, error) { return plaintext, nil }
-func (plainSealer) Open(sealed, _ string) (string, error)    { return sealed, nil }
+func (plainEncrypter) Encrypt(plaintext, _ string) (string, error) { return plaintext, nil }
+func (plainEncrypter) Decrypt(encrypted, _ string) (string, error) { return encrypted, nil }

@@ -137,7 +137,7 @@ func TestTamperedAccount_RejectionDropped(t *testing.T) {
 func TestTamperedAccount_IsFound(t *testing.T) {
 	for _, change := range []string{
 		`status = 'rejected'`, `reason = 'No such account.'`, `registered_name = 'RAVI KUMAR'`, `name_score = name_score - 1`, `verification_id = 'fav_2'`,
-		`created_at = created_at + 1`, `verified_at = verified_at + 1`, `is_current = 0`, `sealed_number = ''`,
+		`created_at = created_at + 1`, `verified_at = verified_at + 1`, `is_current = 0`, `encrypted_number = ''`,
 	} {
 		t.Run(change, func(t *testing.T) {
 			h := newFixture(t, accepted(100))
@@ -297,7 +297,7 @@ func TestJournal_TellsOfAnAccount(t *testing.T) {
 	var types []ledger.Type
 	for _, e := range entries {
 		types = append(types, e.Type)
-		if strings.Contains(e.Data, h.ashas().Number.Reveal()) || strings.Contains(e.Data, a.SealedNumber) {
+		if strings.Contains(e.Data, h.ashas().Number.Reveal()) || strings.Contains(e.Data, a.EncryptedNumber) {
 			t.Errorf("entry %d tells the account's number: %s", e.Number, e.Data)
 		}
 	}

@@ -17,7 +17,7 @@ type Settings struct {
 	Config string `group:"data" placeholder:"FILE" help:"File of settings, one BURSAR_NAME=value on each line."`
 
 	DataDir        string `group:"data" default:"./bursar-data" help:"Directory for the database and the key set."`
-	DatabaseURL    string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"The database: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
+	DatabaseURL    string `group:"data" name:"database-url" secret:"" placeholder:"URL" help:"sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE for many instances; bursar.db in the data directory unless set."`
 	Keys           string `group:"data" secret:"" placeholder:"JSON" help:"The key set itself, where it is not to be kept in a file."`
 	KeysFile       string `group:"data" placeholder:"PATH" help:"File of the key set, made on first use; keys.json in the data directory, or with PostgreSQL the database, unless set."`
 	KeysInDatabase string `group:"data" default:"refuse" help:"Whether a gateway that moves real money may be used while PostgreSQL keeps the key set: refuse, or accept. With accept, an attacker who can read and write the database can make the service pay: the keys that authenticate the journal lie beside it."`

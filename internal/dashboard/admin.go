@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/inbox"
 	"bursar/internal/payout"
 )
 
@@ -19,7 +20,10 @@ const adminHome = "/dashboard/admin"
 func (d *dashboard) adminRoutes() []route {
 	return append(d.stopRoutes(), []route{
 		{"GET", adminHome, admins, d.adminHomePage},
-		{"GET", adminHome + "/inbox", admins, d.adminInbox},
+		{"GET", inboxPath, admins, d.adminInbox},
+		{"POST", inboxPath + "/claim", admins, d.adminClaim},
+		{"POST", inboxPath + "/ask", admins, d.adminAsk},
+		{"GET", searchPath, admins, d.adminSearch},
 		{"GET", adminHome + "/payouts", admins, d.adminPayouts},
 		{"GET", adminHome + "/payouts/{id}", admins, d.adminPayout},
 		{"GET", adminHome + "/payouts/{id}/{decision}", admins, d.adminDecision},
@@ -37,10 +41,13 @@ func (d *dashboard) adminRoutes() []route {
 		{"POST", adminHome + "/sellers/{id}/access", admins, d.adminSetAccess},
 		{"GET", adminHome + "/sellers/{id}/hold", admins, d.adminHold},
 		{"POST", adminHome + "/sellers/{id}/hold", admins, d.adminLiftHold},
+		{"POST", adminHome + "/sellers/{id}/notes", admins, d.adminAddNote},
+		{"GET", adminHome + "/sellers/{id}/adjust", admins, d.adminAdjust},
+		{"POST", adminHome + "/sellers/{id}/adjust", admins, d.adminDoAdjust},
 		{"GET", adminHome + "/ledger", admins, d.adminLedger},
 		{"POST", adminHome + "/ledger", admins, d.adminAudit},
 		{"GET", adminHome + "/health", admins, d.adminHealth},
-		{"GET", adminHome + "/decisions", admins, d.adminDecisions},
+		{"GET", decisionsPath, admins, d.adminDecisions},
 		{"GET", mailsPath, admins, d.adminMails},
 		{"GET", mailsPath + "/{id}", admins, d.adminMail},
 	}...)
@@ -49,12 +56,12 @@ func (d *dashboard) adminRoutes() []route {
 // adminNav lists where admins go.
 func adminNav() []navEntry {
 	return []navEntry{
-		{adminHome, "Home", "home"},
-		{adminHome + "/inbox", "Inbox", "inbox"},
-		{adminHome + "/payouts", "Payouts", "payout"},
-		{adminHome + "/sellers", "People", "search"},
-		{adminHome + "/ledger", "Ledger", "ledger"},
-		{adminHome + "/health", "Health", "pulse"},
+		{adminHome, "Home", "home", 0},
+		{inboxPath, "Inbox", "inbox", 0},
+		{payoutsPath, "Payouts", "payout", 0},
+		{adminHome + "/sellers", "Users", "people", 0},
+		{adminHome + "/ledger", "Ledger", "ledger", 0},
+		{adminHome + "/health", "Health", "pulse", 0},
 	}
 }
 
@@ -69,6 +76,7 @@ type homeView struct {
 	StartupReconciled bool
 	// Paused says that all payouts are paused; nil if they are not.
 	Paused  *pausedView
+	Numbers figuresView
 	Payouts []payoutRow
 	Loops   []loopRow
 	Ledger  auditView
@@ -115,8 +123,12 @@ func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, er
 	if err != nil {
 		return page{}, err
 	}
+	numbers, err := d.figures(ctx, v)
+	if err != nil {
+		return page{}, err
+	}
 	return show("admin", "Home", homeView{
-		Paused:  paused,
+		Paused: paused, Numbers: numbers,
 		Waiting: waitingOf(backlog, d.o.Now()), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
 		Payouts: rows, Loops: d.loopRows(), Ledger: d.audits.view(),
 	}), nil
@@ -126,7 +138,7 @@ func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, er
 // looked for by themselves.
 func waitingOf(b Backlog, now time.Time) []waiting {
 	var all []waiting
-	add := func(count int64, one, many string, kind taskKind) {
+	add := func(count int64, one, many string, kind inbox.Kind) {
 		switch {
 		case count == 1:
 			all = append(all, waiting{count, one, inboxAddress(kind)})
@@ -134,16 +146,16 @@ func waitingOf(b Backlog, now time.Time) []waiting {
 			all = append(all, waiting{count, many, inboxAddress(kind)})
 		}
 	}
-	add(b.Discrepancies, "payout with a discrepancy", "payouts with a discrepancy", kindDiscrepancy)
-	add(b.UnmatchedTransfers, "unmatched transfer at the gateway", "unmatched transfers at the gateway", kindUnmatched)
-	add(b.ManualReview, "payout in review, whose outcome is not known", "payouts in review, whose outcome is not known", kindManualReview)
+	add(b.Discrepancies, "payout with a discrepancy", "payouts with a discrepancy", inbox.Discrepancy)
+	add(b.UnmatchedTransfers, "unmatched transfer at the gateway", "unmatched transfers at the gateway", inbox.Unmatched)
+	add(b.ManualReview, "payout in review, whose outcome is not known", "payouts in review, whose outcome is not known", inbox.ManualReview)
 	late := ""
 	if !b.LateSince.IsZero() {
 		late = ", the oldest by " + lateBy(now.Sub(b.LateSince))
 	}
-	add(b.Late, "late payout, which should have arrived"+late, "late payouts, which should have arrived"+late, kindLate)
-	add(b.Differences, "difference between the gateway's statement and the ledger", "differences between the gateway's statement and the ledger", kindDifference)
-	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", kindAccount)
+	add(b.Late, "late payout, which should have arrived"+late, "late payouts, which should have arrived"+late, inbox.Late)
+	add(b.Differences, "difference between the gateway's statement and the ledger", "differences between the gateway's statement and the ledger", inbox.Difference)
+	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", inbox.Account)
 	return all
 }
 
@@ -198,6 +210,9 @@ func (p payoutRow) Path() string { return adminPayoutAddress(p.ID) }
 
 // SellerPath is its seller's page.
 func (p payoutRow) SellerPath() string { return personAddress(p.Seller) }
+
+// Bank is what the IFSC calls the bank that is paid.
+func (p payoutRow) Bank() string { return p.AccountIFSC[:min(4, len(p.AccountIFSC))] }
 
 // payoutRows names the sellers of payouts.
 func (d *dashboard) payoutRows(ctx context.Context, list []payout.Payout) ([]payoutRow, error) {

@@ -70,7 +70,7 @@ var actions = []action{
 		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			gatewayID := strings.TrimSpace(v.form.Get("gatewayId"))
 			if gatewayID == "" {
-				return fault.Field("gatewayId", "must be given: search the gateway's dashboard for "+string(p.ID))
+				return fault.Field("gatewayId", "is required: search the gateway's dashboard for "+string(p.ID))
 			}
 			_, err := d.o.Payouts.MatchTransfer(ctx, by, p.ID, gatewayID)
 			return err
@@ -87,7 +87,7 @@ var actions = []action{
 		},
 	},
 	{
-		Slug: "cancel", Title: "Cancel it", done: "payout-cancelled", Danger: true, noteOptional: true, decides: decision.CancelPayout,
+		Slug: "cancel", Title: "Cancel payout", done: "payout-cancelled", Danger: true, noteOptional: true, decides: decision.CancelPayout,
 		Does:    "Cancels the payout and returns the whole amount to the seller's balance.",
 		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
 		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },

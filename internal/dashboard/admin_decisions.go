@@ -4,10 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 )
+
+const decisionsPath = adminHome + "/decisions"
 
 // allDecisionsShown is how many decisions are listed at once.
 const allDecisionsShown = 40
@@ -29,6 +33,10 @@ func (r decisionRow) SubjectPath() string {
 		return personAddress(r.Subject)
 	case strings.HasPrefix(r.Subject, "dif_"):
 		return differenceAddress(r.Subject)
+	case strings.HasPrefix(r.Subject, auth.NotePrefix):
+		return personAddress(strings.TrimPrefix(r.Subject, auth.NotePrefix))
+	case strings.HasPrefix(r.Subject, sale.AdjustmentPrefix):
+		return personAddress(r.Owner)
 	case r.Subject == decision.Platform:
 		return ""
 	default:

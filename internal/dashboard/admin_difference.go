@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 
+	"bursar/internal/inbox"
 	"bursar/internal/money"
 	"bursar/internal/reconcile"
 )
@@ -13,14 +14,6 @@ const reconciliationPath = adminHome + "/reconciliation"
 
 func differenceAddress(id string) string {
 	return adminHome + "/differences/" + url.PathEscape(id)
-}
-
-func (d *dashboard) differenceTask(f reconcile.Difference) task {
-	apart := f.AtGateway - f.InLedger
-	return task{
-		Kind: kindDifference, Path: differenceAddress(f.ID), Since: f.FirstSeen, Amount: max(apart, -apart), Name: f.Subject,
-		Evidence: []string{f.Kind.Meaning(), f.Detail},
-	}
 }
 
 // differenceView is a difference between the gateway's statement and the ledger, with what both sides have.
@@ -148,7 +141,7 @@ func (d *dashboard) adminReconciliation(ctx context.Context, _ *pageRequest) (pa
 	if err != nil {
 		return page{}, err
 	}
-	open, err := d.o.Reconciling.Open(ctx, tasksPerKindMax)
+	open, err := d.o.Reconciling.Open(ctx, inbox.MostPerKind)
 	if err != nil {
 		return page{}, err
 	}

@@ -40,11 +40,11 @@ func (o *adminFixture) reconcile() {
 
 func TestResolveDifference_NeedsANote(t *testing.T) {
 	o := openAdminFixture(t)
-	o.admin.get(reconciliation).want(t, 200).reads(t, "No difference is open.", "No day was compared yet.", "The statement was not compared yet.")
+	o.admin.get(reconciliation).want(t, 200).reads(t, "No open discrepancies.", "No day compared yet.", "No comparisons yet.")
 	id, page := o.paidTwice()
 	o.admin.get(adminHome).reads(t, "1 difference between the gateway's statement and the ledger")
 	o.admin.get(adminHome+"/inbox?kind=difference").want(t, 200).says(t, `href="`+page+`"`).
-		reads(t, "Difference (1)", string(id), "The gateway took money for one payout more than once.", "2 debits and no credit")
+		reads(t, "Difference (1)", "· Asha Rao", "The gateway took money for one payout more than once.", "2 debits and no credit")
 	shown := o.admin.get(page).want(t, 200).reads(t, "paid-twice", "The statement has 2 debits and no credit for it.", "Asha Rao", "Completed",
 		"have the other one called back", "It moves no money", string(id)).saysNot(t, accountDigits)
 	if n := strings.Count(shown.words(), "Takes ₹"); n != 2 {
@@ -58,16 +58,16 @@ func TestResolveDifference_NeedsANote(t *testing.T) {
 		reads(t, "The difference is marked as resolved.", "Resolved on", "Called back.").saysNot(t, "<textarea")
 	o.wantDecisions(page[len(adminHome+"/differences/"):], decision.ResolveDifference)
 	o.admin.then(o.admin.post(page, "seen", seen, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was changed")
-	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
+	o.admin.get(adminHome+"/inbox").reads(t, "All clear.")
 	o.admin.get(adminHome+"/decisions").reads(t, "Resolved a difference").says(t, `href="`+page+`"`)
 
 	// It is listed again when it says something else.
 	o.reconcile()
-	o.admin.get(adminHome+"/inbox").reads(t, "Nothing needs you.")
+	o.admin.get(adminHome+"/inbox").reads(t, "All clear.")
 	o.control("POST", "/control/statement", fmt.Sprintf(`{"change":"double","line":%q}`, id))
 	o.reconcile()
 	o.admin.get(adminHome+"/inbox").says(t, `href="`+page+`"`).reads(t, "3 debits")
-	o.admin.get(reconciliation).want(t, 200).reads(t, "See the open differences (1)", "by hand", "Paid in the ledger")
+	o.admin.get(reconciliation).want(t, 200).reads(t, "See 1 open discrepancy", "by hand", "Paid in the ledger")
 }
 
 func TestDifferencesOfNothing(t *testing.T) {

@@ -30,14 +30,18 @@ const (
 
 // Does says what a loop does, in words. A name without any is shown as it is.
 func (l loopRow) Does() string {
-	words, known := map[string]string{
-		"payouts": "Payouts", "bank_accounts": "Bank accounts", "sales": "Release of sales", "mails": "Mails", "mail_requests": "Requests for mails", "sweep_mails": "Clean-up of mails", "watch": "Measurements",
-		"checkpoints": "Checkpoints", "reconcile": "Comparison with the gateway's statement", "sweep_sign_in": "Clean-up of sign-ins", "sweep_payouts": "Clean-up of requests",
-	}[l.Name]
-	if !known {
-		return l.Name
+	if words := LoopWords(l.Name); words != "" {
+		return words
 	}
-	return words
+	return l.Name
+}
+
+// LoopWords says what the loop of a name does, or "".
+func LoopWords(name string) string {
+	return map[string]string{
+		"payouts": "Payouts", "returns": "Returned payouts", "bank_accounts": "Bank accounts", "sales": "Releasing sales", "mails": "Mails", "mail_requests": "Mail requests", "sweep_mails": "Cleaning up mails", "watch": "Metrics",
+		"checkpoints": "Ledger checkpoints", "reconcile": "Reconciliation", "sweep_sign_in": "Cleaning up sign-ins", "sweep_payouts": "Cleaning up requests",
+	}[name]
 }
 
 // Label says how a loop does. Steps that fail are taken again, and some are bound to: a payout that is
@@ -46,11 +50,11 @@ func (l loopRow) Label() label {
 	failedNow := !l.LastFailureAt.IsZero() && l.now.Sub(l.LastFailureAt) < loopRecent
 	switch {
 	case l.LastPollAt.IsZero() && l.LastFailureAt.IsZero():
-		return label{"Not begun", neutral}
+		return label{"Not started", neutral}
 	case l.LastPollAt.IsZero() || l.now.Sub(l.LastPollAt) > 3*l.Every+loopSlack:
 		return label{"Stalled", bad}
 	case failedNow:
-		return label{"Some steps fail", busy}
+		return label{"Retrying", busy}
 	default:
 		return label{"Working", good}
 	}

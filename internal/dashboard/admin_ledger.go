@@ -37,7 +37,7 @@ func (a auditRun) Took() string {
 	return span(a.Ended.Sub(a.Began))
 }
 
-// Broken counts the promises that are broken.
+// Broken counts the checks that failed.
 func (a auditRun) Broken() int {
 	n := 0
 	for _, f := range a.Report.Findings {
@@ -48,8 +48,8 @@ func (a auditRun) Broken() int {
 	return n
 }
 
-// Most is how many violations of one promise are listed at most.
-func (auditRun) Most() int { return ledger.MaxViolations }
+// Passed counts the checks that found nothing.
+func (a auditRun) Passed() int { return len(a.Report.Findings) - a.Broken() }
 
 // auditView is how the last audit of this instance went.
 type auditView struct {
@@ -62,23 +62,25 @@ type auditView struct {
 func (b auditView) Label() label {
 	switch {
 	case b.Running:
-		return label{"Being audited", busy}
+		return label{"Audit running", busy}
 	case b.Last == nil:
 		return label{"Not audited yet", neutral}
 	case b.Last.Failed:
 		return label{"Audit failed", bad}
 	case !b.Last.Clean():
-		return label{"Not right", bad}
+		return label{"Not balanced", bad}
 	default:
-		return label{"Right", good}
+		return label{"Balanced", good}
 	}
 }
 
-// Kept and Broken are how a promise was found.
-func (auditView) Kept() label { return label{"Kept", good} }
-
-// Broken is a promise that does not hold.
-func (auditView) Broken() label { return label{"Broken", bad} }
+// checked is how a check of the audit ended.
+func checked(f ledger.Finding) label {
+	if len(f.Violations) > 0 {
+		return label{"Failed", bad}
+	}
+	return label{"Passed", good}
+}
 
 func (a *audits) view() auditView {
 	a.mu.Lock()

@@ -14,7 +14,7 @@ import (
 func TestLedgerPage_AuditsInTheBackground(t *testing.T) {
 	o := openAdminFixture(t)
 	const page = adminHome + "/ledger"
-	o.admin.get(page).want(t, 200).reads(t, "There was no audit since this instance started", "Audit the ledger").saysNot(t, "data-live")
+	o.admin.get(page).want(t, 200).reads(t, "No audit since this instance started", "Audit the ledger").saysNot(t, "data-live")
 	o.admin.get(adminHome).reads(t, "Not audited since this instance started.")
 
 	o.admin.post(page).leadsTo(t, page)
@@ -23,10 +23,10 @@ func TestLedgerPage_AuditsInTheBackground(t *testing.T) {
 		t.Fatalf("%d audits were begun, want one", len(o.jobs))
 	}
 	o.clock.advance(90 * time.Second)
-	o.admin.get(page).want(t, 200).reads(t, "Being audited", "It has run for 1 min").
+	o.admin.get(page).want(t, 200).reads(t, "Audit running", "Running for 1 min").
 		says(t, "data-live", `<noscript><meta http-equiv="refresh"`).saysNot(t, "<form method=\"post\" action=\""+page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The ledger is right", "1 sellers, 1 sales, 0 payouts", "took 1 min", "Kept", "journals-are-whole", "payouts-match-journal").
+	o.admin.get(page).want(t, 200).reads(t, "All checks passed", "1 seller, 1 sale, 0 payouts", "took 1 min", "Passed", "journals-are-whole", "payouts-match-journal").
 		saysNot(t, "data-live", "Broken")
 	o.admin.get(adminHome).reads(t, "Audited 0 s ago.")
 
@@ -34,9 +34,9 @@ func TestLedgerPage_AuditsInTheBackground(t *testing.T) {
 	o.withDiscrepancy("its <i>transfer</i> is processed")
 	o.admin.post(page).leadsTo(t, page)
 	(<-o.jobs)(t.Context())
-	o.admin.get(page).want(t, 200).reads(t, "The ledger is not right", "promises is broken", "Not right", "found: its <i>transfer</i> is processed").
+	o.admin.get(page).want(t, 200).reads(t, "Some checks failed", "checks failed", "Not balanced", "found: its <i>transfer</i> is processed").
 		saysNot(t, "<i>transfer")
-	o.admin.get(adminHome).reads(t, "Not right")
+	o.admin.get(adminHome).reads(t, "Not balanced")
 }
 
 func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
@@ -56,8 +56,8 @@ func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			stop() // as the service does when it ends
 			(<-o.jobs)(ctx)
-			o.admin.get(page).want(t, 200).reads(t, "The last audit came to no end", "Nothing is known about the ledger").
-				saysNot(t, "the disk is gone", "The ledger is right")
+			o.admin.get(page).want(t, 200).reads(t, "The last audit did not finish", "The database could not be read to the end").
+				saysNot(t, "the disk is gone", "All checks passed")
 		})
 	}
 	if !strings.Contains(o.log.String(), "the disk is gone") {
@@ -76,7 +76,7 @@ func TestManyViolationsAreCut(t *testing.T) {
 	}
 	o.admin.post(adminHome + "/ledger")
 	(<-o.jobs)(t.Context())
-	o.admin.get(adminHome+"/ledger").reads(t, "1 of 1 promises is broken", "At most 20 are listed; there may be more.")
+	o.admin.get(adminHome+"/ledger").reads(t, "1 of 1 checks failed", "At most 20 are listed; there may be more.")
 }
 
 func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
@@ -91,8 +91,8 @@ func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
 	}
 	o.unknown(640_00)
 	o.admin.get(adminHome+"/health").want(t, 200).reads(t,
-		"Payouts Some steps fail 41 3", "Release of sales Working", "Clean-up of sign-ins Working", "Measurements Stalled", "late Not begun",
+		"Payouts Retrying 41 3", "Releasing sales Working", "Cleaning up sign-ins Working", "Metrics Stalled", "late Not started",
 		"Payouts failed last 2 min ago: the <b>gateway</b> is down", "1.2.3-test", "Connections, read 3 of 7 in use waited 2 times, 1s in all",
-		"Unknown 1", "yes; payouts are sent", "Sales to release nothing to come").saysNot(t, "<b>gateway")
-	o.admin.get(adminHome).want(t, 200).reads(t, "Measurements Stalled", "payouts are sent", "1 unknown")
+		"Unknown 1", "Complete; sending payouts", "Sales to release none scheduled").saysNot(t, "<b>gateway")
+	o.admin.get(adminHome).want(t, 200).reads(t, "Metrics Stalled", "payouts are sent", "1 unknown")
 }

@@ -20,17 +20,11 @@ import (
 // peopleShown is how many users are listed at once.
 const peopleShown = 25
 
-// peopleView is who was found.
+// peopleView is who there is.
 type peopleView struct {
-	Query  string
 	People []personRow
 	// Cut says that there are more than are shown.
 	Cut bool
-}
-
-// Search asks for a user.
-func (p peopleView) Search() searchBox {
-	return searchBox{adminHome + "/sellers", "Id, or the beginning of an e-mail address", p.Query}
 }
 
 // personRow is a user as a list shows them.
@@ -61,10 +55,10 @@ func roleWord(r auth.Role) string {
 	}
 }
 
-// adminPeople finds users.
-func (d *dashboard) adminPeople(ctx context.Context, v *pageRequest) (page, error) {
-	shown := peopleView{Query: strings.TrimSpace(v.query("q"))}
-	users, err := d.o.Auth.FindUsers(ctx, shown.Query, peopleShown+1)
+// adminPeople lists users.
+func (d *dashboard) adminPeople(ctx context.Context, _ *pageRequest) (page, error) {
+	var shown peopleView
+	users, err := d.o.Auth.FindUsers(ctx, "", peopleShown+1)
 	if err != nil {
 		return page{}, err
 	}
@@ -74,7 +68,7 @@ func (d *dashboard) adminPeople(ctx context.Context, v *pageRequest) (page, erro
 	for _, u := range users {
 		shown.People = append(shown.People, personRow{u})
 	}
-	return show("admin-people", "People", shown), nil
+	return show("admin-people", "Users", shown), nil
 }
 
 // personView is all about one user.
@@ -88,6 +82,14 @@ type personView struct {
 	Payouts    []payoutRow
 	History    accountHistory
 	Decisions  []decisionRow
+	Notes      []noteRow
+	NoteForm   *form
+	// OlderNotes is how many notes there are beside the newest, which are shown.
+	OlderNotes int64
+	// NotesTampered says that the notes can't be shown, because one was changed outside Bursar.
+	NotesTampered bool
+	// Adjustments are the newest of their balance.
+	Adjustments []adjustmentRow
 	// Self says that it is the admin who looks.
 	Self bool
 	// HoldUntil is when the hold on their payouts ends, zero without one.
@@ -98,6 +100,12 @@ type personView struct {
 func (p personView) FreezePath() string   { return p.Path() + "/freeze" }
 func (p personView) UnfreezePath() string { return p.Path() + "/unfreeze" }
 
+// AdjustPath is where their balance is adjusted.
+func (p personView) AdjustPath() string { return adjustPath(p.ID) }
+
+// Sells reports whether their balance can be adjusted.
+func (p personView) Sells() bool { return p.Role == auth.Seller || p.Role == auth.Admin }
+
 // HoldPath is where the hold on their payouts is lifted.
 func (p personView) HoldPath() string { return p.Path() + "/hold" }
 
@@ -105,7 +113,7 @@ func (p personView) HoldPath() string { return p.Path() + "/hold" }
 func (p personView) AccessPath() string { return p.Path() + "/access" }
 
 // PayoutsPath lists their payouts.
-func (p personView) PayoutsPath() string { return adminPayoutsAddress(p.ID, "") }
+func (p personView) PayoutsPath() string { return payoutsAddress(url.Values{"sellerId": {p.ID}}) }
 
 // AccountPath is their bank account's page.
 func (p personView) AccountPath() string { return accountAddress(p.Account.ID) }
@@ -135,19 +143,28 @@ var errNobody = auth.ErrUserNotFound.WithMessage("There is nobody with this id. 
 
 // adminPerson shows one user with their money.
 func (d *dashboard) adminPerson(ctx context.Context, v *pageRequest) (page, error) {
+	p, _, err := d.personPage(ctx, v)
+	return p, err
+}
+
+func (d *dashboard) personPage(ctx context.Context, v *pageRequest) (page, *personView, error) {
 	user, stats, err := d.user(ctx, v)
 	if err != nil {
-		return page{}, err
+		return page{}, nil, err
 	}
-	shown := &personView{personRow: personRow{user}, Stats: stats, Self: user.ID == v.who.UserID}
+	shown := &personView{personRow: personRow{user}, Stats: stats, Self: user.ID == v.who.UserID, NoteForm: noteForm(user.ID)}
 	if shown.Identities, err = d.o.Auth.Identities(ctx, user.ID); err != nil {
-		return page{}, err
+		return page{}, nil, err
 	}
 	if err := d.moneyOf(ctx, v, shown); err != nil {
-		return page{}, err
+		return page{}, nil, err
+	}
+	shown.Notes, shown.OlderNotes, err = d.noteRows(ctx, user.ID)
+	if shown.NotesTampered = errors.Is(err, ledger.ErrTampered); err != nil && !shown.NotesTampered {
+		return page{}, nil, err
 	}
 	shown.Decisions, err = d.decisionsAbout(ctx, user.ID)
-	return show("admin-person", user.Name, shown), err
+	return show("admin-person", user.Name, shown), shown, err
 }
 
 // moneyOf reads what a seller has, where it goes and where it came from.
@@ -160,6 +177,9 @@ func (d *dashboard) moneyOf(ctx context.Context, v *pageRequest, shown *personVi
 		return err
 	}
 	shown.HoldUntil = shown.Balance.Hold(d.o.Now())
+	if shown.Adjustments, err = d.adjustmentRows(ctx, shown.ID); err != nil && !errors.Is(err, ledger.ErrTampered) { // the ledger below says so
+		return err
+	}
 	account, err := d.o.Bank.Account(ctx, shown.ID)
 	switch {
 	case err == nil:

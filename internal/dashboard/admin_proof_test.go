@@ -99,7 +99,7 @@ func TestTheFirstFactorOfAnOldSignInTakesThePassword(t *testing.T) {
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.clock.advance(15 * time.Minute)
 	const factors = "/dashboard/profile/factors"
-	seller.post(factors).want(t, 422).says(t, `name="password"`, "Your password must be given")
+	seller.post(factors).want(t, 422).says(t, `name="password"`, "Your password is required")
 	seller.post(factors, "password", "wrong").want(t, 400).says(t, `name="password"`, "Your password is not your password")
 	seller.post(factors, "password", password).want(t, 200).hiddenValue(t, "secret")
 }
@@ -114,7 +114,7 @@ func TestTheAccountIsDeletedOnItsPage(t *testing.T) {
 	if export := seller.get("/api/auth/export").want(t, 200); export.header.Get("Content-Disposition") == "" {
 		t.Error("the export is no file")
 	}
-	seller.post(page).want(t, 422).says(t, "Your password must be given")
+	seller.post(page).want(t, 422).says(t, "Your password is required")
 	seller.post(page, "password", "wrong").want(t, 400).says(t, "Your password is not your password")
 	h.earn(seller, "order-1", 600_00)
 	seller.post(page, "password", password).want(t, 409).says(t, "Withdraw or settle it first")

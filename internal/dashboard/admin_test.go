@@ -18,7 +18,7 @@ func (o *adminFixture) adminPages() []string {
 	_, difference := o.paidTwice()
 	seller, payouts := adminHome+"/sellers/"+o.seller.id, adminHome+"/payouts/"
 	return []string{
-		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/payouts", adminHome + "/payouts?status=processing",
+		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/search", adminHome + "/search?q=a", adminHome + "/payouts", adminHome + "/payouts?status=processing",
 		payouts + string(unknown), payouts + string(unknown) + "/review", payouts + string(unknown) + "/ask",
 		payouts + string(inReview) + "/match", payouts + string(inReview) + "/refund",
 		adminHome + "/bank-accounts/" + string(account), adminHome + "/unmatched-transfers/pout_unmatched", adminHome + "/sellers", seller, seller + "/access",
@@ -34,7 +34,7 @@ func TestOnlyAdminsSeeTheirPages(t *testing.T) {
 		checkPage(t, path, page)
 		stranger.get(path).leadsTo(t, "/login?redirect="+strings.NewReplacer("/", "%2F", "?", "%3F", "=", "%3D").Replace(path))
 		for _, other := range []*browser{buyer.browser, o.seller.browser} {
-			other.get(path).want(t, http.StatusForbidden).reads(t, "This page is not for your account.")
+			other.get(path).want(t, http.StatusForbidden).reads(t, "You don't have access to this page.")
 		}
 	}
 	if strings.Contains(o.log.String(), `"level":"ERROR"`) {

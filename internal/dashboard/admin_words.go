@@ -85,7 +85,7 @@ func progressWords(p gateway.Progress) string {
 	case gateway.InProgress:
 		return "in progress"
 	case gateway.Queued:
-		return "queued; it can still be called off"
+		return "queued; can still be cancelled"
 	case gateway.Paid:
 		return "paid"
 	case gateway.Reversed:
@@ -110,6 +110,8 @@ func entryWords(t ledger.Type) string {
 		return "Sale released"
 	case ledger.SaleRefunded:
 		return "Refund"
+	case ledger.BalanceAdjusted:
+		return "Balance adjusted"
 	case ledger.PayoutRequested:
 		return "Payout requested: amount reserved"
 	case ledger.PayoutImported:
@@ -201,6 +203,10 @@ func actionWords(a decision.Action) string {
 		return "Paused all payouts"
 	case decision.ResumePayouts:
 		return "Resumed all payouts"
+	case decision.AdjustBalance:
+		return "Adjusted a balance"
+	case decision.NoteUser:
+		return "Added a note"
 	case decision.ResolveDifference:
 		return "Resolved a difference"
 	case decision.ChangeAccess:
@@ -268,9 +274,6 @@ type record struct {
 
 // Record hands the view on to the template for decisions.
 func (v view) Record(rows []decisionRow, about bool) record { return record{v, rows, about} }
-
-// searchBox asks for something to search for.
-type searchBox struct{ Action, Label, Query string }
 
 // Ago is how long ago a moment was, or how far ahead it is.
 func (v view) Ago(t time.Time) string { return span(v.now.Sub(t)) }

@@ -15,15 +15,15 @@ import (
 // or lakhs parted by commas or spaces. What could mean two amounts is refused: "1,5" is no number here,
 // and "1.234,50" is none either. It returns what is wrong, or "".
 func readAmount(c money.Currency, typed string, most money.Amount) (money.Amount, string) {
-	example := "such as " + strings.TrimPrefix(c.Display(1250*unitOf(c)), c.Symbol())
+	example := "e.g. " + strings.TrimPrefix(c.Display(1250*unitOf(c)), c.Symbol())
 	text := withoutSign(c, trimSpace(typed))
 	if text == "" {
-		return 0, "must be given, " + example
+		return 0, "Enter an amount, " + example
 	}
 	whole, fraction, hasFraction := strings.Cut(inWesternDigits(withoutEnd(text)), ".")
 	digits, ok := ungroup(whole)
 	if !ok || hasFraction && !allDigits(fraction) {
-		return 0, "must be an amount " + example
+		return 0, "must be an amount, " + example
 	}
 	if hasFraction {
 		digits += "." + fraction
@@ -35,7 +35,7 @@ func readAmount(c money.Currency, typed string, most money.Amount) (money.Amount
 	case errors.Is(err, money.ErrRange) || err == nil && amount > most:
 		return 0, atMost(c, most)
 	case err != nil:
-		return 0, "must be an amount " + example
+		return 0, "must be an amount, " + example
 	case amount <= 0:
 		return 0, "must be above zero"
 	default:

@@ -25,13 +25,13 @@ type bankView struct {
 // never shown again.
 func accountForm() *form {
 	return &form{
-		Action: "/dashboard/bank-account", Submit: "Register account",
+		Action: "/dashboard/bank-account", Submit: "Save bank account",
 		Fields: []field{
-			{Name: "accountHolder", Label: "Account holder", Type: "text", Autocomplete: "name", Max: 120, Hint: "As the bank has it: the name is compared."},
+			{Name: "accountHolder", Label: "Account holder", Type: "text", Autocomplete: "name", Max: 120, Hint: "Exactly as on your bank account."},
 			{Name: "accountNumber", Label: "Account number", Type: "text", InputMode: "numeric", Autocomplete: "off", Max: 40, Secret: true},
-			{Name: "accountNumberAgain", Label: "Account number again", Type: "text", InputMode: "numeric", Autocomplete: "off", Max: 40, Secret: true},
+			{Name: "accountNumberAgain", Label: "Confirm account number", Type: "text", InputMode: "numeric", Autocomplete: "off", Max: 40, Secret: true},
 			{
-				Name: "ifsc", Label: "IFSC", Type: "text", Autocomplete: "off", Max: 20, Hint: "Eleven characters, such as HDFC0000053. It is on every cheque and statement.",
+				Name: "ifsc", Label: "IFSC", Type: "text", Autocomplete: "off", Max: 20, Hint: "Eleven characters, e.g. HDFC0000053. It is on every cheque and statement.",
 				Ask: "/dashboard/bank-account/branch?ifsc=",
 			},
 		},
@@ -42,7 +42,7 @@ func accountForm() *form {
 func (d *dashboard) bankAccount(ctx context.Context, v *pageRequest) (page, error) {
 	account, err := d.o.Bank.Account(ctx, v.who.UserID)
 	if errors.Is(err, bank.ErrNone) {
-		return show("bank-form", "Register a bank account", &bankView{Form: accountForm()}), nil
+		return d.bankAccountForm(ctx, v)
 	}
 	if err != nil {
 		return page{}, err
@@ -60,16 +60,14 @@ func (d *dashboard) bankAccountForm(ctx context.Context, v *pageRequest) (page, 
 	if err != nil && !errors.Is(err, bank.ErrNone) {
 		return page{}, err
 	}
-	title := "Register another bank account"
+	title := "Change bank account"
 	if account.Status == "" {
-		title = "Register a bank account"
+		title = "Add bank account"
 	}
 	f := accountForm()
 	f.Field("accountHolder").Value = account.Holder
-	if account.Status != "" {
-		if err := d.askForCode(ctx, v, f); err != nil {
-			return page{}, err
-		}
+	if err := d.askForCode(ctx, v, f); err != nil {
+		return page{}, err
 	}
 	shown := &bankView{Account: accountView{account}, Form: f}
 	if account.Status == bank.StatusVerified && d.o.CoolDown > 0 {

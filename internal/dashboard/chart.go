@@ -3,18 +3,21 @@ package dashboard
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/money"
 	"bursar/internal/sale"
 )
 
-// chart is the months' earnings as bars. Lengths are in thousandths of the plot, so that the drawing fits
+// chart is amounts of months or days as bars. Lengths are in thousandths of the plot, so that the drawing fits
 // every width without its letters growing or shrinking.
 type chart struct {
 	Title, Description string
-	Lines              []chartLine
-	Bars               []bar
+	// Of names what a bar stands for, and Amounts what its length is.
+	Of, Amounts string
+	Lines       []chartLine
+	Bars        []bar
 	// Zero is how far down the line of nothing is.
 	Zero permille
 }
@@ -30,7 +33,13 @@ type chartLine struct {
 	Label string
 }
 
-// bar is one month.
+// chartValue is what a bar shows: labels such as "Nov" and "November 2026", and an amount.
+type chartValue struct {
+	Short, Label string
+	Amount       money.Amount
+}
+
+// bar is one month or day.
 type bar struct {
 	X, Y, Width, Height, Middle permille
 	Short, Label                string // "Nov" and "November 2026"
@@ -40,14 +49,27 @@ type bar struct {
 
 const whole = 1000
 
-// newChart draws months; it is nil where nothing was earned in any of them.
-func (d *dashboard) newChart(months []sale.Month) *chart {
-	if !slices.ContainsFunc(months, func(m sale.Month) bool { return m.Earned != 0 }) {
+// monthsChart draws what was earned in months.
+func (d *dashboard) monthsChart(months []sale.Month) *chart {
+	values := make([]chartValue, 0, len(months))
+	for _, m := range months {
+		v := chartValue{m.Month, m.Month, m.Earned}
+		if month, err := time.Parse("2006-01", m.Month); err == nil {
+			v.Short, v.Label = month.Format("Jan"), month.Format("January 2006")
+		}
+		values = append(values, v)
+	}
+	return d.newChart(fmt.Sprintf("Earnings of the last %d months", len(months)), "Month", "Earned", values)
+}
+
+// newChart draws amounts; it is nil where there are none.
+func (d *dashboard) newChart(title, of, amounts string, values []chartValue) *chart {
+	if !slices.ContainsFunc(values, func(v chartValue) bool { return v.Amount != 0 }) {
 		return nil
 	}
 	var top, bottom, sum money.Amount
-	for _, m := range months {
-		top, bottom, sum = max(top, m.Earned), min(bottom, m.Earned), sum+m.Earned
+	for _, v := range values {
+		top, bottom, sum = max(top, v.Amount), min(bottom, v.Amount), sum+v.Amount
 	}
 	step := niceStep(max(top, -bottom), unitOf(d.o.Currency))
 	top, bottom = roundUp(top, step), -roundUp(-bottom, step)
@@ -55,32 +77,28 @@ func (d *dashboard) newChart(months []sale.Month) *chart {
 	down := func(a money.Amount) permille { return permille((top - a) * whole / span) }
 
 	c := &chart{
-		Title:       fmt.Sprintf("Earnings of the last %d months", len(months)),
-		Description: fmt.Sprintf("%s in all. The table below has each month.", d.o.Currency.Display(sum)),
+		Title: title, Of: of, Amounts: amounts,
+		Description: fmt.Sprintf("%s in all. The table below has each %s.", d.o.Currency.Display(sum), strings.ToLower(of)),
 		Zero:        down(0),
 	}
 	for a := top; a >= bottom; a -= step {
 		c.Lines = append(c.Lines, chartLine{down(a), d.short(a)})
 	}
-	for i, m := range months {
-		c.Bars = append(c.Bars, newBar(i, len(months), m, down))
+	for i, v := range values {
+		c.Bars = append(c.Bars, newBar(i, len(values), v, down))
 	}
 	return c
 }
 
-func newBar(i, n int, m sale.Month, down func(money.Amount) permille) bar {
+func newBar(i, n int, v chartValue, down func(money.Amount) permille) bar {
 	slot := permille(whole / n)
 	b := bar{
 		X: slot*permille(i) + slot/5, Width: slot * 3 / 5, Middle: slot*permille(i) + slot/2,
-		Y: down(max(m.Earned, 0)), Amount: m.Earned, Negative: m.Earned < 0,
+		Y: down(max(v.Amount, 0)), Short: v.Short, Label: v.Label, Amount: v.Amount, Negative: v.Amount < 0,
 	}
-	b.Height = down(min(m.Earned, 0)) - b.Y
-	if m.Earned != 0 {
+	b.Height = down(min(v.Amount, 0)) - b.Y
+	if v.Amount != 0 {
 		b.Height = max(b.Height, 4) // something is to be seen of it
-	}
-	b.Short, b.Label = m.Month, m.Month
-	if month, err := time.Parse("2006-01", m.Month); err == nil {
-		b.Short, b.Label = month.Format("Jan"), month.Format("January 2006")
 	}
 	return b
 }

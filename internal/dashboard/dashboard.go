@@ -25,6 +25,8 @@ type Options struct {
 	Bank    Bank
 	Sales   Sales
 	Payouts Payouts
+	Search  Search
+	Inbox   Inbox
 	Ledger  Ledger
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling Reconciling
@@ -52,7 +54,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

@@ -20,7 +20,7 @@ var DeviceName = deviceName
 // thousandths, and the labels of the lines.
 func ChartOf(c money.Currency, months []sale.Month) (bars [][2]int64, lines []string, zero int64) {
 	d := &dashboard{o: Options{Currency: c}}
-	drawn := d.newChart(months)
+	drawn := d.monthsChart(months)
 	if drawn == nil {
 		return nil, nil, 0
 	}

@@ -203,7 +203,7 @@ func isProofMissing(err error) bool {
 // needsProof turns the wish for a proof into one about the field of the form that it is made with.
 func needsProof(err error, f *form) error {
 	if errors.Is(err, auth.ErrStepUp) && f.Field(provingPassword) != nil {
-		return fault.Field(provingPassword, "must be given")
+		return fault.Field(provingPassword, "is required")
 	}
 	return needsCode(err)
 }

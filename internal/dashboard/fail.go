@@ -26,7 +26,7 @@ var (
 // headings say in a few words what the page of a status is about.
 var headings = map[int]string{
 	http.StatusForbidden:           "Not allowed",
-	http.StatusNotFound:            "Nothing here",
+	http.StatusNotFound:            "Page not found",
 	http.StatusMethodNotAllowed:    "That can't be done here",
 	http.StatusTooManyRequests:     "Too many attempts",
 	http.StatusServiceUnavailable:  "Not available just now",
@@ -83,7 +83,7 @@ const outcomeUnknown = "outcome_unknown"
 // sentences say in the words of the pages what the services say in the words of the API.
 var sentences = map[string]string{
 	auth.ErrToken.Code:            "You are not signed in any more. Sign in again.",
-	auth.ErrRole.Code:             "This page is not for your account.",
+	auth.ErrRole.Code:             "You don't have access to this page.",
 	auth.ErrEmailNotVerified.Code: "Confirm your e-mail address first. Your profile page takes the code that we mailed you, and sends it again.",
 	payout.ErrNotFound.Code:       "You have no such payout. Its address may have been mistyped.",
 	payout.ErrBankUnverified.Code: "Your bank account is not verified yet. Look at your bank account to see how far it is, and why.",

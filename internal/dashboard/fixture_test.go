@@ -28,12 +28,14 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/gateway/sandbox"
+	"bursar/internal/inbox"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
@@ -122,7 +124,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
@@ -132,7 +134,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	pages, err := dashboard.New(options)
 	must(t, err)
 	handler, err = api.New(api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Statements: h.proofs, Pages: pages,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Pages: pages,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
@@ -165,14 +167,14 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	h.mailbox = storetest.NewMailbox(t, h.db, keys, h.clock.Now)
 	h.mails = &mails{Mailbox: h.mailbox}
 	h.auth, err = auth.New(auth.Options{
-		Store: h.db.Auth(), Keys: keys, Sealer: keys, Mails: h.mailbox, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Auth(), Keys: keys, Encrypter: keys, Mails: h.mailbox, Now: h.clock.Now, Logger: logger,
 		Providers: map[auth.ProviderID]auth.Provider{auth.ProviderA: nobodyAsked{}},
 		Issuer:    "http://127.0.0.1:8080", PublicAddress: "http://127.0.0.1:8080", RefreshGrace: 10 * time.Second, CheapHashes: true, Throttle: true,
 	})
 	must(t, err)
 	h.bank, err = bank.New(bank.Options{
 		Store: h.db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(),
-		Now: h.clock.Now, Logger: logger,
+		Proofs: storetest.Proofs{Auth: h.auth}, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.sales, err = sale.New(sale.Options{Store: h.db.Sales(), Now: h.clock.Now, HoldingPeriod: 72 * time.Hour, Zone: time.UTC})
@@ -181,7 +183,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.payouts, err = payout.New(payout.Options{
 		Store: h.db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
-		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth},
+		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
 	})
@@ -374,6 +376,11 @@ func (h *fixture) signUp(name string, role auth.Role) person {
 	p := person{h.browse(), user.ID, email}
 	p.post("/login", "email", email, "password", password).leadsTo(h.t, "/dashboard")
 	return p
+}
+
+// inbox lists what waits.
+func (h *fixture) inbox() inbox.Service {
+	return inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: h.reconciling, Store: h.db.Inbox(), Now: h.clock.Now}
 }
 
 // earn records a sale, available at once.

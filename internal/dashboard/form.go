@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"bursar/internal/auth"
 	"bursar/internal/fault"
@@ -29,7 +31,7 @@ type form struct {
 // field is one question of a form.
 type field struct {
 	Name, Label, Hint string
-	// Type is an input's, or "textarea" or "choice".
+	// Type is an input's, or "textarea", "select" or "choice".
 	Type         string
 	Autocomplete string
 	InputMode    string
@@ -40,7 +42,7 @@ type field struct {
 	Secret   bool
 	Optional bool
 	Max      int
-	Choices  []choice
+	Choices  []choice // of a field of type "choice" or "select"
 	// Passkey is what the button says by which a passkey takes the place of what is typed; empty for none.
 	Passkey string
 	// Suffix tells the field from one of the same name in another form of the page.
@@ -77,8 +79,13 @@ func (f field) Describes() string {
 // AnswerID is the id of the element that the answer to Ask is put into.
 func (f field) AnswerID() string { return f.ID() + "-answer" }
 
-// Problem is what is wrong, as a sentence of its own.
-func (f field) Problem() string { return f.Label + " " + strings.TrimSuffix(f.Error, ".") + "." }
+// Problem is what is wrong, as a sentence of its own. An error that begins with a capital letter is one.
+func (f field) Problem() string {
+	if first, _ := utf8.DecodeRuneInString(f.Error); unicode.IsUpper(first) {
+		return f.Error
+	}
+	return f.Label + " " + strings.TrimSuffix(f.Error, ".") + "."
+}
 
 // Field finds a field by its name.
 func (f *form) Field(name string) *field {

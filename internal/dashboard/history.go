@@ -31,7 +31,15 @@ type entryRow struct {
 }
 
 // What says what happened.
-func (r entryRow) What() string { return entryWords(r.Type) }
+func (r entryRow) What() string {
+	what := entryWords(r.Type)
+	if r.Type == ledger.BalanceAdjusted {
+		if a, err := sale.AdjustmentOf(r.Entry); err == nil {
+			what += ": " + a.Reason
+		}
+	}
+	return what
+}
 
 // By says who caused it.
 func (r entryRow) By() string {
@@ -84,7 +92,9 @@ type accountMove struct {
 }
 
 // Ref is the id of what the entry is about, as people know it.
-func (r entryRow) Ref() string { return strings.TrimPrefix(r.Subject, sale.SubjectPrefix) }
+func (r entryRow) Ref() string {
+	return strings.TrimPrefix(strings.TrimPrefix(r.Subject, sale.SubjectPrefix), sale.AdjustmentPrefix)
+}
 
 // RefPath is the page of the payout or bank account that the entry is about, or "".
 func (r entryRow) RefPath() string {

@@ -142,3 +142,29 @@ func (d *dashboard) resendCode(ctx context.Context, v *pageRequest) (page, error
 	}
 	return goTo("/dashboard/profile").saying("code-mailed"), nil
 }
+
+const (
+	undoFactorsPath    = "/remove-factors"
+	undoFactorsHeading = "Remove the second factor"
+)
+
+// undoFactorsPage asks for the press of a button.
+func (d *dashboard) undoFactorsPage(ctx context.Context, v *pageRequest) (page, error) {
+	token := v.query("token")
+	if err := d.o.Auth.CheckUndoFactor(ctx, token); err != nil {
+		return deadLink(undoFactorsHeading, err)
+	}
+	return show("link", undoFactorsHeading, linkView{
+		Heading:  undoFactorsHeading,
+		Sentence: "Use this if you did not add it. Your account has no second factor then, all its sessions end, and payouts are on hold for a while. Set a new password afterwards.",
+		Form:     &form{Action: undoFactorsPath, Submit: "Remove it and end all sessions", Hidden: []hidden{{"token", token}}},
+	}), nil
+}
+
+// undoFactors removes the visitor's second factors.
+func (d *dashboard) undoFactors(ctx context.Context, v *pageRequest) (page, error) {
+	if err := d.o.Auth.UndoFactors(ctx, v.form.Get("token"), d.device(v)); err != nil {
+		return deadLink(undoFactorsHeading, err)
+	}
+	return goTo("/forgot-password").saying("factors-undone"), nil
+}

@@ -188,3 +188,25 @@ func TestRequestNeedsAVerifiedAddress(t *testing.T) {
 		t.Errorf("payouts %+v", made)
 	}
 }
+
+func TestRemoveFactorsPage(t *testing.T) {
+	h := openFixture(t)
+	b := h.registered(password)
+	h.enrol(person{browser: b})
+	m := mailedTo[mail.FirstFactor](h, ashas, 1)
+	owner := h.browse()
+	for range 2 { // opening it uses nothing up
+		page := owner.get(m.Path()).want(t, 200).says(t, "Use this if you did not add it.", `action="/remove-factors"`, m.Token)
+		checkPage(t, "remove factors", page)
+		wantPrivate(t, page, m.Token)
+	}
+	owner.postFrom("https://evil.example", "/remove-factors", "token", m.Token).want(t, 403)
+	wantPrivate(t, owner.post("/remove-factors", "token", m.Token).leadsTo(t, "/forgot-password"), m.Token)
+	owner.get("/forgot-password").want(t, 200).says(t, "Your account has no second factor now, and all sessions ended.")
+	b.get("/dashboard").leadsTo(t, "/login")
+	owner.post("/login", "email", ashas, "password", password).leadsTo(t, "/dashboard")
+	for _, path := range []string{m.Path(), "/remove-factors", "/remove-factors?token=wrong"} {
+		checkPage(t, path, owner.get(path).want(t, 400).says(t, "This link is invalid, was used already, or is too old."))
+	}
+	owner.post("/remove-factors", "token", m.Token).want(t, 400).says(t, "This link is invalid")
+}

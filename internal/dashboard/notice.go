@@ -20,12 +20,12 @@ var notices = map[notice]string{
 	"reset-mailed":    "If there is an account with this e-mail address, a link is on its way to it.",
 	"password-reset":  "Your password is set. Sign in with it.",
 
-	"requested":      "Your payout is on its way.",
+	"requested":      "Payout requested.",
 	"cancelled":      "The payout is cancelled. Its amount is back in your balance.",
 	"not-cancelled":  "This payout can no longer be cancelled: the bank is working on it, or it has ended.",
 	"cancel-unclear": "The payment gateway gave no clear answer. Look here again in a moment, and try again if it is still processing.",
 
-	"bank-account-registered": "The bank account is registered. It can be paid to as soon as it is verified.",
+	"bank-account-registered": "Bank account saved.",
 
 	"profile-saved":     "Your profile is saved.",
 	"password-changed":  "Your password is set. All other sessions are signed out.",
@@ -33,6 +33,7 @@ var notices = map[notice]string{
 	"email-link-mailed": "If no other account has this address, a link is on its way to it.",
 	"email-changed":     "Your e-mail address is changed.",
 	"email-undone":      "The change is undone, and all sessions ended. Set a new password now: another person may know the old one.",
+	"factors-undone":    "Your account has no second factor now, and all sessions ended. Set a new password: another person may know the old one.",
 	"admin-factor":      "Admins need a second factor here. Add an app or a passkey, then the pages for admins open.",
 	"account-deleted":   "Your account is deleted.",
 	"factor-removed":    "The second factor is removed. Payouts are on hold for a while, so that you would notice if it was not you.",
@@ -52,6 +53,8 @@ var notices = map[notice]string{
 	"unmatched-resolved":   "The unmatched transfer is marked as resolved.",
 	"difference-resolved":  "The difference is marked as resolved.",
 	"hold-lifted":          "The hold is lifted. The seller can request payouts again.",
+	"balance-adjusted":     "The balance is adjusted. The seller sees the amount and the reason.",
+	"note-added":           "The note is added.",
 	"payouts-frozen":       "The seller's payouts are frozen.",
 	"payouts-unfrozen":     "The seller's payouts are resumed. Those that waited are sent.",
 	"payouts-paused":       "All payouts are paused.",
@@ -59,6 +62,10 @@ var notices = map[notice]string{
 	"access-frozen":        "The change applies from the user's next request, and their payouts are frozen.",
 	"access-changed":       "The change applies from the user's next request.",
 	"no-longer-fits":       "Nothing was changed, because its state changed meanwhile. This page shows the current state.",
+	"claimed":              "You are on it for an hour. Other admins see that.",
+	"released":             "Released. Other admins can take it on.",
+	"claimed-by-other":     "Another admin took it on first. The list says who.",
+	"not-claimed":          "It was not yours any more. Nothing was changed.",
 }
 
 // takeNotice is what is to be said now, or "". It is said once.

@@ -82,7 +82,7 @@ func (d *dashboard) sellerOverview(ctx context.Context, v *pageRequest) (page, e
 	if err != nil {
 		return page{}, err
 	}
-	o.Chart = d.newChart(months)
+	o.Chart = d.monthsChart(months)
 	if o.Payouts, _, err = d.o.Payouts.History(ctx, v.caller(), payout.Filter{Limit: overviewPayouts}); err != nil {
 		return page{}, err
 	}

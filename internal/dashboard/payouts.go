@@ -124,6 +124,18 @@ func (p payoutView) CancelUntil() *time.Time {
 	return &p.DueAt
 }
 
+// Receives names the row of what reaches the bank account; "" where nothing does.
+func (p payoutView) Receives() string {
+	switch {
+	case p.State == payout.Completed:
+		return "You received"
+	case p.Status() == payout.StatusProcessing:
+		return "You receive"
+	default:
+		return ""
+	}
+}
+
 // RetryAddress is the form for another payout of the same amount.
 func (p payoutView) RetryAddress() string {
 	return "/dashboard/payouts/new?" + url.Values{"again": {string(p.ID)}}.Encode()

@@ -8,12 +8,14 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/inbox"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 )
 
 // Auth knows who is asking, and what they may change about themselves.
@@ -58,9 +60,15 @@ type Auth interface {
 	// EndOtherSessions ends all of the user's sessions but the one that asks.
 	EndOtherSessions(ctx context.Context, p auth.Principal, from auth.Device) error
 	Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error)
+	// AddNote adds an admin's note about a user, and Notes lists them, newest first.
+	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)
+	Notes(ctx context.Context, userID string) ([]auth.Note, error)
 	// ChangeEmail mails a link to a new address; [auth.Service.ConfirmEmailChange] makes it the account's.
 	ChangeEmail(ctx context.Context, p auth.Principal, email string, from auth.Device) error
 	ConfirmEmailChange(ctx context.Context, token string, from auth.Device) error
+	// CheckUndoFactor fails with [auth.ErrMailToken] unless a token removes a user's factors; UndoFactors removes them.
+	CheckUndoFactor(ctx context.Context, token string) error
+	UndoFactors(ctx context.Context, token string, from auth.Device) error
 	// UndoEmailChange gives the account its former address back.
 	UndoEmailChange(ctx context.Context, token string, from auth.Device) error
 	// CheckEmailToken fails with [auth.ErrMailToken] unless a token confirms or undoes a change. It returns the address that
@@ -107,8 +115,6 @@ type Bank interface {
 	// AccountByID finds any account ever registered, for admins.
 	AccountByID(context.Context, bank.ID) (bank.Account, error)
 	Branch(bank.IFSC) (bank.Branch, bool)
-	// InReview lists current accounts that wait for a person, oldest first, up to limit.
-	InReview(ctx context.Context, limit int) ([]bank.Account, error)
 	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
 }
 
@@ -121,6 +127,10 @@ type Sales interface {
 	// Releases is what becomes withdrawable on each of the next thirty-one days that has a release, today
 	// first, up to limit of them. What else is pending comes later.
 	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
+	// Adjust corrects a seller's balance by an admin's decision, and reports whether the adjustment is new.
+	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)
+	// Adjustments lists those of a seller whose entries are numbered below before, newest first.
+	Adjustments(ctx context.Context, seller string, before int64, limit int) ([]sale.Adjustment, error)
 }
 
 // Payouts takes money to the bank.
@@ -143,9 +153,12 @@ type Payouts interface {
 
 	// For admins.
 
-	// Search finds payouts by their id, the gateway's id or the bank's reference, up to limit.
-	Search(ctx context.Context, query string, limit int) ([]payout.Payout, error)
 	Attention(ctx context.Context) (payout.Attention, error)
+	// ParseSelection reads which payouts an admin wants; a fault names what is wrong. Find lists a page of them, with the totals of all.
+	ParseSelection(get func(name string) string) (payout.Selection, error)
+	Find(ctx context.Context, sel payout.Selection) (payout.Found, error)
+	// Figures are what was paid and failed in the last days, and what is under way.
+	Figures(ctx context.Context) (payout.Figures, error)
 	// AskGateway looks a payout up at the gateway now, takes in what it says, and returns the payout as it then is.
 	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// SendToReview stops sending an unclear payout again, and moves it to manual review.
@@ -172,6 +185,22 @@ type Payouts interface {
 	WhyStopped(ctx context.Context, seller string) (string, error)
 }
 
+// Inbox lists what waits for an admin.
+type Inbox interface {
+	// Tasks lists what waits, the oldest first, and reports whether some kind has more than is listed.
+	Tasks(ctx context.Context) ([]inbox.Task, bool, error)
+	// Claim has an admin be on a task for an hour. It fails with [inbox.ErrClaimed] or [inbox.ErrNoTask].
+	Claim(ctx context.Context, admin, subject string) (inbox.Claim, error)
+	// Release ends an admin's own claim, or fails with [inbox.ErrNotClaimed].
+	Release(ctx context.Context, admin, subject string) error
+}
+
+// Search finds whatever an admin has in hand.
+type Search interface {
+	// Find fails with [search.ErrQuery] if nothing can be found by a query.
+	Find(ctx context.Context, query string) (search.Results, error)
+}
+
 // Statements makes files of a seller's transfers, which the API hands out.
 type Statements interface {
 	// Period reads the two ends of a period, days or times; a fault names the one that is wrong.
@@ -195,6 +224,12 @@ type Ledger interface {
 	Balance(ctx context.Context, seller string) (ledger.Balance, error)
 	// Entries lists a seller's journal entries numbered below before, newest first, up to limit.
 	Entries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	// CheckedEntries is Entries with each entry checked: it fails with [ledger.ErrTampered] at the first that the service did
+	// not write, which is the last of the list.
+	CheckedEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
+	// Period finds an owner's first entry that is not before a period and the last that is not after it, among the first
+	// so many. Without any, last is below first.
+	Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error)
 	// EntriesAbout lists what a seller's journal says of a subject, oldest first. With [ledger.ErrTampered] it tells
 	// what is there all the same.
 	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)

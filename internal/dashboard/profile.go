@@ -61,7 +61,7 @@ func profileForm(u auth.User) *form {
 		{Name: "bio", Label: "About you", Type: "textarea", Optional: true, Max: 500, Value: u.Profile.Bio},
 		{Name: "website", Label: "Website", Type: "url", Autocomplete: "url", Optional: true, Max: 2048, Value: u.Profile.Website},
 		{
-			Name: "avatar", Label: "Picture's address", Type: "url", Autocomplete: "photo", Optional: true, Max: 2048, Value: u.Profile.Avatar,
+			Name: "avatar", Label: "Profile photo URL", Type: "url", Autocomplete: "photo", Optional: true, Max: 2048, Value: u.Profile.Avatar,
 			Hint: "Marketplaces may show it. These pages show your initials.",
 		},
 	}}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/ledger"
 )
 
 // page is what a handler answers: a template with its data, or somewhere else to go.
@@ -199,6 +200,9 @@ func (d *dashboard) render(v *pageRequest, p page, requestID string) ([]byte, er
 		if v.signedIn() {
 			seen.Nav, seen.Name = navOf(v.who.Role), d.nameOf(ctx, v)
 			seen.Here = hereOf(seen.Nav, v.r.URL.Path)
+			if v.who.Role == auth.Admin {
+				d.countInbox(ctx, seen.Nav)
+			}
 		}
 	}
 	var out bytes.Buffer
@@ -216,8 +220,36 @@ func (d *dashboard) nameOf(ctx context.Context, v *pageRequest) string {
 	return user.Name
 }
 
+// countInbox says in the navigation how much waits for an admin. A page is not lost because it can't be read.
+func (d *dashboard) countInbox(ctx context.Context, nav []navEntry) {
+	backlog, err := d.o.Health.Backlog(ctx)
+	if err != nil {
+		d.o.Logger.WarnContext(ctx, "page rendered without the inbox's count", "error", err)
+		return
+	}
+	for i := range nav {
+		if nav[i].Path == inboxPath {
+			for _, w := range waitingOf(backlog, d.o.Now()) {
+				nav[i].Count += w.Count
+			}
+		}
+	}
+}
+
+// belongs says to which entry of the navigation pages belong that are not below its path.
+var belongs = map[string]string{
+	adminHome + "/bank-accounts": inboxPath, adminHome + "/unmatched-transfers": inboxPath, adminHome + "/differences": inboxPath,
+	reconciliationPath: adminHome + "/ledger", decisionsPath: adminHome + "/ledger", mailsPath: adminHome + "/health",
+	pausePath: payoutsPath, resumePath: payoutsPath, searchPath: "",
+}
+
 // hereOf is the entry that a path belongs to: the longest that it begins with.
 func hereOf(nav []navEntry, path string) string {
+	for below, entry := range belongs {
+		if path == below || strings.HasPrefix(path, below+"/") {
+			return entry
+		}
+	}
 	here := ""
 	for _, entry := range nav {
 		if (path == entry.Path || strings.HasPrefix(path, entry.Path+"/")) && len(entry.Path) > len(here) {
@@ -262,6 +294,10 @@ func (d *dashboard) functions() template.FuncMap {
 		"money":    d.o.Currency.Display,
 		"currency": d.o.Currency.Code,
 		"asset":    d.assets.address,
+
+		"checked": checked,
+		"most":    func() int { return ledger.MaxViolations },
+		"counted": counted,
 
 		"masked":      masked,
 		"statusLabel": statusLabel,

@@ -306,7 +306,7 @@ func (d *dashboard) cancelPage(ctx context.Context, v *pageRequest) (page, error
 	return show("cancel", "Cancel this payout?", p), nil
 }
 
-// cancel calls a payout off.
+// cancel cancels a payout.
 func (d *dashboard) cancel(ctx context.Context, v *pageRequest) (page, error) {
 	p, err := d.theirs(ctx, v)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
 	confirm := []string{"amount", review.hiddenValue(t, "amount"), "notes", "Rent\r\nof May", "key", key}
 	made := seller.post("/dashboard/payouts", confirm...).want(t, 303)
 	page := made.header.Get("Location")
-	seller.get(page).want(t, 200).says(t, "Your payout is on its way.", "Payout of", "You requested it", "Rent\nof May", "Cancel payout")
+	seller.get(page).want(t, 200).says(t, "Payout requested.", "Payout of", "Requested", "Rent\nof May", "Cancel payout")
 	for range 3 { // a double click, a reload, the way back
 		seller.post("/dashboard/payouts", confirm...).leadsTo(t, page)
 	}
@@ -222,16 +222,16 @@ func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
 	key := func() string {
 		return seller.get("/dashboard/payouts/review").want(t, 303).header.Get("Location")[len("/dashboard/payouts/review?amount=&key="):][:22]
 	}
-	seller.review("amount", "600", "key", key()).want(t, 422).says(t, "none is registered yet")
+	seller.review("amount", "600", "key", key()).want(t, 422).says(t, "Add one first")
 	seller.post("/dashboard/payouts", "amount", "600", "key", key()).want(t, 400).says(t, "not verified yet")
 	h.withBank(seller, "6789")
 	h.earn(seller, "order-1", 1_000_00)
 	const huge = "99999999999999999999"
 	for path, problems := range map[string]map[string]string{
 		"review": {
-			"1,5": "must be an amount such as 1,250.00", "499.99": "must be at least ₹500.00", "600.005": "at most 2 decimal places",
+			"1,5": "must be an amount, e.g. 1,250.00", "499.99": "must be at least ₹500.00", "600.005": "at most 2 decimal places",
 			"1000.01": "must be at most what is available, ₹1,000.00", huge: "must be at most what is available, ₹1,000.00",
-			"": "must be given, such as 1,250.00", "-600": "must be an amount",
+			"": "Enter an amount, e.g. 1,250.00", "-600": "must be an amount",
 		},
 		"confirm": {"1,5": "must be an amount", "499": "must be at least ₹500.00", "1000.01": "exceeds the available balance", huge: "must be at most"},
 	} {
@@ -308,7 +308,7 @@ func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
 	made := h.ask(seller, 600_00, "Rent")
 	h.follow(made.ID, payout.Failed)
 	page := seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200)
-	page.says(t, "The bank account is closed. Register another bank account.", "It failed", "The whole amount is back in your balance",
+	page.says(t, "The bank account is closed. Register another bank account.", "Failed", "The whole amount is back in your balance",
 		`class="button primary" href="/dashboard/bank-account"`, "/dashboard/payouts/new?again="+string(made.ID))
 	checkPage(t, "failed", page)
 	seller.get("/dashboard/payouts/new?again="+string(made.ID)).want(t, 200).says(t, `value="600.00"`, "Rent</textarea>")
@@ -323,7 +323,7 @@ func TestAPayoutThatIsLateSaysSo(t *testing.T) {
 	made := h.ask(seller, 600_00, "")
 	h.follow(made.ID, payout.Submitted)
 	h.clock.advance(time.Hour)
-	seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200).says(t, "The bank is working on it", "It takes longer than expected", "data-live")
+	seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200).says(t, "Accepted by the payment gateway", "Taking longer than expected", "data-live")
 }
 
 func TestABankAccountIsRegistered(t *testing.T) {
@@ -338,9 +338,9 @@ func TestABankAccountIsRegistered(t *testing.T) {
 		change []string
 		says   string
 	}{
-		{[]string{"accountNumberAgain", "50100234567813"}, "Account number again must be the same as the account number"},
+		{[]string{"accountNumberAgain", "50100234567813"}, "Confirm account number must be the same as the account number"},
 		{[]string{"accountNumber", "1234"}, "Account number must be the account&#39;s 9 to 18 digits"},
-		{[]string{"ifsc", "HDFC9000053"}, "IFSC must be an IFSC such as"},
+		{[]string{"ifsc", "HDFC9000053"}, "IFSC must be a code such as"},
 		{[]string{"accountHolder", "?"}, "Account holder must be the holder&#39;s name"},
 	} {
 		a := seller.post("/dashboard/bank-account", fields(c.change...)...).want(t, 422).says(t, c.says).saysNot(t, number, "50100234567813")
@@ -348,7 +348,7 @@ func TestABankAccountIsRegistered(t *testing.T) {
 	}
 	seller.post("/dashboard/bank-account", fields("accountNumber", "5010 0234 5678 12", "ifsc", " hdfc0000053 ")...).leadsTo(t, "/dashboard/bank-account")
 	seller.get("/dashboard/bank-account").want(t, 200).
-		says(t, "••••\u00a07812", "Being verified", "HDFC Bank", "data-live", "The bank account is registered").saysNot(t, number, "50100")
+		says(t, "••••\u00a07812", "Being verified", "HDFC Bank", "data-live", "Bank account saved").saysNot(t, number, "50100")
 
 	account, err := h.bank.Account(t.Context(), seller.id)
 	must(t, err)
@@ -356,9 +356,9 @@ func TestABankAccountIsRegistered(t *testing.T) {
 	must(t, err)
 	rejected := seller.get("/dashboard/bank-account").want(t, 200).says(t, "Not accepted", "under &lt;another&gt; name", "/dashboard/bank-account/new").saysNot(t, "data-live")
 	checkPage(t, "rejected", rejected)
-	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "was not accepted")
-	seller.get("/dashboard").want(t, 200).says(t, "not accepted").saysNot(t, number)
-	seller.get("/dashboard/bank-account/new").want(t, 200).says(t, "It takes the place of", `value="Asha Rao"`).saysNot(t, "50100")
+	seller.get("/dashboard/payouts/new").want(t, 200).says(t, "was rejected")
+	seller.get("/dashboard").want(t, 200).says(t, "was rejected").saysNot(t, number)
+	seller.get("/dashboard/bank-account/new").want(t, 200).says(t, "Replaces ••••", `value="Asha Rao"`).saysNot(t, "50100")
 	if strings.Contains(h.log.String(), number) {
 		t.Error("the log has the account number")
 	}
@@ -387,7 +387,7 @@ func TestTheProfileIsChanged(t *testing.T) {
 		says(t, "Name must be 2 to 50 characters", "Website must be empty, or an address", `value="javascript:alert(1)"`)
 	seller.post("/dashboard/profile", "name", "Asha Rao-Menon", "bio", "Pots\r\nand pans", "avatar", "https://pictures.example/a.png").leadsTo(t, "/dashboard/profile")
 	page := seller.get("/dashboard/profile").want(t, 200).
-		says(t, "Your profile is saved", "Asha Rao-Menon", "Pots\nand pans</textarea>", ">AR</span>", "Safari on iPhone", "This one").
+		says(t, "Your profile is saved", "Asha Rao-Menon", "Pots\nand pans</textarea>", ">AR</span>", "Safari on iPhone", "This device").
 		saysNot(t, `src="https://pictures.example`)
 	checkPage(t, "profile", page)
 
@@ -440,7 +440,7 @@ func TestAPayoutAboveTheLimitIsProven(t *testing.T) {
 
 	review := seller.review("amount", "500000.01", "key", key(1)).want(t, 200).says(t, `name="password"`)
 	checkPage(t, "review", review)
-	confirm("500000.01", 1).want(t, 422).says(t, "Your password must be given", "Confirm payout")
+	confirm("500000.01", 1).want(t, 422).says(t, "Your password is required", "Confirm payout")
 	confirm("500000.01", 1, "password", "wrong").want(t, 400).says(t, "Your password is not your password").saysNot(t, `value="wrong"`)
 	if n := len(h.payoutsOf(seller)); n != 1 {
 		t.Fatalf("%d payouts", n)
@@ -467,4 +467,34 @@ func TestAPayoutAboveTheLimitIsProven(t *testing.T) {
 	confirm("600000", 4, "signIn", "recent").want(t, 303)
 	h.clock.advance(15 * time.Minute)
 	confirm("600000", 5, "signIn", "recent").want(t, 400).says(t, "sign in again through the provider", "Confirm payout")
+}
+
+// TestFirstBankAccount_WithFactor asks a seller with a second factor for a code with the first account too.
+func TestFirstBankAccount_WithFactor(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	secret := h.enrol(seller)
+	fields := []string{"accountHolder", "Asha Rao", "accountNumber", "50100234567812", "accountNumberAgain", "50100234567812", "ifsc", "HDFC0000053"}
+	seller.get("/dashboard/bank-account").want(t, 200).reads(t, "Add bank account").says(t, `name="code"`)
+	refused := seller.post("/dashboard/bank-account", fields...)
+	refused.want(t, 422).says(t, `id="field-code-dashboard-bank-account-error"`)
+	checkPage(t, "without a code", refused)
+	seller.post("/dashboard/bank-account", append(fields, "code", h.codeOf(secret))...).leadsTo(t, "/dashboard/bank-account")
+	seller.get("/dashboard/bank-account").want(t, 200).reads(t, "Bank account saved.")
+}
+
+// TestPayoutPage_WithoutMoney says nothing of what is received where the bank got nothing.
+func TestPayoutPage_WithoutMoney(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha Rao", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "order-1", 20_000_00)
+	made := h.ask(seller, 600_00, "")
+	page := "/dashboard/payouts/" + string(made.ID)
+	seller.get(page).want(t, 200).reads(t, "You receive", "just now").says(t, "data-until=")
+	h.clock.advance(5 * time.Second)
+	_, _, err := h.payouts.Cancel(t.Context(), payout.Caller{User: seller.id}, made.ID, "")
+	must(t, err)
+	h.clock.advance(2 * time.Hour)
+	seller.get(page).want(t, 200).reads(t, "Cancelled", "2 h ago").saysNot(t, "You receive", "data-until=")
 }

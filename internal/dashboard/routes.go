@@ -40,6 +40,8 @@ func (d *dashboard) routes() []route {
 		{"POST", confirmEmailPath, everyone, d.confirmEmail},
 		{"GET", undoEmailPath, everyone, d.undoEmailPage},
 		{"POST", undoEmailPath, everyone, d.undoEmail},
+		{"GET", undoFactorsPath, everyone, d.undoFactorsPage},
+		{"POST", undoFactorsPath, everyone, d.undoFactors},
 		{"POST", changeEmailPath, signedIn, d.changeEmail},
 		{"GET", web.FactorPath, everyone, d.loginFactorPage},
 		{"POST", web.FactorPath, everyone, d.loginFactor},
@@ -73,6 +75,9 @@ func (d *dashboard) routes() []route {
 		{"GET", "/dashboard/bank-account/new", sellers, d.bankAccountForm},
 		{"GET", "/dashboard/bank-account/branch", sellers, d.branch},
 		{"GET", "/dashboard/sales", sellers, d.sales},
+		{"GET", salePath, sellers, d.sale},
+		{"GET", ledgerPath, sellers, d.sellerLedger},
+		{"GET", printPath, sellers, d.printStatement},
 	}, d.adminRoutes()...)
 }
 
@@ -102,24 +107,27 @@ func (a audience) admits(r auth.Role) bool {
 // navEntry is one of the places that a role goes to.
 type navEntry struct {
 	Path, Label, Icon string
+	// Count is how much waits there.
+	Count int64
 }
 
 // navOf lists the places of a role, most used first.
 func navOf(r auth.Role) []navEntry {
-	profile := navEntry{"/dashboard/profile", "Profile", "person"}
+	profile := navEntry{"/dashboard/profile", "Profile", "person", 0}
 	switch r {
 	case auth.Seller:
 		return []navEntry{
-			{"/dashboard", "Overview", "home"},
-			{"/dashboard/payouts", "Payouts", "payout"},
-			{"/dashboard/sales", "Sales", "sale"},
-			{"/dashboard/bank-account", "Bank", "bank"},
+			{"/dashboard", "Overview", "home", 0},
+			{"/dashboard/payouts", "Payouts", "payout", 0},
+			{"/dashboard/sales", "Sales", "sale", 0},
+			{ledgerPath, "Ledger", "ledger", 0},
+			{"/dashboard/bank-account", "Bank", "bank", 0},
 			profile,
 		}
 	case auth.Admin:
 		return append(adminNav(), profile)
 	default:
-		return []navEntry{{"/dashboard", "Overview", "home"}, profile}
+		return []navEntry{{"/dashboard", "Overview", "home", 0}, profile}
 	}
 }
 

@@ -2,15 +2,22 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 
+	"bursar/internal/ledger"
 	"bursar/internal/sale"
 )
 
 // salesView is a page of what the seller earned.
 type salesView struct {
 	Sales []saleRow
+	// Adjustments are our team's newest corrections, shown with the newest sales.
+	Adjustments []sale.Adjustment
 	pager
 }
+
+// Path is the sale's page.
+func (s saleRow) Path() string { return saleAddress(s.ID) }
 
 // saleRow is a sale as the list shows it.
 type saleRow struct{ sale.Sale }
@@ -21,7 +28,7 @@ func (s saleRow) Label() label {
 	case s.Left() == 0:
 		return label{"Refunded", neutral}
 	case s.Released():
-		return label{"Available", good}
+		return label{"Released", good}
 	default:
 		return label{"Pending", busy}
 	}
@@ -41,5 +48,12 @@ func (d *dashboard) sales(ctx context.Context, v *pageRequest) (page, error) {
 	for _, s := range list {
 		rows = append(rows, saleRow{s})
 	}
-	return show("sales", "Sales", salesView{Sales: rows, pager: newPager(v, number, total)}), nil
+	shown := salesView{Sales: rows, pager: newPager(v, number, total)}
+	if number == 1 {
+		shown.Adjustments, err = d.o.Sales.Adjustments(ctx, v.who.UserID, 0, adjustmentsShown)
+		if errors.Is(err, ledger.ErrTampered) { // the sales are shown all the same
+			err = nil
+		}
+	}
+	return show("sales", "Sales", shown), err
 }

@@ -22,7 +22,7 @@ const renewAfter = 24 * time.Hour
 var (
 	errCrossOrigin = fault.New(fault.Forbidden, "cross_origin",
 		"This form was sent from another site, so nothing was changed. If you meant it, do it again from here.")
-	errRole = fault.New(fault.Forbidden, "forbidden", "This page is not for your account.")
+	errRole = fault.New(fault.Forbidden, "forbidden", "You don't have access to this page.")
 	// errSignIn sends a visitor to the sign-in page, and back here after it.
 	errSignIn = errors.New("dashboard: not signed in")
 )

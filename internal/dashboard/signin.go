@@ -127,7 +127,7 @@ func (d *dashboard) login(ctx context.Context, v *pageRequest) (page, error) {
 
 func (d *dashboard) registerForm(back string, role auth.Role) *form {
 	return &form{Action: withBack("/register", back), Submit: "Create account", Fields: []field{
-		{Name: "role", Label: "What brings you here", Type: "choice", Value: string(role), Choices: []choice{
+		{Name: "role", Label: "I want to…", Type: "choice", Value: string(role), Choices: []choice{
 			{string(auth.Seller), "I sell", "See what you earn, and have it paid to your bank account."},
 			{string(auth.Buyer), "I buy", "Sign in to the marketplace as a customer."},
 		}},

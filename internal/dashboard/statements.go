@@ -26,10 +26,15 @@ type statementMonth struct {
 	Name      string
 	SoFar     bool
 	CSV, JSON string
+	Print     string
 }
 
 func statementAddress(from, to, format string) string {
 	return statementFile + "?" + url.Values{"format": {format}, "from": {from}, "to": {to}}.Encode()
+}
+
+func printAddress(from, to string) string {
+	return printPath + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
 // statements lists months to download, and asks for another period. One that is asked for leads to its file.
@@ -55,6 +60,9 @@ func (d *dashboard) statements(ctx context.Context, v *pageRequest) (page, error
 	if _, _, err := d.o.Statements.Period(from, to); err != nil {
 		return d.again(ctx, p, shown.Form, err)
 	}
+	if format == "print" {
+		return goTo(printAddress(from, to)), nil
+	}
 	return goTo(statementAddress(from, to, format)), nil
 }
 
@@ -78,6 +86,7 @@ func (d *dashboard) statementMonths(joined time.Time) (months []statementMonth) 
 		months = append(months, statementMonth{
 			Name: month.Format("January 2006"), SoFar: i == 0,
 			CSV: statementAddress(from, to, "csv"), JSON: statementAddress(from, to, "json"),
+			Print: printAddress(from, to),
 		})
 		month = month.AddDate(0, -1, 0)
 	}

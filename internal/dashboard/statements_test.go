@@ -29,9 +29,15 @@ func TestASellerDownloadsStatements(t *testing.T) {
 		h.wantStatement(t, seller, html.UnescapeString(link[1]))
 	}
 	checkPage(t, page, seller.get(page))
+	printed := html.UnescapeString(regexp.MustCompile(`href="(/dashboard/payouts/statements/print[^"]*)"`).FindStringSubmatch(text)[1])
+	seller.get(printed).want(t, http.StatusOK).reads(t, "Sunday, 1 November 2026 to Monday, 30 November 2026", "Asha Rao")
+	if to := seller.get(page+"?from=2026-11-01&to=2026-11-20&format=print").want(t, http.StatusSeeOther).header.Get("Location"); to != "/dashboard/payouts/statements/print?from=2026-11-01&to=2026-11-20" {
+		t.Errorf("the form leads to %s", to)
+	}
+	seller.get("/dashboard/payouts/statements/print?from=2026-11-20&to=2026-11-01").leadsTo(t, page+"?format=print&from=2026-11-20&to=2026-11-01")
 	h.wantStatement(t, seller, seller.get(page+"?from=2026-11-01&to=2026-11-20&format=csv").leadsToFile(t))
 	seller.get(page+"?from=2026-11-20&to=2026-11-01&format=json").want(t, http.StatusUnprocessableEntity).
-		reads(t, "Last day must be after from").says(t, `value="2026-11-20"`)
+		reads(t, "Last day must be after the start of the period").says(t, `value="2026-11-20"`)
 	seller.get(page+"?from=yesterday&to=&format=csv").want(t, http.StatusUnprocessableEntity).reads(t, "First day must be a day such as")
 }
 

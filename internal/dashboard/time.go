@@ -74,6 +74,8 @@ type instant struct {
 	Text    string
 	// Exact is to the second, with the zone.
 	Exact string
+	// Ago is how long ago it was; empty for a moment ahead, or more than a day ago.
+	Ago string
 }
 
 const (
@@ -86,8 +88,21 @@ const (
 // At is a moment in the viewer's zone.
 func (v view) At(t time.Time) instant {
 	local := t.In(v.zone)
-	return instant{t.UTC().Format(time.RFC3339), local.Format(minuteLayout), local.Format(exactLayout)}
+	at := instant{Machine: t.UTC().Format(time.RFC3339), Text: local.Format(minuteLayout), Exact: local.Format(exactLayout)}
+	switch ago := v.now.Sub(t); {
+	case ago >= 0 && ago < time.Minute:
+		at.Ago = "just now"
+	case ago > 0 && ago < 24*time.Hour:
+		at.Ago = span(ago) + " ago"
+	}
+	return at
 }
+
+// Now is when the page was made.
+func (v view) Now() time.Time { return v.now }
+
+// Clock is when the page was made, exactly.
+func (v view) Clock() string { return v.now.UTC().Format(time.RFC3339Nano) }
 
 // Second is a moment to the second, for what is a matter of seconds.
 func (v view) Second(t time.Time) instant {
@@ -98,5 +113,5 @@ func (v view) Second(t time.Time) instant {
 
 // Day is a day as the service counts them, which is the same for every viewer.
 func (view) Day(t time.Time) instant {
-	return instant{t.Format(time.DateOnly), t.Format(dayLayout), t.Format("Monday, 2 January 2006")}
+	return instant{Machine: t.Format(time.DateOnly), Text: t.Format(dayLayout), Exact: t.Format("Monday, 2 January 2006")}
 }

@@ -19,7 +19,7 @@ type step struct {
 // timelineOf tells a payout's story in the seller's words. What happened again and again, such as a
 // gateway that was busy, is shown once.
 func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
-	steps := []step{{At: p.RequestedAt, Title: "You requested it", Kind: neutral}}
+	steps := []step{{At: p.RequestedAt, Title: "Requested", Kind: neutral}}
 	told := map[string]bool{}
 	for _, e := range events {
 		title, kind := wordsFor(e)
@@ -37,8 +37,8 @@ func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 		steps = append(steps, step{At: p.ArriveAt, Title: "In your account", Kind: neutral, Expected: true})
 	default:
 		steps = append(steps, step{
-			At: p.ArriveAt, Title: "It takes longer than expected", Kind: busy, Expected: true,
-			Detail: "We go on asking until it is done.",
+			At: p.ArriveAt, Title: "Taking longer than expected", Kind: busy, Expected: true,
+			Detail: "We keep checking until it has arrived or is back in your balance.",
 		})
 	}
 	return steps
@@ -51,21 +51,21 @@ func wordsFor(e payout.Event) (title, kind string) {
 		if e.From == "" {
 			return "", ""
 		}
-		return "The payment gateway was busy, so it is sent again", busy
+		return "Payment gateway busy: will be sent again", busy
 	case payout.Submitting:
-		return "Handed to the payment gateway", neutral
+		return "Sent to the payment gateway", neutral
 	case payout.Unknown:
-		return "The payment gateway has not answered clearly yet", busy
+		return "Waiting for a clear answer from the payment gateway", busy
 	case payout.ManualReview:
-		return "Our team is looking into it", busy
+		return "In review by our team", busy
 	case payout.Submitted:
-		return "The bank is working on it", neutral
+		return "Accepted by the payment gateway", neutral
 	case payout.Completed:
 		return "Paid to your bank account", good
 	case payout.Failed:
-		return "It failed", bad
+		return "Failed", bad
 	case payout.Returned:
-		return "The bank returned it", bad
+		return "Returned by the bank", bad
 	case payout.Cancelled:
 		return "Cancelled", neutral
 	default:

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"strconv"
 	"strings"
 
 	"bursar/internal/bank"
@@ -54,6 +55,14 @@ func accountLabel(s bank.Status) label {
 	default:
 		return label{"Being verified", busy}
 	}
+}
+
+// counted is a number of things, such as "1 seller".
+func counted(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + one + "s"
 }
 
 // masked shows the last digits of an account number as those who read bank letters know it.

@@ -63,13 +63,15 @@ const (
 	UnfreezePayouts          Action = "unfreeze_payouts"
 	PausePayouts             Action = "pause_payouts" // everyone's
 	ResumePayouts            Action = "resume_payouts"
+	AdjustBalance            Action = "adjust_balance"
+	NoteUser                 Action = "note_user"
 )
 
 // Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
 func (a Action) Guarded() bool {
 	switch a {
 	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
-		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts:
+		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts, AdjustBalance:
 		return true
 	default:
 		return false

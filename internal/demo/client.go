@@ -58,3 +58,20 @@ func (c *client) post(ctx context.Context, path, body string, data any) error {
 	}
 	return nil
 }
+
+// control changes what the gateway's sandbox has.
+func (c *client) control(ctx context.Context, path, body string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, c.at+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("PUT %s was answered with %d", path, response.StatusCode)
+	}
+	return nil
+}

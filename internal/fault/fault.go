@@ -37,7 +37,7 @@ const (
 	TooSlow
 	// TooMany asks the caller to slow down; see [Error.RetryAfter].
 	TooMany
-	// Unavailable is our trouble, and passing: trying again later is right.
+	// Unavailable is a temporary error of the service: the caller may try again later.
 	Unavailable
 )
 

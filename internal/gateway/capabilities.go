@@ -24,7 +24,7 @@ type Capabilities struct {
 	List bool
 	// Metadata means that a listed transfer tells the seller, account and gross amount of its order.
 	Metadata bool
-	// Cancel means that a queued transfer can be called off.
+	// Cancel means that a queued transfer can be cancelled.
 	Cancel bool
 	// Verification means that it can tell whether an account exists and whose it is.
 	Verification bool

@@ -40,7 +40,7 @@ type Gateway interface {
 	// Find asks for a transfer by our reference, with Fetch's errors and [ErrManyTransfers]. The gateway may know it
 	// a moment later even if it does not now. It needs [Capabilities.Lookup].
 	Find(ctx context.Context, reference string) (Report, error)
-	// Cancel calls a transfer off where the gateway still can. It returns the transfer as it then is: cancelled, or
+	// Cancel cancels a transfer where the gateway still can. It returns the transfer as it then is: cancelled, or
 	// not. An error says nothing about the transfer. It needs [Capabilities.Cancel].
 	Cancel(ctx context.Context, gatewayID string) (Report, error)
 	// Transfers lists a page of the transfers made since a moment, by any client. Those that are made

@@ -28,14 +28,19 @@ func New(prefix string, now time.Time) string { return Source{}.New(prefix, now)
 // New makes an identifier such as "pyt_" followed by 24 base-62 digits.
 func (s Source) New(prefix string, now time.Time) string {
 	b := make([]byte, len(prefix)+timeDigits+randomDigits)
+	stamp(b, prefix, now)
+	s.fill(b[len(prefix)+timeDigits:])
+	return string(b)
+}
+
+// stamp writes the prefix and the digits of the time.
+func stamp(b []byte, prefix string, at time.Time) {
 	copy(b, prefix)
-	ms := max(now.UnixMilli(), 0)
+	ms := max(at.UnixMilli(), 0)
 	for i := len(prefix) + timeDigits - 1; i >= len(prefix); i-- {
 		b[i] = alphabet[ms%62]
 		ms /= 62
 	}
-	s.fill(b[len(prefix)+timeDigits:])
-	return string(b)
 }
 
 // Random makes n random base-62 digits.
@@ -67,6 +72,13 @@ func (s Source) read(p []byte) {
 	if _, err := io.ReadFull(s.Random, p); err != nil {
 		panic("id: the source of a simulation has run dry: " + err.Error())
 	}
+}
+
+// First sorts behind every identifier made before a moment and before those made from it on, to the millisecond.
+func First(prefix string, at time.Time) string {
+	b := make([]byte, len(prefix)+timeDigits)
+	stamp(b, prefix, at)
+	return string(b)
 }
 
 // Time is when an identifier was made, to the millisecond; zero for one that is not valid.

@@ -22,6 +22,14 @@ func TestIDsSortByTime(t *testing.T) {
 	}
 }
 
+func TestFirst_SortsBetween(t *testing.T) {
+	at := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	first := id.First("pyt_", at)
+	if before, from := id.New("pyt_", at.Add(-time.Millisecond)), id.New("pyt_", at); before >= first || first >= from {
+		t.Errorf("%s is not between %s and %s", first, before, from)
+	}
+}
+
 func TestAnIDTellsWhenItWasMade(t *testing.T) {
 	for _, at := range []time.Time{
 		time.UnixMilli(0), time.UnixMilli(61), time.UnixMilli(62), time.Date(2026, 11, 20, 9, 30, 0, 123e6, time.UTC),

@@ -17,16 +17,16 @@ import (
 const (
 	documentVersion = 1
 	// secretSize is that of an Ed25519 seed, an AES-256 key and a MAC key alike, in bytes.
-	secretSize     = 32
-	sealingKIDSize = 8
+	secretSize        = 32
+	encryptionKIDSize = 8
 )
 
 // document is what a source keeps, as JSON. Keys stand in the order in which they were added; the last one is used.
 type document struct {
-	Version       int          `json:"version"`
-	Signing       []signingKey `json:"signing"`
-	RefreshSecret []byte       `json:"refresh_secret"`
-	Sealing       []sealingKey `json:"sealing"`
+	Version       int             `json:"version"`
+	Signing       []signingKey    `json:"signing"`
+	RefreshSecret []byte          `json:"refresh_secret"`
+	Encryption    []encryptionKey `json:"encryption"`
 }
 
 type signingKey struct {
@@ -37,7 +37,7 @@ type signingKey struct {
 	Seed      []byte    `json:"seed"`
 }
 
-type sealingKey struct {
+type encryptionKey struct {
 	KID       string    `json:"kid"`
 	CreatedAt time.Time `json:"created_at"`
 	Key       []byte    `json:"key"`
@@ -48,7 +48,7 @@ func newDocument(now time.Time) document {
 		Version:       documentVersion,
 		Signing:       []signingKey{newSigningKey(now)},
 		RefreshSecret: newSecret(),
-		Sealing:       []sealingKey{{KID: id.Random(sealingKIDSize), CreatedAt: now.UTC(), Key: newSecret()}},
+		Encryption:    []encryptionKey{{KID: id.Random(encryptionKIDSize), CreatedAt: now.UTC(), Key: newSecret()}},
 	}
 }
 
@@ -93,9 +93,9 @@ func (d document) lacks(other document, now time.Time) error {
 			return fmt.Errorf("it lacks the signing key %s", key.KID)
 		}
 	}
-	for _, key := range other.Sealing {
-		if !slices.ContainsFunc(d.Sealing, func(own sealingKey) bool { return own.KID == key.KID && bytes.Equal(own.Key, key.Key) }) {
-			return fmt.Errorf("it lacks the sealing key %s", key.KID)
+	for _, key := range other.Encryption {
+		if !slices.ContainsFunc(d.Encryption, func(own encryptionKey) bool { return own.KID == key.KID && bytes.Equal(own.Key, key.Key) }) {
+			return fmt.Errorf("it lacks the encryption key %s", key.KID)
 		}
 	}
 	if !bytes.Equal(d.RefreshSecret, other.RefreshSecret) {
@@ -109,8 +109,8 @@ func (d document) check() error {
 	switch {
 	case d.Version != documentVersion:
 		return fmt.Errorf("its version is %d, and this program reads %d", d.Version, documentVersion)
-	case len(d.Signing) == 0 || len(d.Sealing) == 0:
-		return errors.New("it lacks a signing key or a sealing key")
+	case len(d.Signing) == 0 || len(d.Encryption) == 0:
+		return errors.New("it lacks a signing key or an encryption key")
 	case len(d.RefreshSecret) != secretSize:
 		return fmt.Errorf("its refresh secret does not have %d bytes", secretSize)
 	}
@@ -121,9 +121,9 @@ func (d document) check() error {
 		}
 		seen[key.KID] = true
 	}
-	for i, key := range d.Sealing {
+	for i, key := range d.Encryption {
 		if len(key.Key) != secretSize || key.KID == "" || strings.Contains(key.KID, ".") || seen[key.KID] {
-			return fmt.Errorf("its sealing key number %d is damaged or there twice", i+1)
+			return fmt.Errorf("its encryption key number %d is damaged or there twice", i+1)
 		}
 		seen[key.KID] = true
 	}

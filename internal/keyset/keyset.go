@@ -1,9 +1,9 @@
 // Package keyset keeps the keys of an installation in one document: those that sign access tokens, the
-// one behind refresh tokens, and those that seal bank account numbers.
+// one behind refresh tokens, and those that encrypt bank account numbers.
 //
 // The document is made on first use, and is only ever replaced whole, so that a reader finds the old
 // keys or the new ones. A running service notices when it changes. An operator who loses it can't read the
-// sealed numbers any more, and signs everybody out: it belongs in the backup, apart from the database.
+// encrypted numbers any more, and signs everybody out: it belongs in the backup, apart from the database.
 // No error of this package tells anything of a key.
 package keyset
 
@@ -70,8 +70,8 @@ type keys struct {
 	verifying   map[string]ed25519.PublicKey
 	jwks        []byte
 	refresh     []byte
-	sealers     map[string]sealer
-	sealing     string // the kid that seals
+	encrypters  map[string]encrypter
+	encryption  string // the kid that encrypts
 	fingerprint string
 }
 
@@ -154,8 +154,8 @@ func (s *Set) RefreshMAC(message []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Fingerprint tells installations apart by what their data is sealed with, and no rotation changes it.
-// A database that was sealed under another fingerprint can't be read with these keys.
+// Fingerprint tells installations apart by what their data is encrypted with, and no rotation changes it.
+// A database that was encrypted under another fingerprint can't be read with these keys.
 func (s *Set) Fingerprint() string { return s.keys.Load().fingerprint }
 
 // Document is the whole set, as Open and FromJSON read it: a secret.
@@ -255,10 +255,10 @@ func parse(data []byte) (*keys, error) {
 		return nil, err
 	}
 	k := &keys{
-		document:  data,
-		verifying: map[string]ed25519.PublicKey{},
-		refresh:   d.RefreshSecret,
-		sealers:   map[string]sealer{},
+		document:   data,
+		verifying:  map[string]ed25519.PublicKey{},
+		refresh:    d.RefreshSecret,
+		encrypters: map[string]encrypter{},
 	}
 	var public jose.JSONWebKeySet
 	for _, entry := range d.Signing {
@@ -268,19 +268,19 @@ func parse(data []byte) (*keys, error) {
 		k.verifying[entry.KID] = ed25519.PublicKey(key[ed25519.SeedSize:])
 		public.Keys = append(public.Keys, jwk)
 	}
-	for _, entry := range d.Sealing {
-		sealer, err := newSealer(entry.KID, entry.Key)
+	for _, entry := range d.Encryption {
+		encrypter, err := newEncrypter(entry.KID, entry.Key)
 		if err != nil {
 			return nil, err
 		}
-		k.sealers[entry.KID] = sealer
-		k.sealing = entry.KID
+		k.encrypters[entry.KID] = encrypter
+		k.encryption = entry.KID
 	}
 	k.jwks, err = json.Marshal(public)
 	if err != nil {
 		return nil, fmt.Errorf("encode the public keys: %w", err)
 	}
-	mac := hmac.New(sha256.New, d.Sealing[0].Key)
+	mac := hmac.New(sha256.New, d.Encryption[0].Key)
 	mac.Write([]byte("bursar key set fingerprint v1"))
 	k.fingerprint = hex.EncodeToString(mac.Sum(nil)[:16])
 	return k, nil

@@ -41,7 +41,7 @@ func open(t *testing.T, path string) *Set {
 func TestKeysSurviveARestart(t *testing.T) {
 	path := pathIn(t)
 	first := open(t, path)
-	sealed, err := first.Seal("000123456789", "ba_1")
+	encrypted, err := first.Encrypt("000123456789", "ba_1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestKeysSurviveARestart(t *testing.T) {
 	if first.Fingerprint() != second.Fingerprint() {
 		t.Error("the fingerprint changed")
 	}
-	if got, err := second.Open(sealed, "ba_1"); err != nil || got != "000123456789" {
+	if got, err := second.Decrypt(encrypted, "ba_1"); err != nil || got != "000123456789" {
 		t.Errorf("Open = %q, %v", got, err)
 	}
 }
@@ -145,16 +145,16 @@ func TestBrokenKeySets(t *testing.T) {
 		change func(*document)
 		want   string
 	}{
-		"version":             {func(d *document) { d.Version = 2 }, "version is 2"},
-		"no signing key":      {func(d *document) { d.Signing = nil }, "lacks a signing key"},
-		"no sealing key":      {func(d *document) { d.Sealing = nil }, "lacks a signing key or a sealing key"},
-		"short seed":          {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: []byte("short")}} }, "signing key number 1"},
-		"foreign kid":         {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: good.Signing[0].Seed}} }, "signing key number 1"},
-		"signing key twice":   {func(d *document) { d.Signing = append(d.Signing, d.Signing[0]) }, "signing key number 2"},
-		"short refresh":       {func(d *document) { d.RefreshSecret = []byte("short") }, "refresh secret"},
-		"short sealing key":   {func(d *document) { d.Sealing = []sealingKey{{KID: "x", Key: []byte("short")}} }, "sealing key number 1"},
-		"sealing key id":      {func(d *document) { d.Sealing = []sealingKey{{KID: "a.b", Key: newSecret()}} }, "sealing key number 1"},
-		"sealing key unnamed": {func(d *document) { d.Sealing = []sealingKey{{Key: newSecret()}} }, "sealing key number 1"},
+		"version":                {func(d *document) { d.Version = 2 }, "version is 2"},
+		"no signing key":         {func(d *document) { d.Signing = nil }, "lacks a signing key"},
+		"no encryption key":      {func(d *document) { d.Encryption = nil }, "lacks a signing key or an encryption key"},
+		"short seed":             {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: []byte("short")}} }, "signing key number 1"},
+		"foreign kid":            {func(d *document) { d.Signing = []signingKey{{KID: "x", Seed: good.Signing[0].Seed}} }, "signing key number 1"},
+		"signing key twice":      {func(d *document) { d.Signing = append(d.Signing, d.Signing[0]) }, "signing key number 2"},
+		"short refresh":          {func(d *document) { d.RefreshSecret = []byte("short") }, "refresh secret"},
+		"short encryption key":   {func(d *document) { d.Encryption = []encryptionKey{{KID: "x", Key: []byte("short")}} }, "encryption key number 1"},
+		"encryption key id":      {func(d *document) { d.Encryption = []encryptionKey{{KID: "a.b", Key: newSecret()}} }, "encryption key number 1"},
+		"encryption key unnamed": {func(d *document) { d.Encryption = []encryptionKey{{Key: newSecret()}} }, "encryption key number 1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,53 +222,53 @@ func TestPublishedKeysArePublic(t *testing.T) {
 	}
 }
 
-func TestSealedValuesStayInTheirPlace(t *testing.T) {
+func TestDecrypt_InItsPlaceOnly(t *testing.T) {
 	s := open(t, pathIn(t))
-	sealed, err := s.Seal("000123456789", "ba_1")
+	encrypted, err := s.Encrypt("000123456789", "ba_1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(sealed, "123456") || !strings.HasPrefix(sealed, "v1.") {
-		t.Errorf("sealed = %q", sealed)
+	if strings.Contains(encrypted, "123456") || !strings.HasPrefix(encrypted, "v1.") {
+		t.Errorf("encrypted = %q", encrypted)
 	}
-	again, err := s.Seal("000123456789", "ba_1")
-	if err != nil || again == sealed {
-		t.Error("the same value sealed twice is recognisable")
+	again, err := s.Encrypt("000123456789", "ba_1")
+	if err != nil || again == encrypted {
+		t.Error("the same value encrypted twice is recognisable")
 	}
 	other := open(t, pathIn(t))
-	parts := strings.Split(sealed, ".")
+	parts := strings.Split(encrypted, ".")
 	flipped := []byte(parts[2])
 	flipped[20] ^= 1
 	tests := map[string]struct {
-		set             *Set
-		sealed, context string
+		set                *Set
+		encrypted, context string
 	}{
-		"another row":     {s, sealed, "ba_2"},
-		"other keys":      {other, sealed, "ba_1"},
+		"another row":     {s, encrypted, "ba_2"},
+		"other keys":      {other, encrypted, "ba_1"},
 		"changed":         {s, parts[0] + "." + parts[1] + "." + string(flipped), "ba_1"},
-		"cut":             {s, sealed[:len(sealed)-4], "ba_1"},
-		"another version": {s, "v2" + sealed[2:], "ba_1"},
+		"cut":             {s, encrypted[:len(encrypted)-4], "ba_1"},
+		"another version": {s, "v2" + encrypted[2:], "ba_1"},
 		"unknown key":     {s, "v1.nokey." + parts[2], "ba_1"},
-		"not sealed":      {s, "000123456789", "ba_1"},
+		"not encrypted":   {s, "000123456789", "ba_1"},
 		"empty":           {s, "", "ba_1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := tt.set.Open(tt.sealed, tt.context); err == nil || got != "" {
+			if got, err := tt.set.Decrypt(tt.encrypted, tt.context); err == nil || got != "" {
 				t.Errorf("Open = %q, %v; want an error", got, err)
 			}
 		})
 	}
 }
 
-func TestTheNewestKeySealsAndAllOpen(t *testing.T) {
+func TestEncrypt_WithTheNewestKey(t *testing.T) {
 	d := newDocument(time.Now())
-	sealed := sealWith(t, d, "secret")
-	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: newSecret()})
-	if sealed := sealWith(t, d, "secret"); !strings.HasPrefix(sealed, "v1.newest.") {
-		t.Errorf("sealed with another key than the newest: %q", sealed)
+	encrypted := encryptWith(t, d, "secret")
+	d.Encryption = append(d.Encryption, encryptionKey{KID: "newest", Key: newSecret()})
+	if encrypted := encryptWith(t, d, "secret"); !strings.HasPrefix(encrypted, "v1.newest.") {
+		t.Errorf("encrypted with another key than the newest: %q", encrypted)
 	}
-	if got, err := setOf(t, d).Open(sealed, "context"); err != nil || got != "secret" {
+	if got, err := setOf(t, d).Decrypt(encrypted, "context"); err != nil || got != "secret" {
 		t.Errorf("Open with an older key = %q, %v", got, err)
 	}
 }
@@ -286,13 +286,13 @@ func setOf(t *testing.T, d document) *Set {
 	return s
 }
 
-func sealWith(t *testing.T, d document, plaintext string) string {
+func encryptWith(t *testing.T, d document, plaintext string) string {
 	t.Helper()
-	sealed, err := setOf(t, d).Seal(plaintext, "context")
+	encrypted, err := setOf(t, d).Encrypt(plaintext, "context")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sealed
+	return encrypted
 }
 
 func TestNoSecretIsPrinted(t *testing.T) {
@@ -303,7 +303,7 @@ func TestNoSecretIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed := fmt.Sprintf("%v %+v %#v", s, s, s)
-	for _, secret := range [][]byte{d.Signing[0].Seed, d.RefreshSecret, d.Sealing[0].Key} {
+	for _, secret := range [][]byte{d.Signing[0].Seed, d.RefreshSecret, d.Encryption[0].Key} {
 		for _, form := range []string{string(secret), fmt.Sprint(secret), fmt.Sprintf("%x", secret), base64.StdEncoding.EncodeToString(secret)} {
 			if strings.Contains(printed, form) {
 				t.Fatal("printing a key set shows a key")

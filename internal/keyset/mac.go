@@ -20,16 +20,16 @@ func macKeyOf(key []byte) []byte {
 // MAC authenticates a message with the newest key, and names that key.
 func (s *Set) MAC(message []byte) (kid string, sum []byte) {
 	k := s.fresh()
-	return k.sealing, k.sealers[k.sealing].macs.sum(message)
+	return k.encryption, k.encrypters[k.encryption].macs.sum(message)
 }
 
 // CheckMAC reports whether the key of that id made the sum for the message. An unknown id is looked for at the source.
 func (s *Set) CheckMAC(kid string, message, sum []byte) bool {
-	sealer, known := s.keys.Load().sealers[kid]
+	encrypter, known := s.keys.Load().encrypters[kid]
 	if !known {
-		sealer, known = s.search(func(k *keys) bool { return k.sealers[kid].aead != nil }).sealers[kid]
+		encrypter, known = s.search(func(k *keys) bool { return k.encrypters[kid].aead != nil }).encrypters[kid]
 	}
-	return known && hmac.Equal(sum, sealer.macs.sum(message))
+	return known && hmac.Equal(sum, encrypter.macs.sum(message))
 }
 
 // macs makes MACs with one key. It keeps hashes that have taken in the key already, which is half the work of a MAC.

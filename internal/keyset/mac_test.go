@@ -22,7 +22,7 @@ func TestMAC_IsOfItsMessageAndKey(t *testing.T) {
 	}
 	other := open(t, pathIn(t))
 	d := newDocument(time.Now())
-	d.Sealing = []sealingKey{{KID: kid, Key: newSecret()}}
+	d.Encryption = []encryptionKey{{KID: kid, Key: newSecret()}}
 	flipped := slices.Clone(sum)
 	flipped[0] ^= 1
 	for name, tt := range map[string]struct {
@@ -50,14 +50,14 @@ func TestMAC_IsOfItsMessageAndKey(t *testing.T) {
 // TestMAC_KeyIsDerived from the key that encrypts. Neither key makes the sums of the other, and no MAC tells the key.
 func TestMAC_KeyIsDerived(t *testing.T) {
 	d := newDocument(time.Now())
-	key := d.Sealing[0].Key
+	key := d.Encryption[0].Key
 	kid, sum := setOf(t, d).MAC([]byte("entry 1"))
 	hmacOf := func(key, message []byte) []byte {
 		h := hmac.New(sha256.New, key)
 		h.Write(message)
 		return h.Sum(nil)
 	}
-	if kid != d.Sealing[0].KID || bytes.Equal(sum, hmacOf(key, []byte("entry 1"))) {
+	if kid != d.Encryption[0].KID || bytes.Equal(sum, hmacOf(key, []byte("entry 1"))) {
 		t.Errorf("the MAC of key %s is made with the key that encrypts", kid)
 	}
 	if want := hmacOf(hmacOf(key, []byte("bursar journal mac v1")), []byte("entry 1")); !bytes.Equal(sum, want) {
@@ -73,7 +73,7 @@ func TestMAC_AfterRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: newSecret()})
+	d.Encryption = append(d.Encryption, encryptionKey{KID: "newest", Key: newSecret()})
 	rotated := setOf(t, d)
 	if kid, _ := rotated.MAC([]byte("entry 2")); kid != "newest" {
 		t.Errorf("a MAC is made with %s, want the newest key", kid)
@@ -91,7 +91,7 @@ func TestCheckMAC_KeyOfAnotherInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Sealing = append(d.Sealing, sealingKey{KID: "newest", Key: newSecret()})
+	d.Encryption = append(d.Encryption, encryptionKey{KID: "newest", Key: newSecret()})
 	next, err := encode(d)
 	if err != nil {
 		t.Fatal(err)

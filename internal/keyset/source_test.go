@@ -183,9 +183,9 @@ func TestWhatASetCovers(t *testing.T) {
 	stored := newDocument(now)
 	newer := stored.rotated(now)
 	other := newDocument(now)
-	otherRefresh, otherSealing := stored, stored
+	otherRefresh, otherEncryption := stored, stored
 	otherRefresh.RefreshSecret = newSecret()
-	otherSealing.Sealing = other.Sealing
+	otherEncryption.Encryption = other.Encryption
 	old := stored
 	old.Signing = append([]signingKey{}, stored.Signing...)
 	old.Signing[0].RetiredAt = now.Add(-Retention)
@@ -201,7 +201,7 @@ func TestWhatASetCovers(t *testing.T) {
 		{"an older one", newer, stored, ""},
 		{"a newer one", stored, newer, "lacks the signing key"},
 		{"one with a key out of use", current, old, ""},
-		{"another sealing key", stored, otherSealing, "lacks the sealing key"},
+		{"another encryption key", stored, otherEncryption, "lacks the encryption key"},
 		{"another refresh secret", stored, otherRefresh, "another refresh secret"},
 		{"another set", stored, other, "lacks the signing key"},
 	} {

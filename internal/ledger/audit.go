@@ -48,12 +48,19 @@ func (v Violation) String() string {
 
 // SubjectName is what an entry is about, for people: "payout pyt_…", "sale order-9".
 func SubjectName(subject string) string {
-	for prefix, name := range map[string]string{"pyt_": "payout " + subject, "bka_": "bank account " + subject, "sale:": "sale " + strings.TrimPrefix(subject, "sale:")} {
-		if strings.HasPrefix(subject, prefix) {
-			return name
+	for _, named := range []string{"sale", "adjustment"} {
+		if id, is := strings.CutPrefix(subject, named+":"); is {
+			return named + " " + id
 		}
 	}
-	return subject
+	switch {
+	case strings.HasPrefix(subject, "pyt_"):
+		return "payout " + subject
+	case strings.HasPrefix(subject, "bka_"):
+		return "bank account " + subject
+	default:
+		return subject
+	}
 }
 
 // Lines are the violations, a line for each.

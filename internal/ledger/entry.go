@@ -223,7 +223,8 @@ func (a Account) Check(keys Keys) error {
 }
 
 // CheckNewest fails with [ErrTampered] unless the service wrote the account, and its newest entries, oldest first, are all
-// there: none was changed, taken away or put in since the entry with the number from, which the caller has checked. known
+// there: none was changed, taken away or put in since the entry with the number from, which the caller has checked, or since
+// the first where from is 0: then there may be none. known
 // is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
 // to stand.
 func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.Seq[Entry]) (Account, error) {
@@ -231,6 +232,9 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 		return known, err
 	}
 	at := known
+	if at.Number == 0 && from < 1 {
+		at = NewAccount(a.Owner)
+	}
 	for e := range newest {
 		var err error
 		switch {

@@ -22,6 +22,8 @@ const (
 	PayoutFailed    Type = "payout.failed"
 	PayoutCancelled Type = "payout.cancelled"
 	PayoutReturned  Type = "payout.returned"
+	// BalanceAdjusted is a correction of what a seller earned, up or down, for a reason that the seller reads.
+	BalanceAdjusted Type = "balance.adjusted"
 )
 
 // The types of entries that move no money.
@@ -95,9 +97,9 @@ const (
 // fits reports whether m is a movement that the rule makes.
 type rule struct {
 	fits func(m Moved) bool
-	// earned and withdrawn are -1, 0 or +1 times the entry's amount.
-	earned, withdrawn money.Amount
-	counts            Counts
+	// withdrawn is -1, 0 or +1 times the entry's amount. What is earned comes from the account of sales, whatever the type.
+	withdrawn money.Amount
+	counts    Counts
 	// mayGoNegative lets available fall below zero.
 	mayGoNegative bool
 }
@@ -106,7 +108,7 @@ type rule struct {
 //
 //exhaustive:ignore
 var rules = map[Type]rule{
-	SaleRecorded: {fits: func(m Moved) bool { return m == Sale(m.Pending) && m.Pending > 0 }, earned: +1, counts: Counts{Sales: +1}},
+	SaleRecorded: {fits: func(m Moved) bool { return m == Sale(m.Pending) && m.Pending > 0 }, counts: Counts{Sales: +1}},
 	// A sale that was refunded in full before its release releases nothing.
 	SaleReleased: {fits: func(m Moved) bool { return m == ReleaseSale(m.Available) && m.Available >= 0 }},
 	SaleRefunded: {
@@ -114,8 +116,10 @@ var rules = map[Type]rule{
 			return m.Sales > 0 && (m == RefundSale(m.Sales, false) || m == RefundSale(m.Sales, true))
 		},
 		// A refund is due even if the money has left.
-		earned: -1, mayGoNegative: true,
+		mayGoNegative: true,
 	},
+	// A correction downwards is due as a refund is.
+	BalanceAdjusted: {fits: func(m Moved) bool { return m == AdjustBalance(m.Available) && m.Available != 0 }, mayGoNegative: true},
 	PayoutRequested: {fits: isReservation, counts: Counts{Processing: +1}},
 	PayoutImported:  {fits: isReservation, counts: Counts{Processing: +1}, mayGoNegative: true},
 	PayoutCompleted: {
@@ -146,6 +150,9 @@ func RefundSale(amount money.Amount, released bool) Moved {
 	}
 	return Moved{Pending: -amount, Sales: amount}
 }
+
+// AdjustBalance corrects what was earned, in the available balance: up, or down where the amount is below zero.
+func AdjustBalance(amount money.Amount) Moved { return Moved{Available: amount, Sales: -amount} }
 
 // ReservePayout sets a payout's whole amount aside.
 func ReservePayout(amount money.Amount) Moved { return Moved{Available: -amount, InTransit: amount} }
@@ -197,7 +204,7 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 	b.Pending += m.Pending
 	b.Available += m.Available
 	b.InTransit += m.InTransit
-	b.Earned += m.amount() * r.earned
+	b.Earned -= m.Sales
 	b.Withdrawn += m.amount() * r.withdrawn
 	b.Counts.Sales += r.counts.Sales
 	b.Counts.Processing += r.counts.Processing

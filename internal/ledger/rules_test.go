@@ -15,7 +15,7 @@ import (
 // all is every type of entry.
 var all = []ledger.Type{
 	ledger.SaleRecorded, ledger.SaleReleased, ledger.SaleRefunded,
-	ledger.PayoutRequested, ledger.PayoutImported, ledger.PayoutCompleted, ledger.PayoutFailed, ledger.PayoutCancelled, ledger.PayoutReturned,
+	ledger.PayoutRequested, ledger.PayoutImported, ledger.PayoutCompleted, ledger.PayoutFailed, ledger.PayoutCancelled, ledger.PayoutReturned, ledger.BalanceAdjusted,
 	ledger.PayoutRequeued, ledger.PayoutSubmitting, ledger.PayoutSubmitted, ledger.PayoutUnclear, ledger.PayoutReview, ledger.PayoutUpdated,
 	ledger.BankAccountAdded, ledger.BankAccountReplaced, ledger.BankAccountVerified, ledger.BankAccountRejected, ledger.BankAccountReview, ledger.BankAccountUpdated,
 	ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired,
@@ -23,7 +23,7 @@ var all = []ledger.Type{
 }
 
 // moving is the types that move money.
-var moving = all[:9]
+var moving = all[:10]
 
 // TestAfter_MovementsOfEachType holds every type against every movement: what is not listed here is refused.
 func TestAfter_MovementsOfEachType(t *testing.T) {
@@ -43,7 +43,8 @@ func TestAfter_MovementsOfEachType(t *testing.T) {
 			ledger.SaleRefunded: {Pending: -100, Earned: -100},
 		}},
 		{"a refund after the release", ledger.Moved{Available: -100, Sales: 100}, effect{
-			ledger.SaleRefunded: {Available: -100, Earned: -100},
+			ledger.SaleRefunded:    {Available: -100, Earned: -100},
+			ledger.BalanceAdjusted: {Available: -100, Earned: -100},
 		}},
 		{"a reservation", ledger.Moved{Available: -100, InTransit: 100}, effect{
 			ledger.PayoutRequested: {Available: -100, InTransit: 100, Counts: ledger.Counts{Processing: 1}},
@@ -85,7 +86,9 @@ func TestAfter_MovementsOfEachType(t *testing.T) {
 		{"a return to pending", ledger.Moved{Pending: 100, Gateway: -100}, effect{}},
 		{"a payout from available", ledger.Moved{Available: -100, Gateway: 100}, effect{}},
 		{"a payout from pending", ledger.Moved{Pending: -100, Gateway: 100}, effect{}},
-		{"a sale into available", ledger.Moved{Sales: -100, Available: 100}, effect{}},
+		{"a correction upwards", ledger.Moved{Sales: -100, Available: 100}, effect{
+			ledger.BalanceAdjusted: {Available: 100, Earned: 100},
+		}},
 		{"a sale into transit", ledger.Moved{Sales: -100, InTransit: 100}, effect{}},
 		{"a refund from transit", ledger.Moved{InTransit: -100, Sales: 100}, effect{}},
 		{"a refund from both accounts", ledger.Moved{Pending: -50, Available: -50, Sales: 100}, effect{}},
@@ -223,6 +226,8 @@ func TestAfter_Ceilings(t *testing.T) {
 			"available, downwards", ledger.SaleRefunded, func(a money.Amount) ledger.Moved { return ledger.RefundSale(a, true) }, 1,
 			ledger.Balance{Available: -most + 1},
 		},
+		{"earned, by a correction", ledger.BalanceAdjusted, ledger.AdjustBalance, 1, ledger.Balance{Earned: most - 1}},
+		{"available, by a correction", ledger.BalanceAdjusted, ledger.AdjustBalance, 1, ledger.Balance{Available: most - 1}},
 		{
 			"earned, downwards", ledger.SaleRefunded, func(a money.Amount) ledger.Moved { return ledger.RefundSale(a, true) }, 1,
 			ledger.Balance{Earned: -most + 1},
@@ -320,6 +325,11 @@ func anyMovement(t *rapid.T) (ledger.Type, ledger.Moved) {
 		return typ, ledger.SettlePayout(amount-fee, fee)
 	case ledger.PayoutReturned:
 		return typ, ledger.ReturnPayout(amount-fee, fee)
+	case ledger.BalanceAdjusted:
+		if rapid.Bool().Draw(t, "downwards") {
+			amount = -amount
+		}
+		return typ, ledger.AdjustBalance(amount)
 	default:
 		return typ, ledger.Moved{}
 	}

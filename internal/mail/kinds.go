@@ -25,7 +25,9 @@ const (
 	KindConfirmEmail        Kind = "confirm-email"
 	KindEmailChanged        Kind = "email-changed"
 	KindFactorChanged       Kind = "factor-changed"
+	KindFirstFactor         Kind = "first-factor"
 	KindAccountDeleted      Kind = "account-deleted"
+	KindPayoutsFrozen       Kind = "payouts-frozen"
 )
 
 // Data is what the templates of one kind show. It is kept as JSON.
@@ -66,12 +68,23 @@ type BankAccountRefused struct {
 // Kind is [KindBankAccountRefused].
 func (BankAccountRefused) Kind() Kind { return KindBankAccountRefused }
 
+// PayoutsFrozen tells a seller that the team has stopped their payouts, or has resumed them. Why is not for the seller.
+type PayoutsFrozen struct {
+	At      time.Time
+	Resumed bool
+}
+
+// Kind is [KindPayoutsFrozen].
+func (PayoutsFrozen) Kind() Kind { return KindPayoutsFrozen }
+
 // Request says when and from where a mail was asked for, so that its reader can tell whether they did. Address and Agent
 // may be empty.
 type Request struct {
 	At             time.Time
 	Address, Agent string
 }
+
+func (r Request) source() string { return r.Address }
 
 // VerifyEmail asks whether the registration that made an account is the address owner's.
 type VerifyEmail struct {
@@ -171,15 +184,30 @@ const (
 type FactorChanged struct {
 	At    time.Time
 	Added bool
-	// Passkey says that it is one, and no authenticator app.
-	Passkey   bool
-	HoldUntil time.Time
+	// Passkey says that it is one, and no authenticator app. All says that all were removed, by the link in [FirstFactor].
+	Passkey, All bool
+	HoldUntil    time.Time
 	// Address and Agent are where the change came from; either may be empty.
 	Address, Agent string
 }
 
 // Kind is [KindFactorChanged].
 func (FactorChanged) Kind() Kind { return KindFactorChanged }
+
+// FirstFactor tells a user that the account has its first second factor. A session that was stolen shortly after its sign-in can
+// add one, and would keep the user out for ever, so Token removes it.
+type FirstFactor struct {
+	Request
+	// Passkey says that it is one, and no authenticator app.
+	Passkey bool
+	Token   string
+}
+
+// Kind is [KindFirstFactor].
+func (FirstFactor) Kind() Kind { return KindFirstFactor }
+
+// Path is the page to remove it on.
+func (f FirstFactor) Path() string { return "/remove-factors?token=" + url.QueryEscape(f.Token) }
 
 // AccountDeleted tells the former owner of an account that it was deleted.
 type AccountDeleted struct {
@@ -215,12 +243,14 @@ var rules = map[Kind]rule{
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, "notice", BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
 	KindBankAccountRefused:  {decode[BankAccountRefused], noticeAge, false, "refusal", BankAccountRefused{At: exampleTime, Now: "4456"}},
+	KindPayoutsFrozen:       {decode[PayoutsFrozen], noticeAge, false, "notice", PayoutsFrozen{At: exampleTime}},
 	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},
 	KindConfirmEmail:       {decode[ConfirmEmail], ConfirmLife, true, "change", ConfirmEmail{exampleRequest, exampleToken}},
 	KindEmailChanged:       {decode[EmailChanged], noticeAge, false, "undo", EmailChanged{exampleRequest, "asha@example.org", exampleToken, exampleTime.Add(72 * time.Hour)}},
+	KindFirstFactor:        {decode[FirstFactor], noticeAge, false, "factor", FirstFactor{exampleRequest, true, exampleToken}},
 	KindRegisteredAgain:    {decode[RegisteredAgain], VerificationLife, true, "registration", RegisteredAgain{exampleRequest, "Asha Rao", exampleToken}},
 	KindAccountExists:      {decode[AccountExists], VerificationLife, true, "registration", AccountExists{exampleRequest}},
 	KindResetPassword:      {decode[ResetPassword], ResetLife, true, "reset", ResetPassword{exampleRequest, exampleToken}},

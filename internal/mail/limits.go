@@ -27,7 +27,8 @@ func limitsOf(m Mail, r rule) []limit {
 		if m.First {
 			return []limit{hour, day}
 		}
-		return []limit{{bucketName("asked", string(m.Data.Kind()), to) + ":minute", 1, time.Minute}, hour, day}
+		// Per source, so that an attacker who asks first keeps back no mail that the owner asks for in the same minute.
+		return []limit{{bucketName("asked", string(m.Data.Kind()), to, sourceOf(m.Data)) + ":minute", 1, time.Minute}, hour, day}
 	}
 	address, user := bucketName(r.quota, "address", to), bucketName(r.quota, "user", m.User)
 	limits := []limit{{address + ":hour", 20, time.Hour}, {address + ":day", 60, 24 * time.Hour}}
@@ -35,6 +36,14 @@ func limitsOf(m Mail, r rule) []limit {
 		limits = append(limits, limit{user + ":hour", 20, time.Hour}, limit{user + ":day", 60, 24 * time.Hour})
 	}
 	return limits
+}
+
+// sourceOf is the address that asked for a mail, or "".
+func sourceOf(d Data) string {
+	if asked, is := d.(interface{ source() string }); is {
+		return asked.source()
+	}
+	return ""
 }
 
 // bucketName hides whose bucket it is.

@@ -7,8 +7,8 @@ import (
 
 // Encrypter encrypts and authenticates texts. The context binds a text to its purpose.
 type Encrypter interface {
-	Seal(plaintext, context string) (string, error)
-	Open(sealed, context string) (string, error)
+	Encrypt(plaintext, context string) (string, error)
+	Decrypt(encrypted, context string) (string, error)
 }
 
 // Store keeps mails.

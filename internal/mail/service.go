@@ -110,7 +110,7 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if row.Content, err = s.o.Keys.Seal(text, contextOf(row.ID)); err != nil {
+	if row.Content, err = s.o.Keys.Encrypt(text, contextOf(row.ID)); err != nil {
 		return false, err
 	}
 	return true, tx.InsertMail(ctx, row)
@@ -178,7 +178,7 @@ func (s *Service) overdue(m Row) string {
 }
 
 func (s *Service) send(ctx context.Context, m Row) error {
-	text, err := s.o.Keys.Open(m.Content, contextOf(m.ID))
+	text, err := s.o.Keys.Decrypt(m.Content, contextOf(m.ID))
 	if err != nil {
 		return err
 	}

@@ -482,6 +482,9 @@ func TestLimits_Asked(t *testing.T) {
 	if ask(mail.VerifyEmail{}, false) || !ask(mail.ResetPassword{}, false) {
 		t.Error("not each kind is limited to one a minute")
 	}
+	if !ask(mail.VerifyEmail{Request: mail.Request{Address: "203.0.113.7"}}, false) {
+		t.Error("a stranger's mail keeps back one that another address asks for")
+	}
 	p.later(time.Minute)
 	if !ask(mail.VerifyEmail{}, false) {
 		t.Error("a minute later there is no mail")
@@ -534,7 +537,8 @@ func TestLimits_KeepNoOtherPersonsMailBack(t *testing.T) {
 		owns  mail.Data
 	}{
 		{[]mail.Data{mail.RegisteredAgain{}, mail.AccountExists{}, mail.VerifyEmail{}, mail.ConfirmEmail{}}, mail.ResetPassword{}},
-		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}}, mail.EmailChanged{}},
+		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}, mail.EmailChanged{}}, mail.FirstFactor{}},
+		{[]mail.Data{mail.PasswordChanged{}, mail.FactorChanged{}, mail.BankAccountReplaced{}, mail.FirstFactor{}}, mail.EmailChanged{}},
 	} {
 		for range 30 {
 			p.later(time.Minute)

@@ -34,7 +34,7 @@ type Options struct {
 	// RedirectURL is where the provider sends the browser back to, as it is registered there.
 	RedirectURL string
 
-	// Issuer is compared to the letter with what the provider says of itself.
+	// Issuer is compared exactly with what the provider says of itself.
 	Issuer string
 
 	AuthURL     string

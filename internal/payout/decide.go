@@ -58,7 +58,7 @@ func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	events, err := eventsOf(id, entries)
+	events, err := EventsOf(id, entries)
 	if err != nil {
 		return time.Time{}, err
 	}

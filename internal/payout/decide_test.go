@@ -68,7 +68,7 @@ func (s *story) wantEnd(to payout.State) {
 	if err != nil || len(events) == 0 {
 		s.Fatal(events, err)
 	}
-	if last := events[len(events)-1]; last.To != to || last.Reason == "" || strings.Contains(last.Reason, "4711") {
+	if last := events[len(events)-1]; last.To != to || last.Reason == "" || strings.Contains(last.Reason, "case 4711") {
 		s.Errorf("the history ends with %+v; want %s, with a reason for the seller", last, to)
 	}
 }

@@ -238,9 +238,11 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				all, sum, allErr := s.payouts.History(t.Context(), admin, payout.Filter{Limit: 5})
 				events, eventsErr := s.payouts.Events(t.Context(), seller, s.id)
 				summary, summaryErr := s.payouts.Summary(t.Context(), "usr_a")
-				found, searchErr := s.payouts.Search(t.Context(), string(s.id), 5)
-				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(found)),
-					errors.Join(listErr, allErr, eventsErr, summaryErr, searchErr)
+				selected, findErr := s.payouts.Find(t.Context(), payout.Selection{Limit: 5})
+				exported := 0
+				exportErr := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return nil })
+				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(selected.Payouts), exported),
+					errors.Join(listErr, allErr, eventsErr, summaryErr, findErr, exportErr)
 			}
 		},
 	}

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 )
 
 // What a decision to freeze or to pause may be refused for.
@@ -66,6 +68,44 @@ func (s *Service) Paused(ctx context.Context) (bool, error) {
 	return paused, err
 }
 
+// PauseState is whether the payouts of all sellers are paused.
+type PauseState struct {
+	Paused bool
+	// Since, By and Reason are of the decision to pause. They are zero without a pause, and while its record was tampered with.
+	// By is as the journal has it: "admin:" and a user's id, or "operator:" and a name.
+	Since      time.Time
+	By, Reason string
+}
+
+// PauseState says whether payouts are paused for everyone, since when, by whom and why.
+func (s *Service) PauseState(ctx context.Context) (PauseState, error) {
+	paused, err := s.Paused(ctx)
+	if !paused || err != nil {
+		return PauseState{}, err
+	}
+	state := PauseState{Paused: true}
+	entries, err := s.o.Store.EntriesAbout(ctx, decision.Platform, decision.Platform)
+	if isTampered(err) {
+		return state, nil
+	}
+	if err != nil {
+		return PauseState{}, err
+	}
+	for _, e := range entries { // the oldest first
+		if e.Type != ledger.PayoutsFrozen {
+			continue
+		}
+		var told struct {
+			Note string `json:"note"`
+		}
+		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+			return PauseState{}, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
+		}
+		state.Since, state.By, state.Reason = e.At, e.Actor, told.Note
+	}
+	return state, nil
+}
+
 // errPauseUnclear means that it can't be told whether payouts are paused. It is no [ledger.ErrTampered], which would be taken
 // for the records of the seller or the payout.
 var errPauseUnclear = errors.New("the record of whether payouts are paused was tampered with")
@@ -83,7 +123,7 @@ func (s *Service) WhyStopped(ctx context.Context, seller string) (string, error)
 // decideHold carries out a decision to freeze, to pause or to end either, and logs it.
 func (s *Service) decideHold(ctx context.Context, by decision.By, action decision.Action, owner string) error {
 	made := decision.New(by, action, owner, owner, s.o.Now())
-	if err := recordHold(ctx, s.o.Store, made); err != nil {
+	if err := recordHold(ctx, s.o.Store, s.o.Mails, made); err != nil {
 		return err
 	}
 	s.logDecision(ctx, made)
@@ -97,15 +137,15 @@ func (s *Service) decideHold(ctx context.Context, by decision.By, action decisio
 // decision in the datastore.
 func PauseOrResume(ctx context.Context, store Store, by decision.By, action decision.Action, now time.Time) error {
 	made := decision.New(by, action, decision.Platform, decision.Platform, now)
-	if err := recordHold(ctx, store, made); err != nil {
+	if err := recordHold(ctx, store, nil, made); err != nil { // nobody is mailed about everyone's
 		return err
 	}
 	return sendWaiting(ctx, store, made)
 }
 
 // recordHold freezes or unfreezes the payouts of a journal's owner; the platform's are everyone's. The entry of the decision
-// is the fact itself. It fails if nothing would change.
-func recordHold(ctx context.Context, store Store, d decision.Decision) error {
+// is the fact itself. A seller whose payouts it is about gets a mail. It fails if nothing would change.
+func recordHold(ctx context.Context, store Store, mails Mails, d decision.Decision) error {
 	if err := (decision.By{Note: d.Note}).RequireNote(); err != nil {
 		return err
 	}
@@ -131,7 +171,11 @@ func recordHold(ctx context.Context, store Store, d decision.Decision) error {
 		if balance.Frozen == stops(d.Action) {
 			return already[d.Action]
 		}
-		return tx.RecordDecision(ctx, d)
+		if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {
+			return err
+		}
+		_, err = mails.Queue(ctx, tx, mail.Mail{User: d.Owner, Data: mail.PayoutsFrozen{At: d.At, Resumed: !stops(d.Action)}})
+		return err
 	})
 }
 

@@ -22,8 +22,8 @@ type Event struct {
 // Fold is a payout as its entries tell it, oldest first.
 func Fold(id ID, entries []ledger.Entry) (Payout, error) { return ledger.Fold(Payout{ID: id}, entries) }
 
-// eventsOf are the changes of state that a payout's entries tell.
-func eventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
+// EventsOf are the changes of state that a payout's entries tell.
+func EventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
 	var events []Event
 	p := Payout{ID: id}
 	for _, e := range entries {

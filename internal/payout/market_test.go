@@ -13,6 +13,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/keyset"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -141,8 +142,12 @@ func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	mails, err := mail.New(mail.Options{Store: m.db.Mails(), Keys: m.keys, Now: func() time.Time { return m.now }, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := payout.New(payout.Options{
-		Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
+		Mails: mails, Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), Moved: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
@@ -171,7 +176,7 @@ func openSeller(ctx context.Context, db *store.DB, keys bank.Keys, seller string
 		Status: bank.StatusVerified, NameScore: -1, Beneficiary: "fa_" + seller, Gateway: paper, CreatedAt: now, VerifiedAt: now,
 	}
 	var err error
-	if a.SealedNumber, err = keys.Seal("50100123451234", "bank_accounts|sealed_number|"+string(a.ID)); err != nil {
+	if a.EncryptedNumber, err = keys.Encrypt("50100123451234", "bank_accounts|encrypted_number|"+string(a.ID)); err != nil {
 		return err
 	}
 	added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+seller, now)

@@ -61,7 +61,7 @@ type Payout struct {
 	Tries int
 
 	// OrderBody is the exact body that asks the gateway for the transfer, stored before a byte of it is
-	// sent and repeated to the letter until the gateway has answered. The payout's own id is our
+	// sent and repeated unchanged until the gateway has answered. The payout's own id is our
 	// reference there and the idempotency key: one payout, one transfer.
 	OrderBody string `journal:"order,hash"`
 

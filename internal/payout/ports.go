@@ -8,6 +8,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 )
 
@@ -23,8 +24,15 @@ type Store interface {
 	// EntriesAbout lists what a seller's journal says of a payout, oldest first. It fails with [ledger.ErrTampered] if
 	// the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-	// SearchPayouts finds the payouts whose id, gateway's id or UTR is the query, newest first.
-	SearchPayouts(ctx context.Context, query string, limit int) ([]Payout, error)
+	// SelectPayouts lists a page of what a selection selects.
+	SelectPayouts(ctx context.Context, sel Selection) ([]Selected, error)
+	// SumPayouts sums up what a selection selects, among the newest [LookedThrough] payouts of its dates.
+	SumPayouts(ctx context.Context, sel Selection) (Totals, error)
+	// PaidByBank sums up what banks were paid from one moment to before another, returned since or not. FailedSince lists the
+	// payouts that failed or were returned from a moment on.
+	PaidByBank(ctx context.Context, from, to time.Time) ([]BankCount, error)
+	FailedSince(ctx context.Context, from time.Time) ([]FailedPayout, error)
+	OpenPayouts(ctx context.Context, now time.Time) (OpenPayouts, error)
 	// UnclearPayouts lists those that are unknown or in review, oldest first.
 	UnclearPayouts(ctx context.Context, limit int) ([]Payout, error)
 	// LatePayouts lists those that should have arrived by now, are still under way and are in none of the other lists but that of
@@ -121,9 +129,16 @@ type ChangeTx interface {
 	RecordDecision(ctx context.Context, d decision.Decision) error
 }
 
+// Mails queues mails in a transaction.
+type Mails interface {
+	// Queue reports whether it queued m: over a limit it does not.
+	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
+}
+
 // Tx is what payout asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	ChangeTx
+	mail.Tx
 	// LeaseDuePayouts leases up to limit payouts whose step is due by now: their due time becomes until.
 	LeaseDuePayouts(ctx context.Context, now, until time.Time, limit int) ([]ID, error)
 	// ReschedulePayout makes the next step of a payout due now, unless it was never sent or is being sent, and

@@ -107,7 +107,7 @@ func (s *Service) Quote(amount money.Amount) Quote {
 
 // draft is a payout as it begins.
 func (s *Service) draft(r Request) Payout {
-	// Stored instants are microseconds, so the answer to a repeat is the first one to the letter.
+	// Stored instants are microseconds, so the answer to a repeat is exactly the first one.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	submitAt := now.Add(s.o.CancelWindow)
 	payer := s.payer()

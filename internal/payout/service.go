@@ -28,6 +28,8 @@ type Options struct {
 	// ProveAbove is the most that a seller may withdraw without a proof, which Proofs check. Zero is any amount.
 	ProveAbove money.Amount
 	Proofs     Proofs
+	// Mails tells sellers that their payouts are frozen or resumed.
+	Mails Mails
 	// CancelWindow is how long a payout waits before it is handed to the gateway.
 	CancelWindow time.Duration
 	// Lease is how long a step may take before another worker may take it up, and so how long a crash
@@ -62,12 +64,13 @@ type Service struct {
 	started           time.Time
 	look              look
 	startupReconciled atomic.Bool
+	figures           figuresCache
 }
 
 // New makes a service.
 func New(o Options) (*Service, error) {
 	switch {
-	case o.Store == nil || o.Gateways == nil || o.Beneficiaries == nil:
+	case o.Store == nil || o.Gateways == nil || o.Beneficiaries == nil || o.Mails == nil:
 		return nil, errors.New("payout: a service needs a store, gateways and their beneficiaries")
 	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
@@ -141,7 +144,7 @@ func (s *Service) Events(ctx context.Context, c Caller, id ID) ([]Event, error) 
 	if err != nil && !isTampered(err) { // what was tampered with is shown all the same
 		return nil, err
 	}
-	return eventsOf(id, entries)
+	return EventsOf(id, entries)
 }
 
 // Summary is all that a seller's overview shows.

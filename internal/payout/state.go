@@ -23,7 +23,7 @@ const (
 	Failed State = "failed"
 	// Returned means that the bank sent the money back after it was paid.
 	Returned State = "returned"
-	// Cancelled means that the seller or an admin called it off.
+	// Cancelled means that the seller or an admin cancelled it.
 	Cancelled State = "cancelled"
 )
 

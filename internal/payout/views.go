@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"bursar/internal/gateway"
@@ -58,16 +57,6 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 	}
 	a.UnmatchedTransfers, err = s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 	return a, err
-}
-
-// Search finds payouts by what an operator has in hand: the payout's id, the gateway's, or the bank's
-// reference (UTR), each in full. The newest come first, up to limit.
-func (s *Service) Search(ctx context.Context, query string, limit int) ([]Payout, error) {
-	query = strings.TrimSpace(query)
-	if !isReference(query) {
-		return nil, nil
-	}
-	return s.o.Store.SearchPayouts(ctx, query, limit)
 }
 
 // isReference keeps what is no reference of anybody's from the database, which takes no such text as

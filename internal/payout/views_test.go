@@ -37,23 +37,6 @@ func TestCancellable(t *testing.T) {
 	}
 }
 
-func TestSearchTakesReferencesAlone(t *testing.T) {
-	s := newStory(t)
-	s.later(windowOver)
-	s.gateway.transfers[string(s.id)].advance(1)
-	s.later(time.Hour)
-	p := s.wantState(payout.Completed)
-	for query, found := range map[string]bool{
-		string(p.ID): true, "  " + p.GatewayID + "\n": true, p.UTR: true,
-		"": false, " ": false, "pyt_": false, "HDFC": false, "\x00": false, "\xff": false, "%": false, strings.Repeat("x", 100): false,
-	} {
-		got, err := s.payouts.Search(t.Context(), query, 10)
-		if err != nil || (len(got) == 1 && got[0] == p) != found || len(got) > 1 {
-			t.Errorf("search for %q: %+v, %v; want it found: %t", query, got, err, found)
-		}
-	}
-}
-
 func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
 	s := newStory(t)
 	attention := func() payout.Attention {

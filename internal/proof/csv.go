@@ -67,7 +67,7 @@ func (c *csvWriter) line(e ledger.Entry) error { return c.w.Write(c.lineRow(e)) 
 func (c *csvWriter) proof(s start, before, after *ledger.Entry) error {
 	sum := c.summary
 	rows := [][]string{
-		{rowStatement, statementFormat, guarded(sum.Seller), sum.Currency.Code(), stamp(sum.From), stamp(sum.To), number(sum.Entries)},
+		{rowStatement, statementFormat, CSVCell(sum.Seller), sum.Currency.Code(), stamp(sum.From), stamp(sum.To), number(sum.Entries)},
 		append([]string{rowOpening}, c.balances(sum.Opening)...),
 		append([]string{rowClosing}, c.balances(sum.Closing)...),
 		{rowStart, number(s.Number), string(s.Hash)},
@@ -97,8 +97,8 @@ func (c *csvWriter) end(s inclusion) error {
 	}
 	p := s.Checkpoint
 	rows = append(rows,
-		[]string{rowCheckpoint, number(p.Number), stamp(p.At), p.Currency, number(p.Journals), p.Root, string(p.Previous), guarded(p.KeyID), guarded(p.Signature)},
-		[]string{rowKey, guarded(s.Key.Text())})
+		[]string{rowCheckpoint, number(p.Number), stamp(p.At), p.Currency, number(p.Journals), p.Root, string(p.Previous), CSVCell(p.KeyID), CSVCell(p.Signature)},
+		[]string{rowKey, CSVCell(s.Key.Text())})
 	for _, row := range rows {
 		if err := c.w.Write(row); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (c *csvWriter) amounts(amounts ...money.Amount) []string {
 
 func (c *csvWriter) lineRow(e ledger.Entry) []string {
 	row := make([]string, 0, lineColumns)
-	row = append(row, number(e.Number), stamp(e.At), guarded(inWords(e)), guarded(string(e.Type)), guarded(e.Subject), guarded(e.Actor), string(e.Digest()))
+	row = append(row, number(e.Number), stamp(e.At), CSVCell(inWords(e)), CSVCell(string(e.Type)), CSVCell(e.Subject), CSVCell(e.Actor), string(e.Digest()))
 	row = append(row, c.amounts(e.Moved.Amounts()...)...)
 	row = append(row, c.amounts(e.After.Pending, e.After.Available, e.After.InTransit, e.After.Earned, e.After.Withdrawn)...)
 	counts, frozen := e.After.Counts, ""
@@ -138,8 +138,8 @@ const isFrozen = "frozen"
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// guarded keeps a spreadsheet from taking a text for a formula, and unguarded undoes that.
-func guarded(text string) string {
+// CSVCell keeps a spreadsheet from taking a text for a formula, and unguarded undoes that.
+func CSVCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r'", rune(text[0])) {
 		return "'" + text
 	}

@@ -39,7 +39,7 @@ type Store interface {
 	// SaveJournals writes journals of the checkpoint that is being made, and extends the lease. It fails with [ErrLeaseLost]
 	// if another holder has the lease.
 	SaveJournals(ctx context.Context, holder string, until time.Time, number int64, journalStates []Checkpointed) error
-	// Publish adds the checkpoint whose journals were written. It fails like Seal.
+	// Publish adds the checkpoint whose journals were written. It fails like SaveJournals.
 	Publish(ctx context.Context, holder string, c Checkpoint, key Key) error
 }
 

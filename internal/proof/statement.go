@@ -32,6 +32,7 @@ type Statement struct {
 	before *ledger.Entry
 	// lines writes the lines themselves, and what leads from them to the checkpoint.
 	lines func(w writer) error
+	zone  *time.Location
 }
 
 // Summary is what a statement says at the top.
@@ -78,6 +79,11 @@ func newWriter(f Format, w io.Writer, c money.Currency) writer {
 	return newJSONWriter(w, c)
 }
 
+// FileName is the statement's without its ending, with the first and the last day of the period in the marketplace's zone.
+func (s *Statement) FileName() string {
+	return "statement-" + s.From.In(s.zone).Format(time.DateOnly) + "-to-" + s.To.Add(-time.Microsecond).In(s.zone).Format(time.DateOnly)
+}
+
 // Write writes the statement. It reads the entries on the way, a page at a time.
 func (s *Statement) Write(w io.Writer, f Format) error {
 	out := newWriter(f, w, s.Currency)
@@ -119,6 +125,7 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 		return nil, err
 	}
 	st := &Statement{
+		zone: s.o.Zone,
 		Summary: Summary{
 			Seller: seller, Currency: s.o.Currency, From: from, To: to, Closing: closing.Balances(), Entries: last - first + 1,
 		},

@@ -529,3 +529,16 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// TestFileName_HasTheMarketplacesDays asks for a month that begins on another day in UTC.
+func TestFileName_HasTheMarketplacesDays(t *testing.T) {
+	o := open(t, "usr_a")
+	o.trade("usr_a", "order-1")
+	from, to, err := o.service.Period("2026-11-01", "2026-11-30")
+	o.must(err)
+	s, err := o.service.Statement(t.Context(), "usr_a", from, to)
+	o.must(err)
+	if got := s.FileName(); got != "statement-2026-11-01-to-2026-11-30" {
+		t.Errorf("the file is %s", got)
+	}
+}

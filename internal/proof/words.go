@@ -15,6 +15,8 @@ var words = map[ledger.Type]string{
 	ledger.SaleReleased: "Sale %s is available for payout",
 	ledger.SaleRefunded: "Sale %s refunded",
 
+	ledger.BalanceAdjusted: "Balance adjusted (%s)",
+
 	ledger.PayoutRequested:  "Payout %s requested",
 	ledger.PayoutImported:   "Payout %s added from the payment gateway's records",
 	ledger.PayoutRequeued:   "Payout %s is waiting to be sent again",
@@ -74,7 +76,7 @@ func inWords(e ledger.Entry) string {
 	if !known {
 		return string(e.Type) + " " + e.Subject
 	}
-	return fmt.Sprintf(text, strings.TrimPrefix(e.Subject, "sale:")) // which tells it from our own ids
+	return fmt.Sprintf(text, strings.TrimPrefix(strings.TrimPrefix(e.Subject, "sale:"), "adjustment:")) // which tell them from our own ids
 }
 
 // Period reads the two ends of a period. Times include the first and exclude the second; days include both. Without
@@ -91,7 +93,7 @@ func (s *Service) Period(from, to string) (first, end time.Time, err error) {
 		end = parseEnd("to", to, 1, zone, problems)
 	}
 	if len(problems) == 0 && !first.Before(end) {
-		problems["to"] = "must be after from"
+		problems["to"] = "must be after the start of the period"
 	}
 	if len(problems) > 0 {
 		return first, end, fault.Fields(fault.Invalid, problems)

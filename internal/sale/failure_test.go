@@ -36,11 +36,20 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			n, err := s.sales.ReleaseDue(t.Context())
 			return n, err
 		},
+		"adjust": func(s *fixture) (any, error) {
+			_, created, err := s.sales.Adjust(t.Context(), adjustment("adjustment-2", 300))
+			return created, err
+		},
+		"adjust again": func(s *fixture) (any, error) {
+			_, created, err := s.sales.Adjust(t.Context(), adjustment("adjustment-1", -200))
+			return created, err
+		},
 		"read": func(s *fixture) (any, error) {
+			adjustments, adjustmentsErr := s.sales.Adjustments(t.Context(), "usr_seller", 0, 10)
 			list, total, listErr := s.sales.List(t.Context(), "usr_seller", 0, 10)
 			months, monthsErr := s.sales.Months(t.Context(), "usr_seller", 2)
 			releases, releasesErr := s.sales.Releases(t.Context(), "usr_seller", 10)
-			return fmt.Sprint(len(list), total, months, releases), errors.Join(listErr, monthsErr, releasesErr)
+			return fmt.Sprint(len(list), total, months, releases, len(adjustments)), errors.Join(listErr, monthsErr, releasesErr, adjustmentsErr)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,6 +62,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "refund-1", Amount: 200}); err != nil {
 					t.Fatal(err)
 				}
+				s.adjust(adjustment("adjustment-1", -200), true)
 				var read any
 				return storetest.Story{
 					Act: func() (err error) { read, err = act(s); return err },

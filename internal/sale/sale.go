@@ -1,4 +1,4 @@
-// Package sale records what sellers earn: a sale, its release when the hold is over, and refunds.
+// Package sale records what sellers earn: a sale, its release when the hold is over, refunds, and corrections by admins.
 package sale
 
 import (
@@ -68,6 +68,9 @@ type Store interface {
 	// available. Days are given by the instants at which they begin, and the last by that of the next one.
 	// What should have been released before belongs to the first. Days without any are left out.
 	PendingByDay(ctx context.Context, seller string, days []time.Time) ([]Release, error)
+	// AdjustmentEntries lists the entries of a seller's adjustments numbered below before, newest first, up to limit; before 0
+	// begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
+	AdjustmentEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error)
 	InTx(ctx context.Context, fn func(Tx) error) error
 }
 
@@ -76,9 +79,12 @@ type Tx interface {
 	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
 	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
-	// EntriesAbout lists what a seller's journal says of a sale, oldest first. It fails with [ledger.ErrTampered] if
+	// CheckNewest is CheckJournal of as many of the newest entries as can be read in a moment, where there may be none. The
+	// journal stays as it is until the transaction ends.
+	CheckNewest(ctx context.Context, owner string) error
+	// EntriesAbout lists what a seller's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
 	// the service did not write all of it.
-	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
 	// entries from a number on are there.
 	CheckJournal(ctx context.Context, owner string, from int64) error

@@ -205,10 +205,11 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund, actor string) 
 	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
 }
 
-// Who releases sales, and who records and refunds them where no service key is named.
+// Who releases sales, who records and refunds them where no service key is named, and who adjusts a balance, before the id.
 const (
 	actorSystem      = "system"
 	actorMarketplace = "marketplace"
+	actorAdmin       = "admin:"
 )
 
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.

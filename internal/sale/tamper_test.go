@@ -44,12 +44,12 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 	}{
 		"enlarged": {
 			`UPDATE sales SET amount = 500000 WHERE id = 'order-1'`,
-			[]string{"sales-match-journal", "earnings-match-sales"},
+			[]string{"sales-match-journal", "earnings-match-sales", "totals-match-adjustments"},
 			`UPDATE sales SET amount = 5000 WHERE id = 'order-1'`,
 		},
 		"refunded in part": {
 			`UPDATE sales SET refunded = 1 WHERE id = 'order-1'`,
-			[]string{"sales-match-journal", "earnings-match-sales"},
+			[]string{"sales-match-journal", "earnings-match-sales", "totals-match-adjustments"},
 			`UPDATE sales SET refunded = 0 WHERE id = 'order-1'`,
 		},
 		"another month": {
@@ -80,7 +80,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 		"its entry changed too": {
 			`UPDATE sales SET amount = 500000 WHERE id = 'order-1';
 			UPDATE entries SET data = REPLACE(data, '"amount":5000', '"amount":500000'), pending = 500000, sales = -500000 WHERE subject = 'sale:order-1'`,
-			[]string{"journals-are-whole", "earnings-match-sales"},
+			[]string{"journals-are-whole", "earnings-match-sales", "totals-match-adjustments"},
 			"",
 		},
 		"its entry gone": {
@@ -129,7 +129,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 func TestTamperedSale_Inserted(t *testing.T) {
 	s := openTamperedShop(t, `INSERT INTO sales SELECT 'order-9', seller_id, 400000, 0, month, occurred_at, available_at, NULL, created_at, fingerprint, due_at
 		FROM sales WHERE id = 'order-1'`)
-	s.wantViolated("sales-match-journal", "earnings-match-sales")
+	s.wantViolated("sales-match-journal", "earnings-match-sales", "totals-match-adjustments")
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}

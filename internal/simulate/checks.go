@@ -34,7 +34,7 @@ var (
 	answersAreKnown       = Check{"answers-are-known", "Every answer is a success or a failure that a caller may see."}
 	othersSeeNothing      = Check{"other-sellers-see-nothing", "No user sees or cancels another seller's payout."}
 	readsAgree            = Check{"reads-agree", "What a seller is shown is what the ledger has."}
-	oncePerID             = Check{"once-per-id", "A sale or a refund that is reported again changes nothing."}
+	oncePerID             = Check{"once-per-id", "A sale, a refund or an adjustment that is reported again changes nothing."}
 	releasedWhenDue       = Check{"released-when-due", "A sale is released when its holding period is over, and not before."}
 	ordersToLetter        = Check{"orders-to-the-letter", "An order is sent again with the same bytes under the same key."}
 	oneKeyPerPayout       = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
@@ -49,7 +49,7 @@ var (
 	askedBefore           = Check{"asked-before-refund", "A payout that was sent and rejected is refunded only after the gateway was asked again."}
 	endsWatched           = Check{"ends-are-watched", "A payout in manual review is polled again, and one that was sent and has ended is as long as banks may change its end."}
 	notificationsFollowed = Check{"notifications-are-followed", "A payout that the gateway sends a notification about is polled without delay."}
-	queuedCancellable     = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be called off."}
+	queuedCancellable     = Check{"queued-can-be-cancelled", "A payout that the gateway has queued can be cancelled."}
 	endsTellWhy           = Check{"ends-tell-why", "A payout that has failed, was returned or is in manual review tells its seller why, and one that is paid has nothing to tell."}
 	timesKept             = Check{"times-are-kept", "When a payout was taken on, paid and over stays as it was."}
 	leasesHold            = Check{"leases-hold", "What one worker has leased, no other worker gets before the lease expires or a notification arrives."}
@@ -74,13 +74,14 @@ var (
 	stopsKept             = Check{"stops-are-kept", "While an admin has frozen a seller's payouts or paused all, none is requested and none is sent or sent again; what waited is due when they are resumed."}
 	proofsKept            = Check{"proofs-are-kept", "Above the limit, no payout is requested in a session without a fresh proof for this amount and bank account, and each proof makes one payout."}
 	minimumKept           = Check{"minimum-is-kept", "No payout is of less than the minimum."}
-	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unsealed in the ledger."}
+	numbersSecret         = Check{"numbers-stay-secret", "No full account number is in a log, in an error, in an order, or unencrypted in the ledger."}
 	decisionsKept         = Check{"decisions-are-on-record", "What an admin decided is on record with the reason, and nothing is that was not done."}
 	tamperingFound        = Check{"tampering-moves-no-money", "While stored money is tampered with, none of it moves and the audit reports it; once it is repaired, everything continues."}
 	statementsProve       = Check{"statements-prove-themselves", "A statement tells a seller's journal entries, and can be checked with the public key alone."}
 	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
-	nobodyOverpaid        = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds and payouts in manual review."}
+	adjustmentsDue        = Check{"adjustments-are-due", "An adjustment is made whatever its seller has."}
+	nobodyOverpaid        = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds, adjustments and payouts in manual review."}
 	datastoreReadable     = Check{"datastore-is-readable", "The ledger can be opened, read and audited."}
 	nothingPanics         = Check{"nothing-panics", "No part of the service panics."}
 )
@@ -94,7 +95,7 @@ func Checks() []Check {
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, nobodyOverpaid, datastoreReadable, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, adjustmentsDue, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 

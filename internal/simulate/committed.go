@@ -23,6 +23,9 @@ const negativeBalance = "negative_balance"
 func (m *market) wasAppended(e ledger.Entry) {
 	m.print("%s %d %d %s %s %s %d %s\n", e.Owner, e.Number, e.At.UnixMicro(), e.Type, e.Subject, e.Actor, e.Moved.Amounts(), e.After.Text())
 	m.keepSecret(e.Data)
+	if e.Type == ledger.BalanceAdjusted {
+		m.wasAdjusted(e)
+	}
 	m.assert(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
 		e.Number, e.Owner, e.Type, e.Subject, e.Moved, m.model.moves(e))
 	if e.Type == ledger.PayoutsHoldLifted {

@@ -120,7 +120,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.users, err = auth.New(auth.Options{
-		Store: on.db.Auth(), Keys: m.keys, Sealer: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
+		Store: on.db.Auth(), Keys: m.keys, Encrypter: m.keys, Issuer: "http://bursar.simulated", Mails: mails, Now: on.now, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (on *instance) open() (err error) {
 	}
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
-		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
+		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Mails: mails, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
 	})

@@ -31,6 +31,7 @@ func (m *market) audit(on *instance) {
 		m.compareRows(on, []string{s.id})
 		m.assert(entriesAreTrue, m.model.row(s.id) == sums[s.id], s.id, "%s has\n  %+v, and what happened makes it\n  %+v", s.id, m.model.row(s.id), sums[s.id])
 		m.readSales(on, s)
+		m.readAdjustments(on, s.id)
 		m.readEntries(on, s.id)
 	}
 	m.follow(on, decision.Platform)
@@ -136,8 +137,9 @@ func (m *market) judge() {
 		h := m.model.sellers[s.id]
 		row := m.model.row(s.id)
 		m.assert(releasedWhenDue, row.Pending == 0, s.id, "%s has %d pending, and all holds are over", s.id, row.Pending)
-		m.assert(nobodyOverpaid, row.Available >= -h.refunded-inReview[s.id], s.id,
-			"%s has %d; refunds of %d and payouts in review of %d explain less", s.id, row.Available, h.refunded, inReview[s.id])
+		lowered := m.model.lowered(s.id)
+		m.assert(nobodyOverpaid, row.Available >= -h.refunded-lowered-inReview[s.id], s.id,
+			"%s has %d; refunds of %d, adjustments of %d and payouts in review of %d explain less", s.id, row.Available, h.refunded, lowered, inReview[s.id])
 	}
 }
 

@@ -76,6 +76,8 @@ type market struct {
 	stand    *stand
 	// stopping are the sellers, or the platform, whose payouts an admin has stopped and is about to resume.
 	stopping map[string]bool
+	// adjusting are the amounts of the adjustments that an admin asked for, by their ids.
+	adjusting map[string]money.Amount
 	// kept is when the instances last kept house.
 	kept time.Duration
 }
@@ -88,11 +90,11 @@ type decided struct {
 
 // tally counts what happened.
 type tally struct {
-	sales, refunds, releases, asked, imported, sent, unknown     int64
-	calls, webhooks, crashes, restores, takeovers, onHold, stops int64
-	checks, audits, takes                                        int64
-	proven, unproven                                             int64
-	faults                                                       [numFaults]int64
+	sales, refunds, releases, asked, imported, sent, unknown                  int64
+	calls, webhooks, crashes, restores, takeovers, onHold, stops, adjustments int64
+	checks, audits, takes                                                     int64
+	proven, unproven                                                          int64
+	faults                                                                    [numFaults]int64
 }
 
 // pace of the work, as with the real gateway.
@@ -120,7 +122,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -220,6 +222,7 @@ func (m *market) open() {
 	if m.anyFaults() {
 		m.operate()
 		m.often(stopEvery, admin, m.stopSome)
+		m.often(adjustEvery, admin, m.adjustSome)
 	}
 	m.after(0, m.changeFaultProfile)
 	m.after(tickEvery, m.tick)

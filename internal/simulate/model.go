@@ -22,6 +22,7 @@ type model struct {
 	sales    map[string]*earning
 	payouts  map[payout.ID]*withdrawal
 	accounts map[bank.ID]*account
+	adjusted map[string]*correction // by their ids
 	// paused is about the payouts of all sellers.
 	paused stops
 }
@@ -116,7 +117,7 @@ type account struct {
 }
 
 func newModel() *model {
-	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}, stops{}}
+	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}, map[string]*correction{}, stops{}}
 }
 
 // copy is the model as it is now.
@@ -139,6 +140,7 @@ func (o *model) copy() *model {
 		w.taken = nil
 	}
 	copyInto(c.accounts, o.accounts)
+	copyInto(c.adjusted, o.adjusted)
 	c.paused = o.paused
 	return c
 }
@@ -215,6 +217,12 @@ func (o *model) sums() map[string]ledger.Balance {
 		}
 		all[e.seller] = b
 	}
+	for _, a := range o.adjusted {
+		b := all[a.seller]
+		b.Earned += a.amount
+		b.Available += a.amount
+		all[a.seller] = b
+	}
 	for _, w := range o.payouts {
 		b := all[w.seller]
 		switch kindOf(w.state) {
@@ -257,6 +265,12 @@ func (o *model) moves(e ledger.Entry) ledger.Moved {
 		default:
 			return ledger.Moved{}
 		}
+	}
+	if id, isAdjustment := strings.CutPrefix(e.Subject, sale.AdjustmentPrefix); isAdjustment {
+		if a := o.adjusted[correctionID(e.Owner, id)]; a != nil && e.Type == ledger.BalanceAdjusted {
+			return ledger.Moved{Available: a.amount, Sales: -a.amount}
+		}
+		return ledger.Moved{}
 	}
 	id, isSale := strings.CutPrefix(e.Subject, sale.SubjectPrefix)
 	of := o.sales[id]

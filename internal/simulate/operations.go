@@ -282,7 +282,7 @@ func (m *market) decideWithoutReason(on *instance) {
 	}
 }
 
-// cancelAsAdmin calls a seller's payout off.
+// cancelAsAdmin cancels a seller's payout.
 func (m *market) cancelAsAdmin(id payout.ID) {
 	_ = m.decide(string(id), false, func(on *instance) error {
 		_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}, id, "")

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/search"
 )
 
 // readSomething reads what a seller sees, and what belongs to another seller.
@@ -202,7 +203,8 @@ func (m *market) readPayout(on *instance, s *seller, list []payout.Payout) {
 		if reference == "" {
 			continue
 		}
-		found, err := on.payouts.Search(m.ctx, reference, 10)
+		all, err := search.Service{Store: on.db, Currency: rupees()}.Find(m.ctx, reference)
+		found := all.Payouts
 		m.assert(readsAgree, err == nil && len(found) == 1 && found[0].ID == id, string(id), "%q finds %d payouts (error %v)", reference, len(found), err)
 	}
 }

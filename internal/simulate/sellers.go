@@ -48,6 +48,7 @@ type seller struct {
 	session, proof string
 	sold           int
 	asked          int
+	adjusted       int
 }
 
 // ask is a request for a payout, with all its repeats.
@@ -312,7 +313,7 @@ func (m *market) cancelQueued() {
 	}
 }
 
-// cancel calls a payout off. That it is too late, or unclear, is an answer.
+// cancel cancels a payout. That it is too late, or unclear, is an answer.
 func (m *market) cancel(s *seller, id payout.ID) {
 	key := ""
 	if m.chance(500) {
@@ -341,7 +342,7 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	}
 }
 
-// cancelOther calls another payout off under a key that was used, which must be refused.
+// cancelOther cancels another payout under a key that was used, which must be refused.
 func (m *market) cancelOther(s *seller, id payout.ID, key string) {
 	var other payout.ID
 	for p, w := range m.model.payouts {
@@ -356,7 +357,7 @@ func (m *market) cancelOther(s *seller, id payout.ID, key string) {
 	_ = m.call(on, func() error {
 		p, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, other, key)
 		m.assert(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, s.id,
-			"the key %s, under which payout %s was called off, was used for %s and answered with %s, %v", key, id, other, p.ID, err)
+			"the key %s, under which payout %s was cancelled, was used for %s and answered with %s, %v", key, id, other, p.ID, err)
 		return err
 	})
 }

@@ -102,7 +102,7 @@ type Report struct {
 	// Fingerprint is the same for two runs that did the same.
 	Fingerprint string
 
-	Sales, Refunds                 int64
+	Sales, Refunds, Adjustments    int64
 	Asked, Imported, Sent, Unknown int64
 	Ends                           map[payout.State]int64
 	Calls, Webhooks                int64
@@ -226,6 +226,7 @@ func sum(o Options, runs []*marketRun) (Report, error) {
 		t := run.m.tally
 		r.Sales += t.sales
 		r.Refunds += t.refunds
+		r.Adjustments += t.adjustments
 		r.Asked += t.asked
 		r.Imported += t.imported
 		r.Sent += t.sent

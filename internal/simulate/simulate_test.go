@@ -172,22 +172,25 @@ func TestFaultsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// TestThePageTellsOfEverything holds docs/simulator.md against the code.
-func TestThePageTellsOfEverything(t *testing.T) {
-	page, err := os.ReadFile("../../docs/simulator.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []string
+// TestPages_TellOfEverything holds the pages about the simulator against the code.
+func TestPages_TellOfEverything(t *testing.T) {
+	const faultsPage, checksPage = "../../docs/simulator.md", "../../docs/simulator-checks.md"
+	rows := map[string][]string{}
 	for _, name := range simulate.FaultNames() {
-		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", name, simulate.DescribeFault(name)))
+		rows[faultsPage] = append(rows[faultsPage], fmt.Sprintf("| `%s` | %s |\n", name, simulate.DescribeFault(name)))
 	}
 	for _, c := range simulate.Checks() {
-		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", c.Name, c.Promise))
+		rows[checksPage] = append(rows[checksPage], fmt.Sprintf("| `%s` | %s |\n", c.Name, c.Promise))
 	}
-	for _, row := range rows {
-		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/simulator.md lacks this row: %s", row)
+	for _, page := range []string{faultsPage, checksPage} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows[page] {
+			if !strings.Contains(string(text), row) {
+				t.Errorf("%s lacks this row: %s", page, row)
+			}
 		}
 	}
 }

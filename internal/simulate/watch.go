@@ -97,7 +97,7 @@ func (m *market) compareWritten(on *instance, s *seen) {
 	}
 	for id, a := range s.accounts {
 		got, err := on.db.BankAccountByID(m.ctx, id)
-		m.keepSecret(got.SealedNumber)
+		m.keepSecret(got.EncryptedNumber)
 		m.assert(writtenAsMeant, err == nil && accountAsStored(got) == accountAsStored(a), a.Seller, "bank account %s was written as\n  %+v, and is (error %v)\n  %+v", id, a, err, got)
 		if known := m.model.accounts[id]; known != nil {
 			mismatch, differs := ledger.Compare(known.folded, got)

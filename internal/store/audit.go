@@ -43,6 +43,24 @@ var invariants = []invariant{
 		},
 	},
 	{
+		name: "totals-match-adjustments", promise: "What each seller earned in all is the sum of the seller's sales, less their refunds, and of the adjustments.",
+		query: wrongTotals, next: runRepair,
+		scan: func(w words, r row) (v ledger.Violation, err error) {
+			var earned, explained money.Amount
+			err = r.Scan(&v.Seller, &earned, &explained)
+			v.Problem = fmt.Sprintf("the seller earned %s, and sales and adjustments make %s", w.amount(earned), w.amount(explained))
+			return v, err
+		},
+	},
+	{
+		name: "adjustments-are-made-once", promise: "Each adjustment of a balance is one entry, which moves the amount that it tells of.",
+		query: `SELECT owner, subject, 'it was made ' || COUNT(*) || ' times' FROM entries WHERE type = 'balance.adjusted' GROUP BY owner, subject HAVING COUNT(*) > 1
+		UNION ALL
+		SELECT owner, subject, 'its entry does not tell of the amount that it moved' FROM entries
+		WHERE type = 'balance.adjusted' AND data NOT LIKE '%"amount":' || available || '}'`,
+		next: restoreJournal,
+	},
+	{
 		name: "keys-match-payouts", promise: "Each idempotency key stands for the payout that was asked for under it.",
 		query: `SELECT k.user_id, k.payout_id, 'an idempotency key stands for it that was used for something else' FROM idempotency_keys k
 		WHERE k.refusal = '' AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id
@@ -151,6 +169,12 @@ const (
 			SELECT seller_id, month, amount AS earned, 0 AS sold FROM earnings
 			UNION ALL SELECT seller_id, month, 0, amount - refunded FROM sales) AS both_records
 		GROUP BY seller_id, month HAVING SUM(earned) <> SUM(sold) ORDER BY seller_id, month`
+	// wrongTotals are the sellers whose total of earnings is not the sum of what it is made of.
+	wrongTotals = `SELECT owner, CAST(SUM(earned) AS BIGINT), CAST(SUM(explained) AS BIGINT) FROM (
+			SELECT owner, earned, 0 AS explained FROM journals
+			UNION ALL SELECT seller_id, 0, amount - refunded FROM sales
+			UNION ALL SELECT owner, 0, available FROM entries WHERE type = 'balance.adjusted') AS all_records
+		GROUP BY owner HAVING SUM(earned) <> SUM(explained) ORDER BY owner`
 )
 
 // wrongStatus finds payouts by a status that their state does not stand for.

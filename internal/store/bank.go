@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	bankAccountFields = `id, seller_id, holder, ifsc, last4, sealed_number, status, reason, registered_name,
+	bankAccountFields = `id, seller_id, holder, ifsc, last4, encrypted_number, status, reason, registered_name,
 		name_score, beneficiary, gateway, verification_id, tries, due_at, created_at, verified_at, is_current`
 	bankAccountColumns = `SELECT ` + bankAccountFields + ` FROM bank_accounts `
 	// storedAccountColumns are with the row's MAC.
@@ -17,7 +17,7 @@ const (
 
 func bankAccountDest(a *bank.Account) []any {
 	return []any{
-		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.SealedNumber, &a.Status, &a.Reason, &a.RegisteredName,
+		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.EncryptedNumber, &a.Status, &a.Reason, &a.RegisteredName,
 		&a.NameScore, &a.Beneficiary, &a.Gateway, &a.VerificationID, &a.Tries,
 		instant{&a.DueAt},
 		instant{&a.CreatedAt},

@@ -154,7 +154,7 @@ func (db *DB) SaveJournals(ctx context.Context, holder string, until time.Time, 
 	})
 }
 
-// Publish adds the checkpoint whose journals were sealed.
+// Publish adds the checkpoint whose journals were saved.
 func (db *DB) Publish(ctx context.Context, holder string, c proof.Checkpoint, key proof.Key) error {
 	return db.Update(ctx, func(tx *Tx) error {
 		kept, err := tx.execOne(ctx, `UPDATE checkpoint_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)

@@ -16,7 +16,7 @@ func (tx *Tx) DeleteSessions(ctx context.Context, userID string) error {
 // EraseBankAccounts deletes the numbers of all bank accounts of a user. They are rejected in the journal.
 func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
 	var all []bank.Account
-	err := tx.each(ctx, bankAccountColumns+`WHERE seller_id = $1 AND sealed_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"), []any{userID},
+	err := tx.each(ctx, bankAccountColumns+`WHERE seller_id = $1 AND encrypted_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"), []any{userID},
 		func(r row) error {
 			var a bank.Account
 			err := r.Scan(bankAccountDest(&a)...)
@@ -28,7 +28,7 @@ func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now 
 	}
 	for _, a := range all {
 		erased := a.Erased(reason)
-		if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, sealed_number = '', status = $2, reason = $3, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
+		if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, encrypted_number = '', status = $2, reason = $3, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
 			string(a.ID), string(erased.Status), reason); err != nil {
 			return err
 		}

@@ -67,6 +67,12 @@ func (tx *Tx) RemoveIdentities(ctx context.Context, userID string) error {
 	return err
 }
 
+// RemoveIdentitiesSince unlinks the identities of a user that were linked at an instant or later.
+func (tx *Tx) RemoveIdentitiesSince(ctx context.Context, userID string, since time.Time) error {
+	_, err := tx.exec(ctx, `DELETE FROM identities WHERE user_id = $1 AND created_at >= $2`, userID, micros(since))
+	return err
+}
+
 // TakeUserOver makes a user verified, with another role and password hash.
 func (tx *Tx) TakeUserOver(ctx context.Context, userID string, role auth.Role, passwordHash string) error {
 	_, err := tx.changeUser(ctx, userID, func(u *auth.User) bool {

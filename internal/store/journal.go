@@ -55,8 +55,16 @@ func (tx *Tx) account(ctx context.Context, owner string) (ledger.Account, error)
 	var a ledger.Account
 	found, err := tx.one(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`+tx.dialect.forUpdate("journals"),
 		[]any{owner}, accountDest(&a)...)
-	if err == nil && !found {
+	switch {
+	case err != nil:
+	case found && tx.absent[owner]: // what was decided without a journal is stale
+		err = errFirstEntryRaced
+	case !found:
 		a = ledger.NewAccount(owner)
+		if tx.absent == nil {
+			tx.absent = map[string]bool{}
+		}
+		tx.absent[owner] = true
 	}
 	return a, err
 }
@@ -87,6 +95,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if !moved { // another transaction has just made the first entry, which no lock could prevent
 		return ledger.Entry{}, errFirstEntryRaced
 	}
+	delete(tx.absent, p.Owner)
 	added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))
 	if err == nil && !added { // the journal's row is locked, so no other transaction has added it
 		err = tx.fail(entryTaken(e))
@@ -219,8 +228,20 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	return err
 }
 
-// journalReach bounds how far back [DB.CheckJournal] looks: a journal of years would take long to read.
+// journalReach bounds how far back [DB.CheckJournal] and [Tx.CheckNewest] look: a journal of years would take long to read.
 const journalReach = 10_000
+
+// CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.
+func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
+	a, err := tx.account(ctx, owner)
+	if err != nil {
+		return err
+	}
+	_, err = tx.signer.checkNewest(a, max(0, a.Number-journalReach), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
+	})
+	return err
+}
 
 // CheckJournal is [Tx.CheckJournal] of the newest entries. What it has found whole since an entry, it does not read again.
 func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
@@ -327,6 +348,32 @@ func (db *DB) Entries(ctx context.Context, owner string, before int64, limit int
 	return db.entries(ctx, entriesPage, owner, before, limit)
 }
 
+// checkedPage is entriesPage with what checking an entry takes.
+const checkedPage = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 ORDER BY e.number DESC LIMIT $3 + 0`
+
+// CheckedEntries is [DB.Entries] with each entry checked. At the first that the service did not write, it fails with
+// [ledger.ErrTampered], and that entry is the last of the list.
+func (db *DB) CheckedEntries(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
+	keys, err := db.signer.get()
+	if err != nil {
+		return nil, err
+	}
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	var entries []ledger.Entry
+	var tampered error
+	err = db.query(ctx, checkedPage, func(r row) error {
+		if tampered == nil {
+			e, broken, err := scanCheckedEntry(r, keys)
+			entries, tampered = append(entries, e), broken
+			return err
+		}
+		return nil
+	}, owner, before, limit)
+	return entries, errors.Join(err, tampered)
+}
+
 const entriesFrom = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT $3 + 0`
 
 // EntriesAfter lists an owner's entries above a number, in order, up to limit.
@@ -347,7 +394,7 @@ func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.
 // Period finds an owner's first entry that is not before a period and the last that is not after it, among the first
 // so many.
 func (db *DB) Period(ctx context.Context, owner string, among int64, from, to time.Time) (first, last int64, err error) {
-	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), $2 + 1), COALESCE(MAX(CASE WHEN at < $4 THEN number END), 0)
+	err = db.queryOne(ctx, `SELECT COALESCE(MIN(CASE WHEN at >= $3 THEN number END), CAST($2 AS BIGINT) + 1), COALESCE(MAX(CASE WHEN at < $4 THEN number END), 0)
 		FROM entries WHERE owner = $1 AND number <= $2`, []any{owner, among, micros(from), micros(to)}, &first, &last)
 	return first, last, err
 }
@@ -408,7 +455,7 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 }
 
 // areDecisions finds the entries of decisions, as the index entries_decided has it.
-const areDecisions = `type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen')`
+const areDecisions = `type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted')`
 
 // Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error) {

@@ -16,7 +16,7 @@ func (db *DB) KeySet() KeySet { return KeySet{db} }
 // Names in the settings.
 const (
 	keySetDocument    = "key_set_document"
-	keySetFingerprint = "key_set" // of the keys that the account numbers are sealed with
+	keySetFingerprint = "key_set" // of the keys that the account numbers are encrypted with
 )
 
 // String names the place to people.

@@ -44,13 +44,13 @@ func (db *DB) MailToken(ctx context.Context, hash string, purpose auth.MailPurpo
 }
 
 // InsertMailToken adds a token. It takes the place of the user's other tokens of its purpose, unless they belong to
-// another registration, or undo a change of the address: each change can be undone.
+// another registration, or undo a change.
 func (tx *Tx) InsertMailToken(ctx context.Context, t auth.MailToken) error {
 	mac, err := tx.signer.mac((&storedMailToken{MailToken: t}).message())
 	if err != nil {
 		return err
 	}
-	if !t.Another() && t.Purpose != auth.UndoEmailChange {
+	if !t.Another() && !t.Undoes() {
 		if _, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND purpose = $2 AND password_hash = ''`, t.UserID, string(t.Purpose)); err != nil {
 			return err
 		}
@@ -88,6 +88,12 @@ func (tx *Tx) UseMailToken(ctx context.Context, hash string, now time.Time) (boo
 // DeleteMailTokens deletes the tokens of a user: those of one purpose, or all for "".
 func (tx *Tx) DeleteMailTokens(ctx context.Context, userID string, purpose auth.MailPurpose) error {
 	_, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND ($2 = '' OR purpose = $2)`, userID, string(purpose))
+	return err
+}
+
+// DeleteMailTokensSince deletes the tokens of a user for one purpose that were made at an instant or later.
+func (tx *Tx) DeleteMailTokensSince(ctx context.Context, userID string, purpose auth.MailPurpose, since time.Time) error {
+	_, err := tx.exec(ctx, `DELETE FROM mail_tokens WHERE user_id = $1 AND purpose = $2 AND created_at >= $3`, userID, string(purpose), micros(since))
 	return err
 }
 

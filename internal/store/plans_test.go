@@ -14,6 +14,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/ledger"
+	"bursar/internal/payout"
 	"bursar/internal/pgtest"
 	"bursar/internal/reconcile"
 )
@@ -41,6 +42,9 @@ var homePlans = []plan{
 		[]string{"PRIMARY KEY (id=?)", "payouts_by_gateway_id (gateway_id=?)", "payouts_by_utr (utr=?)"},
 		[]string{"payouts_pkey", "payouts_by_gateway_id", "payouts_by_utr"},
 	},
+	{"what banks were paid", paidByBank, `1, 2`, []string{"entries_of_gateway (at>? AND at<?)", "PRIMARY KEY (id=?)"}, []string{"entries_of_gateway", "payouts_pkey"}},
+	{"what failed", failedSince, `1`, []string{"payouts_ended (status=?"}, []string{"payouts_ended"}},
+	{"the oldest payout under way", oldestOpen, `1000`, []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}},
 	{"unmatched transfers", openUnmatchedTransfers, `100`, []string{"unmatched_transfers_open"}, []string{"unmatched_transfers_open"}},
 	{"accounts in review", accountsInReview, `100`, []string{"bank_accounts_in_review"}, []string{"bank_accounts_in_review"}},
 	{"a seller's sales", salesPage, `'asha', 20, 0`, []string{"sales_of_seller (seller_id=?)"}, []string{"Index Scan Backward using sales_of_seller"}},
@@ -50,6 +54,7 @@ var homePlans = []plan{
 		[]string{"sales_pending"},
 	},
 	{"a seller's entries", entriesPage, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_pkey"}},
+	{"a seller's adjustments", adjustmentEntries, `'asha', 100, 20`, []string{"entries_adjusted (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_adjusted"}},
 	{"a seller's entries from one on", entriesFrom, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number>?)"}, []string{"Index Scan using entries_pkey"}},
 	{
 		"the entries about a payout", entriesAbout, `'pyt_1', 'asha'`,
@@ -63,12 +68,15 @@ var homePlans = []plan{
 	},
 }
 
-// ranPlans are the statements of methods that have no names. Each is recorded as its method runs it.
-var ranPlans = []struct {
+// ranPlan is the plan of a statement that a method runs.
+type ranPlan struct {
 	plan
 	part string // of the statement, to tell it from others of the method
 	run  func(ctx context.Context, db *DB) error
-}{
+}
+
+// ranPlans are the statements of methods that have no names. Each is recorded as its method runs it.
+var ranPlans = []ranPlan{
 	{
 		plan{"due sales", "", `1000, 50`, []string{"sales_due (due_at<?)"}, []string{"sales_due"}},
 		"FROM sales WHERE due_at",
@@ -103,15 +111,15 @@ var ranPlans = []struct {
 	},
 	{
 		plan{"decisions", "", `20`, []string{"entries_decided"}, []string{"entries_decided"}},
-		"'payouts.unfrozen') ORDER BY",
+		"'balance.adjusted') ORDER BY",
 		func(ctx context.Context, db *DB) error {
 			_, err := db.Decisions(ctx, "", 20)
 			return err
 		},
 	},
 	{
-		plan{"decisions about one", "", `20, 'pyt_1'`, []string{"USING INDEX entries_"}, []string{"using entries_"}},
-		"'payouts.unfrozen') AND subject = $2",
+		plan{"decisions about one", "", `20, 'pyt_1'`, []string{"USING INDEX entries_"}, []string{"entries_"}},
+		"'balance.adjusted') AND subject = $2",
 		func(ctx context.Context, db *DB) error {
 			_, err := db.Decisions(ctx, "pyt_1", 20)
 			return err
@@ -133,6 +141,15 @@ var ranPlans = []struct {
 			return err
 		},
 	},
+	selected("a seller's payouts", payout.Selection{Seller: "asha"}, "status = 'cancelled' ORDER BY",
+		[]string{"payouts_history (seller_id=? AND status=?)"}, []string{"Scan Backward using payouts_history"}),
+	selected("payouts in review", payout.Selection{State: payout.ManualReview}, "'manual_review') LIMIT", []string{"payouts_unclear"}, []string{"payouts_unclear"}),
+	selected("disputed payouts", payout.Selection{Discrepancy: true}, "WHERE discrepancy <> '' LIMIT", []string{"payouts_with_discrepancy"}, []string{"payouts_with_discrepancy"}),
+	selected("payouts that are late", payout.Selection{LateAt: noon}, "arrive_at < $6 LIMIT", []string{"payouts_due (due_at<?)"}, []string{"payouts_due"}),
+	selected("failed payouts", payout.Selection{State: payout.Failed}, "WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE status IN", []string{"payouts_ended (status=?"}, []string{"payouts_ended"}),
+	selected("payouts that were completed", payout.Selection{Date: payout.DateCompleted, From: noon}, "WITH wanted AS MATERIALIZED (SELECT subject", []string{"entries_of_gateway (at>? AND at<?)"}, []string{"entries_of_gateway"}),
+	selected("payouts that ended", payout.Selection{Date: payout.DateEnded, From: noon}, "AS paid UNION",
+		[]string{"entries_of_gateway (at>? AND at<?)", "payouts_ended (status=?"}, []string{"entries_of_gateway", "payouts_ended"}),
 	{
 		plan{"journals and where a checkpoint has them", "", `1, 'usr_', 20`, []string{"PRIMARY KEY (owner>?)"}, []string{"journals_pkey"}},
 		"b.owner > $2",
@@ -141,6 +158,15 @@ var ranPlans = []struct {
 			return err
 		},
 	},
+}
+
+// selected is the plan of the sum of what an operator selects, which the rows of a page are found by too.
+func selected(name string, sel payout.Selection, part string, sqlite, postgres []string) ranPlan {
+	const arguments = `'', '~', 'asha', '', '', 1, 2, 0, 0, 1000, '', '', 1, 2, 1, 2`
+	return ranPlan{plan{name, "", arguments, sqlite, postgres}, part, func(ctx context.Context, db *DB) error {
+		_, err := db.SumPayouts(ctx, sel)
+		return err
+	}}
 }
 
 // allPlans are all statements whose cost must not grow with the datastore, those without a name as db runs them.

@@ -75,7 +75,7 @@ func (c *crowd) seller(id string, available money.Amount, account bank.Status) {
 
 // addAccount adds a bank account, as package bank does.
 func (c *crowd) addAccount(ctx context.Context, tx *Tx, a bank.Account) (err error) {
-	if a.SealedNumber, err = c.keys.Seal("00001111"+a.Last4, "bank_accounts|sealed_number|"+string(a.ID)); err != nil {
+	if a.EncryptedNumber, err = c.keys.Encrypt("00001111"+a.Last4, "bank_accounts|encrypted_number|"+string(a.ID)); err != nil {
 		return err
 	}
 	if _, err := tx.InsertBankAccount(ctx, a); err != nil {

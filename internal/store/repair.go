@@ -269,6 +269,7 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 	if err := r.write(ctx, journalTable.puts(r.tx.dialect, []journalMove{{at, 0}})...); err != nil {
 		return err
 	}
+	delete(r.tx.absent, at.Owner)
 	return r.can(ctx, owner, owner, r.words.balance(stored, at)+"; it becomes what the journal says")
 }
 

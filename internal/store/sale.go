@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 )
@@ -116,6 +118,20 @@ func pendingByDay(days int) string {
 		SELECT d.number, CAST(SUM(s.amount - s.refunded) AS BIGINT), COUNT(*) FROM days d JOIN sales s
 		ON s.seller_id = $1 AND s.released_at IS NULL AND s.available_at >= d.since AND s.available_at < d.until
 		WHERE s.refunded < s.amount GROUP BY d.number ORDER BY d.number`
+}
+
+// adjustmentEntries are entriesAboutColumns of a seller's adjustments.
+const adjustmentEntries = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 AND e.type = 'balance.adjusted' ORDER BY e.number DESC LIMIT $3 + 0`
+
+// AdjustmentEntries lists the entries of a seller's adjustments numbered below before, newest first; before 0 begins at the
+// newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
+func (db *DB) AdjustmentEntries(ctx context.Context, seller string, before int64, limit int) ([]ledger.Entry, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	return db.signer.checkedEntries(func(scan func(row) error) error {
+		return db.query(ctx, adjustmentEntries, scan, seller, before, limit)
+	})
 }
 
 // MarkReleased records the release of a pending sale, and reports whether it was pending.

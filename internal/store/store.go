@@ -194,6 +194,8 @@ type Tx struct {
 	// broken is the first statement's error. Some errors end the engine's whole transaction, so after
 	// one nothing more may be run, and nothing of the closure may be kept, whatever it returns.
 	broken error
+	// absent are the owners whose journals were not there when this closure asked. There was no row to lock.
+	absent map[string]bool
 }
 
 // conn runs statements within a transaction.

@@ -111,7 +111,7 @@ var (
 			asText("holder", made, func(a *storedAccount) string { return a.Holder }),
 			asText("ifsc", made, func(a *storedAccount) string { return string(a.IFSC) }),
 			asText("last4", made, func(a *storedAccount) string { return a.Last4 }),
-			asText("sealed_number", made, func(a *storedAccount) string { return a.SealedNumber }),
+			asText("encrypted_number", made, func(a *storedAccount) string { return a.EncryptedNumber }),
 			asText("status", made, func(a *storedAccount) string { return string(a.Status) }),
 			asText("reason", made, func(a *storedAccount) string { return a.Reason }),
 			asText("registered_name", made, func(a *storedAccount) string { return a.RegisteredName }),

@@ -85,7 +85,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
 		{`DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, []string{"owners-are-there", "bank-accounts-match-journal", "payouts-match-journal"}},
 		{`UPDATE bank_accounts SET beneficiary = 'fa_usr_b' WHERE id = 'bka_usr_a'`, []string{"beneficiaries-are-told-apart", "bank-accounts-match-journal"}},
-		{`UPDATE bank_accounts SET sealed_number = (SELECT sealed_number FROM bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_b'`, []string{"account-numbers-are-encrypted"}},
+		{`UPDATE bank_accounts SET encrypted_number = (SELECT encrypted_number FROM bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_b'`, []string{"account-numbers-are-encrypted"}},
 		{`UPDATE idempotency_keys SET payout_id = 'pyt_completed'`, []string{"keys-match-payouts"}},
 		{`UPDATE idempotency_keys SET refusal = '{}'`, []string{"keys-match-payouts"}},
 		{`UPDATE sessions SET user_id = 'usr_a'`, []string{"sessions-are-ours"}},
@@ -98,6 +98,8 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)
 			VALUES ('dif_1', 'k', 's', '', '', 0, 0, 0, 0, 0, 1)`, []string{"decisions-are-on-record"}},
 		{`UPDATE checkpoint_journals SET number = 0 WHERE seller_id = 'usr_a'`, []string{"journals-are-whole", "journals-match-checkpoint"}},
+		{`UPDATE journals SET earned = earned + 1 WHERE owner = 'usr_a'`, []string{"totals-match-adjustments", "journals-are-whole"}},
+		{`UPDATE entries SET available = available + 1, sales = sales - 1 WHERE type = 'balance.adjusted'`, []string{"adjustments-are-made-once", "journals-are-whole"}},
 		{`UPDATE checkpoints SET root = previous`, []string{"checkpoints-are-signed", "journals-match-checkpoint"}},
 		{`INSERT INTO checkpoint_keys (kid, public_key) VALUES ('mallory', 'x')`, []string{"checkpoints-are-signed"}},
 	}

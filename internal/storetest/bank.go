@@ -20,7 +20,7 @@ func (b *bench) register(id, seller string) bank.Account {
 		Status: bank.StatusUnverified, Reason: "waits", RegisteredName: "ASHA RAO", NameScore: 88, Beneficiary: "fa_1", Gateway: atGateway,
 		VerificationID: "fav_" + id, Tries: 2, DueAt: b.now, CreatedAt: b.now, VerifiedAt: b.now, Current: true,
 	}
-	a.SealedNumber = b.encrypted(a)
+	a.EncryptedNumber = b.encrypted(a)
 	b.update(func(tx *store.Tx) error { return b.addAccount(tx, a) })
 	return a
 }
@@ -175,7 +175,7 @@ func testFormerAccounts(_ *testing.T, b *bench) {
 	current, err := b.db.BankAccount(b.ctx(), seller)
 	b.must(err)
 	want := bank.Account{
-		ID: "bka_old", Seller: seller, Holder: "A Rao", IFSC: "SBIN0000300", Last4: "9876", SealedNumber: "sealed",
+		ID: "bka_old", Seller: seller, Holder: "A Rao", IFSC: "SBIN0000300", Last4: "9876", EncryptedNumber: "encrypted",
 		Status: bank.StatusUnverified, NameScore: -1, Beneficiary: "fa_1", CreatedAt: b.now,
 	}
 	for i, holder := range []string{want.Holder, "another person"} {

@@ -44,7 +44,7 @@ func testErasedUser(_ *testing.T, b *bench) {
 	for id, erased := range map[bank.ID]bool{"bka_usr_a": true, "bka_2": true, "bka_usr_b": false} {
 		a, err := b.db.BankAccountByID(b.ctx(), id)
 		b.must(err)
-		if gone := a.SealedNumber == "" && a.Status == bank.StatusRejected && !a.Current && a.DueAt.IsZero() && a.Reason == "Deleted."; gone != erased {
+		if gone := a.EncryptedNumber == "" && a.Status == bank.StatusRejected && !a.Current && a.DueAt.IsZero() && a.Reason == "Deleted."; gone != erased {
 			b.Errorf("%s is %+v; want it erased: %v", id, a, erased)
 		}
 	}

@@ -65,6 +65,12 @@ func testIdentities(_ *testing.T, b *bench) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		b.Error(diff)
 	}
+	b.update(func(tx *store.Tx) error {
+		return tx.RemoveIdentitiesSince(b.ctx(), "usr_1", signedInAt.Add(time.Second))
+	})
+	find("https://a.example", "7", "usr_1")
+	find("https://a.example", "8", "")
+	find("https://b.example", "7", "usr_2")
 	b.update(func(tx *store.Tx) error { return tx.RemoveIdentities(b.ctx(), "usr_1") })
 	find("https://a.example", "7", "")
 	find("https://b.example", "7", "usr_2")

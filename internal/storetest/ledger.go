@@ -210,6 +210,13 @@ func testEntries(_ *testing.T, b *bench) {
 		if !slices.Equal(numbers, tt.want) {
 			b.Errorf("%d of %s before %d: %v, want %v", tt.limit, tt.seller, tt.before, numbers, tt.want)
 		}
+		checked, err := b.db.CheckedEntries(b.ctx(), tt.seller, tt.before, tt.limit)
+		b.must(err)
+		if !slices.EqualFunc(checked, got, func(a, b ledger.Entry) bool {
+			return a.Posting == b.Posting && a.Number == b.Number && a.After == b.After
+		}) {
+			b.Errorf("checked are %+v, want %+v", checked, got)
+		}
 	}
 	got, err := b.db.Entries(b.ctx(), seller, 0, 1)
 	b.must(err)

@@ -261,6 +261,23 @@ func testEmailChange(t *testing.T, b *bench) {
 	if !b.hasToken("undo 1", auth.UndoEmailChange, b.now) || !b.hasToken("undo 2", auth.UndoEmailChange, b.now) {
 		t.Error("a later change ends what undoes an earlier one")
 	}
+	b.keepToken(b.mailToken("factor 1", auth.UndoFactor))
+	b.keepToken(b.mailToken("factor 2", auth.UndoFactor))
+	if !b.hasToken("factor 1", auth.UndoFactor, b.now) || !b.hasToken("factor 2", auth.UndoFactor, b.now) {
+		t.Error("a later first factor ends what removes an earlier one")
+	}
+	b.update(func(tx *store.Tx) error {
+		return tx.DeleteMailTokensSince(b.ctx(), "usr_1", auth.UndoFactor, b.now.Add(time.Second))
+	})
+	if !b.hasToken("factor 1", auth.UndoFactor, b.now) {
+		t.Error("a token from before is deleted")
+	}
+	b.update(func(tx *store.Tx) error {
+		return tx.DeleteMailTokensSince(b.ctx(), "usr_1", auth.UndoFactor, b.now.Add(-time.Second))
+	})
+	if b.hasToken("factor 1", auth.UndoFactor, b.now) || b.hasToken("factor 2", auth.UndoFactor, b.now) || !b.hasToken("undo 1", auth.UndoEmailChange, b.now) {
+		t.Error("not the later tokens of the purpose alone are deleted")
+	}
 	b.update(func(tx *store.Tx) error {
 		return errors.Join(tx.InsertUser(b.ctx(), newUser("usr_2")), tx.SetEmail(b.ctx(), "usr_1", "New@example.com"))
 	})

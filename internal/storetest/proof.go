@@ -135,15 +135,15 @@ func testTurns(_ *testing.T, b *bench) {
 		b.Error("a lease is not exclusive")
 	}
 	c := proof.Checkpoint{Number: 1, At: b.now, Currency: "INR"}
-	seal := []proof.Checkpointed{{Seller: "usr_a", Account: b.account("usr_a")}}
-	if err := b.db.SaveJournals(b.ctx(), "a", b.now, 1, seal); !errors.Is(err, proof.ErrLeaseLost) {
+	journals := []proof.Checkpointed{{Seller: "usr_a", Account: b.account("usr_a")}}
+	if err := b.db.SaveJournals(b.ctx(), "a", b.now, 1, journals); !errors.Is(err, proof.ErrLeaseLost) {
 		b.Errorf("a holder that lost the lease saves journals: %v", err)
 	}
 	if err := b.db.Publish(b.ctx(), "a", c, newSigner(1).public()); !errors.Is(err, proof.ErrLeaseLost) {
 		b.Errorf("a holder that lost the lease publishes: %v", err)
 	}
-	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
-	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, seal))
+	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, journals))
+	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, journals))
 	b.must(b.db.ReleaseLease(b.ctx(), "b"))
 	if !take("a", b.now) {
 		b.Error("a released lease is not free")
@@ -200,11 +200,11 @@ func testNothingBrokenIsCheckpointed(_ *testing.T, b *bench) {
 	f.wantCleanAuditOf("checkpoints-are-signed", "journals-match-checkpoint")
 
 	// One that no checkpoint has yet is left where the last one has it.
-	b.sell("not sealed yet", "usr_a", 10)
-	early := b.with(b.engine.Tamper(b.T, b.db, `UPDATE entries SET pending = 9, sales = -9 WHERE subject = 'sale:not sealed yet'`))
+	b.sell("not in a checkpoint yet", "usr_a", 10)
+	early := b.with(b.engine.Tamper(b.T, b.db, `UPDATE entries SET pending = 9, sales = -9 WHERE subject = 'sale:not in a checkpoint yet'`))
 	early.checkpoint()
 	if journalState := early.journalState("usr_a"); journalState.Checkpointed.Number != 15 {
-		b.Errorf("an entry that was changed before it was sealed is sealed: %+v", journalState.Checkpointed)
+		b.Errorf("an entry that was changed before its checkpoint is in it: %+v", journalState.Checkpointed)
 	}
 
 	f.hands(fmt.Sprintf(`UPDATE checkpoint_journals SET hash = '%s' WHERE seller_id = 'usr_a'`, f.account("usr_a").Hash))

@@ -57,15 +57,15 @@ func testRepair(t *testing.T, b *bench) {
 		{"a former bank account's MAC", `UPDATE bank_accounts SET mac = (SELECT mac FROM bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_empty'`, "bka_usr_empty"},
 		{"a bank account of another seller", `UPDATE bank_accounts SET is_current = 0 WHERE id = 'bka_usr_a'; UPDATE bank_accounts SET seller_id = 'usr_a' WHERE id = 'bka_usr_b'`, "bka_usr_b"},
 		{"an old bank account", `UPDATE bank_accounts SET is_current = 0 WHERE id = 'bka_new'; ` + putBack("bank_accounts", "id = 'bka_usr_empty'"), "bka_usr_empty"},
-		{"a bank account inserted", `INSERT INTO bank_accounts (id, seller_id, is_current, holder, ifsc, last4, sealed_number, status, reason, registered_name,
+		{"a bank account inserted", `INSERT INTO bank_accounts (id, seller_id, is_current, holder, ifsc, last4, encrypted_number, status, reason, registered_name,
 			name_score, beneficiary, gateway, verification_id, tries, created_at) VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0)`, "bka_more"},
 		{"a bank account inserted, and a payout to it", `INSERT INTO bank_accounts (id, seller_id, is_current,
-			holder, ifsc, last4, sealed_number, status, reason, registered_name, name_score, beneficiary, gateway, verification_id, tries, created_at)
+			holder, ifsc, last4, encrypted_number, status, reason, registered_name, name_score, beneficiary, gateway, verification_id, tries, created_at)
 			VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0); UPDATE payouts SET bank_account_id = 'bka_more' WHERE id = 'pyt_open'`, "bka_more"},
 		{"a bank account dropped", `DELETE FROM bank_accounts WHERE id = 'bka_new'`, "bka_new"},
 		{"a bank account with payouts dropped", `DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, "bka_usr_a"},
-		{"an account's number", `UPDATE bank_accounts SET sealed_number = sealed_number || 'x' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
-		{"an account's number for its hash", `UPDATE bank_accounts SET sealed_number = '' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
+		{"an account's number", `UPDATE bank_accounts SET encrypted_number = encrypted_number || 'x' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
+		{"an account's number for its hash", `UPDATE bank_accounts SET encrypted_number = '' WHERE id = 'bka_usr_a'`, "bka_usr_a"},
 		{"an order that was sent", `UPDATE payouts SET order_body = 'another' WHERE id = 'pyt_sending'`, "pyt_sending"},
 		{"a payout that was sent dropped", `DELETE FROM payouts WHERE id = 'pyt_sending'`, "pyt_sending"},
 		{"a payout's status", `UPDATE payouts SET status = 'completed' WHERE id = 'pyt_open'`, "pyt_open"},
@@ -76,6 +76,7 @@ func testRepair(t *testing.T, b *bench) {
 		{"a released sale due again", `UPDATE sales SET due_at = available_at WHERE id = 'pending'`, "sale:pending"},
 		{"a sale moved to another seller", `UPDATE sales SET seller_id = 'usr_b', month = '2020-01' WHERE id = 'held'`, "sale:held"},
 		{"a session", `UPDATE sessions SET user_id = 'usr_a'`, "session ses_b"},
+		{"an adjusted balance", `UPDATE journals SET earned = earned + 75, available = available + 75 WHERE owner = 'usr_a'`, "usr_a"},
 		{"earnings", `UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`, "usr_a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

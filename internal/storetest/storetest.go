@@ -104,9 +104,14 @@ func Run(t *testing.T, e Engine) {
 		"Sale/DueSalesComeInOrderAndOnce":               testDueSales,
 		"Sale/PagesAreNewestFirst":                      testSalePages,
 		"Sale/MonthsAreReadInOrder":                     testMonths,
+		"Sale/AdjustmentsAreListed":                     testAdjustments,
 		"Sale/PendingIsSummedByDay":                     testPendingByDay,
 		"Payout/ReferencesAreFound":                     testSearch,
 		"Payout/WhatWaitsForAPersonIsListed":            testAttention,
+		"Inbox/OneAdminIsOnATask":                       testClaims,
+		"Search/WhateverIsNamed":                        testSearchAll,
+		"Payout/Figures":                                testFigures,
+		"Payout/OperatorsSelect":                        testSelections,
 		"Payout/MovesAreCompareAndSet":                  testMoves,
 		"Payout/DuePayoutsAreLeasedOnce":                testLeases,
 		"Payout/NotificationsRescheduleOnlyWhatWasSent": testReschedule,
@@ -239,15 +244,15 @@ func (b *bench) seller(id string) string {
 // encrypted is a number for a bank account, as package bank encrypts it.
 func (b *bench) encrypted(a bank.Account) string {
 	b.Helper()
-	number, err := b.keys.Seal("00001111"+a.Last4, "bank_accounts|sealed_number|"+string(a.ID))
+	number, err := b.keys.Encrypt("00001111"+a.Last4, "bank_accounts|encrypted_number|"+string(a.ID))
 	b.must(err)
 	return number
 }
 
 // addAccount adds a bank account as package bank does. A current one takes the place of the one before.
 func (b *bench) addAccount(tx *store.Tx, a bank.Account) error {
-	if a.SealedNumber == "" {
-		a.SealedNumber = b.encrypted(a)
+	if a.EncryptedNumber == "" {
+		a.EncryptedNumber = b.encrypted(a)
 	}
 	before, err := tx.CurrentBankAccount(b.ctx(), a.Seller)
 	replaces := err == nil && a.Current

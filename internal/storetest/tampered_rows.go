@@ -65,7 +65,7 @@ var hands = map[string]struct {
 		"gateway_id", "progress", "utr", "reason_code", "reason", "discrepancy", "gateway")},
 	"bank_accounts": {"id = 'bka_usr_a'", "bank-accounts-match-journal", all("bank-accounts-match-journal", map[string]tamperedCell{
 		"seller_id": {"bank-accounts-match-journal", "'usr_c'"}, "is_current": {"bank-accounts-match-journal", "0"},
-		"status": {"bank-accounts-match-journal", "'rejected'"}, "sealed_number": {"account-numbers-are-encrypted", ""},
+		"status": {"bank-accounts-match-journal", "'rejected'"}, "encrypted_number": {"account-numbers-are-encrypted", ""},
 		"tries": {schedules, ""}, "due_at": {schedules, ""},
 	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at", "mac")},
 	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]tamperedCell{
@@ -148,6 +148,7 @@ func (b *bench) decided() {
 	given = b.move(b.move(given, payout.Unknown), payout.ManualReview)
 	given.ReasonCode, given.EndedAt, given.DueAt = "refunded", b.now, time.Time{}
 	b.move(given, payout.Failed)
+	b.must(b.append(b.adjustment("usr_a", "fee", -75)))
 	by := decision.By{Admin: "usr_admin", Note: "Now seller. As agreed."}
 	b.update(func(tx *store.Tx) error {
 		if err := tx.InsertUser(b.ctx(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: b.now}); err != nil {
@@ -419,11 +420,11 @@ func testForgeries(t *testing.T, b *bench) {
 	}{
 		{"a sale's amount", moreSold, nil, inJournal, inJournal},
 		{"a sale's amount, chained", moreSold, func() { f.rechain("usr_a") }, inJournal, inJournal},
-		{"a sale's amount, chained and sealed", moreSold, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
+		{"a sale's amount, chained and in a checkpoint", moreSold, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
 		{"a sale's amount, and the root", moreSold, func() { f.recheckpoint("usr_a"); f.root() }, inJournal, "checkpoints-are-signed"},
 		{"a sale's amount, with no checkpoint from before", moreSold, func() { f.rechain("usr_a"); f.start(newSigner(1)) }, inJournal, ""},
 		{"a payout's amount, chained", lessPaid, func() { f.rechain("usr_a") }, inJournal, inJournal},
-		{"a payout's amount, chained and sealed", lessPaid, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
+		{"a payout's amount, chained and in a checkpoint", lessPaid, func() { f.recheckpoint("usr_a") }, inJournal, "journals-match-checkpoint"},
 		{"a sale made up", madeUp, nil, inJournal, inJournal},
 		{"a sale made up, chained", madeUp, func() { f.rechain("usr_a") }, inJournal, ""},
 		{"two entries swapped", swap, nil, inJournal, inJournal},

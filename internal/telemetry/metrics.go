@@ -150,6 +150,10 @@ func (m *Metrics) Handler() http.Handler {
 // RequestStarted counts a request in flight, until [Metrics.RequestDone].
 func (m *Metrics) RequestStarted() { m.requestsInFlight.Inc() }
 
+// StatusClientGone stands for a request whose client hung up before the answer. It is counted by itself, neither as an answer of
+// ours nor as a mistake of the client's.
+const StatusClientGone = 499
+
 // RequestDone counts an answer. The route is the pattern that matched, never the path itself, and ""
 // where none did.
 func (m *Metrics) RequestDone(route, method string, status int, took time.Duration) {
@@ -157,14 +161,18 @@ func (m *Metrics) RequestDone(route, method string, status int, took time.Durati
 	if route == "" {
 		route = "none"
 	}
-	r := m.request(requestLabels{route, knownMethod(method), status / 100})
+	class := status / 100
+	if status == StatusClientGone {
+		class = status
+	}
+	r := m.request(requestLabels{route, knownMethod(method), class})
 	r.count.Inc()
 	r.seconds.Observe(took.Seconds())
 }
 
 type requestLabels struct {
 	route, method string
-	class         int
+	class         int // of the status, or [StatusClientGone]
 }
 
 type requestMetrics struct {
@@ -176,7 +184,10 @@ func (m *Metrics) request(l requestLabels) requestMetrics {
 	if known, ok := m.ofRequests.Load(l); ok {
 		return known.(requestMetrics)
 	}
-	class := strconv.Itoa(l.class) + "xx"
+	class := strconv.Itoa(l.class)
+	if l.class != StatusClientGone {
+		class += "xx"
+	}
 	r := requestMetrics{m.requests.WithLabelValues(l.route, l.method, class), m.requestSeconds.WithLabelValues(l.route, l.method, class)}
 	m.ofRequests.Store(l, r)
 	return r

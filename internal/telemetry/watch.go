@@ -24,7 +24,7 @@ type Watched struct {
 	Overdue map[string]time.Duration
 	// OldestUnsentMail is for how long the oldest mail that is not sent has waited.
 	OldestUnsentMail time.Duration
-	// CheckpointAt is when the ledger was last sealed; zero for never.
+	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
 	// Differences counts those between the gateway's statement and the ledger that wait for a person, by kind.
 	Differences map[string]int64
@@ -64,7 +64,7 @@ func newWatched(registry *prometheus.Registry) watched {
 			Help: "For how long the longest waiting of what a work loop does has been due.",
 		}, []string{"loop"}),
 		unsentMail: gauge("bursar_mail_oldest_unsent_seconds", "For how long the oldest mail that is not sent has waited; 0 for none."),
-		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint sealed the ledger; 0 for never."),
+		checkpoint: gauge("bursar_checkpoint_timestamp_seconds", "When the newest checkpoint of the ledger was made; 0 for never."),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bursar_reconcile_differences",
 			Help: "Differences between the gateway's statement and the ledger that wait for a person, by kind. Should be 0.",

@@ -186,7 +186,7 @@ func newMarket(b *testing.B, on engine, sellers int, settings ...string) *market
 	}
 	datastore := service.Datastore()
 	users, err := auth.New(auth.Options{
-		Store: datastore.DB().Auth(), Keys: datastore.Keys(), Sealer: datastore.Keys(), Issuer: datastore.Issuer(),
+		Store: datastore.DB().Auth(), Keys: datastore.Keys(), Encrypter: datastore.Keys(), Issuer: datastore.Issuer(),
 		Mails: service.Services().Mails, Now: time.Now, Logger: logger, CheapHashes: true,
 	})
 	if err != nil {

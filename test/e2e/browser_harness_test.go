@@ -101,10 +101,6 @@ func openBrowser(t *testing.T, at string, s screen) *browser {
 
 // prepare makes the tab look like the screen.
 func (b *browser) prepare(ctx context.Context, tab *chromedp.Target) error {
-	scheme := "light"
-	if b.screen.dark {
-		scheme = "dark"
-	}
 	for _, call := range []func() error{
 		func() error { _, err := cdp.Call(ctx, tab, log.Enable, cdp.Empty{}); return err },
 		func() error {
@@ -113,12 +109,7 @@ func (b *browser) prepare(ctx context.Context, tab *chromedp.Target) error {
 			})
 			return err
 		},
-		func() error {
-			_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-			return err
-		},
+		func() error { return b.media(ctx, tab, "") },
 		func() error {
 			_, err := cdp.Call(ctx, tab, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 			return err
@@ -129,6 +120,32 @@ func (b *browser) prepare(ctx context.Context, tab *chromedp.Target) error {
 		}
 	}
 	return nil
+}
+
+// media shows the page as on a medium, such as "print"; "" is the screen.
+func (b *browser) media(ctx context.Context, tab *chromedp.Target, medium string) error {
+	scheme := "light"
+	if b.screen.dark {
+		scheme = "dark"
+	}
+	_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Media: medium, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	return err
+}
+
+// onPaper checks what of the page is printed.
+func (b *browser) onPaper(name string) {
+	b.t.Helper()
+	show := func(medium string) {
+		b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error { return b.media(ctx, tab, medium) }))
+	}
+	show("print")
+	if evaluate[bool](b, `[...document.querySelectorAll("nav, footer, button")].some(e => e.getClientRects().length > 0)`) {
+		b.t.Errorf("%s: on paper the page has parts that are of no use there", b.screen.name)
+	}
+	b.keep(name)
+	show("")
 }
 
 // listen notes what a developer's console would show in red.

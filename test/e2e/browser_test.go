@@ -68,11 +68,11 @@ func (b *browser) openBankAccount(holder, number string) {
 	b.visit("/dashboard/bank-account/new")
 	b.fill("Account holder", holder)
 	b.fill("Account number", number)
-	b.fill("Account number again", number)
+	b.fill("Confirm account number", number)
 	b.fill("IFSC", "HDFC0000053")
 	b.see("HDFC Bank") // the bank is named as the code is typed
 	b.keep("bank-account-form")
-	b.press("Register")
+	b.press("Save bank account")
 	b.see("Your payouts go here.")
 	b.look()
 }
@@ -120,7 +120,7 @@ func TestASellerInABrowser(t *testing.T) {
 			b.openBankAccount("Asha Rao", "50100234567812")
 			b.keep("bank-account")
 			i.earn(t, b.userID(), "order-1", 123456.50)
-			b.waitAt("/dashboard/payouts/new", "Use all of it")
+			b.waitAt("/dashboard/payouts/new", "Withdraw full balance")
 			b.visit("/dashboard")
 			b.see("₹1,23,456.50")
 
@@ -129,7 +129,7 @@ func TestASellerInABrowser(t *testing.T) {
 			b.confirmAgain()
 			b.request("2500.50")
 			b.press("Cancel payout")
-			b.press("Cancel the payout")
+			b.press("Cancel payout")
 			b.see("Cancelled")
 			b.keep("payout-cancelled")
 
@@ -138,11 +138,13 @@ func TestASellerInABrowser(t *testing.T) {
 			b.see("Bank reference")
 			b.look()
 			b.keep("payout-completed")
-			for _, path := range []string{"/dashboard/payouts", "/dashboard/payouts/statements", "/dashboard/sales", "/dashboard/profile", "/dashboard"} {
+			for _, path := range []string{"/dashboard/payouts", "/dashboard/payouts/statements", "/dashboard/sales", "/dashboard/ledger", "/dashboard/sales/sale?id=order-1", "/dashboard/payouts/statements/print", "/dashboard/profile", "/dashboard"} {
 				b.visit(path)
-				b.keep("seller" + strings.ReplaceAll(strings.TrimPrefix(path, "/dashboard"), "/", "-"))
+				b.keep("seller" + strings.NewReplacer("/", "-", "?id=", "-").Replace(strings.TrimPrefix(path, "/dashboard")))
 			}
 			b.see("₹1,21,856.50")
+			b.visit("/dashboard/payouts/statements/print")
+			b.onPaper("statement-on-paper")
 			b.visit("/dashboard/payouts?status=failed")
 			b.expectRefusal()
 			b.visit("/dashboard/payouts/pyt_0000000000000000000000000")
@@ -208,17 +210,17 @@ func TestASecondFactorInABrowser(t *testing.T) {
 			b.visit("/dashboard/bank-account/new")
 			fill := func(code string) {
 				b.fill("Account number", "50100234999999")
-				b.fill("Account number again", "50100234999999")
+				b.fill("Confirm account number", "50100234999999")
 				b.fill("IFSC", "HDFC0000053")
 				b.fill("A code of your authenticator app", code)
 			}
 			fill("000000")
 			b.expectRefusal()
-			b.press("Register")
+			b.press("Save bank account")
 			b.see("is wrong, was used already")
 			b.keep("bank-account-code")
 			fill(recovery[0])
-			b.press("Register")
+			b.press("Save bank account")
 			b.see("Your payouts go here.")
 			b.visit("/dashboard/profile")
 			b.see("Recovery code used")
@@ -299,7 +301,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 			seller.register("Asha Rao", "asha@example.com")
 			seller.openBankAccount("Asha Rao", "50100234567812")
 			i.earn(t, seller.userID(), "order-1", 5000)
-			seller.waitAt("/dashboard/payouts/new", "Use all of it")
+			seller.waitAt("/dashboard/payouts/new", "Withdraw full balance")
 			inject(t, sandbox, `{"method": "POST", "path": "/v1/payouts", "when": "before", "cut": true, "times": 50}`)
 			seller.request("700")
 			lost := strings.TrimPrefix(seller.path(), "/dashboard/payouts/")
@@ -340,7 +342,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 				admin.visit("/dashboard/admin" + path)
 			}
 			admin.press("Audit the ledger")
-			admin.see("Each payout is what its entries fold to, and each step moved the money that it stands for.")
+			admin.see("All checks passed")
 			admin.look()
 			admin.keep("admin-ledger")
 		})
@@ -355,6 +357,49 @@ func (b *browser) waitAt(path, text string) {
 		return strings.Contains(b.text(), text)
 	})
 	b.look()
+}
+
+// TestTheDocumentationInABrowser looks at each page of the API's documentation on the narrowest screen and on a wide one,
+// chooses a language, filters the contents and sends a request.
+func TestTheDocumentationInABrowser(t *testing.T) {
+	i, _ := newStreet(t)
+	narrow := screen{name: "narrow", width: 320, height: 640, phone: true, dark: true}
+	for _, s := range []screen{narrow, desktop} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			b := openBrowser(t, i.api, s)
+			b.visit("/docs")
+			b.keep("docs")
+			for _, page := range evaluate[[]string](b, `[...document.querySelectorAll(".sections a")].map(a => a.getAttribute("href"))`) {
+				b.visit(page)
+				b.keep("docs-" + strings.TrimPrefix(page, "/docs/"))
+			}
+			b.visit("/docs/errors")
+			b.keep("docs-errors")
+
+			b.visit("/docs/operations")
+			evaluate[bool](b, `document.getElementById("in-go").click(), true`)
+			if got := evaluate[string](b, `[...document.querySelectorAll("#health .sample")].filter(s => s.offsetParent).map(s => s.className).join()`); got != "sample go" {
+				t.Errorf("with Go chosen %q is shown", got)
+			}
+			b.visit("/docs/operations")
+			if !evaluate[bool](b, `document.getElementById("in-go").checked`) {
+				t.Error("the language is forgotten")
+			}
+			shown := evaluate[string](b, `(() => {
+				const filter = document.getElementById("filter");
+				filter.value = "cancel";
+				filter.dispatchEvent(new Event("input"));
+				return [...document.querySelectorAll("#contents li:not([hidden])")].map(i => i.textContent).join();
+			})()`)
+			if !strings.Contains(shown, "Cancel a payout") || strings.Contains(shown, "Register a user") {
+				t.Errorf("the filter leaves %q", shown)
+			}
+			evaluate[bool](b, `document.querySelector("#health details.try").open = true, document.querySelector("#health form button").click(), true`)
+			b.see("X-Request-Id:")
+			b.look()
+		})
+	}
 }
 
 // TestPictures takes the README's pictures of the demo, where a directory for them is named.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,21 @@ func TestPages_LinksLeadSomewhere(t *testing.T) {
 			}
 			if l[2] != "" && filepath.Ext(target) == ".md" && !slices.Contains(anchors(readText(t, target)), l[2]) {
 				t.Errorf("%s links to %s#%s, and there is no such section", page, l[1], l[2])
+			}
+		}
+	}
+}
+
+// TestPages_AreShort holds pages and decisions short enough to be read.
+func TestPages_AreShort(t *testing.T) {
+	for pattern, most := range map[string]int{"../../docs/*.md": 200, "../../docs/adr/*.md": 60, "../../ARCHITECTURE.md": 200} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(files), err)
+		}
+		for _, page := range files {
+			if lines := strings.Count(readText(t, page), "\n"); lines > most {
+				t.Errorf("%s has %d lines, more than %d: divide it by what its readers look for", page, lines, most)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func TestEightInstancesStartAtOnce(t *testing.T) {
 	if len(keys) != 1 || len(sandboxes) != 1 || records != 1 {
 		t.Errorf("%d key sets, %d sandboxes in %d files; want one of each", len(keys), len(sandboxes), records)
 	}
-	s.open(t) // a token of any instance, an account sealed by any instance, for all
+	s.open(t) // a token of any instance, an account encrypted by any instance, for all
 	for _, i := range s.instances {
 		i.stop(t)
 	}

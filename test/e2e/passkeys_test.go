@@ -101,7 +101,7 @@ func TestAPasskeyInABrowser(t *testing.T) {
 			b.visit("/dashboard/bank-account/new")
 			fill := func(number, again string) {
 				b.fill("Account number", number)
-				b.fill("Account number again", again)
+				b.fill("Confirm account number", again)
 				b.fill("IFSC", "HDFC0000053")
 			}
 			fill("50100234999999", "50100234999998")

@@ -66,7 +66,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 
 	seller := newVisitor(t)
 	consent := i.consent(seller, "provider-a?redirect=/dashboard/payouts&role=seller")
-	if !strings.Contains(consent.body, "pretended provider") || !strings.Contains(consent.header.Get("Content-Security-Policy"), "default-src 'none'") {
+	if !strings.Contains(consent.body, "test provider") || !strings.Contains(consent.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("the consent page is %v %s", consent.header, consent.body)
 	}
 	callback := seller.submit(consent, as("asha"))

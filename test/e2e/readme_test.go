@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,25 +33,26 @@ func TestReadmeTour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := newInstance(t, "BURSAR_DATA_DIR="+filepath.Join(t.TempDir(), "data"), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR="+address,
+	service := newInstance(t, "BURSAR_DATA_DIR="+filepath.Join(t.TempDir(), "data"), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR="+address,
 		"BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
-	i.start(t)
-	pasted := strings.NewReplacer("go run ./cmd/bursar", program(), "localhost:8080", strings.TrimPrefix(i.api, "http://"),
+	service.start(t)
+	pasted := strings.NewReplacer("go run ./cmd/bursar", program(), "localhost:8080", strings.TrimPrefix(service.api, "http://"),
 		"$(date +%s)", "$PASTED").Replace(script.String())
 	if !strings.Contains(pasted, "RUN=$PASTED\n") || !strings.Contains(pasted, program()+" audit") {
 		t.Fatalf("the README's tour does not begin and end as it did:\n%s", pasted)
 	}
-	for _, n := range []string{"1", "2"} {
+	for i, counted := range []string{"1 seller, 1 sale, 1 payout,", "2 sellers, 2 sales, 2 payouts,"} {
+		n := strconv.Itoa(i + 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the tour waits for what may never come
 		defer cancel()
 		shell := exec.CommandContext(ctx, "sh", "-eu")
-		shell.Env = append(i.environ, "PASTED="+n)
+		shell.Env = append(service.environ, "PASTED="+n)
 		shell.Stdin = strings.NewReader(pasted)
 		out, err := shell.CombinedOutput()
 		said := string(out)
-		if err != nil || !strings.Contains(said, "The ledger is right: "+n+" sellers, "+n+" sales, "+n+" payouts") || !strings.Contains(said, `"code":"insufficient_balance"`) {
+		if err != nil || !strings.Contains(said, "The ledger is balanced: "+counted) || !strings.Contains(said, `"code":"insufficient_balance"`) {
 			t.Fatalf("pasted for the time %s, the tour ended with %v:\n%s", n, err, said)
 		}
 	}
-	i.stop(t)
+	service.stop(t)
 }

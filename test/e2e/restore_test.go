@@ -339,7 +339,7 @@ func lostAndFound(t *testing.T, d *drill) {
 	}
 
 	out, err := service.command("audit").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "payout "+lost+": ") || strings.Count(string(out), "BROKEN") != 1 {
+	if err == nil || !strings.Contains(string(out), "payout "+lost+": ") || strings.Count(string(out), "FAILED") != 1 {
 		t.Errorf("audit: %v\n%s\nwant it to name payout %s and nothing else", err, out, lost)
 	}
 	if said := service.said(t, "stderr"); !strings.Contains(said, lost) {

@@ -15,9 +15,9 @@
     const words = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
     const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
     for (const time of $$("time")) {
-      if (!time.dateTime.includes("T")) continue; // a day is the same day everywhere
+      if (!time.dateTime.includes("T") || time.closest("[data-fixed]")) continue; // a day is the same day everywhere
       const at = new Date(time.dateTime);
-      time.textContent = ("exact" in time.dataset ? exact : words).format(at);
+      if (!("ago" in time.dataset)) time.textContent = ("exact" in time.dataset ? exact : words).format(at);
       time.title = exact.format(at);
     }
     shown.textContent = "your own zone";
@@ -43,6 +43,19 @@
     });
   });
 
+  // Until when something may be done is counted down, by the server's clock as it was when the page came.
+  const skew = Date.parse(document.body.dataset.now) - Date.now();
+  const countdown = (within) => $$("[data-until]", within).forEach((span) => {
+    const tick = () => {
+      const left = Math.ceil((Date.parse(span.dataset.until) - Date.now() - skew) / 1000);
+      if (!span.isConnected) return;
+      span.parentElement.hidden = left <= 0;
+      if (left <= 600) span.textContent = `for ${left} s`;
+      if (left > 0) setTimeout(tick, 1000);
+    };
+    tick();
+  });
+
   // A region that is under way is fetched again, less and less often, until it is done.
   const follow = (region) => {
     let wait = 1500, last = "";
@@ -61,8 +74,9 @@
       const open = $$("details[open]", region).map((d) => d.id);
       put(text, region);
       copyable(region);
+      countdown(region);
       for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
-      if (focused) { // whoever was in the region stays in it
+      if (focused) { // the focus stays in the region
         region.tabIndex = -1;
         const same = (e) => e.id === key || e.getAttribute("href") === key;
         (($$("[id],[href]", region).find(same)) || region).focus({ preventScroll: true });
@@ -171,7 +185,9 @@
     link.href = to;
     $("[data-as]", link).textContent = `as a ${choice.value}`;
   })));
+  $$("[data-print]").forEach((button) => { button.hidden = false; button.addEventListener("click", () => print()); });
   copyable(document);
+  countdown(document);
   document.addEventListener("submit", (event) => {
     const button = event.submitter;
     if (button && event.target.method === "post") setTimeout(() => { button.disabled = true; }, 0);

@@ -150,7 +150,7 @@ type notRefusal struct {
 	code   string
 }
 
-// notRefusals are 4xx answers that are our trouble, so the payout waits, or that are no answer to
+// notRefusals are 4xx answers about our account or the moment, so the payout waits, or that are no answer to
 // this request at all. A key that was used with another body means that an earlier request under it
 // was taken.
 var notRefusals = []notRefusal{
@@ -182,7 +182,7 @@ func (c *Client) Fetch(ctx context.Context, gatewayID string) (gateway.Report, e
 	return r, err
 }
 
-// Cancel calls a queued payout off, which is the only kind that the gateway lets go of by its API. A
+// Cancel cancels a queued payout, which is the only kind that the gateway lets go of by its API. A
 // refusal is followed by a look at the payout, so that the answer is its state.
 func (c *Client) Cancel(ctx context.Context, gatewayID string) (gateway.Report, error) {
 	if !c.capabilities.Cancel {

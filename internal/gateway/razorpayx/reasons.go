@@ -53,7 +53,7 @@ var endings = map[string]string{
 	StatusReversed:  "The bank returned the transfer. Check your bank account's details, then request the payout again.",
 	StatusFailed:    "The transfer failed. Check your bank account's details, then request the payout again.",
 	StatusRejected:  "The payout was not approved. Ask the marketplace about it.",
-	StatusCancelled: "The payout was called off.",
+	StatusCancelled: "The payout was cancelled.",
 }
 
 // explain is a sentence for the seller, or "" where there is nothing to explain.

@@ -62,6 +62,7 @@ var why = map[string]razorpayx.StatusDetails{
 	"payout_bank_processing":     {Source: "gateway", Description: "The partner bank is working on the payout."},
 	"payout_processed":           {Source: "beneficiary_bank", Description: "The money was credited to the beneficiary's account."},
 	"low_balance":                {Source: "business", Description: "The account's balance does not cover the payout."},
+	"beneficiary_bank_down":      {Source: "beneficiary_bank", Description: "The beneficiary's bank is not reachable."},
 	"pending_approval":           {Source: "business", Description: "The payout waits for an approval."},
 	"bank_account_closed":        {Source: "beneficiary_bank", Description: "The beneficiary's account is closed."},
 	"beneficiary_bank_rejected":  {Source: "beneficiary_bank", Description: "The beneficiary's bank sent the money back."},

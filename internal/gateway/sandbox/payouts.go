@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -120,6 +121,9 @@ func (s *Sandbox) createPayout(r *http.Request) (razorpayx.Payout, error) {
 	}
 	hash := sha256.Sum256(body)
 	p, repeated, err := s.insertPayout(in, key, hash[:])
+	if errors.Is(err, errOrderLost) {
+		panic(http.ErrAbortHandler) // net/http's own way to cut a connection
+	}
 	if err != nil {
 		return razorpayx.Payout{}, err
 	}
@@ -131,6 +135,9 @@ func (s *Sandbox) createPayout(r *http.Request) (razorpayx.Payout, error) {
 	return s.showPayout(p), nil
 }
 
+// errOrderLost ends a request as if it had never arrived.
+var errOrderLost = errors.New("sandbox: the order is lost")
+
 // insertPayout makes a payout, or finds the one that was made under the key and reports that it is a
 // repeat.
 func (s *Sandbox) insertPayout(in razorpayx.PayoutRequest, key string, hash []byte) (p payout, repeated bool, err error) {
@@ -141,11 +148,17 @@ func (s *Sandbox) insertPayout(in razorpayx.PayoutRequest, key string, hash []by
 		if p, err = s.draft(t, in); err != nil {
 			return err
 		}
+		if storyOf(p.last4).orderLost {
+			return errOrderLost
+		}
 		affordable, err := s.affords(t, p)
 		if err != nil {
 			return err
 		}
 		change := begun
+		if storyOf(p.last4).queued {
+			change = bankDown
+		}
 		if !affordable && !in.QueueIfLowBalance {
 			return errLowBalance
 		} else if !affordable {
@@ -285,7 +298,7 @@ func (s *Sandbox) listPayouts(r *http.Request) (razorpayx.Collection[razorpayx.P
 	return collect(s.records, query, args, scanPayout, func(p payout) (razorpayx.Payout, error) { return s.showPayout(p), nil })
 }
 
-// cancelPayout calls off what is queued; the vendor lets go of nothing else.
+// cancelPayout cancels what is queued, and nothing else, as the vendor does.
 func (s *Sandbox) cancelPayout(r *http.Request) (razorpayx.Payout, error) {
 	var p payout
 	err := s.update(func(t *tx) (err error) {

@@ -1,7 +1,11 @@
 package sandbox_test
 
 import (
+	"errors"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +43,8 @@ func TestVerificationsByAccount(t *testing.T) {
 	for ending, want := range map[string]gateway.Verification{
 		"4321": {Outcome: gateway.OutcomeValid, RegisteredName: "Asha Rao", NameScore: -1},
 		"0001": {Outcome: gateway.OutcomeInvalid, NameScore: -1},
+		"0010": {Outcome: gateway.OutcomeValid, RegisteredName: "A Rao", NameScore: -1},
+		"0011": {Outcome: gateway.OutcomeValid, RegisteredName: "Bharat Traders", NameScore: -1},
 	} {
 		account := w.beneficiary(ending)
 		begun, err := w.client.StartVerification(t.Context(), account)
@@ -62,7 +68,7 @@ func TestVerificationsByAccount(t *testing.T) {
 	w.eventually("the events", func() bool {
 		w.received.mu.Lock()
 		defer w.received.mu.Unlock()
-		return len(w.received.notifications) == 2
+		return len(w.received.notifications) == 4
 	})
 	for _, notification := range w.received.notifications {
 		if notification.Event != "fund_account.validation.completed" || notification.ValidationID == "" || notification.FundAccountID == "" {
@@ -111,6 +117,50 @@ func Test0004StaysProcessing(t *testing.T) {
 	w.reaches(other.GatewayID, gateway.Paid)
 	if got := w.fetch(stuck.GatewayID); got.Progress != gateway.InProgress {
 		t.Errorf("%+v", got)
+	}
+}
+
+func Test0012IsQueuedAndCanBeCancelled(t *testing.T) {
+	w := open(t, nil)
+	queued, other := w.pay("0012", 60050), w.pay("4321", 60050)
+	w.reaches(other.GatewayID, gateway.Paid)
+	got := w.fetch(queued.GatewayID)
+	if got.Progress != gateway.Queued || got.ReasonCode != "beneficiary_bank_down" || len(w.moves(got.Reference)) > 0 {
+		t.Errorf("%+v, %+v", got, w.moves(got.Reference))
+	}
+	if cancelled, err := w.client.Cancel(t.Context(), queued.GatewayID); err != nil || cancelled.Progress != gateway.CalledOff {
+		t.Errorf("%+v, %v", cancelled, err)
+	}
+}
+
+func Test0013NeverArrives(t *testing.T) {
+	w := open(t, nil)
+	reference, body := w.order("0013", 60050)
+	for range 2 {
+		if got := w.client.Submit(t.Context(), reference, body); got.Answer != gateway.Unclear {
+			t.Errorf("%+v", got)
+		}
+		if _, err := w.client.Find(t.Context(), reference); !errors.Is(err, gateway.ErrUnknownTransfer) || len(w.moves(reference)) > 0 {
+			t.Errorf("%v, %+v", err, w.moves(reference))
+		}
+	}
+}
+
+// TestStoriesAreDocumented holds the tables that users read against what the sandbox does.
+func TestStoriesAreDocumented(t *testing.T) {
+	for _, file := range []string{"../../api/openapi.yaml", "../../../README.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, digits := range sandbox.StoryDigits() {
+			if !strings.Contains(string(text), "| `"+digits+"` | ") {
+				t.Errorf("%s says nothing about %s", file, digits)
+			}
+		}
+		if rows := regexp.MustCompile("\\| `[0-9]{4}` \\| ").FindAllString(string(text), -1); len(rows) != len(sandbox.StoryDigits()) {
+			t.Errorf("%s has %d rows for %d stories", file, len(rows), len(sandbox.StoryDigits()))
+		}
 	}
 }
 

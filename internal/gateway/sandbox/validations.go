@@ -237,8 +237,11 @@ func (s *Sandbox) completeValidation(t *tx, v validation, now time.Time) error {
 	}
 	v.status, v.accountStatus, v.registeredName = razorpayx.ValidationCompleted, razorpayx.AccountActive, name
 	v.utr = newUTR("IMPS", v.seq, now)
-	if storyOf(last4).invalid {
+	switch story := storyOf(last4); {
+	case story.invalid:
 		v.accountStatus, v.registeredName, v.utr = razorpayx.AccountInvalid, "", ""
+	case story.holder != nil:
+		v.registeredName = story.holder(name)
 	}
 	err = t.exec(`UPDATE validations SET status = $1, account_status = $2, registered_name = $3, utr = $4, due_at = NULL
 		WHERE seq = $5`, v.status, v.accountStatus, v.registeredName, v.utr, v.seq)

@@ -135,7 +135,9 @@ CREATE INDEX entries_about ON entries (subject, owner, number);
 -- The clearing account by time: what went out through the gateway, and came back.
 CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
 -- Decisions are rare, so that this holds next to nothing.
-CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen');
+CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted');
+-- A seller's adjustments, which are rare too.
+CREATE INDEX entries_adjusted ON entries (owner, number) WHERE type = 'balance.adjusted';
 
 -- Earnings by the month in which the sale occurred, refunds taken off.
 CREATE TABLE earnings (
@@ -181,7 +183,7 @@ CREATE TABLE bank_accounts (
   holder          TEXT NOT NULL,
   ifsc            TEXT NOT NULL,
   last4           TEXT NOT NULL,
-  sealed_number   TEXT NOT NULL,
+  encrypted_number   TEXT NOT NULL,
   status          TEXT NOT NULL CHECK (status IN ('unverified', 'verified', 'rejected', 'review')),
   reason          TEXT NOT NULL,
   registered_name TEXT NOT NULL,
@@ -306,6 +308,13 @@ CREATE TABLE unmatched_transfers (
 ) /* clustered */;
 CREATE INDEX bank_accounts_in_review ON bank_accounts (id) WHERE status = 'review' AND is_current = 1;
 CREATE INDEX unmatched_transfers_open ON unmatched_transfers (gateway_id) WHERE resolved = 0;
+
+-- Which admin is on what waits in the inbox. A claim expires, and decides nothing.
+CREATE TABLE claims (
+  subject  TEXT PRIMARY KEY, -- the id of the payout, bank account or difference, or the gateway's of a transfer
+  admin_id TEXT NOT NULL,
+  at       BIGINT NOT NULL
+) /* clustered */;
 
 -- Checkpoints tell, under the service's signature, where all journals stood. Rows are only ever inserted.
 CREATE TABLE checkpoints (
@@ -457,7 +466,7 @@ CREATE INDEX mails_old ON mails (ended_at) WHERE ended_at IS NOT NULL;
 -- Tokens that were mailed, by their hashes. Each is used once: using it deletes it.
 CREATE TABLE mail_tokens (
   hash          TEXT PRIMARY KEY,
-  purpose       TEXT NOT NULL CHECK (purpose IN ('verify_email', 'reset_password', 'confirm_email', 'undo_email')),
+  purpose       TEXT NOT NULL CHECK (purpose IN ('verify_email', 'reset_password', 'confirm_email', 'undo_email', 'undo_factor')),
   email         TEXT NOT NULL, -- that the account gets with a change of its address, or back with its undoing; empty for other purposes
   user_id       TEXT NOT NULL REFERENCES users (id),
   code          TEXT NOT NULL, -- that may be entered in place of the token, encrypted; empty for none

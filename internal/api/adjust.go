@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+
+	"bursar/internal/auth"
+	"bursar/internal/decision"
+	"bursar/internal/id"
+	"bursar/internal/sale"
+)
+
+type adjustRequest struct{ sale.NewAdjustment }
+
+func (req *adjustRequest) read(in *input) {
+	req.Seller = in.sellerID()
+	req.ID = in.text("adjustmentId", checkReference)
+	req.Amount = in.signedAmount("amount")
+	req.Reason = in.text("reason", sale.CheckReason)
+	req.By.Note = in.text("note", checkReason)
+}
+
+// sellerID takes the id of a seller from the path.
+func (in *input) sellerID() string {
+	seller := in.r.PathValue("sellerId")
+	if !id.Valid("usr_", seller) {
+		in.refuse(auth.ErrUserNotFound)
+	}
+	return seller
+}
+
+// adjustmentJSON is an adjustment as its seller sees it.
+type adjustmentJSON struct {
+	AdjustmentID     string      `json:"adjustmentId"`
+	Amount           json.Number `json:"amount"`
+	Reason           string      `json:"reason"`
+	AvailableBalance json.Number `json:"availableBalance"`
+	CreatedAt        string      `json:"createdAt"`
+}
+
+// adminAdjustmentJSON is one as admins see it.
+type adminAdjustmentJSON struct {
+	adjustmentJSON
+	SellerID  string `json:"sellerId"`
+	Note      string `json:"note"`
+	CreatedBy string `json:"createdBy"`
+}
+
+func (a *api) adjustmentOf(m sale.Adjustment) adjustmentJSON {
+	return adjustmentJSON{m.ID, a.amount(m.Amount), m.Reason, a.amount(m.Available), stamp(m.At)}
+}
+
+func (a *api) adminAdjustmentOf(m sale.Adjustment) adminAdjustmentJSON {
+	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, m.Admin}
+}
+
+func (a *api) adjust(ctx context.Context, who caller, req adjustRequest) (reply[adminAdjustmentJSON], error) {
+	req.By = decision.By{Admin: who.UserID, Note: req.By.Note}
+	var m sale.Adjustment
+	var created bool
+	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.AdjustBalance, req.Seller)
+	if err == nil {
+		m, created, err = a.o.Sales.Adjust(ctx, req.NewAdjustment)
+	}
+	if err != nil {
+		return reply[adminAdjustmentJSON]{}, err
+	}
+	return reply[adminAdjustmentJSON]{status: createdOr200(created), data: a.adminAdjustmentOf(m)}, nil
+}
+
+// adjustmentsRequest asks for a page of a seller's adjustments.
+type adjustmentsRequest struct {
+	before int64
+	limit  int
+}
+
+func (req *adjustmentsRequest) read(in *input) {
+	req.before = int64(in.number("before", 0, math.MaxInt))
+	req.limit = in.number("limit", 20, 100)
+}
+
+type adjustmentsOfRequest struct {
+	adjustmentsRequest
+	seller string
+}
+
+func (req *adjustmentsOfRequest) read(in *input) {
+	req.seller = in.sellerID()
+	req.adjustmentsRequest.read(in)
+}
+
+type adjustmentsJSON[A any] struct {
+	Adjustments []A `json:"adjustments"`
+	// Next is for the parameter before of the next page; left out on the last.
+	Next int64 `json:"next,omitempty"`
+}
+
+// adjustmentsPage reads a page of a seller's adjustments, each written by one.
+func adjustmentsPage[A any](ctx context.Context, a *api, seller string, req adjustmentsRequest, one func(sale.Adjustment) A) (reply[adjustmentsJSON[A]], error) {
+	list, err := a.o.Sales.Adjustments(ctx, seller, req.before, req.limit+1)
+	if err != nil {
+		return reply[adjustmentsJSON[A]]{}, err
+	}
+	page := adjustmentsJSON[A]{Adjustments: []A{}}
+	if len(list) > req.limit {
+		list = list[:req.limit]
+		page.Next = list[req.limit-1].Entry
+	}
+	for _, m := range list {
+		page.Adjustments = append(page.Adjustments, one(m))
+	}
+	return reply[adjustmentsJSON[A]]{data: page}, nil
+}
+
+// adjustments lists the caller's own.
+func (a *api) adjustments(ctx context.Context, who caller, req adjustmentsRequest) (reply[adjustmentsJSON[adjustmentJSON]], error) {
+	return adjustmentsPage(ctx, a, who.UserID, req, a.adjustmentOf)
+}
+
+func (a *api) adjustmentsOf(ctx context.Context, _ caller, req adjustmentsOfRequest) (reply[adjustmentsJSON[adminAdjustmentJSON]], error) {
+	return adjustmentsPage(ctx, a, req.seller, req.adjustmentsRequest, a.adminAdjustmentOf)
+}
