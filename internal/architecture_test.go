@@ -57,6 +57,7 @@ var mayImport = map[string][]string{
 	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
+	"event":     slices.Concat(leaves, []string{"ledger"}),
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
 	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
 	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
@@ -65,18 +66,18 @@ var mayImport = map[string][]string{
 	"npmtest":   {},
 	"pgtest":    {"porttest"},
 	"porttest":  {},
-	"store":     slices.Concat(leaves, domains, []string{"gateway", "inbox", "proof", "reconcile"}),
-	"storetest": slices.Concat(leaves, domains, []string{"gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "proof", "reconcile"}),
+	"storetest": slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store"}),
 
-	"simulate": slices.Concat(leaves, domains, []string{"keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "search", "store"}),
+	"simulate": slices.Concat(leaves, domains, []string{"event", "keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "search", "store"}),
 
 	"web":       {"fault"},
 	"apidocs":   {},
-	"api":       slices.Concat(leaves, domains, []string{"apidocs", "gateway", "inbox", "proof", "search", "telemetry", "web"}),
+	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "inbox", "proof", "search", "telemetry", "web"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web"}),
 
 	"app": slices.Concat(leaves, domains, []string{
-		"api", "bank/ifsc", "config", "dashboard", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
+		"api", "bank/ifsc", "config", "dashboard", "event", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
 		"mail/message", "mail/transport", "reconcile", "search", "store", "telemetry", "web", "work",
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/config"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/inbox"
 	"bursar/internal/mail"
@@ -46,6 +47,7 @@ type Services struct {
 	Search  search.Service
 	Inbox   inbox.Service
 	Proofs  *proof.Service
+	Events  *event.Service
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling *reconcile.Service
 	// webhooks read the gateways' messages.
@@ -97,9 +99,13 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
 		Grace: work.timeout, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
+	if err != nil {
+		return Services{}, err
+	}
+	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now})
 	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
-	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, reconciling, p.gateways.webhooks}, err
+	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, reconciling, p.gateways.webhooks}, err
 }
 
 // newProofs makes the service that makes checkpoints of the ledger.

@@ -55,6 +55,7 @@ const (
 	accountsLoop = "bank_accounts"
 	salesLoop    = "sales"
 	mailsLoop    = "mails"
+	eventsLoop   = "events"
 )
 
 // newWork is the stage of all that happens by itself. Its loops tell how they do to h.
@@ -79,6 +80,7 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		loop("returns", reversalsEvery, 1, work.Batch(s.Payouts.PollReversals)),
 		loop(accountsLoop, pollEvery, bankWorkers, work.Each(s.Bank.LeaseDue, s.Bank.Step)),
 		loop(salesLoop, releaseEvery, 1, work.Batch(s.Sales.ReleaseDue)),
+		loop(eventsLoop, pollEvery, 1, work.Batch(s.Events.Number)),
 		loop("mail_requests", mailsEvery, 1, work.Batch(s.Auth.AnswerMailRequest)),
 		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.LeaseDue, s.Mails.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),

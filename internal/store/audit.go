@@ -139,6 +139,11 @@ var invariants = []invariant{
 		next:  runRepair,
 	},
 	{
+		name: "events-match-journal", promise: "Each event of the feed is an entry or a seller's registration, each of those is one event, and events are numbered without a gap.",
+		query: wrongEvents,
+		next:  "It moves no money; the marketplace was told what did not happen, or not told what did. Find out who changed it",
+	},
+	{
 		name: "decisions-are-on-record", promise: "What only an admin can decide was decided by one.",
 		query: `SELECT s.seller_id, s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM unmatched_transfers s
 		WHERE s.resolved = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_unmatched_transfer"%')

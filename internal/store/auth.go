@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/event"
 )
 
 const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.password_hash,
@@ -97,11 +98,20 @@ func (tx *Tx) insertUser(ctx context.Context, i auth.Imported, unique string) (b
 	if err != nil {
 		return false, err
 	}
-	return tx.execOne(ctx, `INSERT INTO users
+	inserted, err := tx.execOne(ctx, `INSERT INTO users
 		(id, name, email, email_key, password_hash, role, verified, suspended, avatar, bio, website, products_listed, created_at, mac, external_id, imported_as)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14, $15) ON CONFLICT `+unique+` DO NOTHING`,
 		u.ID, u.Name, u.Email, auth.EmailKey(u.Email), u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended),
 		u.Profile.Avatar, u.Profile.Bio, u.Profile.Website, micros(u.CreatedAt), mac, nullText(u.ExternalID), i.Fingerprint)
+	if err == nil && inserted && u.Role == auth.Seller {
+		err = tx.queueEvents(ctx, sellerRegistered(u))
+	}
+	return inserted, err
+}
+
+// sellerRegistered is the event of a user who became a seller.
+func sellerRegistered(u auth.User) []event.Queued {
+	return []event.Queued{{Owner: u.ID, Type: event.SellerRegistered}}
 }
 
 // SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/ledger"
 )
 
@@ -99,6 +100,9 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))
 	if err == nil && !added { // the journal's row is locked, so no other transaction has added it
 		err = tx.fail(entryTaken(e))
+	}
+	if err == nil {
+		err = tx.queueEvents(ctx, event.Of(e))
 	}
 	return e, err
 }

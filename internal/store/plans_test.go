@@ -54,6 +54,7 @@ var homePlans = []plan{
 		[]string{"sales_pending"},
 	},
 	{"a seller's entries", entriesPage, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_pkey"}},
+	{"the feed", eventsAfter, `100, 20`, []string{"e USING INTEGER PRIMARY KEY (rowid>?)"}, []string{"Index Scan using events_pkey"}},
 	{"a seller's adjustments", adjustmentEntries, `'asha', 100, 20`, []string{"entries_adjusted (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_adjusted"}},
 	{"a seller's entries from one on", entriesFrom, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number>?)"}, []string{"Index Scan using entries_pkey"}},
 	{

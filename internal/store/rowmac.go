@@ -68,6 +68,7 @@ func (tx *Tx) userMAC(u auth.User) (string, error) {
 // with [auth.ErrTampered] if the row is not what the service wrote: to write a MAC then would approve what it is.
 func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User) bool) (bool, error) {
 	u, found, err := tx.user(ctx, `WHERE u.id = $1`+tx.dialect.forUpdate("u"), id)
+	role := u.Role
 	if err != nil || !found || !change(&u) {
 		return false, err
 	}
@@ -75,8 +76,12 @@ func (tx *Tx) changeUser(ctx context.Context, id string, change func(*auth.User)
 	if err != nil {
 		return false, err
 	}
-	return tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6, email = $7, email_key = $8 WHERE id = $1`,
+	changed, err := tx.execOne(ctx, `UPDATE users SET password_hash = $2, role = $3, verified = $4, suspended = $5, mac = $6, email = $7, email_key = $8 WHERE id = $1`,
 		id, u.PasswordHash, string(u.Role), flag(u.Verified), flag(u.Suspended), mac, u.Email, auth.EmailKey(u.Email))
+	if err == nil && changed && role != u.Role && u.Role == auth.Seller {
+		err = tx.queueEvents(ctx, sellerRegistered(u))
+	}
+	return changed, err
 }
 
 // ResetUser replaces all that the MAC of a user covers, whatever it was.

@@ -317,6 +317,9 @@ func (u *unit) written(d dialect) []write {
 	}
 	if len(w.entries) > 0 {
 		all = append(all, entryTable.inserts(d, w.entries)...)
+		if events := eventsOf(w.entries); len(events) > 0 {
+			all = append(all, queuedEventTable.inserts(d, events)...)
+		}
 	}
 	if len(w.added) > 0 {
 		all = append(all, payoutTable.inserts(d, w.added)...)

@@ -99,6 +99,8 @@ func Run(t *testing.T, e Engine) {
 		"Ledger/EntriesAreReadFromTheNewest":            testEntries,
 		"Ledger/FloorsHold":                             testFloors,
 		"Ledger/ManyCallersSpendABalanceOnce":           testOverspending,
+		"Event/EachIsNumberedOnce":                      testEvents,
+		"Event/ManyAreNumberedInTheOrderOfTheirJournal": testEventsAtOnce,
 		"Sale/IDsAreTakenOnce":                          testSaleIDs,
 		"Sale/RefundsStayWithinTheSale":                 testRefundLimits,
 		"Sale/DueSalesComeInOrderAndOnce":               testDueSales,

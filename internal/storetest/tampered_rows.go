@@ -14,6 +14,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
@@ -48,6 +49,11 @@ var hands = map[string]struct {
 	}, "at", "type", "subject", "actor", "data", "after", "hash", "mac")},
 	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}, "frozen": {inJournal, "1 - frozen"}},
 		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled", "hold_until")},
+	"events": {"number = 2", inFeed, all(inFeed, map[string]tamperedCell{
+		"number": {inFeed, "number + 1000"}, "id": {tellsApart, ""}, "owner": {inFeed, "'usr_c'"},
+	}, "entry", "type")},
+	"queued_events": {"type = 'payout.failed'", inFeed, all(inFeed, map[string]tamperedCell{"place": {tellsApart, "place + 1000"}, "owner": {inFeed, "'usr_c'"}}, "entry", "type")},
+	"event_feed":    {"1 = 1", inFeed, map[string]tamperedCell{"id": {tellsApart, "1"}, "last": {inFeed, ""}}},
 	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]tamperedCell{
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
 	}, "amount")},
@@ -101,8 +107,11 @@ var hands = map[string]struct {
 	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", all("checkpoints-are-signed", nil, "kid", "public_key")},
 }
 
-// inJournal is the finding of a journal that is not whole.
-const inJournal = "journals-are-whole"
+// inJournal is the finding of a journal that is not whole, and inFeed that of a feed that differs from the journals.
+const (
+	inJournal = "journals-are-whole"
+	inFeed    = "events-match-journal"
+)
 
 // all adds columns whose every change is found by the same finding.
 func all(finding string, others map[string]tamperedCell, columns ...string) map[string]tamperedCell {
@@ -120,6 +129,7 @@ type tamperedCell struct{ finding, set string }
 func (b *bench) fillAll() {
 	b.Helper()
 	b.fill()
+	b.numberEvents()
 	seller := b.seller("usr_b")
 	b.fund(seller, 5000)
 	b.refund("sale for usr_b", "refund", 500)
@@ -322,6 +332,15 @@ func (f forged) rechain(owner string) {
 		sales = %d, processing = %d, completed = %d, failed = %d, cancelled = %d, hold_until = %d, frozen = %d,
 		mac = (SELECT mac FROM entries WHERE owner = '%s' AND number = %[1]d) WHERE owner = '%[15]s'`, at.Number, at.Hash,
 		b.Pending, b.Available, b.InTransit, b.Earned, b.Withdrawn, c.Sales, c.Processing, c.Completed, c.Failed, c.Cancelled, b.HoldUntil, frozen, owner))
+	// The feed follows.
+	all = append(all, fmt.Sprintf(`DELETE FROM queued_events WHERE owner = '%s' AND entry > %d`, owner, at.Number))
+	for _, e := range entries {
+		for _, q := range event.Of(e) {
+			all = append(all, fmt.Sprintf(`INSERT INTO queued_events (owner, entry, type) SELECT '%[1]s', %[2]d, '%[3]s' WHERE NOT EXISTS (
+				SELECT 1 FROM (SELECT owner, entry, type FROM events UNION ALL SELECT owner, entry, type FROM queued_events) AS f WHERE owner = '%[1]s' AND entry = %[2]d AND type = '%[3]s')`,
+				q.Owner, q.Entry, q.Type))
+		}
+	}
 	f.hands(strings.Join(all, "; "))
 }
 

@@ -1,5 +1,5 @@
--- Portable DDL: package store turns BIGINT into SQLite's INTEGER "clustered" into WITHOUT ROWID, and "appended" into a
--- table in the order of its inserts.
+-- Portable DDL: package store turns BIGINT into SQLite's INTEGER, "clustered" into WITHOUT ROWID, "appended" into a
+-- table in the order of its inserts, and "counted" into a column that counts them.
 -- Instants are microseconds since 1970 UTC, amounts are minor units, booleans are 0 or 1, and ids are
 -- made by the service and begin with their time, so that tables grow at their right edge.
 
@@ -138,6 +138,31 @@ CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 
 CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted');
 -- A seller's adjustments, which are rare too.
 CREATE INDEX entries_adjusted ON entries (owner, number) WHERE type = 'balance.adjusted';
+
+-- The feed of events for the marketplace. The transaction that appends an entry queues its events here; a loop numbers those that
+-- are committed, because numbers drawn before the commit would become visible out of order.
+CREATE TABLE queued_events (
+  place BIGINT /* counted */ PRIMARY KEY, -- in the order of the inserts
+  owner TEXT NOT NULL,
+  entry BIGINT NOT NULL, -- 0 for a seller who registered, which is no entry
+  type  TEXT NOT NULL
+) /* appended */;
+
+CREATE TABLE events (
+  number BIGINT PRIMARY KEY, -- 1, 2, 3 … without a gap
+  id     TEXT NOT NULL UNIQUE,
+  owner  TEXT NOT NULL,
+  entry  BIGINT NOT NULL,
+  type   TEXT NOT NULL
+) /* appended */;
+
+-- A transaction that numbers events locks this row, and takes the numbers behind the last.
+CREATE TABLE event_feed (
+  id   BIGINT PRIMARY KEY CHECK (id = 1),
+  last BIGINT NOT NULL
+) /* clustered */;
+
+INSERT INTO event_feed (id, last) VALUES (1, 0);
 
 -- Earnings by the month in which the sale occurred, refunds taken off.
 CREATE TABLE earnings (

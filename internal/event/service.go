@@ -1,0 +1,77 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"bursar/internal/id"
+)
+
+// Store keeps the feed.
+type Store interface {
+	// NumberEvents numbers up to limit queued events, in one transaction, and returns them. Others who number wait.
+	NumberEvents(ctx context.Context, limit int, newID func() string) ([]Event, error)
+	// Events lists events numbered above a number, in order, up to limit.
+	Events(ctx context.Context, after int64, limit int) ([]Event, error)
+}
+
+// Options are what a Service is made of.
+type Options struct {
+	Store Store
+	Now   func() time.Time
+	IDs   id.Source
+}
+
+// Service numbers and lists events.
+type Service struct{ o Options }
+
+// New makes a service.
+func New(o Options) (*Service, error) {
+	if o.Store == nil || o.Now == nil {
+		return nil, errors.New("event: a store and a clock are needed")
+	}
+	return &Service{o}, nil
+}
+
+// numberedAtOnce bounds a transaction that numbers: payouts wait for it on SQLite.
+const numberedAtOnce = 500
+
+// Number numbers what was committed since, and returns how many events that were, up to a bound.
+func (s *Service) Number(ctx context.Context) (int, error) {
+	events, err := s.o.Store.NumberEvents(ctx, numberedAtOnce, func() string { return s.o.IDs.New(IDPrefix, s.o.Now()) })
+	return len(events), err
+}
+
+// MaxPage is how many events a page may have.
+const MaxPage = 100
+
+// scannedAtOnce bounds how many events are read for a page of certain types, which may be rare.
+const scannedAtOnce = 10_000
+
+// After lists events numbered above a number, in order, of certain types or of all where types is empty, up to limit. next is
+// where to go on: behind the last that was read, whatever its type. It is after itself where nothing is behind it.
+func (s *Service) After(ctx context.Context, after int64, types []Type, limit int) (found []Event, next int64, err error) {
+	limit = min(limit, MaxPage)
+	next = after
+	for read := 0; read < scannedAtOnce; {
+		page, err := s.o.Store.Events(ctx, next, MaxPage)
+		if err != nil {
+			return nil, after, err
+		}
+		for _, e := range page {
+			next = e.Number
+			if len(types) == 0 || slices.Contains(types, e.Type) {
+				found = append(found, e)
+			}
+			if len(found) == limit {
+				return found, next, nil
+			}
+		}
+		if read += len(page); len(page) < MaxPage {
+			break
+		}
+	}
+	return found, next, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"bursar/internal/event"
+	"bursar/internal/ledger"
+)
+
+// queuedEventTable and eventTable hold the feed: events wait in the first until they are numbered into the second.
+var (
+	queuedEventTable = &table[event.Queued]{
+		name: "queued_events", texts: &sync.Map{},
+		columns: []column[event.Queued]{
+			asText("owner", made, func(q *event.Queued) string { return q.Owner }),
+			asNumber("entry", made, func(q *event.Queued) int64 { return q.Entry }),
+			asText("type", made, func(q *event.Queued) string { return string(q.Type) }),
+		},
+	}
+	eventTable = &table[event.Event]{
+		name: "events", texts: &sync.Map{},
+		columns: []column[event.Event]{
+			asNumber("number", key, func(e *event.Event) int64 { return e.Number }),
+			asText("id", made, func(e *event.Event) string { return e.ID }),
+			asText("owner", made, func(e *event.Event) string { return e.Owner }),
+			asNumber("entry", made, func(e *event.Event) int64 { return e.Entry }),
+			asText("type", made, func(e *event.Event) string { return string(e.Type) }),
+		},
+	}
+)
+
+// eventsOf lists the events that entries are.
+func eventsOf(entries []ledger.Entry) []event.Queued {
+	var events []event.Queued
+	for i := range entries {
+		events = append(events, event.Of(entries[i])...)
+	}
+	return events
+}
+
+// queueEvents queues events to be numbered, once they are committed.
+func (tx *Tx) queueEvents(ctx context.Context, events []event.Queued) error {
+	if len(events) == 0 {
+		return nil
+	}
+	_, err := tx.write(ctx, queuedEventTable.inserts(tx.dialect, events))
+	return err
+}
+
+// NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
+// order: its row is locked from its entry to the commit, so that a later entry's event is queued later.
+func (db *DB) NumberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
+	var waiting int64
+	if err := db.queryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM queued_events LIMIT 1) AS q`).Scan(&waiting); err != nil || waiting == 0 {
+		return nil, err
+	}
+	var events []event.Event
+	err := db.Update(ctx, func(tx *Tx) (err error) {
+		events, err = tx.numberEvents(ctx, limit, newID)
+		return err
+	})
+	return events, err
+}
+
+func (tx *Tx) numberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
+	var last int64
+	if _, err := tx.one(ctx, `SELECT last FROM event_feed WHERE id = 1`+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
+		return nil, err
+	}
+	type queued struct {
+		event.Queued
+		place int64
+	}
+	var waiting []queued
+	err := tx.each(ctx, `DELETE FROM queued_events WHERE place IN (SELECT place FROM queued_events ORDER BY place LIMIT $1 + 0)
+		RETURNING place, owner, entry, type`, []any{limit}, func(r row) error {
+		var q queued
+		err := r.Scan(&q.place, &q.Owner, &q.Entry, &q.Type)
+		waiting = append(waiting, q)
+		return err
+	})
+	if err != nil || len(waiting) == 0 {
+		return nil, err
+	}
+	slices.SortFunc(waiting, func(a, b queued) int { return cmp.Compare(a.place, b.place) })
+	events := make([]event.Event, len(waiting))
+	for i, q := range waiting {
+		events[i] = event.Event{Queued: q.Queued, Number: last + int64(i) + 1, ID: newID()}
+	}
+	if _, err := tx.write(ctx, eventTable.inserts(tx.dialect, events)); err != nil {
+		return nil, err
+	}
+	_, err = tx.exec(ctx, `UPDATE event_feed SET last = $1 WHERE id = 1`, last+int64(len(events)))
+	return events, err
+}
+
+// selectEvents is the feed, each event with what its entry says of it.
+const selectEvents = `SELECT e.number, e.id, e.owner, e.entry, e.type, COALESCE(j.at, u.created_at, 0), COALESCE(j.subject, e.owner)
+	FROM events e LEFT JOIN entries j ON j.owner = e.owner AND j.number = e.entry LEFT JOIN users u ON e.entry = 0 AND u.id = e.owner`
+
+func scanEvent(r row) (e event.Event, err error) {
+	err = r.Scan(&e.Number, &e.ID, &e.Owner, &e.Entry, &e.Type, instant{&e.At}, &e.Subject)
+	return e, err
+}
+
+// eventsAfter is a page of the feed.
+const eventsAfter = selectEvents + ` WHERE e.number > $1 ORDER BY e.number LIMIT $2 + 0`
+
+// Events lists events numbered above a number, in order, up to limit.
+func (db *DB) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	var events []event.Event
+	err := db.query(ctx, eventsAfter, func(r row) error {
+		e, err := scanEvent(r)
+		events = append(events, e)
+		return err
+	}, after, limit)
+	return events, err
+}
+
+// Event finds an event by its id, if there is one.
+func (db *DB) Event(ctx context.Context, id string) (event.Event, bool, error) {
+	var e event.Event
+	found := false
+	err := db.query(ctx, selectEvents+` WHERE e.id = $1`, func(r row) (err error) {
+		found = true
+		e, err = scanEvent(r)
+		return err
+	}, id)
+	return e, found, err
+}
+
+// wrongEvents finds where the feed and the journals differ. That the available balance fell below zero is in no column of an
+// entry, so a missing event of that is not found.
+var wrongEvents = func() string {
+	var types, cases []string
+	for _, t := range slices.Sorted(maps.Keys(event.EntryTypes())) {
+		types = append(types, fmt.Sprintf("'%s'", t))
+		cases = append(cases, fmt.Sprintf("WHEN '%s' THEN '%s'", t, event.EntryTypes()[t]))
+	}
+	const feed = `(SELECT owner, entry, type FROM events UNION ALL SELECT owner, entry, type FROM queued_events) AS f`
+	expected := "CASE j.type " + strings.Join(cases, " ") + " END"
+	return `SELECT j.owner, j.subject, 'entry ' || j.number || ', ' || j.type || ', is ' || COUNT(f.owner) || ' events' FROM entries j
+		LEFT JOIN ` + feed + ` ON f.owner = j.owner AND f.entry = j.number AND f.type = ` + expected + `
+		WHERE j.type IN (` + strings.Join(types, ", ") + `) GROUP BY j.owner, j.subject, j.number, j.type HAVING COUNT(f.owner) <> 1
+	UNION ALL
+	SELECT u.id, '', 'the registration is ' || COUNT(f.owner) || ' events' FROM users u
+		LEFT JOIN ` + feed + ` ON f.owner = u.id AND f.entry = 0 AND f.type = 'seller.registered'
+		WHERE u.role = 'seller' GROUP BY u.id HAVING COUNT(f.owner) < 1
+	UNION ALL
+	SELECT f.owner, '', 'there is an event ' || f.type || ' of entry ' || f.entry || ', which is not that' FROM ` + feed + `
+		LEFT JOIN entries j ON j.owner = f.owner AND j.number = f.entry LEFT JOIN users u ON f.entry = 0 AND u.id = f.owner
+		WHERE CASE WHEN f.entry = 0 THEN u.id IS NULL OR f.type <> 'seller.registered'
+			WHEN f.type = 'balance.negative' THEN j.owner IS NULL OR j.available >= 0
+			ELSE j.owner IS NULL OR COALESCE(` + expected + `, '') <> f.type END
+	UNION ALL
+	SELECT '', '', 'the feed has ' || COUNT(*) || ' events, numbered up to ' || COALESCE(MAX(number), 0) || ', and should have ' || COALESCE((SELECT last FROM event_feed), -1)
+		FROM events HAVING COUNT(*) <> COALESCE((SELECT last FROM event_feed), -1) OR COALESCE(MAX(number), 0) <> COUNT(*)`
+}()

@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"bursar/internal/event"
+	"bursar/internal/ledger"
+	"bursar/internal/store"
+)
+
+// numberEvents numbers all that is queued, and returns it.
+func (b *bench) numberEvents() []event.Event {
+	b.Helper()
+	var all []event.Event
+	for {
+		events, err := b.db.NumberEvents(b.ctx(), 3, newEventIDs())
+		b.must(err)
+		if len(events) == 0 {
+			return all
+		}
+		all = append(all, events...)
+	}
+}
+
+// eventIDs counts the ids of tests, which are unique in all databases.
+var eventIDs atomic.Int64
+
+func newEventIDs() func() string {
+	return func() string { return "evt_" + strconv.FormatInt(eventIDs.Add(1), 10) }
+}
+
+// feed is the whole feed, read in pages.
+func (b *bench) feed() []event.Event {
+	b.Helper()
+	var all []event.Event
+	for after := int64(0); ; {
+		page, err := b.db.Events(b.ctx(), after, 4)
+		b.must(err)
+		if len(page) == 0 {
+			return all
+		}
+		all, after = append(all, page...), page[len(page)-1].Number
+	}
+}
+
+func testEvents(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.sell("s1", seller, 1000)
+	b.now = b.now.Add(time.Second)
+	b.release("s1")
+	b.complete(b.ask("pyt_1", seller, 900, 0)) // as in a group
+	b.refund("s1", "r1", 500)
+	undone := errors.New("undone")
+	if err := b.db.Update(b.ctx(), func(tx *store.Tx) error {
+		_, err := tx.Append(b.ctx(), b.posting(seller, ledger.SaleRecorded, ledger.Sale(5)))
+		return errors.Join(err, undone)
+	}); !errors.Is(err, undone) {
+		b.Fatal(err)
+	}
+	if none := b.feed(); len(none) > 0 {
+		b.Errorf("before they are numbered, the feed has %v", none)
+	}
+	numbered := b.numberEvents()
+	feed := b.feed()
+	var told []string
+	for i, e := range feed {
+		if e.Number != int64(i)+1 || e.ID == "" || e.At.IsZero() || e.Queued != numbered[i].Queued || e.ID != numbered[i].ID {
+			b.Errorf("event %d is %+v, numbered as %+v", i+1, e, numbered[i])
+		}
+		told = append(told, fmt.Sprintf("%s %d %s %s", e.Type, e.Entry, e.Subject, e.At.Sub(start)))
+		if same, found, err := b.db.Event(b.ctx(), e.ID); err != nil || !found || same != e {
+			b.Errorf("by its id, event %d is %+v, %t, %v", e.Number, same, found, err)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"seller.registered 0 usr_a 0s", "bank_account.added 1 bka_usr_a 0s",
+		"sale.recorded 2 sale:s1 0s", "sale.released 3 sale:s1 1s",
+		"payout.requested 4 pyt_1 1s", "payout.completed 6 pyt_1 1s",
+		"sale.refunded 7 sale:s1 1s", "balance.negative 7 sale:s1 1s",
+	}, told); diff != "" {
+		b.Errorf("the feed (-want +got):\n%s", diff)
+	}
+	if again := b.numberEvents(); len(again) > 0 {
+		b.Errorf("numbered again: %v", again)
+	}
+	if _, found, err := b.db.Event(b.ctx(), "evt_none"); found || err != nil {
+		b.Errorf("an event that is not there: %t, %v", found, err)
+	}
+	b.wantCleanAudit()
+}
+
+// testEventsAtOnce appends to many journals while several number.
+func testEventsAtOnce(_ *testing.T, b *bench) {
+	const writers, each = 6, 20
+	for i := range writers {
+		b.seller(fmt.Sprintf("usr_%d", i))
+	}
+	b.atOnce(writers+2, func(i int) error {
+		for n := range each {
+			var err error
+			if i < writers {
+				err = b.append(b.posting(fmt.Sprintf("usr_%d", (i+n)%writers), ledger.SaleRecorded, ledger.Sale(1)))
+			} else {
+				_, err = b.db.NumberEvents(b.ctx(), 5, newEventIDs())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b.numberEvents()
+	feed := b.feed()
+	if want := writers * (2 + each); len(feed) != want {
+		b.Errorf("the feed has %d events, want %d", len(feed), want)
+	}
+	last := map[string]int64{}
+	for i, e := range feed {
+		if e.Number != int64(i)+1 {
+			b.Errorf("event %d is numbered %d", i+1, e.Number)
+		}
+		if slices.Contains([]event.Type{event.SellerRegistered, event.BankAccountAdded}, e.Type) {
+			continue
+		}
+		if before := max(last[e.Owner], 1); e.Entry != before+1 {
+			b.Errorf("of %s, entry %d follows on entry %d", e.Owner, e.Entry, before)
+		}
+		last[e.Owner] = e.Entry
+	}
+}
