@@ -28,6 +28,7 @@ type Options struct {
 	Payouts Payouts
 	Search  Search
 	Inbox   Inbox
+	Events  Events
 	// Decisions is the record of what admins decided.
 	Decisions Decisions
 	// Statements proves what the others did.
@@ -56,7 +57,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

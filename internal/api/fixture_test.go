@@ -21,6 +21,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/inbox"
@@ -94,6 +95,7 @@ type fixture struct {
 	options     api.Options
 	bank        *bank.Service
 	sales       *sale.Service
+	events      *event.Service
 	payouts     *payout.Service
 	proofs      *proof.Service
 
@@ -133,7 +135,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
 	must(t, err)
 	o := api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs, Events: h.events,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
 			notification, err := webhooks.Read(header, body)
 			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
@@ -198,6 +200,8 @@ func (h *fixture) openServices(logger *slog.Logger) {
 		Store: db.Bank(), Keys: keys, Mails: h.mailbox, Gateways: gateway.Only(client), Directory: ifsc.New(), CoolDown: 72 * time.Hour, Proofs: storetest.Proofs{Auth: h.auth},
 		Now: h.clock.Now, Logger: logger,
 	})
+	must(t, err)
+	h.events, err = event.New(event.Options{Store: db, Now: h.clock.Now})
 	must(t, err)
 	h.sales, err = sale.New(sale.Options{Store: db.Sales(), Now: h.clock.Now, HoldingPeriod: 72 * time.Hour, Zone: time.UTC})
 	must(t, err)

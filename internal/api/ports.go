@@ -9,14 +9,24 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/inbox"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 	"bursar/internal/sale"
 	"bursar/internal/search"
 )
+
+// Events is the feed.
+type Events interface {
+	// After lists events numbered above a number, of certain types or of all, up to limit, and says where to go on.
+	After(ctx context.Context, after int64, types []event.Type, limit int) (found []event.Event, next int64, err error)
+	// EntriesAbout lists what a seller's journal says of a subject, oldest first, or fails with [ledger.ErrTampered].
+	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
+}
 
 // Auth knows who is asking.
 type Auth interface {
@@ -29,6 +39,8 @@ type Auth interface {
 	// AuthenticateService finds a service key, or fails with [auth.ErrServiceKey] unless it is accepted.
 	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
+	// User finds a user, or fails with [auth.ErrUserNotFound].
+	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
 	// SetProfile changes a user's name and profile; a fault names the fields at fault.
 	SetProfile(ctx context.Context, p auth.Principal, change auth.ProfileChange, from auth.Device) error
 	Sessions(context.Context, auth.Principal) ([]auth.SessionInfo, error)

@@ -67,6 +67,7 @@ func (a *api) routes() []route {
 		{"POST", "/api/marketplace/sales", handle(a, a.marketplace, a.recordSale)},
 		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace, a.refundSale)},
 		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace, a.setSeller)},
+		{"GET", "/api/events", handle(a, a.marketplace, a.feed)},
 
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},

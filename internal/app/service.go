@@ -189,7 +189,7 @@ func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, met
 	}
 	return api.New(api.Options{
 		Pages: pages,
-		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Decisions: b.db, Statements: s.Proofs,
+		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Events: s.Events, Decisions: b.db, Statements: s.Proofs,
 		Webhooks: s.webhooks,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // Store keeps the feed.
@@ -15,6 +17,11 @@ type Store interface {
 	NumberEvents(ctx context.Context, limit int, newID func() string) ([]Event, error)
 	// Events lists events numbered above a number, in order, up to limit.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
+	// LastEvent is the number of the newest event; 0 before the first.
+	LastEvent(ctx context.Context) (int64, error)
+	// EntriesAbout lists what an owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if the
+	// service did not write all of it.
+	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
 }
 
 // Options are what a Service is made of.
@@ -51,7 +58,8 @@ const MaxPage = 100
 const scannedAtOnce = 10_000
 
 // After lists events numbered above a number, in order, of certain types or of all where types is empty, up to limit. next is
-// where to go on: behind the last that was read, whatever its type. It is after itself where nothing is behind it.
+// where to go on: behind the last that was read, whatever its type. It is after itself where nothing is behind it. After fails
+// with [ErrAhead] where the feed ends before.
 func (s *Service) After(ctx context.Context, after int64, types []Type, limit int) (found []Event, next int64, err error) {
 	limit = min(limit, MaxPage)
 	next = after
@@ -73,5 +81,22 @@ func (s *Service) After(ctx context.Context, after int64, types []Type, limit in
 			break
 		}
 	}
+	if next == after && after > 0 {
+		last, err := s.o.Store.LastEvent(ctx)
+		if err == nil && after > last {
+			err = ErrAhead
+		}
+		return nil, after, err
+	}
 	return found, next, nil
+}
+
+// ErrAhead means that a consumer has read events that are not in the feed: the datastore was restored from a backup.
+var ErrAhead = fault.New(fault.Conflict, "cursor_ahead",
+	"The feed ends before this number, so the database was restored from a backup. Read the feed from 0 again, and compare.")
+
+// EntriesAbout lists what a seller's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if the
+// service did not write all of it.
+func (s *Service) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
+	return s.o.Store.EntriesAbout(ctx, owner, subject)
 }

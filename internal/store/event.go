@@ -53,6 +53,8 @@ func (tx *Tx) queueEvents(ctx context.Context, events []event.Queued) error {
 	return err
 }
 
+const selectLastEvent = `SELECT last FROM event_feed WHERE id = 1`
+
 // NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
 // order: its row is locked from its entry to the commit, so that a later entry's event is queued later.
 func (db *DB) NumberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
@@ -70,7 +72,7 @@ func (db *DB) NumberEvents(ctx context.Context, limit int, newID func() string) 
 
 func (tx *Tx) numberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
 	var last int64
-	if _, err := tx.one(ctx, `SELECT last FROM event_feed WHERE id = 1`+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
+	if _, err := tx.one(ctx, selectLastEvent+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
 		return nil, err
 	}
 	type queued struct {
@@ -121,6 +123,12 @@ func (db *DB) Events(ctx context.Context, after int64, limit int) ([]event.Event
 		return err
 	}, after, limit)
 	return events, err
+}
+
+// LastEvent is the number of the newest event; 0 before the first.
+func (db *DB) LastEvent(ctx context.Context) (last int64, err error) {
+	err = db.queryRow(ctx, selectLastEvent).Scan(&last)
+	return last, err
 }
 
 // Event finds an event by its id, if there is one.

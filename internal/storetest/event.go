@@ -91,6 +91,9 @@ func testEvents(_ *testing.T, b *bench) {
 	if again := b.numberEvents(); len(again) > 0 {
 		b.Errorf("numbered again: %v", again)
 	}
+	if last, err := b.db.LastEvent(b.ctx()); err != nil || last != int64(len(feed)) {
+		b.Errorf("the last event is %d, %v, want %d", last, err, len(feed))
+	}
 	if _, found, err := b.db.Event(b.ctx(), "evt_none"); found || err != nil {
 		b.Errorf("an event that is not there: %t, %v", found, err)
 	}
