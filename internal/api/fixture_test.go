@@ -129,7 +129,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	must(t, err)
 	h.openServices(logger)
 	must(t, h.payouts.ReconcileStartup(t.Context()))
-	h.serviceKey, err = h.auth.CreateServiceKey(t.Context(), "tests", "operator:tests")
+	h.serviceKey, _, err = h.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "tests"}, "operator:tests")
 	must(t, err)
 
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)

@@ -80,17 +80,22 @@ func (a *api) admin(r *http.Request) (caller, error) {
 	}
 }
 
-// marketplace admits a caller with a service key, in the Authorization header or else in X-Api-Key.
-func (a *api) marketplace(r *http.Request) (caller, error) {
-	key, given := bearer(r.Header)
-	if keys := r.Header.Values("X-Api-Key"); !given && len(keys) == 1 {
-		key = keys[0]
+// marketplace admits a caller with a service key that has the scope, in the Authorization header or else in X-Api-Key.
+func (a *api) marketplace(scope auth.Scope) gate {
+	return func(r *http.Request) (caller, error) {
+		key, given := bearer(r.Header)
+		if keys := r.Header.Values("X-Api-Key"); !given && len(keys) == 1 {
+			key = keys[0]
+		}
+		if key == "" {
+			return caller{}, auth.ErrServiceKey
+		}
+		service, err := a.o.Auth.AuthenticateService(r.Context(), key)
+		if err == nil {
+			err = service.RequireScope(scope)
+		}
+		return caller{service: service}, err
 	}
-	if key == "" {
-		return caller{}, auth.ErrServiceKey
-	}
-	service, err := a.o.Auth.AuthenticateService(r.Context(), key)
-	return caller{service: service}, err
 }
 
 func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {

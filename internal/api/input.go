@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -146,6 +147,37 @@ func (in *input) parseText(name string, value []byte, check func(string) string)
 	}
 	in.noteRule(name, check(s))
 	return s
+}
+
+// optionalTexts takes a list of strings, of which there may be so many; it may be absent, which is none.
+func (in *input) optionalTexts(name string, most int) []string {
+	value := in.member(name)
+	if value == nil {
+		return nil
+	}
+	var quoted []json.RawMessage
+	if value[0] != '[' || json.Unmarshal(value, &quoted) != nil {
+		in.noteMalformed(name, "must be a list of strings")
+		return nil
+	}
+	if len(quoted) > most {
+		in.noteInvalid(name, fmt.Sprintf("must be at most %d", most))
+		return nil
+	}
+	texts := make([]string, 0, len(quoted))
+	for _, q := range quoted {
+		if q[0] != '"' {
+			in.noteMalformed(name, "must be a list of strings")
+			return nil
+		}
+		s, err := unquote(q)
+		if err != nil {
+			in.refuse(err)
+			return nil
+		}
+		texts = append(texts, s)
+	}
+	return texts
 }
 
 // parsed takes a required string that a domain parses; what it says is wrong is noted.

@@ -38,6 +38,11 @@ type Auth interface {
 	Authenticate(ctx context.Context, token string) (auth.Principal, error)
 	// AuthenticateService finds a service key, or fails with [auth.ErrServiceKey] unless it is accepted.
 	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
+	// ServiceKeys lists all service keys. The others make, rotate and revoke one, as actor asked.
+	ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error)
+	CreateServiceKey(ctx context.Context, n auth.NewServiceKey, actor string) (string, auth.ServiceKey, error)
+	RotateServiceKey(ctx context.Context, idOrName string, grace time.Duration, actor string) (string, auth.ServiceKey, error)
+	RevokeServiceKey(ctx context.Context, idOrName, actor string) (auth.ServiceKey, error)
 	Me(context.Context, auth.Principal) (auth.User, auth.Stats, error)
 	// User finds a user, or fails with [auth.ErrUserNotFound].
 	User(ctx context.Context, id string) (auth.User, auth.Stats, error)

@@ -51,8 +51,9 @@ type Store interface {
 	Identities(ctx context.Context, userID string) ([]LinkedIdentity, error)
 	// FindUsers lists users whose [EmailKey] begins so, in its order, up to limit.
 	FindUsers(ctx context.Context, emailPrefix string, limit int) ([]User, error)
-	// ServiceKey finds a service key by its hash, if there is one. It says whether the service wrote it.
-	ServiceKey(ctx context.Context, hash string) (ServiceKey, bool, error)
+	// ServiceKey finds a service key by its hash, if there is one, or by one that it had before a rotation and that is
+	// accepted after now. It says whether the service wrote it.
+	ServiceKey(ctx context.Context, hash string, now time.Time) (ServiceKey, bool, error)
 	// ServiceKeys lists all service keys, the oldest first.
 	ServiceKeys(ctx context.Context) ([]ServiceKey, error)
 	// AdvanceSession is [Tx.AdvanceSession] in a transaction that may serve many.
@@ -172,6 +173,10 @@ type Tx interface {
 	InsertServiceKey(ctx context.Context, k ServiceKey, actor string) (bool, error)
 	// ServiceKeyForUpdate finds a service key by its id or name, if there is one, and keeps it so until the transaction ends.
 	ServiceKeyForUpdate(ctx context.Context, idOrName string) (ServiceKey, bool, error)
+	// RotatedServiceKeys lists what a key was before it was rotated. It fails with [ErrTampered] unless the service wrote it.
+	RotatedServiceKeys(ctx context.Context, keyID string) ([]RotatedServiceKey, error)
+	// RotateServiceKey stores the key's new hash, and all that it was before and that is still accepted, and records who did it.
+	RotateServiceKey(ctx context.Context, k ServiceKey, before []RotatedServiceKey, now time.Time, actor string) error
 	// RevokeServiceKey stores that a key was revoked at its RevokedAt, and records who did it.
 	RevokeServiceKey(ctx context.Context, k ServiceKey, actor string) error
 	// MarkServiceKeyUsed stores the day of a key's last use, unless a later one is stored.

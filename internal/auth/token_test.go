@@ -220,7 +220,7 @@ func TestOtherSpellingsOfATokenAreRefused(t *testing.T) {
 	in := w.register()
 	f := newForger(t, w, in)
 	header, payload, signature := cut3(t, in.Token)
-	key, err := w.CreateServiceKey(t.Context(), "marketplace", operator)
+	key, _, err := w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "marketplace"}, operator)
 	if err != nil {
 		t.Fatal(err)
 	}

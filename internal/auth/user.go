@@ -194,5 +194,9 @@ var (
 		"This account was changed outside Bursar, so nobody can sign in to it and its access can't be changed. Find out who changed the database, then run: bursar user reset")
 	ErrKeyNameTaken = fault.New(fault.Conflict, "key_name_taken", "A service key with this name was made before. Names are never used again: choose another one.")
 	ErrKeyNotFound  = fault.New(fault.NotFound, "key_not_found", "No service key has this id or name. \"bursar apikey list\" shows all.")
-	ErrServiceKey   = fault.New(fault.Unauthenticated, "invalid_service_key", "The service key is missing or unknown. Make one with: bursar apikey create --name NAME")
+	ErrKeyNotActive = fault.New(fault.Conflict, "key_not_active", "This key is not accepted any more, so it can't be rotated. Create another one.")
+	ErrKeyRotations = fault.New(fault.Conflict, "key_rotated_too_often",
+		"The last 20 that this key was are still accepted. Wait until one of them ends, or rotate with a shorter grace.")
+	ErrScope      = fault.New(fault.Forbidden, "scope_missing", "This service key lacks the scope that this needs. Create one that has it.")
+	ErrServiceKey = fault.New(fault.Unauthenticated, "invalid_service_key", "The service key is missing or unknown. Make one with: bursar apikey create --name NAME")
 )

@@ -171,7 +171,7 @@ func TestHistory_AddsUpToTheBalance(t *testing.T) {
 	must(t, err) // 7
 	paid := o.ask(o.seller, 1_000_00, "").ID
 	o.follow(paid, payout.Completed) // 8 to 12, of which one names the account at the gateway
-	_, err = o.auth.CreateServiceKey(t.Context(), "Shop & Sons", "operator:tests")
+	_, _, err = o.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "Shop & Sons"}, "operator:tests")
 	must(t, err)
 	keys, err := o.auth.ServiceKeys(t.Context())
 	must(t, err)

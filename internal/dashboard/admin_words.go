@@ -162,6 +162,8 @@ func entryWords(t ledger.Type) string {
 		return "Record repaired by an operator"
 	case ledger.ServiceKeyCreated:
 		return "Service key created"
+	case ledger.ServiceKeyRotated:
+		return "Service key rotated"
 	case ledger.ServiceKeyRevoked:
 		return "Service key revoked"
 	default:

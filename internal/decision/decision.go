@@ -65,13 +65,17 @@ const (
 	ResumePayouts            Action = "resume_payouts"
 	AdjustBalance            Action = "adjust_balance"
 	NoteUser                 Action = "note_user"
+	CreateServiceKey         Action = "create_key"
+	RotateServiceKey         Action = "rotate_key"
+	RevokeServiceKey         Action = "revoke_key"
 )
 
 // Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
 func (a Action) Guarded() bool {
 	switch a {
 	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
-		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts, AdjustBalance:
+		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts, AdjustBalance,
+		CreateServiceKey, RotateServiceKey, RevokeServiceKey:
 		return true
 	default:
 		return false

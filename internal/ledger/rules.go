@@ -90,6 +90,7 @@ const (
 	AccountDeleted       Type = "account.deleted"
 
 	ServiceKeyCreated Type = "service_key.created"
+	ServiceKeyRotated Type = "service_key.rotated"
 	ServiceKeyRevoked Type = "service_key.revoked"
 )
 

@@ -67,6 +67,7 @@ var words = map[ledger.Type]string{
 	ledger.Repaired:            "Records of %s restored from the journal",
 
 	ledger.ServiceKeyCreated: "Service key %s created",
+	ledger.ServiceKeyRotated: "Service key %s rotated",
 	ledger.ServiceKeyRevoked: "Service key %s revoked",
 }
 

@@ -59,7 +59,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"LiveSessions":           func(ctx context.Context) error { _, err := db.LiveSessions(ctx, "x", noon, 10); return err },
 		"FactorsOf":              func(ctx context.Context) error { _, err := db.FactorsOf(ctx, "x"); return err },
 		"ThrottledAt":            func(ctx context.Context) error { _, err := db.ThrottledAt(ctx, []string{"x"}); return err },
-		"ServiceKey":             func(ctx context.Context) error { _, _, err := db.ServiceKey(ctx, "x"); return err },
+		"ServiceKey":             func(ctx context.Context) error { _, _, err := db.ServiceKey(ctx, "x", noon); return err },
 		"BankAccount":            func(ctx context.Context) error { _, err := db.BankAccount(ctx, "x"); return notFound(err) },
 		"BankAccountByID":        func(ctx context.Context) error { _, err := db.BankAccountByID(ctx, "x"); return notFound(err) },
 		"AccountsInReview":       func(ctx context.Context) error { _, err := db.AccountsInReview(ctx, 10); return err },

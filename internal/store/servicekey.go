@@ -14,26 +14,46 @@ import (
 
 // serviceKeyMessage is what the MAC of a service key covers.
 func serviceKeyMessage(k auth.ServiceKey) []byte {
-	revoked := ""
-	if !k.RevokedAt.IsZero() {
-		revoked = strconv.FormatInt(micros(k.RevokedAt), 10)
-	}
-	return rowMessage("service key", k.ID, k.Name, k.Hash, strconv.FormatInt(micros(k.CreatedAt), 10), revoked)
+	return rowMessage("service key", k.ID, k.Name, k.Hash, string(k.Scopes), strconv.FormatInt(micros(k.CreatedAt), 10),
+		instantText(k.ExpiresAt), instantText(k.RevokedAt), strconv.FormatInt(k.Rotations, 10))
 }
 
-// selectServiceKeys also counts the entries that say that a key was revoked, because its row may be an old copy.
-const selectServiceKeys = `SELECT k.id, k.name, k.hash, k.created_at, k.revoked_at, k.used_on, k.mac,
-	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.revoked') FROM service_keys k`
+// instantText is an instant in a message; empty for none.
+func instantText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(micros(t), 10)
+}
+
+// rotatedKeyMessage is what the MAC of what a service key was covers.
+func rotatedKeyMessage(r auth.RotatedServiceKey) []byte {
+	return rowMessage("rotated service key", r.Hash, r.KeyID, strconv.FormatInt(micros(r.Until), 10))
+}
+
+// selectServiceKeys also counts the entries that say that a key was revoked or rotated, because its row may be an old copy.
+const selectServiceKeys = `SELECT k.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.rotations, k.used_on, k.mac,
+	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.revoked'),
+	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.rotated'),
+	(SELECT MAX(r.until) FROM rotated_service_keys r WHERE r.key_id = k.id) FROM service_keys k`
 
 // storedServiceKey is a row of selectServiceKeys.
 type storedServiceKey struct {
 	auth.ServiceKey
-	mac         string
-	revocations int64
+	mac              string
+	revoked, rotated int64 // entries that say so
 }
 
 func (k *storedServiceKey) dest() []any {
-	return []any{&k.ID, &k.Name, &k.Hash, instant{&k.CreatedAt}, instant{&k.RevokedAt}, &k.UsedOn, &k.mac, &k.revocations}
+	return []any{
+		&k.ID, &k.Name, &k.Hash, &k.Scopes,
+		instant{&k.CreatedAt},
+		instant{&k.ExpiresAt},
+		instant{&k.RevokedAt},
+		&k.Rotations, &k.UsedOn, &k.mac,
+		&k.revoked, &k.rotated,
+		instant{&k.RotatedUntil},
+	}
 }
 
 // problem says why the row is not what the service wrote, or nothing. Without keys it checks no MAC.
@@ -41,8 +61,10 @@ func (k *storedServiceKey) problem(keys ledger.Keys) string {
 	switch {
 	case keys != nil && !ledger.CheckMAC(keys, k.mac, serviceKeyMessage(k.ServiceKey)):
 		return "was not written by the service"
-	case k.RevokedAt.IsZero() && k.revocations > 0:
+	case k.RevokedAt.IsZero() && k.revoked > 0:
 		return "was revoked, and its row says that it was not"
+	case k.RevokedAt.IsZero() && k.Rotations != k.rotated: // revoking ends it, whichever secret the row has
+		return "was rotated, and its row is not the one of that time"
 	default:
 		return ""
 	}
@@ -57,15 +79,55 @@ func (k *storedServiceKey) checked(s *signer) (auth.ServiceKey, error) {
 	return k.ServiceKey, err
 }
 
-// ServiceKey finds a key by its hash, if there is one.
-func (db *DB) ServiceKey(ctx context.Context, hash string) (auth.ServiceKey, bool, error) {
+// ServiceKey finds a key by its hash, if there is one, or by one that it had before a rotation and that is accepted after now.
+func (db *DB) ServiceKey(ctx context.Context, hash string, now time.Time) (auth.ServiceKey, bool, error) {
 	var k storedServiceKey
 	ok, err := found(db.queryRow(ctx, selectServiceKeys+` WHERE k.hash = $1`, hash).Scan(k.dest()...))
-	if err != nil || !ok {
+	if err == nil && !ok {
+		return db.rotatedServiceKey(ctx, hash, now)
+	}
+	if err != nil {
 		return auth.ServiceKey{}, false, err
 	}
 	key, err := k.checked(db.signer)
 	return key, true, err
+}
+
+func (db *DB) rotatedServiceKey(ctx context.Context, hash string, now time.Time) (auth.ServiceKey, bool, error) {
+	r := storedRotatedKey{}
+	ok, err := found(db.queryRow(ctx, selectRotatedKeys+` WHERE r.hash = $1 AND r.until > $2`, hash, micros(now)).Scan(r.dest()...))
+	if err != nil || !ok {
+		return auth.ServiceKey{}, false, err
+	}
+	var k storedServiceKey
+	ok, err = found(db.queryRow(ctx, selectServiceKeys+` WHERE k.id = $1`, r.KeyID).Scan(k.dest()...))
+	if err != nil || !ok {
+		return auth.ServiceKey{}, false, err
+	}
+	key, err := k.checked(db.signer)
+	if err == nil && key.Tampered == "" {
+		keys, _ := db.signer.get() // which checked has just got
+		key.Tampered = r.problem(keys)
+	}
+	return key, true, err
+}
+
+const selectRotatedKeys = `SELECT r.hash, r.key_id, r.until, r.mac FROM rotated_service_keys r`
+
+// storedRotatedKey is a row of selectRotatedKeys.
+type storedRotatedKey struct {
+	auth.RotatedServiceKey
+	mac string
+}
+
+func (r *storedRotatedKey) dest() []any { return []any{&r.Hash, &r.KeyID, instant{&r.Until}, &r.mac} }
+
+// problem says why the row is not what the service wrote, or nothing. Without keys it checks no MAC.
+func (r *storedRotatedKey) problem(keys ledger.Keys) string {
+	if keys != nil && !ledger.CheckMAC(keys, r.mac, rotatedKeyMessage(r.RotatedServiceKey)) {
+		return "has an earlier secret that was not written by the service"
+	}
+	return ""
 }
 
 // ServiceKeys lists all keys, the oldest first.
@@ -89,8 +151,14 @@ func (tx *Tx) ServiceKeyForUpdate(ctx context.Context, idOrName string) (auth.Se
 	if id.Valid(auth.ServiceKeyPrefix, idOrName) {
 		column = "id"
 	}
+	// A statement that waits for a row sees its new values beside the entries of before, so the row is locked first.
+	var keyID string
+	ok, err := tx.one(ctx, `SELECT id FROM service_keys WHERE `+column+` = $1`+tx.dialect.forUpdate("service_keys"), []any{idOrName}, &keyID)
+	if err != nil || !ok {
+		return auth.ServiceKey{}, false, err
+	}
 	var k storedServiceKey
-	ok, err := tx.one(ctx, selectServiceKeys+` WHERE k.`+column+` = $1`+tx.dialect.forUpdate("k"), []any{idOrName}, k.dest()...)
+	ok, err = tx.one(ctx, selectServiceKeys+` WHERE k.id = $1`, []any{keyID}, k.dest()...)
 	if err != nil || !ok {
 		return auth.ServiceKey{}, false, err
 	}
@@ -104,13 +172,52 @@ func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor str
 	if err != nil {
 		return false, err
 	}
-	inserted, err := tx.execOne(ctx, `INSERT INTO service_keys (id, name, hash, created_at, revoked_at, used_on, mac)
-		VALUES ($1, $2, $3, $4, NULL, '', $5) ON CONFLICT (name) DO NOTHING`,
-		k.ID, k.Name, k.Hash, micros(k.CreatedAt), mac)
+	inserted, err := tx.execOne(ctx, `INSERT INTO service_keys (id, name, hash, scopes, created_at, expires_at, revoked_at, rotations, used_on, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, NULL, 0, '', $7) ON CONFLICT (name) DO NOTHING`,
+		k.ID, k.Name, k.Hash, string(k.Scopes), micros(k.CreatedAt), nullMicros(k.ExpiresAt), mac)
 	if err != nil || !inserted {
 		return false, err
 	}
 	return true, tx.recordServiceKey(ctx, ledger.ServiceKeyCreated, k, actor, k.CreatedAt)
+}
+
+// RotatedServiceKeys lists what a key was before it was rotated, and fails with [auth.ErrTampered] unless the service wrote it.
+func (tx *Tx) RotatedServiceKeys(ctx context.Context, keyID string) ([]auth.RotatedServiceKey, error) {
+	var all []auth.RotatedServiceKey
+	err := tx.each(ctx, selectRotatedKeys+` WHERE r.key_id = $1 ORDER BY r.hash`, []any{keyID}, func(row row) error {
+		var r storedRotatedKey
+		if err := row.Scan(r.dest()...); err != nil {
+			return err
+		}
+		all = append(all, r.RotatedServiceKey)
+		return tx.signer.checkRow(r.mac, rotatedKeyMessage(r.RotatedServiceKey))
+	})
+	return all, err
+}
+
+// RotateServiceKey stores the key's new hash and all that it was before and that is still accepted, with an entry that
+// says who did it.
+func (tx *Tx) RotateServiceKey(ctx context.Context, k auth.ServiceKey, before []auth.RotatedServiceKey, now time.Time, actor string) error {
+	mac, err := tx.signer.mac(serviceKeyMessage(k))
+	if err != nil {
+		return err
+	}
+	if _, err := tx.exec(ctx, `UPDATE service_keys SET hash = $2, rotations = $3, mac = $4 WHERE id = $1`, k.ID, k.Hash, k.Rotations, mac); err != nil {
+		return err
+	}
+	if _, err := tx.exec(ctx, `DELETE FROM rotated_service_keys WHERE key_id = $1`, k.ID); err != nil {
+		return err
+	}
+	for _, r := range before {
+		mac, err := tx.signer.mac(rotatedKeyMessage(r))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `INSERT INTO rotated_service_keys (hash, key_id, until, mac) VALUES ($1, $2, $3, $4)`, r.Hash, r.KeyID, micros(r.Until), mac); err != nil {
+			return err
+		}
+	}
+	return tx.recordServiceKey(ctx, ledger.ServiceKeyRotated, k, actor, now)
 }
 
 // RevokeServiceKey stores that a key was revoked at its RevokedAt, with an entry that says who did it.
@@ -127,7 +234,7 @@ func (tx *Tx) RevokeServiceKey(ctx context.Context, k auth.ServiceKey, actor str
 }
 
 func (tx *Tx) recordServiceKey(ctx context.Context, t ledger.Type, k auth.ServiceKey, actor string, now time.Time) error {
-	data, err := ledger.Facts("name", k.Name)
+	data, err := ledger.Facts("name", k.Name, "scopes", string(k.Scopes))
 	if err == nil {
 		_, err = tx.Append(ctx, ledger.Posting{Owner: decision.Platform, At: now, Type: t, Subject: k.ID, Actor: actor, Data: data})
 	}
@@ -140,6 +247,8 @@ func (tx *Tx) MarkServiceKeyUsed(ctx context.Context, keyID, day string) error {
 	return err
 }
 
+const revokeIt = "Revoke it with \"bursar apikey revoke\""
+
 // serviceKeys holds every service key against its MAC, and against the entries that revoke keys.
 func (a *auditor) serviceKeys() ledger.Finding {
 	f := ledger.Finding{Name: "service-keys-are-ours", Promise: "Each service key is as the service wrote it, and one that was revoked stays revoked."}
@@ -149,7 +258,17 @@ func (a *auditor) serviceKeys() ledger.Finding {
 			return err
 		}
 		if problem := k.problem(a.keys); problem != "" {
-			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, "Revoke it with \"bursar apikey revoke\"")
+			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, revokeIt)
+		}
+		return nil
+	})
+	a.all(selectRotatedKeys+` JOIN service_keys k ON k.id = r.key_id WHERE k.revoked_at IS NULL ORDER BY r.hash`, func(row row) error {
+		var r storedRotatedKey
+		if err := row.Scan(r.dest()...); err != nil {
+			return err
+		}
+		if problem := r.problem(a.keys); problem != "" {
+			note(&f, ledger.Violation{Subject: "service key " + r.KeyID, Problem: problem}, revokeIt)
 		}
 		return nil
 	})

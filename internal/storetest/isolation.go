@@ -112,7 +112,7 @@ func testFailedStatement(_ *testing.T, b *bench) {
 		b.Error("a closure succeeded though a statement of its failed")
 	}
 	for _, id := range []string{"key_1", "key_2"} {
-		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id); kept || err != nil {
+		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id, b.now); kept || err != nil {
 			b.Errorf("%s was kept: %t, %v", id, kept, err)
 		}
 	}
@@ -139,7 +139,7 @@ func testCallerWhoLeaves(_ *testing.T, b *bench) {
 		b.Error("a transaction was begun for a caller who had left")
 	}
 	for _, id := range []string{"key_1", "key_2"} {
-		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id); !kept || err != nil {
+		if _, kept, err := b.db.ServiceKey(b.ctx(), "hash of "+id, b.now); !kept || err != nil {
 			b.Errorf("%s was kept: %t, %v", id, kept, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // serviceKey is a key of which only the id says anything.
 func (b *bench) serviceKey(id string) auth.ServiceKey {
-	return auth.ServiceKey{ID: id, Name: "name of " + id, Hash: "hash of " + id, CreatedAt: b.now}
+	return auth.ServiceKey{ID: id, Name: "name of " + id, Hash: "hash of " + id, Scopes: "sales:write", CreatedAt: b.now}
 }
 
 // insertKey adds a service key with that id.
@@ -34,7 +34,7 @@ func serviceKeyID(end string) string {
 
 func (b *bench) wantKey(hash string, want auth.ServiceKey) {
 	b.Helper()
-	if got, found, err := b.db.ServiceKey(b.ctx(), hash); got != want || !found || err != nil {
+	if got, found, err := b.db.ServiceKey(b.ctx(), hash, b.now); got != want || !found || err != nil {
 		b.Errorf("%s: %+v, %t, %v; want %+v", hash, got, found, err, want)
 	}
 }
@@ -52,7 +52,7 @@ func testServiceKeys(_ *testing.T, b *bench) {
 		return nil
 	})
 	b.wantKey(first.Hash, first)
-	if _, found, err := b.db.ServiceKey(b.ctx(), "other"); found || err != nil {
+	if _, found, err := b.db.ServiceKey(b.ctx(), "other", b.now); found || err != nil {
 		b.Errorf("a key that is not there was found: %v", err)
 	}
 	b.update(func(tx *store.Tx) error {
@@ -74,6 +74,7 @@ func testServiceKeys(_ *testing.T, b *bench) {
 			return nil
 		})
 	}
+	b.rotateServiceKey(&second)
 	second.RevokedAt = b.now.Add(time.Hour)
 	b.update(func(tx *store.Tx) error { return tx.RevokeServiceKey(b.ctx(), second, "operator:bela") })
 	b.wantKey(second.Hash, second)
@@ -81,11 +82,32 @@ func testServiceKeys(_ *testing.T, b *bench) {
 		b.Errorf("the list is %+v, %v", all, err)
 	}
 	entries, err := b.db.EntriesAbout(b.ctx(), decision.Platform, second.ID)
-	if err != nil || len(entries) != 2 || entries[0].Type != ledger.ServiceKeyCreated || entries[0].Actor != "operator:asha" ||
-		entries[1].Type != ledger.ServiceKeyRevoked || entries[1].Actor != "operator:bela" {
+	if err != nil || len(entries) != 3 || entries[0].Type != ledger.ServiceKeyCreated || entries[0].Actor != "operator:asha" ||
+		entries[1].Type != ledger.ServiceKeyRotated || entries[2].Type != ledger.ServiceKeyRevoked || entries[2].Actor != "operator:bela" {
 		b.Errorf("the journal says %+v, %v", entries, err)
 	}
 	b.wantCleanAudit()
+}
+
+// rotateServiceKey gives a key a new hash, and finds it by the one before for an hour.
+func (b *bench) rotateServiceKey(k *auth.ServiceKey) {
+	b.Helper()
+	was := auth.RotatedServiceKey{Hash: k.Hash, KeyID: k.ID, Until: b.now.Add(time.Hour)}
+	k.Hash, k.Rotations, k.RotatedUntil = "another "+k.Hash, k.Rotations+1, was.Until
+	b.update(func(tx *store.Tx) error {
+		return tx.RotateServiceKey(b.ctx(), *k, []auth.RotatedServiceKey{was}, b.now, "operator:bela")
+	})
+	b.wantKey(k.Hash, *k)
+	b.wantKey(was.Hash, *k)
+	if _, found, err := b.db.ServiceKey(b.ctx(), was.Hash, was.Until); found || err != nil {
+		b.Errorf("after its grace a key was found: %v", err)
+	}
+	b.update(func(tx *store.Tx) error {
+		if got, err := tx.RotatedServiceKeys(b.ctx(), k.ID); err != nil || len(got) != 1 || got[0] != was {
+			return fmt.Errorf("what the key was is %+v, %w", got, err)
+		}
+		return nil
+	})
 }
 
 // testForgedServiceKeys puts rows into the database that the service did not write. None is a key that is accepted, and
@@ -99,20 +121,31 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 	b.engine.Hands(t, b.db)(`CREATE TABLE old_service_keys AS SELECT * FROM service_keys`) //nolint:unqueryvet // all of it
 	revoked.RevokedAt = b.now.Add(time.Hour)
 	b.update(func(tx *store.Tx) error { return tx.RevokeServiceKey(b.ctx(), revoked, "operator:asha") })
+	rotated := b.serviceKey(serviceKeyID("3"))
+	was := rotated.Hash
+	b.update(func(tx *store.Tx) error { return b.insertKey(tx, rotated.ID) })
+	b.engine.Hands(t, b.db)(`INSERT INTO old_service_keys SELECT * FROM service_keys WHERE id = '` + rotated.ID + `'`) //nolint:unqueryvet // all of it
+	b.rotateServiceKey(&rotated)
 	b.wantCleanAudit()
 
 	like := func(values string) string {
-		return `INSERT INTO service_keys (id, name, hash, created_at, revoked_at, used_on, mac) SELECT ` + values + ` FROM service_keys WHERE id = '` + active.ID + `'`
+		return `INSERT INTO service_keys (id, name, hash, scopes, created_at, revoked_at, rotations, used_on, mac) SELECT ` + values + ` FROM service_keys WHERE id = '` + active.ID + `'`
 	}
 	set := func(what string, k auth.ServiceKey) string {
 		return `UPDATE service_keys SET ` + what + ` WHERE id = '` + k.ID + `'`
 	}
 	for name, tt := range map[string]struct{ sql, hash string }{
-		"inserted":            {like(`'key_forged', 'forged', 'forged', created_at, NULL, '', ''`), "forged"},
-		"inserted with a MAC": {like(`'key_forged', 'forged', 'forged', created_at, NULL, '', mac`), "forged"},
+		"inserted":            {like(`'key_forged', 'forged', 'forged', scopes, created_at, NULL, 0, '', ''`), "forged"},
+		"inserted with a MAC": {like(`'key_forged', 'forged', 'forged', scopes, created_at, NULL, 0, '', mac`), "forged"},
 		"another hash":        {set(`hash = 'forged'`, active), "forged"},
 		"another name":        {set(`name = 'forged'`, active), active.Hash},
 		"another id":          {set(`id = 'key_forged'`, active), active.Hash},
+		"another scope":       {set(`scopes = 'sales:write payouts:write'`, active), active.Hash},
+		"an expiry":           {set(`expires_at = 1`, active), active.Hash},
+		"before rotation":     {putBack("service_keys", `id = '`+rotated.ID+`'`), was},
+		"accepted longer":     {`UPDATE rotated_service_keys SET until = until + 1`, was},
+		"of another key":      {`UPDATE rotated_service_keys SET key_id = '` + active.ID + `'`, was},
+		"another secret":      {`UPDATE rotated_service_keys SET hash = 'forged'`, "forged"},
 		"another time":        {set(`created_at = created_at + 1`, active), active.Hash},
 		"no longer revoked":   {set(`revoked_at = NULL`, revoked), revoked.Hash},
 		"revoked later":       {set(`revoked_at = revoked_at + 1`, revoked), revoked.Hash},
@@ -124,7 +157,7 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 			if found := copied.broken(); found["service-keys-are-ours"] == "" {
 				t.Errorf("the audit finds %v", found)
 			}
-			k, found, err := copied.db.ServiceKey(copied.ctx(), tt.hash)
+			k, found, err := copied.db.ServiceKey(copied.ctx(), tt.hash, b.now)
 			if !found || err != nil || k.Tampered == "" {
 				t.Fatalf("the key is %+v, %t, %v; want it marked", k, found, err)
 			}

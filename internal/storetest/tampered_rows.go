@@ -98,8 +98,10 @@ var hands = map[string]struct {
 	}, "id", "name", "secret", "counter", "created_at", "mac")},
 	"identities": {"1 = 1", refuses, all("users-are-ours", map[string]tamperedCell{"user_id": {"users-are-ours", "'usr_a'"}, "email": {shownOnly, ""}, "created_at": {shownOnly, ""}},
 		"issuer", "subject", "mac")},
-	"service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},
-		"id", "name", "hash", "created_at", "revoked_at", "mac")},
+	"service_keys": {"id = 'key_2'", refuses, all("service-keys-are-ours", map[string]tamperedCell{"used_on": {shownOnly, ""}},
+		"id", "name", "hash", "scopes", "created_at", "expires_at", "revoked_at", "rotations", "mac")},
+	"rotated_service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"key_id": {"service-keys-are-ours", "'key_2'"}},
+		"hash", "until", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "journals", "root", "previous", "kid", "signature")},
 	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {tellsApart, "checkpoint + 1000"}},
@@ -144,8 +146,10 @@ func (b *bench) fillAll() {
 	b.decided()
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.AddIdentity(b.ctx(), "usr_b", auth.Identity{Issuer: "https://a.example", Subject: "1"}, b.now)
-		return errors.Join(err, b.insertKey(tx, "key_1"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")), tx.InsertFactor(b.ctx(), newFactor("fac_totp", "usr_admin")))
+		return errors.Join(err, b.insertKey(tx, "key_1"), b.insertKey(tx, "key_2"), tx.InsertSession(b.ctx(), newSession("ses_b", "usr_b")), tx.InsertFactor(b.ctx(), newFactor("fac_totp", "usr_admin")))
 	})
+	rotated := b.serviceKey("key_1")
+	b.rotateServiceKey(&rotated)
 	b.must(b.append(ledger.Posting{Owner: "usr_admin", At: b.now, Type: ledger.AccountFactorAdded, Subject: "usr_admin", Actor: "user:usr_admin", Data: `{"factor":"fac_totp"}`}))
 	b.checkpoint()
 }

@@ -72,11 +72,24 @@ CREATE TABLE service_keys (
   id         TEXT PRIMARY KEY,
   name       TEXT NOT NULL UNIQUE,
   hash       TEXT NOT NULL UNIQUE,
+  scopes     TEXT NOT NULL, -- what the key may do, separated by blanks
   created_at BIGINT NOT NULL,
+  expires_at BIGINT, -- NULL for never
   revoked_at BIGINT,
+  rotations  BIGINT NOT NULL CHECK (rotations >= 0), -- how often the hash was replaced
   used_on    TEXT NOT NULL, -- day of the last use, in UTC, such as 2026-11-22; empty for never
   mac        TEXT NOT NULL -- with a key that is not in here
 ) /* clustered */;
+
+-- What a key was before it was rotated, for as long as that is still accepted.
+CREATE TABLE rotated_service_keys (
+  hash   TEXT PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES service_keys (id),
+  until  BIGINT NOT NULL,
+  mac    TEXT NOT NULL -- over the whole row, with a key that is not in here
+) /* clustered */;
+
+CREATE INDEX rotated_service_keys_of_key ON rotated_service_keys (key_id);
 
 -- A bucket's virtual time (GCRA): how far its attempts have used up the time ahead.
 CREATE TABLE throttles (
