@@ -161,7 +161,7 @@ func (m *market) call(on *instance, ask func() error) (err error) {
 // at lets something happen at a moment.
 func (m *market) at(when time.Duration, do func()) {
 	m.events++
-	m.agenda.add(event{max(when, m.now), m.events, do})
+	m.agenda.add(scheduled{max(when, m.now), m.events, do})
 }
 
 // after lets something happen after a while.

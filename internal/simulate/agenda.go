@@ -2,19 +2,21 @@ package simulate
 
 import "time"
 
-// event is something that happens at a moment; of several at the same one, the first to be put down.
-type event struct {
+// scheduled is something that happens at a moment; of several at the same one, the first to be put down.
+type scheduled struct {
 	at     time.Duration // since the beginning
 	number uint64
 	do     func()
 }
 
-func (e event) before(o event) bool { return e.at < o.at || e.at == o.at && e.number < o.number }
+func (e scheduled) before(o scheduled) bool {
+	return e.at < o.at || e.at == o.at && e.number < o.number
+}
 
 // agenda is what is yet to happen: a heap with the earliest event first.
-type agenda []event
+type agenda []scheduled
 
-func (a *agenda) add(e event) {
+func (a *agenda) add(e scheduled) {
 	h := append(*a, e)
 	i := len(h) - 1
 	for i > 0 {
@@ -29,10 +31,10 @@ func (a *agenda) add(e event) {
 }
 
 // next takes the earliest event out.
-func (a *agenda) next() event {
+func (a *agenda) next() scheduled {
 	h := *a
 	first, last := h[0], len(h)-1
-	h[0], h[last] = h[last], event{}
+	h[0], h[last] = h[last], scheduled{}
 	h = h[:last]
 	for i := 0; ; {
 		least, left, right := i, 2*i+1, 2*i+2

@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/event"
 	port "bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/ledger"
@@ -37,6 +38,7 @@ type instance struct {
 	sales       *sale.Service
 	users       *auth.Service
 	proofs      *proof.Service
+	events      *event.Service
 	reconciling *reconcile.Service
 	dead        bool
 	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
@@ -110,6 +112,10 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.sales, err = sale.New(sale.Options{Store: saleStore{on.db.Sales(), on}, Now: on.now, HoldingPeriod: usualHoldingPeriod, Zone: indianTime})
+	if err != nil {
+		return err
+	}
+	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids})
 	if err != nil {
 		return err
 	}

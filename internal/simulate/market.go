@@ -76,6 +76,7 @@ type market struct {
 	stand    *stand
 	// stopping are the sellers, or the platform, whose payouts an admin has stopped and is about to resume.
 	stopping map[string]bool
+	consumer consumer
 	// adjusting are the amounts of the adjustments that an admin asked for, by their ids.
 	adjusting map[string]money.Amount
 	// kept is when the instances last kept house.
@@ -122,7 +123,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -224,6 +225,8 @@ func (m *market) open() {
 		m.often(stopEvery, admin, m.stopSome)
 		m.often(adjustEvery, admin, m.adjustSome)
 	}
+	m.often(numberEvery, "events", m.numberEvents)
+	m.often(followEvery, "consumer", m.followFeed)
 	m.after(0, m.changeFaultProfile)
 	m.after(tickEvery, m.tick)
 	m.after(m.auditEvery(), m.auditNowAndThen)
@@ -263,7 +266,7 @@ func (m *market) advance(to time.Duration) {
 // mostInAMinute is many times what a marketplace does in its busiest minute.
 const mostInAMinute = 300_000
 
-func (m *market) happen(e event) {
+func (m *market) happen(e scheduled) {
 	defer func() { m.excuse(recover()) }()
 	e.do()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/event"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -32,6 +33,8 @@ type journal struct {
 	ledger.Account
 	// hashes are of the chain after each entry.
 	hashes []ledger.Hash
+	// events are those that the entries are, in order.
+	events []event.Queued
 }
 
 // holder is what is known of a seller beside the money.
@@ -126,6 +129,7 @@ func (o *model) copy() *model {
 	copyInto(c.journals, o.journals)
 	for _, j := range c.journals {
 		j.hashes = slices.Clone(j.hashes)
+		j.events = slices.Clone(j.events)
 	}
 	copyInto(c.sellers, o.sellers)
 	for _, h := range c.sellers {

@@ -95,4 +95,19 @@ var furtherBugs = []planted{
 	{"a refund is answered with the sale as it was", []edit{
 		{inSale, "\tsale.Refunded += refund.Amount\n", ""},
 	}},
+	{"what is written in a group is not in the feed", []edit{
+		{inStore, "if events := eventsOf(w.entries); len(events) > 0 {", "if events := eventsOf(w.entries); len(events) > 1000 {"},
+	}},
+	{"of what is numbered at once, the last is dropped", []edit{
+		{inStore, "events := make([]event.Event, len(waiting))", "waiting = waiting[:max(1, len(waiting)-1)]\n\tevents := make([]event.Event, len(waiting))"},
+	}},
+	{"the feed tells a journal backwards", []edit{
+		{inStore, "return cmp.Compare(a.place, b.place)", "return cmp.Compare(b.place, a.place)"},
+	}},
+	{"a page of the feed begins with the last event of the one before", []edit{
+		{inStore, "selectEvents + ` WHERE e.number > $1", "selectEvents + ` WHERE e.number >= $1"},
+	}},
+	{"every entry below zero is an event", []edit{
+		{inEvent, "e.After.Available < 0 && before >= 0", "e.After.Available < 0 || before < 0"},
+	}},
 }

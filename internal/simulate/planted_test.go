@@ -27,6 +27,7 @@ const (
 	inAuth      = "internal/auth"
 	inBank      = "internal/bank"
 	inDecision  = "internal/decision"
+	inEvent     = "internal/event"
 	inLedger    = "internal/ledger"
 	inPayout    = "internal/payout"
 	inProof     = "internal/proof"

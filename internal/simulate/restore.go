@@ -68,6 +68,7 @@ func (m *market) putBack() {
 		}
 		m.tally.restores++
 		m.forgetProofs()
+		m.consumer = newConsumer() // the feed may soon be as long as before, so the cursor alone would not show it
 		m.note("", "", fmt.Sprintf("the ledger of %s ago is put in place", m.now-m.saved.at))
 		m.model, m.saved.restored = m.saved.model, true
 		m.lost = append(m.lost, loss{m.saved.at, m.now})

@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/fault"
 	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -165,6 +166,7 @@ func (m *market) follow(on *instance, owner string) {
 				return
 			}
 			j.hashes = append(j.hashes, e.Hash)
+			j.events = append(j.events, event.Of(e)...)
 			m.wasAppended(e)
 		}
 		n = len(list)
