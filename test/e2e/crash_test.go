@@ -97,6 +97,7 @@ func (c *crashes) run(kills int) {
 	c.t.Helper()
 	c.say("%d instances, %d sellers, %d kills, seed %d", len(c.instances), len(c.sellers), kills, c.seed)
 	c.begin()
+	c.follow()
 	for n := range kills {
 		time.Sleep(c.pause())
 		c.crash()
@@ -119,6 +120,7 @@ func (c *crashes) run(kills int) {
 	c.checkMoves()
 	c.checkSales()
 	c.checkBalances()
+	c.checkFeed()
 	c.checkAccounts()
 	c.report(c.command("audit"))
 	for _, i := range c.all() {

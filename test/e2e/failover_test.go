@@ -41,6 +41,7 @@ func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	f := newFailover(t)
 	f.say("%d instances, %d sellers, calm for %s", len(f.instances), len(f.sellers), f.calm)
 	f.begin()
+	f.follow()
 	time.Sleep(f.calm)
 
 	f.incident("the primary is killed, the standby promoted", f.failOver)
@@ -67,6 +68,7 @@ func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	f.checkMoves()
 	f.checkSales()
 	f.checkBalances()
+	f.checkFeed()
 	report := strings.TrimSpace(f.command("audit"))
 	f.checkLeaks()
 	f.report(report)

@@ -46,6 +46,7 @@ type load struct {
 	imported int
 	// accounts are the numbers of those that sellers registered last.
 	accounts map[*seller]int
+	feed     *follower
 }
 
 // keyless is a payout that was asked for without a key. No two are of the same amount.
