@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"bursar/internal/auth"
 	"bursar/internal/sale"
 )
 
@@ -12,15 +13,25 @@ type saleRequest struct{ sale.NewSale }
 
 func (req *saleRequest) read(in *input) {
 	req.ID = in.text("saleId", checkReference)
-	req.Seller = in.text("sellerId", checkReference)
+	req.Seller = in.text("sellerId", checkSellerReference)
 	req.Amount = in.amount("amount")
 	req.OccurredAt = in.optionalInstant("occurredAt")
 	req.AvailableAt = in.optionalInstant("availableAt")
 }
 
+// checkSellerReference returns what is wrong with a seller's id in a body, or "".
+func checkSellerReference(name string) string {
+	if auth.IsExternalID(name) {
+		return auth.CheckSellerName(name)
+	}
+	return checkReference(name)
+}
+
 type saleJSON struct {
-	SaleID         string      `json:"saleId"`
-	SellerID       string      `json:"sellerId"`
+	SaleID   string `json:"saleId"`
+	SellerID string `json:"sellerId"`
+	// ExternalID is there if the request named the seller by it.
+	ExternalID     string      `json:"externalId,omitempty"`
 	Amount         json.Number `json:"amount"`
 	RefundedAmount json.Number `json:"refundedAmount"`
 	Status         string      `json:"status"`
@@ -58,11 +69,18 @@ func createdOr200(created bool) int {
 
 func (a *api) recordSale(ctx context.Context, c caller, req saleRequest) (reply[saleJSON], error) {
 	req.Actor = c.service.Actor()
+	var externalID string
+	var err error
+	if req.Seller, externalID, err = a.resolveSeller(ctx, req.Seller); err != nil {
+		return reply[saleJSON]{}, err
+	}
 	s, created, err := a.o.Sales.Record(ctx, req.NewSale)
 	if err != nil {
 		return reply[saleJSON]{}, err
 	}
-	return reply[saleJSON]{status: createdOr200(created), data: a.saleOf(s)}, nil
+	shown := a.saleOf(s)
+	shown.ExternalID = externalID
+	return reply[saleJSON]{status: createdOr200(created), data: shown}, nil
 }
 
 type refundRequest struct{ sale.NewRefund }
@@ -93,29 +111,4 @@ func (a *api) refundSale(ctx context.Context, c caller, req refundRequest) (repl
 		status: createdOr200(created),
 		data:   refundJSON{refund.ID, a.amount(refund.Amount), stamp(refund.At), a.saleOf(s)},
 	}, nil
-}
-
-type sellerRequest struct {
-	seller         string
-	productsListed int64
-}
-
-func (req *sellerRequest) read(in *input) {
-	req.seller = in.r.PathValue("sellerId")
-	if checkReference(req.seller) != "" {
-		in.refuse(sale.ErrSellerNotFound)
-	}
-	req.productsListed = in.count("productsListed")
-}
-
-type sellerJSON struct {
-	SellerID       string `json:"sellerId"`
-	ProductsListed int64  `json:"productsListed"`
-}
-
-func (a *api) setSeller(ctx context.Context, _ caller, req sellerRequest) (reply[sellerJSON], error) {
-	if err := a.o.Auth.SetProductsListed(ctx, req.seller, req.productsListed); err != nil {
-		return reply[sellerJSON]{}, err
-	}
-	return reply[sellerJSON]{data: sellerJSON{req.seller, req.productsListed}}, nil
 }

@@ -55,7 +55,7 @@ func TestSaleStory(t *testing.T) {
 	}
 
 	h.do(call{method: "PUT", path: "/api/marketplace/sellers/" + seller.id, token: h.serviceKey, body: `{"productsListed":7}`}).
-		want(t, 200).wantBody(t, `{"success":true,"data":{"sellerId":"usr_X","productsListed":7}}`)
+		want(t, 200).wantBody(t, `{"success":true,"data":{"sellerId":"usr_X","externalId":null,"productsListed":7}}`)
 	stats := h.do(call{method: "GET", path: "/api/auth/me", token: seller.token}).want(t, 200)
 	if want := `"stats":{"totalSales":1,"totalEarnings":0,"productsListed":7}`; !strings.Contains(stats.body, want) {
 		t.Errorf("%s lacks %s", stats.body, want)

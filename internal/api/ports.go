@@ -99,6 +99,12 @@ type Auth interface {
 	SetForgottenPassword(ctx context.Context, token, password string, from auth.Device) error
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
+	// Seller finds a user who may be paid, by id or by "ext:" and the external id, or fails with [auth.ErrSellerNotFound].
+	Seller(ctx context.Context, name string) (auth.User, error)
+	// Sellers lists sellers after the one with that id, in the order of ids, up to limit.
+	Sellers(ctx context.Context, after string, limit int) ([]auth.ListedUser, error)
+	// CreateSeller makes a user of a seller of the marketplace, and reports whether they are new.
+	CreateSeller(ctx context.Context, n auth.NewSeller, actor string) (auth.User, bool, error)
 	SetProductsListed(ctx context.Context, seller string, n int64) error
 	// AddNote adds an admin's note about a user, and reports whether it is new; Notes lists them, newest first.
 	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)

@@ -66,6 +66,9 @@ func (a *api) routes() []route {
 
 		{"POST", "/api/marketplace/sales", handle(a, a.marketplace(auth.ScopeSalesWrite), a.recordSale)},
 		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace(auth.ScopeSalesWrite), a.refundSale)},
+		{"POST", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersWrite), a.createSeller)},
+		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},
+		{"GET", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersRead), a.seller)},
 		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersWrite), a.setSeller)},
 		{"GET", "/api/events", handle(a, a.marketplace(auth.ScopeEventsRead), a.feed)},
 

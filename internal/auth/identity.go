@@ -184,7 +184,21 @@ func (s *Service) takeOver(ctx context.Context, tx Tx, user User, who Identity, 
 // registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
 // identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
 // payout to it that was not sent yet fails.
+//
+// The role and the profile of a user whom the marketplace made are the marketplace's word, and stay. So does the bank account
+// if nobody could sign in before but by the marketplace.
 func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, reason string, now time.Time) error {
+	was, _, err := tx.UserForUpdate(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	unclaimed, err := isUnclaimed(ctx, tx, was)
+	if err != nil {
+		return err
+	}
+	if was.ExternalID != "" {
+		u.Role = was.Role
+	}
 	for _, end := range []func() error{
 		func() error { return tx.TakeUserOver(ctx, u.ID, u.Role, u.PasswordHash) },
 		func() error {
@@ -197,7 +211,12 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 		func() error { return tx.DeleteMailTokens(ctx, u.ID, allPurposes) },
 		func() error { return tx.EndUserSessions(ctx, u.ID, "", reason, now) },
 		func() error { return tx.RemoveIdentities(ctx, u.ID) },
-		func() error { return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now) },
+		func() error {
+			if unclaimed {
+				return nil
+			}
+			return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now)
+		},
 		func() error { return s.clearFactors(ctx, tx, u.ID, from) }, // journals are locked last
 		func() error {
 			// Money that is there may be the registrant's, or the owner who comes now another thief.
@@ -213,6 +232,15 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 		}
 	}
 	return nil
+}
+
+// isUnclaimed reports whether the marketplace made a user, and nobody has a password or an identity to sign in with yet.
+func isUnclaimed(ctx context.Context, tx Tx, u User) (bool, error) {
+	if u.ExternalID == "" || u.PasswordHash != "" {
+		return false, nil
+	}
+	linked, err := tx.HasIdentity(ctx, u.ID)
+	return !linked, err
 }
 
 // usable reports whether a part of an identity can be compared and stored.

@@ -189,7 +189,7 @@ var (
 	ErrNoSession      = fault.New(fault.NotFound, "session_not_found", "You have no session with this id. It may have ended already.")
 	ErrUserNotFound   = fault.New(fault.NotFound, "user_not_found", "No user has this id.")
 	ErrLastAdmin      = fault.New(fault.Refused, "last_admin", "This is the last admin who is not suspended. Make another user an admin first.")
-	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")
+	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned, or ext: and the marketplace's own id.")
 	ErrTampered       = fault.New(fault.Conflict, "records_tampered",
 		"This account was changed outside Bursar, so nobody can sign in to it and its access can't be changed. Find out who changed the database, then run: bursar user reset")
 	ErrKeyNameTaken = fault.New(fault.Conflict, "key_name_taken", "A service key with this name was made before. Names are never used again: choose another one.")

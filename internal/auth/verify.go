@@ -43,7 +43,7 @@ func (s *Service) mailVerification(ctx context.Context, tx Tx, u User, from Devi
 }
 
 // mailRegisteredAgain answers a registration with an address that is taken. The owner of a verified account gets a notice. An
-// account that was never verified may be another person's: the mail lets the owner of the address have it with the
+// account that was never verified and that the marketplace did not make may be another person's: the mail lets the owner of the address have it with the
 // password that was entered now, and ends the access of the person who registered first.
 func (s *Service) mailRegisteredAgain(ctx context.Context, tx Tx, again User, from Device) error {
 	u, found, err := tx.UserByEmail(ctx, EmailKey(again.Email))
@@ -55,7 +55,8 @@ func (s *Service) mailRegisteredAgain(ctx context.Context, tx Tx, again User, fr
 		return err
 	}
 	text, t := newMailToken(verifyEmail, u.ID, from, again.CreatedAt, mail.VerificationLife)
-	if u.Verified || u.Role == Admin {
+	// An account that the marketplace made takes no password of a registrant, who may be waiting for its owner's careless click.
+	if u.Verified || u.Role == Admin || u.ExternalID != "" {
 		_, err := s.o.Mails.Queue(ctx, tx, mail.Mail{User: u.ID, To: u.Email, Data: mail.AccountExists{Request: t.request()}})
 		return err
 	}

@@ -50,7 +50,7 @@ type Refund struct {
 // Failures that a caller may see.
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "sale_not_found", "No such sale. Record it with POST /api/marketplace/sales first.")
-	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned.")
+	ErrSellerNotFound = fault.New(fault.NotFound, "seller_not_found", "No seller has this sellerId. It is the id that registration returned, or ext: and the marketplace's own id.")
 	ErrConflict       = fault.New(fault.Conflict, "sale_conflict", "This saleId was recorded with other values. A repeat must be identical; a new sale needs a new saleId.")
 	ErrRefundConflict = fault.New(fault.Conflict, "refund_conflict", "This refundId was recorded with other values. A repeat must be identical; a new refund needs a new refundId.")
 	ErrRefundTooLarge = fault.New(fault.Refused, "refund_exceeds_sale", "The refund is larger than what is left of the sale.")
