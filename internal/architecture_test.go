@@ -54,10 +54,15 @@ var mayImport = map[string][]string{
 	"gateway/gatewaytest": {"fault", "gateway", "id", "money"},
 	"gateway/sandbox":     slices.Concat(leaves, []string{"gateway", "gateway/razorpayx", "web"}),
 
-	"oauth":         slices.Concat(leaves, []string{"auth", "web"}),
+	"dialguard":     {"web"},
+	"oauth":         slices.Concat(leaves, []string{"auth", "dialguard", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
-	"event":     slices.Concat(leaves, []string{"ledger"}),
+	"event": slices.Concat(leaves, []string{"ledger"}),
+
+	"webhook":        slices.Concat(leaves, []string{"event"}),
+	"webhook/sender": {"dialguard", "webhook"},
+
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
 	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
 	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
@@ -66,8 +71,8 @@ var mayImport = map[string][]string{
 	"npmtest":   {},
 	"pgtest":    {"porttest"},
 	"porttest":  {},
-	"store":     slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "proof", "reconcile"}),
-	"storetest": slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store"}),
+	"store":     slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "proof", "reconcile", "webhook"}),
+	"storetest": slices.Concat(leaves, domains, []string{"event", "gateway", "inbox", "keyset", "pgtest", "proof", "reconcile", "search", "store", "webhook"}),
 
 	"simulate": slices.Concat(leaves, domains, []string{"event", "keyset", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "reconcile", "search", "store"}),
 

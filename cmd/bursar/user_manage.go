@@ -185,6 +185,8 @@ func decider(d decision.Decision) string {
 		return "operator:" + d.Operator
 	case d.User != "":
 		return "user:" + d.User
+	case d.Key != "":
+		return "key:" + d.Key
 	}
 	return "admin:" + d.Admin
 }

@@ -222,6 +222,8 @@ func (a *api) decisionsOf(ctx context.Context, subject string, limit int) ([]dec
 			by = "operator:" + d.Operator
 		case d.User != "":
 			by = "user:" + d.User
+		case d.Key != "":
+			by = "key:" + d.Key
 		}
 		seller := orNull(d.Owner)
 		if d.Owner == decision.Platform {

@@ -21,6 +21,8 @@ type By struct {
 	Operator string
 	// User is the id of a user who decided about their own account.
 	User string
+	// Key is the id of a service key that the marketplace's server used.
+	Key  string
 	Note string
 }
 
@@ -28,10 +30,11 @@ type By struct {
 type Decision struct {
 	ID string // prefix "dec_"
 	At time.Time
-	// Admin, Operator or User decided; the others are empty.
+	// Admin, Operator, User or Key decided; the others are empty.
 	Admin    string
 	Operator string
 	User     string
+	Key      string
 	Action   Action
 	// Owner is whose journal it belongs to: the seller, or [Platform] where no seller owns it.
 	Owner string
@@ -68,6 +71,10 @@ const (
 	CreateServiceKey         Action = "create_key"
 	RotateServiceKey         Action = "rotate_key"
 	RevokeServiceKey         Action = "revoke_key"
+	AddWebhook               Action = "add_webhook"
+	ChangeWebhook            Action = "change_webhook"
+	RotateWebhook            Action = "rotate_webhook"
+	RemoveWebhook            Action = "remove_webhook"
 )
 
 // Guarded reports whether an action moves money or access, so that an admin with a second factor proves again who they are.
@@ -75,7 +82,8 @@ func (a Action) Guarded() bool {
 	switch a {
 	case CancelPayout, MatchTransfer, RefundPayout, AcceptBankAccount, RejectBankAccount, ChangeAccess, LiftHold,
 		FreezePayouts, UnfreezePayouts, PausePayouts, ResumePayouts, AdjustBalance,
-		CreateServiceKey, RotateServiceKey, RevokeServiceKey:
+		CreateServiceKey, RotateServiceKey, RevokeServiceKey,
+		AddWebhook, ChangeWebhook, RotateWebhook, RemoveWebhook:
 		return true
 	default:
 		return false
@@ -87,7 +95,7 @@ const maxNoteRunes = 1000
 
 // New makes a decision, to be stored with what it does.
 func New(by By, action Action, owner, subject string, now time.Time) Decision {
-	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Operator: by.Operator, User: by.User, Action: action, Owner: owner, Subject: subject, Note: by.Note}
+	return Decision{ID: id.New("dec_", now), At: now, Admin: by.Admin, Operator: by.Operator, User: by.User, Key: by.Key, Action: action, Owner: owner, Subject: subject, Note: by.Note}
 }
 
 // Platform owns the journal of what belongs to no user.

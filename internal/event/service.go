@@ -13,8 +13,9 @@ import (
 
 // Store keeps the feed.
 type Store interface {
-	// NumberEvents numbers up to limit queued events, in one transaction, and returns them. Others who number wait.
-	NumberEvents(ctx context.Context, limit int, newID func() string) ([]Event, error)
+	// NumberEvents numbers up to limit queued events, in one transaction with their deliveries to webhook endpoints, and returns
+	// them. Others who number wait.
+	NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string) ([]Event, error)
 	// Events lists events numbered above a number, in order, up to limit.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 	// LastEvent is the number of the newest event; 0 before the first.
@@ -47,7 +48,8 @@ const numberedAtOnce = 500
 
 // Number numbers what was committed since, and returns how many events that were, up to a bound.
 func (s *Service) Number(ctx context.Context) (int, error) {
-	events, err := s.o.Store.NumberEvents(ctx, numberedAtOnce, func() string { return s.o.IDs.New(IDPrefix, s.o.Now()) })
+	now := s.o.Now()
+	events, err := s.o.Store.NumberEvents(ctx, numberedAtOnce, now, func(prefix string) string { return s.o.IDs.New(prefix, now) })
 	return len(events), err
 }
 

@@ -332,7 +332,7 @@ func TestProvidersThatMisbehave(t *testing.T) {
 		"discovery is of another":        {endpoint("issuer", "https://other.example"), auth.ErrProviderUnavailable, "did not match"},
 		"discovery lacks an endpoint":    {endpoint("token_endpoint", ""), auth.ErrProviderUnavailable, "token_endpoint"},
 		"an endpoint without TLS":        {endpoint("token_endpoint", "http://provider.example/token"), auth.ErrProviderUnavailable, "https"},
-		"an endpoint in a cloud's hands": {endpoint("token_endpoint", "https://169.254.169.254/token"), auth.ErrProviderUnavailable, "no provider can be"},
+		"an endpoint in a cloud's hands": {endpoint("token_endpoint", "https://169.254.169.254/token"), auth.ErrProviderUnavailable, "no service can be"},
 		"an endpoint in our network":     {endpoint("token_endpoint", "https://10.1.2.3/token"), auth.ErrProviderUnavailable, "private address"},
 		"an endpoint beside us":          {endpoint("token_endpoint", "http://localhost:1/token"), auth.ErrProviderUnavailable, "nobody set it up"},
 		"keys in our network":            {endpoint("jwks_uri", "https://192.168.0.1/jwks"), auth.ErrProviderUnavailable, "private address"},

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"bursar/internal/dialguard"
 )
 
 // maxBody is the most that a provider may answer with.
@@ -22,8 +24,8 @@ func newHTTPClient(timeout time.Duration, named ...string) *http.Client {
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
 		Transport: &transport{guard: g, next: &http.Transport{
-			Proxy:                  g.proxy,
-			DialContext:            g.dial,
+			Proxy:                  g.Proxy,
+			DialContext:            g.Dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    timeout,
@@ -36,13 +38,13 @@ func newHTTPClient(timeout time.Duration, named ...string) *http.Client {
 
 // transport bounds what is asked, and what may be answered.
 type transport struct {
-	guard *guard
+	guard *dialguard.Guard
 	next  http.RoundTripper
 }
 
 // RoundTrip reads the whole answer, so that what is wrong with it is known in one place.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.guard.checkURL(r.URL); err != nil {
+	if err := checkURL(t.guard, r.URL); err != nil {
 		return nil, err
 	}
 	r = r.Clone(r.Context())

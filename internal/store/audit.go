@@ -213,7 +213,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 	}
 	r.Findings = append(r.Findings, a.journals(), a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)
-	r.Findings = append(r.Findings, a.people(), a.factors(), a.sessions(), a.serviceKeys())
+	r.Findings = append(r.Findings, a.people(), a.factors(), a.sessions(), a.serviceKeys(), a.webhookEndpoints())
 	for _, i := range invariants {
 		r.Findings = append(r.Findings, a.check(i))
 	}

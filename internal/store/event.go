@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bursar/internal/event"
 	"bursar/internal/ledger"
@@ -56,21 +57,22 @@ func (tx *Tx) queueEvents(ctx context.Context, events []event.Queued) error {
 const selectLastEvent = `SELECT last FROM event_feed WHERE id = 1`
 
 // NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
-// order: its row is locked from its entry to the commit, so that a later entry's event is queued later.
-func (db *DB) NumberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
+// order: its row is locked from its entry to the commit, so that a later entry's event is queued later. Deliveries of them to
+// webhook endpoints are due now.
+func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string) ([]event.Event, error) {
 	var waiting int64
 	if err := db.queryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM queued_events LIMIT 1) AS q`).Scan(&waiting); err != nil || waiting == 0 {
 		return nil, err
 	}
 	var events []event.Event
 	err := db.Update(ctx, func(tx *Tx) (err error) {
-		events, err = tx.numberEvents(ctx, limit, newID)
+		events, err = tx.numberEvents(ctx, limit, now, newID)
 		return err
 	})
 	return events, err
 }
 
-func (tx *Tx) numberEvents(ctx context.Context, limit int, newID func() string) ([]event.Event, error) {
+func (tx *Tx) numberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string) ([]event.Event, error) {
 	var last int64
 	if _, err := tx.one(ctx, selectLastEvent+tx.dialect.forUpdate("event_feed"), nil, &last); err != nil {
 		return nil, err
@@ -93,13 +95,15 @@ func (tx *Tx) numberEvents(ctx context.Context, limit int, newID func() string) 
 	slices.SortFunc(waiting, func(a, b queued) int { return cmp.Compare(a.place, b.place) })
 	events := make([]event.Event, len(waiting))
 	for i, q := range waiting {
-		events[i] = event.Event{Queued: q.Queued, Number: last + int64(i) + 1, ID: newID()}
+		events[i] = event.Event{Queued: q.Queued, Number: last + int64(i) + 1, ID: newID(event.IDPrefix)}
 	}
 	if _, err := tx.write(ctx, eventTable.inserts(tx.dialect, events)); err != nil {
 		return nil, err
 	}
-	_, err = tx.exec(ctx, `UPDATE event_feed SET last = $1 WHERE id = 1`, last+int64(len(events)))
-	return events, err
+	if _, err := tx.exec(ctx, `UPDATE event_feed SET last = $1 WHERE id = 1`, last+int64(len(events))); err != nil {
+		return nil, err
+	}
+	return events, tx.queueDeliveries(ctx, events, now, newID)
 }
 
 // selectEvents is the feed, each event with what its entry says of it.

@@ -422,6 +422,7 @@ const (
 	adminActor    = "admin:"
 	operatorActor = "operator:"
 	userActor     = "user:"
+	keyActor      = "key:"
 )
 
 // RecordDecision adds d to the journal of whom it is about.
@@ -454,6 +455,8 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 		actor = operatorActor + d.Operator
 	case d.User != "":
 		actor = userActor + d.User
+	case d.Key != "":
+		actor = keyActor + d.Key
 	}
 	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: actor, Data: data}, err
 }
@@ -485,6 +488,9 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 		}
 		if user, own := strings.CutPrefix(e.Actor, userActor); own {
 			d.Admin, d.User = "", user
+		}
+		if key, used := strings.CutPrefix(e.Actor, keyActor); used {
+			d.Admin, d.Key = "", key
 		}
 		all = append(all, d)
 	}

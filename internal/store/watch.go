@@ -28,6 +28,10 @@ type Watched struct {
 	PayoutDue, AccountDue, SaleDue time.Time
 	// MailDue is as those, for mails, and MailQueued is when the oldest unsent mail was written; zero for none.
 	MailDue, MailQueued time.Time
+	// WebhookSince is when the oldest delivery that an enabled webhook endpoint did not take was made; zero for none. The others
+	// count the endpoints that only fail, and those that are disabled.
+	WebhookSince                      time.Time
+	WebhooksFailing, WebhooksDisabled int64
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
 	// ReconciledAt is when the service last reconciled a day by itself; zero for never.
@@ -55,10 +59,15 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
 		(SELECT MIN(due_at) FROM mails WHERE due_at IS NOT NULL),
 		(SELECT MIN(created_at) FROM mails WHERE due_at IS NOT NULL),
+		(SELECT MIN((SELECT d.created_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.due_at IS NOT NULL ORDER BY d.id LIMIT 1))
+			FROM webhook_endpoints e WHERE e.status = 'enabled'),
+		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'enabled' AND failures > 0),
+		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled'),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsOnHold, flagged{&w.Paused}, &w.AccountsInReview,
-		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued}, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
+		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued},
+		instant{&w.WebhookSince}, &w.WebhooksFailing, &w.WebhooksDisabled, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	if err != nil {
 		return w, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ func (b *bench) numberEvents() []event.Event {
 	b.Helper()
 	var all []event.Event
 	for {
-		events, err := b.db.NumberEvents(b.ctx(), 3, newEventIDs())
+		events, err := b.db.NumberEvents(b.ctx(), 3, b.now, newEventID)
 		b.must(err)
 		if len(events) == 0 {
 			return all
@@ -33,9 +32,7 @@ func (b *bench) numberEvents() []event.Event {
 // eventIDs counts the ids of tests, which are unique in all databases.
 var eventIDs atomic.Int64
 
-func newEventIDs() func() string {
-	return func() string { return "evt_" + strconv.FormatInt(eventIDs.Add(1), 10) }
-}
+func newEventID(prefix string) string { return fmt.Sprintf("%s%024d", prefix, eventIDs.Add(1)) }
 
 // feed is the whole feed, read in pages.
 func (b *bench) feed() []event.Event {
@@ -112,7 +109,7 @@ func testEventsAtOnce(_ *testing.T, b *bench) {
 			if i < writers {
 				err = b.append(b.posting(fmt.Sprintf("usr_%d", (i+n)%writers), ledger.SaleRecorded, ledger.Sale(1)))
 			} else {
-				_, err = b.db.NumberEvents(b.ctx(), 5, newEventIDs())
+				_, err = b.db.NumberEvents(b.ctx(), 5, b.now, newEventID)
 			}
 			if err != nil {
 				return err

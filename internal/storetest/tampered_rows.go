@@ -102,6 +102,10 @@ var hands = map[string]struct {
 		"id", "name", "hash", "scopes", "created_at", "expires_at", "revoked_at", "rotations", "mac")},
 	"rotated_service_keys": {"1 = 1", refuses, all("service-keys-are-ours", map[string]tamperedCell{"key_id": {"service-keys-are-ours", "'key_2'"}},
 		"hash", "until", "mac")},
+	"webhook_endpoints": {"id = 'whe_1'", refuses, all("webhook-endpoints-are-ours", map[string]tamperedCell{
+		"status":   {"webhook-endpoints-are-ours", "'disabled'"},
+		"failures": {schedules, ""}, "failing_since": {schedules, ""}, "retry_at": {schedules, ""}, "last_delivered_at": {shownOnly, ""}, "leased_until": {schedules, ""},
+	}, "id", "url", "types", "description", "reason", "secret", "old_secret", "old_until", "created_at", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "journals", "root", "previous", "kid", "signature")},
 	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {tellsApart, "checkpoint + 1000"}},
@@ -150,6 +154,7 @@ func (b *bench) fillAll() {
 	})
 	rotated := b.serviceKey("key_1")
 	b.rotateServiceKey(&rotated)
+	b.addEndpoint("whe_1", "https://shop.example/hooks")
 	b.must(b.append(ledger.Posting{Owner: "usr_admin", At: b.now, Type: ledger.AccountFactorAdded, Subject: "usr_admin", Actor: "user:usr_admin", Data: `{"factor":"fac_totp"}`}))
 	b.checkpoint()
 }

@@ -31,7 +31,7 @@ type feedPage struct {
 	Events []struct {
 		Type   string
 		Number int64
-		Data     struct {
+		Data   struct {
 			SellerID, ID, Status   string
 			Amount, RefundedAmount json.Number
 			Refund                 struct{ Amount json.Number }

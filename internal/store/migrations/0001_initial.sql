@@ -174,8 +174,51 @@ CREATE TABLE event_feed (
   id   BIGINT PRIMARY KEY CHECK (id = 1),
   last BIGINT NOT NULL
 ) /* clustered */;
-
 INSERT INTO event_feed (id, last) VALUES (1, 0);
+
+-- Where events are delivered. The MAC covers all up to it, so that nobody has events delivered elsewhere by a change in here.
+CREATE TABLE webhook_endpoints (
+  id          TEXT PRIMARY KEY,
+  url         TEXT NOT NULL UNIQUE,
+  types       TEXT NOT NULL, -- those of the events, separated by blanks; empty for all
+  description TEXT NOT NULL,
+  status      TEXT NOT NULL CHECK (status IN ('enabled', 'disabled')),
+  reason      TEXT NOT NULL, -- why it is disabled; empty while it is not
+  secret      TEXT NOT NULL, -- encrypted
+  old_secret  TEXT NOT NULL, -- encrypted; signs too until old_until. Empty before the first rotation
+  old_until   BIGINT,
+  created_at  BIGINT NOT NULL,
+  mac         TEXT NOT NULL, -- with a key that is not in here
+  -- How deliveries go.
+  failures          BIGINT NOT NULL,
+  failing_since     BIGINT,
+  retry_at          BIGINT,
+  last_delivered_at BIGINT,
+  leased_until      BIGINT NOT NULL -- a worker delivers to it until then; in the past, it is when the last one ended
+) /* clustered */;
+
+-- Each event on its way to each endpoint.
+CREATE TABLE webhook_deliveries (
+  id              TEXT PRIMARY KEY,
+  event_id        TEXT NOT NULL,
+  endpoint_id     TEXT NOT NULL,
+  status          TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed')),
+  attempt         BIGINT NOT NULL, -- how many were begun
+  response_status BIGINT NOT NULL, -- of the last answer; 0 for none
+  answer          TEXT NOT NULL, -- the beginning of it
+  problem         TEXT NOT NULL, -- why there was none
+  created_at      BIGINT NOT NULL,
+  at              BIGINT, -- when the last attempt ended
+  due_at          BIGINT,
+  CHECK ((status = 'pending') = (due_at IS NOT NULL))
+) /* clustered */;
+
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, id) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_of_event ON webhook_deliveries (event_id);
+CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint_id, id);
+-- What was delivered is nearly all, so that this holds next to nothing.
+CREATE INDEX webhook_deliveries_not_delivered ON webhook_deliveries (id) WHERE status <> 'delivered';
 
 -- Earnings by the month in which the sale occurred, refunds taken off.
 CREATE TABLE earnings (

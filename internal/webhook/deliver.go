@@ -1,0 +1,310 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// SendTimeout bounds one attempt, and MaxInFlight those at one endpoint at a time.
+	SendTimeout = 15 * time.Second
+	MaxInFlight = 8
+	// takenAtOnce is how many deliveries a step takes, and beginsFor how long it begins them.
+	takenAtOnce = 64
+	beginsFor   = 10 * time.Second
+	// StepTimeout bounds a step: the attempts, and the record of how they went. The lease is longer.
+	StepTimeout = 40 * time.Second
+	lease       = time.Minute
+	// An endpoint that only fails is tried again after firstWait, then after twice as long each time up to longestWait.
+	firstWait   = 5 * time.Second
+	longestWait = 5 * time.Minute
+	// longestAsked bounds for how long a receiver can ask us to wait.
+	longestAsked = time.Hour
+	// disabledAfter is how long nothing is delivered to an endpoint before it is disabled.
+	disabledAfter = 5 * 24 * time.Hour
+	// keptFor is how long deliveries are kept.
+	keptFor    = 30 * 24 * time.Hour
+	sweepBatch = 500
+	// statusGone is the answer of a receiver that wants no more.
+	statusGone = 410
+)
+
+// waits are those between the attempts of a delivery, as Standard Webhooks has them.
+var waits = []time.Duration{
+	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// Lease is an endpoint that one worker delivers to until a time.
+type Lease struct {
+	Endpoint string
+	Until    time.Time
+}
+
+// LeaseDue leases endpoints that something is due at.
+func (s *Service) LeaseDue(ctx context.Context, limit int) (leases []Lease, err error) {
+	now := s.now()
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		leases, err = tx.LeaseEndpoints(ctx, now, now.Add(lease), limit)
+		return err
+	})
+	return leases, err
+}
+
+// Step delivers to an endpoint that was leased, and records how that went. A crash between the two delivers again once the
+// lease has run out.
+func (s *Service) Step(ctx context.Context, l Lease) error {
+	e, found, err := s.o.Store.Endpoint(ctx, l.Endpoint)
+	if err != nil || !found || e.Status != Enabled {
+		return err
+	}
+	if e.Tampered {
+		s.o.Logger.ErrorContext(ctx, "webhook endpoint tampered with; nothing delivered", slog.String("endpoint", e.ID))
+		return s.o.Store.InTx(ctx, func(tx Tx) error {
+			e.RetryAt = s.now().Add(longestWait)
+			return errors.Join(tx.SaveHealth(ctx, e.ID, e.Health), tx.EndLease(ctx, l, s.now()))
+		})
+	}
+	limit := takenAtOnce
+	if e.Failures > 0 {
+		limit = 1
+	}
+	var taken []Delivery
+	now := s.now()
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		taken, err = tx.TakeDeliveries(ctx, e.ID, now, now.Add(lease), limit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, l, s.attempt(ctx, e, taken))
+}
+
+// tried is a delivery after an attempt, or one that was not begun.
+type tried struct {
+	Delivery
+	// taken is the number of the attempt.
+	taken int64
+	begun bool
+	// ours says that the event could not be written, which says nothing of the endpoint.
+	ours       bool
+	gone       bool
+	retryAfter time.Duration
+}
+
+// attempt sends deliveries, some at a time. It begins none after a failure, unless something was delivered meanwhile.
+func (s *Service) attempt(ctx context.Context, e Endpoint, taken []Delivery) []tried {
+	ctx, cancel := context.WithTimeout(ctx, beginsFor+SendTimeout)
+	defer cancel()
+	all := make([]tried, len(taken))
+	var mu sync.Mutex
+	next, delivered, failed := 0, 0, 0
+	until := s.now().Add(beginsFor)
+	begin := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(taken) || failed > delivered || s.now().After(until) {
+			return -1
+		}
+		next++
+		return next - 1
+	}
+	var workers sync.WaitGroup
+	for range min(MaxInFlight, len(taken)) {
+		workers.Go(func() {
+			for i := begin(); i >= 0; i = begin() {
+				all[i] = s.try(ctx, e, taken[i])
+				mu.Lock()
+				switch {
+				case all[i].Status == Delivered:
+					delivered++
+				case !all[i].ours:
+					failed++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	for i := next; i < len(taken); i++ {
+		all[i] = tried{Delivery: taken[i], taken: taken[i].Attempt}
+	}
+	return all
+}
+
+// try makes one attempt of a delivery.
+func (s *Service) try(ctx context.Context, e Endpoint, d Delivery) tried {
+	answer, problem, err := s.send(ctx, e, d)
+	now := s.now()
+	d.At, d.ResponseStatus, d.Answer, d.Problem = now, answer.Status, answer.Body, problem
+	t := tried{taken: d.Attempt, begun: true, ours: err != nil}
+	if err != nil {
+		s.o.Logger.ErrorContext(ctx, "webhook not written", slog.String("delivery", d.ID), slog.Any("error", err))
+		d.Problem = "Bursar could not write the event; its log says why"
+	}
+	switch {
+	case answer.Succeeded():
+		d.Status, d.DueAt = Delivered, time.Time{}
+	case answer.Status == statusGone:
+		d.Status, d.DueAt, t.gone = Failed, time.Time{}, true
+	case d.Attempt > int64(len(waits)):
+		d.Status, d.DueAt = Failed, time.Time{}
+	default:
+		t.retryAfter = min(answer.RetryAfter, longestAsked)
+		d.DueAt = now.Add(max(jitter(waits[d.Attempt-1]), t.retryAfter))
+	}
+	t.Delivery = d
+	return t
+}
+
+// send writes the event of a delivery and posts it. problem says why there was no answer.
+func (s *Service) send(ctx context.Context, e Endpoint, d Delivery) (answer Answer, problem string, err error) {
+	of, found, err := s.o.Store.Event(ctx, d.EventID)
+	if err == nil && !found {
+		err = ErrEventNotFound
+	}
+	if err != nil {
+		return Answer{}, "", err
+	}
+	body, err := s.o.Bodies(ctx, of)
+	if err != nil {
+		return Answer{}, "", err
+	}
+	return s.post(ctx, e, d.EventID, body)
+}
+
+// post signs a message and posts it once.
+func (s *Service) post(ctx context.Context, e Endpoint, id string, body []byte) (answer Answer, problem string, err error) {
+	now := s.now()
+	encrypted := []string{e.Secret}
+	if e.OldSecret != "" && now.Before(e.OldUntil) {
+		encrypted = append(encrypted, e.OldSecret)
+	}
+	secrets := make([]string, len(encrypted))
+	for i, text := range encrypted {
+		if secrets[i], err = s.o.Keys.Decrypt(text, contextOf(e.ID)); err != nil {
+			return Answer{}, "", err
+		}
+	}
+	signature, err := sign(secrets, id, now, body)
+	if err != nil {
+		return Answer{}, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, SendTimeout)
+	defer cancel()
+	answer, failure := s.o.Sender.Send(ctx, Message{URL: e.URL, ID: id, At: now, Signature: signature, Body: body})
+	if failure != nil {
+		return Answer{}, failure.Error(), nil
+	}
+	return answer, "", nil
+}
+
+// record stores how attempts went and what that says of their endpoint, and ends its lease.
+func (s *Service) record(ctx context.Context, l Lease, all []tried) error {
+	var delivered, failed, gone bool
+	wait := time.Duration(0)
+	for i := range all {
+		t := &all[i]
+		switch {
+		case !t.begun: // it counts as never taken
+			t.Attempt, t.DueAt = t.Attempt-1, s.now()
+		case t.Status == Delivered:
+			delivered = true
+		case !t.ours:
+			failed, gone, wait = true, gone || t.gone, max(wait, t.retryAfter)
+		}
+	}
+	var disabled string
+	err := s.o.Store.InTx(ctx, func(tx Tx) error {
+		disabled = ""
+		for _, t := range all {
+			if err := tx.SaveAttempt(ctx, t.taken, t.Delivery); err != nil {
+				return err
+			}
+		}
+		e, found, err := tx.EndpointForUpdate(ctx, l.Endpoint)
+		if err != nil || !found {
+			return err
+		}
+		now := s.now()
+		h := &e.Health
+		if delivered {
+			*h = Health{LastDeliveredAt: now}
+		} else if failed {
+			if h.Failures == 0 {
+				h.FailingSince = now
+			}
+			h.Failures++
+			h.RetryAt = now.Add(jitter(min(firstWait<<min(h.Failures-1, 20), longestWait)))
+		}
+		if wait > 0 && now.Add(wait).After(h.RetryAt) {
+			h.RetryAt = now.Add(wait)
+		}
+		switch {
+		case e.Status != Enabled || e.Tampered:
+		case gone:
+			disabled = Gone
+		case h.Failures > 0 && now.Sub(h.FailingSince) >= disabledAfter:
+			disabled = Failing
+		}
+		if disabled != "" {
+			e.Status, e.Reason = Disabled, disabled
+			if _, err := tx.SaveEndpoint(ctx, e); err != nil {
+				return err
+			}
+		}
+		return errors.Join(tx.SaveHealth(ctx, e.ID, *h), tx.EndLease(ctx, l, now))
+	})
+	if err != nil {
+		return err
+	}
+	s.report(ctx, l.Endpoint, all, disabled)
+	return nil
+}
+
+// report counts and logs how attempts went.
+func (s *Service) report(ctx context.Context, endpoint string, all []tried, disabled string) {
+	var last string
+	failures := 0
+	for _, t := range all {
+		switch {
+		case !t.begun:
+		case t.Status == Delivered:
+			s.o.Counted(OutcomeDelivered)
+		case t.Status == Failed:
+			s.o.Counted(OutcomeFailed)
+		default:
+			s.o.Counted(OutcomeDeferred)
+		}
+		if t.begun && t.Status != Delivered {
+			failures++
+			last = t.Problem
+			if last == "" {
+				last = fmt.Sprintf("answered %d", t.ResponseStatus)
+			}
+		}
+	}
+	if failures > 0 {
+		s.o.Logger.WarnContext(ctx, "webhook not delivered", slog.String("endpoint", endpoint), slog.Int("deliveries", failures), slog.String("reason", last))
+	}
+	if disabled != "" {
+		s.o.Logger.ErrorContext(ctx, "webhook endpoint disabled", slog.String("endpoint", endpoint), slog.String("reason", disabled))
+	}
+}
+
+// jitter spreads a wait by up to a fifth, so that what failed together does not come back together.
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
+
+// Sweep deletes deliveries of long ago, a batch at most, and returns how many.
+func (s *Service) Sweep(ctx context.Context) (n int64, err error) {
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		n, err = tx.SweepDeliveries(ctx, s.now().Add(-keptFor), sweepBatch)
+		return err
+	})
+	return n, err
+}
