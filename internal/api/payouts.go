@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,11 +40,16 @@ type balanceAccountJSON struct {
 }
 
 func (a *api) balance(ctx context.Context, who caller, _ none) (reply[balanceJSON], error) {
-	s, err := a.o.Payouts.Summary(ctx, who.UserID)
+	balance, err := a.balanceOf(ctx, who.UserID)
+	return reply[balanceJSON]{data: balance}, err
+}
+
+func (a *api) balanceOf(ctx context.Context, seller string) (balanceJSON, error) {
+	s, err := a.o.Payouts.Summary(ctx, seller)
 	if err != nil {
-		return reply[balanceJSON]{}, err
+		return balanceJSON{}, err
 	}
-	return reply[balanceJSON]{data: balanceJSON{
+	return balanceJSON{
 		AvailableBalance: a.amount(s.Available),
 		PendingBalance:   a.amount(s.Pending),
 		TotalEarnings:    a.amount(s.Earned),
@@ -52,7 +58,7 @@ func (a *api) balance(ctx context.Context, who caller, _ none) (reply[balanceJSO
 		MinimumPayout:    a.amount(a.o.Payouts.Minimum()),
 		Earnings:         earningsJSON{a.amount(s.ThisMonth), a.amount(s.LastMonth), s.Sales},
 		BankAccount:      balanceAccountJSON{s.Account.Status == bank.StatusVerified, s.Account.Masked(), s.Account.IFSC},
-	}}, nil
+	}, nil
 }
 
 type payoutRequest struct {
@@ -89,20 +95,19 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 	if err != nil {
 		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err
 	}
-	return reply[requestedJSON]{
-		status:  http.StatusCreated,
-		message: "Your payout is on its way.",
-		data: requestedJSON{
-			PayoutID: p.ID,
-			Amount:   a.amount(p.Amount),
-			// Every payout begins so, and a repeat gets the first answer whatever became of it since.
-			Status:           payout.StatusProcessing,
-			EstimatedArrival: stamp(p.ArriveAt),
-			AccountNumber:    bank.Mask(p.AccountLast4),
-			RequestedAt:      stamp(p.RequestedAt),
-		},
-		replayed: replayed,
-	}, nil
+	return reply[requestedJSON]{status: http.StatusCreated, message: "Your payout is on its way.", data: a.requestedOf(p), replayed: replayed}, nil
+}
+
+func (a *api) requestedOf(p payout.Payout) requestedJSON {
+	return requestedJSON{
+		PayoutID: p.ID,
+		Amount:   a.amount(p.Amount),
+		// Every payout begins so, and a repeat gets the first answer whatever became of it since.
+		Status:           payout.StatusProcessing,
+		EstimatedArrival: stamp(p.ArriveAt),
+		AccountNumber:    bank.Mask(p.AccountLast4),
+		RequestedAt:      stamp(p.RequestedAt),
+	}
 }
 
 // isReplay tells a refusal that is an earlier one again from that of the key itself.
@@ -176,11 +181,12 @@ func (a *api) history(ctx context.Context, who caller, req historyRequest) (repl
 		}
 		items = append(items, item)
 	}
-	perPage := int64(req.filter.Limit)
-	return reply[historyJSON]{data: historyJSON{
-		Payouts:    items,
-		Pagination: paginationJSON{req.page, (total + perPage - 1) / perPage, total, req.filter.Limit},
-	}}, nil
+	return reply[historyJSON]{data: historyJSON{Payouts: items, Pagination: paginationOf(req.page, req.filter.Limit, total)}}, nil
+}
+
+func paginationOf(page, limit int, total int64) paginationJSON {
+	perPage := int64(limit)
+	return paginationJSON{page, (total + perPage - 1) / perPage, total, limit}
 }
 
 func (a *api) historyItem(p payout.Payout) historyItemJSON {
@@ -227,6 +233,7 @@ type payoutJSON struct {
 	Notes           orNull            `json:"notes"`
 	GatewayPayoutID orNull            `json:"gatewayPayoutId"`
 	FailureReason   orNull            `json:"failureReason"`
+	Source          string            `json:"source"`
 }
 
 type payoutAccountJSON struct {
@@ -256,6 +263,7 @@ func (a *api) payoutOf(p payout.Payout) payoutJSON {
 		ProcessedAt:     stampOrNull(p.ProcessedAt),
 		CompletedAt:     stampOrNull(p.CompletedAt),
 		Notes:           orNull(p.Notes),
+		Source:          cmp.Or(string(p.Source), "seller"),
 		GatewayPayoutID: orNull(p.GatewayID),
 	}
 	if !p.CompletedAt.IsZero() {

@@ -68,7 +68,7 @@ func TestPayoutStory(t *testing.T) {
 		`{"success":true,"data":{"id":"pyt_X","sellerId":"usr_X","amount":600.5,"fee":0,"netAmount":600.5,"status":"processing",`+
 			`"bankAccount":{"accountNumber":"****6789","ifsc":"HDFC0000053","accountHolder":"Asha Rao"},`+
 			`"requestedAt":"2026-11-20T09:30:00.123Z","processedAt":null,"completedAt":null,"utr":null,`+
-			`"notes":"November\nrent & <more>","gatewayPayoutId":null,"failureReason":null}}`)
+			`"notes":"November\nrent & <more>","gatewayPayoutId":null,"failureReason":null,"source":"seller"}}`)
 	h.do(call{method: "GET", path: "/api/payouts/history", token: seller.token}).want(t, 200).wantBody(t,
 		`{"success":true,"data":{"payouts":[{"id":"pyt_X","amount":600.5,"status":"processing","accountNumber":"****6789",`+
 			`"requestedAt":"2026-11-20T09:30:00.123Z","estimatedArrival":"2026-11-20T09:35:30.123Z"}],`+
@@ -93,8 +93,8 @@ func TestPayoutStory(t *testing.T) {
 func TestPayoutsThroughTheGateway(t *testing.T) {
 	h := openFixture(t)
 	tests := map[string]struct{ last4, status, want string }{
-		"paid":   {"6789", "completed", `"processedAt":"T","completedAt":"T","utr":"U","notes":null,"gatewayPayoutId":"G","failureReason":null}`},
-		"failed": {"0002", "failed", `"processedAt":"T","completedAt":null,"utr":null,"notes":null,"gatewayPayoutId":"G","failureReason":"R"}`},
+		"paid":   {"6789", "completed", `"processedAt":"T","completedAt":"T","utr":"U","notes":null,"gatewayPayoutId":"G","failureReason":null,"source":"seller"}`},
+		"failed": {"0002", "failed", `"processedAt":"T","completedAt":null,"utr":null,"notes":null,"gatewayPayoutId":"G","failureReason":"R","source":"seller"}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

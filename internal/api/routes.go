@@ -18,7 +18,7 @@ type route struct {
 
 // routes is all there is. The second word of each handle is who may call.
 func (a *api) routes() []route {
-	routes := append(a.adminRoutes(), []route{
+	routes := append(append(a.adminRoutes(), a.marketplaceRoutes()...), []route{
 		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
 		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},
@@ -64,14 +64,6 @@ func (a *api) routes() []route {
 		{"GET", "/api/bank-account", handle(a, a.payoutRole, a.bankAccount)},
 		{"PUT", "/api/bank-account", handle(a, a.payoutRole, a.registerBankAccount)},
 
-		{"POST", "/api/marketplace/sales", handle(a, a.marketplace(auth.ScopeSalesWrite), a.recordSale)},
-		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace(auth.ScopeSalesWrite), a.refundSale)},
-		{"POST", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersWrite), a.createSeller)},
-		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},
-		{"GET", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersRead), a.seller)},
-		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersWrite), a.setSeller)},
-		{"GET", "/api/events", handle(a, a.marketplace(auth.ScopeEventsRead), a.feed)},
-
 		{"GET", "/.well-known/jwks.json", a.jwks},
 		{"GET", "/.well-known/checkpoint-keys.json", a.checkpointKeys},
 		{"GET", "/healthz", handle(a, a.anyone, a.health)},
@@ -114,6 +106,24 @@ func (a *api) adminRoutes() []route {
 		{"GET", "/api/admin/payouts/pause", handle(a, a.admin, a.pauseState)},
 		{"POST", "/api/admin/payouts/pause", handle(a, a.admin, a.pause)},
 		{"POST", "/api/admin/payouts/resume", handle(a, a.admin, a.resume)},
+	}
+}
+
+// marketplaceRoutes are for servers of the marketplace, each with the scope that it needs.
+func (a *api) marketplaceRoutes() []route {
+	return []route{
+		{"POST", "/api/marketplace/sales", handle(a, a.marketplace(auth.ScopeSalesWrite), a.recordSale)},
+		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace(auth.ScopeSalesWrite), a.refundSale)},
+		{"POST", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersWrite), a.createSeller)},
+		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},
+		{"GET", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersRead), a.seller)},
+		{"GET", "/api/marketplace/sellers/{sellerId}/balance", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerBalance)},
+		{"GET", "/api/marketplace/sellers/{sellerId}/sales", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerSales)},
+		{"GET", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsRead), a.sellerPayouts)},
+		{"POST", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsWrite), a.requestSellerPayout)},
+		{"PUT", "/api/marketplace/sellers/{sellerId}/bank-account", handle(a, a.marketplace(auth.ScopeSellersWrite), a.registerSellerBankAccount)},
+		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersWrite), a.setSeller)},
+		{"GET", "/api/events", handle(a, a.marketplace(auth.ScopeEventsRead), a.feed)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,6 +20,8 @@ const idPrefix = "bka_"
 // Registration asks for an account to become the seller's current one.
 type Registration struct {
 	Seller string
+	// Actor is the service key that asks in the seller's name, as the journal names it; empty where the seller asks.
+	Actor string
 	// Session is the seller's that asks: if it has ended meanwhile, nothing is registered. It is empty where
 	// nobody signed in to ask.
 	Session string
@@ -83,7 +86,7 @@ func (s *Service) recordMissingProof(ctx context.Context, r Registration, now ti
 		if err != nil || !counted {
 			return err
 		}
-		_, err = tx.Append(ctx, ledger.Posting{Owner: r.Seller, At: now, Type: ledger.AccountProofMissing, Subject: r.Seller, Actor: "user:" + r.Seller, Data: data})
+		_, err = tx.Append(ctx, ledger.Posting{Owner: r.Seller, At: now, Type: ledger.AccountProofMissing, Subject: r.Seller, Actor: r.by(), Data: data})
 		if err != nil {
 			return err
 		}
@@ -106,6 +109,9 @@ func (r Registration) mayStill(ctx context.Context, tx Tx) error {
 	}
 	return err
 }
+
+// by is who asks, as the journal names them.
+func (r Registration) by() string { return cmp.Or(r.Actor, "user:"+r.Seller) }
 
 // check names every field that breaks a rule.
 func (r Registration) check() error {
@@ -190,8 +196,9 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	// has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
 	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
-	// A seller with a second factor proves each new account, the first one too: a thief would add the account that is missing.
-	if s.o.Proofs != nil && r.Session != "" {
+	// A seller with a second factor proves each new account, the first one too: a thief would add the account that is missing. A
+	// service key has no proof, so it registers none for such a seller.
+	if s.o.Proofs != nil && (r.Session != "" || r.Actor != "") {
 		if err := s.o.Proofs.RequireProof(ctx, tx, r); err != nil {
 			return Account{}, err
 		}
@@ -199,7 +206,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if _, err := tx.InsertBankAccount(ctx, draft); err != nil {
 		return Account{}, err
 	}
-	by := "user:" + r.Seller
+	by := r.by()
 	if known {
 		former := current
 		former.Current = false
@@ -214,7 +221,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 		return draft, nil
 	}
 	if diverts {
-		if onHold, err = s.hold(ctx, tx, draft, onHold); err != nil {
+		if onHold, err = s.hold(ctx, tx, draft, r.by(), onHold); err != nil {
 			return Account{}, err
 		}
 	}
@@ -226,13 +233,13 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 }
 
 // hold puts the seller's payouts on hold, and returns until when. stands is until when they are.
-func (s *Service) hold(ctx context.Context, tx Tx, is Account, stands time.Time) (time.Time, error) {
+func (s *Service) hold(ctx context.Context, tx Tx, is Account, by string, stands time.Time) (time.Time, error) {
 	if s.o.CoolDown == 0 {
 		return stands, nil
 	}
 	now := is.CreatedAt
 	until := now.Add(s.o.CoolDown)
-	p, err := ledger.HoldPosting(is.Seller, "user:"+is.Seller, ledger.HoldBankAccountReplaced, now, until)
+	p, err := ledger.HoldPosting(is.Seller, by, ledger.HoldBankAccountReplaced, now, until)
 	if err != nil {
 		return time.Time{}, err
 	}

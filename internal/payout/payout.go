@@ -15,6 +15,12 @@ import (
 	"bursar/internal/money"
 )
 
+// Source is who asked for a payout in the seller's name.
+type Source string
+
+// FromMarketplace is a payout that a server of the marketplace asked for.
+const FromMarketplace Source = "marketplace"
+
 // ID is a payout's identifier, with prefix "pyt_"; it sorts by the time of the request.
 type ID string
 
@@ -42,6 +48,8 @@ type Payout struct {
 	Notes  string           `journal:"notes"`
 	State  State            `journal:"state"`
 	Mode   gateway.RailName `journal:"mode"`
+	// Source is who asked for it; empty for the seller.
+	Source Source `journal:"source"`
 	// Gateway is the one that was picked at the request. It never changes.
 	Gateway gateway.Name `journal:"gateway"`
 
@@ -106,6 +114,8 @@ var (
 		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was not accepted.")
 	ErrAccountChanged = fault.New(fault.Refused, "bank_account_changed",
 		"Another bank account was registered since you were shown where the money goes. Look at it, and confirm again.")
+	ErrSellerProof = fault.New(fault.Forbidden, "seller_proof_required",
+		"The seller has to confirm this, so a server can't do it for them. Send them to their pages: POST /api/marketplace/sellers/{id}/session makes a link.")
 	ErrKeyReused = fault.New(fault.Invalid, "idempotency_key_reused",
 		"This Idempotency-Key was used for a different request. Use a new key for a new request.")
 )

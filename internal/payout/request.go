@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,10 @@ type Request struct {
 	// signed in to ask; then no proof is needed.
 	Session, Proof string
 
+	// Actor is the service key that asks in the seller's name, as the journal names it; empty where the seller asks. Key is the
+	// actor's own then.
+	Actor string
+
 	Seller string
 	Amount money.Amount
 	Notes  string
@@ -46,9 +51,24 @@ type Request struct {
 	Account bank.ID
 }
 
+func (r Request) source() Source {
+	if r.Actor == "" {
+		return ""
+	}
+	return FromMarketplace
+}
+
+// key keeps the keys of an actor apart from the seller's own, which contain no line break.
+func (r Request) key() string {
+	if r.Actor == "" || r.Key == "" {
+		return r.Key
+	}
+	return r.Actor + "\n" + r.Key
+}
+
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
 // the answer is that of an earlier request under the same key, which needs no new proof. It fails with [ErrKeyReused], then
-// [ErrOnHold], then [ErrBankUnverified] or [ErrAccountChanged], then as [Proofs] do, then [ledger.ErrInsufficient] with the
+// [ErrSellerProof], then [ErrOnHold], then [ErrBankUnverified] or [ErrAccountChanged], then as [Proofs] do, then [ledger.ErrInsufficient] with the
 // available amount in its message.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
@@ -57,8 +77,8 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	}
 	draft := s.draft(r)
 	idempotencyKey := idempotencyKey{
-		user: r.Seller, key: r.Key, fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID,
-		made:  func(p Payout) bool { return p.Seller == r.Seller },
+		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID,
+		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
 		alone: s.needsProof(r),
 	}
 	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
@@ -118,6 +138,7 @@ func (s *Service) draft(r Request) Payout {
 		Fee:    s.o.Fee.Of(r.Amount),
 		Notes:  r.Notes,
 		State:  Waiting,
+		Source: r.source(),
 
 		Gateway:       payer.Name(),
 		BankAccountID: r.Account,
@@ -149,6 +170,9 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 			return Payout{}, err
 		}
 	}
+	if r.Actor != "" && s.NeedsProof(r.Amount) {
+		return Payout{}, ErrSellerProof
+	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
 		return Payout{}, err
 	}
@@ -175,7 +199,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: actorUser(p.Seller),
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.Actor, actorUser(p.Seller)),
 		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {

@@ -200,7 +200,7 @@ var bugs = []planted{
 		{inPayout, "if r.Amount < s.o.Minimum {", "if r.Amount < 100 {"},
 	}},
 	{"an idempotency key is everybody's", []edit{
-		{inPayout, "memo{user: r.Seller, key: r.Key", `memo{user: "", key: r.Key`},
+		{inPayout, "user: r.Seller, key: r.key()", `user: "", key: r.key()`},
 	}},
 	{"the account that was shown is not compared", []edit{
 		{inPayout, `if p.BankAccountID != "" && p.BankAccountID != account.ID {`, `if p.BankAccountID != "" && account.ID == "" {`},

@@ -19,7 +19,7 @@ const (
 	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.discrepancy, p.gateway,
+		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.discrepancy, p.gateway, p.source,
 		CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END,
 		b.holder, b.last4, b.ifsc`
 	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
@@ -30,7 +30,7 @@ func scanPayout(r row, p *payout.Payout) error {
 		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
 		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
 		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Discrepancy,
-		&p.Gateway, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
+		&p.Gateway, &p.Source, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
 // AccountToPay finds the seller's current bank account with what a payout needs of it.

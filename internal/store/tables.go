@@ -97,6 +97,7 @@ var (
 			rare(asText("utr", set, func(p *payoutMove) string { return p.UTR })),
 			rare(asText("reason_code", set, func(p *payoutMove) string { return p.ReasonCode })),
 			rare(asText("reason", set, func(p *payoutMove) string { return p.Reason })),
+			rare(asText("source", made, func(p *payoutMove) string { return string(p.Source) })),
 			rare(asText("discrepancy", set, func(p *payoutMove) string { return p.Discrepancy })),
 		},
 		conflict: " ON CONFLICT (id) DO NOTHING",

@@ -309,7 +309,8 @@ CREATE TABLE payouts (
   reason_code     TEXT NOT NULL DEFAULT '',
   reason          TEXT NOT NULL DEFAULT '',
   discrepancy     TEXT NOT NULL DEFAULT '', -- how a gateway report disagrees with the journal, until an admin resolves it
-  gateway         TEXT NOT NULL -- that it goes through; what is in flight stays there
+  gateway         TEXT NOT NULL, -- that it goes through; what is in flight stays there
+  source          TEXT NOT NULL DEFAULT '' -- marketplace if its server asked for it; empty for the seller
 ) /* clustered */;
 
 -- The one index that every request pays for: each page of a seller's history is read from its ends.
