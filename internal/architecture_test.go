@@ -78,12 +78,12 @@ var mayImport = map[string][]string{
 
 	"web":       {"fault"},
 	"apidocs":   {},
-	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "inbox", "proof", "search", "telemetry", "web"}),
+	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "inbox", "proof", "search", "telemetry", "web", "webhook"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web"}),
 
 	"app": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "event", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
-		"mail/message", "mail/transport", "reconcile", "search", "store", "telemetry", "web", "work",
+		"mail/message", "mail/transport", "reconcile", "search", "store", "telemetry", "web", "webhook", "webhook/sender", "work",
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),
 

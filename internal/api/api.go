@@ -29,6 +29,8 @@ type Options struct {
 	Search  Search
 	Inbox   Inbox
 	Events  Events
+	// Endpoints are where events are delivered.
+	Endpoints Endpoints
 	// Decisions is the record of what admins decided.
 	Decisions Decisions
 	// Statements proves what the others did.
@@ -57,7 +59,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Endpoints == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

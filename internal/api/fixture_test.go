@@ -35,6 +35,8 @@ import (
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
+	"bursar/internal/webhook"
+	"bursar/internal/webhook/sender"
 )
 
 const (
@@ -96,6 +98,7 @@ type fixture struct {
 	bank        *bank.Service
 	sales       *sale.Service
 	events      *event.Service
+	endpoints   *webhook.Service
 	payouts     *payout.Service
 	proofs      *proof.Service
 
@@ -135,7 +138,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
 	must(t, err)
 	o := api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs, Events: h.events,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs, Events: h.events, Endpoints: h.endpoints,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
 			notification, err := webhooks.Read(header, body)
 			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
@@ -210,6 +213,12 @@ func (h *fixture) openServices(logger *slog.Logger) {
 		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
 		Zone: time.UTC, Now: h.clock.Now, Logger: logger, Moved: func(payout.State, payout.State) {},
+	})
+	must(t, err)
+	post, err := sender.New(sender.Options{Loopback: true, Now: h.clock.Now})
+	must(t, err)
+	h.endpoints, err = webhook.New(webhook.Options{
+		Store: db.Webhooks(), Keys: keys, Sender: post, Bodies: api.EventBodies(h.events, h.auth, h.bank, rupees(t)), Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

@@ -18,6 +18,7 @@ import (
 	"bursar/internal/proof"
 	"bursar/internal/sale"
 	"bursar/internal/search"
+	"bursar/internal/webhook"
 )
 
 // Events is the feed.
@@ -26,6 +27,24 @@ type Events interface {
 	After(ctx context.Context, after int64, types []event.Type, limit int) (found []event.Event, next int64, err error)
 	// EntriesAbout lists what a seller's journal says of a subject, oldest first, or fails with [ledger.ErrTampered].
 	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
+}
+
+// Endpoints are where events are delivered.
+type Endpoints interface {
+	// Add and Rotate also return the endpoint's secret.
+	Add(ctx context.Context, by decision.By, n webhook.NewEndpoint) (webhook.Endpoint, string, error)
+	Rotate(ctx context.Context, by decision.By, id string) (webhook.Endpoint, string, error)
+	Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
+	// Endpoint finds one, or fails with [webhook.ErrNotFound].
+	Endpoint(ctx context.Context, id string) (webhook.Endpoint, error)
+	Change(ctx context.Context, by decision.By, id string, c webhook.Change) (webhook.Endpoint, error)
+	Remove(ctx context.Context, by decision.By, id string) error
+	// Test sends an event of type ping, and returns how that went.
+	Test(ctx context.Context, id string) (webhook.TestResult, error)
+	// Deliveries lists those that a filter selects, newest first.
+	Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error)
+	// Redeliver has events sent again, and returns how many deliveries that are.
+	Redeliver(ctx context.Context, r webhook.Redelivery) (int, error)
 }
 
 // Auth knows who is asking.

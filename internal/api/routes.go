@@ -18,7 +18,7 @@ type route struct {
 
 // routes is all there is. The second word of each handle is who may call.
 func (a *api) routes() []route {
-	routes := append(append(a.adminRoutes(), a.marketplaceRoutes()...), []route{
+	routes := append(slices.Concat(a.adminRoutes(), a.marketplaceRoutes(), a.endpointRoutes()), []route{
 		{"POST", "/api/auth/register", handle(a, a.anyone, a.register)},
 		{"POST", "/api/auth/login", handle(a, a.anyone, a.login)},
 		{"POST", "/api/auth/refresh", handle(a, a.anyone, a.refresh)},

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 	"bursar/internal/telemetry"
+	"bursar/internal/webhook"
 	"bursar/internal/work"
 )
 
@@ -28,6 +29,7 @@ func newMetrics(b *Datastore, version string) *telemetry.Metrics {
 	m.ExpectTampered(auth.TamperedKinds()...)
 	m.ExpectMove("", string(payout.Waiting))
 	m.ExpectMails(mail.Outcomes()...)
+	m.ExpectWebhooks(webhook.Outcomes()...)
 	for _, from := range payout.States() {
 		for _, to := range from.Next() {
 			m.ExpectMove(string(from), string(to))
@@ -69,6 +71,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			OldestUnsentMail: overdue(seen.MailQueued),
+			OldestWebhook:    overdue(seen.WebhookSince), WebhooksFailing: seen.WebhooksFailing, WebhooksDisabled: seen.WebhooksDisabled,
 			Overdue: map[string]time.Duration{
 				payoutsLoop: overdue(seen.PayoutDue), accountsLoop: overdue(seen.AccountDue), salesLoop: overdue(seen.SaleDue),
 				mailsLoop: overdue(seen.MailDue),

@@ -87,7 +87,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	services, err := newServices(parts{
 		cfg: cfg, datastore: datastore, gateways: gateways, now: time.Now, logger: logger,
 		moved:    func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) },
-		tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, providers: places.providers,
+		tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, posted: metrics.WebhookPosted, providers: places.providers,
 	})
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, met
 	return api.New(api.Options{
 		Pages: pages,
 		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Events: s.Events, Decisions: b.db, Statements: s.Proofs,
-		Webhooks: s.webhooks,
+		Endpoints: s.Endpoints, Webhooks: s.webhooks,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,
 		Now: time.Now, Logger: logger, Metrics: metrics,

@@ -18,6 +18,7 @@ import (
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/search"
+	"bursar/internal/webhook"
 )
 
 // parts is what services are made of.
@@ -31,6 +32,7 @@ type parts struct {
 	tampered  func(kind string)
 	tried     func(action, outcome string)
 	mailed    func(outcome string)
+	posted    func(outcome string)
 	// past says that what is done happened long ago: no user is mailed about it.
 	past bool
 	// providers are those that people can sign in through.
@@ -48,6 +50,8 @@ type Services struct {
 	Inbox   inbox.Service
 	Proofs  *proof.Service
 	Events  *event.Service
+	// Endpoints delivers events to the marketplace's servers.
+	Endpoints *webhook.Service
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling *reconcile.Service
 	// webhooks read the gateways' messages.
@@ -103,9 +107,13 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now})
+	if err != nil {
+		return Services{}, err
+	}
+	endpoints, err := newEndpoints(p, api.EventBodies(events, users, accounts, p.cfg.Currency))
 	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
-	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, reconciling, p.gateways.webhooks}, err
+	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling, p.gateways.webhooks}, err
 }
 
 // newProofs makes the service that makes checkpoints of the ledger.

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/config"
 	"bursar/internal/mail"
 	"bursar/internal/telemetry"
+	"bursar/internal/webhook"
 	"bursar/internal/work"
 )
 
@@ -56,6 +57,7 @@ const (
 	salesLoop    = "sales"
 	mailsLoop    = "mails"
 	eventsLoop   = "events"
+	webhooksLoop = "webhooks"
 )
 
 // newWork is the stage of all that happens by itself. Its loops tell how they do to h.
@@ -83,11 +85,13 @@ func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *te
 		loop(eventsLoop, pollEvery, 1, work.Batch(s.Events.Number)),
 		loop("mail_requests", mailsEvery, 1, work.Batch(s.Auth.AnswerMailRequest)),
 		bounded(mailsLoop, mailsEvery, mail.StepTimeout, mailWorkers, work.Each(s.Mails.LeaseDue, s.Mails.Step)),
+		bounded(webhooksLoop, pollEvery, webhook.StepTimeout, webhook.MaxEndpoints, work.Each(s.Endpoints.LeaseDue, s.Endpoints.Step)),
 		loop("checkpoints", min(checkpointPollEvery, cfg.CheckpointEvery), 1, work.Batch(s.Proofs.MakeDue)),
 		loop("reconcile", reconcileEvery, 1, work.Batch(onceReconciled(s))),
 		loop("watch", watchEvery, 1, watch(b, metrics)),
 		loop("sweep_sign_in", sweepEvery, 1, work.Batch(s.Auth.Sweep)),
 		loop("sweep_mails", sweepEvery, 1, work.Batch(s.Mails.Sweep)),
+		loop("sweep_webhooks", sweepEvery, 1, work.Batch(s.Endpoints.Sweep)),
 		loop("sweep_payouts", sweepEvery, 1, work.Batch(s.Payouts.Sweep)),
 	)
 }

@@ -75,6 +75,9 @@ type Config struct {
 	// RazorpayX is set where Gateway is.
 	RazorpayX RazorpayX
 
+	// WebhookPrivateNetworks lets webhook endpoints be in private networks.
+	WebhookPrivateNetworks bool
+
 	LogLevel slog.Level
 	// LogFormat is "text", "json", or empty: as fits where the log goes.
 	LogFormat string

@@ -44,8 +44,9 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 		LoginThrottle:     p.choice("LOGIN_THROTTLE", s.LoginThrottle, "on", "off") == "on",
 		PasswordBlocklist: p.choice("PASSWORD_BLOCKLIST", s.PasswordBlocklist, "on", "off") == "on",
 
-		AdminFactor:          p.choice("ADMIN_FACTOR", s.AdminFactor, "optional", "required") == "required",
-		RequireVerifiedEmail: p.choice("REQUIRE_VERIFIED_EMAIL", s.RequireVerifiedEmail, "on", "off") == "on",
+		AdminFactor:            p.choice("ADMIN_FACTOR", s.AdminFactor, "optional", "required") == "required",
+		WebhookPrivateNetworks: p.choice("WEBHOOK_PRIVATE_NETWORKS", s.WebhookPrivateNetworks, "on", "off") == "on",
+		RequireVerifiedEmail:   p.choice("REQUIRE_VERIFIED_EMAIL", s.RequireVerifiedEmail, "on", "off") == "on",
 
 		Gateway:            p.gatewayName(s),
 		Restored:           p.choice("RESTORED", s.Restored, "on", "off") == "on",

@@ -67,6 +67,8 @@ type Settings struct {
 	RazorpayXWebhookSecrets string `group:"gateway" name:"razorpayx-webhook-secrets" secret:"" placeholder:"NEW,OLD" help:"Secrets of the webhook: one, or two while changing it."`
 	RazorpayXBaseURL        string `group:"gateway" name:"razorpayx-base-url" default:"https://api.razorpay.com/v1" help:"Address of RazorpayX's API, with its version."`
 
+	WebhookPrivateNetworks string `group:"webhooks" default:"off" help:"\"on\" lets webhook endpoints be in private networks. On this machine they may be while the service itself listens on a loopback address."`
+
 	LogLevel  string `group:"log" default:"info" help:"Least level that is logged: debug, info, warn or error."`
 	LogFormat string `group:"log" placeholder:"FORMAT" help:"\"text\" or \"json\"; text on a terminal and json elsewhere, unless set."`
 }
@@ -93,6 +95,7 @@ func Groups() map[string]string {
 		"mail":      "Mail:",
 		"providers": "Identity providers:",
 		"gateway":   "Payment gateway:",
+		"webhooks":  "Webhooks:",
 		"log":       "Log:",
 	}
 }

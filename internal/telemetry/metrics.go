@@ -32,6 +32,7 @@ type Metrics struct {
 
 	tampered *prometheus.CounterVec
 	mails    *prometheus.CounterVec
+	webhooks *prometheus.CounterVec
 
 	workSteps   *prometheus.CounterVec
 	workSeconds *prometheus.HistogramVec
@@ -45,6 +46,7 @@ func NewMetrics() *Metrics {
 	m.addWork()
 	m.addTampered()
 	m.addMails()
+	m.addWebhooks()
 	m.startupReconciled = newReconciled(m.registry)
 	m.watched = newWatched(m.registry)
 	m.registry.MustRegister(
@@ -140,6 +142,24 @@ func (m *Metrics) ExpectMails(outcomes ...string) {
 
 // MailEnded counts one outcome of a mail.
 func (m *Metrics) MailEnded(outcome string) { m.mails.WithLabelValues(outcome).Inc() }
+
+func (m *Metrics) addWebhooks() {
+	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "bursar_webhook_attempts_total",
+		Help: "Attempts to deliver an event to a webhook endpoint: delivered, deferred to a later attempt, or failed for good.",
+	}, []string{"outcome"})
+	m.registry.MustRegister(m.webhooks)
+}
+
+// ExpectWebhooks expects outcomes of attempts to deliver.
+func (m *Metrics) ExpectWebhooks(outcomes ...string) {
+	for _, outcome := range outcomes {
+		m.webhooks.WithLabelValues(outcome)
+	}
+}
+
+// WebhookPosted counts one outcome of an attempt to deliver.
+func (m *Metrics) WebhookPosted(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
 // Handler serves the metrics to Prometheus. It belongs on a listener of its own: what it tells is for
 // operators.

@@ -24,6 +24,10 @@ type Watched struct {
 	Overdue map[string]time.Duration
 	// OldestUnsentMail is for how long the oldest mail that is not sent has waited.
 	OldestUnsentMail time.Duration
+	// OldestWebhook is for how long the oldest event has waited that an enabled webhook endpoint did not take. The others count
+	// the endpoints that only fail, and those that are disabled.
+	OldestWebhook                     time.Duration
+	WebhooksFailing, WebhooksDisabled int64
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
 	CheckpointAt time.Time
 	// Differences counts those between the gateway's statement and the ledger that wait for a person, by kind.
@@ -39,6 +43,7 @@ type watched struct {
 
 	overdue     *prometheus.GaugeVec
 	unsentMail  prometheus.Gauge
+	webhooks    struct{ oldest, failing, disabled prometheus.Gauge }
 	checkpoint  prometheus.Gauge
 	differences *prometheus.GaugeVec
 	reconciled  prometheus.Gauge
@@ -73,6 +78,10 @@ func newWatched(registry *prometheus.Registry) watched {
 
 		at: gauge("bursar_watch_timestamp_seconds", "When the payouts and the work that is due were last looked at."),
 	}
+	w.webhooks.oldest = gauge("bursar_webhook_oldest_undelivered_seconds", "For how long the oldest event has waited that an enabled webhook endpoint did not take; 0 for none.")
+	w.webhooks.failing = gauge("bursar_webhook_endpoints_failing", "Enabled webhook endpoints that took nothing since their last failure.")
+	w.webhooks.disabled = gauge("bursar_webhook_endpoints_disabled", "Webhook endpoints that are disabled.")
+	registry.MustRegister(w.webhooks.oldest, w.webhooks.failing, w.webhooks.disabled)
 	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.late, w.oldestLate, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
@@ -98,6 +107,9 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 		m.watched.overdue.WithLabelValues(loop).Set(overdue.Seconds())
 	}
 	m.watched.unsentMail.Set(w.OldestUnsentMail.Seconds())
+	m.watched.webhooks.oldest.Set(w.OldestWebhook.Seconds())
+	m.watched.webhooks.failing.Set(float64(w.WebhooksFailing))
+	m.watched.webhooks.disabled.Set(float64(w.WebhooksDisabled))
 	if !w.CheckpointAt.IsZero() {
 		m.watched.checkpoint.Set(float64(w.CheckpointAt.UnixMilli()) / 1000)
 	}

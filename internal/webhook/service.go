@@ -240,7 +240,7 @@ func (s *Service) Test(ctx context.Context, id string) (TestResult, error) {
 		}
 		_, within, err := tx.TakeThrottle(ctx, "webhook test|"+id, now, testCost, testBurst)
 		if err == nil && !within {
-			err = ErrTestedOften
+			err = ErrTestedOften.After(testBurst)
 		}
 		return err
 	})

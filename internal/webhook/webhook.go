@@ -96,8 +96,8 @@ const (
 	Failed    DeliveryStatus = "failed"
 )
 
-// DeliveryStatuses lists them all.
-func DeliveryStatuses() []DeliveryStatus { return []DeliveryStatus{Pending, Delivered, Failed} }
+// IsValid reports whether s is one of them.
+func (s DeliveryStatus) IsValid() bool { return s == Pending || s == Delivered || s == Failed }
 
 // Delivery is one event on its way to one endpoint.
 type Delivery struct {
@@ -152,7 +152,7 @@ var (
 	ErrTooMany       = fault.New(fault.Conflict, "too_many_endpoints", "There are 20 endpoints, which is the most. Remove one first.")
 	ErrDisabled      = fault.New(fault.Conflict, "endpoint_disabled", "The endpoint is disabled, so nothing is delivered. Enable it first.")
 	ErrTampered      = fault.New(fault.Conflict, "endpoint_tampered", "The endpoint was changed outside Bursar, so nothing is delivered. Remove it and add it again.")
-	ErrTestedOften   = fault.New(fault.TooMany, "too_many_requests", "The endpoint was tested often just now. Try again in a minute.")
+	ErrTestedOften   = fault.New(fault.TooMany, "too_many_attempts", "The endpoint was tested often just now. Try again in a minute.")
 )
 
 // CheckURL returns what is wrong with the address of an endpoint, or "". Events tell what sellers earn, so it is https,
