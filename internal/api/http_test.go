@@ -74,7 +74,7 @@ func TestMethodNotAllowed(t *testing.T) {
 		"/api/payouts/pyt_x/cancel":       "POST",
 		"/api/bank-account":               "GET, HEAD, PUT",
 		"/api/marketplace/sales":          "POST",
-		"/api/marketplace/sellers/x":      "PUT",
+		"/api/marketplace/sellers/x":      "GET, HEAD, PUT",
 		"/api/admin/users/x/access":       "POST",
 		"/api/gateway/webhooks/razorpayx": "POST",
 		"/healthz":                        "GET, HEAD",
