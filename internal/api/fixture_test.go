@@ -106,6 +106,7 @@ type fixture struct {
 	providers map[auth.ProviderID]auth.Provider
 
 	serviceKey string
+	gatewayURL string
 	db         *store.DB
 	keys       *keyset.Set
 	draining   bool

@@ -20,6 +20,7 @@ func (h *fixture) openGateway(dir string, logger *slog.Logger) *razorpayx.Client
 	})
 	must(t, err)
 	server := httptest.NewServer(box.Handler())
+	h.gatewayURL = server.URL
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- box.Run(ctx) }()

@@ -291,11 +291,15 @@ func (a *api) payoutEvents(ctx context.Context, who caller, req payoutIDRequest)
 	if err != nil {
 		return reply[eventsJSON]{}, err
 	}
+	return reply[eventsJSON]{data: eventsJSON{timelineOf(events)}}, nil
+}
+
+func timelineOf(events []payout.Event) []eventJSON {
 	timeline := make([]eventJSON, 0, len(events))
 	for _, e := range events {
 		timeline = append(timeline, eventJSON{stamp(e.At), orNull(e.From), e.To, orNull(e.Reason)})
 	}
-	return reply[eventsJSON]{data: eventsJSON{timeline}}, nil
+	return timeline
 }
 
 type cancelRequest struct {

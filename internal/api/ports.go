@@ -176,6 +176,17 @@ type Payouts interface {
 	Export(ctx context.Context, sel payout.Selection, each func(payout.Selected) error) error
 	// AskGateway looks a payout up at the gateway now, takes in what it says, and returns the payout as it then is.
 	AskGateway(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	// Options lists what an admin may decide about a payout as it is now. The following five decide.
+	Options(ctx context.Context, p payout.Payout) ([]payout.Option, error)
+	SendToReview(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	MatchTransfer(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
+	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
+	RefundToBalance(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
+	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
+	// UnmatchedTransfers lists those that no admin has resolved; UnmatchedTransfer finds one of them, or fails with
+	// [payout.ErrUnmatchedTransferResolved].
+	UnmatchedTransfers(ctx context.Context) ([]payout.UnmatchedTransfer, error)
+	UnmatchedTransfer(ctx context.Context, gatewayID string) (payout.UnmatchedTransfer, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.

@@ -18,37 +18,33 @@ type action struct {
 	Title, Does, DoesNot string
 	Danger               bool
 	done                 notice
-	// decides names what is decided, where it is guarded by a code.
-	decides decision.Action
+	decides              decision.Action
 	// noteOptional says that it may be done without saying why.
 	noteOptional bool
 	// told are refusals that answer what was asked.
 	told map[*fault.Error]notice
-	fits func(*dashboard, payout.Payout) bool
 	// fields are what is asked beside the note, and hidden what the form carries along.
 	fields func(payout.Payout) []field
 	hidden func(payout.Payout) []hidden
 	do     func(context.Context, *dashboard, *pageRequest, decision.By, payout.Payout) error
 }
 
-// actions lists what may be decided, the most harmless first.
+// actions lists what may be decided.
 var actions = []action{
 	{
-		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true,
+		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true, decides: decision.AskGateway,
 		told:    map[*fault.Error]notice{payout.ErrNoTransfer: "asked-none"},
 		Does:    "Looks the transfer up at the gateway now and applies the answer. Bursar also does this by itself.",
 		DoesNot: "It sends nothing and never makes a second transfer.",
-		fits:    func(*dashboard, payout.Payout) bool { return true },
 		do: func(ctx context.Context, d *dashboard, _ *pageRequest, by decision.By, p payout.Payout) error {
 			_, err := d.o.Payouts.AskGateway(ctx, by, p.ID)
 			return err
 		},
 	},
 	{
-		Slug: "review", Title: "Send to review", done: "in-review",
+		Slug: "review", Title: "Send to review", done: "in-review", decides: decision.ReviewPayout,
 		Does:    "Stops sending the order again. An admin decides what happens next.",
 		DoesNot: "It does not cancel the transfer: if the gateway has the transfer, the seller may still be paid. The amount stays in transit.",
-		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.Unknown },
 		do: func(ctx context.Context, d *dashboard, _ *pageRequest, by decision.By, p payout.Payout) error {
 			_, err := d.o.Payouts.SendToReview(ctx, by, p.ID)
 			return err
@@ -58,9 +54,6 @@ var actions = []action{
 		Slug: "match", Title: "Match a transfer", done: "matched", decides: decision.MatchTransfer,
 		Does:    "Matches this payout with a transfer that you found at the gateway. The gateway has to confirm its amount and our reference.",
 		DoesNot: "It moves no money by itself: what the gateway says of the transfer decides.",
-		fits: func(d *dashboard, p payout.Payout) bool { // one that is due and waits may have been sent before a restore
-			return isUnclear(d, p) || p.State == payout.Waiting && !p.DueAt.After(d.o.Now())
-		},
 		fields: func(payout.Payout) []field {
 			return []field{{
 				Name: "gatewayId", Label: "The gateway's id of the transfer", Type: "text", Autocomplete: "off", Max: 64,
@@ -77,10 +70,9 @@ var actions = []action{
 		},
 	},
 	{
-		Slug: "resolve", Title: "Mark as resolved", done: "discrepancy-resolved",
+		Slug: "resolve", Title: "Mark as resolved", done: "discrepancy-resolved", decides: decision.ResolveDiscrepancy,
 		Does:    "Removes the discrepancy from this payout, once you have settled it with the seller and the gateway.",
 		DoesNot: "It moves no money and changes no state. If the gateway says it again, it is written down again.",
-		fits:    func(_ *dashboard, p payout.Payout) bool { return p.Discrepancy != "" },
 		hidden:  func(p payout.Payout) []hidden { return []hidden{{"seen", p.Discrepancy}} },
 		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			return d.o.Payouts.ResolveDiscrepancy(ctx, by, p.ID, plainLines(v.form.Get("seen")))
@@ -90,7 +82,6 @@ var actions = []action{
 		Slug: "cancel", Title: "Cancel payout", done: "payout-cancelled", Danger: true, noteOptional: true, decides: decision.CancelPayout,
 		Does:    "Cancels the payout and returns the whole amount to the seller's balance.",
 		DoesNot: "It takes back nothing that was paid: if the gateway does not let go of it any more, nothing changes.",
-		fits:    func(d *dashboard, p payout.Payout) bool { return d.o.Payouts.Cancellable(p) },
 		do: func(ctx context.Context, d *dashboard, v *pageRequest, by decision.By, p payout.Payout) error {
 			if err := by.CheckNote(); err != nil {
 				return err
@@ -105,7 +96,6 @@ var actions = []action{
 		Slug: refundSlug, Title: "Refund to balance", done: "refunded", Danger: true, decides: decision.RefundPayout,
 		Does:    "Asks the gateway once more, and only if it knows no such transfer, ends the payout as failed and returns the whole amount to the seller's balance.",
 		DoesNot: "It can't be undone. If the transfer was made after all, the seller has the money twice, and the loss is yours.",
-		fits:    func(_ *dashboard, p payout.Payout) bool { return p.State == payout.ManualReview },
 		fields: func(p payout.Payout) []field {
 			return []field{{
 				Name: "looked", Label: "What you have seen", Type: "choice",
@@ -122,35 +112,21 @@ var actions = []action{
 	},
 }
 
-// refundSlug names the one decision that has to wait until nothing can be on its way any more.
+// refundSlug names the refund, whose button says the amount.
 const refundSlug = "refund"
-
-// isUnclear reports whether nobody knows what became of a payout.
-func isUnclear(_ *dashboard, p payout.Payout) bool {
-	return p.State == payout.Unknown || p.State == payout.ManualReview
-}
 
 // actionsFor lists what may be decided about a payout as it is now.
 func (d *dashboard) actionsFor(ctx context.Context, p payout.Payout) ([]actionRow, error) {
+	options, err := d.o.Payouts.Options(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	var rows []actionRow
-	for _, a := range actions {
-		if !a.fits(d, p) {
-			continue
+	for _, option := range options {
+		i := slices.IndexFunc(actions, func(a action) bool { return a.decides == option.Action })
+		if i >= 0 {
+			rows = append(rows, actionRow{action: actions[i], Path: adminPayoutAddress(p.ID) + "/" + actions[i].Slug, From: option.From})
 		}
-		row := actionRow{action: a, Path: adminPayoutAddress(p.ID) + "/" + a.Slug}
-		if a.Slug == refundSlug {
-			from, err := d.o.Payouts.RefundableFrom(ctx, p.ID)
-			if errors.Is(err, payout.ErrMovedOn) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if from.After(d.o.Now()) {
-				row.From = from
-			}
-		}
-		rows = append(rows, row)
 	}
 	return rows, nil
 }

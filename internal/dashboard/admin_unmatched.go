@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"bursar/internal/payout"
@@ -39,13 +38,12 @@ func (d *dashboard) unmatched(ctx context.Context, v *pageRequest) (*unmatchedVi
 	if strings.ContainsFunc(shown.GatewayID, odd) {
 		return nil, errNoUnmatched
 	}
-	attention, err := d.o.Payouts.Attention(ctx)
-	if err != nil {
+	open, err := d.o.Payouts.UnmatchedTransfer(ctx, shown.GatewayID)
+	if err != nil && !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 		return nil, err
 	}
-	i := slices.IndexFunc(attention.UnmatchedTransfers, func(s payout.UnmatchedTransfer) bool { return s.Transfer.GatewayID == shown.GatewayID })
-	if i >= 0 {
-		shown.UnmatchedTransfer = &attention.UnmatchedTransfers[i]
+	if err == nil {
+		shown.UnmatchedTransfer = &open
 		seller := shown.UnmatchedTransfer.Transfer.Order.Seller
 		names, err := d.people(ctx, seller)
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/dashboard"
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/gateway/sandbox"
@@ -133,8 +134,10 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	}
 	pages, err := dashboard.New(options)
 	must(t, err)
+	events, err := event.New(event.Options{Store: h.db, Now: h.clock.Now})
+	must(t, err)
 	handler, err = api.New(api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Pages: pages,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Events: events, Pages: pages,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },

@@ -165,12 +165,14 @@ type Payouts interface {
 	SendToReview(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// MatchTransfer takes a payout in review for a transfer that the gateway has, once the gateway confirms it.
 	MatchTransfer(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
-	// RefundableFrom is when a payout in review may be refunded: nothing of it can be on its way any more.
-	RefundableFrom(ctx context.Context, id payout.ID) (time.Time, error)
+	// Options lists what an admin may decide about a payout as it is now.
+	Options(ctx context.Context, p payout.Payout) ([]payout.Option, error)
 	// RefundToBalance ends a payout in review that was never made, once the gateway says that it knows none.
 	RefundToBalance(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
 	// ResolveDiscrepancy takes off what the gateway said, if it is still what was seen.
 	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
+	// UnmatchedTransfer finds one that no admin has resolved, or fails with [payout.ErrUnmatchedTransferResolved].
+	UnmatchedTransfer(ctx context.Context, gatewayID string) (payout.UnmatchedTransfer, error)
 	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
 	// LiftHold ends the hold on a seller's payouts before its time.
 	LiftHold(ctx context.Context, by decision.By, seller string) error

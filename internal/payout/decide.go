@@ -28,6 +28,41 @@ func movedOn(p Payout) error {
 	return ErrMovedOn.WithMessage("This can't be done with a payout that is %s. Look at it again.", p.State)
 }
 
+// Option is a decision that an admin may make about a payout as it is now.
+type Option struct {
+	Action decision.Action
+	// From is when it may be made, where that is yet to come; zero for now.
+	From time.Time
+}
+
+// Options lists what an admin may decide about a payout as it is now, the most harmless first.
+func (s *Service) Options(ctx context.Context, p Payout) ([]Option, error) {
+	options := []Option{{Action: decision.AskGateway}}
+	add := func(fits bool, action decision.Action) {
+		if fits {
+			options = append(options, Option{Action: action})
+		}
+	}
+	add(p.State == Unknown, decision.ReviewPayout)
+	// A payout that waits though it is due may have been sent before the database was restored.
+	add(p.isUnclear() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)
+	add(p.Discrepancy != "", decision.ResolveDiscrepancy)
+	add(s.Cancellable(p), decision.CancelPayout)
+	if p.State != ManualReview {
+		return options, nil
+	}
+	from, err := s.RefundableFrom(ctx, p.ID)
+	switch {
+	case errors.Is(err, ErrMovedOn), isTampered(err): // what was tampered with is not refunded
+		return options, nil
+	case err != nil:
+		return nil, err
+	case !from.After(s.o.Now()):
+		from = time.Time{}
+	}
+	return append(options, Option{decision.RefundPayout, from}), nil
+}
+
 // SendToReview moves an unknown payout to manual review: from now on nothing of it is sent again. What is being sent
 // at this moment may still arrive, and an answer that the gateway has it moves the payout on by itself. It
 // fails with [ErrNotFound] or [ErrMovedOn].
@@ -42,7 +77,7 @@ func (s *Service) SendToReview(ctx context.Context, by decision.By, id ID) (Payo
 }
 
 // RefundableFrom is when a payout in review may be refunded: by then the worker that was sending it has given
-// up by then, and the gateway would know of it. It fails with [ErrNotFound] or [ErrMovedOn].
+// up, and the gateway would know of it. It fails with [ErrNotFound] or [ErrMovedOn].
 func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) {
 	p, err := s.o.Store.Payout(ctx, id)
 	if err != nil {

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"bursar/internal/gateway"
@@ -57,6 +58,29 @@ func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
 	}
 	a.UnmatchedTransfers, err = s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 	return a, err
+}
+
+// UnmatchedTransfers lists the transfers that match no payout and that no admin has resolved, the first found first, up to a
+// hundred.
+func (s *Service) UnmatchedTransfers(ctx context.Context) ([]UnmatchedTransfer, error) {
+	return s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
+}
+
+// UnmatchedTransfer finds one of [Service.UnmatchedTransfers] by its id at the gateway, or fails with
+// [ErrUnmatchedTransferResolved].
+func (s *Service) UnmatchedTransfer(ctx context.Context, gatewayID string) (UnmatchedTransfer, error) {
+	if !isReference(gatewayID) {
+		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
+	}
+	open, err := s.UnmatchedTransfers(ctx)
+	if err != nil {
+		return UnmatchedTransfer{}, err
+	}
+	i := slices.IndexFunc(open, func(u UnmatchedTransfer) bool { return u.Transfer.GatewayID == gatewayID })
+	if i < 0 {
+		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
+	}
+	return open[i], nil
 }
 
 // isReference keeps what is no reference of anybody's from the database, which takes no such text as
