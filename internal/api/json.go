@@ -137,7 +137,7 @@ func writeBytes(w http.ResponseWriter, status int, contentType string, body []by
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:gosec // its content type is no page's
+	_, _ = w.Write(body) //nolint:gosec // JSON, or a page of our own
 }
 
 // amount writes money as the JSON number that it is, digit by digit.

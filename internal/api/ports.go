@@ -124,6 +124,10 @@ type Auth interface {
 	Sellers(ctx context.Context, after string, limit int) ([]auth.ListedUser, error)
 	// CreateSeller makes a user of a seller of the marketplace, and reports whether they are new.
 	CreateSeller(ctx context.Context, n auth.NewSeller, actor string) (auth.User, bool, error)
+	// CreateSessionLink makes a token that signs a seller in once, as a service key asked. OpenSessionLink uses it, or fails with
+	// [auth.ErrLink].
+	CreateSessionLink(ctx context.Context, key auth.ServiceKey, sellerID string) (token string, expiresAt time.Time, err error)
+	OpenSessionLink(ctx context.Context, token, presented string, from auth.Device) (auth.SignIn, error)
 	SetProductsListed(ctx context.Context, seller string, n int64) error
 	// AddNote adds an admin's note about a user, and reports whether it is new; Notes lists them, newest first.
 	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)

@@ -52,6 +52,8 @@ func (a *api) routes() []route {
 		{"GET", "/api/auth/provider-b", a.beginSignIn(auth.ProviderB)},
 		{"GET", "/api/auth/provider-b/callback", a.finishSignIn(auth.ProviderB)},
 
+		{"GET", linkPath, a.openSessionLink},
+
 		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
 		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
 		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
@@ -131,6 +133,7 @@ func (a *api) marketplaceRoutes() []route {
 		{"GET", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsRead), a.sellerPayouts)},
 		{"POST", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsWrite), a.requestSellerPayout)},
 		{"PUT", "/api/marketplace/sellers/{sellerId}/bank-account", handle(a, a.marketplace(auth.ScopeSellersWrite), a.registerSellerBankAccount)},
+		{"POST", "/api/marketplace/sellers/{sellerId}/session", handle(a, a.marketplace(auth.ScopeSellersWrite), a.createSessionLink)},
 		{"PUT", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersWrite), a.setSeller)},
 		{"GET", "/api/events", handle(a, a.marketplace(auth.ScopeEventsRead), a.feed)},
 	}

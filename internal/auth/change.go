@@ -120,7 +120,7 @@ func (s *Service) mayChange(ctx context.Context, tx Tx, p Principal, checked str
 	case !unchanged:
 		return errUserChanged
 	case checked == "" && now.Sub(session.AuthenticatedAt) >= freshSignIn:
-		return ErrStaleSignIn
+		return stale(session)
 	}
 	return nil
 }

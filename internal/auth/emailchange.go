@@ -36,6 +36,13 @@ func (s *Service) ChangeEmail(ctx context.Context, p Principal, email string, fr
 		if EmailKey(email) == EmailKey(u.Email) {
 			return fault.Field("email", "is your e-mail address already")
 		}
+		session, _, _, err := tx.Session(ctx, p.Session)
+		if err != nil {
+			return err
+		}
+		if session.AuthenticatedAt.Equal(notProven) {
+			return errNotProven
+		}
 		if err := s.RequireProof(ctx, tx, p, ActionChangeEmail, EmailKey(email)); err != nil {
 			return err
 		}

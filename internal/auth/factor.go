@@ -161,7 +161,7 @@ func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user Use
 		return err
 	}
 	if user.PasswordHash == "" {
-		return ErrStaleSignIn
+		return stale(session)
 	}
 	return s.useProof(ctx, tx, p, all, ActionAddFactor)
 }

@@ -179,6 +179,15 @@ type Tx interface {
 	RotateServiceKey(ctx context.Context, k ServiceKey, before []RotatedServiceKey, now time.Time, actor string) error
 	// RevokeServiceKey stores that a key was revoked at its RevokedAt, and records who did it.
 	RevokeServiceKey(ctx context.Context, k ServiceKey, actor string) error
+	InsertSessionLink(ctx context.Context, l SessionLink) error
+	// SessionLink finds a link by its hash. It fails with [ErrTampered] if the service did not write it.
+	SessionLink(ctx context.Context, hash string) (SessionLink, bool, error)
+	// UseSessionLink notes the session that a link opens, and reports whether the link was unused and has not expired.
+	UseSessionLink(ctx context.Context, hash, session string, now time.Time) (bool, error)
+	// SessionsOfKey lists the sessions that links of a service key opened.
+	SessionsOfKey(ctx context.Context, keyID string) ([]string, error)
+	// SweepSessionLinks deletes up to limit links that expired before, and returns how many.
+	SweepSessionLinks(ctx context.Context, before time.Time, limit int) (int64, error)
 	// MarkServiceKeyUsed stores the day of a key's last use, unless a later one is stored.
 	MarkServiceKeyUsed(ctx context.Context, keyID, day string) error
 	// SetProductsListed records how many products a seller has listed, and reports whether there is such a seller.

@@ -244,6 +244,11 @@ func (s *Service) rotate(ctx context.Context, tx Tx, key *ServiceKey, secret str
 	if len(kept) > maxRotated {
 		return ErrKeyRotations
 	}
+	if !until.After(now) { // a key that leaked, as it seems
+		if err := endSessionsOfKey(ctx, tx, key.ID, now); err != nil {
+			return err
+		}
+	}
 	key.Hash, key.RotatedUntil = hashServiceKey(secret), time.Time{}
 	key.Rotations++
 	for _, r := range kept {
@@ -273,7 +278,7 @@ func (s *Service) ServiceKeys(ctx context.Context) ([]ServiceKey, error) {
 	return s.o.Store.ServiceKeys(ctx)
 }
 
-// RevokeServiceKey ends the key with that id or name, as actor asked. It holds from the next request on, on every
+// RevokeServiceKey ends the key with that id or name, as actor asked, and the sessions that its links opened. It holds from the next request on, on every
 // instance. To revoke a key again changes nothing. A key that the service did not store is revoked too, so that its
 // row can stay as evidence. It fails with [ErrKeyNotFound].
 func (s *Service) RevokeServiceKey(ctx context.Context, idOrName, actor string) (ServiceKey, error) {
@@ -290,6 +295,9 @@ func (s *Service) RevokeServiceKey(ctx context.Context, idOrName, actor string) 
 		}
 		if !key.RevokedAt.IsZero() && key.Tampered == "" {
 			return nil
+		}
+		if err := endSessionsOfKey(ctx, tx, key.ID, now); err != nil {
+			return err
 		}
 		key.RevokedAt, key.Tampered = now, ""
 		return tx.RevokeServiceKey(ctx, key, actor)

@@ -26,6 +26,7 @@ const (
 	endedByTakeOver   = "taken_over"
 	endedByReset      = "account_reset"
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
+	endedByKey        = "key_revoked"    // the service key whose link opened it
 )
 
 // Methods of signing in, as sessions record them.
@@ -34,6 +35,7 @@ const (
 	MethodProvider = "provider"
 	MethodCode     = "otp" // RFC 8176: a code of an app, or a recovery code
 	MethodPasskey  = "webauthn"
+	MethodLink     = "link" // that a server of the marketplace asked for; the user proved nothing
 )
 
 // newSession makes a session for a user who signs in now.
@@ -108,6 +110,11 @@ func (s *Service) Sweep(ctx context.Context) (int64, error) {
 		}
 		tokens, err := tx.SweepMailTokens(ctx, now, sweepBatch)
 		deleted += tokens
+		if err != nil {
+			return err
+		}
+		links, err := tx.SweepSessionLinks(ctx, now.Add(-LinkSessionLife), sweepBatch)
+		deleted += links
 		return err
 	})
 	return deleted, err

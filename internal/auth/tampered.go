@@ -13,11 +13,13 @@ const (
 	tamperedIdentity   = "identity"
 	tamperedMailToken  = "mail_token"
 	tamperedFactor     = "factor"
+
+	tamperedSessionLink = "session_link"
 )
 
 // TamperedKinds lists the kinds of rows that [Options.Tampered] is called with.
 func TamperedKinds() []string {
-	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity, tamperedMailToken, tamperedFactor}
+	return []string{tamperedServiceKey, tamperedSession, tamperedUser, tamperedIdentity, tamperedMailToken, tamperedFactor, tamperedSessionLink}
 }
 
 // tampered tells the operator of a row that was changed outside the service and that was therefore refused.

@@ -64,6 +64,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/TheThrottleCountsManyAtOnce":              testThrottleAtOnce,
 		"Auth/SweepIsBoundedAndLeavesWhatMatters":       testSweep,
 		"Auth/ServiceKeysAreFoundByTheirHash":           testServiceKeys,
+		"ServiceKeys/SessionLinksAreUsedOnce":           testSessionLinks,
 		"Auth/ForgedServiceKeysAreRefused":              testForgedServiceKeys,
 		"Auth/AUserWhoWasTamperedWithIsReset":           testResetUser,
 		"Auth/DecisionsAreListedNewestFirst":            testDecisions,

@@ -91,6 +91,19 @@ CREATE TABLE rotated_service_keys (
 
 CREATE INDEX rotated_service_keys_of_key ON rotated_service_keys (key_id);
 
+-- Links that open a session of a seller once, by the hashes of their tokens. A row stays as long as its session may last.
+CREATE TABLE session_links (
+  hash       TEXT PRIMARY KEY,
+  user_id    TEXT NOT NULL REFERENCES users (id),
+  key_id     TEXT NOT NULL REFERENCES service_keys (id), -- that asked for it
+  expires_at BIGINT NOT NULL,
+  session_id TEXT NOT NULL, -- that it opened; empty while it is unused
+  mac        TEXT NOT NULL -- over all but the session, with a key that is not in here
+) /* clustered */;
+
+CREATE INDEX session_links_of_key ON session_links (key_id) WHERE session_id <> '';
+CREATE INDEX session_links_old ON session_links (expires_at);
+
 -- A bucket's virtual time (GCRA): how far its attempts have used up the time ahead.
 CREATE TABLE throttles (
   bucket     TEXT PRIMARY KEY,
