@@ -70,13 +70,13 @@ func TestOnBehalfOfASeller(t *testing.T) {
 	if detail.text(t, "data.source") != "marketplace" {
 		t.Errorf("the payout's detail is %s", detail.body)
 	}
-	keys, err := h.auth.ServiceKeys(t.Context())
+	service, err := h.auth.AuthenticateService(t.Context(), h.serviceKey)
 	must(t, err)
 	for subject, want := range map[string]ledger.Type{payoutID: ledger.PayoutRequested, id: ledger.BankAccountAdded} {
 		entries, err := h.db.EntriesAbout(t.Context(), seller.id, subject)
 		must(t, err)
-		if entries[0].Type != want || entries[0].Actor != keys[0].Actor() {
-			t.Errorf("%s of %s is by %s, want %s", entries[0].Type, subject, entries[0].Actor, keys[0].Actor())
+		if entries[0].Type != want || entries[0].Actor != service.Actor() {
+			t.Errorf("%s of %s is by %s, want %s", entries[0].Type, subject, entries[0].Actor, service.Actor())
 		}
 	}
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
