@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"web":       {"fault"},
 	"apidocs":   {},
 	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "inbox", "proof", "search", "telemetry", "web", "webhook"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web", "webhook"}),
 
 	"app": slices.Concat(leaves, domains, []string{
 		"api", "bank/ifsc", "config", "dashboard", "event", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),
 
-	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "telemetry"}),
+	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "telemetry", "webhook"}),
 }
 
 func TestImportsFollowTheTable(t *testing.T) {

@@ -28,9 +28,10 @@ type commands struct {
 	SettingsTopic settingsTopic `cmd:"" name:"settings" hidden:"" help:"All settings."`
 	FaultsTopic   faultsTopic   `cmd:"" name:"faults" hidden:"" help:"The simulator's faults."`
 
-	User   userCmd   `cmd:"" help:"Look after users."`
-	Apikey apikeyCmd `cmd:"" help:"Look after the marketplace's service keys."`
-	Keys   keysCmd   `cmd:"" help:"Look after the key set."`
+	User    userCmd    `cmd:"" help:"Look after users."`
+	Apikey  apikeyCmd  `cmd:"" help:"Look after the marketplace's service keys."`
+	Webhook webhookCmd `cmd:"" help:"Look after the servers that events are delivered to."`
+	Keys    keysCmd    `cmd:"" help:"Look after the key set."`
 
 	Seller  sellerCmd  `cmd:"" help:"Look at a seller's money."`
 	Payout  payoutCmd  `cmd:"" help:"Look at payouts."`

@@ -21,7 +21,7 @@ func newPages(
 	}
 	pages, err := dashboard.New(dashboard.Options{
 		Auth: s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Ledger: auditedLedger{b.db, b.keys}, Reconciling: s.Reconciling, Health: h, Statements: s.Proofs,
-		Mails:    mailbox{s.Mails, outbox(cfg)},
+		Mails: mailbox{s.Mails, outbox(cfg)}, Webhooks: s.Endpoints,
 		CoolDown: cfg.AccountCooldown, Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies, Zone: cfg.Zone,
 		Background: background, Now: time.Now, Logger: logger,
 	})

@@ -1,6 +1,11 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"time"
+
+	"bursar/internal/event"
 	"bursar/internal/webhook"
 	"bursar/internal/webhook/sender"
 )
@@ -14,4 +19,12 @@ func newEndpoints(p parts, bodies webhook.Bodies) (*webhook.Service, error) {
 	return webhook.New(webhook.Options{
 		Store: p.datastore.db.Webhooks(), Keys: p.datastore.keys, Sender: post, Bodies: bodies, Now: p.now, Logger: p.logger, Counted: p.posted,
 	})
+}
+
+// Endpoints makes the service of webhook endpoints, for a command. It delivers no events.
+func (b *Datastore) Endpoints() (*webhook.Service, error) {
+	none := func(context.Context, event.Event) ([]byte, error) {
+		return nil, errors.New("app: a command delivers no events")
+	}
+	return newEndpoints(parts{cfg: b.cfg, datastore: b, now: time.Now, logger: quiet()}, none)
 }

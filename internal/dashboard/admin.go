@@ -18,7 +18,7 @@ const adminHome = "/dashboard/admin"
 // adminRoutes are the pages for admins. Whatever changes something is asked for on a page of its own,
 // which shows the evidence first.
 func (d *dashboard) adminRoutes() []route {
-	return append(d.stopRoutes(), []route{
+	return append(append(d.stopRoutes(), d.webhookRoutes()...), []route{
 		{"GET", adminHome, admins, d.adminHomePage},
 		{"GET", inboxPath, admins, d.adminInbox},
 		{"POST", inboxPath + "/claim", admins, d.adminClaim},

@@ -9,6 +9,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/webhook"
 )
 
 const decisionsPath = adminHome + "/decisions"
@@ -37,6 +38,8 @@ func (r decisionRow) SubjectPath() string {
 		return personAddress(strings.TrimPrefix(r.Subject, auth.NotePrefix))
 	case strings.HasPrefix(r.Subject, sale.AdjustmentPrefix):
 		return personAddress(r.Owner)
+	case strings.HasPrefix(r.Subject, webhook.EndpointPrefix):
+		return webhookAddress(r.Subject)
 	case r.Subject == decision.Platform:
 		return ""
 	default:

@@ -217,6 +217,14 @@ func actionWords(a decision.Action) string {
 		return "Set a password"
 	case decision.ImportUsers:
 		return "Imported users"
+	case decision.AddWebhook:
+		return "Added a webhook endpoint"
+	case decision.ChangeWebhook:
+		return "Changed a webhook endpoint"
+	case decision.RotateWebhook:
+		return "Replaced a webhook secret"
+	case decision.RemoveWebhook:
+		return "Removed a webhook endpoint"
 	default:
 		return string(a)
 	}

@@ -34,6 +34,7 @@ type Options struct {
 
 	Statements Statements
 	Mails      Mails
+	Webhooks   Webhooks
 
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookies' names and attributes.
@@ -54,7 +55,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil || o.Webhooks == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")

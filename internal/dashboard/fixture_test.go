@@ -40,6 +40,8 @@ import (
 	"bursar/internal/store"
 	"bursar/internal/storetest"
 	"bursar/internal/telemetry"
+	"bursar/internal/webhook"
+	"bursar/internal/webhook/sender"
 )
 
 const password = "correct horse battery"
@@ -96,6 +98,9 @@ type fixture struct {
 	sales   *sale.Service
 	payouts *payout.Service
 	proofs  *proof.Service
+	events  *event.Service
+	// webhooks delivers to what this machine listens on.
+	webhooks *webhook.Service
 	// reconciling reads the sandbox's statement.
 	reconciling *reconcile.Service
 	audited     *audited
@@ -125,7 +130,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
@@ -134,10 +139,8 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	}
 	pages, err := dashboard.New(options)
 	must(t, err)
-	events, err := event.New(event.Options{Store: h.db, Now: h.clock.Now})
-	must(t, err)
 	handler, err = api.New(api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Events: events, Pages: pages,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Pages: pages, Events: h.events, Endpoints: h.webhooks,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
@@ -193,6 +196,15 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.reconciling, err = reconcile.New(reconcile.Options{
 		Store: h.db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	h.events, err = event.New(event.Options{Store: h.db, Now: h.clock.Now})
+	must(t, err)
+	post, err := sender.New(sender.Options{Loopback: true, Now: h.clock.Now})
+	must(t, err)
+	h.webhooks, err = webhook.New(webhook.Options{
+		Store: h.db.Webhooks(), Keys: keys, Sender: post, Now: h.clock.Now, Logger: logger,
+		Bodies: func(context.Context, event.Event) ([]byte, error) { return []byte(`{}`), nil },
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

@@ -16,6 +16,7 @@ import (
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/search"
+	"bursar/internal/webhook"
 )
 
 // Auth knows who is asking, and what they may change about themselves.
@@ -238,6 +239,24 @@ type Ledger interface {
 	Audit(context.Context) (ledger.Report, error)
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
+}
+
+// Webhooks are the servers that events are delivered to.
+type Webhooks interface {
+	// Add and Rotate also return the endpoint's secret.
+	Add(ctx context.Context, by decision.By, n webhook.NewEndpoint) (webhook.Endpoint, string, error)
+	Rotate(ctx context.Context, by decision.By, id string) (webhook.Endpoint, string, error)
+	Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
+	// Endpoint finds one, or fails with [webhook.ErrNotFound].
+	Endpoint(ctx context.Context, id string) (webhook.Endpoint, error)
+	Change(ctx context.Context, by decision.By, id string, c webhook.Change) (webhook.Endpoint, error)
+	Remove(ctx context.Context, by decision.By, id string) error
+	// Test sends an event of type ping, and returns how that went.
+	Test(ctx context.Context, id string) (webhook.TestResult, error)
+	// Deliveries lists those that a filter selects, newest first.
+	Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error)
+	// Redeliver has events sent again, and returns how many deliveries that are.
+	Redeliver(ctx context.Context, r webhook.Redelivery) (int, error)
 }
 
 // Mails is what becomes of mails.

@@ -227,7 +227,7 @@ func TestAPanicIsAPageAndALogLine(t *testing.T) {
 	logger, err := telemetry.NewLogger(log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	pages, err := dashboard.Panics(dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
 		Background: func(func(context.Context)) {},
 		Currency:   rupees(t), BaseURL: mustURL(t, "https://pay.example"), Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})

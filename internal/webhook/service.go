@@ -71,13 +71,21 @@ type NewEndpoint struct {
 	Description string
 }
 
-// Add adds an endpoint, and returns it with its secret, which is shown once.
-func (s *Service) Add(ctx context.Context, by decision.By, n NewEndpoint) (Endpoint, string, error) {
+// Check fails with a fault that names a field that can't be taken.
+func (n NewEndpoint) Check() error {
 	if problem := CheckURL(n.URL); problem != "" {
-		return Endpoint{}, "", fault.Field("url", problem)
+		return fault.Field("url", problem)
 	}
 	if problem := CheckDescription(n.Description); problem != "" {
-		return Endpoint{}, "", fault.Field("description", problem)
+		return fault.Field("description", problem)
+	}
+	return nil
+}
+
+// Add adds an endpoint, and returns it with its secret, which is shown once.
+func (s *Service) Add(ctx context.Context, by decision.By, n NewEndpoint) (Endpoint, string, error) {
+	if err := n.Check(); err != nil {
+		return Endpoint{}, "", err
 	}
 	now := s.now()
 	e := Endpoint{ID: s.o.IDs.New(EndpointPrefix, now), URL: n.URL, Types: n.Types, Description: n.Description, Status: Enabled, CreatedAt: now}
