@@ -32,6 +32,7 @@ type commands struct {
 	Apikey  apikeyCmd  `cmd:"" help:"Look after the marketplace's service keys."`
 	Webhook webhookCmd `cmd:"" help:"Look after the servers that events are delivered to."`
 	Keys    keysCmd    `cmd:"" help:"Look after the key set."`
+	Import  importCmd  `cmd:"" help:"Take over sellers, balances and sales of another system."`
 
 	Seller  sellerCmd  `cmd:"" help:"Look at a seller's money."`
 	Payout  payoutCmd  `cmd:"" help:"Look at payouts."`

@@ -14,27 +14,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"bursar/internal/app"
 	"bursar/internal/auth"
-	"bursar/internal/decision"
 )
 
 type userImportCmd struct {
-	File        string `arg:"" help:"A file of JSON lines, one user on each; - for standard input."`
-	DryRun      bool   `help:"Check every line, and change nothing."`
-	AllowAdmins bool   `help:"Let lines make admins."`
-	By          string `placeholder:"NAME" help:"Who runs it, for the record. Default: the user of the system."`
-	Note        string `placeholder:"TEXT" help:"Why, for the record."`
-	JSON        bool   `help:"Report each line as JSON."`
+	importFlags
+	AllowAdmins bool `help:"Let lines make admins."`
 }
 
 func (userImportCmd) Help() string {
 	return "A line is an object with email, name and, where there is one, externalId, role, emailVerified, passwordHash, createdAt, profile and suspended. " +
-		"docs/users.md shows each, and every kind of hash. Users sign in with the password that they have.\n\n" +
-		"Each line is reported. A line that was imported before changes nothing, so a run that was stopped is run again. " +
-		"The exit code is 1 if any line failed.\n\n" +
+		"docs/users.md shows each, and every kind of hash. Users sign in with the password that they have." + afterImport +
 		examples(
 			"bursar user import users.ndjson --dry-run",
 			`bursar user import users.ndjson --json | jq 'select(.outcome == "failed")'`,
@@ -49,54 +40,7 @@ const (
 
 // Run imports the file.
 func (c userImportCmd) Run(ctx context.Context, e *env) error {
-	by, err := whoRuns(c.By)
-	if err != nil {
-		return err
-	}
-	file, size, err := openImport(c.File, e.in)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg) // users may come before anything else
-	if err != nil {
-		return err
-	}
-	defer datastore.Close()
-	users, err := datastore.Auth()
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(e.out)
-	run := importRun{
-		ctx:      ctx,
-		lines:    &lineReader{r: bufio.NewReaderSize(file, maxImportLine+1)},
-		into:     users.NewImport(decision.By{Operator: by, Note: c.Note}, auth.ImportOptions{DryRun: c.DryRun, AllowAdmins: c.AllowAdmins}),
-		report:   reportLines(out, c.JSON, isTerminal(e.out)),
-		progress: progressOn(e.err),
-		size:     size,
-	}
-	err = errors.Join(run.all(), out.Flush())
-	run.progress("")
-	done := "Created"
-	if c.DryRun {
-		done = "Nothing was changed. To be created"
-	}
-	created, unchanged, failed := run.count[auth.ImportCreated], run.count[auth.ImportUnchanged], run.count[auth.ImportFailed]
-	if run.line > 0 || err == nil {
-		fmt.Fprintf(e.err, "Users: %d. %s: %d, unchanged: %d, failed: %d.\n", created+unchanged+failed, done, created, unchanged, failed)
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("stopped after line %d; run it again to go on, the lines before change nothing", run.line)
-	}
-	if err == nil && failed > 0 {
-		err = errReported
-	}
-	return err
+	return c.users(ctx, e, c.AllowAdmins, readImportLine)
 }
 
 // openImport opens a file of lines, and says how large it is; 0 where that is not known.
@@ -118,11 +62,20 @@ func openImport(path string, in io.Reader) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
+// addLines imports some lines, and says what became of each, in their order.
+type addLines func(ctx context.Context, lines []textLine) ([]reported, error)
+
+// textLine is a line of the file.
+type textLine struct {
+	number int
+	text   []byte
+}
+
 // importRun is one run over a file.
 type importRun struct {
 	ctx      context.Context //nolint:containedctx // it lasts as long as the command
 	lines    *lineReader
-	into     *auth.Import
+	addLines addLines
 	report   func(reported) error
 	progress func(format string, args ...any)
 	size     int64
@@ -135,17 +88,28 @@ type importRun struct {
 type reported struct {
 	Line       int                `json:"line"`
 	Outcome    auth.ImportOutcome `json:"outcome"`
+	SaleID     string             `json:"saleId,omitempty"`
+	SellerID   string             `json:"sellerId,omitempty"`
 	ExternalID string             `json:"externalId,omitempty"`
 	Email      string             `json:"email,omitempty"`
 	ID         string             `json:"id,omitempty"`
 	Problems   map[string]string  `json:"problems,omitempty"`
 }
 
+// as says whether what the line is about is new.
+func (r reported) as(created bool) reported {
+	r.Outcome = auth.ImportUnchanged
+	if created {
+		r.Outcome = auth.ImportCreated
+	}
+	return r
+}
+
 // all imports the file, some lines at a time.
 func (r *importRun) all() error {
 	r.count = make(map[auth.ImportOutcome]int)
 	for more := true; more; {
-		var lines []auth.ImportLine
+		var lines []textLine
 		var report []reported
 		for len(report) < importedAtOnce {
 			text, number, err := r.lines.next()
@@ -153,22 +117,15 @@ func (r *importRun) all() error {
 				more = false
 				break
 			}
-			var line auth.ImportLine
-			if err == nil {
-				line, err = readImportLine(text)
-			}
 			var bad badLine
 			switch {
 			case errors.As(err, &bad):
-				report = append(report, reported{
-					Line: number, Outcome: auth.ImportFailed, ExternalID: line.ExternalID, Email: line.Email, Problems: map[string]string{bad.field: bad.problem},
-				})
+				report = append(report, reported{Line: number, Outcome: auth.ImportFailed, Problems: map[string]string{bad.field: bad.problem}})
 			case err != nil:
 				return err
 			default:
-				line.Number = number
-				lines = append(lines, line)
-				report = append(report, reported{Line: number, ExternalID: line.ExternalID, Email: line.Email})
+				lines = append(lines, textLine{number, bytes.Clone(text)})
+				report = append(report, reported{Line: number})
 			}
 		}
 		if err := r.add(lines, report); err != nil {
@@ -179,18 +136,18 @@ func (r *importRun) all() error {
 }
 
 // add imports lines, and completes and writes the report of them.
-func (r *importRun) add(lines []auth.ImportLine, report []reported) error {
-	var results []auth.ImportResult
+func (r *importRun) add(lines []textLine, report []reported) error {
+	var results []reported
 	if len(lines) > 0 {
 		var err error
-		if results, err = r.into.Add(r.ctx, lines); err != nil {
+		if results, err = r.addLines(r.ctx, lines); err != nil {
 			return err
 		}
 	}
 	for _, said := range report {
 		if said.Outcome == "" {
-			said.Outcome, said.ID, said.Problems = results[0].Outcome, results[0].UserID, results[0].Problems
-			results = results[1:]
+			results[0].Line = said.Line
+			said, results = results[0], results[1:]
 		}
 		r.line = said.Line
 		r.count[said.Outcome]++
@@ -220,7 +177,16 @@ func reportLines(w io.Writer, asJSON, onTerminal bool) func(reported) error {
 		for _, field := range slices.Sorted(maps.Keys(r.Problems)) {
 			problems = append(problems, field+" "+r.Problems[field])
 		}
-		cells := []string{strconv.Itoa(r.Line), string(r.Outcome), r.ExternalID, r.Email, r.ID, strings.Join(problems, "; ")}
+		cells := []string{strconv.Itoa(r.Line), string(r.Outcome)}
+		switch {
+		case r.SaleID != "":
+			cells = append(cells, r.SaleID, r.SellerID)
+		case r.SellerID != "":
+			cells = append(cells, r.SellerID)
+		default:
+			cells = append(cells, r.ExternalID, r.Email, r.ID)
+		}
+		cells = append(cells, strings.Join(problems, "; "))
 		for i := range cells {
 			cells[i] = printable(cells[i])
 		}
@@ -297,16 +263,8 @@ type profileJSON struct {
 // readImportLine reads a line. A field that it does not know is refused: a hash under a name that is spelled wrong
 // would make a user who can't sign in. Of a line that is refused it returns what could be read.
 func readImportLine(text []byte) (auth.ImportLine, error) {
-	if !utf8.Valid(text) {
-		return auth.ImportLine{}, badLine{wholeLine, "is not UTF-8"}
-	}
-	if bytes.Equal(text, []byte("null")) {
-		return auth.ImportLine{}, badLine{wholeLine, "must be a JSON object"}
-	}
 	var in importJSON
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&in)
+	err := decodeLine(text, &in, "a user")
 	line := auth.ImportLine{
 		ExternalID: in.ExternalID, Email: in.Email, Name: in.Name, Role: in.Role, Verified: in.EmailVerified,
 		PasswordHash: in.PasswordHash, Suspended: in.Suspended,
@@ -315,10 +273,7 @@ func readImportLine(text []byte) (auth.ImportLine, error) {
 		line.Profile = &auth.Profile{Avatar: p.Avatar, Bio: p.Bio, Website: p.Website}
 	}
 	if err != nil {
-		return line, importProblem(err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return line, badLine{wholeLine, "goes on after the object"}
+		return line, err
 	}
 	if in.CreatedAt != "" {
 		line.CreatedAt, err = time.Parse(time.RFC3339, in.CreatedAt)
@@ -333,7 +288,7 @@ func readImportLine(text []byte) (auth.ImportLine, error) {
 }
 
 // importProblem says what is wrong with the JSON of a line.
-func importProblem(err error) badLine {
+func importProblem(err error, what string) badLine {
 	var wrongType *json.UnmarshalTypeError
 	const unknown = "json: unknown field "
 	switch {
@@ -342,7 +297,7 @@ func importProblem(err error) badLine {
 	case errors.As(err, &wrongType):
 		return badLine{wholeLine, "must be a JSON object"}
 	case strings.HasPrefix(err.Error(), unknown):
-		return badLine{strings.Trim(strings.TrimPrefix(err.Error(), unknown), `"`), "is no field of a user"}
+		return badLine{strings.Trim(strings.TrimPrefix(err.Error(), unknown), `"`), "is no field of " + what}
 	default:
 		return badLine{wholeLine, "is not JSON: " + err.Error()}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -15,7 +16,7 @@ type adjustRequest struct{ sale.NewAdjustment }
 
 func (req *adjustRequest) read(in *input) {
 	req.Seller = in.sellerID()
-	req.ID = in.text("adjustmentId", checkReference)
+	req.ID = in.text("adjustmentId", id.CheckReference)
 	req.Amount = in.signedAmount("amount")
 	req.Reason = in.text("reason", sale.CheckReason)
 	req.By.Note = in.text("note", checkReason)
@@ -52,7 +53,7 @@ func (a *api) adjustmentOf(m sale.Adjustment) adjustmentJSON {
 }
 
 func (a *api) adminAdjustmentOf(m sale.Adjustment) adminAdjustmentJSON {
-	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, m.Admin}
+	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, cmp.Or(m.Admin, "operator:"+m.Operator)}
 }
 
 func (a *api) adjust(ctx context.Context, who caller, req adjustRequest) (reply[adminAdjustmentJSON], error) {

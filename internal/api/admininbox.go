@@ -11,6 +11,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/id"
 	"bursar/internal/inbox"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
@@ -84,7 +85,7 @@ type claimRequest struct{ subject string }
 
 func (req *claimRequest) read(in *input) {
 	req.subject = in.r.PathValue("subject")
-	if checkReference(req.subject) != "" {
+	if id.CheckReference(req.subject) != "" {
 		in.refuse(inbox.ErrNoTask)
 	}
 }
@@ -177,7 +178,7 @@ const exportedDecisions = 50_000
 func (req *decisionsRequest) read(in *input) {
 	if s, given := in.parameter("subject"); given {
 		req.subject = s
-		in.noteRule("subject", checkReference(s))
+		in.noteRule("subject", id.CheckReference(s))
 	}
 	req.limit, req.format = in.number("limit", defaultSelected, maxSelected), in.format()
 }

@@ -360,18 +360,6 @@ func (in *input) idempotencyKey() string {
 	return key
 }
 
-// maxReferenceRunes bounds the marketplace's own ids.
-const maxReferenceRunes = 128
-
-// checkReference returns what is wrong with an id of the marketplace's own making, or "".
-func checkReference(id string) string {
-	n := utf8.RuneCountInString(id)
-	if n < 1 || n > maxReferenceRunes || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-		return fmt.Sprintf("must be 1 to %d characters, none of them control characters", maxReferenceRunes)
-	}
-	return ""
-}
-
 // checkProse returns a check for free text of several lines.
 func checkProse(maxRunes int) func(string) string {
 	return func(s string) string {

@@ -6,13 +6,14 @@ import (
 	"net/http"
 
 	"bursar/internal/auth"
+	"bursar/internal/id"
 	"bursar/internal/sale"
 )
 
 type saleRequest struct{ sale.NewSale }
 
 func (req *saleRequest) read(in *input) {
-	req.ID = in.text("saleId", checkReference)
+	req.ID = in.text("saleId", id.CheckReference)
 	req.Seller = in.text("sellerId", checkSellerReference)
 	req.Amount = in.amount("amount")
 	req.OccurredAt = in.optionalInstant("occurredAt")
@@ -24,7 +25,7 @@ func checkSellerReference(name string) string {
 	if auth.IsExternalID(name) {
 		return auth.CheckSellerName(name)
 	}
-	return checkReference(name)
+	return id.CheckReference(name)
 }
 
 type saleJSON struct {
@@ -87,10 +88,10 @@ type refundRequest struct{ sale.NewRefund }
 
 func (req *refundRequest) read(in *input) {
 	req.Sale = in.r.PathValue("saleId")
-	if checkReference(req.Sale) != "" {
+	if id.CheckReference(req.Sale) != "" {
 		in.refuse(sale.ErrNotFound)
 	}
-	req.ID = in.text("refundId", checkReference)
+	req.ID = in.text("refundId", id.CheckReference)
 	req.Amount = in.optionalAmount("amount")
 }
 

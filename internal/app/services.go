@@ -146,6 +146,16 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 	})
 }
 
+// Importing makes the services that an import adds to. Nobody is mailed about what another system knew.
+func (b *Datastore) Importing() (*auth.Service, *sale.Service, error) {
+	users, err := b.Auth()
+	if err != nil {
+		return nil, nil, err
+	}
+	sales, err := sale.New(sale.Options{Store: b.db.Sales(), Now: time.Now, HoldingPeriod: b.cfg.EarningsHold, Zone: b.cfg.Zone})
+	return users, sales, err
+}
+
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.
 func (b *Datastore) Auth() (*auth.Service, error) {
 	mails, err := mail.New(mail.Options{Store: b.db.Mails(), Keys: b.keys, Now: time.Now, Logger: quiet()})

@@ -26,9 +26,9 @@ type Adjustment struct {
 	Amount money.Amount
 	// Reason is for the seller. Note is for the record of decisions, and the seller never sees it.
 	Reason, Note string
-	// Admin is the user's id who decided it, and At is when.
-	Admin string
-	At    time.Time
+	// Admin is the user's id who decided it, or Operator the name of who ran the import; the other is empty. At is when.
+	Admin, Operator string
+	At              time.Time
 	// Available is the seller's available balance after it.
 	Available money.Amount
 	// Entry is the number of its entry in the seller's journal.
@@ -119,19 +119,28 @@ func adjust(ctx context.Context, tx Tx, n NewAdjustment, made decision.Decision)
 	if !sells {
 		return Adjustment{}, false, ErrSellerNotFound
 	}
-	data, err := ledger.Facts("id", made.ID, "action", made.Action, "note", made.Note, "reason", n.Reason, "amount", n.Amount)
+	adjustment, err := appendAdjustment(ctx, tx, made, n.Reason, n.Amount)
+	return adjustment, err == nil, err
+}
+
+// appendAdjustment adds the entry of an adjustment that was decided.
+func appendAdjustment(ctx context.Context, tx Tx, made decision.Decision, reason string, amount money.Amount) (Adjustment, error) {
+	data, err := ledger.Facts("id", made.ID, "action", made.Action, "note", made.Note, "reason", reason, "amount", amount)
 	if err != nil {
-		return Adjustment{}, false, err
+		return Adjustment{}, err
+	}
+	actor := actorAdmin + made.Admin
+	if made.Operator != "" {
+		actor = actorOperator + made.Operator
 	}
 	e, err := tx.Append(ctx, ledger.Posting{
-		Owner: n.Seller, At: made.At, Type: ledger.BalanceAdjusted, Subject: made.Subject, Actor: actorAdmin + n.By.Admin, Data: data,
-		Moved: ledger.AdjustBalance(n.Amount),
+		Owner: made.Owner, At: made.At, Type: ledger.BalanceAdjusted, Subject: made.Subject, Actor: actor, Data: data,
+		Moved: ledger.AdjustBalance(amount),
 	})
 	if err != nil {
-		return Adjustment{}, false, err
+		return Adjustment{}, err
 	}
-	adjustment, err := AdjustmentOf(e)
-	return adjustment, true, err
+	return AdjustmentOf(e)
 }
 
 // AdjustmentOf is what an entry says of an adjustment. It fails with [ledger.ErrTampered] unless the entry moved the amount
@@ -145,11 +154,18 @@ func AdjustmentOf(e ledger.Entry) (Adjustment, error) {
 	err := json.Unmarshal([]byte(e.Data), &told)
 	id, isAdjustment := strings.CutPrefix(e.Subject, AdjustmentPrefix)
 	admin, byAdmin := strings.CutPrefix(e.Actor, actorAdmin)
-	if err != nil || !isAdjustment || !byAdmin || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(told.Amount) {
-		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s is no adjustment by an admin that moves the amount it tells of", e.Number, e.Owner))
+	operator, byOperator := strings.CutPrefix(e.Actor, actorOperator)
+	if !byAdmin {
+		admin = ""
+	}
+	if !byOperator {
+		operator = ""
+	}
+	if err != nil || !isAdjustment || !byAdmin && !byOperator || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(told.Amount) {
+		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s is no adjustment by an admin or operator that moves the amount it tells of", e.Number, e.Owner))
 	}
 	return Adjustment{
-		ID: id, Seller: e.Owner, Amount: told.Amount, Reason: told.Reason, Note: told.Note, Admin: admin, At: e.At,
+		ID: id, Seller: e.Owner, Amount: told.Amount, Reason: told.Reason, Note: told.Note, Admin: admin, Operator: operator, At: e.At,
 		Available: e.After.Available, Entry: e.Number,
 	}, nil
 }

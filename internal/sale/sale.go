@@ -79,6 +79,8 @@ type Tx interface {
 	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
 	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	// Balance is the owner's totals, which stay as they are until the transaction ends.
+	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// CheckNewest is CheckJournal of as many of the newest entries as can be read in a moment, where there may be none. The
 	// journal stays as it is until the transaction ends.
 	CheckNewest(ctx context.Context, owner string) error

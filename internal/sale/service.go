@@ -61,6 +61,19 @@ func stamp(t time.Time) string {
 // Record adds a sale to the seller's pending balance, and reports whether it is new. The same again
 // returns what is there; another sale under the same id is [ErrConflict].
 func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
+	return s.record(ctx, n, nil)
+}
+
+// WouldRecord is what [Service.Record] would do, and changes nothing.
+func (s *Service) WouldRecord(ctx context.Context, n NewSale) (Sale, bool, error) {
+	return s.record(ctx, n, errUndone)
+}
+
+// errUndone ends a transaction that was only a trial.
+var errUndone = errors.New("sale: undone")
+
+// record records a sale in a transaction that ends with an error, where one is given.
+func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool, error) {
 	now := s.o.Now()
 	draft := Sale{
 		ID: n.ID, Seller: n.Seller, Amount: n.Amount,
@@ -86,9 +99,14 @@ func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
 		created bool
 	)
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		sale, created, err = record(ctx, tx, draft, n.Actor, now)
-		return err
+		if sale, created, err = record(ctx, tx, draft, n.Actor, now); err != nil {
+			return err
+		}
+		return end
 	})
+	if errors.Is(err, errUndone) {
+		err = nil
+	}
 	return sale, created, err
 }
 
@@ -210,6 +228,7 @@ const (
 	actorSystem      = "system"
 	actorMarketplace = "marketplace"
 	actorAdmin       = "admin:"
+	actorOperator    = "operator:"
 )
 
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.

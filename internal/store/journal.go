@@ -153,7 +153,7 @@ const (
 	entriesAboutColumns = `SELECT e.owner, e.number, e.at, e.type, e.subject, e.actor, e.data, e.pending, e.available, e.in_transit, e.sales,
 		e.gateway, e.fees, e.after, e.hash, e.mac, COALESCE(b.hash, '') FROM entries e
 		LEFT JOIN entries b ON b.owner = e.owner AND b.number = e.number - 1`
-	entriesAbout = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner || '' = $2 ORDER BY e.number`
+	entriesAbout = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 ORDER BY e.number`
 )
 
 // scanCheckedEntry reads a row of entriesAboutColumns. tampered says, as an error, that the service did not write it.
@@ -205,7 +205,7 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 }
 
 // entriesAboutPage is a page of entriesAbout, newest first.
-const entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner || '' = $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
+const entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
 
 // EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
 // before 0 begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.

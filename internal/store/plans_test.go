@@ -59,12 +59,12 @@ var homePlans = []plan{
 	{"a seller's entries from one on", entriesFrom, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number>?)"}, []string{"Index Scan using entries_pkey"}},
 	{
 		"the entries about a payout", entriesAbout, `'pyt_1', 'asha'`,
-		[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
+		[]string{"entries_about (subject=? AND owner>? AND owner<?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
 		[]string{"entries_about", "entries_pkey"},
 	},
 	{
 		"a user's events", entriesAboutPage, `'usr_1', 'usr_1', 100, 20`,
-		[]string{"entries_about (subject=?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
+		[]string{"entries_about (subject=? AND owner>? AND owner<?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
 		[]string{"entries_about", "entries_pkey"},
 	},
 }

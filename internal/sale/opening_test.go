@@ -1,0 +1,120 @@
+package sale_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bursar/internal/decision"
+	"bursar/internal/fault"
+	"bursar/internal/money"
+	"bursar/internal/sale"
+)
+
+func opening(available, pending int64) sale.NewOpening {
+	return sale.NewOpening{
+		Seller: "usr_seller", Available: money.Amount(available), Pending: money.Amount(pending), By: decision.By{Operator: "ada", Note: "moved"},
+	}
+}
+
+func (s *fixture) open(n sale.NewOpening, wantCreated bool) {
+	s.Helper()
+	if would, err := s.sales.WouldOpen(s.Context(), n); err != nil || would != wantCreated {
+		s.Errorf("a trial of %+v: created %t, %v", n, would, err)
+	}
+	if created, err := s.sales.Open(s.Context(), n); err != nil || created != wantCreated {
+		s.Fatalf("open %+v: created %t, %v; want %t", n, created, err, wantCreated)
+	}
+}
+
+func TestOpen_IsFirstAndOnce(t *testing.T) {
+	s := openShop(t)
+	n := opening(5000, 700)
+	n.AvailableAt = s.now.Add(time.Hour)
+	s.open(n, true)
+	s.wantBalance(700, 5000, 5700)
+	s.now = s.now.Add(time.Minute)
+	s.open(n, false)
+	for name, change := range map[string]func(*sale.NewOpening){
+		"available":   func(n *sale.NewOpening) { n.Available++ },
+		"nothing":     func(n *sale.NewOpening) { n.Available = 0 },
+		"pending":     func(n *sale.NewOpening) { n.Pending++ },
+		"availableAt": func(n *sale.NewOpening) { n.AvailableAt = n.AvailableAt.Add(time.Second) },
+		"no pending":  func(n *sale.NewOpening) { n.Pending, n.AvailableAt = 0, time.Time{} },
+	} {
+		other := n
+		change(&other)
+		if _, err := s.sales.Open(s.Context(), other); !errors.Is(err, sale.ErrOpeningConflict) {
+			t.Errorf("with another %s: %v", name, err)
+		}
+	}
+	s.now = s.now.Add(time.Hour)
+	if s.release() != 1 {
+		t.Error("what was pending is not released")
+	}
+	s.wantBalance(0, 5700, 5700)
+	s.open(n, false)
+	s.wantBalance(0, 5700, 5700)
+
+	list, err := s.sales.Adjustments(t.Context(), "usr_seller", 0, 10)
+	if err != nil || len(list) != 1 || list[0].Operator != "ada" || list[0].Admin != "" || list[0].Amount != 5000 {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+}
+
+func TestOpen_OfADebt(t *testing.T) {
+	s := openShop(t)
+	s.open(opening(-300, 0), true)
+	s.wantBalance(0, -300, -300)
+	s.open(opening(-300, 0), false)
+}
+
+func TestOpen_Refusals(t *testing.T) {
+	s := openShop(t)
+	if would, err := s.sales.WouldOpen(t.Context(), opening(100, 200)); !would || err != nil {
+		t.Errorf("a trial: %t, %v", would, err)
+	}
+	s.wantBalance(0, 0, 0)
+	for name, n := range map[string]sale.NewOpening{
+		"available":   opening(0, 0),
+		"pending":     opening(1, -1),
+		"availableAt": {Seller: "usr_seller", Available: 1, AvailableAt: s.now},
+	} {
+		_, err := s.sales.Open(t.Context(), n)
+		if f := fault.From(err); f == nil || f.Details[name] == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, seller := range []string{"usr_buyer", "usr_nobody"} {
+		n := opening(1, 0)
+		n.Seller = seller
+		if _, err := s.sales.Open(t.Context(), n); !errors.Is(err, sale.ErrSellerNotFound) {
+			t.Errorf("of %s: %v", seller, err)
+		}
+	}
+	s.record(sale.NewSale{ID: "s1", Seller: "usr_seller", Amount: 100, OccurredAt: s.now}, true)
+	if _, err := s.sales.Open(t.Context(), opening(100, 0)); !errors.Is(err, sale.ErrNotFirst) {
+		t.Errorf("after a sale: %v", err)
+	}
+	s.wantBalance(100, 0, 100)
+}
+
+func TestWouldRecord(t *testing.T) {
+	s := openShop(t)
+	n := sale.NewSale{ID: "s1", Seller: "usr_seller", Amount: 100, OccurredAt: s.now}
+	for range 2 {
+		if got, would, err := s.sales.WouldRecord(t.Context(), n); err != nil || !would || got.Amount != 100 {
+			t.Errorf("a trial: %+v, %t, %v", got, would, err)
+		}
+		s.wantBalance(0, 0, 0)
+	}
+	s.record(n, true)
+	if _, would, err := s.sales.WouldRecord(t.Context(), n); err != nil || would {
+		t.Errorf("a trial of the same again: %t, %v", would, err)
+	}
+	n.Amount++
+	if _, _, err := s.sales.WouldRecord(t.Context(), n); !errors.Is(err, sale.ErrConflict) {
+		t.Errorf("a trial of another sale: %v", err)
+	}
+	s.wantBalance(100, 0, 100)
+}
