@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 
 	"bursar/internal/app"
 	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
@@ -26,9 +28,10 @@ import (
 
 // importCmd takes over what another system knows.
 type importCmd struct {
-	Sellers  importSellersCmd  `cmd:"" help:"Import sellers, with their passwords if there are any."`
-	Balances importBalancesCmd `cmd:"" help:"Import what sellers are owed."`
-	Sales    importSalesCmd    `cmd:"" help:"Import sales."`
+	Sellers      importSellersCmd      `cmd:"" help:"Import sellers, with their passwords if there are any."`
+	Balances     importBalancesCmd     `cmd:"" help:"Import what sellers are owed."`
+	BankAccounts importBankAccountsCmd `cmd:"" name:"bank-accounts" help:"Import sellers' bank accounts."`
+	Sales        importSalesCmd        `cmd:"" help:"Import sales."`
 }
 
 // importFlags are those of every import.
@@ -146,12 +149,51 @@ func (c importSalesCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
+type importBankAccountsCmd struct{ importFlags }
+
+func (importBankAccountsCmd) Help() string {
+	return "A line is an object with sellerId, accountHolder, accountNumber and ifsc. Each account is verified by the gateway, as one that a seller registers; " +
+		"serve does that, and it costs what a verification costs." + afterImport +
+		examples("bursar import bank-accounts accounts.ndjson --dry-run", "bursar import bank-accounts accounts.ndjson")
+}
+
+// Run imports the file.
+func (c importBankAccountsCmd) Run(ctx context.Context, e *env) error {
+	return c.each(ctx, e, "Bank accounts", func(s importServices, text []byte) (reported, addLine, error) {
+		var in struct {
+			SellerID      string `json:"sellerId"`
+			AccountHolder string `json:"accountHolder"`
+			AccountNumber string `json:"accountNumber"`
+			IFSC          string `json:"ifsc"`
+		}
+		err := decodeLine(text, &in, "a bank account")
+		said := reported{SellerID: in.SellerID}
+		r := bank.Registration{Holder: in.AccountHolder, Actor: "operator:" + s.by.Operator}
+		if err == nil {
+			var numberErr, ifscErr error
+			r.Number, numberErr = bank.ParseNumber(in.AccountNumber)
+			r.IFSC, ifscErr = bank.ParseIFSC(in.IFSC)
+			err = errors.Join(numberErr, ifscErr)
+		}
+		return said, func(ctx context.Context) (created bool, err error) {
+			if r.Seller, err = s.seller(ctx, in.SellerID); err != nil {
+				return false, err
+			}
+			if c.DryRun {
+				return s.accounts.WouldImport(ctx, r)
+			}
+			return s.accounts.Import(ctx, r)
+		}, err
+	})
+}
+
 // importServices are what lines are imported into.
 type importServices struct {
 	by       decision.By
 	currency money.Currency
 	users    *auth.Service
 	sales    *sale.Service
+	accounts *bank.Service
 }
 
 // seller finds the id of a seller, by that or by ext: and the external id.
@@ -298,6 +340,17 @@ func (t *trial) compare(said reported, key string, l textLine) reported {
 func lineProblems(err error) (map[string]string, bool) {
 	var bad badLine
 	f := fault.From(err)
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		all := map[string]string{}
+		for _, one := range several.Unwrap() {
+			problems, isKnown := lineProblems(one)
+			if !isKnown {
+				return nil, false
+			}
+			maps.Copy(all, problems)
+		}
+		return all, true
+	}
 	switch {
 	case errors.As(err, &bad):
 		return map[string]string{bad.field: bad.problem}, true
@@ -322,8 +375,7 @@ func (f importFlags) users(ctx context.Context, e *env, allowAdmins bool, read f
 				line, err := read(l.text)
 				line.Number = l.number
 				said[i] = reported{ExternalID: line.ExternalID, Email: line.Email}
-				var bad badLine
-				if errors.As(err, &bad) {
+				if bad, isBad := errors.AsType[badLine](err); isBad {
 					said[i].Outcome, said[i].Problems = auth.ImportFailed, map[string]string{bad.field: bad.problem}
 					continue
 				}
@@ -363,7 +415,7 @@ func (f importFlags) run(ctx context.Context, e *env, noun string, begin func(im
 	}
 	defer datastore.Close()
 	s := importServices{by: decision.By{Operator: by, Note: f.Note}, currency: cfg.Currency}
-	if s.users, s.sales, err = datastore.Importing(); err != nil {
+	if s.users, s.accounts, s.sales, err = datastore.Importing(); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(e.out)

@@ -147,13 +147,29 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 }
 
 // Importing makes the services that an import adds to. Nobody is mailed about what another system knew.
-func (b *Datastore) Importing() (*auth.Service, *sale.Service, error) {
+func (b *Datastore) Importing() (*auth.Service, *bank.Service, *sale.Service, error) {
 	users, err := b.Auth()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	cfg := b.cfg
+	if cfg.Gateway == config.Sandbox { // it may not run, and an import calls no gateway
+		x := &cfg.RazorpayX
+		x.BaseURL, x.KeyID, x.KeySecret, x.AccountNumber, x.WebhookSecrets = "http://127.0.0.1", SandboxKeyID, "none", SandboxAccountNumber, []string{"none"}
+	}
+	all, err := openGateways(cfg, b.db, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	accounts, err := bank.New(bank.Options{
+		Store: b.db.Bank(), Keys: b.keys, Mails: noMails{}, Gateways: all.router, Directory: ifsc.New(), CoolDown: b.cfg.AccountCooldown,
+		Proofs: freshProofs{users}, Now: time.Now, Logger: quiet(),
+	})
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	sales, err := sale.New(sale.Options{Store: b.db.Sales(), Now: time.Now, HoldingPeriod: b.cfg.EarningsHold, Zone: b.cfg.Zone})
-	return users, sales, err
+	return users, accounts, sales, err
 }
 
 // Auth makes the service that knows users, for a command: it signs nobody in through a provider, and logs nothing.

@@ -20,7 +20,7 @@ const idPrefix = "bka_"
 // Registration asks for an account to become the seller's current one.
 type Registration struct {
 	Seller string
-	// Actor is the service key that asks in the seller's name, as the journal names it; empty where the seller asks.
+	// Actor is who asks in the seller's name, a service key or an operator, as the journal names them; empty where the seller asks.
 	Actor string
 	// Session is the seller's that asks: if it has ended meanwhile, nothing is registered. It is empty where
 	// nobody signed in to ask.
@@ -47,26 +47,52 @@ var ErrTooMany = fault.New(fault.TooMany, "too_many_bank_accounts",
 // The current account again is returned as it is, unless it was rejected. It fails with a fault of
 // kind Invalid that names the fields at fault, with [ErrSessionEnded] or with [ErrTooMany].
 func (s *Service) Register(ctx context.Context, r Registration) (Account, error) {
+	account, _, err := s.register(ctx, r, nil)
+	return account, err
+}
+
+// Import is [Service.Register] for an account of another system, and reports whether the account is new.
+func (s *Service) Import(ctx context.Context, r Registration) (bool, error) {
+	_, created, err := s.register(ctx, r, nil)
+	return created, err
+}
+
+// WouldImport is what [Service.Import] would do, and changes nothing.
+func (s *Service) WouldImport(ctx context.Context, r Registration) (bool, error) {
+	_, created, err := s.register(ctx, r, errUndone)
+	return created, err
+}
+
+// errUndone ends a transaction that was only a trial.
+var errUndone = errors.New("bank: undone")
+
+// register registers an account in a transaction that ends with an error, where one is given.
+func (s *Service) register(ctx context.Context, r Registration, end error) (Account, bool, error) {
 	r.Holder = strings.Join(strings.Fields(r.Holder), " ")
 	if err := r.check(); err != nil {
-		return Account{}, err
+		return Account{}, false, err
 	}
 	draft, err := s.draft(r)
 	if err != nil {
-		return Account{}, err
+		return Account{}, false, err
 	}
 	var account Account
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if err := r.mayStill(ctx, tx); err != nil {
 			return err
 		}
-		account, err = s.replace(ctx, tx, r, draft)
-		return err
+		if account, err = s.replace(ctx, tx, r, draft); err != nil {
+			return err
+		}
+		return end
 	})
-	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated && !errors.Is(err, ErrSessionEnded) {
+	if errors.Is(err, errUndone) {
+		err = nil
+	}
+	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated && end == nil && !errors.Is(err, ErrSessionEnded) {
 		err = errors.Join(err, s.recordMissingProof(ctx, r, draft.CreatedAt))
 	}
-	return account, err
+	return account, account.ID == draft.ID, err
 }
 
 // Refused replacements are recorded so often at once, and then one more each time that a day's share has passed.
