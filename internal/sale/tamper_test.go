@@ -85,7 +85,7 @@ func TestTamperedSale_IsNeitherReleasedNorRefunded(t *testing.T) {
 		},
 		"its entry gone": {
 			`DELETE FROM entries WHERE subject = 'sale:order-1'`,
-			[]string{"journals-are-whole", "sales-match-journal"},
+			[]string{"journals-are-whole", "sales-match-journal", "events-match-journal"},
 			"",
 		},
 	} {
