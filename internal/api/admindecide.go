@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"bursar/internal/decision"
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -164,7 +165,7 @@ type matchRequest struct {
 
 func (req *matchRequest) read(in *input) {
 	req.decideRequest.read(in)
-	req.gatewayID = in.text("gatewayId", checkReference)
+	req.gatewayID = in.text("gatewayId", id.CheckReference)
 }
 
 func (a *api) matchTransfer(ctx context.Context, who caller, req matchRequest) (reply[decidedPayoutJSON], error) {
@@ -271,7 +272,7 @@ type unmatchedRequest struct{ gatewayID string }
 
 func (req *unmatchedRequest) read(in *input) {
 	req.gatewayID = in.r.PathValue("gatewayId")
-	if checkReference(req.gatewayID) != "" {
+	if id.CheckReference(req.gatewayID) != "" {
 		in.refuse(payout.ErrUnmatchedTransferResolved)
 	}
 }

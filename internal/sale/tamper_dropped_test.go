@@ -16,7 +16,7 @@ func TestTamperedJournal_ReleasedAgain(t *testing.T) {
 	s.wantBalance(900_000, 5300, 905_300)
 	s.place.ByHand(t, `UPDATE sales SET released_at = NULL, due_at = available_at WHERE id = 'order-1'`)
 	s.place.ByHand(t, `DELETE FROM entries WHERE type = 'sale.released' AND subject = 'sale:order-1'`)
-	s.wantViolated("journals-are-whole")
+	s.wantViolated("journals-are-whole", "events-match-journal")
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
@@ -31,7 +31,7 @@ func TestTamperedJournal_Relabelled(t *testing.T) {
 	s.wantBalance(900_000, 5300, 905_300)
 	s.place.ByHand(t, `UPDATE sales SET released_at = NULL, due_at = available_at WHERE id = 'order-1'`)
 	s.place.ByHand(t, `UPDATE entries SET subject = 'sale:other' WHERE type = 'sale.released' AND subject = 'sale:order-1'`)
-	s.wantViolated("journals-are-whole", "sales-match-journal", "events-match-journal")
+	s.wantViolated("journals-are-whole", "sales-match-journal")
 	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("released: %v", err)
 	}
