@@ -12,7 +12,7 @@ import (
 	"bursar/internal/fault"
 )
 
-// maxBody bounds every request body, in bytes.
+// maxBody bounds every request body, in bytes, but for a batch of sales.
 const maxBody = 64 << 10
 
 // maxDepth bounds how deep a body may nest; ours are flat.
@@ -24,11 +24,16 @@ var (
 	errBody     = fault.New(fault.Malformed, "invalid_json", "The body must be one JSON object.")
 )
 
+// tooLargeFor refuses a body of more than so many bytes.
+func tooLargeFor(most int64) error {
+	return errTooLarge.WithMessage("The body is larger than %d KiB.", most>>10)
+}
+
 // readBody reads no more of a body than is allowed.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, errTooLarge
+		return nil, tooLargeFor(most)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, errTooSlow

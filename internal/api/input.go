@@ -26,6 +26,9 @@ type input struct {
 	// missingIsInvalid makes a missing field break a rule, as the interface has it for register.
 	missingIsInvalid bool
 
+	// maxBody bounds the body, in bytes; zero is the limit of most routes.
+	maxBody int64
+
 	members map[string][]byte // of the body, once it was read
 	query   url.Values        // once it was read
 
@@ -39,8 +42,18 @@ func (in *input) problem() error {
 	switch {
 	case in.refusal != nil:
 		return in.refusal
-	case in.r.ContentLength > maxBody:
-		return errTooLarge
+	case in.r.ContentLength > in.most():
+		return tooLargeFor(in.most())
+	default:
+		return in.fieldProblem()
+	}
+}
+
+// fieldProblem is everything that is wrong with the fields, or nil.
+func (in *input) fieldProblem() error {
+	switch {
+	case in.refusal != nil:
+		return in.refusal
 	case len(in.malformed) > 0:
 		return fault.Fields(fault.Malformed, in.malformed)
 	case len(in.invalid) > 0:
@@ -49,6 +62,9 @@ func (in *input) problem() error {
 		return nil
 	}
 }
+
+// most bounds the body, in bytes.
+func (in *input) most() int64 { return cmp.Or(in.maxBody, maxBody) }
 
 func (in *input) refuse(err error) { in.refusal = cmp.Or(in.refusal, err) }
 
@@ -89,7 +105,7 @@ func (in *input) noteError(err error) {
 // member is the text of a body's field. Null is as good as absent, and absent is nil.
 func (in *input) member(name string) []byte {
 	if in.members == nil && in.refusal == nil {
-		body, err := readBody(in.w, in.r)
+		body, err := readBody(in.w, in.r, in.most())
 		if err == nil {
 			in.members, err = parseObject(body)
 		}

@@ -149,6 +149,8 @@ type Bank interface {
 // Sales records what sellers earn.
 type Sales interface {
 	Record(context.Context, sale.NewSale) (sale.Sale, bool, error)
+	// RecordAll records sales in few transactions, and returns why each was refused, or nil.
+	RecordAll(context.Context, []sale.NewSale) ([]error, error)
 	Refund(context.Context, sale.NewRefund) (sale.Sale, sale.Refund, bool, error)
 	// Adjust corrects a seller's balance by an admin's decision, and reports whether the adjustment is new.
 	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)

@@ -124,6 +124,7 @@ func (a *api) adminRoutes() []route {
 func (a *api) marketplaceRoutes() []route {
 	return []route{
 		{"POST", "/api/marketplace/sales", handle(a, a.marketplace(auth.ScopeSalesWrite), a.recordSale)},
+		{"POST", "/api/marketplace/sales:batch", handle(a, a.marketplace(auth.ScopeSalesWrite), a.recordSales)},
 		{"POST", "/api/marketplace/sales/{saleId}/refund", handle(a, a.marketplace(auth.ScopeSalesWrite), a.refundSale)},
 		{"POST", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersWrite), a.createSeller)},
 		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},

@@ -15,7 +15,7 @@ func (a *api) webhook(read ReadWebhook) http.HandlerFunc {
 }
 
 func (a *api) takeMessage(w http.ResponseWriter, r *http.Request, read ReadWebhook) {
-	body, err := readBody(w, r)
+	body, err := readBody(w, r, maxBody)
 	if err != nil {
 		a.fail(w, r, err)
 		return

@@ -75,6 +75,28 @@ var errUndone = errors.New("sale: undone")
 // record records a sale in a transaction that ends with an error, where one is given.
 func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool, error) {
 	now := s.o.Now()
+	draft, err := s.draft(n, now)
+	if err != nil {
+		return Sale{}, false, err
+	}
+	var (
+		sale    Sale
+		created bool
+	)
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if sale, created, err = record(ctx, tx, draft, n.Actor, now); err != nil {
+			return err
+		}
+		return end
+	})
+	if errors.Is(err, errUndone) {
+		err = nil
+	}
+	return sale, created, err
+}
+
+// draft is a sale as it begins, or a fault that names a field.
+func (s *Service) draft(n NewSale, now time.Time) (Sale, error) {
 	draft := Sale{
 		ID: n.ID, Seller: n.Seller, Amount: n.Amount,
 		OccurredAt: n.OccurredAt, AvailableAt: n.AvailableAt,
@@ -90,27 +112,22 @@ func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool,
 		draft.AvailableAt = draft.OccurredAt.Add(s.o.HoldingPeriod)
 	}
 	if draft.AvailableAt.Before(draft.OccurredAt) {
-		return Sale{}, false, fault.Field("availableAt", "must not be before occurredAt")
+		return Sale{}, fault.Field("availableAt", "must not be before occurredAt")
 	}
 	draft.Month = draft.OccurredAt.In(s.o.Zone).Format(monthLayout)
-
-	var (
-		sale    Sale
-		created bool
-	)
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if sale, created, err = record(ctx, tx, draft, n.Actor, now); err != nil {
-			return err
-		}
-		return end
-	})
-	if errors.Is(err, errUndone) {
-		err = nil
-	}
-	return sale, created, err
+	return draft, nil
 }
 
 func record(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) (Sale, bool, error) {
+	first, inserted, err := insert(ctx, tx, sale)
+	if err != nil || !inserted {
+		return first, false, err
+	}
+	return sale, true, earn(ctx, tx, sale, actor, now)
+}
+
+// insert adds a sale, or returns the one that has its id. It reports whether it added it, and writes nothing if it fails.
+func insert(ctx context.Context, tx Tx, sale Sale) (Sale, bool, error) {
 	sells, err := tx.SellerExists(ctx, sale.Seller)
 	if err != nil {
 		return Sale{}, false, err
@@ -132,10 +149,15 @@ func record(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) 
 		}
 		return first, false, err
 	}
+	return sale, true, nil
+}
+
+// earn appends a sale that was added to its seller's journal.
+func earn(ctx context.Context, tx Tx, sale Sale, actor string, now time.Time) error {
 	if err := post(ctx, tx, ledger.SaleRecorded, actor, Sale{ID: sale.ID}, sale, now, ledger.Sale(sale.Amount)); err != nil {
-		return Sale{}, false, err
+		return err
 	}
-	return sale, true, tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
+	return tx.AddEarnings(ctx, sale.Seller, sale.Month, sale.Amount)
 }
 
 // NewRefund asks for money to be taken back from a sale. No amount means all that is left.
