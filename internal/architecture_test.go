@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 
 	"event": slices.Concat(leaves, []string{"ledger"}),
 
-	"webhook":        slices.Concat(leaves, []string{"event"}),
+	"webhook":        slices.Concat(leaves, []string{"event", "mail"}),
 	"webhook/sender": {"dialguard", "webhook"},
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),

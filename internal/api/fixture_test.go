@@ -219,7 +219,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	post, err := sender.New(sender.Options{Loopback: true, Now: h.clock.Now})
 	must(t, err)
 	h.endpoints, err = webhook.New(webhook.Options{
-		Store: db.Webhooks(), Keys: keys, Sender: post, Bodies: api.EventBodies(h.events, h.auth, h.bank, rupees(t)), Now: h.clock.Now, Logger: logger,
+		Store: db.Webhooks(), Keys: keys, Sender: post, Mails: h.mailbox, Bodies: api.EventBodies(h.events, h.auth, h.bank, rupees(t)), Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

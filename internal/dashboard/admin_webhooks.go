@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -41,16 +40,6 @@ type endpointRow struct{ webhook.Endpoint }
 
 // Path is its page.
 func (e endpointRow) Path() string { return webhookAddress(e.ID) }
-
-// Where is its address without the query, which may hold a secret of the receiver's.
-func (e endpointRow) Where() string {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return "–"
-	}
-	u.RawQuery = ""
-	return u.String()
-}
 
 // Label says how it is.
 func (e endpointRow) Label() label {
@@ -322,7 +311,7 @@ func (d *dashboard) webhookDecisionPage(ctx context.Context, v *pageRequest) (we
 	}
 	a := webhookDecisions[i]
 	s := &stopView{
-		stopAction: stopAction{Title: a.Title + ": " + endpointRow{e}.Where(), Submit: a.Title, Does: a.Does, DoesNot: a.DoesNot},
+		stopAction: stopAction{Title: a.Title + ": " + e.Where(), Submit: a.Title, Does: a.Does, DoesNot: a.DoesNot},
 		Back:       webhookAddress(e.ID), Form: &form{Action: v.r.URL.Path, Submit: a.Title, Fields: []field{noteField(true)}},
 	}
 	return e, a, s, d.askForCode(ctx, v, s.Form)

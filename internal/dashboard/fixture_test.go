@@ -203,7 +203,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	post, err := sender.New(sender.Options{Loopback: true, Now: h.clock.Now})
 	must(t, err)
 	h.webhooks, err = webhook.New(webhook.Options{
-		Store: h.db.Webhooks(), Keys: keys, Sender: post, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Webhooks(), Keys: keys, Sender: post, Mails: h.mailbox, Now: h.clock.Now, Logger: logger,
 		Bodies: func(context.Context, event.Event) ([]byte, error) { return []byte(`{}`), nil },
 	})
 	must(t, err)

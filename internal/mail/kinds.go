@@ -28,6 +28,7 @@ const (
 	KindFirstFactor         Kind = "first-factor"
 	KindAccountDeleted      Kind = "account-deleted"
 	KindPayoutsFrozen       Kind = "payouts-frozen"
+	KindWebhookDisabled     Kind = "webhook-disabled"
 )
 
 // Data is what the templates of one kind show. It is kept as JSON.
@@ -76,6 +77,23 @@ type PayoutsFrozen struct {
 
 // Kind is [KindPayoutsFrozen].
 func (PayoutsFrozen) Kind() Kind { return KindPayoutsFrozen }
+
+// WebhookDisabled tells an admin that events are no longer delivered to an endpoint. Address is the endpoint's, without its query.
+type WebhookDisabled struct {
+	At       time.Time
+	Endpoint string
+	Address  string
+	// Gone says that it answered 410; otherwise nothing was delivered for days.
+	Gone bool
+}
+
+// Kind is [KindWebhookDisabled].
+func (WebhookDisabled) Kind() Kind { return KindWebhookDisabled }
+
+// Path is the page of the endpoint.
+func (w WebhookDisabled) Path() string {
+	return "/dashboard/admin/webhooks/" + url.PathEscape(w.Endpoint)
+}
 
 // Request says when and from where a mail was asked for, so that its reader can tell whether they did. Address and Agent
 // may be empty.
@@ -243,6 +261,7 @@ var rules = map[Kind]rule{
 	}},
 	KindBankAccountReplaced: {decode[BankAccountReplaced], noticeAge, false, "notice", BankAccountReplaced{At: exampleTime, Was: "7812", Now: "4456", HoldUntil: exampleTime.Add(72 * time.Hour)}},
 	KindBankAccountRefused:  {decode[BankAccountRefused], noticeAge, false, "refusal", BankAccountRefused{At: exampleTime, Now: "4456"}},
+	KindWebhookDisabled:     {decode[WebhookDisabled], noticeAge, false, "notice", WebhookDisabled{At: exampleTime, Endpoint: "whe_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Address: "https://shop.example/bursar"}},
 	KindPayoutsFrozen:       {decode[PayoutsFrozen], noticeAge, false, "notice", PayoutsFrozen{At: exampleTime}},
 	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{

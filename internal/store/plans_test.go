@@ -17,6 +17,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/pgtest"
 	"bursar/internal/reconcile"
+	"bursar/internal/webhook"
 )
 
 // plan is a statement, the arguments that PostgreSQL is to explain it with, and the indexes that it must
@@ -55,6 +56,10 @@ var homePlans = []plan{
 	},
 	{"a seller's entries", entriesPage, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_pkey"}},
 	{"the feed", eventsAfter, `100, 20`, []string{"e USING INTEGER PRIMARY KEY (rowid>?)"}, []string{"Index Scan using events_pkey"}},
+	{"due webhooks", dueDeliveries, `'whe_1', 1000, 20`, []string{"webhook_deliveries_due (endpoint_id=? AND due_at<?)"}, []string{"webhook_deliveries_due"}},
+	{"webhooks of an event", deliveriesOf(webhook.Filter{Event: "evt_1"}), `100, 'evt_1'`, []string{"webhook_deliveries_of_event"}, []string{"webhook_deliveries_of_event"}},
+	{"webhooks of an endpoint", deliveriesOf(webhook.Filter{Endpoint: "whe_1"}), `100, 'whe_1'`, []string{"webhook_deliveries_of_endpoint (endpoint_id=?)"}, []string{"webhook_deliveries_of_endpoint"}},
+	{"failed webhooks", deliveriesOf(webhook.Filter{Status: webhook.Failed}), `100, 'failed'`, []string{"webhook_deliveries_not_delivered"}, []string{"webhook_deliveries_not_delivered"}},
 	{"a seller's adjustments", adjustmentEntries, `'asha', 100, 20`, []string{"entries_adjusted (owner=? AND number<?)"}, []string{"Index Scan Backward using entries_adjusted"}},
 	{"a seller's entries from one on", entriesFrom, `'asha', 100, 20`, []string{"sqlite_autoindex_entries_1 (owner=? AND number>?)"}, []string{"Index Scan using entries_pkey"}},
 	{
@@ -67,6 +72,12 @@ var homePlans = []plan{
 		[]string{"entries_about (subject=? AND owner>? AND owner<?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},
 		[]string{"entries_about", "entries_pkey"},
 	},
+}
+
+// deliveriesOf is the statement of a filter.
+func deliveriesOf(f webhook.Filter) string {
+	query, _ := deliveriesQuery(f)
+	return query
 }
 
 // ranPlan is the plan of a statement that a method runs.
@@ -204,6 +215,7 @@ func fillDatastore(numbers string) []string {
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
 		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'paid', NULL, 1, '', 1 FROM ` + numbers,
 		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '' FROM ` + numbers,
+		`INSERT INTO webhook_deliveries SELECT 'whd_' || i, 'evt_' || i, 'whe_' || (i % 3 + 1), 'delivered', 1, 200, '', '', i, i + 1, NULL FROM ` + numbers,
 		`ANALYZE`,
 	}
 }

@@ -200,15 +200,15 @@ func scanDelivery(r row) (d webhook.Delivery, err error) {
 }
 
 // dueDeliveries are those of an endpoint, the longest due first.
-const dueDeliveries = `SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $4 + 0`
+const dueDeliveries = `SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 + 0`
 
 // TakeDeliveries counts an attempt of up to limit deliveries of an endpoint that are due, the longest due first, and makes them
 // due again at until.
 func (tx *Tx) TakeDeliveries(ctx context.Context, endpoint string, now, until time.Time, limit int) ([]webhook.Delivery, error) {
 	var all []webhook.Delivery
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (`+dueDeliveries+tx.dialect.skipLocked+`)
-		UPDATE webhook_deliveries SET due_at = $3, attempt = attempt + 1 WHERE id IN (SELECT id FROM due) RETURNING `+deliveryColumns,
-		[]any{endpoint, micros(now), micros(until), limit}, func(r row) error {
+		UPDATE webhook_deliveries SET due_at = $4, attempt = attempt + 1 WHERE id IN (SELECT id FROM due) RETURNING `+deliveryColumns,
+		[]any{endpoint, micros(now), limit, micros(until)}, func(r row) error {
 			d, err := scanDelivery(r)
 			all = append(all, d)
 			return err

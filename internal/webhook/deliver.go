@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"bursar/internal/mail"
 )
 
 const (
@@ -257,6 +259,9 @@ func (s *Service) record(ctx context.Context, l Lease, all []tried) error {
 			if _, err := tx.SaveEndpoint(ctx, e); err != nil {
 				return err
 			}
+			if err := s.mailAdmins(ctx, tx, e, now); err != nil {
+				return err
+			}
 		}
 		return errors.Join(tx.SaveHealth(ctx, e.ID, *h), tx.EndLease(ctx, l, now))
 	})
@@ -265,6 +270,17 @@ func (s *Service) record(ctx context.Context, l Lease, all []tried) error {
 	}
 	s.report(ctx, l.Endpoint, all, disabled)
 	return nil
+}
+
+// mailAdmins tells all admins that the service disabled an endpoint.
+func (s *Service) mailAdmins(ctx context.Context, tx Tx, e Endpoint, now time.Time) error {
+	admins, err := tx.Admins(ctx)
+	for _, admin := range admins {
+		if err == nil {
+			_, err = s.o.Mails.Queue(ctx, tx, mail.Mail{User: admin, Data: mail.WebhookDisabled{At: now, Endpoint: e.ID, Address: e.Where(), Gone: e.Reason == Gone}})
+		}
+	}
+	return err
 }
 
 // report counts and logs how attempts went.

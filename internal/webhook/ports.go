@@ -6,6 +6,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/event"
+	"bursar/internal/mail"
 )
 
 // Encrypter encrypts and authenticates texts. The context binds a text to its purpose.
@@ -18,6 +19,11 @@ type Encrypter interface {
 // returns within [SendTimeout].
 type Sender interface {
 	Send(ctx context.Context, m Message) (Answer, error)
+}
+
+// Mails queues mails in transactions.
+type Mails interface {
+	Queue(ctx context.Context, tx mail.Tx, m mail.Mail) (bool, error)
 }
 
 // Bodies writes an event as it is delivered.
@@ -51,8 +57,9 @@ type Tx interface {
 	// DeleteEndpoint removes an endpoint. Its deliveries stay on record until they are swept.
 	DeleteEndpoint(ctx context.Context, id string) error
 	RecordDecision(ctx context.Context, d decision.Decision) error
-	// TakeThrottle is that of package mail's transaction.
-	TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error)
+	// Admins lists the ids of all who are admins and not suspended.
+	Admins(ctx context.Context) ([]string, error)
+	mail.Tx
 
 	// LeaseEndpoints leases up to limit enabled endpoints with deliveries that are due, first those that were leased longest ago.
 	LeaseEndpoints(ctx context.Context, now, until time.Time, limit int) ([]Lease, error)

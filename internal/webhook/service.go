@@ -38,6 +38,8 @@ type Options struct {
 	Keys   Encrypter
 	Sender Sender
 	Bodies Bodies
+	// Mails tell admins of endpoints that the service disabled.
+	Mails  Mails
 	Now    func() time.Time
 	IDs    id.Source
 	Logger *slog.Logger
@@ -50,8 +52,8 @@ type Service struct{ o Options }
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Keys == nil || o.Sender == nil || o.Bodies == nil || o.Now == nil || o.Logger == nil {
-		return nil, errors.New("webhook: a service needs a store, keys, a sender, bodies, a clock and a logger")
+	if o.Store == nil || o.Keys == nil || o.Sender == nil || o.Bodies == nil || o.Mails == nil || o.Now == nil || o.Logger == nil {
+		return nil, errors.New("webhook: a service needs a store, keys, a sender, bodies, mails, a clock and a logger")
 	}
 	if o.Counted == nil {
 		o.Counted = func(string) {}

@@ -28,6 +28,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/keyset"
+	"bursar/internal/mail"
 	"bursar/internal/npmtest"
 	"bursar/internal/store"
 	"bursar/internal/storetest"
@@ -50,6 +51,7 @@ type desk struct {
 	place   storetest.Place
 	db      *store.DB
 	keys    *keyset.Set
+	mails   *storetest.Mailbox
 	log     bytes.Buffer
 
 	mu       sync.Mutex
@@ -63,10 +65,11 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{T: t, place: storetest.NewPlace(t), keys: storetest.Keys(t), time: morning, outcomes: map[string]int{}}
 	d.db = d.place.Open(t)
 	d.db.UseKeys(d.keys)
+	d.mails = storetest.NewMailbox(t, d.db, d.keys, d.now)
 	http, err := sender.New(sender.Options{Loopback: true, Now: d.now})
 	d.must(err)
 	d.options = webhook.Options{
-		Store: d.db.Webhooks(), Keys: d.keys, Sender: http, Now: d.now, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
+		Store: d.db.Webhooks(), Keys: d.keys, Sender: http, Mails: d.mails, Now: d.now, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Bodies: func(_ context.Context, e event.Event) ([]byte, error) {
 			return json.Marshal(map[string]any{"type": e.Type, "timestamp": e.At.Format(time.RFC3339), "data": map[string]string{"sellerId": e.Owner}})
 		},
@@ -440,10 +443,18 @@ func TestDelivery_GoneDisables(t *testing.T) {
 	d := newDesk(t)
 	r := newReceiver(t)
 	r.status(http.StatusGone)
-	e, _ := d.add(r.URL)
+	e, _ := d.add(r.URL + "/hooks?token=hush")
+	d.must(d.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+		return tx.InsertUser(t.Context(), auth.User{ID: "usr_admin", Name: "Ada", Email: "ada@example.net", Role: auth.Admin, CreatedAt: d.now()})
+	}))
 	d.events(1)
 	d.work()
-	if got := d.endpoint(e.ID); got.Status != webhook.Disabled || got.Reason != webhook.Gone || got.Tampered {
+	if mails, err := d.db.LatestMails(t.Context(), 10); err != nil || len(mails) != 1 || mails[0].User != "usr_admin" || mails[0].Kind != mail.KindWebhookDisabled {
+		t.Errorf("mailed are %+v, %v", mails, err)
+	}
+	if got := d.endpoint(e.ID); strings.Contains(got.Where(), "hush") {
+		t.Errorf("it is shown as %s", got.Where())
+	} else if got.Status != webhook.Disabled || got.Reason != webhook.Gone || got.Tampered {
 		t.Errorf("after 410 the endpoint is %+v", got)
 	}
 	first := d.deliveries(webhook.Filter{})[0]

@@ -155,6 +155,16 @@ var (
 	ErrTestedOften   = fault.New(fault.TooMany, "too_many_attempts", "The endpoint was tested often just now. Try again in a minute.")
 )
 
+// Where is the endpoint's address without the query, which may hold a secret of the receiver's.
+func (e *Endpoint) Where() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	u.RawQuery = ""
+	return u.String()
+}
+
 // CheckURL returns what is wrong with the address of an endpoint, or "". Events tell what sellers earn, so it is https,
 // except on this machine.
 func CheckURL(address string) string {
