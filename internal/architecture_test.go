@@ -64,6 +64,7 @@ var mayImport = map[string][]string{
 	"webhook/sender": {"dialguard", "webhook"},
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
+	"health":    slices.Concat(leaves, []string{"ledger"}),
 	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
 	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
 	"reconcile": slices.Concat(leaves, []string{"gateway", "payout"}),
@@ -78,11 +79,11 @@ var mayImport = map[string][]string{
 
 	"web":       {"fault"},
 	"apidocs":   {},
-	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "inbox", "proof", "search", "telemetry", "web", "webhook"}),
-	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "inbox", "reconcile", "search", "telemetry", "web", "webhook"}),
+	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "health", "inbox", "proof", "reconcile", "search", "telemetry", "web", "webhook"}),
+	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "health", "inbox", "reconcile", "search", "telemetry", "web", "webhook"}),
 
 	"app": slices.Concat(leaves, domains, []string{
-		"api", "bank/ifsc", "config", "dashboard", "event", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "inbox",
+		"api", "bank/ifsc", "config", "dashboard", "event", "keyset", "oauth", "oauth/sandbox", "proof", "gateway", "gateway/razorpayx", "gateway/sandbox", "health", "inbox",
 		"mail/message", "mail/transport", "reconcile", "search", "store", "telemetry", "web", "webhook", "webhook/sender", "work",
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),

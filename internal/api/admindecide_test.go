@@ -13,10 +13,10 @@ import (
 	"bursar/internal/payout"
 )
 
-// fault has the gateway answer certain requests otherwise.
-func (h *fixture) fault(t *testing.T, rule string) {
+// control tells the sandbox gateway what to do.
+func (h *fixture) control(t *testing.T, method, path, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.gatewayURL+"/control/faults", strings.NewReader(rule))
+	request, err := http.NewRequestWithContext(t.Context(), method, h.gatewayURL+path, strings.NewReader(body))
 	must(t, err)
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
@@ -26,14 +26,15 @@ func (h *fixture) fault(t *testing.T, rule string) {
 	}
 }
 
-// clearFaults has the gateway answer as it should.
+// fault has the gateway answer certain requests otherwise, and clearFaults ends that.
+func (h *fixture) fault(t *testing.T, rule string) {
+	t.Helper()
+	h.control(t, http.MethodPost, "/control/faults", rule)
+}
+
 func (h *fixture) clearFaults(t *testing.T) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.gatewayURL+"/control/faults", nil)
-	must(t, err)
-	response, err := http.DefaultClient.Do(request)
-	must(t, err)
-	must(t, response.Body.Close())
+	h.control(t, http.MethodDelete, "/control/faults", "")
 }
 
 // TestDecideAboutPayouts has an admin settle payouts whose outcome nobody knows.

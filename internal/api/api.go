@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/health"
 	"bursar/internal/money"
 	"bursar/internal/telemetry"
 	"bursar/internal/web"
@@ -33,6 +34,12 @@ type Options struct {
 	Endpoints Endpoints
 	// Decisions is the record of what admins decided.
 	Decisions Decisions
+	Ledger    Ledger
+	// Reconciling compares the gateway's statement with the ledger.
+	Reconciling Reconciling
+	Mails       Mails
+	Health      Health
+	Audits      *health.Audits
 	// Statements proves what the others did.
 	Statements Statements
 	// Webhooks check and read the gateways' messages, each at /api/gateway/webhooks/ and its name.
@@ -59,7 +66,7 @@ type Options struct {
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Endpoints == nil || o.Decisions == nil || o.Statements == nil || len(o.Webhooks) == 0:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Events == nil || o.Endpoints == nil || o.Decisions == nil || o.Ledger == nil || o.Reconciling == nil || o.Mails == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || len(o.Webhooks) == 0:
 		return errors.New("api: all services and a webhook reader are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("api: a currency is needed")

@@ -24,8 +24,10 @@ import (
 	"bursar/internal/event"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/health"
 	"bursar/internal/inbox"
 	"bursar/internal/keyset"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
@@ -107,16 +109,35 @@ type fixture struct {
 
 	serviceKey string
 	gatewayURL string
-	db         *store.DB
-	keys       *keyset.Set
-	draining   bool
-	pingError  error
+	health     workHealth
+	// differences compare the gateway's statement with the ledger.
+	differences *reconcile.Service
+	db          *store.DB
+	keys        *keyset.Set
+	draining    bool
+	pingError   error
 }
 
-// noDifferences is a statement that agrees with the ledger.
-type noDifferences struct{}
+// mails are those of the service, whose bodies can't be read.
+type mails struct{ *storetest.Mailbox }
 
-func (noDifferences) Open(context.Context, int) ([]reconcile.Difference, error) { return nil, nil }
+func (mails) Body(string) (string, bool, error) { return "", false, nil }
+
+// workHealth is what the instance tells of itself; its backlog is the database's.
+type workHealth struct{ h *fixture }
+
+func (w workHealth) Instance() health.Instance {
+	return health.Instance{Version: "1.2.3-test", StartedAt: w.h.clock.Now(), Pools: []health.Pool{{Name: "read", InUse: 1, Max: 7, Waited: time.Second}}}
+}
+
+func (w workHealth) Loops() []health.Loop {
+	return []health.Loop{{Name: "payouts", Every: time.Second, LastPollAt: w.h.clock.Now()}, {Name: "sales", Every: time.Second, LastFailureAt: w.h.clock.Now(), LastError: "no connection"}}
+}
+
+func (w workHealth) Backlog(ctx context.Context) (health.Backlog, error) {
+	b, err := w.h.db.Watch(ctx, w.h.clock.Now())
+	return health.Backlog{Unknown: b.Unknown, MailDue: b.MailDue}, err
+}
 
 // change alters a house's options before it opens.
 type change func(*api.Options)
@@ -131,6 +152,7 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	}
 	logger, err := telemetry.NewLogger(h.log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
+	h.health = workHealth{h}
 	h.openServices(logger)
 	must(t, h.payouts.ReconcileStartup(t.Context()))
 	h.serviceKey, _, err = h.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "tests"}, "operator:tests")
@@ -139,7 +161,9 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 	webhooks, err := razorpayx.NewWebhooks(webhookSecret)
 	must(t, err)
 	o := api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: noDifferences{}, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Statements: h.proofs, Events: h.events, Endpoints: h.endpoints,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: h.differences, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Ledger: h.db, Reconciling: h.differences, Mails: mails{h.mailbox}, Health: h.health, Statements: h.proofs,
+		Audits: &health.Audits{Run: func(ctx context.Context) (ledger.Report, error) { return h.db.Audit(ctx, nil) }, Background: func(job func(context.Context)) { job(t.Context()) }, Now: h.clock.Now, Logger: logger},
+		Events: h.events, Endpoints: h.endpoints,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
 			notification, err := webhooks.Read(header, body)
 			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
@@ -220,6 +244,10 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	must(t, err)
 	h.endpoints, err = webhook.New(webhook.Options{
 		Store: db.Webhooks(), Keys: keys, Sender: post, Mails: h.mailbox, Bodies: api.EventBodies(h.events, h.auth, h.bank, rupees(t)), Now: h.clock.Now, Logger: logger,
+	})
+	must(t, err)
+	h.differences, err = reconcile.New(reconcile.Options{
+		Store: db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

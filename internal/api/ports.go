@@ -11,11 +11,14 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/event"
 	"bursar/internal/gateway"
+	"bursar/internal/health"
 	"bursar/internal/inbox"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
+	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/search"
 	"bursar/internal/webhook"
@@ -133,6 +136,8 @@ type Auth interface {
 	AddNote(ctx context.Context, by decision.By, userID string) (auth.Note, bool, error)
 	Notes(ctx context.Context, userID string) ([]auth.Note, error)
 	SetAccess(ctx context.Context, by decision.By, userID string, role auth.Role, suspended bool) error
+	// FindUsers lists the user whose id is the query, or those whose e-mail begins with it, up to limit.
+	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)
 	// JWKS is the public keys as a JSON document.
 	JWKS() []byte
 }
@@ -144,6 +149,8 @@ type Bank interface {
 	Branch(bank.IFSC) (bank.Branch, bool)
 	Resolve(ctx context.Context, by decision.By, id bank.ID, verified bool, reason string) (bank.Account, error)
 	Notify(ctx context.Context, verificationID string) error
+	// AccountByID finds any account ever registered, or fails with [bank.ErrNone].
+	AccountByID(context.Context, bank.ID) (bank.Account, error)
 }
 
 // Sales records what sellers earn.
@@ -221,6 +228,39 @@ type Decisions interface {
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
 	UserNames(ctx context.Context, ids []string) (map[string]string, error)
+}
+
+// Ledger is what sellers have.
+type Ledger interface {
+	Balance(ctx context.Context, seller string) (ledger.Balance, error)
+}
+
+// Reconciling compares the gateway's statement with the ledger.
+type Reconciling interface {
+	// Open lists the differences that wait for an admin, the first found first, up to limit.
+	Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
+	// Evidence finds a difference with what both sides have, or fails with [reconcile.ErrNotFound].
+	Evidence(ctx context.Context, id string) (reconcile.Evidence, error)
+	// Settle records that an admin has explained a difference, which said seen, or fails with [reconcile.ErrChanged].
+	Settle(ctx context.Context, by decision.By, id, seen string) error
+	// Overview tells how reconciling goes, with some of the newest runs.
+	Overview(ctx context.Context, runs int) (reconcile.Overview, error)
+}
+
+// Mails is what becomes of mails.
+type Mails interface {
+	// Latest lists mails, newest first, and Mail finds one, without what they say.
+	Latest(ctx context.Context, limit int) ([]mail.Row, error)
+	Mail(ctx context.Context, id string) (mail.Row, bool, error)
+	// Body is the whole message of a mail that was written to a file on a developer's machine.
+	Body(id string) (string, bool, error)
+}
+
+// Health is how the service's work goes.
+type Health interface {
+	Instance() health.Instance
+	Loops() []health.Loop
+	Backlog(context.Context) (health.Backlog, error)
 }
 
 // Search finds whatever an operator has in hand.

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"bursar/internal/health"
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/store"
@@ -44,6 +46,12 @@ func (b auditedLedger) Audit(ctx context.Context) (ledger.Report, error) {
 	}
 	r.Findings = append(r.Findings, ours)
 	return r, nil
+}
+
+// newAudits makes the audits that admins begin, and the stage that ends one that runs.
+func newAudits(b *Datastore, logger *slog.Logger) (*health.Audits, stage) {
+	background, run := newBackground()
+	return &health.Audits{Run: auditedLedger{b.db, b.keys}.Audit, Background: background, Now: time.Now, Logger: logger}, run
 }
 
 // Repair is one row that was rebuilt from the journal, or would be.

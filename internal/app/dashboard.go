@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"bursar/internal/dashboard"
+	"bursar/internal/health"
 	"bursar/internal/store"
 	"bursar/internal/work"
 )
 
-// health tells the pages how the work goes. Its loops are all there before anything is served.
-type health struct {
+// healthOf tells operators how the work goes. Its loops are all there before anything is served.
+type healthOf struct {
 	version string
 	db      *store.DB
 	loops   []*work.Loop
@@ -21,12 +21,12 @@ type health struct {
 }
 
 // Instance tells of this process.
-func (h *health) Instance() dashboard.Instance {
-	i := dashboard.Instance{Version: h.version, StartedAt: h.started}
+func (h *healthOf) Instance() health.Instance {
+	i := health.Instance{Version: h.version, StartedAt: h.started}
 	pools := h.db.Stats().Pools
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]
-		i.Pools = append(i.Pools, dashboard.Pool{
+		i.Pools = append(i.Pools, health.Pool{
 			Name: name, InUse: p.InUse, Max: p.MaxOpenConnections, Waits: p.WaitCount, Waited: p.WaitDuration.Round(time.Millisecond),
 		})
 	}
@@ -34,11 +34,11 @@ func (h *health) Instance() dashboard.Instance {
 }
 
 // Loops are the work loops of this instance.
-func (h *health) Loops() []dashboard.Loop {
-	loops := make([]dashboard.Loop, 0, len(h.loops))
+func (h *healthOf) Loops() []health.Loop {
+	loops := make([]health.Loop, 0, len(h.loops))
 	for _, l := range h.loops {
 		s := l.Status()
-		loops = append(loops, dashboard.Loop{
+		loops = append(loops, health.Loop{
 			Name: l.Name, Every: l.Every, Steps: s.Steps, Failures: s.Failures,
 			LastPollAt: s.LastPollAt, LastStepAt: s.LastStepAt, LastFailureAt: s.LastFailureAt, LastError: s.LastError,
 		})
@@ -47,17 +47,17 @@ func (h *health) Loops() []dashboard.Loop {
 }
 
 // Backlog is what is due in the whole service.
-func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
+func (h *healthOf) Backlog(ctx context.Context) (health.Backlog, error) {
 	w, err := h.db.Watch(ctx, time.Now())
 	if err != nil {
-		return dashboard.Backlog{}, err
+		return health.Backlog{}, err
 	}
 	kinds, err := h.db.OpenKinds(ctx)
 	differences := int64(0)
 	for _, n := range kinds {
 		differences += n
 	}
-	return dashboard.Backlog{
+	return health.Backlog{
 		Late: w.Late, LateSince: w.LateSince,
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue, MailDue: w.MailDue,

@@ -14,6 +14,7 @@ import (
 
 	"bursar/internal/api"
 	"bursar/internal/config"
+	"bursar/internal/health"
 	"bursar/internal/payout"
 	"bursar/internal/telemetry"
 )
@@ -93,20 +94,20 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 		return nil, err
 	}
 	draining := &drain{delay: cfg.DrainDelay}
-	health := &health{version: version, db: datastore.db, started: time.Now()}
-	background, runBackground := newBackground()
-	pages, err := newPages(cfg, services, places, datastore, health, background, logger)
+	running := &healthOf{version: version, db: datastore.db, started: time.Now()}
+	audits, runBackground := newAudits(datastore, logger)
+	pages, err := newPages(cfg, services, places, datastore, running, audits, logger)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := newAPI(cfg, services, pages, datastore, metrics, logger, draining.begun.Load)
+	handler, err := newAPI(cfg, services, pages, datastore, running, audits, metrics, logger, draining.begun.Load)
 	if err != nil {
 		return nil, err
 	}
 
 	return &Service{
 		cfg: cfg, datastore: datastore, sandbox: sandbox, gateways: gateways, services: services, handler: handler, logger: logger,
-		work:      beside(runBackground, newWork(cfg, services, datastore, health, metrics, logger)),
+		work:      beside(runBackground, newWork(cfg, services, datastore, running, metrics, logger)),
 		metrics:   serveMetrics(metricsListener, metrics, logger),
 		api:       serveHTTP(listener, handler, logger, draining),
 		listeners: listeners,
@@ -182,14 +183,14 @@ func (s *Service) ServicesOfThePast(now func() time.Time) (Services, error) {
 	})
 }
 
-func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
+func newAPI(cfg config.Config, s Services, pages http.Handler, b *Datastore, running *healthOf, audits *health.Audits, metrics *telemetry.Metrics, logger *slog.Logger, draining func() bool) (http.Handler, error) {
 	baseURL, err := url.Parse(cfg.Origin())
 	if err != nil {
 		return nil, err
 	}
 	return api.New(api.Options{
 		Pages: pages,
-		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Events: s.Events, Decisions: b.db, Statements: s.Proofs,
+		Auth:  s.Auth, Bank: s.Bank, Sales: s.Sales, Payouts: s.Payouts, Search: s.Search, Inbox: s.Inbox, Events: s.Events, Decisions: b.db, Ledger: b.db, Reconciling: s.Reconciling, Mails: mailbox{s.Mails, outbox(cfg)}, Health: running, Audits: audits, Statements: s.Proofs,
 		Endpoints: s.Endpoints, Webhooks: s.webhooks,
 		Currency: cfg.Currency, BaseURL: baseURL, TrustedProxies: cfg.TrustedProxies,
 		Ping: b.db.Ping, Draining: draining,

@@ -61,7 +61,7 @@ const (
 )
 
 // newWork is the stage of all that happens by itself. Its loops tell how they do to h.
-func newWork(cfg config.Config, s Services, b *Datastore, h *health, metrics *telemetry.Metrics, logger *slog.Logger) stage {
+func newWork(cfg config.Config, s Services, b *Datastore, h *healthOf, metrics *telemetry.Metrics, logger *slog.Logger) stage {
 	p := paceOf(cfg.Gateway)
 	bounded := func(name string, every, step time.Duration, workers int, take take) stage {
 		metrics.ExpectLoop(name)

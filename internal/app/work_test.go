@@ -12,7 +12,7 @@ import (
 
 // TestNewWork_EveryLoopHasWords keeps raw names of loops off the pages.
 func TestNewWork_EveryLoopHasWords(t *testing.T) {
-	h := &health{}
+	h := &healthOf{}
 	newWork(config.Config{CheckpointEvery: time.Hour}, Services{}, &Datastore{}, h, telemetry.NewMetrics(), slog.New(slog.DiscardHandler))
 	if len(h.loops) < 10 {
 		t.Errorf("%d loops", len(h.loops))

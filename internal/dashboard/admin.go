@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/health"
 	"bursar/internal/inbox"
 	"bursar/internal/payout"
 )
@@ -130,13 +131,13 @@ func (d *dashboard) adminHomePage(ctx context.Context, v *pageRequest) (page, er
 	return show("admin", "Home", homeView{
 		Paused: paused, Numbers: numbers,
 		Waiting: waitingOf(backlog, d.o.Now()), Unknown: backlog.Unknown, StartupReconciled: d.o.Payouts.StartupReconciled(),
-		Payouts: rows, Loops: d.loopRows(), Ledger: d.audits.view(),
+		Payouts: rows, Loops: d.loopRows(), Ledger: auditView{d.o.Audits.State()},
 	}), nil
 }
 
 // waitingOf lists what waits for a person, the most pressing first. Payouts that are unknown are still
 // looked for by themselves.
-func waitingOf(b Backlog, now time.Time) []waiting {
+func waitingOf(b health.Backlog, now time.Time) []waiting {
 	var all []waiting
 	add := func(count int64, one, many string, kind inbox.Kind) {
 		switch {

@@ -14,9 +14,9 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
-	"bursar/internal/dashboard"
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
+	"bursar/internal/health"
 	"bursar/internal/keyset"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -24,32 +24,32 @@ import (
 	"bursar/internal/store"
 )
 
-// health is what the instance tells of itself; its backlog is the database's.
-type health struct {
+// workHealth is what the instance tells of itself; its backlog is the database's.
+type workHealth struct {
 	fixture *fixture
-	loops   []dashboard.Loop
+	loops   []health.Loop
 }
 
-func (h *health) Loops() []dashboard.Loop { return h.loops }
+func (h *workHealth) Loops() []health.Loop { return h.loops }
 
-func (h *health) Instance() dashboard.Instance {
-	return dashboard.Instance{
+func (h *workHealth) Instance() health.Instance {
+	return health.Instance{
 		Version: "1.2.3-test", StartedAt: h.fixture.clock.Now().Add(-time.Hour),
-		Pools: []dashboard.Pool{{Name: "read", InUse: 3, Max: 7, Waits: 2, Waited: time.Second}},
+		Pools: []health.Pool{{Name: "read", InUse: 3, Max: 7, Waits: 2, Waited: time.Second}},
 	}
 }
 
-func (h *health) Backlog(ctx context.Context) (dashboard.Backlog, error) {
+func (h *workHealth) Backlog(ctx context.Context) (health.Backlog, error) {
 	w, err := h.fixture.db.Watch(ctx, h.fixture.clock.Now())
 	if err != nil {
-		return dashboard.Backlog{}, err
+		return health.Backlog{}, err
 	}
 	kinds, err := h.fixture.db.OpenKinds(ctx)
 	differences := int64(0)
 	for _, n := range kinds {
 		differences += n
 	}
-	return dashboard.Backlog{
+	return health.Backlog{
 		Late: w.Late, LateSince: w.LateSince,
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,

@@ -3,13 +3,15 @@ package dashboard
 import (
 	"context"
 	"time"
+
+	"bursar/internal/health"
 )
 
 // healthView is how the work goes.
 type healthView struct {
-	Instance
+	health.Instance
 	Loops             []loopRow
-	Backlog           Backlog
+	Backlog           health.Backlog
 	Due               []dueRow
 	Waiting           []waiting
 	StartupReconciled bool
@@ -17,16 +19,9 @@ type healthView struct {
 
 // loopRow is a work loop as operators see it.
 type loopRow struct {
-	Loop
+	health.Loop
 	now time.Time
 }
-
-const (
-	// loopSlack is how much longer than thrice its rest a loop may be silent: its steps take their time.
-	loopSlack = time.Minute
-	// loopRecent is how long a failure is news.
-	loopRecent = 5 * time.Minute
-)
 
 // Does says what a loop does, in words. A name without any is shown as it is.
 func (l loopRow) Does() string {
@@ -44,16 +39,14 @@ func LoopWords(name string) string {
 	}[name]
 }
 
-// Label says how a loop does. Steps that fail are taken again, and some are bound to: a payout that is
-// unknown fails at each look.
+// Label says how a loop does.
 func (l loopRow) Label() label {
-	failedNow := !l.LastFailureAt.IsZero() && l.now.Sub(l.LastFailureAt) < loopRecent
-	switch {
-	case l.LastPollAt.IsZero() && l.LastFailureAt.IsZero():
+	switch l.State(l.now) {
+	case health.NotStarted:
 		return label{"Not started", neutral}
-	case l.LastPollAt.IsZero() || l.now.Sub(l.LastPollAt) > 3*l.Every+loopSlack:
+	case health.Stalled:
 		return label{"Stalled", bad}
-	case failedNow:
+	case health.Retrying:
 		return label{"Retrying", busy}
 	default:
 		return label{"Working", good}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"bursar/internal/dashboard"
+	"bursar/internal/health"
 	"bursar/internal/ledger"
 )
 
@@ -82,7 +82,7 @@ func TestManyViolationsAreCut(t *testing.T) {
 func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
 	o := openAdminFixture(t)
 	now := o.clock.Now()
-	o.health.loops = []dashboard.Loop{
+	o.health.loops = []health.Loop{
 		{Name: "payouts", Every: time.Second, Steps: 41, Failures: 3, LastPollAt: now, LastStepAt: now.Add(-time.Minute), LastFailureAt: now.Add(-2 * time.Minute), LastError: "the <b>gateway</b> is down"},
 		{Name: "sales", Every: time.Second, LastPollAt: now},
 		{Name: "sweep_sign_in", Every: time.Hour, LastPollAt: now.Add(-50 * time.Minute)},

@@ -7,7 +7,6 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"bursar/internal/health"
 	"bursar/internal/money"
 	"bursar/internal/web"
 )
@@ -31,6 +31,7 @@ type Options struct {
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling Reconciling
 	Health      Health
+	Audits      *health.Audits
 
 	Statements Statements
 	Mails      Mails
@@ -46,23 +47,20 @@ type Options struct {
 	// Zone is shown where the viewer's own is not known.
 	Zone *time.Location
 
-	// Background runs what a request begins and does not wait for. Its context ends with the service.
-	Background func(func(context.Context))
-
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
 func (o Options) check() error {
 	switch {
-	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Statements == nil || o.Mails == nil || o.Webhooks == nil:
+	case o.Auth == nil || o.Bank == nil || o.Sales == nil || o.Payouts == nil || o.Search == nil || o.Inbox == nil || o.Ledger == nil || o.Reconciling == nil || o.Health == nil || o.Audits == nil || o.Statements == nil || o.Mails == nil || o.Webhooks == nil:
 		return errors.New("dashboard: all services are needed")
 	case o.Currency == money.Currency{}:
 		return errors.New("dashboard: a currency is needed")
 	case o.BaseURL == nil || o.BaseURL.Host == "" || (o.BaseURL.Scheme != "http" && o.BaseURL.Scheme != "https"):
 		return errors.New("dashboard: the base URL must be http:// or https:// and a host")
-	case o.Zone == nil || o.Background == nil || o.Now == nil || o.Logger == nil:
-		return errors.New("dashboard: a zone, a background, a clock and a logger are needed")
+	case o.Zone == nil || o.Now == nil || o.Logger == nil:
+		return errors.New("dashboard: a zone, a clock and a logger are needed")
 	default:
 		return nil
 	}
@@ -75,7 +73,6 @@ type dashboard struct {
 	cookies    web.Cookies
 	assets     assets
 	templates  templates
-	audits     audits
 }
 
 // New makes the handler of all pages. It is for the root of a server.

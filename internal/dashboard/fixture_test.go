@@ -29,6 +29,7 @@ import (
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/gateway/sandbox"
+	"bursar/internal/health"
 	"bursar/internal/inbox"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
@@ -104,7 +105,8 @@ type fixture struct {
 	// reconciling reads the sandbox's statement.
 	reconciling *reconcile.Service
 	audited     *audited
-	health      *health
+	health      *workHealth
+	audits      *health.Audits
 	gateway     string // the sandbox's address
 	// jobs are what requests began in the background, for a test to run.
 	jobs chan func(context.Context)
@@ -129,10 +131,10 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	t.Cleanup(h.server.Close)
 	at, err := url.Parse(h.server.URL)
 	must(t, err)
+	h.audits = &health.Audits{Run: h.audited.Audit, Background: func(job func(context.Context)) { h.jobs <- job }, Now: h.clock.Now, Logger: logger}
 	options := dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Audits: h.audits, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
 		Currency: rupees(t), BaseURL: at, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
-		Background: func(job func(context.Context)) { h.jobs <- job },
 	}
 	for _, c := range change {
 		c(&options)
@@ -140,7 +142,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	pages, err := dashboard.New(options)
 	must(t, err)
 	handler, err = api.New(api.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Statements: h.proofs, Pages: pages, Events: h.events, Endpoints: h.webhooks,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Ledger: h.db, Reconciling: h.reconciling, Mails: h.mails, Health: h.health, Audits: h.audits, Statements: h.proofs, Events: h.events, Endpoints: h.webhooks, Pages: pages,
 		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
@@ -164,7 +166,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	dir := t.TempDir()
 	h.place = storetest.NewPlace(t)
 	h.db = h.place.Open(t)
-	h.audited, h.health = &audited{DB: h.db}, &health{fixture: h}
+	h.audited, h.health = &audited{DB: h.db}, &workHealth{fixture: h}
 	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(dir, "keys.json")))
 	must(t, err)
 	h.db.UseKeys(keys)

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	"bursar/internal/health"
 	"bursar/internal/inbox"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
@@ -236,7 +237,6 @@ type Ledger interface {
 	// EntriesAbout lists what a seller's journal says of a subject, oldest first. With [ledger.ErrTampered] it tells
 	// what is there all the same.
 	EntriesAbout(ctx context.Context, seller, subject string) ([]ledger.Entry, error)
-	Audit(context.Context) (ledger.Report, error)
 	// Decisions lists what was decided about a subject, or about everything where it is "", newest first.
 	Decisions(ctx context.Context, subject string, limit int) ([]decision.Decision, error)
 }
@@ -271,48 +271,7 @@ type Mails interface {
 
 // Health is how the service's work goes.
 type Health interface {
-	Instance() Instance
-	Loops() []Loop
-	Backlog(context.Context) (Backlog, error)
-}
-
-// Instance is the process that answers.
-type Instance struct {
-	Version   string
-	StartedAt time.Time
-	Pools     []Pool
-}
-
-// Pool is the database connections of one kind.
-type Pool struct {
-	Name       string
-	InUse, Max int
-	// Waits and Waited are how often and how long callers waited for one, since the start.
-	Waits  int64
-	Waited time.Duration
-}
-
-// Loop is one of the work loops of this instance.
-type Loop struct {
-	Name string
-	// Every is how long it rests when nothing is due.
-	Every time.Duration
-	// Steps and Failures count since the start.
-	Steps, Failures int64
-	// LastPollAt is when it last learnt what is due. It and the others are zero for never; LastError is
-	// the last failure's text.
-	LastPollAt    time.Time
-	LastStepAt    time.Time
-	LastFailureAt time.Time
-	LastError     string
-}
-
-// Backlog is what is due in the whole service, all instances together.
-type Backlog struct {
-	Unknown, ManualReview, Discrepancies, UnmatchedTransfers, AccountsInReview, Differences int64
-	// Late counts payouts that should have arrived; the first of them should have at LateSince, zero for none.
-	Late      int64
-	LateSince time.Time
-	// Since when the longest waiting of each has been due; zero where nothing is.
-	PayoutDue, AccountDue, SaleDue, MailDue time.Time
+	Instance() health.Instance
+	Loops() []health.Loop
+	Backlog(context.Context) (health.Backlog, error)
 }

@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -227,9 +226,8 @@ func TestAPanicIsAPageAndALogLine(t *testing.T) {
 	logger, err := telemetry.NewLogger(log, slog.LevelDebug, telemetry.JSON)
 	must(t, err)
 	pages, err := dashboard.Panics(dashboard.Options{
-		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
-		Background: func(func(context.Context)) {},
-		Currency:   rupees(t), BaseURL: mustURL(t, "https://pay.example"), Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Ledger: h.audited, Reconciling: h.reconciling, Health: h.health, Audits: h.audits, Statements: h.proofs, Mails: h.mails, Webhooks: h.webhooks,
+		Currency: rupees(t), BaseURL: mustURL(t, "https://pay.example"), Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	w := httptest.NewRecorder()

@@ -236,6 +236,13 @@ func (s *Service) Latest(ctx context.Context, limit int) ([]Row, error) {
 	return s.o.Store.LatestMails(ctx, limit)
 }
 
+// Mail finds a mail by its id, without what it says, and reports whether there is one.
+func (s *Service) Mail(ctx context.Context, id string) (Row, bool, error) {
+	m, found, err := s.o.Store.Mail(ctx, id)
+	m.Content = ""
+	return m, found, err
+}
+
 // Sweep deletes what became of mails that ended long ago, a batch at most, and returns how many.
 func (s *Service) Sweep(ctx context.Context) (n int64, err error) {
 	err = s.o.Store.InTx(ctx, func(tx JobTx) error {
