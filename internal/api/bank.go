@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 
+	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/id"
@@ -53,8 +55,11 @@ func (a *api) bankAccountOf(account bank.Account) bankAccountJSON {
 
 func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccountRequest) (reply[bankAccountJSON], error) {
 	account, err := a.o.Bank.Register(ctx, bank.Registration{
-		Seller: who.UserID, Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
+		Seller: who.UserID, Actor: who.Actor(), Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
 	})
+	if who.Issuer != "" && errors.Is(err, auth.ErrStepUp) {
+		err = errProofHere
+	}
 	if err != nil {
 		return reply[bankAccountJSON]{}, err
 	}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"mime"
 	"net/http"
 	"strings"
@@ -22,7 +24,7 @@ type caller struct {
 
 // onPayouts is the caller as the payout service knows them.
 func (c caller) onPayouts() payout.Caller {
-	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin}
+	return payout.Caller{User: c.UserID, Admin: c.Role == auth.Admin, Actor: c.Actor()}
 }
 
 // gate lets a request in or says why not, before anything else of it is read.
@@ -41,22 +43,38 @@ func (a *api) anyone(*http.Request) (caller, error) { return caller{}, nil }
 // signedIn admits a caller with a live access token, in the header or else in the cookie. A header
 // is never made up for by a cookie: who sends one means it.
 func (a *api) signedIn(r *http.Request) (caller, error) {
+	return a.identify(r, func(context.Context, string) (auth.Principal, error) { return auth.Principal{}, auth.ErrSessionNeeded })
+}
+
+// trusted admits who signedIn does, and a seller with a token of the trusted issuer. They have no session.
+func (a *api) trusted(r *http.Request) (caller, error) {
+	return a.identify(r, a.o.Auth.AuthenticateTrusted)
+}
+
+// identify finds who holds an access token of ours, or else has ofIssuer find who holds one that says it is of the trusted
+// issuer. Our own is checked first, so that another issuer costs it nothing.
+func (a *api) identify(r *http.Request, ofIssuer func(context.Context, string) (auth.Principal, error)) (caller, error) {
 	token, byCookie, err := a.accessToken(r)
 	if err != nil {
 		return caller{}, err
 	}
 	principal, err := a.o.Auth.Authenticate(r.Context(), token)
+	if errors.Is(err, auth.ErrToken) && !byCookie && a.o.Auth.IsOfTrustedIssuer(token) {
+		principal, err = ofIssuer(r.Context(), token)
+	}
 	if err != nil {
 		return caller{}, err
 	}
 	telemetry.SetUser(r.Context(), principal.UserID)
-	principal.Proof = r.Header.Get(stepUpHeader)
+	if principal.Session != "" { // a proof is of one session
+		principal.Proof = r.Header.Get(stepUpHeader)
+	}
 	return caller{Principal: principal, byCookie: byCookie}, nil
 }
 
 // payoutRole lets in sellers and admins.
 func (a *api) payoutRole(r *http.Request) (caller, error) {
-	who, err := a.signedIn(r)
+	who, err := a.trusted(r)
 	switch {
 	case err != nil:
 		return who, err
@@ -71,6 +89,8 @@ func (a *api) payoutRole(r *http.Request) (caller, error) {
 func (a *api) admin(r *http.Request) (caller, error) {
 	who, err := a.signedIn(r)
 	switch {
+	case errors.Is(err, auth.ErrSessionNeeded):
+		return who, errAdminsOnly
 	case err != nil:
 		return who, err
 	case who.Role != auth.Admin:

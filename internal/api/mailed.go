@@ -11,7 +11,7 @@ import (
 // signedInOrNot lets anyone in, and finds out who is signed in. A token that has expired is as good as none.
 func (a *api) signedInOrNot(r *http.Request) (caller, error) {
 	who, err := a.signedIn(r)
-	if errors.Is(err, auth.ErrToken) {
+	if errors.Is(err, auth.ErrToken) || errors.Is(err, auth.ErrSessionNeeded) {
 		return caller{}, nil
 	}
 	return who, err

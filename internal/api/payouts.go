@@ -90,13 +90,19 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 		return reply[requestedJSON]{}, err
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
-		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof,
+		Seller: who.UserID, Amount: req.amount, Notes: req.notes, Key: req.key, Session: who.Session, Proof: who.Proof, Token: who.Actor(),
 	})
+	if who.Issuer != "" && errors.Is(err, payout.ErrSellerProof) {
+		err = errProofHere
+	}
 	if err != nil {
 		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err
 	}
 	return reply[requestedJSON]{status: http.StatusCreated, message: "Your payout is on its way.", data: a.requestedOf(p), replayed: replayed}, nil
 }
+
+// errProofHere is for a seller with a token of another issuer, which no proof can come with.
+var errProofHere = payout.ErrSellerProof.WithMessage("You have to confirm this, which needs a sign-in at Bursar. Sign in on its pages, and do it there.")
 
 func (a *api) requestedOf(p payout.Payout) requestedJSON {
 	return requestedJSON{

@@ -58,6 +58,10 @@ type Auth interface {
 	Logout(context.Context, auth.Principal) error
 	// Authenticate fails with [auth.ErrToken] unless the token and its session are alive.
 	Authenticate(ctx context.Context, token string) (auth.Principal, error)
+	// IsOfTrustedIssuer reports whether a token says that it is of the trusted issuer. It may be forged.
+	IsOfTrustedIssuer(token string) bool
+	// AuthenticateTrusted finds the seller who holds a token of the trusted issuer, who has no session.
+	AuthenticateTrusted(ctx context.Context, token string) (auth.Principal, error)
 	// AuthenticateService finds a service key, or fails with [auth.ErrServiceKey] unless it is accepted.
 	AuthenticateService(ctx context.Context, key string) (auth.ServiceKey, error)
 	// ServiceKeys lists all service keys. The others make, rotate and revoke one, as actor asked.

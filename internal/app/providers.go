@@ -22,12 +22,24 @@ type signInPlaces struct {
 	providers map[auth.ProviderID]auth.Provider
 	// sandboxes are the built-in ones, by the path that they are below.
 	sandboxes map[string]http.Handler
+	// issuer is the marketplace's own sign-in, or nil.
+	issuer auth.TrustedIssuer
 }
 
 // newSignInPlaces makes the providers that are set up. Where none is, and nothing is at stake, it makes two
 // built-in ones. Call it when the service's address is known.
 func newSignInPlaces(ctx context.Context, cfg config.Config, logger *slog.Logger) (signInPlaces, error) {
-	s := signInPlaces{make(map[auth.ProviderID]auth.Provider), make(map[string]http.Handler)}
+	s := signInPlaces{providers: make(map[auth.ProviderID]auth.Provider), sandboxes: make(map[string]http.Handler)}
+	if set := cfg.TrustedIssuer; set != nil {
+		issuer, err := oauth.NewTrusted(oauth.TrustedOptions{
+			Issuer: set.Issuer, Audience: set.Audience, SellerClaim: set.SellerClaim, Now: time.Now,
+		})
+		if err != nil {
+			return s, err
+		}
+		s.issuer = issuer
+		logger.InfoContext(ctx, "tokens of another issuer accepted", slog.String("issuer", set.Issuer), slog.String("audience", set.Audience))
+	}
 	if sandboxAllowed(cfg) {
 		logger.InfoContext(ctx, "sandbox identity providers started")
 		return s, s.addSandboxes(cfg)

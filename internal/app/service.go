@@ -88,7 +88,7 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	services, err := newServices(parts{
 		cfg: cfg, datastore: datastore, gateways: gateways, now: time.Now, logger: logger,
 		moved:    func(from, to payout.State) { metrics.PayoutMoved(string(from), string(to)) },
-		tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, posted: metrics.WebhookPosted, providers: places.providers,
+		tampered: metrics.Tampered, tried: metrics.Tried, mailed: metrics.MailEnded, posted: metrics.WebhookPosted, providers: places.providers, issuer: places.issuer,
 	})
 	if err != nil {
 		return nil, err

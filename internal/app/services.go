@@ -37,6 +37,8 @@ type parts struct {
 	past bool
 	// providers are those that people can sign in through.
 	providers map[auth.ProviderID]auth.Provider
+	// issuer is the marketplace's own sign-in, or nil.
+	issuer auth.TrustedIssuer
 }
 
 // Services are the domains at work.
@@ -133,6 +135,7 @@ func newAuth(p parts, mails auth.Mails) (*auth.Service, error) {
 	return auth.New(auth.Options{
 		Store: p.datastore.db.Auth(), Keys: p.datastore.keys, Encrypter: p.datastore.keys, Mails: mails, Now: p.now, Logger: p.logger, Tampered: p.tampered,
 		Providers:         p.providers,
+		TrustedIssuer:     p.issuer,
 		Issuer:            p.datastore.issuer,
 		PublicAddress:     p.cfg.Origin(),
 		CoolDown:          p.cfg.AccountCooldown,

@@ -20,8 +20,10 @@ type Options struct {
 	CoolDown time.Duration
 	// Providers are those that are set up, if any.
 	Providers map[ProviderID]Provider
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// TrustedIssuer is the marketplace's own sign-in, or nil.
+	TrustedIssuer TrustedIssuer
+	Now           func() time.Time
+	Logger        *slog.Logger
 	// Tampered counts a row of a kind that was changed outside the service and refused; nil for nothing.
 	Tampered func(kind string)
 	// Issuer is the service's public address. Tokens are made by it and for it: one of another issuer

@@ -70,6 +70,8 @@ type Principal struct {
 	Session string
 	// Verified is whether the address is known to be the user's. Only [Service.Authenticate] says so.
 	Verified bool
+	// Issuer is who made the token, where it is not ours and so has no session.
+	Issuer string
 	// Proof is a fresh proof of who they are, from [Service.StepUp], that came with the request; it may be empty.
 	Proof string
 }

@@ -20,7 +20,8 @@ const idPrefix = "bka_"
 // Registration asks for an account to become the seller's current one.
 type Registration struct {
 	Seller string
-	// Actor is who asks in the seller's name, a service key or an operator, as the journal names them; empty where the seller asks.
+	// Actor is who asks without a session of the seller's, as the journal names them: a service key or an operator in the seller's
+	// name, or the seller with a token of another issuer. It is empty where a session asks.
 	Actor string
 	// Session is the seller's that asks: if it has ended meanwhile, nothing is registered. It is empty where
 	// nobody signed in to ask.

@@ -53,6 +53,9 @@ type Config struct {
 	// RequireVerifiedEmail refuses payout requests of users whose address is not verified.
 	RequireVerifiedEmail bool
 
+	// TrustedIssuer is nil where no tokens but our own are accepted.
+	TrustedIssuer *TrustedIssuer
+
 	// MailServer is nil where mails are kept as files in OutboxDir.
 	MailServer *MailServer
 	MailFrom   *mail.Address
@@ -153,6 +156,13 @@ type RazorpayX struct {
 	// WebhookSecrets are one, or two while it is being changed.
 	WebhookSecrets []string
 	BaseURL        string
+}
+
+// TrustedIssuer is the marketplace's own sign-in, whose access tokens are accepted for sellers.
+type TrustedIssuer struct {
+	Issuer, Audience string
+	// SellerClaim is the claim that holds the seller's external id.
+	SellerClaim string
 }
 
 // Provider is an identity provider: one with an issuer speaks OpenID Connect, one with addresses OAuth 2.0

@@ -68,6 +68,7 @@ func (s Settings) Parse(sources *Sources) (Config, error) {
 	p.money(s, &c)
 	p.mail(s, &c)
 	p.providers(s, &c)
+	c.TrustedIssuer = p.trustedIssuer(s, c.BaseURL)
 	p.gateway(s, &c)
 	if len(p.problems) > 0 {
 		return Config{}, p.problems

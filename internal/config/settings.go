@@ -51,6 +51,10 @@ type Settings struct {
 	MailFrom      string `group:"mail" placeholder:"ADDRESS" help:"Sender of mails, such as \"Payouts <payouts@example.com>\". Needed with a mail server."`
 	MailTemplates string `group:"mail" placeholder:"DIR" help:"Folder of templates that take the place of the built-in ones with the same names."`
 
+	TrustIssuer      string `group:"signin" placeholder:"URL" help:"Issuer of the marketplace's own sign-in. Its access tokens are accepted for sellers, by their external ids."`
+	TrustAudience    string `group:"signin" placeholder:"AUDIENCE" help:"What such a token has to name as its audience. Needed with an issuer."`
+	TrustSellerClaim string `group:"signin" default:"sub" help:"Claim of such a token that holds the seller's external id."`
+
 	ProviderA ProviderSettings `embed:"" prefix:"provider-a-" set:"provider=a"`
 	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b"`
 

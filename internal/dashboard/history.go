@@ -49,6 +49,8 @@ func (r entryRow) By() string {
 		return "the seller"
 	case kind == "user":
 		return "a user"
+	case kind == "issuer":
+		return "the seller, by a token of " + name
 	case kind == "admin":
 		return "an admin"
 	case kind == "operator":

@@ -43,6 +43,10 @@ type Request struct {
 	// actor's own then.
 	Actor string
 
+	// Token is by what the seller asks who has no session, as the journal names it: a token of another issuer. No proof can
+	// come with it.
+	Token string
+
 	Seller string
 	Amount money.Amount
 	Notes  string
@@ -170,7 +174,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 			return Payout{}, err
 		}
 	}
-	if r.Actor != "" && s.NeedsProof(r.Amount) {
+	if r.Actor+r.Token != "" && s.NeedsProof(r.Amount) {
 		return Payout{}, ErrSellerProof
 	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
@@ -199,7 +203,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.Actor, actorUser(p.Seller)),
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.Actor, r.Token, actorUser(p.Seller)),
 		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,8 @@ func jitter(d time.Duration) time.Duration {
 type Caller struct {
 	User  string
 	Admin bool
+	// Actor is by what a seller asks who has no session, as the journal names it; empty for others.
+	Actor string
 	// Note is why an admin acts, for the record; it may be empty.
 	Note string
 }
@@ -258,7 +261,7 @@ func (c Caller) actor() string {
 	if c.Admin {
 		return actorAdmin(c.User)
 	}
-	return actorUser(c.User)
+	return cmp.Or(c.Actor, actorUser(c.User))
 }
 
 // change loads a payout, lets decide alter it, and saves it, all in one transaction, and reports

@@ -141,7 +141,7 @@ CREATE TABLE entries (
   at         BIGINT NOT NULL,
   type       TEXT NOT NULL,
   subject    TEXT NOT NULL, -- id of the sale, payout, bank account or other thing that it is about
-  actor      TEXT NOT NULL, -- user:…, key:…, admin:…, system or gateway:NAME
+  actor      TEXT NOT NULL, -- user:…, issuer:URL, key:…, admin:…, system or gateway:NAME
   data       TEXT NOT NULL, -- JSON: what it says of its subject
   -- What it adds to each account; the sum is zero.
   pending    BIGINT NOT NULL DEFAULT 0,

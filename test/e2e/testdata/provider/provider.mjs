@@ -1,7 +1,8 @@
 // An identity provider that we did not write: oidc-provider from npm, with accounts of its own making.
 //
 // node provider.mjs NODE_MODULES SETTINGS, where SETTINGS is JSON: algorithm, clientId, clientSecret, redirectUri,
-// and emailInToken, which puts the e-mail address into the ID token. It prints its issuer on a line when it is ready,
+// emailInToken, which puts the e-mail address into the ID token, and resource, the audience of access tokens, which are JWTs
+// then. It prints its issuer on a line when it is ready,
 // and ends when its standard input does.
 import { createServer } from 'node:http';
 import { generateKeyPairSync } from 'node:crypto';
@@ -9,7 +10,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const [modules, settings] = process.argv.slice(2);
-const { algorithm, clientId, clientSecret, redirectUri, emailInToken } = JSON.parse(settings);
+const { algorithm, clientId, clientSecret, redirectUri, emailInToken, resource } = JSON.parse(settings);
 const { Provider } = await import(pathToFileURL(join(modules, 'oidc-provider', 'lib', 'index.js')));
 
 const { privateKey } = algorithm === 'ES256'
@@ -36,7 +37,15 @@ server.listen(0, '127.0.0.1', () => {
       accountId: id,
       claims: async () => ({ sub: id, email: `${id}@example.com`, email_verified: !id.startsWith('unverified'), name: `${id} of npm` }),
     }),
-    features: { devInteractions: { enabled: true } },
+    features: {
+      devInteractions: { enabled: true },
+      resourceIndicators: {
+        enabled: Boolean(resource),
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: () => ({ scope: 'openid', audience: resource, accessTokenFormat: 'jwt', jwt: { sign: { alg: algorithm } } }),
+      },
+    },
     cookies: { keys: ['made up'] },
   });
   server.on('request', provider.callback());
