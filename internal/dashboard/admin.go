@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"bursar/internal/auth"
@@ -19,7 +20,7 @@ const adminHome = "/dashboard/admin"
 // adminRoutes are the pages for admins. Whatever changes something is asked for on a page of its own,
 // which shows the evidence first.
 func (d *dashboard) adminRoutes() []route {
-	return append(append(d.stopRoutes(), d.webhookRoutes()...), []route{
+	return append(slices.Concat(d.stopRoutes(), d.webhookRoutes(), d.keyRoutes()), []route{
 		{"GET", adminHome, admins, d.adminHomePage},
 		{"GET", inboxPath, admins, d.adminInbox},
 		{"POST", inboxPath + "/claim", admins, d.adminClaim},

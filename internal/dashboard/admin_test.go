@@ -22,7 +22,7 @@ func (o *adminFixture) adminPages() []string {
 		payouts + string(unknown), payouts + string(unknown) + "/review", payouts + string(unknown) + "/ask",
 		payouts + string(inReview) + "/match", payouts + string(inReview) + "/refund",
 		adminHome + "/bank-accounts/" + string(account), adminHome + "/unmatched-transfers/pout_unmatched", adminHome + "/sellers", seller, seller + "/access",
-		difference, reconciliation, adminHome + "/ledger", adminHome + "/health", adminHome + "/decisions", adminHome + "/mails",
+		difference, reconciliation, adminHome + "/ledger", adminHome + "/health", adminHome + "/decisions", adminHome + "/mails", adminHome + "/keys", adminHome + "/keys/new",
 	}
 }
 

@@ -67,6 +67,7 @@ var notices = map[notice]string{
 	"access-frozen":        "The change applies from the user's next request, and their payouts are frozen.",
 	"access-changed":       "The change applies from the user's next request.",
 	"no-longer-fits":       "Nothing was changed, because its state changed meanwhile. This page shows the current state.",
+	"key-revoked":          "The key is revoked. It is refused from the next request on.",
 	"claimed":              "You are on it for an hour. Other admins see that.",
 	"released":             "Released. Other admins can take it on.",
 	"claimed-by-other":     "Another admin took it on first. The list says who.",

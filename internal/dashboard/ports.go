@@ -104,6 +104,9 @@ type Auth interface {
 
 	// For admins.
 	ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error)
+	CreateServiceKey(ctx context.Context, n auth.NewServiceKey, actor string) (string, auth.ServiceKey, error)
+	RotateServiceKey(ctx context.Context, idOrName string, grace time.Duration, actor string) (string, auth.ServiceKey, error)
+	RevokeServiceKey(ctx context.Context, idOrName, actor string) (auth.ServiceKey, error)
 	User(ctx context.Context, id string) (auth.User, auth.Stats, error)
 	// FindUsers lists the user whose id is the query, or those whose e-mail begins with it, up to limit.
 	FindUsers(ctx context.Context, query string, limit int) ([]auth.User, error)

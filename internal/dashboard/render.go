@@ -239,7 +239,7 @@ func (d *dashboard) countInbox(ctx context.Context, nav []navEntry) {
 // belongs says to which entry of the navigation pages belong that are not below its path.
 var belongs = map[string]string{
 	adminHome + "/bank-accounts": inboxPath, adminHome + "/unmatched-transfers": inboxPath, adminHome + "/differences": inboxPath,
-	reconciliationPath: adminHome + "/ledger", decisionsPath: adminHome + "/ledger", mailsPath: adminHome + "/health", webhooksPath: adminHome + "/health",
+	reconciliationPath: adminHome + "/ledger", decisionsPath: adminHome + "/ledger", mailsPath: adminHome + "/health", keysPath: adminHome + "/health", webhooksPath: adminHome + "/health",
 	pausePath: payoutsPath, resumePath: payoutsPath, searchPath: "",
 }
 
