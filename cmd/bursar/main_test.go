@@ -183,7 +183,7 @@ func tamperCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	driver, source := "pgx", ts.Getenv("BURSAR_DATABASE_URL")
 	if len(args) == 2 {
-		driver, source = "sqlite", ts.MkAbs(args[1])
+		driver, source = "sqlite", "file:"+ts.MkAbs(args[1])+"?_pragma=busy_timeout(10000)"
 	}
 	db, err := sql.Open(driver, source)
 	ts.Check(err)
