@@ -167,6 +167,8 @@ type Sales interface {
 	Adjust(context.Context, sale.NewAdjustment) (sale.Adjustment, bool, error)
 	// Adjustments lists those of a seller whose entries are numbered below before, newest first.
 	Adjustments(ctx context.Context, seller string, before int64, limit int) ([]sale.Adjustment, error)
+	// Releases is what becomes withdrawable on each of the next days that has a release, up to limit of them.
+	Releases(ctx context.Context, seller string, limit int) ([]sale.Release, error)
 	// List is a page of a seller's sales, newest first, and how many there are in all.
 	List(ctx context.Context, seller string, offset, limit int) ([]sale.Sale, int64, error)
 }
@@ -175,6 +177,8 @@ type Sales interface {
 type Payouts interface {
 	Minimum() money.Amount
 	Summary(ctx context.Context, seller string) (payout.Summary, error)
+	// Standing is what a seller is owed, and what keeps them from a payout now.
+	Standing(ctx context.Context, seller string) (payout.Standing, error)
 	Request(context.Context, payout.Request) (payout.Payout, bool, error)
 	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)

@@ -56,6 +56,7 @@ func (a *api) routes() []route {
 
 		{"GET", "/api/payouts/balance", handle(a, a.payoutRole, a.balance)},
 		{"POST", "/api/payouts/request", handle(a, a.payoutRole, a.requestPayout)},
+		{"GET", "/api/payouts/explain", handle(a, a.payoutRole, a.explain)},
 		{"GET", "/api/payouts/history", handle(a, a.payoutRole, a.history)},
 		{"GET", "/api/payouts/statement", a.statement},
 		{"GET", "/api/payouts/adjustments", handle(a, a.payoutRole, a.adjustments)},
@@ -142,6 +143,7 @@ func (a *api) marketplaceRoutes() []route {
 		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},
 		{"GET", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersRead), a.seller)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/balance", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerBalance)},
+		{"GET", "/api/marketplace/sellers/{sellerId}/explain", handle(a, a.marketplaceAll(auth.ScopeBalancesRead, auth.ScopePayoutsRead), a.explainSeller)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/sales", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerSales)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsRead), a.sellerPayouts)},
 		{"POST", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsWrite), a.requestSellerPayout)},

@@ -232,26 +232,11 @@ func whyStopped(ctx context.Context, from stopsReader, seller string) (string, e
 
 // mayRequest fails with [ErrOnHold] if the seller can't request a payout at now.
 func (s *Service) mayRequest(ctx context.Context, tx RequestTx, seller string, now time.Time) error {
-	why, err := whyStopped(ctx, tx, seller)
-	if errors.Is(err, errPauseUnclear) {
-		return ledger.ErrTampered.Because(err)
+	_, list, err := s.stops(ctx, tx, seller, now)
+	if err == nil && len(list) > 0 {
+		err = list[0].Refusal
 	}
-	if err != nil {
-		return err
-	}
-	if why != "" {
-		err := ErrOnHold.WithMessage("%s Your balance is safe.", why)
-		err.Details = map[string]string{"reason": why}
-		return err
-	}
-	balance, err := tx.Balance(ctx, seller)
-	if err != nil {
-		return err
-	}
-	if until := balance.Hold(now); !until.IsZero() {
-		return s.onHold(until)
-	}
-	return nil
+	return err
 }
 
 // stopOnHold leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It looks only at a

@@ -181,10 +181,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	account, err := tx.AccountToPay(ctx, p.Seller)
-	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
-		return Payout{}, ErrBankUnverified
-	}
-	if err != nil {
+	if err := payable(account, err); err != nil {
 		return Payout{}, err
 	}
 	if p.BankAccountID != "" && p.BankAccountID != account.ID {

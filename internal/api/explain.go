@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/fault"
+	"bursar/internal/money"
+	"bursar/internal/payout"
+)
+
+type explainedJSON struct {
+	Buckets  bucketsJSON   `json:"buckets"`
+	Blockers []blockerJSON `json:"blockers"`
+}
+
+type bucketsJSON struct {
+	Available json.Number     `json:"available"`
+	Pending   []pendingJSON   `json:"pending"`
+	InTransit []inTransitJSON `json:"inTransit"`
+	Owed      json.Number     `json:"owed"`
+}
+
+type pendingJSON struct {
+	Amount json.Number `json:"amount"`
+	// ReleaseAt is null for what is released later than the listed days.
+	ReleaseAt orNull `json:"releaseAt"`
+}
+
+type inTransitJSON struct {
+	PayoutID         payout.ID   `json:"payoutId"`
+	Amount           json.Number `json:"amount"`
+	RequestedAt      string      `json:"requestedAt"`
+	EstimatedArrival string      `json:"estimatedArrival"`
+	Late             bool        `json:"late"`
+}
+
+type blockerJSON struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Until   string `json:"until,omitempty"`
+	Action  string `json:"action,omitempty"`
+}
+
+// errMoving asks for a repeat: sales were released between two reads.
+var errMoving = fault.New(fault.Unavailable, "busy", "The balance changes at the moment. Try again.").After(time.Second)
+
+const (
+	explainTries = 5
+	allReleases  = 1000 // more than there are days that are listed
+)
+
+func (a *api) explain(ctx context.Context, who caller, _ none) (reply[explainedJSON], error) {
+	user := auth.User{ID: who.UserID, Verified: who.Verified}
+	explained, err := a.explainedOf(ctx, user)
+	return reply[explainedJSON]{data: explained}, err
+}
+
+type sellerExplainedJSON struct {
+	sellerIDsJSON
+	explainedJSON
+}
+
+func (a *api) explainSeller(ctx context.Context, _ caller, name sellerName) (reply[sellerExplainedJSON], error) {
+	user, err := a.o.Auth.Seller(ctx, string(name))
+	if err != nil {
+		return reply[sellerExplainedJSON]{}, err
+	}
+	explained, err := a.explainedOf(ctx, user)
+	if err != nil {
+		return reply[sellerExplainedJSON]{}, err
+	}
+	return reply[sellerExplainedJSON]{data: sellerExplainedJSON{sellerIDsOf(user), explained}}, nil
+}
+
+func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, error) {
+	for range explainTries {
+		standing, err := a.o.Payouts.Standing(ctx, user.ID)
+		if err != nil {
+			return explainedJSON{}, err
+		}
+		releases, err := a.o.Sales.Releases(ctx, user.ID, allReleases)
+		if err != nil {
+			return explainedJSON{}, err
+		}
+		later := standing.Pending
+		e := explainedJSON{
+			Buckets: bucketsJSON{
+				Available: a.amount(standing.Available), Owed: a.amount(standing.Available + standing.Pending + standing.Balance.InTransit),
+				Pending: []pendingJSON{}, InTransit: []inTransitJSON{},
+			},
+			Blockers: a.blockersOf(user, standing.Blockers),
+		}
+		for _, r := range releases {
+			later -= r.Amount
+			e.Buckets.Pending = append(e.Buckets.Pending, pendingJSON{a.amount(r.Amount), stampOrNull(r.Day)})
+		}
+		if later < 0 { // some were released, or more were recorded, since the balance was read
+			continue
+		}
+		if later > money.Amount(0) {
+			e.Buckets.Pending = append(e.Buckets.Pending, pendingJSON{Amount: a.amount(later)})
+		}
+		for _, p := range standing.InTransit {
+			e.Buckets.InTransit = append(e.Buckets.InTransit, inTransitJSON{p.ID, a.amount(p.Amount), stamp(p.RequestedAt), stamp(p.ArriveAt), p.IsLate(a.o.Now())})
+		}
+		return e, nil
+	}
+	return explainedJSON{}, errMoving
+}
+
+// blockersOf are those of the user and those of the money, in the order in which a request is refused.
+func (a *api) blockersOf(user auth.User, list []payout.Blocker) []blockerJSON {
+	shown := []blockerJSON{}
+	if user.Suspended {
+		shown = append(shown, blockerJSON{Code: payout.BlockedSuspended, Message: "The account is suspended.", Action: "Contact support."})
+	}
+	if a.o.Auth.CheckMayRequestPayout(auth.Principal{Verified: user.Verified}) != nil {
+		shown = append(shown, blockerJSON{Code: payout.BlockedMail, Message: "The e-mail address is not confirmed.", Action: "Confirm it with the link or the code that was mailed."})
+	}
+	for _, b := range list {
+		one := blockerJSON{Code: b.Code, Message: b.Message, Action: b.Action}
+		if !b.Until.IsZero() {
+			one.Until = stamp(b.Until)
+		}
+		shown = append(shown, one)
+	}
+	return shown
+}
