@@ -93,7 +93,11 @@ func (s *Service) Period(from, to string) (first, end time.Time, err error) {
 	if to != "" {
 		end = parseEnd("to", to, 1, zone, problems)
 	}
-	if len(problems) == 0 && !first.Before(end) {
+	switch {
+	case len(problems) > 0 || first.Before(end):
+	case to == "": // the end is this day's
+		problems["from"] = "must not be in the future"
+	default:
 		problems["to"] = "must be after the start of the period"
 	}
 	if len(problems) > 0 {
