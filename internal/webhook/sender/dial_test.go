@@ -1,0 +1,31 @@
+package sender
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// A name may lead anywhere, so the address is checked when it is dialled, whatever the URL looked like.
+func TestSend_ChecksTheAddressThatIsDialled(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(receiver.Close)
+	for _, open := range []bool{true, false} {
+		s, err := New(Options{Loopback: open, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport, is := s.client.Transport.(*http.Transport)
+		if !is || transport.DialContext == nil {
+			t.Fatal("the client dials without the guard")
+		}
+		conn, err := transport.DialContext(t.Context(), "tcp", receiver.Listener.Addr().String())
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) != open {
+			t.Errorf("with loopback addresses allowed %t, dialling one: %v", open, err)
+		}
+	}
+}
