@@ -77,7 +77,7 @@ func (a *api) explainSeller(ctx context.Context, _ caller, name sellerName) (rep
 
 func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, error) {
 	for range explainTries {
-		standing, err := a.o.Payouts.Standing(ctx, user.ID)
+		found, err := a.o.Payouts.Explain(ctx, user.ID)
 		if err != nil {
 			return explainedJSON{}, err
 		}
@@ -85,13 +85,13 @@ func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, e
 		if err != nil {
 			return explainedJSON{}, err
 		}
-		later := standing.Pending
+		later := found.Pending
 		e := explainedJSON{
 			Buckets: bucketsJSON{
-				Available: a.amount(standing.Available), Owed: a.amount(standing.Available + standing.Pending + standing.Balance.InTransit),
+				Available: a.amount(found.Available), Owed: a.amount(found.Available + found.Pending + found.Balance.InTransit),
 				Pending: []pendingJSON{}, InTransit: []inTransitJSON{},
 			},
-			Blockers: a.blockersOf(user, standing.Blockers),
+			Blockers: a.blockersOf(user, found.Blockers),
 		}
 		for _, r := range releases {
 			later -= r.Amount
@@ -103,7 +103,7 @@ func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, e
 		if later > money.Amount(0) {
 			e.Buckets.Pending = append(e.Buckets.Pending, pendingJSON{Amount: a.amount(later)})
 		}
-		for _, p := range standing.InTransit {
+		for _, p := range found.InTransit {
 			e.Buckets.InTransit = append(e.Buckets.InTransit, inTransitJSON{p.ID, a.amount(p.Amount), stamp(p.RequestedAt), stamp(p.ArriveAt), p.IsLate(a.o.Now())})
 		}
 		return e, nil

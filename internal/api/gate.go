@@ -118,18 +118,6 @@ func (a *api) marketplace(scope auth.Scope) gate {
 	}
 }
 
-// marketplaceAll admits a service key that has all of the scopes.
-func (a *api) marketplaceAll(first, second auth.Scope) gate {
-	let := a.marketplace(first)
-	return func(r *http.Request) (caller, error) {
-		c, err := let(r)
-		if err == nil {
-			err = c.service.RequireScope(second)
-		}
-		return c, err
-	}
-}
-
 func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {
 	if token, given := bearer(r.Header); given {
 		if token == "" {

@@ -177,8 +177,8 @@ type Sales interface {
 type Payouts interface {
 	Minimum() money.Amount
 	Summary(ctx context.Context, seller string) (payout.Summary, error)
-	// Standing is what a seller is owed, and what keeps them from a payout now.
-	Standing(ctx context.Context, seller string) (payout.Standing, error)
+	// Explanation is what a seller is owed, and what keeps them from a payout now.
+	Explain(ctx context.Context, seller string) (payout.Explanation, error)
 	Request(context.Context, payout.Request) (payout.Payout, bool, error)
 	Cancel(ctx context.Context, c payout.Caller, id payout.ID, key string) (payout.Payout, bool, error)
 	Payout(context.Context, payout.Caller, payout.ID) (payout.Payout, error)

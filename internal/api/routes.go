@@ -143,7 +143,7 @@ func (a *api) marketplaceRoutes() []route {
 		{"GET", "/api/marketplace/sellers", handle(a, a.marketplace(auth.ScopeSellersRead), a.sellers)},
 		{"GET", "/api/marketplace/sellers/{sellerId}", handle(a, a.marketplace(auth.ScopeSellersRead), a.seller)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/balance", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerBalance)},
-		{"GET", "/api/marketplace/sellers/{sellerId}/explain", handle(a, a.marketplaceAll(auth.ScopeBalancesRead, auth.ScopePayoutsRead), a.explainSeller)},
+		{"GET", "/api/marketplace/sellers/{sellerId}/explain", handle(a, a.marketplace(auth.ScopeBalancesRead), a.explainSeller)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/sales", handle(a, a.marketplace(auth.ScopeBalancesRead), a.sellerSales)},
 		{"GET", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsRead), a.sellerPayouts)},
 		{"POST", "/api/marketplace/sellers/{sellerId}/payouts", handle(a, a.marketplace(auth.ScopePayoutsWrite), a.requestSellerPayout)},

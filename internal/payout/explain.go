@@ -24,24 +24,22 @@ type Blocker struct {
 
 // Codes of blockers.
 const (
-	BlockedFrozen      = "payouts_frozen"
-	BlockedPaused      = "payouts_paused"
-	BlockedOnHold      = "payouts_on_hold"
-	BlockedTampered    = "records_tampered"
-	BlockedNoAccount   = "bank_account_missing"
-	BlockedUnverified  = "bank_account_unverified"
-	BlockedInReview    = "bank_account_in_review"
-	BlockedRejected    = "bank_account_rejected"
-	BlockedBelowZero   = "negative_balance"
-	BlockedBelowLeast  = "below_minimum"
-	BlockedMail        = "email_not_verified"
-	BlockedSuspended   = "seller_suspended"
-	actionAddAccount   = "Register a bank account."
-	actionOtherAccount = "Register another bank account."
+	BlockedFrozen     = "payouts_frozen"
+	BlockedPaused     = "payouts_paused"
+	BlockedOnHold     = "payouts_on_hold"
+	BlockedTampered   = "records_tampered"
+	BlockedNoAccount  = "bank_account_missing"
+	BlockedUnverified = "bank_account_unverified"
+	BlockedInReview   = "bank_account_in_review"
+	BlockedRejected   = "bank_account_rejected"
+	BlockedBelowZero  = "negative_balance"
+	BlockedBelowLeast = "below_minimum"
+	BlockedMail       = "email_not_verified"
+	BlockedSuspended  = "seller_suspended"
 )
 
-// Standing is what a seller is owed, and what keeps them from a payout now.
-type Standing struct {
+// Explanation is what a seller is owed, and what keeps them from a payout now.
+type Explanation struct {
 	ledger.Balance
 	// Blockers is empty if a request of the whole available balance would succeed.
 	Blockers []Blocker
@@ -50,45 +48,45 @@ type Standing struct {
 }
 
 const (
-	standingPage  = 100
-	standingTries = 5
+	explainedPage = 100
+	explainTries  = 5
 )
 
 // errMoving asks the caller to repeat a read that others changed meanwhile.
 var errMoving = fault.New(fault.Unavailable, "busy", "The balance changes at the moment. Try again.").After(time.Second)
 
-// Standing finds what a seller is owed and what blocks a payout, by the checks that a request makes. The payouts in transit
+// Explain finds what a seller is owed and what blocks a payout, by the checks that a request makes. The payouts in transit
 // add up to the balance in transit.
-func (s *Service) Standing(ctx context.Context, seller string) (Standing, error) {
-	for range standingTries {
-		var standing Standing
+func (s *Service) Explain(ctx context.Context, seller string) (Explanation, error) {
+	for range explainTries {
+		var found Explanation
 		err := s.o.Store.InGroup(ctx, ledger.Scope{Owner: seller, Pause: true}, func(tx ChangeTx) (err error) {
-			standing = Standing{}
-			standing.Balance, standing.Blockers, err = s.blockers(ctx, tx, seller, s.o.Now())
+			found = Explanation{}
+			found.Balance, found.Blockers, err = s.blockers(ctx, tx, seller, s.o.Now())
 			return err
 		})
 		if err != nil {
-			return Standing{}, err
+			return Explanation{}, err
 		}
-		rest := standing.Balance.InTransit
+		rest := found.Balance.InTransit
 		for {
-			page, total, err := s.o.Store.ListPayouts(ctx, Filter{Seller: seller, Status: StatusProcessing, Limit: standingPage, Offset: len(standing.InTransit)})
+			page, total, err := s.o.Store.ListPayouts(ctx, Filter{Seller: seller, Status: StatusProcessing, Limit: explainedPage, Offset: len(found.InTransit)})
 			if err != nil {
-				return Standing{}, err
+				return Explanation{}, err
 			}
 			for _, p := range page {
 				rest -= p.Amount
 			}
-			standing.InTransit = append(standing.InTransit, page...)
-			if len(page) == 0 || int64(len(standing.InTransit)) >= total {
+			found.InTransit = append(found.InTransit, page...)
+			if len(page) == 0 || int64(len(found.InTransit)) >= total {
 				break
 			}
 		}
 		if rest == 0 {
-			return standing, nil
+			return found, nil
 		}
 	}
-	return Standing{}, errMoving
+	return Explanation{}, errMoving
 }
 
 // blockers lists all that blocks a payout, in the order in which a request is refused for it.
@@ -167,13 +165,13 @@ func payable(account bank.Account, err error) error {
 func accountBlocker(account bank.Account, err error) (Blocker, bool) {
 	switch {
 	case errors.Is(err, bank.ErrNone):
-		return Blocker{Code: BlockedNoAccount, Message: "No bank account is registered.", Action: actionAddAccount}, true
+		return Blocker{Code: BlockedNoAccount, Message: "No bank account is registered.", Action: "Register a bank account."}, true
 	case isTampered(err):
 		return Blocker{Code: BlockedTampered, Message: ledger.ErrTampered.Message}, true
 	case err != nil:
 		return Blocker{}, false
 	case account.Status == bank.StatusRejected:
-		return Blocker{Code: BlockedRejected, Message: "The bank account was rejected.", Action: actionOtherAccount}, true
+		return Blocker{Code: BlockedRejected, Message: "The bank account was rejected.", Action: "Register another bank account."}, true
 	case account.Status == bank.StatusReview:
 		return Blocker{Code: BlockedInReview, Message: "Our team compares the name of the bank account's holder."}, true
 	default:

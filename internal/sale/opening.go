@@ -83,7 +83,7 @@ func (s *Service) openIn(ctx context.Context, tx Tx, n NewOpening, now time.Time
 		return false, err
 	}
 	made := decision.New(n.By, decision.AdjustBalance, n.Seller, AdjustmentPrefix+openingID, now)
-	adjusted, err := tx.EntriesAbout(ctx, n.Seller, made.Subject)
+	adjusted, err := tx.EntriesAbout(ctx, made.Owner, made.Subject)
 	if err != nil {
 		return false, err
 	}
