@@ -258,9 +258,7 @@ func writeKeysJSON(w io.Writer, keys []auth.ServiceKey, now time.Time) error {
 	for _, k := range keys {
 		all = append(all, keyJSONOf(k, now))
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(all)
+	return writeJSON(w, all)
 }
 
 type apikeyRevokeCmd struct {

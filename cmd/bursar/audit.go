@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -143,38 +142,43 @@ func writeReport(w io.Writer, r ledger.Report) error {
 	return err
 }
 
-func writeReportJSON(w io.Writer, r ledger.Report) error {
-	type violation struct {
-		Seller  string `json:"seller"`
-		Subject string `json:"subject"`
-		Problem string `json:"problem"`
-		Next    string `json:"next"`
-	}
-	type finding struct {
-		Name       string   `json:"name"`
-		Promise    string   `json:"promise"`
-		Violations []string `json:"violations"`
-		// Details are the violations by their parts.
-		Details []violation `json:"details"`
-	}
-	out := struct {
-		Clean    bool      `json:"clean"`
-		Sellers  int64     `json:"sellers"`
-		Sales    int64     `json:"sales"`
-		Payouts  int64     `json:"payouts"`
-		Entries  int64     `json:"entries"`
-		Findings []finding `json:"findings"`
-	}{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil}
+func writeReportJSON(w io.Writer, r ledger.Report) error { return writeJSON(w, reportJSON(r)) }
+
+// auditedAll is a report for programs.
+type auditedAll struct {
+	Clean    bool          `json:"clean"`
+	Sellers  int64         `json:"sellers"`
+	Sales    int64         `json:"sales"`
+	Payouts  int64         `json:"payouts"`
+	Entries  int64         `json:"entries"`
+	Findings []findingJSON `json:"findings"`
+}
+
+type findingJSON struct {
+	Name       string   `json:"name"`
+	Promise    string   `json:"promise"`
+	Violations []string `json:"violations"`
+	// Details are the violations by their parts.
+	Details []violationJSON `json:"details"`
+}
+
+type violationJSON struct {
+	Seller  string `json:"seller"`
+	Subject string `json:"subject"`
+	Problem string `json:"problem"`
+	Next    string `json:"next"`
+}
+
+func reportJSON(r ledger.Report) *auditedAll {
+	out := &auditedAll{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil}
 	for _, f := range r.Findings {
-		details := []violation{}
+		details := []violationJSON{}
 		for _, v := range f.Violations {
-			details = append(details, violation(v))
+			details = append(details, violationJSON(v))
 		}
-		out.Findings = append(out.Findings, finding{f.Name, f.Promise, f.Lines(), details})
+		out.Findings = append(out.Findings, findingJSON{f.Name, f.Promise, f.Lines(), details})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return out
 }
 
 // counted is a number of things, such as "1 seller".

@@ -50,8 +50,9 @@ type commands struct {
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database up to date; serve does so by itself."`
 	Health     healthCmd     `cmd:"" help:"Ask a running service whether it is well."`
 
-	ConfigCmd configCmd  `cmd:"" name:"config" help:"Look at the settings."`
-	Version   versionCmd `cmd:"" help:"Print the version."`
+	ConfigCmd  configCmd     `cmd:"" name:"config" help:"Look at the settings."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // describe writes a flag's help with the environment variable that stands for it.
@@ -74,7 +75,7 @@ var (
 	shownSettings = []string{"data-dir", "database-url"}
 	serveSettings = []string{"config", "addr", "base-url", "gateway"}
 	// dataless are the commands that open no datastore.
-	dataless = []string{"verify", "version", "health", "simulate", "sandbox"}
+	dataless = []string{"verify", "version", "health", "simulate", "sandbox", "completion"}
 )
 
 // help keeps the help of a command to one screen.

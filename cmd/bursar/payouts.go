@@ -17,6 +17,7 @@ type payoutsCmd struct {
 
 type payoutsPauseCmd struct {
 	Reason string `required:"" help:"Why, for the record of decisions."`
+	JSON   bool   `help:"Print whether payouts are paused as JSON."`
 }
 
 func (payoutsPauseCmd) Help() string {
@@ -26,11 +27,12 @@ func (payoutsPauseCmd) Help() string {
 
 // Run pauses the payouts of all sellers.
 func (c payoutsPauseCmd) Run(ctx context.Context, e *env) error {
-	return pauseOrResume(ctx, e, decision.PausePayouts, c.Reason, "All payouts are paused. Resume them with: bursar payouts resume --reason REASON")
+	return pauseOrResume(ctx, e, decision.PausePayouts, c.Reason, c.JSON, "All payouts are paused. Resume them with: bursar payouts resume --reason REASON")
 }
 
 type payoutsResumeCmd struct {
 	Reason string `required:"" help:"Why, for the record of decisions."`
+	JSON   bool   `help:"Print whether payouts are paused as JSON."`
 }
 
 func (payoutsResumeCmd) Help() string {
@@ -40,10 +42,10 @@ func (payoutsResumeCmd) Help() string {
 
 // Run resumes the payouts of all sellers.
 func (c payoutsResumeCmd) Run(ctx context.Context, e *env) error {
-	return pauseOrResume(ctx, e, decision.ResumePayouts, c.Reason, "Payouts are resumed. Those that waited are sent.")
+	return pauseOrResume(ctx, e, decision.ResumePayouts, c.Reason, c.JSON, "Payouts are resumed. Those that waited are sent.")
 }
 
-func pauseOrResume(ctx context.Context, e *env, action decision.Action, reason, done string) error {
+func pauseOrResume(ctx context.Context, e *env, action decision.Action, reason string, asJSON bool, done string) error {
 	_, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
@@ -52,6 +54,9 @@ func pauseOrResume(ctx context.Context, e *env, action decision.Action, reason, 
 	by := decision.By{Operator: strings.TrimPrefix(operator(), "operator:"), Note: strings.TrimSpace(reason)}
 	if err := payout.PauseOrResume(ctx, datastore.DB().Payouts(), by, action, time.Now()); err != nil {
 		return err
+	}
+	if asJSON {
+		return writeJSON(e.out, map[string]bool{"paused": action == decision.PausePayouts})
 	}
 	_, err = fmt.Fprintln(e.out, done)
 	return err

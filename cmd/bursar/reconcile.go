@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -190,7 +189,5 @@ func writeResultJSON(w io.Writer, r reconcile.Result, cfg config.Config) error {
 		}
 		out.Differences = append(out.Differences, one)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return writeJSON(w, out)
 }

@@ -12,6 +12,7 @@ import (
 type repairCmd struct {
 	Apply bool   `help:"Make the changes. Without it they are only shown."`
 	By    string `placeholder:"NAME" help:"Who runs it, for the record. Default: the user of the system."`
+	JSON  bool   `help:"Print the repairs, and with --apply the audit after them, as JSON."`
 }
 
 func (repairCmd) Help() string {
@@ -20,7 +21,7 @@ func (repairCmd) Help() string {
 		"Each change is recorded in the journal of the seller whom it is about.\n\n" +
 		"After --apply it audits the ledger, and says what is left and what to do. A journal that was changed itself can't be rebuilt from the database: restore it from a backup. " +
 		"The exit code is 0 when there is nothing left to repair and the audit is clean, and 1 otherwise.\n\n" +
-		examples("bursar repair", "bursar repair --apply --by asha")
+		examples("bursar repair", "bursar repair --apply --by asha", "bursar repair --json | jq .repairs")
 }
 
 // Run shows or makes the repairs.
@@ -40,6 +41,9 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	progress("")
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return c.writeJSON(ctx, e, datastore, repairs)
 	}
 	left := 0
 	for _, r := range repairs {
@@ -70,6 +74,40 @@ func (c repairCmd) Run(ctx context.Context, e *env) error {
 	default:
 		return auditAfter(ctx, e, datastore)
 	}
+}
+
+// writeJSON writes the repairs for programs, with the audit after them where they were made.
+func (c repairCmd) writeJSON(ctx context.Context, e *env, datastore *app.Datastore, repairs []app.Repair) error {
+	type repair struct {
+		Owner      string `json:"owner"`
+		Subject    string `json:"subject"`
+		Change     string `json:"change"`
+		Impossible string `json:"impossible,omitempty"`
+	}
+	out := struct {
+		Applied bool        `json:"applied"`
+		Repairs []repair    `json:"repairs"`
+		Audit   *auditedAll `json:"audit,omitempty"`
+	}{c.Apply, []repair{}, nil}
+	for _, r := range repairs {
+		out.Repairs = append(out.Repairs, repair(r))
+	}
+	done := c.Apply || len(repairs) == 0
+	if c.Apply {
+		report, err := datastore.Audit(ctx)
+		if err != nil {
+			return err
+		}
+		out.Audit = reportJSON(report)
+		done = report.Clean()
+	}
+	if err := writeJSON(e.out, out); err != nil {
+		return err
+	}
+	if !done {
+		return errReported
+	}
+	return nil
 }
 
 // auditAfter audits what was repaired, and says what is left and what to do about it.

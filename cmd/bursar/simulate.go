@@ -24,6 +24,7 @@ type simulateCmd struct {
 	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
 	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
 	Limited bool    `help:"Have a gateway that lacks what others offer: it honours a key for a day, and has no lists, metadata, cancellations, verifications or statement. No backup is put back then."`
+	JSON    bool    `help:"Print what was done, and what was broken, as JSON."`
 	Keep    string  `placeholder:"DIR" help:"Keep the datastores of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
 }
 
@@ -81,13 +82,58 @@ func (c simulateCmd) Run(ctx context.Context, e *env) error {
 	if ctx.Err() != nil && report.Violation == nil {
 		return unfinished{errors.New("the simulation was stopped before its end; nothing was broken until then")}
 	}
-	if err := writeSimulation(e.out, report, time.Since(began)); err != nil {
+	write := writeSimulation
+	if c.JSON {
+		write = writeSimulationJSON
+	}
+	if err := write(e.out, report, time.Since(began)); err != nil {
 		return unfinished{err}
 	}
 	if report.Violation != nil {
 		return errReported
 	}
 	return nil
+}
+
+// writeSimulationJSON is writeSimulation for programs.
+func writeSimulationJSON(w io.Writer, r simulate.Report, took time.Duration) error {
+	type violation struct {
+		Check   string    `json:"check"`
+		Promise string    `json:"promise"`
+		Detail  string    `json:"detail"`
+		At      time.Time `json:"at"`
+		Day     int       `json:"day"`
+		Seed    uint64    `json:"seed"`
+		Sellers int       `json:"sellers"`
+		Events  []string  `json:"events"`
+	}
+	out := struct {
+		Passed      bool                   `json:"passed"`
+		Violation   *violation             `json:"violation"`
+		Seed        uint64                 `json:"seed"`
+		Days        int                    `json:"days"`
+		Sellers     int                    `json:"sellers"`
+		Markets     int                    `json:"markets"`
+		Limited     bool                   `json:"limited"`
+		Fingerprint string                 `json:"fingerprint"`
+		Seconds     float64                `json:"seconds"`
+		Sales       int64                  `json:"sales"`
+		Refunds     int64                  `json:"refunds"`
+		Adjustments int64                  `json:"adjustments"`
+		Payouts     int64                  `json:"payouts"`
+		Imported    int64                  `json:"imported"`
+		Ended       map[payout.State]int64 `json:"ended"`
+		Faults      map[string]int64       `json:"faults"`
+		Checks      int64                  `json:"checks"`
+		Audits      int64                  `json:"audits"`
+	}{
+		r.Violation == nil, nil, r.Seed, r.Days, r.Options.Sellers, r.Markets, r.Limited, r.Fingerprint, took.Seconds(),
+		r.Sales, r.Refunds, r.Adjustments, r.Asked, r.Imported, r.Ends, r.Faulted, r.Checks, r.Audits,
+	}
+	if v := r.Violation; v != nil {
+		out.Violation = &violation{v.Name, v.Promise, v.Detail, v.At, v.Day, v.Seed, v.Sellers, v.Events}
+	}
+	return writeJSON(w, out)
 }
 
 // writeSimulation writes what was done, and the verdict.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,3 +108,10 @@ func newLogger(cfg config.Config, w io.Writer) (*slog.Logger, error) {
 
 // quiet is the log of commands that tell what they did themselves.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// writeJSON writes what programs read.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}

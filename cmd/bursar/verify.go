@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +16,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"bursar/internal/ledger"
+	"bursar/internal/money"
 	"bursar/internal/proof"
 )
 
 type verifyCmd struct {
 	File string  `arg:"" help:"The statement, as it was downloaded; - for standard input."`
+	JSON bool    `help:"Print what is proven, and what is not, as JSON."`
 	Key  keyName `placeholder:"FILE|KID" help:"Who must have signed: a file such as the service's /.well-known/checkpoint-keys.json, or a key's id."`
 }
 
@@ -52,6 +55,12 @@ func (c verifyCmd) Run(_ context.Context, e *env) error {
 	progress("")
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		if err := writeJSON(e.out, verifiedOf(v)); err != nil || len(v.Problems) == 0 {
+			return err
+		}
+		return errReported
 	}
 	if len(v.Problems) > 0 {
 		if err := tellProblems(e.out, v); err != nil {
@@ -105,6 +114,50 @@ func (c verifyCmd) keys() (proof.Keys, error) {
 		return nil, fmt.Errorf("--key %s: %w", c.Key, err)
 	}
 	return keys, nil
+}
+
+// verifiedJSON is what a statement proves, for programs. Amounts are in major units.
+type verifiedJSON struct {
+	Proven   bool          `json:"proven"`
+	Trusted  bool          `json:"trusted"`
+	Problems []string      `json:"problems"`
+	SellerID string        `json:"sellerId"`
+	Currency string        `json:"currency"`
+	From     time.Time     `json:"from"`
+	To       time.Time     `json:"to"`
+	Entries  int64         `json:"entries"`
+	IsNewest bool          `json:"isNewest"`
+	Opening  balancesJSON  `json:"opening"`
+	Closing  balancesJSON  `json:"closing"`
+	Signed   checkpointRef `json:"checkpoint"`
+}
+
+type balancesJSON struct {
+	Available json.Number `json:"available"`
+	Pending   json.Number `json:"pending"`
+	InTransit json.Number `json:"inTransit"`
+}
+
+type checkpointRef struct {
+	Number int64     `json:"number"`
+	At     time.Time `json:"at"`
+	KeyID  string    `json:"kid"`
+}
+
+func verifiedOf(v proof.Verified) verifiedJSON {
+	balances := func(b ledger.Balances) balancesJSON {
+		number := func(a money.Amount) json.Number { return json.Number(v.Currency.Format(a)) }
+		return balancesJSON{number(b.Available), number(b.Pending), number(b.InTransit)}
+	}
+	problems := v.Problems
+	if problems == nil {
+		problems = []string{}
+	}
+	return verifiedJSON{
+		len(problems) == 0, v.Trusted, problems, v.Seller, v.Currency.Code(), v.From, v.To, v.Entries, v.IsNewest,
+		balances(v.Opening), balances(v.Closing),
+		checkpointRef{v.Checkpoint.Number, v.Checkpoint.At, v.Checkpoint.KeyID},
+	}
 }
 
 func tellProblems(w io.Writer, v proof.Verified) error {

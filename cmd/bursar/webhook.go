@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,13 +39,6 @@ func withEndpoints(ctx context.Context, e *env, run func(*webhook.Service) error
 // byOperator is a decision of the person who runs the command.
 func byOperator() decision.By {
 	return decision.By{Operator: strings.TrimPrefix(operator(), "operator:")}
-}
-
-// writeJSON writes what programs read.
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }
 
 type webhookAddCmd struct {
