@@ -338,7 +338,7 @@ func TestAnAdminInABrowser(t *testing.T) {
 			seller.visit("/dashboard")
 			seller.see("₹5,000.00")
 
-			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/mails", "/ledger"} {
+			for _, path := range []string{"", "/inbox", "/payouts", "/sellers", "/sellers/" + seller.userID(), "/health", "/decisions", "/mails", "/keys", "/keys/new", "/webhooks", "/webhooks/new", "/ledger"} {
 				admin.visit("/dashboard/admin" + path)
 			}
 			admin.press("Audit the ledger")
