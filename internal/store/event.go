@@ -159,7 +159,7 @@ var wrongEvents = func() string {
 	expected := "CASE j.type " + strings.Join(cases, " ") + " END"
 	return `SELECT j.owner, j.subject, 'entry ' || j.number || ', ' || j.type || ', is ' || COUNT(f.owner) || ' events' FROM entries j
 		LEFT JOIN ` + feed + ` ON f.owner = j.owner AND f.entry = j.number AND f.type = ` + expected + `
-		WHERE j.type IN (` + strings.Join(types, ", ") + `) GROUP BY j.owner, j.subject, j.number, j.type HAVING COUNT(f.owner) <> 1
+		WHERE j.type IN (` + strings.Join(types, ", ") + `) GROUP BY j.owner, j.number, j.subject, j.type HAVING COUNT(f.owner) <> 1
 	UNION ALL
 	SELECT u.id, '', 'the registration is ' || COUNT(f.owner) || ' events' FROM users u
 		LEFT JOIN ` + feed + ` ON f.owner = u.id AND f.entry = 0 AND f.type = 'seller.registered'

@@ -103,6 +103,15 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	if err == nil && !found {
 		err = auth.ErrUserNotFound
 	}
+	if err != nil || u.Role != auth.Seller {
+		return err
+	}
+	// What the user was before can't be believed, so the feed says whether they became a seller now.
+	known, err := tx.one(ctx, `SELECT 1 FROM (SELECT owner, entry FROM events UNION ALL SELECT owner, entry FROM queued_events) AS f
+		WHERE owner = $1 AND entry = 0 LIMIT 1`, []any{u.ID}, &one)
+	if err == nil && !known {
+		err = tx.queueEvents(ctx, sellerRegistered(u))
+	}
 	return err
 }
 

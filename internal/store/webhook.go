@@ -225,9 +225,10 @@ func (tx *Tx) SaveAttempt(ctx context.Context, taken int64, d webhook.Delivery) 
 	return err
 }
 
-// RescheduleDelivery makes a pending delivery due, and reports whether there is one.
+// RescheduleDelivery makes a pending delivery due, and reports whether there is one. The endpoint is compared as an
+// expression, because SQLite would rather read all deliveries of the endpoint than the few of the event.
 func (tx *Tx) RescheduleDelivery(ctx context.Context, endpoint, eventID string, now time.Time) (bool, error) {
-	n, err := tx.exec(ctx, `UPDATE webhook_deliveries SET due_at = $3 WHERE event_id = $2 AND endpoint_id = $1 AND status = 'pending'`, endpoint, eventID, micros(now))
+	n, err := tx.exec(ctx, `UPDATE webhook_deliveries SET due_at = $3 WHERE event_id = $2 AND endpoint_id || '' = $1 AND status = 'pending'`, endpoint, eventID, micros(now))
 	return n > 0, err
 }
 
@@ -297,7 +298,11 @@ func deliveriesQuery(f webhook.Filter) (string, []any) {
 	if f.Event != "" {
 		add("event_id =", f.Event)
 	}
-	if f.Endpoint != "" {
+	switch {
+	case f.Endpoint == "":
+	case f.Event != "" || f.Status != "" && f.Status != webhook.Delivered: // of which there are few, by their own index
+		add("endpoint_id || '' =", f.Endpoint)
+	default:
 		add("endpoint_id =", f.Endpoint)
 	}
 	if f.Status != "" {

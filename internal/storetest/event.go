@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bursar/internal/auth"
 	"bursar/internal/event"
 	"bursar/internal/ledger"
 	"bursar/internal/store"
@@ -135,4 +136,20 @@ func testEventsAtOnce(_ *testing.T, b *bench) {
 		}
 		last[e.Owner] = e.Entry
 	}
+}
+
+// testResetToSeller makes a seller of a buyer by a reset, twice.
+func testResetToSeller(_ *testing.T, b *bench) {
+	buyer := newUser("usr_buyer")
+	buyer.Role = auth.Buyer
+	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), buyer) })
+	buyer.Role = auth.Seller
+	for range 2 {
+		b.update(func(tx *store.Tx) error { return tx.ResetUser(b.ctx(), buyer) })
+		b.numberEvents()
+	}
+	if feed := b.feed(); len(feed) != 1 || feed[0].Type != event.SellerRegistered {
+		b.Errorf("the feed has %v", feed)
+	}
+	b.wantCleanAudit()
 }

@@ -101,6 +101,7 @@ func Run(t *testing.T, e Engine) {
 		"Ledger/FloorsHold":                             testFloors,
 		"Ledger/ManyCallersSpendABalanceOnce":           testOverspending,
 		"Event/EachIsNumberedOnce":                      testEvents,
+		"Event/AResetMakesASellerOnce":                  testResetToSeller,
 		"Event/ManyAreNumberedInTheOrderOfTheirJournal": testEventsAtOnce,
 		"Webhook/EndpointsAreReadAsTheyWereWritten":     testWebhookEndpoints,
 		"Webhook/ForgedEndpointsAreMarked":              testForgedWebhookEndpoints,

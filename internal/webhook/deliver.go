@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	longestAsked = time.Hour
 	// disabledAfter is how long nothing is delivered to an endpoint before it is disabled.
 	disabledAfter = 5 * 24 * time.Hour
+	// forgottenAfter is after how long without an attempt a failure says nothing of the next one: longer than deliveries wait.
+	forgottenAfter = 36 * time.Hour
 	// keptFor is how long deliveries are kept.
 	keptFor    = 30 * 24 * time.Hour
 	sweepBatch = 500
@@ -84,7 +87,7 @@ func (s *Service) Step(ctx context.Context, l Lease) error {
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, l, s.attempt(ctx, e, taken))
+	return s.record(ctx, l, e.URL, s.attempt(ctx, e, taken))
 }
 
 // tried is a delivery after an attempt, or one that was not begun.
@@ -139,9 +142,19 @@ func (s *Service) attempt(ctx context.Context, e Endpoint, taken []Delivery) []t
 	return all
 }
 
+// sendSafely is send, and turns a panic into an error: one event that can't be written must not end the process.
+func (s *Service) sendSafely(ctx context.Context, e Endpoint, d Delivery) (answer Answer, problem string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			answer, problem, err = Answer{}, "", fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return s.send(ctx, e, d)
+}
+
 // try makes one attempt of a delivery.
 func (s *Service) try(ctx context.Context, e Endpoint, d Delivery) tried {
-	answer, problem, err := s.send(ctx, e, d)
+	answer, problem, err := s.sendSafely(ctx, e, d)
 	now := s.now()
 	d.At, d.ResponseStatus, d.Answer, d.Problem = now, answer.Status, answer.Body, problem
 	t := tried{taken: d.Attempt, begun: true, ours: err != nil}
@@ -206,8 +219,8 @@ func (s *Service) post(ctx context.Context, e Endpoint, id string, body []byte) 
 	return answer, "", nil
 }
 
-// record stores how attempts went and what that says of their endpoint, and ends its lease.
-func (s *Service) record(ctx context.Context, l Lease, all []tried) error {
+// record stores how attempts at an address went and what that says of their endpoint, and ends its lease.
+func (s *Service) record(ctx context.Context, l Lease, address string, all []tried) error {
 	var delivered, failed, gone bool
 	wait := time.Duration(0)
 	for i := range all {
@@ -224,27 +237,33 @@ func (s *Service) record(ctx context.Context, l Lease, all []tried) error {
 	var disabled string
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		disabled = ""
+		e, found, err := tx.EndpointForUpdate(ctx, l.Endpoint) // before its deliveries, as a replay does
+		if err != nil {
+			return err
+		}
 		for _, t := range all {
 			if err := tx.SaveAttempt(ctx, t.taken, t.Delivery); err != nil {
 				return err
 			}
 		}
-		e, found, err := tx.EndpointForUpdate(ctx, l.Endpoint)
-		if err != nil || !found {
-			return err
+		if !found {
+			return nil
 		}
 		now := s.now()
 		h := &e.Health
-		if delivered {
+		switch {
+		case e.URL != address: // it was changed meanwhile, and says nothing of the new one
+			return tx.EndLease(ctx, l, now)
+		case delivered:
 			*h = Health{LastDeliveredAt: now}
-		} else if failed {
-			if h.Failures == 0 {
-				h.FailingSince = now
+		case failed:
+			if h.Failures == 0 || now.Sub(h.RetryAt) > forgottenAfter {
+				h.Failures, h.FailingSince = 0, now
 			}
 			h.Failures++
 			h.RetryAt = now.Add(jitter(min(firstWait<<min(h.Failures-1, 20), longestWait)))
 		}
-		if wait > 0 && now.Add(wait).After(h.RetryAt) {
+		if wait > 0 && !delivered && now.Add(wait).After(h.RetryAt) {
 			h.RetryAt = now.Add(wait)
 		}
 		switch {

@@ -143,6 +143,9 @@ func (s *Service) Change(ctx context.Context, by decision.By, id string, c Chang
 		}
 	}
 	return s.change(ctx, by, decision.ChangeWebhook, id, func(e *Endpoint) error {
+		if c.URL != nil && *c.URL != e.URL {
+			e.Health = Health{LastDeliveredAt: e.LastDeliveredAt}
+		}
 		set(&e.URL, c.URL)
 		set(&e.Types, c.Types)
 		set(&e.Description, c.Description)

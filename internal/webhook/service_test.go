@@ -497,6 +497,51 @@ func TestDelivery_DisabledAfterFiveDays(t *testing.T) {
 	}
 }
 
+// TestDelivery_OldFailuresAreForgotten fails twice with ten days between, which is no outage of ten days.
+func TestDelivery_OldFailuresAreForgotten(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	r.status(http.StatusServiceUnavailable)
+	e, _ := d.add(r.URL)
+	d.events(1)
+	d.work()
+	d.wait(10 * 24 * time.Hour)
+	d.events(1)
+	d.work()
+	if got := d.endpoint(e.ID); got.Status != webhook.Enabled || got.FailingSince != d.now() {
+		t.Errorf("after another failure ten days later, the endpoint is %+v", got)
+	}
+	address := r.URL + "/other"
+	if _, err := d.Change(t.Context(), operator, e.ID, webhook.Change{URL: &address}); err != nil || !d.endpoint(e.ID).FailingSince.IsZero() {
+		t.Errorf("with another address the endpoint is %+v, %v", d.endpoint(e.ID), err)
+	}
+}
+
+// TestDelivery_APanicHarmsNoOther writes one event badly, and delivers the other.
+func TestDelivery_APanicHarmsNoOther(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	e, _ := d.add(r.URL)
+	bad := d.events(2)[0].ID
+	write := d.options.Bodies
+	d.options.Bodies = func(ctx context.Context, e event.Event) ([]byte, error) {
+		if e.ID == bad {
+			panic("an odd event")
+		}
+		return write(ctx, e)
+	}
+	var err error
+	d.Service, err = webhook.New(d.options)
+	d.must(err)
+	d.work()
+	if got := r.take(); len(got) != 1 || got[0].id() == bad {
+		t.Errorf("delivered are %v", got)
+	}
+	if got := d.endpoint(e.ID); got.Failures != 0 || got.Status != webhook.Enabled {
+		t.Errorf("the endpoint is %+v", got)
+	}
+}
+
 // An endpoint that hangs is tried with few deliveries, and others get theirs meanwhile.
 func TestDelivery_AHangingReceiverDelaysNobody(t *testing.T) {
 	d := newDesk(t)

@@ -102,12 +102,12 @@ func (s *Sender) Send(ctx context.Context, m webhook.Message) (webhook.Answer, e
 func withoutAddress(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
-		return err
+		return errors.New(kept([]byte(err.Error())))
 	}
 	if failed.Timeout() {
 		return fmt.Errorf("no answer within %d seconds", int(webhook.SendTimeout/time.Second))
 	}
-	return failed.Err
+	return errors.New(kept([]byte(failed.Err.Error()))) // a certificate can put any bytes into it
 }
 
 // retryAfter is how long the receiver asks us to wait; 0 where it does not say. It is a number of seconds or a date.
