@@ -88,6 +88,9 @@ var mayImport = map[string][]string{
 	}),
 	"demo": slices.Concat(leaves, domains, []string{"app"}),
 
+	// For programs of others, so it knows nothing of the service.
+	"client": {"money"},
+
 	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "telemetry", "webhook"}),
 }
 

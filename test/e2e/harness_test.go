@@ -221,3 +221,10 @@ func (i *instance) call(t *testing.T, method, path, token, body string, data any
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
