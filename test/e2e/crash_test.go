@@ -90,6 +90,7 @@ func newCrashes(t *testing.T, url string, instances int, seed uint64, long bool)
 	t.Helper()
 	f := newFleet(t, url, instances, "BURSAR_CANCEL_WINDOW=200ms")
 	f.endings = []string{nothingSpecial, transferFails, answerIsLost, eventsComeTwice, transferReturns, eventsNeverCome, eventsComeFirst, referenceIsLate}
+	f.receive()
 	return &crashes{load: newLoad(f, len(f.endings)), dice: rand.New(rand.NewPCG(seed, 0)), seed: seed, long: long, killed: map[string]int{}}
 }
 
@@ -121,6 +122,7 @@ func (c *crashes) run(kills int) {
 	c.checkSales()
 	c.checkBalances()
 	c.checkFeed()
+	c.checkDeliveries()
 	c.checkAccounts()
 	c.report(c.command("audit"))
 	for _, i := range c.all() {

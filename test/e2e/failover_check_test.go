@@ -11,7 +11,7 @@ import (
 // What an instance may have: connections to the database, and lines in a second of its log that are not
 // about a request, which is what its workers say when all their steps fail at once.
 const (
-	connectionsEach = 24
+	connectionsEach = 26
 	logLinesEach    = 30
 )
 

@@ -69,6 +69,7 @@ func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	f.checkSales()
 	f.checkBalances()
 	f.checkFeed()
+	f.checkDeliveries()
 	report := strings.TrimSpace(f.command("audit"))
 	f.checkLeaks()
 	f.report(report)
@@ -104,7 +105,9 @@ func newFailover(t *testing.T) *failover {
 		sellers = 30
 	}
 	primary, standby := newPair(t)
-	f.load = newLoad(newFleet(t, primary.URL("postgres", standby), 3, "BURSAR_CANCEL_WINDOW=300ms"), sellers)
+	fleet := newFleet(t, primary.URL("postgres", standby), 3, "BURSAR_CANCEL_WINDOW=300ms")
+	fleet.receive()
+	f.load = newLoad(fleet, sellers)
 	f.primary, f.standby = primary, standby
 	f.goroutinesBefore = f.countGoroutines()
 	return f

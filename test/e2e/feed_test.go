@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,6 +19,15 @@ type follower struct {
 	next     int64
 	balances map[string]*followed
 	payouts  map[string]string // status by id
+	// events are those so far by id, and ids are those in order.
+	events map[string]fedEvent
+	ids    []string
+}
+
+// fedEvent is what a delivery of an event has to be.
+type fedEvent struct {
+	kind   string
+	digest [sha256.Size]byte
 }
 
 // followed is what a seller has by the events so far, and the entry that the last one was.
@@ -28,22 +38,24 @@ type followed struct {
 
 type feedPage struct {
 	Next   int64
-	Events []struct {
-		Type   string
-		Number int64
-		Data   struct {
-			SellerID, ID, Status   string
-			Amount, RefundedAmount json.Number
-			Refund                 struct{ Amount json.Number }
-			Entry                  int64
-			Balance                struct{ Available, Pending, InTransit json.Number }
-		}
+	Events []json.RawMessage
+}
+
+type feedEvent struct {
+	ID, Type string
+	Number   int64
+	Data     struct {
+		SellerID, ID, Status   string
+		Amount, RefundedAmount json.Number
+		Refund                 struct{ Amount json.Number }
+		Entry                  int64
+		Balance                struct{ Available, Pending, InTransit json.Number }
 	}
 }
 
 // follow lets a consumer follow the feed from its first event while the load runs.
 func (l *load) follow() {
-	l.feed = &follower{balances: map[string]*followed{}, payouts: map[string]string{}}
+	l.feed = &follower{balances: map[string]*followed{}, payouts: map[string]string{}, events: map[string]fedEvent{}}
 	l.repeat("follower", func(at int, _ string) bool {
 		_, ok := l.followPage(at)
 		return ok
@@ -57,12 +69,18 @@ func (l *load) followPage(at int) (more, ok bool) {
 	if _, ok := l.expect(at, call{method: http.MethodGet, path: path, token: l.serviceKey}, &page, http.StatusOK); !ok {
 		return false, false
 	}
-	for _, e := range page.Events {
-		if e.Number != l.feed.next+1 {
-			l.t.Errorf("event %d follows on event %d", e.Number, l.feed.next)
+	for _, written := range page.Events {
+		var e feedEvent
+		if err := json.Unmarshal(written, &e); err != nil {
+			l.t.Error(err)
+			return false, false
+		}
+		if _, again := l.feed.events[e.ID]; again || e.Number != l.feed.next+1 {
+			l.t.Errorf("event %d (%s) follows on event %d; it was there before: %t", e.Number, e.ID, l.feed.next, again)
 			return false, false
 		}
 		l.feed.next = e.Number
+		l.feed.events[e.ID], l.feed.ids = fedEvent{e.Type, eventDigest(written)}, append(l.feed.ids, e.ID)
 		s := l.feed.balances[e.Data.SellerID]
 		if s == nil {
 			s = &followed{}
@@ -111,6 +129,12 @@ func (l *load) followPage(at int) (more, ok bool) {
 	return len(page.Events) > 0, true
 }
 
+func (l *load) followToEnd() {
+	for more, ok := true, true; more && ok; {
+		more, ok = l.followPage(0)
+	}
+}
+
 // checkFeed reads the feed to its end, and compares what it makes with all that the ledger has.
 func (l *load) checkFeed() {
 	l.t.Helper()
@@ -119,9 +143,7 @@ func (l *load) checkFeed() {
 		l.sql(`SELECT COUNT(*) FROM queued_events`, func(r row) error { return r.Scan(&waiting) })
 		return waiting == 0
 	})
-	for more, ok := true, true; more && ok; {
-		more, ok = l.followPage(0)
-	}
+	l.followToEnd()
 	for _, s := range l.sellers {
 		b, fed := l.balance(s), l.feed.balances[s.id]
 		if fed == nil || fed.available != rupees(l.t, b.AvailableBalance) || fed.pending != rupees(l.t, b.PendingBalance) {

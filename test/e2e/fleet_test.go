@@ -34,6 +34,8 @@ type fleet struct {
 	endings []string
 	// serviceKey is the marketplace's own.
 	serviceKey string
+	// receivers take its webhooks, if there are any.
+	receivers *receivers
 }
 
 // newPair starts a primary and its synchronous standby, both of which keep their word.
