@@ -15,11 +15,14 @@ import (
 )
 
 type webhookCmd struct {
-	Add    webhookAddCmd    `cmd:"" help:"Have events delivered to a server of the marketplace."`
-	List   webhookListCmd   `cmd:"" help:"List the endpoints and how deliveries go."`
-	Test   webhookTestCmd   `cmd:"" help:"Send a test event now."`
-	Replay webhookReplayCmd `cmd:"" help:"Send events again."`
-	Remove webhookRemoveCmd `cmd:"" help:"Have nothing more delivered to an endpoint."`
+	Add     webhookAddCmd     `cmd:"" help:"Have events delivered to a server of the marketplace."`
+	List    webhookListCmd    `cmd:"" help:"List the endpoints and how deliveries go."`
+	Test    webhookTestCmd    `cmd:"" help:"Send a test event now."`
+	Replay  webhookReplayCmd  `cmd:"" help:"Send events again."`
+	Rotate  webhookRotateCmd  `cmd:"" help:"Replace the secret that deliveries are signed with."`
+	Enable  webhookEnableCmd  `cmd:"" help:"Have events delivered to a disabled endpoint again."`
+	Disable webhookDisableCmd `cmd:"" help:"Have nothing delivered to an endpoint until it is enabled."`
+	Remove  webhookRemoveCmd  `cmd:"" help:"Have nothing more delivered to an endpoint."`
 }
 
 // withEndpoints opens the datastore and hands its endpoints to a command.
@@ -64,16 +67,21 @@ func (c webhookAddCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		if c.JSON {
-			return writeJSON(e.out, struct {
-				endpointJSON
-				Secret string `json:"secret"`
-			}{endpointJSONOf(added), secret})
-		}
-		fmt.Fprintf(e.err, "The endpoint is %s. This is the only time its secret is shown.\n", added.ID)
-		_, err = fmt.Fprintln(e.out, secret)
-		return err
+		return writeSecret(e, c.JSON, added, secret)
 	})
+}
+
+// writeSecret prints an endpoint's secret, which is shown once.
+func writeSecret(e *env, asJSON bool, of webhook.Endpoint, secret string) error {
+	if asJSON {
+		return writeJSON(e.out, struct {
+			endpointJSON
+			Secret string `json:"secret"`
+		}{endpointJSONOf(of), secret})
+	}
+	fmt.Fprintf(e.err, "The endpoint is %s. This is the only time its secret is shown.\n", of.ID)
+	_, err := fmt.Fprintln(e.out, secret)
+	return err
 }
 
 // endpointJSON is an endpoint as programs read it.
@@ -227,6 +235,71 @@ func (c webhookReplayCmd) Run(ctx context.Context, e *env) error {
 			return writeJSON(e.out, map[string]int{"queued": n})
 		}
 		_, err = fmt.Fprintf(e.out, "Queued: %d.\n", n)
+		return err
+	})
+}
+
+type webhookRotateCmd struct {
+	Endpoint string `arg:"" help:"The endpoint's id, as \"bursar webhook list\" shows it."`
+	JSON     bool   `help:"Print the endpoint and its new secret as JSON."`
+}
+
+func (webhookRotateCmd) Help() string {
+	return "Prints the new secret, once, alone on the last line of standard output. For 24 hours deliveries are signed with the old one too, so the " +
+		"receiver can change over meanwhile.\n\n" + examples("bursar webhook rotate whe_0V4xkPzj1Kq8mZ3tYb6RcW2N")
+}
+
+// Run replaces an endpoint's secret and prints the new one.
+func (c webhookRotateCmd) Run(ctx context.Context, e *env) error {
+	return withEndpoints(ctx, e, func(endpoints *webhook.Service) error {
+		rotated, secret, err := endpoints.Rotate(ctx, byOperator(), c.Endpoint)
+		if err != nil {
+			return err
+		}
+		return writeSecret(e, c.JSON, rotated, secret)
+	})
+}
+
+type webhookEnableCmd struct {
+	Endpoint string `arg:"" help:"The endpoint's id, as \"bursar webhook list\" shows it."`
+	JSON     bool   `help:"Print the endpoint as JSON."`
+}
+
+func (webhookEnableCmd) Help() string {
+	return "What waited is sent at once. What happened while the endpoint was disabled is not, until you replay it.\n\n" +
+		examples("bursar webhook enable whe_0V4xkPzj1Kq8mZ3tYb6RcW2N", "bursar webhook replay evt_0V4x… --through evt_0V4y… --endpoint whe_0V4x…")
+}
+
+// Run enables an endpoint.
+func (c webhookEnableCmd) Run(ctx context.Context, e *env) error {
+	return setWebhookStatus(ctx, e, c.Endpoint, webhook.Enabled, c.JSON)
+}
+
+type webhookDisableCmd struct {
+	Endpoint string `arg:"" help:"The endpoint's id, as \"bursar webhook list\" shows it."`
+	JSON     bool   `help:"Print the endpoint as JSON."`
+}
+
+func (webhookDisableCmd) Help() string {
+	return "What waits stays for when it is enabled again. What happens meanwhile is not kept for it; the feed has it.\n\n" +
+		examples("bursar webhook disable whe_0V4xkPzj1Kq8mZ3tYb6RcW2N")
+}
+
+// Run disables an endpoint.
+func (c webhookDisableCmd) Run(ctx context.Context, e *env) error {
+	return setWebhookStatus(ctx, e, c.Endpoint, webhook.Disabled, c.JSON)
+}
+
+func setWebhookStatus(ctx context.Context, e *env, id string, status webhook.Status, asJSON bool) error {
+	return withEndpoints(ctx, e, func(endpoints *webhook.Service) error {
+		changed, err := endpoints.Change(ctx, byOperator(), id, webhook.Change{Status: &status})
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(e.out, endpointJSONOf(changed))
+		}
+		_, err = fmt.Fprintf(e.out, "The endpoint %s is %s.\n", changed.ID, changed.Status)
 		return err
 	})
 }

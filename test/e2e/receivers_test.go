@@ -270,16 +270,15 @@ func (l *load) redeliver() {
 	l.t.Helper()
 	r := l.receivers
 	l.await(r.hangs) // goes on by itself
-	post := func(path, body string) {
-		l.t.Helper()
-		l.must(call{method: http.MethodPost, path: "/api/webhooks" + path, token: l.serviceKey, body: body}, nil)
-	}
-	l.must(call{method: http.MethodPatch, path: "/api/webhooks/endpoints/" + r.gone.id, token: l.serviceKey, body: `{"status":"enabled"}`}, nil)
+	l.command("webhook", "enable", r.gone.id)
 	l.followToEnd()
 	ids := l.feed.ids
 	for some := range slices.Chunk(ids, 1000) {
 		first, last := some[0], some[len(some)-1]
-		post("/events/"+first+"/redeliver", fmt.Sprintf(`{"endpointId":%q,"through":%q}`, r.fails.id, last))
+		l.must(call{
+			method: http.MethodPost, path: "/api/webhooks/events/" + first + "/redeliver", token: l.serviceKey,
+			body: fmt.Sprintf(`{"endpointId":%q,"through":%q}`, r.fails.id, last),
+		}, nil)
 		l.command("webhook", "replay", first, "--through", last, "--endpoint", r.gone.id)
 	}
 	l.await(r.fails)
