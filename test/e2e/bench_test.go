@@ -28,6 +28,7 @@ import (
 	"bursar/internal/payout"
 	"bursar/internal/pgtest"
 	"bursar/internal/sale"
+	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
 
@@ -212,7 +213,23 @@ func newMarket(b *testing.B, on engine, sellers int, settings ...string) *market
 		_ = log.Close()
 	})
 	m.open(b, sellers)
+	awaitRest(b, datastore.DB())
 	return m
+}
+
+// awaitRest waits until the service has no work left from opening the market, such as mails to the sellers.
+func awaitRest(b *testing.B, db *store.DB) {
+	b.Helper()
+	for {
+		w, err := db.Watch(b.Context(), time.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if w.PayoutDue.IsZero() && w.AccountDue.IsZero() && w.SaleDue.IsZero() && w.MailQueued.IsZero() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // newClient keeps a connection for each of its callers.
