@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
 	"health":    slices.Concat(leaves, []string{"ledger"}),
-	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile"}),
+	"inbox":     slices.Concat(leaves, []string{"bank", "payout", "reconcile", "webhook"}),
 	"search":    slices.Concat(leaves, []string{"auth", "bank", "payout", "sale"}),
 	"reconcile": slices.Concat(leaves, []string{"gateway", "payout"}),
 

@@ -281,7 +281,8 @@ type webhookDisableCmd struct {
 }
 
 func (webhookDisableCmd) Help() string {
-	return "What waits stays for when it is enabled again. What happens meanwhile is not kept for it; the feed has it.\n\n" +
+	return "What waits stays for when it is enabled again. What happens meanwhile is not kept for it; the feed has it. " +
+		"One that Bursar disabled leaves the inbox and the alerts.\n\n" +
 		examples("bursar webhook disable whe_0V4xkPzj1Kq8mZ3tYb6RcW2N")
 }
 

@@ -402,6 +402,7 @@ type backlogJSON struct {
 	UnmatchedTransfers int64  `json:"unmatchedTransfers"`
 	AccountsInReview   int64  `json:"bankAccountsInReview"`
 	Differences        int64  `json:"differences"`
+	WebhooksDisabled   int64  `json:"webhookEndpointsDisabled"`
 	Late               int64  `json:"late"`
 	LateSince          orNull `json:"lateSince"`
 	PayoutDue          orNull `json:"payoutDueSince"`
@@ -417,7 +418,7 @@ func (a *api) workHealth(ctx context.Context, _ caller, _ none) (reply[workHealt
 	}
 	i := a.o.Health.Instance()
 	data := workHealthJSON{i.Version, stamp(i.StartedAt), a.o.Payouts.StartupReconciled(), []loopJSON{}, []poolJSON{}, backlogJSON{
-		b.Unknown, b.ManualReview, b.Discrepancies, b.UnmatchedTransfers, b.AccountsInReview, b.Differences, b.Late, stampOrNull(b.LateSince),
+		b.Unknown, b.ManualReview, b.Discrepancies, b.UnmatchedTransfers, b.AccountsInReview, b.Differences, b.WebhooksDisabled, b.Late, stampOrNull(b.LateSince),
 		stampOrNull(b.PayoutDue), stampOrNull(b.AccountDue), stampOrNull(b.SaleDue), stampOrNull(b.MailDue),
 	}}
 	for _, l := range a.o.Health.Loops() {

@@ -125,6 +125,17 @@ func TestWebhookEndpoints(t *testing.T) {
 	if a := ask("GET", "/endpoints/"+id, "").want(t, 200); a.text(t, "data.reason") != "gone" {
 		t.Errorf("after 410 it is %s", a.body)
 	}
+	admin := h.signUp("Ada", auth.Admin)
+	inbox := func() string {
+		return h.do(call{method: "GET", path: "/api/admin/inbox?kind=webhook-endpoint", token: admin.token}).want(t, 200).body
+	}
+	if listed := inbox(); !strings.Contains(listed, `"subject":"`+id+`"`) {
+		t.Errorf("the inbox lacks an endpoint that answered 410: %s", listed)
+	}
+	ask("PATCH", "/endpoints/"+id, `{"status":"disabled"}`).want(t, 200)
+	if listed := inbox(); strings.Contains(listed, id) {
+		t.Errorf("the inbox has an endpoint that is kept disabled: %s", listed)
+	}
 	h.place.ByHand(t, `UPDATE webhook_endpoints SET status = 'enabled'`)
 	if a := ask("GET", "/endpoints/"+id, "").want(t, 200); a.text(t, "data.status") != "tampered" {
 		t.Errorf("enabled by hand it is %s", a.body)
@@ -136,7 +147,7 @@ func TestWebhookEndpoints(t *testing.T) {
 	if strings.Contains(h.log.String(), "hush") || strings.Contains(h.log.String(), "whsec_") {
 		t.Error("the log holds a secret")
 	}
-	decisions := h.do(call{method: "GET", path: "/api/admin/decisions", token: h.signUp("Ada", auth.Admin).token}).want(t, 200).body
+	decisions := h.do(call{method: "GET", path: "/api/admin/decisions", token: admin.token}).want(t, 200).body
 	for _, action := range []string{"add_webhook", "change_webhook", "rotate_webhook", "remove_webhook"} {
 		if !strings.Contains(decisions, action) {
 			t.Errorf("%s is not on record: %s", action, decisions)

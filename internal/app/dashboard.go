@@ -59,7 +59,7 @@ func (h *healthOf) Backlog(ctx context.Context) (health.Backlog, error) {
 	}
 	return health.Backlog{
 		Late: w.Late, LateSince: w.LateSince,
-		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
+		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences, WebhooksDisabled: w.WebhooksDisabled,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue, MailDue: w.MailDue,
 	}, err
 }

@@ -113,7 +113,7 @@ func newServices(p parts) (Services, error) {
 		return Services{}, err
 	}
 	endpoints, err := newEndpoints(p, told, api.EventBodies(events, users, accounts, p.cfg.Currency))
-	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Store: p.datastore.db.Inbox(), Now: p.now}
+	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Webhooks: endpoints, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
 	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling, p.gateways.webhooks}, err
 }

@@ -158,6 +158,7 @@ func waitingOf(b health.Backlog, now time.Time) []waiting {
 	add(b.Late, "late payout, which should have arrived"+late, "late payouts, which should have arrived"+late, inbox.Late)
 	add(b.Differences, "difference between the gateway's statement and the ledger", "differences between the gateway's statement and the ledger", inbox.Difference)
 	add(b.AccountsInReview, "bank account to compare", "bank accounts to compare", inbox.Account)
+	add(b.WebhooksDisabled, "webhook endpoint that was disabled", "webhook endpoints that were disabled", inbox.Endpoint)
 	return all
 }
 

@@ -50,7 +50,7 @@ func (h *workHealth) Backlog(ctx context.Context) (health.Backlog, error) {
 		differences += n
 	}
 	return health.Backlog{
-		Late: w.Late, LateSince: w.LateSince,
+		Late: w.Late, WebhooksDisabled: w.WebhooksDisabled, LateSince: w.LateSince,
 		Unknown: w.Unknown, ManualReview: w.ManualReview, Discrepancies: w.Discrepancies, UnmatchedTransfers: w.UnmatchedTransfers, AccountsInReview: w.AccountsInReview, Differences: differences,
 		PayoutDue: w.PayoutDue, AccountDue: w.AccountDue, SaleDue: w.SaleDue,
 	}, err

@@ -15,6 +15,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/inbox"
 	"bursar/internal/payout"
+	"bursar/internal/webhook"
 )
 
 const (
@@ -40,6 +41,8 @@ func kindLabel(k inbox.Kind) label {
 		return label{"Difference", bad}
 	case inbox.Account:
 		return label{"Bank account", busy}
+	case inbox.Endpoint:
+		return label{"Webhook endpoint", bad}
 	default:
 		return label{"Unknown", busy}
 	}
@@ -81,14 +84,19 @@ func (t task) What() string {
 		return "Difference from the gateway's statement"
 	case inbox.Account:
 		return "Bank account to compare"
+	case inbox.Endpoint:
+		return "Webhook endpoint"
 	default:
 		return "Payout with an unknown outcome"
 	}
 }
 
-// Whose says whose it is, or "".
+// Whose says whose it is, or "". An endpoint has its address there.
 func (t task) Whose() string {
-	if t.Kind == inbox.Difference && t.Seller == "" {
+	switch {
+	case t.Kind == inbox.Endpoint:
+		return t.Endpoint.Where()
+	case t.Kind == inbox.Difference && t.Seller == "":
 		return ""
 	}
 	return cmp.Or(t.SellerName, t.Seller, "unknown seller")
@@ -105,6 +113,11 @@ func (t task) SinceWord() string {
 		return "Should have arrived"
 	case inbox.Discrepancy, inbox.NoGateway:
 		return "Requested"
+	case inbox.Endpoint:
+		if t.Endpoint.Tampered {
+			return "Added"
+		}
+		return "Stopped taking events"
 	default:
 		return "First sent"
 	}
@@ -198,6 +211,8 @@ func (d *dashboard) taskOf(v *pageRequest, of inbox.Task) task {
 		if of.Account.RegisteredName == "" {
 			t.Evidence = []string{"The bank returned no name. " + sentenceOf(of.Account.Reason)}
 		}
+	case inbox.Endpoint:
+		t.Path, t.Evidence = webhookAddress(of.Subject), []string{endpointEvidence(*of.Endpoint)}
 	default:
 		t.Evidence = []string{fmt.Sprintf("The answer is missing; checked %s so far.", times(of.Payout.Tries))}
 	}
@@ -229,6 +244,17 @@ func (d *dashboard) readable(text string, zone *time.Location) string {
 		}
 		return at.In(zone).Format(exactLayout)
 	})
+}
+
+func endpointEvidence(e webhook.Endpoint) string {
+	switch {
+	case e.Tampered:
+		return "It was changed outside Bursar, so nothing is delivered. Remove it and add it again."
+	case e.Reason == webhook.Gone:
+		return "It answered 410, so it was disabled, and events are no longer kept for it. Enable it, keep it disabled, or remove it."
+	default:
+		return "It took nothing for five days, so it was disabled, and events are no longer kept for it. Enable it once its server works, and replay what it missed."
+	}
 }
 
 func lateEvidence(p payout.Payout) string {

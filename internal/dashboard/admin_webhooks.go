@@ -107,6 +107,15 @@ var webhookDecisions = []webhookDecision{
 		do:      setWebhook(webhook.Disabled),
 	},
 	{
+		Slug: "keep-disabled", Title: "Keep it disabled", done: "webhook-disabled", decides: decision.ChangeWebhook,
+		Does:    "The endpoint leaves the inbox. Nothing is delivered until you enable it.",
+		DoesNot: "No event is lost: the feed has them all.",
+		fits: func(e webhook.Endpoint) bool {
+			return !e.Tampered && e.Status == webhook.Disabled && e.NeedsAttention()
+		},
+		do: setWebhook(webhook.Disabled),
+	},
+	{
 		Slug: "rotate", Title: "Replace the secret", decides: decision.RotateWebhook,
 		Does:    "The new secret is shown once. Deliveries are signed with both for 24 hours.",
 		DoesNot: "A receiver that holds the one before works until then.",

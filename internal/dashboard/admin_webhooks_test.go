@@ -90,6 +90,43 @@ func TestWebhooks_OnThePages(t *testing.T) {
 	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Added a webhook endpoint", "Replaced a webhook secret", "It leaked.")
 }
 
+// TestWebhooks_ThatWereDisabledAreInTheInbox decides what becomes of endpoints that the service disabled or did not write.
+func TestWebhooks_ThatWereDisabledAreInTheInbox(t *testing.T) {
+	o := openAdminFixture(t)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))
+	t.Cleanup(receiver.Close)
+	e, _, err := o.webhooks.Add(t.Context(), o.by(""), webhook.NewEndpoint{URL: receiver.URL + "/hooks?token=hush"})
+	must(t, err)
+	const list = adminHome + "/inbox"
+	o.admin.get(list).want(t, 200).reads(t, "All clear")
+	o.earn(o.seller, "order-2", 500_00)
+	disable := func() {
+		t.Helper()
+		o.deliverWebhooks()
+		checkPage(t, list, o.admin.get(list+"?kind=webhook-endpoint").want(t, 200).
+			reads(t, "Webhook endpoint (1)", "Webhook endpoint: "+receiver.URL+"/hooks", "It answered 410", "Stopped taking events").
+			says(t, `href="`+adminHome+"/webhooks/"+e.ID+`"`).saysNot(t, "hush"))
+	}
+	disable()
+	o.admin.get(adminHome).want(t, 200).reads(t, "1 webhook endpoint that was disabled")
+	one := adminHome + "/webhooks/" + e.ID
+	o.admin.then(o.admin.post(one+"/keep-disabled", "note", "The shop closed it.").leadsTo(t, one)).
+		reads(t, "The endpoint is disabled.").saysNot(t, "answered 410", one+"/keep-disabled")
+	o.admin.get(list).want(t, 200).reads(t, "All clear")
+	o.admin.get(adminHome).want(t, 200).saysNot(t, "webhook endpoint that was disabled")
+	o.admin.post(one+"/keep-disabled").leadsTo(t, one)
+	o.wantDecisions(e.ID, decision.AddWebhook, decision.ChangeWebhook)
+
+	o.admin.post(one+"/enable").leadsTo(t, one)
+	o.earn(o.seller, "order-3", 500_00)
+	disable()
+	o.admin.post(one+"/enable").leadsTo(t, one)
+	o.admin.get(list).want(t, 200).reads(t, "All clear")
+	o.place.ByHand(t, `UPDATE webhook_endpoints SET description = 'x'`)
+	o.admin.get(list).want(t, 200).reads(t, "It was changed outside Bursar", "Added")
+	o.admin.get(one).saysNot(t, one+"/keep-disabled")
+}
+
 // TestWebhooks_WithASecondFactor asks for a code before an endpoint is added or changed.
 func TestWebhooks_WithASecondFactor(t *testing.T) {
 	o := openAdminFixture(t)

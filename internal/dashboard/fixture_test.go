@@ -397,7 +397,7 @@ func (h *fixture) signUp(name string, role auth.Role) person {
 
 // inbox lists what waits.
 func (h *fixture) inbox() inbox.Service {
-	return inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: h.reconciling, Store: h.db.Inbox(), Now: h.clock.Now}
+	return inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: h.reconciling, Webhooks: h.webhooks, Store: h.db.Inbox(), Now: h.clock.Now}
 }
 
 // earn records a sale, available at once.

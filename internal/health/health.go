@@ -37,6 +37,8 @@ type Loop struct {
 // Backlog is what is due in the whole service, all instances together.
 type Backlog struct {
 	Unknown, ManualReview, Discrepancies, UnmatchedTransfers, AccountsInReview, Differences int64
+	// WebhooksDisabled counts webhook endpoints that the service disabled.
+	WebhooksDisabled int64
 	// Late counts payouts that should have arrived; the first of them should have at LateSince, zero for none.
 	Late      int64
 	LateSince time.Time

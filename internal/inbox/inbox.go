@@ -12,6 +12,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
+	"bursar/internal/webhook"
 )
 
 // Kind tells the kinds of what waits for a person apart.
@@ -25,13 +26,14 @@ const (
 	NoGateway    Kind = "no-gateway"
 	Difference   Kind = "difference"
 	Account      Kind = "bank-account"
+	Endpoint     Kind = "webhook-endpoint"
 	Late         Kind = "late"
 	Unknown      Kind = "unknown"
 )
 
 // Kinds lists all, the most pressing first.
 func Kinds() []Kind {
-	return []Kind{Discrepancy, Unmatched, ManualReview, NoGateway, Late, Difference, Account, Unknown}
+	return []Kind{Discrepancy, Unmatched, ManualReview, NoGateway, Late, Difference, Account, Endpoint, Unknown}
 }
 
 // MostPerKind bounds how many of a kind are listed.
@@ -46,7 +48,7 @@ const ClaimLasts = time.Hour
 // Task is one thing that waits for a person.
 type Task struct {
 	Kind Kind
-	// Subject is the id of the payout, bank account or difference, or the gateway's id of the transfer.
+	// Subject is the id of the payout, bank account, difference or webhook endpoint, or the gateway's id of the transfer.
 	Subject string
 	Since   time.Time
 	Amount  money.Amount
@@ -60,6 +62,7 @@ type Task struct {
 	Transfer   *payout.UnmatchedTransfer
 	Difference *reconcile.Difference
 	Account    *bank.Account
+	Endpoint   *webhook.Endpoint
 }
 
 // Claim says that an admin is on a task.
@@ -72,7 +75,7 @@ type Claim struct {
 // Until is when the claim expires.
 func (c Claim) Until() time.Time { return c.At.Add(ClaimLasts) }
 
-// Payouts, Bank and Reconciling know what waits.
+// Payouts, Bank, Reconciling and Webhooks know what waits.
 type (
 	Payouts interface {
 		Attention(ctx context.Context) (payout.Attention, error)
@@ -83,6 +86,9 @@ type (
 	}
 	Reconciling interface {
 		Open(ctx context.Context, limit int) ([]reconcile.Difference, error)
+	}
+	Webhooks interface {
+		Endpoints(ctx context.Context) ([]webhook.Endpoint, error)
 	}
 )
 
@@ -102,6 +108,7 @@ type Service struct {
 	Payouts     Payouts
 	Bank        Bank
 	Reconciling Reconciling
+	Webhooks    Webhooks
 	Store       Store
 	Now         func() time.Time
 }
@@ -127,6 +134,10 @@ func (s Service) Tasks(ctx context.Context) (all []Task, cut bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	endpoints, err := s.Webhooks.Endpoints(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	all = ofPayouts(attention)
 	for _, t := range attention.UnmatchedTransfers {
 		all = append(all, Task{Kind: Unmatched, Subject: t.Transfer.GatewayID, Since: t.FoundAt, Amount: t.Transfer.Amount, Seller: t.Transfer.Order.Seller, Transfer: &t})
@@ -140,6 +151,11 @@ func (s Service) Tasks(ctx context.Context) (all []Task, cut bool, err error) {
 	}
 	for _, a := range accounts {
 		all = append(all, Task{Kind: Account, Subject: string(a.ID), Since: a.CreatedAt, Seller: a.Seller, Account: &a})
+	}
+	for _, e := range endpoints {
+		if e.NeedsAttention() {
+			all = append(all, Task{Kind: Endpoint, Subject: e.ID, Since: endpointSince(e), Endpoint: &e})
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Task) int { return a.Since.Compare(b.Since) })
 	cut = max(len(attention.Discrepancies), len(attention.Unclear), len(attention.WithoutGateway), len(attention.Late),
@@ -173,6 +189,18 @@ func ofPayouts(a payout.Attention) (all []Task) {
 		add(NoGateway, p, p.RequestedAt)
 	}
 	return all
+}
+
+// endpointSince is when an endpoint stopped taking events. One that answered 410 right after a delivery never failed.
+func endpointSince(e webhook.Endpoint) time.Time {
+	switch {
+	case e.Tampered, e.FailingSince.IsZero() && e.LastDeliveredAt.IsZero():
+		return e.CreatedAt
+	case e.FailingSince.IsZero():
+		return e.LastDeliveredAt
+	default:
+		return e.FailingSince
+	}
 }
 
 // ofDifference is the task of a difference, whose seller is that of its payout.

@@ -29,7 +29,7 @@ type Watched struct {
 	// MailDue is as those, for mails, and MailQueued is when the oldest unsent mail was written; zero for none.
 	MailDue, MailQueued time.Time
 	// WebhookSince is when the oldest delivery that an enabled webhook endpoint did not take was made; zero for none. The others
-	// count the endpoints that only fail, and those that are disabled.
+	// count the endpoints that only fail, and those that the service disabled.
 	WebhookSince                      time.Time
 	WebhooksFailing, WebhooksDisabled int64
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
@@ -62,7 +62,7 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 		(SELECT MIN((SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.due_at > 0))
 			FROM webhook_endpoints e WHERE e.status = 'enabled'),
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'enabled' AND failures > 0),
-		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled'),
+		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled' AND reason <> 'disabled'),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
 		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsOnHold, flagged{&w.Paused}, &w.AccountsInReview,

@@ -134,7 +134,7 @@ func testQueuedDeliveries(t *testing.T, b *bench) {
 	b.addEndpoint("whe_all", "https://all.example")
 	b.addEndpoint("whe_sales", "https://sales.example", event.SaleRecorded, event.SaleReleased)
 	off := b.addEndpoint("whe_off", "https://off.example")
-	off.Status = webhook.Disabled
+	off.Status, off.Reason = webhook.Disabled, webhook.Gone
 	b.update(func(tx *store.Tx) error {
 		_, err := tx.SaveEndpoint(b.ctx(), off)
 		return err
@@ -154,6 +154,14 @@ func testQueuedDeliveries(t *testing.T, b *bench) {
 	}
 	if w := b.watch(); !w.WebhookSince.Equal(b.now) || w.WebhooksDisabled != 1 || w.WebhooksFailing != 0 {
 		t.Errorf("the watch sees %+v", w)
+	}
+	off.Reason = webhook.ByHand
+	b.update(func(tx *store.Tx) error {
+		_, err := tx.SaveEndpoint(b.ctx(), off)
+		return err
+	})
+	if w := b.watch(); w.WebhooksDisabled != 0 {
+		t.Errorf("the watch sees %d endpoints that the service disabled", w.WebhooksDisabled)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestMetrics(t *testing.T) {
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
 	m.SetWatched(telemetry.Watched{
-		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsOnHold: 7, Paused: true, Late: 8, OldestLate: time.Hour, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsOnHold: 7, Paused: true, Late: 8, OldestLate: time.Hour, OldestWebhook: time.Minute, WebhooksFailing: 9, WebhooksDisabled: 10, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
 	}, time.UnixMilli(1_700_000_000_500))
 	m.SetBuild("v1.2.3", "go1.26")
 	m.WatchDatabase(func() telemetry.DatabaseStats {
@@ -141,6 +141,9 @@ func TestMetrics(t *testing.T) {
 		`bursar_payouts_late 8`,
 		`bursar_payouts_late_oldest_seconds 3600`,
 		`bursar_bank_accounts_in_review 6`,
+		`bursar_webhook_oldest_undelivered_seconds 60`,
+		`bursar_webhook_endpoints_failing 9`,
+		`bursar_webhook_endpoints_disabled 10`,
 		`bursar_payouts_with_discrepancy 4`,
 		`bursar_work_overdue_seconds{loop="payouts"} 90`,
 		`bursar_watch_timestamp_seconds 1.7000000005e+09`,

@@ -25,7 +25,7 @@ type Watched struct {
 	// OldestUnsentMail is for how long the oldest mail that is not sent has waited.
 	OldestUnsentMail time.Duration
 	// OldestWebhook is for how long the oldest event has waited that an enabled webhook endpoint did not take. The others count
-	// the endpoints that only fail, and those that are disabled.
+	// the endpoints that only fail, and those that the service disabled.
 	OldestWebhook                     time.Duration
 	WebhooksFailing, WebhooksDisabled int64
 	// CheckpointAt is when the newest checkpoint was made; zero for never.
@@ -80,7 +80,7 @@ func newWatched(registry *prometheus.Registry) watched {
 	}
 	w.webhooks.oldest = gauge("bursar_webhook_oldest_undelivered_seconds", "For how long the oldest event has waited that an enabled webhook endpoint did not take; 0 for none.")
 	w.webhooks.failing = gauge("bursar_webhook_endpoints_failing", "Enabled webhook endpoints that took nothing since their last failure.")
-	w.webhooks.disabled = gauge("bursar_webhook_endpoints_disabled", "Webhook endpoints that are disabled.")
+	w.webhooks.disabled = gauge("bursar_webhook_endpoints_disabled", "Webhook endpoints that the service disabled, until a person enables them, keeps them disabled or removes them.")
 	registry.MustRegister(w.webhooks.oldest, w.webhooks.failing, w.webhooks.disabled)
 	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.late, w.oldestLate, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w

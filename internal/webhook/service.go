@@ -130,7 +130,7 @@ type Change struct {
 	Status      *Status
 }
 
-// Change changes an endpoint. One that is enabled again is tried at once.
+// Change changes an endpoint. One that is enabled again is tried at once. To disable one that the service disabled is to keep it so.
 func (s *Service) Change(ctx context.Context, by decision.By, id string, c Change) (Endpoint, error) {
 	if c.URL != nil {
 		if problem := CheckURL(*c.URL); problem != "" {
@@ -150,7 +150,7 @@ func (s *Service) Change(ctx context.Context, by decision.By, id string, c Chang
 		set(&e.Types, c.Types)
 		set(&e.Description, c.Description)
 		switch {
-		case c.Status == nil || *c.Status == e.Status:
+		case c.Status == nil || *c.Status == Enabled && e.Status == Enabled:
 		case *c.Status == Enabled:
 			e.Status, e.Reason, e.Health = Enabled, "", Health{LastDeliveredAt: e.LastDeliveredAt}
 		default:

@@ -86,6 +86,12 @@ func (e *Endpoint) Wants(t event.Type) bool {
 	return len(e.Types) == 0 || slices.Contains(e.Types, t)
 }
 
+// NeedsAttention reports whether a person has to decide what becomes of the endpoint: the service disabled it, or did not
+// write it.
+func (e *Endpoint) NeedsAttention() bool {
+	return e.Tampered || e.Status == Disabled && e.Reason != ByHand
+}
+
 // DeliveryStatus says how far a delivery is.
 type DeliveryStatus string
 
