@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 )
 
 // link makes a link for a seller, and returns the path that it is at.
@@ -120,13 +121,23 @@ func TestSessionLink_Refused(t *testing.T) {
 	}
 	access(seller, restore)
 	h.as(session, "GET", "/api/auth/me", "").wantFailure(t, 401, "invalid_token")
+	if h.open(unused, "") != "" {
+		t.Error("a link from before the suspension signed the seller in")
+	}
 
 	promoted := h.newSeller("18")
-	unused = h.link(promoted.id)
+	unused, session = h.link(promoted.id), h.open(h.link(promoted.id), "")
 	access(promoted, `{"role":"admin","suspended":false}`)
 	if h.open(unused, "") != "" {
 		t.Error("a link signed an admin in")
 	}
+	h.as(session, "GET", "/api/auth/me", "").wantFailure(t, 401, "invalid_token") // nobody proved to be that admin
+
+	byOperator := h.newSeller("19")
+	session = h.open(h.link(byOperator.id), "")
+	_, _, err := h.auth.SetRole(t.Context(), decision.By{Operator: "tests", Note: "moved"}, byOperator.id, auth.Buyer)
+	must(t, err)
+	h.as(session, "GET", "/api/auth/me", "").wantFailure(t, 401, "invalid_token")
 
 	session = h.open(h.link(seller.id), "")
 	key, _, err := h.auth.RotateServiceKey(t.Context(), "tests", 0, "operator:tests") // as after a leak
@@ -140,6 +151,14 @@ func TestSessionLink_Refused(t *testing.T) {
 		t.Error("a link of a revoked key was opened")
 	}
 	h.as(session, "GET", "/api/auth/me", "").wantFailure(t, 401, "invalid_token")
+
+	h.serviceKey, _, err = h.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "short", ExpiresAt: h.clock.Now().Add(10 * time.Minute)}, "operator:tests")
+	must(t, err)
+	session = h.open(h.link(seller.id), "")
+	h.clock.advance(9 * time.Minute)
+	h.as(session, "GET", "/api/auth/me", "").want(t, 200)
+	h.clock.advance(time.Minute)
+	h.as(session, "GET", "/api/auth/me", "").wantFailure(t, 401, "invalid_token") // its key expired
 }
 
 // TestSessionLink_Tampered has a link that was pointed at another seller in the database.

@@ -35,10 +35,8 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 		if !found {
 			return ErrUserNotFound
 		}
-		if suspended {
-			if err := s.endSessions(ctx, tx, userID, "", endedBySuspension); err != nil {
-				return err
-			}
+		if err := s.endWithoutAccess(ctx, tx, userID, role, suspended); err != nil {
+			return err
 		}
 		return tx.RecordDecision(ctx, record)
 	})
@@ -47,6 +45,18 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 	}
 	s.o.Logger.InfoContext(ctx, "access changed", slog.String("user_id", userID),
 		slog.String("role", string(role)), slog.Bool("suspended", suspended), slog.String("by", by.Admin))
+	return nil
+}
+
+// endWithoutAccess ends what a user's new role and suspension no longer allow: all sessions of a suspended user, and of one who
+// is no seller those that a link of the marketplace opened, since nobody proved to be that user.
+func (s *Service) endWithoutAccess(ctx context.Context, tx Tx, userID string, role Role, suspended bool) error {
+	switch {
+	case suspended:
+		return s.endSessions(ctx, tx, userID, "", endedBySuspension)
+	case role != Seller:
+		return tx.EndUnprovenSessions(ctx, userID, endedByRole, s.o.Now())
+	}
 	return nil
 }
 

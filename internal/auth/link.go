@@ -75,12 +75,13 @@ func (s *Service) OpenSessionLink(ctx context.Context, token, presented string, 
 			return errors.Join(err, ErrLink)
 		}
 		keyID = link.KeyID
-		if user, err = s.sellerOfLink(ctx, tx, link, now); err != nil {
+		var ends time.Time
+		if user, ends, err = s.sellerOfLink(ctx, tx, link, now); err != nil {
 			return err
 		}
 		session = newSession(user.ID, now, from, MethodLink)
 		session.AuthenticatedAt = notProven
-		session.ExpiresAt, session.CapAt = now.Add(LinkSessionLife), now.Add(LinkSessionLife)
+		session.ExpiresAt, session.CapAt = ends, ends
 		used, err := tx.UseSessionLink(ctx, link.Hash, session.ID, now)
 		if err == nil && !used {
 			err = ErrLink
@@ -103,26 +104,29 @@ func (s *Service) OpenSessionLink(ctx context.Context, token, presented string, 
 		return SignIn{}, err
 	}
 	signIn, err := s.signInto(user, session.ID, session.Counter, now)
-	signIn.ExpiresIn = LinkSessionLife
+	signIn.ExpiresIn = session.ExpiresAt.Sub(now)
 	s.o.Logger.InfoContext(ctx, "signed in", slog.String("user_id", user.ID), slog.String("method", MethodLink), slog.String("key_id", keyID))
 	return signIn, err
 }
 
-// sellerOfLink finds the seller of a link whose service key is still accepted, and keeps both so until the transaction ends: to
-// suspend the one or to revoke the other then finds the session.
-func (s *Service) sellerOfLink(ctx context.Context, tx Tx, link SessionLink, now time.Time) (User, error) {
+// sellerOfLink finds the seller of a link whose service key is still accepted, and when the session has to end: the key may
+// expire before. It keeps both so until the transaction ends: to suspend the one or to revoke the other then finds the session.
+func (s *Service) sellerOfLink(ctx context.Context, tx Tx, link SessionLink, now time.Time) (user User, ends time.Time, err error) {
 	user, found, err := tx.UserForUpdate(ctx, link.UserID)
 	if err != nil {
-		return user, err
+		return user, ends, err
 	}
 	key, known, err := tx.ServiceKeyForUpdate(ctx, link.KeyID)
 	if err != nil {
-		return user, err
+		return user, ends, err
 	}
 	if !found || user.Suspended || user.Role != Seller || !known || key.Status(now) != "active" {
-		return user, ErrLink
+		return user, ends, ErrLink
 	}
-	return user, nil
+	if ends = now.Add(LinkSessionLife); !key.ExpiresAt.IsZero() && key.ExpiresAt.Before(ends) {
+		ends = key.ExpiresAt
+	}
+	return user, ends, nil
 }
 
 // endSessionsOfKey ends the sessions that links of a service key opened, which was locked.

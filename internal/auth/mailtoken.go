@@ -152,6 +152,9 @@ func (s *Service) endSessions(ctx context.Context, tx Tx, userID, keep, reason s
 	if err := tx.EndUserSessions(ctx, userID, keep, reason, s.o.Now()); err != nil {
 		return err
 	}
+	if err := tx.DeleteUnusedSessionLinks(ctx, userID); err != nil {
+		return err
+	}
 	for _, purpose := range []MailPurpose{resetPassword, confirmEmail} {
 		if err := tx.DeleteMailTokens(ctx, userID, purpose); err != nil {
 			return err

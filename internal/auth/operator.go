@@ -134,10 +134,8 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 		if _, err := tx.SetUserAccess(ctx, userID, user.Role, user.Suspended); err != nil {
 			return err
 		}
-		if user.Suspended {
-			if err := s.endSessions(ctx, tx, userID, "", endedBySuspension); err != nil {
-				return err
-			}
+		if err := s.endWithoutAccess(ctx, tx, userID, user.Role, user.Suspended); err != nil {
+			return err
 		}
 		record := by
 		record.Note = accessNote(user.Role, user.Suspended, by.Note)

@@ -121,6 +121,8 @@ type Tx interface {
 	EndSessionOf(ctx context.Context, userID, id, reason string, now time.Time) (bool, error)
 	// EndUserSessions ends all sessions of a user that have not ended, but for the one to keep, if any.
 	EndUserSessions(ctx context.Context, userID, keep, reason string, now time.Time) error
+	// EndUnprovenSessions ends those in which the user never proved who they are: that a link of the marketplace opened.
+	EndUnprovenSessions(ctx context.Context, userID, reason string, now time.Time) error
 
 	// VerifyUser records that a user's address is theirs.
 	VerifyUser(ctx context.Context, userID string) error
@@ -184,6 +186,8 @@ type Tx interface {
 	SessionLink(ctx context.Context, hash string) (SessionLink, bool, error)
 	// UseSessionLink notes the session that a link opens, and reports whether the link was unused and has not expired.
 	UseSessionLink(ctx context.Context, hash, session string, now time.Time) (bool, error)
+	// DeleteUnusedSessionLinks deletes a user's links that opened nothing yet.
+	DeleteUnusedSessionLinks(ctx context.Context, userID string) error
 	// SessionsOfKey lists the sessions that links of a service key opened.
 	SessionsOfKey(ctx context.Context, keyID string) ([]string, error)
 	// SweepSessionLinks deletes up to limit links that expired before, and returns how many.

@@ -27,6 +27,7 @@ const (
 	endedByReset      = "account_reset"
 	endedByNewSignIn  = "signed_in_anew" // in the same browser
 	endedByKey        = "key_revoked"    // the service key whose link opened it
+	endedByRole       = "role_changed"   // a link opened it, and the user is no seller any more
 )
 
 // Methods of signing in, as sessions record them.

@@ -300,6 +300,13 @@ func (tx *Tx) EndUserSessions(ctx context.Context, userID, keep, reason string, 
 	return err
 }
 
+// EndUnprovenSessions ends a user's sessions in which the user never proved who they are.
+func (tx *Tx) EndUnprovenSessions(ctx context.Context, userID, reason string, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE sessions SET ended_at = $3, end_reason = $2 WHERE user_id = $1 AND authenticated_at = 0 AND ended_at IS NULL`,
+		userID, reason, micros(now))
+	return err
+}
+
 // TakeThrottle counts one attempt against a bucket in the statement that checks it, so that no number
 // of attempts at once gets through on one place.
 func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, cost, burst time.Duration) (time.Time, bool, error) {

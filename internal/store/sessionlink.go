@@ -42,6 +42,12 @@ func (tx *Tx) UseSessionLink(ctx context.Context, hash, session string, now time
 	return tx.execOne(ctx, `UPDATE session_links SET session_id = $2 WHERE hash = $1 AND session_id = '' AND expires_at > $3`, hash, session, micros(now))
 }
 
+// DeleteUnusedSessionLinks deletes a user's links that opened nothing yet.
+func (tx *Tx) DeleteUnusedSessionLinks(ctx context.Context, userID string) error {
+	_, err := tx.exec(ctx, `DELETE FROM session_links WHERE user_id = $1 AND session_id = ''`, userID)
+	return err
+}
+
 // SessionsOfKey lists the sessions that links of a service key opened.
 func (tx *Tx) SessionsOfKey(ctx context.Context, keyID string) ([]string, error) {
 	var all []string

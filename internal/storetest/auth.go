@@ -145,6 +145,21 @@ func testSessions(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	unproven := newSession("ses_unproven", "usr_1")
+	unproven.AuthenticatedAt = time.Unix(0, 0).UTC()
+	b.update(func(tx *store.Tx) error {
+		if err := errors.Join(tx.InsertSession(b.ctx(), unproven), tx.EndUnprovenSessions(b.ctx(), "usr_2", "role_changed", signedInAt)); err != nil {
+			return err
+		}
+		others, err := tx.SessionLives(b.ctx(), unproven.ID, "usr_1")
+		err = errors.Join(err, tx.EndUnprovenSessions(b.ctx(), "usr_1", "role_changed", signedInAt))
+		its, err2 := tx.SessionLives(b.ctx(), unproven.ID, "usr_1")
+		proven, err3 := tx.SessionLives(b.ctx(), "ses_1", "usr_1")
+		if !others || its || !proven {
+			b.Errorf("after another user's: %t, after its own: %t; one that was proven: %t", others, its, proven)
+		}
+		return errors.Join(err, err2, err3)
+	})
 	hour := signedInAt.Add(time.Hour)
 	tests := map[string]struct {
 		session string

@@ -44,6 +44,24 @@ func testSessionLinks(_ *testing.T, b *bench) {
 		}
 		return nil
 	})
+	unused := auth.SessionLink{Hash: "unused", UserID: seller, KeyID: key.ID, ExpiresAt: b.now.Add(time.Minute)}
+	b.update(func(tx *store.Tx) error {
+		if err := errors.Join(tx.InsertSessionLink(b.ctx(), unused), tx.DeleteUnusedSessionLinks(b.ctx(), other)); err != nil {
+			return err
+		}
+		if _, found, err := tx.SessionLink(b.ctx(), unused.Hash); !found || err != nil {
+			return fmt.Errorf("another user's link is %t, %w", found, err)
+		}
+		if err := tx.DeleteUnusedSessionLinks(b.ctx(), seller); err != nil {
+			return err
+		}
+		_, unusedFound, err := tx.SessionLink(b.ctx(), unused.Hash)
+		_, usedFound, err2 := tx.SessionLink(b.ctx(), link.Hash)
+		if unusedFound || !usedFound {
+			return fmt.Errorf("the unused link is %t, the used one %t, %w", unusedFound, usedFound, errors.Join(err, err2))
+		}
+		return nil
+	})
 	b.engine.Hands(b.T, b.db)(`UPDATE session_links SET user_id = '` + other + `'`)
 	b.update(func(tx *store.Tx) error {
 		if _, _, err := tx.SessionLink(b.ctx(), link.Hash); !errors.Is(err, auth.ErrTampered) {

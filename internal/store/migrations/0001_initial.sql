@@ -101,6 +101,7 @@ CREATE TABLE session_links (
   mac        TEXT NOT NULL -- over all but the session, with a key that is not in here
 ) /* clustered */;
 
+CREATE INDEX session_links_unused ON session_links (user_id) WHERE session_id = '';
 CREATE INDEX session_links_of_key ON session_links (key_id) WHERE session_id <> '';
 CREATE INDEX session_links_old ON session_links (expires_at);
 
