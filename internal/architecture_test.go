@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"work":      leaves,
 
 	"gateway":             {"fault", "id", "money"},
-	"gateway/razorpayx":   slices.Concat(leaves, []string{"gateway"}),
+	"gateway/razorpayx":   slices.Concat(leaves, []string{"gateway", "web"}),
 	"gateway/gatewaytest": {"fault", "gateway", "id", "money"},
 	"gateway/sandbox":     slices.Concat(leaves, []string{"gateway", "gateway/razorpayx", "web"}),
 
@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"event": slices.Concat(leaves, []string{"ledger"}),
 
 	"webhook":        slices.Concat(leaves, []string{"event", "mail"}),
-	"webhook/sender": {"dialguard", "webhook"},
+	"webhook/sender": {"dialguard", "web", "webhook"},
 
 	"proof":     slices.Concat(leaves, []string{"ledger"}),
 	"health":    slices.Concat(leaves, []string{"ledger"}),

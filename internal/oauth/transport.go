@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bursar/internal/dialguard"
+	"bursar/internal/web"
 )
 
 // maxBody is the most that a provider may answer with.
@@ -23,7 +24,7 @@ func newHTTPClient(timeout time.Duration, named ...string) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
-		Transport: &transport{guard: g, next: &http.Transport{
+		Transport: &transport{guard: g, next: web.NoUpgrades{Next: &http.Transport{
 			Proxy:                  g.Proxy,
 			DialContext:            g.Dial,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
@@ -32,7 +33,7 @@ func newHTTPClient(timeout time.Duration, named ...string) *http.Client {
 			MaxResponseHeaderBytes: 64 << 10,
 			MaxIdleConnsPerHost:    4,
 			IdleConnTimeout:        time.Minute,
-		}},
+		}}},
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"bursar/internal/gateway"
 	"bursar/internal/money"
+	"bursar/internal/web"
 )
 
 var _ gateway.Gateway = (*Client)(nil)
@@ -103,7 +104,7 @@ func New(o Options) (*Client, error) {
 		o: o, capabilities: capabilities,
 		base: strings.TrimSuffix(base.String(), "/"),
 		http: &http.Client{
-			Transport:     o.Transport,
+			Transport:     web.NoUpgrades{Next: o.Transport},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil

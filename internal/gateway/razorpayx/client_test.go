@@ -269,6 +269,16 @@ func TestSubmitIsUnclearOnceAConnectionWasThere(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		},
+		"switched to another protocol": func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+			_, _ = io.Copy(io.Discard, conn) // says nothing until the client closes
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, serving(t, h), func(o *razorpayx.Options) { o.Timeout = 300 * time.Millisecond })

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"bursar/internal/web"
 )
 
 // A name may lead anywhere, so the address is checked when it is dialled, whatever the URL looked like.
@@ -16,7 +18,11 @@ func TestSend_ChecksTheAddressThatIsDialled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		transport, is := s.client.Transport.(*http.Transport)
+		bounded, is := s.client.Transport.(web.NoUpgrades)
+		if !is {
+			t.Fatal("an answer 101 has no end")
+		}
+		transport, is := bounded.Next.(*http.Transport)
 		if !is || transport.DialContext == nil {
 			t.Fatal("the client dials without the guard")
 		}

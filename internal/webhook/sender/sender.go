@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"bursar/internal/dialguard"
+	"bursar/internal/web"
 	"bursar/internal/webhook"
 )
 
@@ -56,7 +57,7 @@ func New(o Options) (*Sender, error) {
 		client: &http.Client{
 			Timeout:       webhook.SendTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			Transport: &http.Transport{
+			Transport: web.NoUpgrades{Next: &http.Transport{
 				Proxy:                  guard.Proxy,
 				DialContext:            guard.Dial,
 				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
@@ -65,7 +66,7 @@ func New(o Options) (*Sender, error) {
 				MaxResponseHeaderBytes: maxAnswer,
 				MaxIdleConnsPerHost:    webhook.MaxInFlight,
 				IdleConnTimeout:        time.Minute,
-			},
+			}},
 		},
 	}, nil
 }

@@ -1,6 +1,7 @@
 package sender_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,17 @@ func TestSend_LongAndBrokenAnswers(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}
+		if r.URL.Path == "/switched" {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+			_, _ = io.Copy(io.Discard, conn) // says nothing until the sender closes
+			return
+		}
 		chunk := []byte(strings.Repeat("é", 32<<10))
 		var err error
 		for range 1000 {
@@ -94,5 +106,8 @@ func TestSend_LongAndBrokenAnswers(t *testing.T) {
 	}
 	if answer := send("/broken"); !answer.Succeeded() || answer.Body != "half" {
 		t.Errorf("an answer that breaks off is %+v", answer)
+	}
+	if answer, err := s.Send(t.Context(), webhook.Message{URL: receiver.URL + "/switched", ID: "evt_1", At: time.Now(), Body: []byte(`{}`)}); err == nil {
+		t.Errorf("an answer that switches protocols is %+v", answer)
 	}
 }
