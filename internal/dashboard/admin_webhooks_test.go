@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"strings"
 	"testing"
 
 	"bursar/internal/decision"
@@ -140,7 +139,7 @@ func TestWebhooks_WithASecondFactor(t *testing.T) {
 		o.admin.get(page+"/"+e.ID+"/"+slug).want(t, 200).says(t, `name="code"`)
 		o.admin.post(page+"/"+e.ID+"/"+slug, "code", "000000").want(t, 422).reads(t, "is wrong, was used already")
 	}
-	if all, err := o.webhooks.Endpoints(t.Context()); err != nil || len(all) != 1 || all[0].Status != webhook.Enabled || strings.Contains(all[0].OldSecret, "e") {
+	if all, err := o.webhooks.Endpoints(t.Context()); err != nil || len(all) != 1 || all[0].Status != webhook.Enabled || len(all[0].OldSecrets) > 0 {
 		t.Errorf("without a code it became %+v, %v", all, err)
 	}
 }

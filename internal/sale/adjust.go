@@ -68,6 +68,9 @@ func (n NewAdjustment) check() error {
 	if problem := CheckReason(n.Reason); problem != "" {
 		return fault.Field("reason", problem)
 	}
+	if n.ID == openingID {
+		return fault.Field("adjustmentId", "must not be "+openingID+", which names the opening balance")
+	}
 	if n.Seller == n.By.Admin {
 		return fault.Field("sellerId", "is your own: another admin has to adjust your balance")
 	}

@@ -25,6 +25,9 @@ type NewOpening struct {
 // openingID names a seller's opening balance: the adjustment that is available, and the sale that is pending.
 const openingID = "opening"
 
+// openingSaleID is the id of a seller's sale of that kind. Sales of others can't have one that begins so.
+func openingSaleID(seller string) string { return openingID + ":" + seller }
+
 // openingReason is what the seller reads.
 const openingReason = "Opening balance, taken over from the system before."
 
@@ -54,8 +57,9 @@ func (s *Service) open(ctx context.Context, n NewOpening, end error) (bool, erro
 		return false, fault.Field("available", "is too large")
 	case n.Pending < 0 || n.Pending > money.Max:
 		return false, fault.Field("pending", "must be above zero")
-	case n.Pending == 0 && !n.AvailableAt.IsZero():
-		return false, fault.Field("availableAt", "is for what is pending")
+	}
+	if n.Pending == 0 {
+		n.AvailableAt = time.Time{} // an export may have the column on each line
 	}
 	now := s.o.Now()
 	created := false
@@ -88,7 +92,7 @@ func (s *Service) openIn(ctx context.Context, tx Tx, n NewOpening, now time.Time
 		return false, err
 	}
 	pending := Sale{
-		ID: openingID + ":" + n.Seller, Seller: n.Seller, Amount: n.Pending, OccurredAt: now, AvailableAt: n.AvailableAt, CreatedAt: now,
+		ID: openingSaleID(n.Seller), Seller: n.Seller, Amount: n.Pending, OccurredAt: now, AvailableAt: n.AvailableAt, CreatedAt: now,
 		Fingerprint: NewSale{Seller: n.Seller, Amount: n.Pending, AvailableAt: n.AvailableAt}.fingerprint(),
 	}
 	sold, err := tx.SaleForUpdate(ctx, pending.ID)

@@ -69,6 +69,19 @@ func TestOpen_OfADebt(t *testing.T) {
 	s.open(opening(-300, 0), false)
 }
 
+// TestOpen_ReleaseDayOfNothing has a release day beside no pending money, as exports do that write each column on each line.
+func TestOpen_ReleaseDayOfNothing(t *testing.T) {
+	s := openShop(t)
+	for _, created := range []bool{true, false} {
+		n := opening(500, 0)
+		n.AvailableAt = s.now
+		if got, err := s.sales.Open(t.Context(), n); got != created || err != nil {
+			t.Fatalf("created %t, %v; want %t", got, err, created)
+		}
+	}
+	s.wantBalance(0, 500, 500)
+}
+
 func TestOpen_Refusals(t *testing.T) {
 	s := openShop(t)
 	if would, err := s.sales.WouldOpen(t.Context(), opening(100, 200)); !would || err != nil {
@@ -76,9 +89,8 @@ func TestOpen_Refusals(t *testing.T) {
 	}
 	s.wantBalance(0, 0, 0)
 	for name, n := range map[string]sale.NewOpening{
-		"available":   opening(0, 0),
-		"pending":     opening(1, -1),
-		"availableAt": {Seller: "usr_seller", Available: 1, AvailableAt: s.now},
+		"available": opening(0, 0),
+		"pending":   opening(1, -1),
 	} {
 		_, err := s.sales.Open(t.Context(), n)
 		if f := fault.From(err); f == nil || f.Details[name] == "" {
@@ -91,6 +103,15 @@ func TestOpen_Refusals(t *testing.T) {
 		if _, err := s.sales.Open(t.Context(), n); !errors.Is(err, sale.ErrSellerNotFound) {
 			t.Errorf("of %s: %v", seller, err)
 		}
+	}
+	// Nobody else's sale or adjustment takes the place of an opening balance.
+	_, _, err := s.sales.Record(t.Context(), sale.NewSale{ID: "opening:usr_seller", Seller: "usr_seller", Amount: 100})
+	if f := fault.From(err); f == nil || f.Details["saleId"] == "" {
+		t.Errorf("a sale with its id: %v", err)
+	}
+	_, _, err = s.sales.Adjust(t.Context(), sale.NewAdjustment{ID: "opening", Seller: "usr_seller", Amount: 100, Reason: "A gift.", By: decision.By{Admin: "usr_admin", Note: "n"}})
+	if f := fault.From(err); f == nil || f.Details["adjustmentId"] == "" {
+		t.Errorf("an adjustment with its id: %v", err)
 	}
 	s.record(sale.NewSale{ID: "s1", Seller: "usr_seller", Amount: 100, OccurredAt: s.now}, true)
 	if _, err := s.sales.Open(t.Context(), opening(100, 0)); !errors.Is(err, sale.ErrNotFirst) {

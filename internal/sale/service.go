@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"bursar/internal/fault"
@@ -97,6 +98,9 @@ func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool,
 
 // draft is a sale as it begins, or a fault that names a field.
 func (s *Service) draft(n NewSale, now time.Time) (Sale, error) {
+	if strings.HasPrefix(n.ID, openingSaleID("")) {
+		return Sale{}, fault.Field("saleId", "must not begin with "+openingSaleID("")+", which names opening balances")
+	}
 	draft := Sale{
 		ID: n.ID, Seller: n.Seller, Amount: n.Amount,
 		OccurredAt: n.OccurredAt, AvailableAt: n.AvailableAt,

@@ -50,7 +50,7 @@ func endpointMessage(e webhook.Endpoint) []byte {
 		until = strconv.FormatInt(micros(e.OldUntil), 10)
 	}
 	return rowMessage("webhook endpoint", e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason,
-		e.Secret, e.OldSecret, until, strconv.FormatInt(micros(e.CreatedAt), 10))
+		e.Secret, strings.Join(e.OldSecrets, " "), until, strconv.FormatInt(micros(e.CreatedAt), 10))
 }
 
 func joinTypes(types []event.Type) string {
@@ -68,17 +68,17 @@ func splitTypes(text string) (types []event.Type) {
 	return types
 }
 
-const selectEndpoints = `SELECT id, url, types, description, status, reason, secret, old_secret, old_until, created_at, mac,
+const selectEndpoints = `SELECT id, url, types, description, status, reason, secret, old_secrets, old_until, created_at, mac,
 	failures, failing_since, retry_at, last_delivered_at FROM webhook_endpoints`
 
 // scanEndpoint reads an endpoint, and marks it unless it has the MAC that the service gave it. Without keys it checks none.
 func scanEndpoint(r row, keys ledger.Keys) (e webhook.Endpoint, err error) {
-	var types, mac string
-	err = r.Scan(&e.ID, &e.URL, &types, &e.Description, &e.Status, &e.Reason, &e.Secret, &e.OldSecret, instant{&e.OldUntil}, instant{&e.CreatedAt}, &mac,
+	var types, oldSecrets, mac string
+	err = r.Scan(&e.ID, &e.URL, &types, &e.Description, &e.Status, &e.Reason, &e.Secret, &oldSecrets, instant{&e.OldUntil}, instant{&e.CreatedAt}, &mac,
 		&e.Failures, instant{&e.FailingSince}, instant{&e.RetryAt}, instant{&e.LastDeliveredAt})
-	e.Types = splitTypes(types)
-	// That of the text as it is stored, which may have more blanks.
-	e.Tampered = keys != nil && (joinTypes(e.Types) != types || !ledger.CheckMAC(keys, mac, endpointMessage(e)))
+	e.Types, e.OldSecrets = splitTypes(types), strings.Fields(oldSecrets)
+	// That of the texts as they are stored, which may have more blanks.
+	e.Tampered = keys != nil && (joinTypes(e.Types) != types || strings.Join(e.OldSecrets, " ") != oldSecrets || !ledger.CheckMAC(keys, mac, endpointMessage(e)))
 	return e, err
 }
 
@@ -138,9 +138,9 @@ func (tx *Tx) InsertEndpoint(ctx context.Context, e webhook.Endpoint) (bool, err
 	if err != nil {
 		return false, err
 	}
-	return tx.execOne(ctx, `INSERT INTO webhook_endpoints (id, url, types, description, status, reason, secret, old_secret, old_until, created_at, mac,
+	return tx.execOne(ctx, `INSERT INTO webhook_endpoints (id, url, types, description, status, reason, secret, old_secrets, old_until, created_at, mac,
 		failures, leased_until) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0) ON CONFLICT (url) DO NOTHING`,
-		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, e.OldSecret, nullMicros(e.OldUntil), micros(e.CreatedAt), mac)
+		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil), micros(e.CreatedAt), mac)
 }
 
 // SaveEndpoint stores all but the health of an endpoint. It reports whether no other endpoint has its address.
@@ -149,9 +149,9 @@ func (tx *Tx) SaveEndpoint(ctx context.Context, e webhook.Endpoint) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return tx.execOne(ctx, `UPDATE webhook_endpoints SET url = $2, types = $3, description = $4, status = $5, reason = $6, secret = $7, old_secret = $8,
+	return tx.execOne(ctx, `UPDATE webhook_endpoints SET url = $2, types = $3, description = $4, status = $5, reason = $6, secret = $7, old_secrets = $8,
 		old_until = $9, mac = $10 WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM webhook_endpoints o WHERE o.url = $2 AND o.id <> $1)`,
-		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, e.OldSecret, nullMicros(e.OldUntil), mac)
+		e.ID, e.URL, joinTypes(e.Types), e.Description, string(e.Status), e.Reason, e.Secret, strings.Join(e.OldSecrets, " "), nullMicros(e.OldUntil), mac)
 }
 
 // SaveHealth stores how deliveries to an endpoint go.

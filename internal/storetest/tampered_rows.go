@@ -105,7 +105,7 @@ var hands = map[string]struct {
 	"webhook_endpoints": {"id = 'whe_1'", refuses, all("webhook-endpoints-are-ours", map[string]tamperedCell{
 		"status":   {"webhook-endpoints-are-ours", "'disabled'"},
 		"failures": {schedules, ""}, "failing_since": {schedules, ""}, "retry_at": {schedules, ""}, "last_delivered_at": {shownOnly, ""}, "leased_until": {schedules, ""},
-	}, "id", "url", "types", "description", "reason", "secret", "old_secret", "old_until", "created_at", "mac")},
+	}, "id", "url", "types", "description", "reason", "secret", "old_secrets", "old_until", "created_at", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "journals", "root", "previous", "kid", "signature")},
 	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {tellsApart, "checkpoint + 1000"}},

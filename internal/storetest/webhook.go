@@ -19,7 +19,7 @@ import (
 func (b *bench) addEndpoint(id, url string, types ...event.Type) webhook.Endpoint {
 	b.Helper()
 	e := webhook.Endpoint{
-		ID: id, URL: url, Types: types, Description: "the shop", Status: webhook.Enabled, Secret: "encrypted", OldSecret: "encrypted before", OldUntil: b.now.Add(time.Hour), CreatedAt: b.now,
+		ID: id, URL: url, Types: types, Description: "the shop", Status: webhook.Enabled, Secret: "encrypted", OldSecrets: []string{"encrypted", "before"}, OldUntil: b.now.Add(time.Hour), CreatedAt: b.now,
 	}
 	b.update(func(tx *store.Tx) error {
 		added, err := tx.InsertEndpoint(b.ctx(), e)
@@ -68,7 +68,7 @@ func testWebhookEndpoints(t *testing.T, b *bench) {
 	}
 	b.addEndpoint("whe_2", "https://b.example")
 	want.URL, want.Types, want.Description, want.Status, want.Reason = "https://c.example", nil, "", webhook.Disabled, webhook.Gone
-	want.Secret, want.OldSecret, want.OldUntil = "other", "", time.Time{}
+	want.Secret, want.OldSecrets, want.OldUntil = "other", []string{}, time.Time{}
 	want.Health = webhook.Health{Failures: 2, FailingSince: b.now, RetryAt: b.now.Add(time.Minute), LastDeliveredAt: b.now.Add(-time.Hour)}
 	b.update(func(tx *store.Tx) error {
 		saved, err := tx.SaveEndpoint(b.ctx(), want)

@@ -193,13 +193,18 @@ func (s *Service) send(ctx context.Context, e Endpoint, d Delivery) (answer Answ
 	return s.post(ctx, e, d.EventID, body)
 }
 
+// signingOld lists the secrets of before that still sign.
+func (e Endpoint) signingOld(now time.Time) []string {
+	if !now.Before(e.OldUntil) {
+		return nil
+	}
+	return e.OldSecrets
+}
+
 // post signs a message and posts it once.
 func (s *Service) post(ctx context.Context, e Endpoint, id string, body []byte) (answer Answer, problem string, err error) {
 	now := s.now()
-	encrypted := []string{e.Secret}
-	if e.OldSecret != "" && now.Before(e.OldUntil) {
-		encrypted = append(encrypted, e.OldSecret)
-	}
+	encrypted := append([]string{e.Secret}, e.signingOld(now)...)
 	secrets := make([]string, len(encrypted))
 	for i, text := range encrypted {
 		if secrets[i], err = s.o.Keys.Decrypt(text, contextOf(e.ID)); err != nil {

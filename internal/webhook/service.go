@@ -15,6 +15,9 @@ import (
 const (
 	// rotationGrace is how long a secret signs beside its successor.
 	rotationGrace = 24 * time.Hour
+	// maxOldSecrets is how many sign beside the newest. Two, so that the one in use stays when the answer to a rotation is lost and
+	// the secret is rotated again.
+	maxOldSecrets = 2
 	// An endpoint may be tested testBurst/testCost times at once, and then once in testCost.
 	testCost  = 10 * time.Second
 	testBurst = time.Minute
@@ -166,7 +169,8 @@ func set[T any](to, from *T) {
 	}
 }
 
-// Rotate gives an endpoint another secret, which is shown once. The last one signs too, for a day.
+// Rotate gives an endpoint another secret, which is shown once. The last one signs too for a day, and so does the one before if it
+// still did.
 func (s *Service) Rotate(ctx context.Context, by decision.By, id string) (Endpoint, string, error) {
 	secret := newSecret()
 	encrypted, err := s.o.Keys.Encrypt(secret, contextOf(id))
@@ -174,8 +178,8 @@ func (s *Service) Rotate(ctx context.Context, by decision.By, id string) (Endpoi
 		return Endpoint{}, "", err
 	}
 	e, err := s.change(ctx, by, decision.RotateWebhook, id, func(e *Endpoint) error {
-		e.OldSecret, e.OldUntil = e.Secret, s.now().Add(rotationGrace)
-		e.Secret = encrypted
+		old := append([]string{e.Secret}, e.signingOld(s.now())...)
+		e.Secret, e.OldSecrets, e.OldUntil = encrypted, old[:min(len(old), maxOldSecrets)], s.now().Add(rotationGrace)
 		return nil
 	})
 	return e, secret, err

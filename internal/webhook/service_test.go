@@ -351,6 +351,31 @@ func TestRotate_BothSecretsSignForADay(t *testing.T) {
 	}
 }
 
+// TestRotate_AgainKeepsTheSecretInUse rotates again and again within a day, as after a lost answer.
+func TestRotate_AgainKeepsTheSecretInUse(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	e, first := d.add(r.URL)
+	secrets := []string{first}
+	for rotated, want := range [][]bool{{true}, {true, true}, {true, true, true}, {false, true, true, true}} {
+		if rotated > 0 {
+			_, next, err := d.Rotate(t.Context(), operator, e.ID)
+			d.must(err)
+			secrets = append(secrets, next)
+		}
+		d.events(1)
+		d.work()
+		delivered := r.take()
+		var got []bool
+		for _, secret := range secrets {
+			got = append(got, verify(t, secret, delivered)...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %d rotations the secrets verify %v, want %v", rotated, got, want)
+		}
+	}
+}
+
 // Ten attempts over three days, and no more.
 func TestDelivery_GivenUpAfterTenAttempts(t *testing.T) {
 	d := newDesk(t)

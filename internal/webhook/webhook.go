@@ -62,10 +62,11 @@ type Endpoint struct {
 	Status      Status
 	// Reason is why it is disabled, or empty.
 	Reason string
-	// Secret and OldSecret sign deliveries, and are encrypted. The old one does until OldUntil.
-	Secret, OldSecret string
-	OldUntil          time.Time
-	CreatedAt         time.Time
+	// Secret signs deliveries, and so do OldSecrets until OldUntil, newest first. They are encrypted.
+	Secret     string
+	OldSecrets []string
+	OldUntil   time.Time
+	CreatedAt  time.Time
 	Health
 	// Tampered says that the service did not write the row; nothing is delivered then.
 	Tampered bool

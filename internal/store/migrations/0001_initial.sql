@@ -199,7 +199,7 @@ CREATE TABLE webhook_endpoints (
   status      TEXT NOT NULL CHECK (status IN ('enabled', 'disabled')),
   reason      TEXT NOT NULL, -- why it is disabled; empty while it is not
   secret      TEXT NOT NULL, -- encrypted
-  old_secret  TEXT NOT NULL, -- encrypted; signs too until old_until. Empty before the first rotation
+  old_secrets TEXT NOT NULL, -- encrypted, separated by blanks; they sign too until old_until. Empty before the first rotation
   old_until   BIGINT,
   created_at  BIGINT NOT NULL,
   mac         TEXT NOT NULL, -- with a key that is not in here
