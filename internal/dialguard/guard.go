@@ -100,31 +100,80 @@ const (
 	Public
 )
 
-// internals are networks inside of an organisation or a provider, beside those that netip knows, and
-// tunnels that lead to any.
+// internals are networks inside of an organisation or a provider, beside those that netip knows.
 var internals = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), // RFC 6598
 	netip.MustParsePrefix("192.0.0.0/24"),  // RFC 6890
 	netip.MustParsePrefix("198.18.0.0/15"), // RFC 2544
 	netip.MustParsePrefix("240.0.0.0/4"),   // RFC 1112
-	netip.MustParsePrefix("2001::/32"),     // Teredo
-	netip.MustParsePrefix("2002::/16"),     // 6to4
 }
 
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	everyHost   = netip.MustParseAddr("255.255.255.255")
 	globalIPv6  = netip.MustParsePrefix("2000::/3")
-	nat64       = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
+
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
+	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
+	compatible = netip.MustParsePrefix("::/96")           // RFC 4291
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
+	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056
+	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380
 )
 
-// ReachOf says from where an address can be reached.
+// ReachOf says from where an address can be reached. An IPv6 address that leads to an IPv4 address reaches no further than that:
+// a tunnel or translator must not lead to where the IPv4 address itself would be refused.
 func ReachOf(ip netip.Addr) Reach {
 	ip = ip.Unmap().WithZone("")
-	if nat64.Contains(ip) {
-		bytes := ip.As16()
-		ip = netip.AddrFrom4([4]byte(bytes[12:]))
+	if isNative(ip) {
+		return nativeReach(ip)
 	}
+	furthest := Private // tunnels lead to networks that we don't know
+	if nat64.Contains(ip) {
+		furthest = Public
+	}
+	for _, carried := range carriedBy(ip) {
+		switch at := nativeReach(carried); at {
+		case Nowhere, Loopback: // the loopback of the machine at the tunnel's other end
+			return Nowhere
+		default:
+			furthest = min(furthest, at)
+		}
+	}
+	return furthest
+}
+
+// isNative reports whether an address carries no other one.
+func isNative(ip netip.Addr) bool {
+	if ip.Is4() || !ip.IsValid() || ip.IsUnspecified() || ip.IsLoopback() {
+		return true
+	}
+	return !slices.ContainsFunc([]netip.Prefix{nat64, localNAT64, compatible, translated, sixToFour, teredo}, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// carriedBy lists the IPv4 addresses that an address can lead to.
+func carriedBy(ip netip.Addr) []netip.Addr {
+	b := ip.As16()
+	ipv4 := func(at ...int) netip.Addr { return netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}) }
+	switch {
+	case sixToFour.Contains(ip):
+		return []netip.Addr{ipv4(2, 3, 4, 5)}
+	case teredo.Contains(ip):
+		for i := 12; i < len(b); i++ {
+			b[i] = ^b[i]
+		}
+		return []netip.Addr{ipv4(12, 13, 14, 15)}
+	case localNAT64.Contains(ip):
+		// Which of RFC 6052's places holds it depends on the translator's prefix. One that begins with 0 is part of that.
+		places := []netip.Addr{ipv4(6, 7, 9, 10), ipv4(7, 9, 10, 11), ipv4(9, 10, 11, 12), ipv4(12, 13, 14, 15)}
+		return slices.DeleteFunc(places, thisNetwork.Contains)
+	default:
+		return []netip.Addr{ipv4(12, 13, 14, 15)}
+	}
+}
+
+// nativeReach says from where an address can be reached that carries no other one.
+func nativeReach(ip netip.Addr) Reach {
 	inside := func(p netip.Prefix) bool { return p.Contains(ip) }
 	switch {
 	case !ip.IsValid(), ip.IsUnspecified(), ip.IsMulticast(), ip.IsLinkLocalUnicast(), thisNetwork.Contains(ip), ip == everyHost:

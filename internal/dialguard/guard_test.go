@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,10 +18,17 @@ func TestReachOf(t *testing.T) {
 		dialguard.Loopback: {"127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"},
 		dialguard.Private: {
 			"10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200", "198.18.0.1", "192.0.0.192", "240.0.0.1",
-			"fd00:ec2::254", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "2001:0:1::", "64:ff9b:1::1", "::10.0.0.1", "fec0::1",
+			"fd00:ec2::254", "::ffff:10.0.0.1", "64:ff9b::a00:1", "::10.0.0.1", "fec0::1",
+			// By way of a tunnel or a translator of one's own, also where it leads to a public address.
+			"2002:a00:1::", "2002:808:808::1", "2001:0:808:808::f5ff:fffe", "2001:0:808:808::f7f7:f7f7", "64:ff9b:1::1", "64:ff9b:1::808:808",
+			"64:ff9b:1::a00:1", "64:ff9b:1:a00:0:100::", "::8.8.8.8",
 		},
 		dialguard.Nowhere: {
 			"169.254.169.254", "169.254.0.1", "fe80::1", "fe80::1%eth0", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
+			"::169.254.169.254", "::127.0.0.1", "::ffff:0.0.0.0",
+			"64:ff9b::7f00:1", "64:ff9b::", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1::7f00:1", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00:0",
+			"2002:a9fe:a9fe::1", "2002:7f00:1::1", "2002:e000:1::", "2001:0:808:808::5601:5601", "2001:0:808:808::80ff:fffe", "2001:0:1::",
+			"::ffff:0:a9fe:a9fe",
 			"0.0.0.0", "0.1.2.3", "::", "224.0.0.1", "ff02::1", "255.255.255.255",
 		},
 	}
@@ -29,6 +37,18 @@ func TestReachOf(t *testing.T) {
 			if got := dialguard.ReachOf(netip.MustParseAddr(address)); got != want {
 				t.Errorf("%s: reach %d, want %d", address, got, want)
 			}
+		}
+	}
+}
+
+// TestWhatLeadsToSecretsIsRefused_WhateverIsAllowed asks for the address at which clouds tell secrets in each way to write it.
+func TestWhatLeadsToSecretsIsRefused_WhateverIsAllowed(t *testing.T) {
+	g := &dialguard.Guard{Allows: func(string, dialguard.Reach) bool { return true }, Timeout: time.Minute}
+	for _, host := range []string{
+		"169.254.169.254", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "[2001:0:808:808::5601:5601]", "[::a9fe:a9fe]",
+	} {
+		if err := g.CheckURL(&url.URL{Scheme: "https", Host: host}); err == nil || !strings.Contains(err.Error(), "where no service can be") {
+			t.Errorf("%s is allowed: %v", host, err)
 		}
 	}
 }

@@ -286,6 +286,15 @@ func TestAdminHome_ReadsFromIndexesOnSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkSQLitePlans(t, db, plans)
+	if _, err := db.writer.ExecContext(t.Context(), `ANALYZE`); err != nil {
+		t.Fatal(err)
+	}
+	checkSQLitePlans(t, db, plans)
+}
+
+func checkSQLitePlans(t *testing.T, db *DB, plans []plan) {
+	t.Helper()
 	for _, p := range plans {
 		var steps strings.Builder
 		rows, err := db.reader.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+p.statement, make([]any, 1+strings.Count(p.arguments, ","))...)
