@@ -59,7 +59,7 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 			FROM sales WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
 		(SELECT MIN(due_at) FROM mails WHERE due_at IS NOT NULL),
 		(SELECT MIN(created_at) FROM mails WHERE due_at IS NOT NULL),
-		(SELECT MIN((SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.due_at > 0))
+		(SELECT MIN((SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'pending'))
 			FROM webhook_endpoints e WHERE e.status = 'enabled'),
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'enabled' AND failures > 0),
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled' AND reason <> 'disabled'),

@@ -217,18 +217,22 @@ func (tx *Tx) TakeDeliveries(ctx context.Context, endpoint string, now, until ti
 	return all, err
 }
 
-// SaveAttempt stores how the attempt that was taken ended, unless a later one was taken or the delivery has ended.
-func (tx *Tx) SaveAttempt(ctx context.Context, taken int64, d webhook.Delivery) error {
-	_, err := tx.exec(ctx, `UPDATE webhook_deliveries SET status = $3, attempt = $4, response_status = $5, answer = $6, problem = $7, at = $8, due_at = $9
+// SaveAttempt stores how the attempt at a delivery ended, unless a later one was taken or the delivery has ended. If the
+// delivery was made due after it was taken, it stays due unless it was delivered.
+func (tx *Tx) SaveAttempt(ctx context.Context, taken, ended webhook.Delivery) error {
+	_, err := tx.exec(ctx, `UPDATE webhook_deliveries SET attempt = $4, response_status = $5, answer = $6, problem = $7, at = $8,
+		status = CASE WHEN $3 = 'delivered' OR due_at = $10 THEN $3 ELSE 'pending' END,
+		due_at = CASE WHEN $3 = 'delivered' OR due_at = $10 THEN $9 ELSE due_at END
 		WHERE id = $1 AND attempt = $2 AND status = 'pending'`,
-		d.ID, taken, string(d.Status), d.Attempt, d.ResponseStatus, d.Answer, d.Problem, nullMicros(d.At), nullMicros(d.DueAt))
+		ended.ID, taken.Attempt, string(ended.Status), ended.Attempt, ended.ResponseStatus, ended.Answer, ended.Problem,
+		nullMicros(ended.At), nullMicros(ended.DueAt), nullMicros(taken.DueAt))
 	return err
 }
 
-// RescheduleDelivery makes a pending delivery due, and reports whether there is one. The endpoint is compared as an
-// expression, because SQLite would rather read all deliveries of the endpoint than the few of the event.
+// RescheduleDelivery makes a pending delivery due, and reports whether there is one. Endpoint and status are compared as
+// expressions, so that the few deliveries of the event are read and not all of the endpoint, or all that are pending.
 func (tx *Tx) RescheduleDelivery(ctx context.Context, endpoint, eventID string, now time.Time) (bool, error) {
-	n, err := tx.exec(ctx, `UPDATE webhook_deliveries SET due_at = $3 WHERE event_id = $2 AND endpoint_id || '' = $1 AND status = 'pending'`, endpoint, eventID, micros(now))
+	n, err := tx.exec(ctx, `UPDATE webhook_deliveries SET due_at = $3 WHERE event_id = $2 AND endpoint_id || '' = $1 AND status || '' = 'pending'`, endpoint, eventID, micros(now))
 	return n > 0, err
 }
 
@@ -266,10 +270,13 @@ func (tx *Tx) queueDeliveries(ctx context.Context, events []event.Event, now tim
 	return tx.InsertDeliveries(ctx, all)
 }
 
-// SweepDeliveries deletes up to limit deliveries made before a time, and returns how many.
+// SweepDeliveries deletes up to limit deliveries made before a time, and returns how many. It keeps what an enabled endpoint has
+// yet to take.
 func (tx *Tx) SweepDeliveries(ctx context.Context, before time.Time, limit int) (int64, error) {
 	return tx.exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN
-		(SELECT id FROM webhook_deliveries WHERE id < $1 ORDER BY id LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, id.First(webhook.DeliveryPrefix, before), limit)
+		(SELECT d.id FROM webhook_deliveries d WHERE d.id < $1 AND NOT (d.status = 'pending' AND EXISTS
+			(SELECT 1 FROM webhook_endpoints e WHERE e.id = d.endpoint_id AND e.status = 'enabled'))
+		ORDER BY d.id LIMIT $2 + 0`+tx.dialect.skipLocked+`)`, id.First(webhook.DeliveryPrefix, before), limit)
 }
 
 // Deliveries lists those that a filter selects, newest first.

@@ -243,22 +243,22 @@ func testWebhookAttempts(t *testing.T, b *bench) {
 	if len(again) != len(first)+len(rest) || again[0].Attempt != 2 {
 		t.Fatalf("once the leases ran out, taken are %+v", again)
 	}
-	save := func(taken int64, d webhook.Delivery) {
+	save := func(taken, ended webhook.Delivery) {
 		t.Helper()
-		b.update(func(tx *store.Tx) error { return tx.SaveAttempt(b.ctx(), taken, d) })
+		b.update(func(tx *store.Tx) error { return tx.SaveAttempt(b.ctx(), taken, ended) })
 	}
 	stored := func() webhook.Delivery {
 		return b.deliveries(webhook.Filter{Event: d.EventID, Endpoint: "whe_1"})[0]
 	}
 	late := d
 	late.Status, late.DueAt = webhook.Failed, time.Time{}
-	save(1, late)
+	save(first[0], late)
 	if got := stored(); got.Status != webhook.Pending || got.Attempt != 2 {
 		t.Errorf("an attempt that lost its lease made it %+v", got)
 	}
 	d.Attempt, d.Status, d.ResponseStatus, d.Answer, d.Problem, d.At, d.DueAt = 2, webhook.Delivered, 204, "thanks", "none", b.now, time.Time{}
-	save(2, d)
-	save(2, late)
+	save(again[0], d)
+	save(again[0], late)
 	if diff := cmp.Diff(d, stored()); diff != "" {
 		t.Error(diff)
 	}
@@ -271,8 +271,33 @@ func testWebhookAttempts(t *testing.T, b *bench) {
 		return errors.Join(err, err2, tx.InsertDeliveries(b.ctx(), nil),
 			tx.InsertDeliveries(b.ctx(), []webhook.Delivery{webhook.NewDelivery("whd_again", d.EventID, "whe_1", b.now)}))
 	})
-	if taken := b.takeDeliveries("whe_1", 100); len(taken) != 2 {
-		t.Errorf("taken after a replay are %+v", taken)
+	taken := b.takeDeliveries("whe_1", 100)
+	if len(taken) != 2 {
+		t.Fatalf("taken after a replay are %+v", taken)
+	}
+
+	// One that is asked for during its last attempt is made once more, unless that attempt delivers it.
+	reschedule := func(d webhook.Delivery) {
+		t.Helper()
+		b.update(func(tx *store.Tx) error {
+			_, err := tx.RescheduleDelivery(b.ctx(), "whe_1", d.EventID, b.now)
+			return err
+		})
+	}
+	d = taken[0]
+	d.Status, d.DueAt = webhook.Failed, time.Time{}
+	reschedule(d)
+	save(taken[0], d)
+	if got := stored(); got.Status != webhook.Pending || !got.DueAt.Equal(b.now) {
+		t.Errorf("asked for again during its last attempt it is %+v", got)
+	}
+	taken = b.takeDeliveries("whe_1", 100)
+	reschedule(taken[0])
+	d.Status = webhook.Delivered
+	d.Attempt = taken[0].Attempt
+	save(taken[0], d)
+	if got := stored(); got.Status != webhook.Delivered || !got.DueAt.IsZero() {
+		t.Errorf("asked for again during an attempt that delivers it, it is %+v", got)
 	}
 }
 
@@ -288,7 +313,7 @@ func testListedDeliveries(t *testing.T, b *bench) {
 	}
 	failed := all[1]
 	failed.Status, failed.DueAt = webhook.Failed, time.Time{}
-	b.update(func(tx *store.Tx) error { return tx.SaveAttempt(b.ctx(), 0, failed) })
+	b.update(func(tx *store.Tx) error { return tx.SaveAttempt(b.ctx(), all[1], failed) })
 	for name, tt := range map[string]struct {
 		webhook.Filter
 		want func(webhook.Delivery) bool
@@ -325,7 +350,8 @@ func testListedDeliveries(t *testing.T, b *bench) {
 		}
 		return err
 	})
-	for _, want := range []int64{int64(len(all)), 1, 0} {
+	sweep := func(want int64) {
+		t.Helper()
 		b.update(func(tx *store.Tx) error {
 			n, err := tx.SweepDeliveries(b.ctx(), b.now.Add(time.Hour), len(all))
 			if n != want {
@@ -334,4 +360,13 @@ func testListedDeliveries(t *testing.T, b *bench) {
 			return err
 		})
 	}
+	sweep(1) // what failed; the others wait for endpoints that are enabled
+	b.update(func(tx *store.Tx) error {
+		e, _, err := tx.EndpointForUpdate(b.ctx(), "whe_1")
+		e.Status = webhook.Disabled
+		_, err2 := tx.SaveEndpoint(b.ctx(), e)
+		return errors.Join(err, err2, tx.DeleteEndpoint(b.ctx(), "whe_2"))
+	})
+	sweep(int64(len(all)))
+	sweep(0)
 }

@@ -87,14 +87,14 @@ func (s *Service) Step(ctx context.Context, l Lease) error {
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, l, e.URL, s.attempt(ctx, e, taken))
+	return s.record(ctx, l, e, s.attempt(ctx, e, taken))
 }
 
 // tried is a delivery after an attempt, or one that was not begun.
 type tried struct {
 	Delivery
-	// taken is the number of the attempt.
-	taken int64
+	// taken is the delivery as it was taken.
+	taken Delivery
 	begun bool
 	// ours says that the event could not be written, which says nothing of the endpoint.
 	ours       bool
@@ -137,7 +137,7 @@ func (s *Service) attempt(ctx context.Context, e Endpoint, taken []Delivery) []t
 	}
 	workers.Wait()
 	for i := next; i < len(taken); i++ {
-		all[i] = tried{Delivery: taken[i], taken: taken[i].Attempt}
+		all[i] = tried{Delivery: taken[i], taken: taken[i]}
 	}
 	return all
 }
@@ -154,10 +154,11 @@ func (s *Service) sendSafely(ctx context.Context, e Endpoint, d Delivery) (answe
 
 // try makes one attempt of a delivery.
 func (s *Service) try(ctx context.Context, e Endpoint, d Delivery) tried {
+	taken := d
 	answer, problem, err := s.sendSafely(ctx, e, d)
 	now := s.now()
 	d.At, d.ResponseStatus, d.Answer, d.Problem = now, answer.Status, answer.Body, problem
-	t := tried{taken: d.Attempt, begun: true, ours: err != nil}
+	t := tried{taken: taken, begun: true, ours: err != nil}
 	if err != nil {
 		s.o.Logger.ErrorContext(ctx, "webhook not written", slog.String("delivery", d.ID), slog.Any("error", err))
 		d.Problem = "Bursar could not write the event; its log says why"
@@ -224,8 +225,8 @@ func (s *Service) post(ctx context.Context, e Endpoint, id string, body []byte) 
 	return answer, "", nil
 }
 
-// record stores how attempts at an address went and what that says of their endpoint, and ends its lease.
-func (s *Service) record(ctx context.Context, l Lease, address string, all []tried) error {
+// record stores how attempts went and what that says of their endpoint, which before them was as it is given, and ends its lease.
+func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tried) error {
 	var delivered, failed, gone bool
 	wait := time.Duration(0)
 	for i := range all {
@@ -256,8 +257,10 @@ func (s *Service) record(ctx context.Context, l Lease, address string, all []tri
 		}
 		now := s.now()
 		h := &e.Health
+		// A person who asks for a redelivery meanwhile does away with the endpoint's wait.
+		asked := h.RetryAt.IsZero() && !before.RetryAt.IsZero()
 		switch {
-		case e.URL != address: // it was changed meanwhile, and says nothing of the new one
+		case e.URL != before.URL: // it was changed meanwhile, and says nothing of the new one
 			return tx.EndLease(ctx, l, now)
 		case delivered:
 			*h = Health{LastDeliveredAt: now}
@@ -268,7 +271,9 @@ func (s *Service) record(ctx context.Context, l Lease, address string, all []tri
 			h.Failures++
 			h.RetryAt = now.Add(jitter(min(firstWait<<min(h.Failures-1, 20), longestWait)))
 		}
-		if wait > 0 && !delivered && now.Add(wait).After(h.RetryAt) {
+		if asked {
+			h.RetryAt = time.Time{}
+		} else if wait > 0 && !delivered && now.Add(wait).After(h.RetryAt) {
 			h.RetryAt = now.Add(wait)
 		}
 		switch {

@@ -68,11 +68,13 @@ type Tx interface {
 	// TakeDeliveries counts an attempt of up to limit deliveries of an endpoint that are due, the longest due first, and makes
 	// them due again at until.
 	TakeDeliveries(ctx context.Context, endpoint string, now, until time.Time, limit int) ([]Delivery, error)
-	// SaveAttempt stores how the attempt that was taken ended, unless a later one was taken or the delivery has ended.
-	SaveAttempt(ctx context.Context, taken int64, d Delivery) error
+	// SaveAttempt stores how the attempt at a delivery ended, unless a later one was taken or the delivery has ended. If the
+	// delivery was made due after it was taken, it stays due unless it was delivered.
+	SaveAttempt(ctx context.Context, taken, ended Delivery) error
 	// RescheduleDelivery makes a pending delivery due, and reports whether there is one.
 	RescheduleDelivery(ctx context.Context, endpoint, eventID string, now time.Time) (bool, error)
 	InsertDeliveries(ctx context.Context, all []Delivery) error
-	// SweepDeliveries deletes up to limit deliveries made before a time, and returns how many.
+	// SweepDeliveries deletes up to limit deliveries made before a time, and returns how many. It keeps what an enabled endpoint
+	// has yet to take.
 	SweepDeliveries(ctx context.Context, before time.Time, limit int) (int64, error)
 }

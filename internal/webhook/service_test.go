@@ -725,6 +725,33 @@ func TestRedeliver(t *testing.T) {
 	}
 }
 
+// TestRedeliver_DuringAnAttempt asks for an event again while an attempt runs at an endpoint that fails: the next follows at once.
+func TestRedeliver_DuringAnAttempt(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	e, _ := d.add(r.URL)
+	r.status(http.StatusInternalServerError)
+	d.events(1)
+	d.work()
+	d.wait(time.Minute)
+	pending := d.deliveries(webhook.Filter{Endpoint: e.ID})[0]
+	attempts := 0
+	r.answers(func(w http.ResponseWriter, _ *http.Request) {
+		if attempts++; attempts > 1 {
+			return
+		}
+		if n, err := d.Redeliver(t.Context(), webhook.Redelivery{Event: pending.EventID, Endpoint: e.ID}); n != 1 || err != nil {
+			t.Errorf("made due are %d, %v", n, err)
+		}
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	d.work()
+	if got := d.deliveries(webhook.Filter{Endpoint: e.ID}); len(got) != 1 || got[0].Status != webhook.Delivered || attempts != 2 {
+		t.Errorf("after %d attempts it is %+v", attempts, got)
+	}
+}
+
 // A row that was changed by hand is not delivered to, and no change of ours approves it.
 func TestTamperedEndpoint(t *testing.T) {
 	d := newDesk(t)

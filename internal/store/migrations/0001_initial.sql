@@ -228,7 +228,7 @@ CREATE TABLE webhook_deliveries (
 ) /* clustered */;
 
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, id) WHERE due_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, created_at) WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_of_event ON webhook_deliveries (event_id);
 CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint_id, id);
 -- What was delivered is nearly all, so that this holds next to nothing.
