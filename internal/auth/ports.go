@@ -176,7 +176,7 @@ type Tx interface {
 	// ServiceKeyForUpdate finds a service key by its id or name, if there is one, and keeps it so until the transaction ends.
 	ServiceKeyForUpdate(ctx context.Context, idOrName string) (ServiceKey, bool, error)
 	// RotatedServiceKeys lists what a key was before it was rotated. It fails with [ErrTampered] unless the service wrote it.
-	RotatedServiceKeys(ctx context.Context, keyID string) ([]RotatedServiceKey, error)
+	RotatedServiceKeys(ctx context.Context, k ServiceKey) ([]RotatedServiceKey, error)
 	// RotateServiceKey stores the key's new hash, and all that it was before and that is still accepted, and records who did it.
 	RotateServiceKey(ctx context.Context, k ServiceKey, before []RotatedServiceKey, now time.Time, actor string) error
 	// RevokeServiceKey stores that a key was revoked at its RevokedAt, and records who did it.

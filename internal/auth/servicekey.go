@@ -226,7 +226,7 @@ func (s *Service) RotateServiceKey(ctx context.Context, idOrName string, grace t
 
 // rotate stores the hash of another secret for the key, which is accepted as it was until then.
 func (s *Service) rotate(ctx context.Context, tx Tx, key *ServiceKey, secret string, now, until time.Time, actor string) error {
-	before, err := tx.RotatedServiceKeys(ctx, key.ID)
+	before, err := tx.RotatedServiceKeys(ctx, *key)
 	if errors.Is(err, ErrTampered) {
 		return ErrKeyNotActive.WithMessage("What this key was before a rotation was changed outside Bursar, so it can't be rotated. Revoke it and create another one.")
 	}

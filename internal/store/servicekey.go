@@ -26,9 +26,10 @@ func instantText(t time.Time) string {
 	return strconv.FormatInt(micros(t), 10)
 }
 
-// rotatedKeyMessage is what the MAC of what a service key was covers.
-func rotatedKeyMessage(r auth.RotatedServiceKey) []byte {
-	return rowMessage("rotated service key", r.Hash, r.KeyID, strconv.FormatInt(micros(r.Until), 10))
+// rotatedKeyMessage is what the MAC of what a service key was covers. With the count of rotations, a row that a later rotation
+// deleted is not accepted when it is put back.
+func rotatedKeyMessage(r auth.RotatedServiceKey, rotations int64) []byte {
+	return rowMessage("rotated service key", r.Hash, r.KeyID, strconv.FormatInt(micros(r.Until), 10), strconv.FormatInt(rotations, 10))
 }
 
 // selectServiceKeys also counts the entries that say that a key was revoked or rotated, because its row may be an old copy.
@@ -107,7 +108,7 @@ func (db *DB) rotatedServiceKey(ctx context.Context, hash string, now time.Time)
 	key, err := k.checked(db.signer)
 	if err == nil && key.Tampered == "" {
 		keys, _ := db.signer.get() // which checked has just got
-		key.Tampered = r.problem(keys)
+		key.Tampered = r.problem(keys, key.Rotations)
 	}
 	return key, true, err
 }
@@ -122,10 +123,10 @@ type storedRotatedKey struct {
 
 func (r *storedRotatedKey) dest() []any { return []any{&r.Hash, &r.KeyID, instant{&r.Until}, &r.mac} }
 
-// problem says why the row is not what the service wrote, or nothing. Without keys it checks no MAC.
-func (r *storedRotatedKey) problem(keys ledger.Keys) string {
-	if keys != nil && !ledger.CheckMAC(keys, r.mac, rotatedKeyMessage(r.RotatedServiceKey)) {
-		return "has an earlier secret that was not written by the service"
+// problem says why the row is not what the service wrote at the key's last rotation, or nothing. Without keys it checks no MAC.
+func (r *storedRotatedKey) problem(keys ledger.Keys, rotations int64) string {
+	if keys != nil && !ledger.CheckMAC(keys, r.mac, rotatedKeyMessage(r.RotatedServiceKey, rotations)) {
+		return "has an earlier secret that was not written by the service, or that a later rotation ended"
 	}
 	return ""
 }
@@ -182,15 +183,15 @@ func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor str
 }
 
 // RotatedServiceKeys lists what a key was before it was rotated, and fails with [auth.ErrTampered] unless the service wrote it.
-func (tx *Tx) RotatedServiceKeys(ctx context.Context, keyID string) ([]auth.RotatedServiceKey, error) {
+func (tx *Tx) RotatedServiceKeys(ctx context.Context, k auth.ServiceKey) ([]auth.RotatedServiceKey, error) {
 	var all []auth.RotatedServiceKey
-	err := tx.each(ctx, selectRotatedKeys+` WHERE r.key_id = $1 ORDER BY r.hash`, []any{keyID}, func(row row) error {
+	err := tx.each(ctx, selectRotatedKeys+` WHERE r.key_id = $1 ORDER BY r.hash`, []any{k.ID}, func(row row) error {
 		var r storedRotatedKey
 		if err := row.Scan(r.dest()...); err != nil {
 			return err
 		}
 		all = append(all, r.RotatedServiceKey)
-		return tx.signer.checkRow(r.mac, rotatedKeyMessage(r.RotatedServiceKey))
+		return tx.signer.checkRow(r.mac, rotatedKeyMessage(r.RotatedServiceKey, k.Rotations))
 	})
 	return all, err
 }
@@ -209,7 +210,7 @@ func (tx *Tx) RotateServiceKey(ctx context.Context, k auth.ServiceKey, before []
 		return err
 	}
 	for _, r := range before {
-		mac, err := tx.signer.mac(rotatedKeyMessage(r))
+		mac, err := tx.signer.mac(rotatedKeyMessage(r, k.Rotations))
 		if err != nil {
 			return err
 		}
@@ -262,12 +263,14 @@ func (a *auditor) serviceKeys() ledger.Finding {
 		}
 		return nil
 	})
-	a.all(selectRotatedKeys+` JOIN service_keys k ON k.id = r.key_id WHERE k.revoked_at IS NULL ORDER BY r.hash`, func(row row) error {
+	a.all(`SELECT r.hash, r.key_id, r.until, r.mac, k.rotations FROM rotated_service_keys r
+		JOIN service_keys k ON k.id = r.key_id WHERE k.revoked_at IS NULL ORDER BY r.hash`, func(row row) error {
 		var r storedRotatedKey
-		if err := row.Scan(r.dest()...); err != nil {
+		var rotations int64
+		if err := row.Scan(append(r.dest(), &rotations)...); err != nil {
 			return err
 		}
-		if problem := r.problem(a.keys); problem != "" {
+		if problem := r.problem(a.keys, rotations); problem != "" {
 			note(&f, ledger.Violation{Subject: "service key " + r.KeyID, Problem: problem}, revokeIt)
 		}
 		return nil

@@ -103,7 +103,7 @@ func (b *bench) rotateServiceKey(k *auth.ServiceKey) {
 		b.Errorf("after its grace a key was found: %v", err)
 	}
 	b.update(func(tx *store.Tx) error {
-		if got, err := tx.RotatedServiceKeys(b.ctx(), k.ID); err != nil || len(got) != 1 || got[0] != was {
+		if got, err := tx.RotatedServiceKeys(b.ctx(), *k); err != nil || len(got) != 1 || got[0] != was {
 			return fmt.Errorf("what the key was is %+v, %w", got, err)
 		}
 		return nil
@@ -126,6 +126,12 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 	b.update(func(tx *store.Tx) error { return b.insertKey(tx, rotated.ID) })
 	b.engine.Hands(t, b.db)(`INSERT INTO old_service_keys SELECT * FROM service_keys WHERE id = '` + rotated.ID + `'`) //nolint:unqueryvet // all of it
 	b.rotateServiceKey(&rotated)
+	twice := b.serviceKey(serviceKeyID("4"))
+	ended := twice.Hash
+	b.update(func(tx *store.Tx) error { return b.insertKey(tx, twice.ID) })
+	b.rotateServiceKey(&twice)
+	b.engine.Hands(t, b.db)(`CREATE TABLE old_rotated_keys AS SELECT * FROM rotated_service_keys WHERE key_id = '` + twice.ID + `'`) //nolint:unqueryvet // all of it
+	b.rotateServiceKey(&twice)
 	b.wantCleanAudit()
 
 	like := func(values string) string {
@@ -133,6 +139,9 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 	}
 	set := func(what string, k auth.ServiceKey) string {
 		return `UPDATE service_keys SET ` + what + ` WHERE id = '` + k.ID + `'`
+	}
+	before := func(what string) string {
+		return `UPDATE rotated_service_keys SET ` + what + ` WHERE key_id = '` + rotated.ID + `'`
 	}
 	for name, tt := range map[string]struct{ sql, hash string }{
 		"inserted":            {like(`'key_forged', 'forged', 'forged', scopes, created_at, NULL, 0, '', ''`), "forged"},
@@ -143,9 +152,10 @@ func testForgedServiceKeys(t *testing.T, b *bench) {
 		"another scope":       {set(`scopes = 'sales:write payouts:write'`, active), active.Hash},
 		"an expiry":           {set(`expires_at = 1`, active), active.Hash},
 		"before rotation":     {putBack("service_keys", `id = '`+rotated.ID+`'`), was},
-		"accepted longer":     {`UPDATE rotated_service_keys SET until = until + 1`, was},
-		"of another key":      {`UPDATE rotated_service_keys SET key_id = '` + active.ID + `'`, was},
-		"another secret":      {`UPDATE rotated_service_keys SET hash = 'forged'`, "forged"},
+		"accepted longer":     {before(`until = until + 1`), was},
+		"of another key":      {before(`key_id = '` + active.ID + `'`), was},
+		"ended by a rotation": {`INSERT INTO rotated_service_keys SELECT * FROM old_rotated_keys`, ended},
+		"another secret":      {before(`hash = 'forged'`), "forged"},
 		"another time":        {set(`created_at = created_at + 1`, active), active.Hash},
 		"no longer revoked":   {set(`revoked_at = NULL`, revoked), revoked.Hash},
 		"revoked later":       {set(`revoked_at = revoked_at + 1`, revoked), revoked.Hash},
