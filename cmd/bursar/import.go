@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -83,10 +84,10 @@ func (importBalancesCmd) Help() string {
 func (c importBalancesCmd) Run(ctx context.Context, e *env) error {
 	return c.each(ctx, e, "Balances", func(s importServices, text []byte) (reported, addLine, error) {
 		var in struct {
-			SellerID    string      `json:"sellerId"`
-			Available   json.Number `json:"available"`
-			Pending     json.Number `json:"pending"`
-			AvailableAt string      `json:"availableAt"`
+			SellerID    string          `json:"sellerId"`
+			Available   json.RawMessage `json:"available"`
+			Pending     json.RawMessage `json:"pending"`
+			AvailableAt string          `json:"availableAt"`
 		}
 		err := decodeLine(text, &in, "a balance")
 		said := reported{SellerID: in.SellerID}
@@ -116,11 +117,11 @@ func (importSalesCmd) Help() string {
 func (c importSalesCmd) Run(ctx context.Context, e *env) error {
 	return c.each(ctx, e, "Sales", func(s importServices, text []byte) (reported, addLine, error) {
 		var in struct {
-			SaleID      string      `json:"saleId"`
-			SellerID    string      `json:"sellerId"`
-			Amount      json.Number `json:"amount"`
-			OccurredAt  string      `json:"occurredAt"`
-			AvailableAt string      `json:"availableAt"`
+			SaleID      string          `json:"saleId"`
+			SellerID    string          `json:"sellerId"`
+			Amount      json.RawMessage `json:"amount"`
+			OccurredAt  string          `json:"occurredAt"`
+			AvailableAt string          `json:"availableAt"`
 		}
 		err := decodeLine(text, &in, "a sale")
 		said := reported{SaleID: in.SaleID, SellerID: in.SellerID}
@@ -208,12 +209,16 @@ func (s importServices) seller(ctx context.Context, name string) (string, error)
 	return u.ID, err
 }
 
-// amount reads an amount of major units, which may be absent.
-func (s importServices) amount(field string, text json.Number, to *money.Amount) (err error) {
-	if text == "" {
+// amount reads an amount of major units, which may be absent, and may be a number in quotes.
+func (s importServices) amount(field string, text json.RawMessage, to *money.Amount) (err error) {
+	if len(text) == 0 || string(text) == "null" {
 		return nil
 	}
-	if *to, err = s.currency.Parse(text.String()); err != nil {
+	*to, err = s.currency.Parse(strings.Trim(string(text), `"`))
+	switch {
+	case errors.Is(err, money.ErrRange):
+		return badLine{field, "is too large"}
+	case err != nil:
 		return badLine{field, fmt.Sprintf("must be an amount in %s with at most %d decimals", s.currency, s.currency.Exponent())}
 	}
 	return nil
@@ -230,7 +235,7 @@ func instantOf(field, text string, to *time.Time) (err error) {
 	return nil
 }
 
-// decodeLine reads a line into a struct of strings and numbers. A field that it does not have is refused.
+// decodeLine reads a line into a struct of strings and raw JSON. A field that it does not have is refused.
 func decodeLine(text []byte, into any, what string) error {
 	switch {
 	case !utf8.Valid(text):

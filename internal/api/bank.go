@@ -57,8 +57,11 @@ func (a *api) registerBankAccount(ctx context.Context, who caller, req bankAccou
 	account, err := a.o.Bank.Register(ctx, bank.Registration{
 		Seller: who.UserID, Actor: who.Actor(), Session: who.Session, Proof: who.Proof, Holder: req.holder, Number: req.number, IFSC: req.ifsc,
 	})
-	if who.Issuer != "" && errors.Is(err, auth.ErrStepUp) {
+	switch {
+	case who.Issuer != "" && errors.Is(err, auth.ErrStepUp):
 		err = errProofHere
+	case errors.Is(err, bank.ErrSellerGone):
+		err = auth.ErrUnknownSeller
 	}
 	if err != nil {
 		return reply[bankAccountJSON]{}, err

@@ -49,6 +49,8 @@ type Tx interface {
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	// SellerExists reports whether a user may be paid, and keeps it so until the transaction ends.
+	SellerExists(ctx context.Context, seller string) (bool, error)
 	// SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.
 	SessionLives(ctx context.Context, session, user string) (bool, error)
 	// InsertBankAccount adds an account, unless there is one with its id, and reports whether it did. An account that

@@ -31,6 +31,8 @@ type Registration struct {
 	Holder string
 	Number Number
 	IFSC   IFSC
+	// imported says that the account is of another system, and so not newer than the one that is here.
+	imported bool
 }
 
 // Each verification costs money, so a seller may register so many accounts at once, and then one
@@ -46,20 +48,26 @@ var ErrTooMany = fault.New(fault.TooMany, "too_many_bank_accounts",
 
 // Register makes an account the seller's current one, unverified, with its verification due at once.
 // The current account again is returned as it is, unless it was rejected. It fails with a fault of
-// kind Invalid that names the fields at fault, with [ErrSessionEnded] or with [ErrTooMany].
+// kind Invalid that names the fields at fault, with [ErrSessionEnded], [ErrSellerGone] or [ErrTooMany].
 func (s *Service) Register(ctx context.Context, r Registration) (Account, error) {
 	account, _, err := s.register(ctx, r, nil)
 	return account, err
 }
 
-// Import is [Service.Register] for an account of another system, and reports whether the account is new.
+// errHasAccount keeps an import from replacing an account: the seller may have registered it since the import ran first.
+var errHasAccount = fault.Field("sellerId", "has another bank account here, which an import does not replace")
+
+// Import is [Service.Register] for an account of another system, and reports whether the account is new. It replaces no account but one
+// that was rejected. The same again changes nothing, also after it was rejected.
 func (s *Service) Import(ctx context.Context, r Registration) (bool, error) {
+	r.imported = true
 	_, created, err := s.register(ctx, r, nil)
 	return created, err
 }
 
 // WouldImport is what [Service.Import] would do, and changes nothing.
 func (s *Service) WouldImport(ctx context.Context, r Registration) (bool, error) {
+	r.imported = true
 	_, created, err := s.register(ctx, r, errUndone)
 	return created, err
 }
@@ -125,10 +133,18 @@ func (s *Service) recordMissingProof(ctx context.Context, r Registration, now ti
 // ErrSessionEnded keeps a user who is being signed out from changing the bank account.
 var ErrSessionEnded = fault.New(fault.Unauthenticated, "invalid_token", "Your session has ended. Sign in again.")
 
-// mayStill fails if the session that asks has ended: the user may have another owner by now.
+// ErrSellerGone keeps the number of a user who deleted the account meanwhile out of the database.
+var ErrSellerGone = fault.New(fault.NotFound, "seller_not_found", "This seller is not here any more, so the bank account was not registered.")
+
+// mayStill fails if the session that asks has ended: the user may have another owner by now. Where no session asks, the
+// seller has to be there.
 func (r Registration) mayStill(ctx context.Context, tx Tx) error {
 	if r.Session == "" {
-		return nil
+		exists, err := tx.SellerExists(ctx, r.Seller)
+		if err == nil && !exists {
+			err = ErrSellerGone
+		}
+		return err
 	}
 	lives, err := tx.SessionLives(ctx, r.Session, r.Seller)
 	if err == nil && !lives {
@@ -211,6 +227,8 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 		return current, tx.RefundThrottle(ctx, bucket, registrationCost)
 	case same:
 		return current, nil
+	case r.imported && current.ID != "" && current.Status != StatusRejected:
+		return Account{}, errHasAccount
 	case !counted:
 		free := busyUntil.Add(-(registrationsADay - 1) * registrationCost)
 		return Account{}, ErrTooMany.After(free.Sub(draft.CreatedAt))
@@ -275,9 +293,9 @@ func (s *Service) hold(ctx context.Context, tx Tx, is Account, by string, stands
 }
 
 // same reports whether a registration is of the account that is there. A rejected account is given
-// another chance, and so is one that was tampered with. known says that the seller's journal tells of the
-// account: one that was moved from another seller in the database is not. tampered says that the row is not what the journal
-// says.
+// another chance, unless it is imported again, and so is one that was tampered with. known says that the seller's journal tells
+// of the account: one that was moved from another seller in the database is not. tampered says that the row is not what the
+// journal says.
 func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registration) (same, known, tampered bool, err error) {
 	if current.ID == "" {
 		return false, false, false, nil
@@ -289,7 +307,7 @@ func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registrati
 		return false, known, true, nil
 	case err != nil:
 		return false, known, false, err
-	case current.Status == StatusRejected || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():
+	case current.Status == StatusRejected && !r.imported || current.Holder != r.Holder || current.IFSC != r.IFSC || current.Last4 != r.Number.Last4():
 		return false, known, false, nil
 	}
 	number, err := current.open(s.o.Keys)
