@@ -65,6 +65,9 @@ func (req *createServiceKeyRequest) read(in *input) {
 	if _, err := auth.ParseScopes(req.Scopes); err != nil {
 		in.noteError(err)
 	}
+	if req.Scopes != nil && len(req.Scopes) == 0 { // a caller who computed none does not mean all
+		in.noteInvalid("scopes", "must name a scope; a key with all is made without this field")
+	}
 	req.ExpiresAt = in.optionalInstant("expiresAt")
 	if now := in.api.o.Now(); !req.ExpiresAt.IsZero() && !req.ExpiresAt.After(now) {
 		in.noteInvalid("expiresAt", "must be in the future")

@@ -35,6 +35,7 @@ func TestServiceKeyAdministration(t *testing.T) {
 	act(admin, "", `{"scopes":"all"}`, "", "").wantFailure(t, 400, "invalid_request", "name", "scopes")
 	act(admin, "", `{"name":" ","scopes":["all"],"expiresAt":"2026-11-19T00:00:00Z"}`, "", "").wantFailure(t, 422, "validation_failed", "name", "scopes", "expiresAt")
 	act(admin, "", `{"name":"x","scopes":[1]}`, "", "").wantFailure(t, 400, "invalid_request", "scopes")
+	act(admin, "", `{"name":"x","scopes":[]}`, "", "").wantFailure(t, 422, "validation_failed", "scopes")
 
 	created := act(admin, "", shop, "create_key", "shop").want(t, 201)
 	key, id := created.text(t, "data.key"), created.text(t, "data.id")
