@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"decision": {"fault", "id"},
 
 	"passwordhash": {},
+	"strictjson":   {},
 
 	"auth":   slices.Concat(leaves, []string{"ledger", "mail", "passwordhash"}),
 	"bank":   slices.Concat(leaves, []string{"gateway", "ledger", "mail"}),
@@ -79,7 +80,7 @@ var mayImport = map[string][]string{
 
 	"web":       {"fault"},
 	"apidocs":   {},
-	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "health", "inbox", "proof", "reconcile", "search", "telemetry", "web", "webhook"}),
+	"api":       slices.Concat(leaves, domains, []string{"apidocs", "event", "gateway", "health", "inbox", "proof", "reconcile", "search", "strictjson", "telemetry", "web", "webhook"}),
 	"dashboard": slices.Concat(leaves, domains, []string{"gateway", "health", "inbox", "reconcile", "search", "telemetry", "web", "webhook"}),
 
 	"app": slices.Concat(leaves, domains, []string{
@@ -91,7 +92,7 @@ var mayImport = map[string][]string{
 	// For programs of others, so it knows nothing of the service.
 	"client": {"money"},
 
-	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "telemetry", "webhook"}),
+	"cmd/bursar": slices.Concat(leaves, domains, []string{"app", "config", "demo", "proof", "reconcile", "simulate", "strictjson", "telemetry", "webhook"}),
 }
 
 func TestImportsFollowTheTable(t *testing.T) {

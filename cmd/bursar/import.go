@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"bursar/internal/id"
 	"bursar/internal/money"
 	"bursar/internal/sale"
+	"bursar/internal/strictjson"
 )
 
 // importCmd takes over what another system knows.
@@ -235,7 +237,8 @@ func instantOf(field, text string, to *time.Time) (err error) {
 	return nil
 }
 
-// decodeLine reads a line into a struct of strings and raw JSON. A field that it does not have is refused.
+// decodeLine reads a line into a struct of strings and raw JSON. A field that it does not have is refused, and so is one that is there
+// twice: money may depend on which of them counts. Of a line that is refused it reads what it can.
 func decodeLine(text []byte, into any, what string) error {
 	switch {
 	case !utf8.Valid(text):
@@ -250,6 +253,18 @@ func decodeLine(text []byte, into any, what string) error {
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return badLine{wholeLine, "goes on after the object"}
+	}
+	members, err := strictjson.Object(text)
+	if err != nil {
+		return badLine{wholeLine, err.Error()}
+	}
+	known := reflect.TypeOf(into).Elem()
+	for field := range known.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		delete(members, name)
+	}
+	for name := range members { // package json takes letters of the other case, too
+		return badLine{name, "is no field of " + what}
 	}
 	return nil
 }

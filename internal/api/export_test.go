@@ -5,9 +5,6 @@ import (
 	"net/url"
 )
 
-// ParseObject is what fuzzing is for.
-var ParseObject = parseObject
-
 // Routes lists "METHOD /path" of all routes behind a handler that New made.
 func Routes(h http.Handler) []string {
 	a, _ := h.(*api)
