@@ -135,6 +135,13 @@ func (in *input) required(name string) []byte {
 	return nil
 }
 
+// misnamed refuses a field by a name that it does not have, where to ignore it would allow more than was asked for.
+func (in *input) misnamed(wrong, right string) {
+	if in.member(wrong) != nil {
+		in.noteMalformed(wrong, "is no field of this; it is called "+right)
+	}
+}
+
 // anything is the check of a text that has no rule.
 func anything(string) string { return "" }
 

@@ -68,6 +68,8 @@ func (req *createServiceKeyRequest) read(in *input) {
 	if req.Scopes != nil && len(req.Scopes) == 0 { // a caller who computed none does not mean all
 		in.noteInvalid("scopes", "must name a scope; a key with all is made without this field")
 	}
+	in.misnamed("scope", "scopes") // as the command line calls them
+	in.misnamed("expires", "expiresAt")
 	req.ExpiresAt = in.optionalInstant("expiresAt")
 	if now := in.api.o.Now(); !req.ExpiresAt.IsZero() && !req.ExpiresAt.After(now) {
 		in.noteInvalid("expiresAt", "must be in the future")
@@ -111,6 +113,7 @@ type rotateServiceKeyRequest struct {
 func (req *rotateServiceKeyRequest) read(in *input) {
 	req.key = in.keyID()
 	req.grace = defaultGrace
+	in.misnamed("grace", "graceSeconds")
 	if in.member("graceSeconds") == nil {
 		return
 	}

@@ -35,6 +35,7 @@ func TestServiceKeyAdministration(t *testing.T) {
 	act(admin, "", `{"scopes":"all"}`, "", "").wantFailure(t, 400, "invalid_request", "name", "scopes")
 	act(admin, "", `{"name":" ","scopes":["all"],"expiresAt":"2026-11-19T00:00:00Z"}`, "", "").wantFailure(t, 422, "validation_failed", "name", "scopes", "expiresAt")
 	act(admin, "", `{"name":"x","scopes":[1]}`, "", "").wantFailure(t, 400, "invalid_request", "scopes")
+	act(admin, "", `{"name":"x","scope":["sales:write"],"expires":"1d"}`, "", "").wantFailure(t, 400, "invalid_request", "scope", "expires")
 	act(admin, "", `{"name":"x","scopes":[]}`, "", "").wantFailure(t, 422, "validation_failed", "scopes")
 
 	created := act(admin, "", shop, "create_key", "shop").want(t, 201)
@@ -50,6 +51,7 @@ func TestServiceKeyAdministration(t *testing.T) {
 	}
 
 	act(admin, "/"+id+"/rotate", `{"graceSeconds":2592001}`, "", "").wantFailure(t, 422, "validation_failed", "graceSeconds")
+	act(admin, "/"+id+"/rotate", `{"grace":0}`, "", "").wantFailure(t, 400, "invalid_request", "grace")
 	act(admin, "/key_x/rotate", `{}`, "", "").wantFailure(t, 404, "key_not_found")
 	rotated := act(admin, "/"+id+"/rotate", `{"graceSeconds":60}`, "rotate_key", id).want(t, 200)
 	if rotated.text(t, "data.id") != id || rotated.text(t, "data.rotatedUntil") == "" {
