@@ -64,7 +64,7 @@ type sellerExplainedJSON struct {
 }
 
 func (a *api) explainSeller(ctx context.Context, _ caller, name sellerName) (reply[sellerExplainedJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(name))
+	user, err := a.sellerNamed(ctx, name)
 	if err != nil {
 		return reply[sellerExplainedJSON]{}, err
 	}

@@ -21,19 +21,25 @@ type sellerIDsJSON struct {
 
 func sellerIDsOf(u auth.User) sellerIDsJSON { return sellerIDsJSON{u.ID, orNull(u.ExternalID)} }
 
+// sellerNamed finds a seller for a service key. An admin, who may have money too, is none of the marketplace's.
+func (a *api) sellerNamed(ctx context.Context, name sellerName) (auth.User, error) {
+	user, err := a.o.Auth.Seller(ctx, string(name))
+	if err == nil && user.Role != auth.Seller {
+		err = auth.ErrSellerNotFound
+	}
+	if err != nil {
+		return auth.User{}, err
+	}
+	return user, nil
+}
+
 // sellerToActFor finds a seller on whose behalf something may be done.
 func (a *api) sellerToActFor(ctx context.Context, name sellerName) (auth.User, error) {
-	user, err := a.o.Auth.Seller(ctx, string(name))
-	switch {
-	case err != nil:
-		return auth.User{}, err
-	case user.Role != auth.Seller: // an admin's money is theirs alone to move
-		return auth.User{}, auth.ErrSellerNotFound
-	case user.Suspended:
+	user, err := a.sellerNamed(ctx, name)
+	if err == nil && user.Suspended {
 		return auth.User{}, auth.ErrSellerSuspended
-	default:
-		return user, nil
 	}
+	return user, err
 }
 
 type sellerBalanceJSON struct {
@@ -42,7 +48,7 @@ type sellerBalanceJSON struct {
 }
 
 func (a *api) sellerBalance(ctx context.Context, _ caller, name sellerName) (reply[sellerBalanceJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(name))
+	user, err := a.sellerNamed(ctx, name)
 	if err != nil {
 		return reply[sellerBalanceJSON]{}, err
 	}
@@ -69,7 +75,7 @@ type sellerPayoutsJSON struct {
 }
 
 func (a *api) sellerPayouts(ctx context.Context, _ caller, req sellerPayoutsRequest) (reply[sellerPayoutsJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(req.seller))
+	user, err := a.sellerNamed(ctx, req.seller)
 	if err != nil {
 		return reply[sellerPayoutsJSON]{}, err
 	}
@@ -99,7 +105,7 @@ type sellerSalesJSON struct {
 }
 
 func (a *api) sellerSales(ctx context.Context, _ caller, req sellerSalesRequest) (reply[sellerSalesJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(req.seller))
+	user, err := a.sellerNamed(ctx, req.seller)
 	if err != nil {
 		return reply[sellerSalesJSON]{}, err
 	}

@@ -100,6 +100,12 @@ func TestOnBehalfOfASeller_Rules(t *testing.T) {
 	}
 	h.marketplace("POST", "sellers/"+seller.id+"/payouts", fmt.Sprintf(`{"amount":%d}`, proveAbove/100+1)).wantFailure(t, 403, "seller_proof_required")
 
+	// An admin may have money too, and is none of the marketplace's sellers.
+	for _, path := range []string{"", "/balance", "/payouts", "/sales", "/explain"} {
+		h.marketplace("GET", "sellers/"+admin.id+path, "").wantFailure(t, 404, "seller_not_found")
+	}
+	h.marketplace("PUT", "sellers/"+admin.id, `{"productsListed":1}`).wantFailure(t, 404, "seller_not_found")
+
 	admins := func(path, body string) {
 		t.Helper()
 		h.do(call{method: "POST", path: "/api/admin/" + path, token: admin.token, body: body}).want(t, 200)

@@ -49,7 +49,7 @@ func (name *sellerName) read(in *input) {
 }
 
 func (a *api) seller(ctx context.Context, _ caller, name sellerName) (reply[marketplaceSellerJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(name))
+	user, err := a.sellerNamed(ctx, name)
 	if err != nil {
 		return reply[marketplaceSellerJSON]{}, err
 	}
@@ -113,7 +113,7 @@ type sellerJSON struct {
 }
 
 func (a *api) setSeller(ctx context.Context, _ caller, req sellerRequest) (reply[sellerJSON], error) {
-	user, err := a.o.Auth.Seller(ctx, string(req.seller))
+	user, err := a.sellerNamed(ctx, req.seller)
 	if err == nil {
 		err = a.o.Auth.SetProductsListed(ctx, user.ID, req.productsListed)
 	}
