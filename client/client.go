@@ -1,7 +1,7 @@
 // Package client lets a marketplace's server use Bursar: record sales, look after sellers, request payouts for them, and
 // follow what happens.
 //
-//	bursar, err := client.New(client.Config{BaseURL: "https://pay.example.com", Key: os.Getenv("BURSAR_KEY")})
+//	bursar, err := client.New(client.Config{BaseURL: "https://pay.example.com", Key: os.Getenv("SERVICE_KEY")})
 //	…
 //	sale, err := bursar.RecordSale(ctx, client.NewSale{
 //		SaleID: "order-1001", SellerID: client.ExternalID("shop-17"), Amount: "1499.50",
