@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"bursar/internal/auth"
@@ -33,6 +34,16 @@ func (a *api) createSessionLink(ctx context.Context, c caller, name sellerName) 
 	return reply[sessionLinkJSON]{status: http.StatusCreated, data: sessionLinkJSON{sellerIDsOf(user), address.String(), stamp(expires)}}, nil
 }
 
+// errNotFollowed keeps a browser from using a link up before its user follows it.
+var errNotFollowed = fault.New(fault.Refused, "link_not_followed", "This link works when a person follows it in a browser. It was not used up: open it.")
+
+// isFollowed reports whether a user goes to the address, as far as the browser says: it may also fetch it ahead of time, or
+// for a script, a frame or an image of another site.
+func isFollowed(h http.Header) bool {
+	to := h.Get("Sec-Fetch-Dest")
+	return (to == "" || to == "document") && !strings.Contains(h.Get("Sec-Purpose")+h.Get("Purpose"), "prefetch")
+}
+
 // openSessionLink signs a browser in, once. HEAD is for programs that look at links without following them, and uses nothing up.
 func (a *api) openSessionLink(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
@@ -41,6 +52,10 @@ func (a *api) openSessionLink(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	w.Header().Set("Cache-Control", "no-store")
+	if !isFollowed(r.Header) {
+		a.fail(w, r, errNotFollowed)
+		return
+	}
 	signIn, err := a.o.Auth.OpenSessionLink(r.Context(), r.URL.Query().Get("token"), a.cookies.Token(r), a.device(r))
 	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated {
 		sendTo(w, http.StatusSeeOther, signInPage+"?"+url.Values{"error": {auth.ErrLink.Message}}.Encode())

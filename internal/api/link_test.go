@@ -56,6 +56,9 @@ func TestSessionLink(t *testing.T) {
 	for range 2 { // as a program that looks at links
 		h.do(call{method: "HEAD", path: path}).want(t, 405)
 	}
+	for name, value := range map[string]string{"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "Sec-Fetch-Dest": "image"} {
+		h.do(call{method: "GET", path: path, header: header(name, value)}).wantFailure(t, 400, "link_not_followed")
+	}
 	cookie := h.open(path, "")
 	if got := h.as(cookie, "GET", "/api/auth/me", "").want(t, 200).text(t, "data.user.id"); got != seller.id {
 		t.Errorf("the link signed %s in, want %s", got, seller.id)

@@ -71,8 +71,11 @@ func (s *Service) OpenSessionLink(ctx context.Context, token, presented string, 
 	var keyID string
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		link, found, err := tx.SessionLink(ctx, hashMailToken(token))
-		if err != nil || !found {
-			return errors.Join(err, ErrLink)
+		if err == nil && !found {
+			err = ErrLink
+		}
+		if err != nil {
+			return err
 		}
 		keyID = link.KeyID
 		var ends time.Time
