@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,9 +18,11 @@ const (
 	// SendTimeout bounds one attempt, and MaxInFlight those at one endpoint at a time.
 	SendTimeout = 15 * time.Second
 	MaxInFlight = 8
-	// takenAtOnce is how many deliveries a step takes, and beginsFor how long it begins them.
+	// takenAtOnce is how many deliveries are taken at a time, and beginsFor how long their first attempts may begin.
 	takenAtOnce = 64
 	beginsFor   = 10 * time.Second
+	// goesOnFor is how long a step takes more once all were delivered: long beside the rest between steps, and short beside a shutdown.
+	goesOnFor = 2 * time.Second
 	// StepTimeout bounds a step: the attempts, and the record of how they went. The lease is longer.
 	StepTimeout = 40 * time.Second
 	lease       = time.Minute
@@ -60,16 +63,28 @@ func (s *Service) LeaseDue(ctx context.Context, limit int) (leases []Lease, err 
 	return leases, err
 }
 
-// Step delivers to an endpoint that was leased, and records how that went. A crash between the two delivers again once the
-// lease has run out.
+// Step delivers to an endpoint that was leased, and records how that went: some deliveries after others while all are taken and
+// more are due. A crash between the two delivers again once the lease has run out.
 func (s *Service) Step(ctx context.Context, l Lease) error {
+	until := s.now().Add(goesOnFor)
+	for more := true; more; {
+		var err error
+		if more, err = s.stepOnce(ctx, l, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepOnce delivers some of what is due. It reports whether there is more to do before a time, and otherwise ends the lease.
+func (s *Service) stepOnce(ctx context.Context, l Lease, until time.Time) (more bool, err error) {
 	e, found, err := s.o.Store.Endpoint(ctx, l.Endpoint)
 	if err != nil || !found || e.Status != Enabled {
-		return err
+		return false, err
 	}
 	if e.Tampered {
 		s.o.Logger.ErrorContext(ctx, "webhook endpoint tampered with; nothing delivered", slog.String("endpoint", e.ID))
-		return s.o.Store.InTx(ctx, func(tx Tx) error {
+		return false, s.o.Store.InTx(ctx, func(tx Tx) error {
 			e.RetryAt = s.now().Add(longestWait)
 			return errors.Join(tx.SaveHealth(ctx, e.ID, e.Health), tx.EndLease(ctx, l, s.now()))
 		})
@@ -85,9 +100,11 @@ func (s *Service) Step(ctx context.Context, l Lease) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	return s.record(ctx, l, e, s.attempt(ctx, e, taken))
+	all := s.attempt(ctx, e, taken)
+	more = len(all) == takenAtOnce && s.now().Before(until) && !slices.ContainsFunc(all, func(t tried) bool { return t.Status != Delivered })
+	return s.record(ctx, l, e, all, more)
 }
 
 // tried is a delivery after an attempt, or one that was not begun.
@@ -225,8 +242,9 @@ func (s *Service) post(ctx context.Context, e Endpoint, id string, body []byte) 
 	return answer, "", nil
 }
 
-// record stores how attempts went and what that says of their endpoint, which before them was as it is given, and ends its lease.
-func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tried) error {
+// record stores how attempts went and what that says of their endpoint, which before them was as it is given. It ends the lease
+// unless the step goes on, and reports whether it does.
+func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tried, more bool) (goesOn bool, err error) {
 	var delivered, failed, gone bool
 	wait := time.Duration(0)
 	for i := range all {
@@ -241,8 +259,8 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 		}
 	}
 	var disabled string
-	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		disabled = ""
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		disabled, goesOn = "", false
 		e, found, err := tx.EndpointForUpdate(ctx, l.Endpoint) // before its deliveries, as a replay does
 		if err != nil {
 			return err
@@ -256,25 +274,15 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 			return nil
 		}
 		now := s.now()
-		h := &e.Health
-		// A person who asks for a redelivery meanwhile does away with the endpoint's wait.
-		asked := h.RetryAt.IsZero() && !before.RetryAt.IsZero()
-		switch {
-		case e.URL != before.URL: // it was changed meanwhile, and says nothing of the new one
+		if e.URL != before.URL { // it was changed meanwhile, and the attempts say nothing of the new address
 			return tx.EndLease(ctx, l, now)
+		}
+		h := &e.Health
+		switch {
 		case delivered:
 			*h = Health{LastDeliveredAt: now}
 		case failed:
-			if h.Failures == 0 || now.Sub(h.RetryAt) > forgottenAfter {
-				h.Failures, h.FailingSince = 0, now
-			}
-			h.Failures++
-			h.RetryAt = now.Add(jitter(min(firstWait<<min(h.Failures-1, 20), longestWait)))
-		}
-		if asked {
-			h.RetryAt = time.Time{}
-		} else if wait > 0 && !delivered && now.Add(wait).After(h.RetryAt) {
-			h.RetryAt = now.Add(wait)
+			h.fail(now, wait, before.Health)
 		}
 		switch {
 		case e.Status != Enabled || e.Tampered:
@@ -292,13 +300,29 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 				return err
 			}
 		}
-		return errors.Join(tx.SaveHealth(ctx, e.ID, *h), tx.EndLease(ctx, l, now))
+		err = tx.SaveHealth(ctx, e.ID, *h)
+		if goesOn = more && e.Status == Enabled; err == nil && !goesOn {
+			err = tx.EndLease(ctx, l, now)
+		}
+		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.report(ctx, l.Endpoint, all, disabled)
-	return nil
+	return goesOn, nil
+}
+
+// fail counts a failure, and waits for longer than after the one before, and for as long as the receiver asks.
+func (h *Health) fail(now time.Time, asked time.Duration, before Health) {
+	if h.Failures == 0 || now.Sub(h.RetryAt) > forgottenAfter {
+		h.Failures, h.FailingSince = 0, now
+	}
+	h.Failures++
+	if h.RetryAt.IsZero() && !before.RetryAt.IsZero() {
+		return // a person asked for a redelivery meanwhile, so the endpoint probably works again
+	}
+	h.RetryAt = now.Add(max(asked, jitter(min(firstWait<<min(h.Failures-1, 20), longestWait))))
 }
 
 // mailAdmins tells all admins that the service disabled an endpoint.

@@ -725,6 +725,34 @@ func TestRedeliver(t *testing.T) {
 	}
 }
 
+// TestStep_GoesOnWhileAllIsTaken has more due than is taken at a time, and no rest in between for as long as a step may take.
+func TestStep_GoesOnWhileAllIsTaken(t *testing.T) {
+	d := newDesk(t)
+	r := newReceiver(t)
+	d.add(r.URL)
+	step := func() int {
+		t.Helper()
+		leases, err := d.LeaseDue(t.Context(), 20)
+		d.must(err)
+		if len(leases) != 1 {
+			t.Fatalf("%d endpoints are leased", len(leases))
+		}
+		d.must(d.Step(t.Context(), leases[0]))
+		return len(r.take())
+	}
+	n := len(d.events(70))
+	if got := step(); got != n {
+		t.Errorf("a step delivers %d of %d", got, n)
+	}
+	var once sync.Once
+	r.answers(func(http.ResponseWriter, *http.Request) { once.Do(func() { d.wait(3 * time.Second) }) })
+	n = len(d.events(70))
+	first := step()
+	if second := step(); first >= n || first+second != n {
+		t.Errorf("a slow step delivers %d, and the next %d, of %d", first, second, n)
+	}
+}
+
 // TestRedeliver_DuringAnAttempt asks for an event again while an attempt runs at an endpoint that fails: the next follows at once.
 func TestRedeliver_DuringAnAttempt(t *testing.T) {
 	d := newDesk(t)
