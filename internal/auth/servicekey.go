@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"bursar/internal/fault"
 	"bursar/internal/id"
@@ -264,7 +265,7 @@ func CheckKeyName(name string) string {
 	switch {
 	case name == "" || len(name) > maxKeyNameBytes:
 		return "must say what the key is for, in 1 to 100 bytes"
-	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, isControl):
+	case strings.TrimSpace(name) != name || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl):
 		return "must not begin or end with a space, and must not contain control characters"
 	case strings.HasPrefix(name, ServiceKeyPrefix):
 		return "must not begin with key_, as ids do"

@@ -53,7 +53,7 @@ func TestServiceKeyNames(t *testing.T) {
 	wantErr(t, err, nil)
 	_, _, err = w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "shop"}, operator) // the journal names it
 	wantErr(t, err, auth.ErrKeyNameTaken)
-	for _, name := range []string{"", " shop", "shop ", "a\nb", "key_1", string(make([]byte, 101))} {
+	for _, name := range []string{"", " shop", "shop ", "a\nb", "a\xffb", "key_1", string(make([]byte, 101))} {
 		if _, _, err := w.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: name}, operator); fault.From(err) == nil {
 			t.Errorf("%q was taken as a name: %v", name, err)
 		}

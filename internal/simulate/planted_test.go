@@ -431,7 +431,7 @@ var bugs = []planted{
 		{inPayout, "if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err", "if err := error(nil); err"},
 	}},
 	{"a rejected account stays though it is registered again", []edit{
-		{inBank, "case current.Status == StatusRejected || current.Holder", "case current.Holder"},
+		{inBank, "case current.Status == StatusRejected && !r.imported || current.Holder", "case current.Holder"},
 	}},
 	{"another verification is believed", []edit{
 		{inRazorpayx, "if v.ID != id {", `if v.ID == "" {`},
