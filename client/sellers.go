@@ -129,6 +129,10 @@ type Explanation struct {
 		// Code is a stable word for programs.
 		Code    string `json:"code"`
 		Message string `json:"message"`
+		// Refusal is the code that a request fails with for this reason.
+		Refusal string `json:"refusal"`
+		// Since is when it began; zero where that is not known.
+		Since time.Time `json:"since"`
 		// Until is when it ends by itself; zero where that is not known.
 		Until  time.Time `json:"until"`
 		Action string    `json:"action"`

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"bursar/internal/auth"
@@ -40,6 +41,9 @@ type inTransitJSON struct {
 type blockerJSON struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Refusal is the code of the failure that a request ends with.
+	Refusal string `json:"refusal"`
+	Since   string `json:"since,omitempty"`
 	Until   string `json:"until,omitempty"`
 	Action  string `json:"action,omitempty"`
 }
@@ -53,7 +57,10 @@ const (
 )
 
 func (a *api) explain(ctx context.Context, who caller, _ none) (reply[explainedJSON], error) {
-	user := auth.User{ID: who.UserID, Verified: who.Verified}
+	user, _, err := a.o.Auth.User(ctx, who.UserID)
+	if err != nil {
+		return reply[explainedJSON]{}, err
+	}
 	explained, err := a.explainedOf(ctx, user)
 	return reply[explainedJSON]{data: explained}, err
 }
@@ -85,13 +92,17 @@ func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, e
 		if err != nil {
 			return explainedJSON{}, err
 		}
+		blockers, err := a.blockersOf(ctx, user, found.Blockers)
+		if err != nil {
+			return explainedJSON{}, err
+		}
 		later := found.Pending
 		e := explainedJSON{
 			Buckets: bucketsJSON{
 				Available: a.amount(found.Available), Owed: a.amount(found.Available + found.Pending + found.Balance.InTransit),
 				Pending: []pendingJSON{}, InTransit: []inTransitJSON{},
 			},
-			Blockers: a.blockersOf(user, found.Blockers),
+			Blockers: blockers,
 		}
 		for _, r := range releases {
 			later -= r.Amount
@@ -112,20 +123,31 @@ func (a *api) explainedOf(ctx context.Context, user auth.User) (explainedJSON, e
 }
 
 // blockersOf are those of the user and those of the money, in the order in which a request is refused.
-func (a *api) blockersOf(user auth.User, list []payout.Blocker) []blockerJSON {
-	shown := []blockerJSON{}
+func (a *api) blockersOf(ctx context.Context, user auth.User, list []payout.Blocker) ([]blockerJSON, error) {
+	var ofUser []payout.Blocker
 	if user.Suspended {
-		shown = append(shown, blockerJSON{Code: payout.BlockedSuspended, Message: "The account is suspended.", Action: "Contact support."})
+		since, err := a.o.Auth.SuspendedSince(ctx, user.ID)
+		if err != nil {
+			return nil, err
+		}
+		ofUser = append(ofUser, payout.SuspendedBlocker(since, auth.ErrSellerSuspended))
 	}
-	if a.o.Auth.CheckMayRequestPayout(auth.Principal{Verified: user.Verified}) != nil {
-		shown = append(shown, blockerJSON{Code: payout.BlockedMail, Message: "The e-mail address is not confirmed.", Action: "Confirm it with the link or the code that was mailed."})
+	if refusal := a.o.Auth.CheckMayRequestPayout(auth.Principal{Verified: user.Verified}); refusal != nil {
+		ofUser = append(ofUser, payout.MailBlocker(user.CreatedAt, refusal))
 	}
-	for _, b := range list {
-		one := blockerJSON{Code: b.Code, Message: b.Message, Action: b.Action}
+	shown := []blockerJSON{}
+	for _, b := range slices.Concat(ofUser, list) {
+		one := blockerJSON{Code: b.Code, Message: b.Message, Refusal: fault.From(b.Refusal).Code, Action: b.Action}
+		if b.Code == payout.BlockedNoAccount { // accounts are replaced, never removed
+			b.Since = user.CreatedAt
+		}
+		if !b.Since.IsZero() {
+			one.Since = stamp(b.Since)
+		}
 		if !b.Until.IsZero() {
 			one.Until = stamp(b.Until)
 		}
 		shown = append(shown, one)
 	}
-	return shown
+	return shown, nil
 }

@@ -125,6 +125,8 @@ type Auth interface {
 	SetForgottenPassword(ctx context.Context, token, password string, from auth.Device) error
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
+	// SuspendedSince is when a user who is suspended was suspended; zero where that is not known.
+	SuspendedSince(ctx context.Context, userID string) (time.Time, error)
 	// Seller finds a user who may be paid, by id or by "ext:" and the external id, or fails with [auth.ErrSellerNotFound].
 	Seller(ctx context.Context, name string) (auth.User, error)
 	// Sellers lists sellers after the one with that id, in the order of ids, up to limit.

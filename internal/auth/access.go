@@ -2,13 +2,17 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // SetAccess gives a user a role, and suspends them or lets them in again, as an admin decided, which is
@@ -64,9 +68,46 @@ func (s *Service) endWithoutAccess(ctx context.Context, tx Tx, userID string, ro
 func accessNote(role Role, suspended bool, why string) string {
 	what := "Now " + string(role)
 	if suspended {
-		what += ", suspended"
+		what += suspendedMark
 	}
 	return strings.TrimSpace(what + ". " + why)
+}
+
+const suspendedMark = ", suspended"
+
+// decidesSuspended reports whether a note of [accessNote] says that the user is suspended.
+func decidesSuspended(note string) bool {
+	what, _, _ := strings.Cut(note, ".")
+	return strings.HasSuffix(what, suspendedMark)
+}
+
+// decisionsRead bounds how many entries about a suspended user are read: they can't sign in, so that few follow the suspension.
+const decisionsRead = 100
+
+// SuspendedSince is when a user who is suspended was suspended; zero where the journal does not say, as of a user who was
+// imported so.
+func (s *Service) SuspendedSince(ctx context.Context, userID string) (since time.Time, err error) {
+	entries, err := s.o.Store.EntriesAboutBefore(ctx, userID, userID, 0, decisionsRead)
+	if errors.Is(err, ledger.ErrTampered) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, e := range entries { // the newest first
+		var said struct {
+			Action decision.Action `json:"action"`
+			Note   string          `json:"note"`
+		}
+		if e.Type != ledger.AdminDecided || json.Unmarshal([]byte(e.Data), &said) != nil || said.Action != decision.ChangeAccess {
+			continue
+		}
+		if !decidesSuspended(said.Note) {
+			break
+		}
+		since = e.At
+	}
+	return since, nil
 }
 
 // keepAnAdmin fails if the change would leave nobody to undo it. All admins are locked, so that two who

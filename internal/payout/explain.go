@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
 )
@@ -14,6 +15,8 @@ import (
 type Blocker struct {
 	// Code is a stable word for programs, and Message a sentence for the seller.
 	Code, Message string
+	// Since is when it began, zero where that is not known.
+	Since time.Time
 	// Until is when it ends by itself, zero where that is not known.
 	Until time.Time
 	// Action is what the seller can do about it, in a few words; empty for nothing.
@@ -47,55 +50,29 @@ type Explanation struct {
 	InTransit []Payout
 }
 
-const (
-	explainedPage = 100
-	explainTries  = 5
-)
+// mostInTransit bounds the payouts that an explanation lists.
+const mostInTransit = 1000
 
-// errMoving asks the caller to repeat a read that others changed meanwhile.
-var errMoving = fault.New(fault.Unavailable, "busy", "The balance changes at the moment. Try again.").After(time.Second)
-
-// Explain finds what a seller is owed and what blocks a payout, by the checks that a request makes. The payouts in transit
-// add up to the balance in transit.
-func (s *Service) Explain(ctx context.Context, seller string) (Explanation, error) {
-	for range explainTries {
-		var found Explanation
-		err := s.o.Store.InGroup(ctx, ledger.Scope{Owner: seller, Pause: true}, func(tx ChangeTx) (err error) {
-			found = Explanation{}
-			found.Balance, found.Blockers, err = s.blockers(ctx, tx, seller, s.o.Now())
-			return err
-		})
-		if err != nil {
-			return Explanation{}, err
+// Explain finds what a seller is owed and what blocks a payout, by the checks that a request makes, all at one moment. The
+// payouts in transit add up to the balance in transit, up to a thousand payouts.
+func (s *Service) Explain(ctx context.Context, seller string) (e Explanation, err error) {
+	err = s.o.Store.View(ctx, func(v View) (err error) {
+		e = Explanation{}
+		if e.Balance, e.Blockers, err = s.blockers(ctx, v, seller, s.o.Now()); err == nil {
+			e.InTransit, err = v.PayoutsInTransit(ctx, seller, mostInTransit)
 		}
-		rest := found.Balance.InTransit
-		for {
-			page, total, err := s.o.Store.ListPayouts(ctx, Filter{Seller: seller, Status: StatusProcessing, Limit: explainedPage, Offset: len(found.InTransit)})
-			if err != nil {
-				return Explanation{}, err
-			}
-			for _, p := range page {
-				rest -= p.Amount
-			}
-			found.InTransit = append(found.InTransit, page...)
-			if len(page) == 0 || int64(len(found.InTransit)) >= total {
-				break
-			}
-		}
-		if rest == 0 {
-			return found, nil
-		}
-	}
-	return Explanation{}, errMoving
+		return err
+	})
+	return e, err
 }
 
 // blockers lists all that blocks a payout, in the order in which a request is refused for it.
-func (s *Service) blockers(ctx context.Context, tx RequestTx, seller string, now time.Time) (ledger.Balance, []Blocker, error) {
-	balance, list, err := s.stops(ctx, tx, seller, now)
+func (s *Service) blockers(ctx context.Context, v View, seller string, now time.Time) (ledger.Balance, []Blocker, error) {
+	balance, list, err := s.stops(ctx, v, seller, now)
 	if err != nil {
 		return balance, nil, err
 	}
-	account, err := tx.AccountToPay(ctx, seller)
+	account, err := v.AccountToPay(ctx, seller)
 	if refusal := payable(account, err); refusal != nil {
 		blocker, ok := accountBlocker(account, err)
 		if !ok {
@@ -103,6 +80,11 @@ func (s *Service) blockers(ctx context.Context, tx RequestTx, seller string, now
 		}
 		blocker.Refusal = refusal
 		list = append(list, blocker)
+	}
+	if err := v.CheckBalance(ctx, seller); isTampered(err) {
+		list = append(list, tamperedBlocker(err))
+	} else if err != nil {
+		return balance, nil, err
 	}
 	switch {
 	case balance.Available < 0:
@@ -114,7 +96,59 @@ func (s *Service) blockers(ctx context.Context, tx RequestTx, seller string, now
 			Code: BlockedBelowLeast, Message: "Payouts start at " + s.o.Currency.Display(s.o.Minimum) + ", and less is available.", Refusal: ledger.ErrInsufficient,
 		})
 	}
+	for i := range list {
+		list[i].Since, err = s.since(ctx, v, seller, account.ID, list[i].Code)
+		if err != nil && !isTampered(err) { // what was tampered with says nothing of when
+			return balance, nil, err
+		}
+	}
 	return balance, list, nil
+}
+
+// since is when a blocker began, as the journals have it; zero if they don't.
+func (s *Service) since(ctx context.Context, v View, seller string, account bank.ID, code string) (time.Time, error) {
+	switch code {
+	case BlockedFrozen:
+		return v.NewestOfType(ctx, seller, seller, ledger.PayoutsFrozen)
+	case BlockedPaused:
+		return v.NewestOfType(ctx, decision.Platform, decision.Platform, ledger.PayoutsFrozen)
+	case BlockedOnHold:
+		return v.NewestOfType(ctx, seller, seller, ledger.PayoutsOnHold)
+	case BlockedInReview:
+		return v.NewestOfType(ctx, seller, string(account), ledger.BankAccountReview)
+	case BlockedRejected:
+		return v.NewestOfType(ctx, seller, string(account), ledger.BankAccountRejected)
+	case BlockedUnverified:
+		about, err := v.EntriesAbout(ctx, seller, string(account))
+		if err != nil || len(about) == 0 {
+			return time.Time{}, err
+		}
+		return about[0].At, nil
+	case BlockedBelowZero:
+		return v.BelowSince(ctx, seller, 0)
+	case BlockedBelowLeast:
+		return v.BelowSince(ctx, seller, s.o.Minimum)
+	default:
+		return time.Time{}, nil
+	}
+}
+
+// SuspendedBlocker is of a seller who was suspended at since, zero where that is not known.
+func SuspendedBlocker(since time.Time, refusal error) Blocker {
+	return Blocker{Code: BlockedSuspended, Message: "The account is suspended.", Action: "Contact support.", Since: since, Refusal: refusal}
+}
+
+// MailBlocker is of a seller whose e-mail address was never confirmed, since they registered.
+func MailBlocker(since time.Time, refusal error) Blocker {
+	return Blocker{
+		Code: BlockedMail, Message: "The e-mail address is not confirmed.", Action: "Confirm it with the link or the code that was mailed.",
+		Since: since, Refusal: refusal,
+	}
+}
+
+// tamperedBlocker is of records that the service did not write.
+func tamperedBlocker(err error) Blocker {
+	return Blocker{Code: BlockedTampered, Message: ledger.ErrTampered.Message, Action: "Contact support.", Refusal: ledger.ErrTampered.Because(err)}
 }
 
 // stops lists why no payout of the seller may be requested, whatever the account and the amount.
@@ -137,7 +171,7 @@ func (s *Service) stops(ctx context.Context, from stopsReader, seller string, no
 	paused, err := from.PayoutsPaused(ctx)
 	switch {
 	case isTampered(err):
-		list = append(list, Blocker{Code: BlockedTampered, Message: ledger.ErrTampered.Message, Refusal: ledger.ErrTampered.Because(err)})
+		list = append(list, tamperedBlocker(err))
 	case err != nil:
 		return balance, nil, err
 	case paused:
@@ -167,7 +201,7 @@ func accountBlocker(account bank.Account, err error) (Blocker, bool) {
 	case errors.Is(err, bank.ErrNone):
 		return Blocker{Code: BlockedNoAccount, Message: "No bank account is registered.", Action: "Register a bank account."}, true
 	case isTampered(err):
-		return Blocker{Code: BlockedTampered, Message: ledger.ErrTampered.Message}, true
+		return tamperedBlocker(err), true
 	case err != nil:
 		return Blocker{}, false
 	case account.Status == bank.StatusRejected:

@@ -55,10 +55,30 @@ type Store interface {
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// UserExists reports whether there is such a user, whatever their role.
 	UserExists(ctx context.Context, id string) (bool, error)
+	// View has fn read one moment of what is stored. It waits for no change, and keeps none waiting.
+	View(ctx context.Context, fn func(View) error) error
 	InTx(ctx context.Context, fn func(Tx) error) error
 	// InGroup is InTx for a change that many make at once: the store serves many in one transaction. fn touches
 	// nothing but what the scope names.
 	InGroup(ctx context.Context, scope ledger.Scope, fn func(ChangeTx) error) error
+}
+
+// View is one moment of what is stored.
+type View interface {
+	stopsReader
+	// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals.
+	CheckBalance(ctx context.Context, owner string) error
+	// AccountToPay is as in [RequestTx].
+	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
+	// EntriesAbout is as the store's.
+	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+	// NewestOfType is when the newest entry of a type about a subject was made; zero if there is none.
+	NewestOfType(ctx context.Context, owner, subject string, t ledger.Type) (time.Time, error)
+	// BelowSince is when the available balance of an owner fell below an amount, for an owner who has less than that now; zero
+	// if the owner never had as much, or where that is not found.
+	BelowSince(ctx context.Context, owner string, amount money.Amount) (time.Time, error)
+	// PayoutsInTransit lists a seller's payouts under way, newest first, up to limit, with what ListPayouts tells of each.
+	PayoutsInTransit(ctx context.Context, seller string, limit int) ([]Payout, error)
 }
 
 // Summary is what a seller's overview shows.

@@ -223,11 +223,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 
 // newAuditor begins a consistent view of everything. The function ends it.
 func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end func(), err error) {
-	view := &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot}
-	tx, err := db.reader.BeginTx(ctx, view)
-	for try := 1; try < maxTries && db.dialect.lost(err); try++ {
-		tx, err = db.reader.BeginTx(ctx, view)
-	}
+	tx, err := db.beginView(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit: %w", err)
 	}

@@ -46,6 +46,13 @@ type dialect struct {
 	overflowed func(error) bool
 }
 
+// withoutLocks is for transactions that only read one moment: nothing that they have read can change for them.
+func (d dialect) withoutLocks() dialect {
+	none := func(string) string { return "" }
+	d.forUpdate, d.forShare, d.sharePause, d.lockPause = none, none, "", ""
+	return d
+}
+
 // oneOf is a condition that a column is one of a list, with the list added to args.
 func (d dialect) oneOf(args []any, list []string) (string, []any) {
 	if d.arrays {

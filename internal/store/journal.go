@@ -14,6 +14,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/event"
 	"bursar/internal/ledger"
+	"bursar/internal/money"
 )
 
 // signer holds the keys that entries are authenticated with. They are set once, after the datastore was opened,
@@ -340,6 +341,46 @@ func (w *wholeJournals) keep(since entryPlace, at ledger.Account) {
 func (tx *Tx) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
 	a, err := tx.account(ctx, owner)
 	return a.Balance, err
+}
+
+// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals.
+func (tx *Tx) CheckBalance(ctx context.Context, owner string) error {
+	keys, err := tx.signer.get()
+	if err != nil {
+		return err
+	}
+	a, err := tx.account(ctx, owner)
+	if err == nil {
+		err = a.Check(keys)
+	}
+	return err
+}
+
+// newestOfType compares the owner as entriesAbout does, so that PostgreSQL does not walk through the whole journal.
+const newestOfType = `SELECT at FROM entries WHERE subject = $1 AND owner >= $2 AND owner <= $2 AND type = $3 ORDER BY number DESC LIMIT 1`
+
+// NewestOfType is when the newest entry of a type about a subject was made; zero if there is none.
+func (tx *Tx) NewestOfType(ctx context.Context, owner, subject string, t ledger.Type) (at time.Time, err error) {
+	_, err = tx.one(ctx, newestOfType, []any{subject, owner, string(t)}, instant{&at})
+	return at, err
+}
+
+// tookBelow finds the newest entry before which at least so much was available, among the newest entries. moved is what an
+// entry and all after it have moved, so the balance before the entry is what is available now less that.
+const tookBelow = `SELECT at FROM (
+		SELECT at, number, SUM(available) OVER (ORDER BY number DESC) AS moved FROM (
+			SELECT at, number, available FROM entries WHERE owner = $1 ORDER BY number DESC LIMIT $4 + 0) AS newest) AS e
+	WHERE CAST($2 AS BIGINT) - moved >= $3 ORDER BY number DESC LIMIT 1`
+
+// BelowSince is when the available balance of an owner fell below an amount, for an owner who has less than that now. It is zero
+// if the owner never had as much, or fell below it too many entries ago.
+func (tx *Tx) BelowSince(ctx context.Context, owner string, amount money.Amount) (at time.Time, err error) {
+	a, err := tx.account(ctx, owner)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, err = tx.one(ctx, tookBelow, []any{owner, int64(a.Balance.Available), int64(amount), journalReach}, instant{&at})
+	return at, err
 }
 
 const entriesPage = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`

@@ -184,6 +184,12 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 	}
 	page, args := db.dialect.pageOf(f)
 	list := make([]payout.Payout, 0, f.Limit)
+	err = db.query(ctx, page, scanListed(&list), args...)
+	return list, total, err
+}
+
+// scanListed adds each row of listColumns to list.
+func scanListed(list *[]payout.Payout) func(row) error {
 	var p payout.Payout // each row is scanned to one place, and copied
 	dest := []any{
 		&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State,
@@ -192,12 +198,20 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 		instant{&p.CompletedAt},
 		&p.UTR, &p.AccountLast4,
 	}
-	err = db.query(ctx, page, func(r row) error {
+	return func(r row) error {
 		err := r.Scan(dest...)
-		list = append(list, p)
+		*list = append(*list, p)
 		return err
-	}, args...)
-	return list, total, err
+	}
+}
+
+const payoutsInTransit = `SELECT ` + listColumns + payoutFrom + `WHERE p.seller_id = $1 AND p.status = 'processing' ORDER BY p.id DESC LIMIT $2 + 0`
+
+// PayoutsInTransit lists a seller's payouts under way, newest first, with what a list shows of each, up to limit.
+func (tx *Tx) PayoutsInTransit(ctx context.Context, seller string, limit int) ([]payout.Payout, error) {
+	var list []payout.Payout
+	err := tx.each(ctx, payoutsInTransit, []any{seller, limit}, scanListed(&list))
+	return list, err
 }
 
 // pageOf reads a page. A seller's is read from the newest ends of the one history index, one end per status, which spares

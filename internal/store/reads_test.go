@@ -90,7 +90,19 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"PayoutsByID": func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },
 		"OpenKinds":   func(ctx context.Context) error { _, err := db.OpenKinds(ctx); return err },
 		"Pinned":      func(ctx context.Context) error { _, _, err := db.Pinned(ctx, "x"); return err },
-		"Watch":       func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
+		"View of what blocks a payout": func(ctx context.Context) error {
+			return db.Payouts().View(ctx, func(v payout.View) error {
+				_, account := v.AccountToPay(ctx, "asha")
+				_, balance := v.Balance(ctx, "asha")
+				_, paused := v.PayoutsPaused(ctx)
+				_, about := v.EntriesAbout(ctx, "asha", "s1")
+				_, newest := v.NewestOfType(ctx, "asha", "s1", ledger.SaleRecorded)
+				_, below := v.BelowSince(ctx, "asha", 1000)
+				_, inTransit := v.PayoutsInTransit(ctx, "asha", 10)
+				return errors.Join(notFound(account), balance, paused, v.CheckBalance(ctx, "asha"), about, newest, below, inTransit)
+			})
+		},
+		"Watch": func(ctx context.Context) error { _, err := db.Watch(ctx, noon); return err },
 	} {
 		for n := 0; ; n++ { // 0 is no failure
 			failAt, ran, failed = n, 0, ""

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
@@ -54,4 +55,47 @@ func (s payoutStore) InGroup(ctx context.Context, scope ledger.Scope, fn func(pa
 		return s.units.do(ctx, scope, fn)
 	}
 	return s.writer.(*groupWriter).change(ctx, scope, fn)
+}
+
+// View has fn read one moment of the database. It takes no lock, so it waits for no write and keeps none waiting.
+func (s payoutStore) View(ctx context.Context, fn func(payout.View) error) error {
+	return s.view(ctx, func(tx *Tx) error { return fn(tx) })
+}
+
+// view runs fn, which only reads, on one moment of the database.
+func (db *DB) view(ctx context.Context, fn func(*Tx) error) error {
+	ctx, end := db.dialect.shortRead(ctx)
+	defer end()
+	moment, err := db.beginView(ctx)
+	if err != nil {
+		return db.dialect.unreadable(err)
+	}
+	defer func() { _ = moment.Rollback() }() // it only read
+	tx := &Tx{dialect: db.dialect.withoutLocks(), conn: viewed{moment, db.fail}, signer: db.signer}
+	return db.dialect.unreadable(tx.run(fn))
+}
+
+// beginView begins a transaction whose reads all see the same moment.
+func (db *DB) beginView(ctx context.Context) (*sql.Tx, error) {
+	options := &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot}
+	tx, err := db.reader.BeginTx(ctx, options)
+	for try := 1; try < maxTries && db.dialect.lost(err); try++ { // every connection of a pool may be stale
+		tx, err = db.reader.BeginTx(ctx, options)
+	}
+	return tx, err
+}
+
+// viewed runs the statements of a view.
+type viewed struct {
+	*sql.Tx
+	fail func(statement string) error // see [DB.FailBefore]
+}
+
+func (v viewed) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if v.fail != nil {
+		if err := v.fail(query); err != nil {
+			return nil, err
+		}
+	}
+	return v.Tx.QueryContext(ctx, query, args...)
 }

@@ -91,6 +91,8 @@ func Run(t *testing.T, e Engine) {
 		"Mail/ExpiredTokensAreSwept":                    testSweptMailTokens,
 		"Mail/RequestsAreTakenOnce":                     testMailRequests,
 		"Mail/DueMailsAreLeasedOnce":                    testMailLeases,
+		"Payouts/AViewIsOneMoment":                      testView,
+		"Payouts/AViewKnowsWhenReasonsBegan":            testViewTimes,
 		"Bank/TheNewestAccountIsTheCurrentOne":          testBankAccounts,
 		"Bank/ARejectionStandsAgainstAVerification":     testRejectedBankAccount,
 		"Bank/VerificationsAreLeasedOnce":               testVerificationLeases,
