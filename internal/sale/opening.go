@@ -100,7 +100,14 @@ func (s *Service) openIn(ctx context.Context, tx Tx, n NewOpening, now time.Time
 		return false, err
 	}
 	if isSold := err == nil; isSold || len(adjusted) > 0 {
-		return false, sameOpening(n, pending, adjusted, sold, isSold)
+		if err := sameOpening(n, pending, adjusted, sold, isSold); err != nil {
+			// Without a journal there was nothing to wait at, so one that was made meanwhile shows in part of what was read.
+			if raced := tx.CheckNewest(ctx, n.Seller); raced != nil {
+				return false, raced
+			}
+			return false, err
+		}
+		return false, nil
 	}
 	balance, err := tx.Balance(ctx, n.Seller)
 	if err != nil {

@@ -242,9 +242,18 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(a, max(0, a.Number-journalReach), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+	return tx.checkNewest(ctx, owner, a)
+}
+
+func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) error {
+	_, err := tx.signer.checkNewest(a, max(0, a.Number-journalReach), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
+	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
+		if _, raced := tx.account(ctx, owner); raced != nil {
+			return raced
+		}
+	}
 	return err
 }
 

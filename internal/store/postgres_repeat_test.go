@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/auth"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/pgtest"
 )
@@ -80,4 +81,36 @@ func hasNumber(ctx context.Context, t *testing.T, tx *Tx) (has bool) {
 		t.Fatal(err)
 	}
 	return has
+}
+
+// TestCheckNewest_BesideTheFirstEntry has a journal's first entry appear between the two reads of a check, when there was no row to lock.
+// That is no tampering: the transaction decides again.
+func TestCheckNewest_BesideTheFirstEntry(t *testing.T) {
+	db, err := OpenPostgres(t.Context(), pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.UseKeys(testKeys(t))
+	tries := 0
+	err = db.Update(t.Context(), func(tx *Tx) error {
+		a, err := tx.account(t.Context(), "usr_a")
+		if err != nil {
+			return err
+		}
+		if tries++; tries == 1 {
+			if err := db.Update(t.Context(), func(other *Tx) error {
+				_, err := other.Append(t.Context(), ledger.Posting{
+					Owner: "usr_a", At: time.Unix(1, 0), Type: ledger.AccountProfileChanged, Subject: "first", Actor: "system", Data: "{}",
+				})
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return tx.checkNewest(t.Context(), "usr_a", a)
+	})
+	if err != nil || tries != 2 {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
 }
