@@ -3,10 +3,12 @@ package auth_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
 	"bursar/internal/mail"
+	"bursar/internal/sale"
 )
 
 func (w *fixture) createSeller(externalID string) auth.User {
@@ -64,9 +66,13 @@ func TestCreatedSeller_Claimed(t *testing.T) {
 		"through a provider": func(s *street) { s.mustArrive(asha()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStreet(t)
+			s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
 			u := s.createSeller("17")
-			_, err := s.login(email, "", home)
+			sales, err := sale.New(sale.Options{Store: s.db.Sales(), Now: s.clock.Now, Zone: time.UTC})
+			wantErr(t, err, nil)
+			_, _, err = sales.Record(t.Context(), sale.NewSale{ID: "s1", Seller: u.ID, Amount: 5000})
+			wantErr(t, err, nil)
+			_, err = s.login(email, "", home)
 			wantErr(t, err, auth.ErrCredentials)
 			s.addBankAccount(bank.Account{
 				ID: "bka_hers", Seller: u.ID, Holder: "Asha Rao", IFSC: "HDFC0000053", Last4: "1234", Status: bank.StatusVerified, Current: true,
@@ -79,6 +85,10 @@ func TestCreatedSeller_Claimed(t *testing.T) {
 			}
 			if a, err := s.db.BankAccount(t.Context(), u.ID); err != nil || a.Status != bank.StatusVerified {
 				t.Errorf("the bank account is %+v, %v", a, err)
+			}
+			now := s.clock.Now()
+			if balance, err := s.db.Balance(t.Context(), u.ID); err != nil || balance.Hold(now).Before(now.Add(71*time.Hour)) {
+				t.Errorf("payouts are on hold until %v, %v", balance.Hold(now), err)
 			}
 		})
 	}
