@@ -60,6 +60,8 @@ var ErrTampered = errors.New("the seller's records were changed outside the serv
 // Change is what an event says of its seller beside its object.
 type Change struct {
 	SellerID string `json:"sellerId"`
+	// ExternalID is your own id of the seller, empty for none.
+	ExternalID string `json:"externalId"`
 	// Entry numbers the changes of one seller: the event with the higher one is the later. It is 0 for seller.registered.
 	Entry int64 `json:"entry"`
 	// Balance is the seller's balances after the event.

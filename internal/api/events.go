@@ -109,6 +109,8 @@ type eventRenderer struct {
 	// entries are those that were read, by owner and subject. The journal is append-only, so those of an event that is
 	// numbered are among them.
 	entries map[[2]string]entriesRead
+	// externalIDs are those that were read, by seller.
+	externalIDs map[string]string
 }
 
 type entriesRead struct {
@@ -117,7 +119,7 @@ type entriesRead struct {
 }
 
 func (a *api) renderer() *eventRenderer {
-	return &eventRenderer{a, map[[2]string]entriesRead{}}
+	return &eventRenderer{a, map[[2]string]entriesRead{}, map[string]string{}}
 }
 
 // eventContext is what each event tells beside its object.
@@ -146,20 +148,24 @@ type (
 	}
 	payoutEventJSON struct {
 		payoutJSON
+		ExternalID string `json:"externalId,omitempty"`
 		eventContext
 	}
 	accountEventJSON struct {
-		SellerID string `json:"sellerId"`
+		SellerID   string `json:"sellerId"`
+		ExternalID string `json:"externalId,omitempty"`
 		bankAccountJSON
 		eventContext
 	}
 	adjustmentEventJSON struct {
-		SellerID string `json:"sellerId"`
+		SellerID   string `json:"sellerId"`
+		ExternalID string `json:"externalId,omitempty"`
 		adjustmentJSON
 		eventContext
 	}
 	balanceEventJSON struct {
-		SellerID string `json:"sellerId"`
+		SellerID   string `json:"sellerId"`
+		ExternalID string `json:"externalId,omitempty"`
 		eventContext
 	}
 	sellerEventJSON struct {
@@ -186,7 +192,7 @@ func (r *eventRenderer) body(ctx context.Context, e event.Event) (eventBodyJSON,
 
 func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
 	if e.Type == event.SellerRegistered {
-		u, _, err := r.o.Auth.User(ctx, e.Owner)
+		u, err := r.o.Auth.FindUser(ctx, e.Owner)
 		return sellerEventJSON{u.ID, orNull(u.ExternalID), u.Name, u.Email, stamp(u.CreatedAt)}, err
 	}
 	about, err := r.about(ctx, e.Owner, e.Subject)
@@ -199,27 +205,32 @@ func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
 	}
 	about = about[:end+1]
 	entry := about[end]
+	externalID, err := r.externalID(ctx, e.Owner)
+	if err != nil {
+		return nil, err
+	}
 	with := eventContext{entry.Number, eventBalanceJSON{r.amount(entry.After.Available), r.amount(entry.After.Pending), r.amount(entry.After.InTransit)}}
 	switch kind, _, _ := strings.Cut(string(e.Type), "."); {
 	case e.Type == event.BalanceNegative:
-		return balanceEventJSON{e.Owner, with}, nil
+		return balanceEventJSON{e.Owner, externalID, with}, nil
 	case e.Type == event.BalanceAdjusted:
 		m, err := sale.AdjustmentOf(entry)
-		return adjustmentEventJSON{e.Owner, r.adjustmentOf(m), with}, err
+		return adjustmentEventJSON{e.Owner, externalID, r.adjustmentOf(m), with}, err
 	case kind == "sale":
-		return r.saleEvent(e, about, with)
+		return r.saleEvent(e, externalID, about, with)
 	case kind == "payout":
-		return r.payoutEvent(ctx, e, about, with)
+		return r.payoutEvent(ctx, e, externalID, about, with)
 	default:
 		account, err := bank.Fold(bank.ID(e.Subject), about)
-		return accountEventJSON{e.Owner, r.bankAccountOf(account), with}, unreadable(err)
+		return accountEventJSON{e.Owner, externalID, r.bankAccountOf(account), with}, unreadable(err)
 	}
 }
 
-func (r *eventRenderer) saleEvent(e event.Event, about []ledger.Entry, with eventContext) (any, error) {
+func (r *eventRenderer) saleEvent(e event.Event, externalID string, about []ledger.Entry, with eventContext) (any, error) {
 	id := strings.TrimPrefix(e.Subject, sale.SubjectPrefix)
 	s, err := sale.Fold(id, about)
 	data := saleEventJSON{r.saleOf(s), nil, with}
+	data.ExternalID = externalID
 	if err == nil && e.Type == event.SaleRefunded {
 		var refunds []sale.Refund
 		refunds, err = sale.RefundsOf(id, about[len(about)-1:])
@@ -230,7 +241,7 @@ func (r *eventRenderer) saleEvent(e event.Event, about []ledger.Entry, with even
 	return data, unreadable(err)
 }
 
-func (r *eventRenderer) payoutEvent(ctx context.Context, e event.Event, about []ledger.Entry, with eventContext) (any, error) {
+func (r *eventRenderer) payoutEvent(ctx context.Context, e event.Event, externalID string, about []ledger.Entry, with eventContext) (any, error) {
 	p, err := payout.Fold(payout.ID(e.Subject), about)
 	if err != nil {
 		return nil, unreadable(err)
@@ -241,7 +252,25 @@ func (r *eventRenderer) payoutEvent(ctx context.Context, e event.Event, about []
 	}
 	account, err := bank.Fold(p.BankAccountID, registered)
 	p.AccountHolder, p.AccountLast4, p.AccountIFSC = account.Holder, account.Last4, string(account.IFSC)
-	return payoutEventJSON{r.payoutOf(p), with}, unreadable(err)
+	return payoutEventJSON{r.payoutOf(p), externalID, with}, unreadable(err)
+}
+
+// externalID is what the marketplace calls a seller. It is set when the seller is made, and nothing gives a seller another one;
+// only a deletion of the account and an operator's reset take it away. It fails with [auth.ErrTampered] if that was changed outside the service: a
+// consumer might credit another seller.
+func (r *eventRenderer) externalID(ctx context.Context, seller string) (string, error) {
+	known, read := r.externalIDs[seller]
+	if read {
+		return known, nil
+	}
+	u, err := r.o.Auth.FindUser(ctx, seller)
+	if errors.Is(err, auth.ErrUserNotFound) { // users are never deleted
+		err = auth.ErrTampered.Because(err)
+	}
+	if err == nil {
+		r.externalIDs[seller] = u.ExternalID
+	}
+	return u.ExternalID, err
 }
 
 // unreadable says that entries can't be folded: the service writes none such.

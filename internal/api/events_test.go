@@ -11,6 +11,8 @@ import (
 
 	"bursar/internal/api"
 	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/event"
 	"bursar/internal/payout"
 )
@@ -177,5 +179,50 @@ func TestEventTypes_AreDescribed(t *testing.T) {
 	}
 	if len(described) != len(event.Types()) {
 		t.Errorf("described are %v", described)
+	}
+}
+
+// TestEvents_NameSellersAsTheMarketplaceDoes makes an event of each kind for a seller with an external id, and reads them as the
+// feed and as webhooks.
+func TestEvents_NameSellersAsTheMarketplaceDoes(t *testing.T) {
+	h := openFixture(t)
+	admin, seller := h.signUp("Ada", auth.Admin), h.newSeller("shop-17")
+	account := h.marketplace("PUT", "sellers/ext:shop-17/bank-account", accountBody).want(t, 200).text(t, "data.id")
+	_, err := h.bank.Resolve(t.Context(), decision.By{Admin: admin.id}, bank.ID(account), true, "")
+	must(t, err)
+	h.earn(seller, "s1", "2000")
+	h.marketplace("POST", "sellers/ext:shop-17/payouts", `{"amount":1500}`).want(t, 201)
+	h.marketplace("POST", "sales/s1/refund", `{"refundId":"r1"}`).want(t, 201)
+	h.adjust(admin, seller.id, `{"adjustmentId":"a1","amount":300,"reason":"A fee.","note":"Case 1."}`).want(t, 201)
+	none := h.signUp("Bina", auth.Seller)
+	h.earn(none, "s2", "100")
+
+	kinds := map[string]bool{}
+	for _, e := range eventsIn(t, h.feed(t, "")) {
+		kind, _, _ := strings.Cut(e.Type, ".")
+		kinds[kind] = true
+		if got, has := e.Data["externalId"]; e.Data["sellerId"] == seller.id && got != "shop-17" || e.Data["sellerId"] == none.id && has && got != nil {
+			t.Errorf("%s names the seller %v", e.Type, got)
+		}
+	}
+	if len(kinds) != 5 {
+		t.Errorf("the kinds of events are %v", kinds)
+	}
+	render := api.EventBodies(h.events, h.auth, h.bank, rupees(t))
+	listed, _, err := h.events.After(t.Context(), 0, nil, event.MaxPage)
+	must(t, err)
+	for _, e := range listed {
+		body, err := render(t.Context(), e)
+		must(t, err)
+		if strings.Contains(string(body), `"externalId":"shop-17"`) != (e.Owner == seller.id) {
+			t.Errorf("a webhook delivers %s", body)
+		}
+	}
+
+	h.place.ByHand(t, `UPDATE users SET external_id = 'shop-18' WHERE id = '`+seller.id+`'`)
+	for _, e := range eventsIn(t, h.feed(t, "")) {
+		if e.Data["sellerId"] == seller.id && (e.Data["tampered"] != true || e.Data["externalId"] != nil) {
+			t.Errorf("the event of a seller whose external id was changed by hand is %+v", e)
+		}
 	}
 }

@@ -123,6 +123,8 @@ type Auth interface {
 	ForgotPassword(ctx context.Context, email string, from auth.Device) error
 	// SetForgottenPassword sets the password of the user that a mailed token belongs to, or fails with [auth.ErrMailToken].
 	SetForgottenPassword(ctx context.Context, token, password string, from auth.Device) error
+	// FindUser finds any user by id, or fails with [auth.ErrUserNotFound] or [auth.ErrTampered].
+	FindUser(ctx context.Context, name string) (auth.User, error)
 	// CheckMayRequestPayout fails with [auth.ErrEmailNotVerified].
 	CheckMayRequestPayout(p auth.Principal) error
 	// SuspendedSince is when a user who is suspended was suspended; zero where that is not known.
