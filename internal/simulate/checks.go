@@ -81,6 +81,8 @@ var (
 	refundsAreDue         = Check{"refunds-are-due", "A refund is taken if as much is left of its sale, whatever its seller has, and else refused."}
 	fewRegistrations      = Check{"registrations-are-few", "A seller registers ten bank accounts at once at most, and ten more in a day; fewer are not too many."}
 	feedTellsAll          = Check{"feed-tells-all", "The feed has each seller's registration and each event of each journal once, in the journal's order, numbered without a gap, and a reader misses none."}
+	deliveriesTrue        = Check{"deliveries-are-true", "A webhook delivery is of an event of the feed that its endpoint wants, is signed with its secret, and goes to no endpoint that is disabled."}
+	deliveriesArrive      = Check{"deliveries-arrive", "Each event that a webhook endpoint wants is delivered, or will be, or was given up after all attempts; what counts as delivered was taken."}
 	adjustmentsDue        = Check{"adjustments-are-due", "An adjustment is made whatever its seller has."}
 	nobodyOverpaid        = Check{"nobody-is-overpaid", "Nobody ends with less than nothing but for refunds, adjustments and payouts in manual review."}
 	datastoreReadable     = Check{"datastore-is-readable", "The ledger can be opened, read and audited."}
@@ -96,7 +98,7 @@ func Checks() []Check {
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
-		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, adjustmentsDue, feedTellsAll, nobodyOverpaid, datastoreReadable, nothingPanics,
+		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, nobodyOverpaid, datastoreReadable, nothingPanics,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"bursar/internal/reconcile"
 	"bursar/internal/sale"
 	"bursar/internal/store"
+	"bursar/internal/webhook"
 )
 
 // machine is where an instance of the service runs, dies, and is started again.
@@ -39,6 +40,7 @@ type instance struct {
 	users       *auth.Service
 	proofs      *proof.Service
 	events      *event.Service
+	webhooks    *webhook.Service
 	reconciling *reconcile.Service
 	dead        bool
 	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
@@ -117,6 +119,9 @@ func (on *instance) open() (err error) {
 	}
 	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids})
 	if err != nil {
+		return err
+	}
+	if on.webhooks, err = on.newWebhooks(mails, logger); err != nil {
 		return err
 	}
 	on.proofs, err = proof.New(proof.Options{

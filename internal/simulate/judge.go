@@ -112,6 +112,7 @@ func (m *market) judge() {
 	m.audit(on)
 	m.checkStatements(on)
 	m.checkFeed(on)
+	m.checkDeliveries(on)
 	net := map[payout.ID]money.Amount{}
 	for _, move := range m.checkAllImported() {
 		if w := m.model.payouts[payout.ID(move.ReferenceID)]; w != nil && w.state == payout.Completed {

@@ -77,6 +77,8 @@ type market struct {
 	// stopping are the sellers, or the platform, whose payouts an admin has stopped and is about to resume.
 	stopping map[string]bool
 	consumer consumer
+	// receivers are its servers that events are delivered to.
+	receivers []*receiver
 	// adjusting are the amounts of the adjustments that an admin asked for, by their ids.
 	adjusting map[string]money.Amount
 	// kept is when the instances last kept house.
@@ -217,6 +219,7 @@ func (m *market) open() {
 	for _, mc := range m.machines {
 		m.startUp(mc)
 	}
+	m.openReceivers(m.machines[0].on)
 	for _, s := range m.sellers {
 		m.settleIn(s)
 	}

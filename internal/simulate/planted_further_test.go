@@ -110,4 +110,32 @@ var furtherBugs = []planted{
 	{"every entry below zero is an event", []edit{
 		{inEvent, "e.After.Available < 0 && before >= 0", "e.After.Available < 0 || before < 0"},
 	}},
+	{"a receiver's error counts as a delivery", []edit{
+		{inWebhook, "a.Status >= 200 && a.Status < 300", "a.Status >= 200 && a.Status != 410"},
+	}},
+	{"a delivery without an answer counts as taken", []edit{
+		{inWebhook, "return Answer{}, failure.Error(), nil", "return Answer{Status: 204}, \"\", nil"},
+	}},
+	{"a delivery is given up after its second attempt", []edit{
+		{inWebhook, "case d.Attempt > int64(len(waits)):", "case d.Attempt > 1:"},
+	}},
+	{"a delivery that failed is not tried again", []edit{
+		{inWebhook, "d.DueAt = now.Add(max(s.o.Jitter(waits[d.Attempt-1]), t.retryAfter))", "d.DueAt = now.Add(365 * 24 * time.Hour)"},
+	}},
+	{"a delivery that a crash cut short is not tried again", []edit{
+		{inWebhook, "taken, err = tx.TakeDeliveries(ctx, e.ID, now, now.Add(lease), limit)", "taken, err = tx.TakeDeliveries(ctx, e.ID, now, now.Add(1000*time.Hour), limit)"},
+	}},
+	{"an endpoint gets deliveries of all types", []edit{
+		{inStore, "if endpoints[i].Wants(e.Type) {", "if endpoints[i].Wants(e.Type) || e.Number%2 == 0 {"},
+	}},
+	{"only the first endpoint gets deliveries", []edit{
+		{inStore, "if endpoints[i].Wants(e.Type) {", "if endpoints[i].Wants(e.Type) && i == 0 {"},
+	}},
+	{"a delivery is signed without its time", []edit{
+		{inWebhook, `mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))`, `mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix()/1000, 10) + "."))`},
+	}},
+	{"deliveries to a disabled endpoint go on", []edit{
+		{inWebhook, "if err != nil || !found || e.Status != Enabled {", "if err != nil || !found {"},
+		{inStore, "e.status = 'enabled' AND e.leased_until <= $1", "e.leased_until <= $1"},
+	}},
 }

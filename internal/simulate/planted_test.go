@@ -35,6 +35,7 @@ const (
 	inReconcile = "internal/reconcile"
 	inSale      = "internal/sale"
 	inStore     = "internal/store"
+	inWebhook   = "internal/webhook"
 )
 
 // bugs are planted one at a time. `make planted` finds out in how many seeds each is found.

@@ -125,33 +125,36 @@ func (s *Service) attempt(ctx context.Context, e Endpoint, taken []Delivery) []t
 	defer cancel()
 	all := make([]tried, len(taken))
 	var mu sync.Mutex
-	next, delivered, failed := 0, 0, 0
+	next, delivered, failed, gone := 0, 0, 0, false
 	until := s.now().Add(beginsFor)
 	begin := func() int {
 		mu.Lock()
 		defer mu.Unlock()
-		if next == len(taken) || failed > delivered || s.now().After(until) {
+		if next == len(taken) || failed > delivered || gone || s.now().After(until) {
 			return -1
 		}
 		next++
 		return next - 1
 	}
-	var workers sync.WaitGroup
-	for range min(MaxInFlight, len(taken)) {
-		workers.Go(func() {
-			for i := begin(); i >= 0; i = begin() {
-				all[i] = s.try(ctx, e, taken[i])
-				mu.Lock()
-				switch {
-				case all[i].Status == Delivered:
-					delivered++
-				case !all[i].ours:
-					failed++
-				}
-				mu.Unlock()
+	work := func() {
+		for i := begin(); i >= 0; i = begin() {
+			all[i] = s.try(ctx, e, taken[i])
+			mu.Lock()
+			gone = gone || all[i].gone
+			switch {
+			case all[i].Status == Delivered:
+				delivered++
+			case !all[i].ours:
+				failed++
 			}
-		})
+			mu.Unlock()
+		}
 	}
+	var workers sync.WaitGroup
+	for range min(s.o.InFlight, len(taken)) - 1 {
+		workers.Go(work)
+	}
+	work()
 	workers.Wait()
 	for i := next; i < len(taken); i++ {
 		all[i] = tried{Delivery: taken[i], taken: taken[i]}
@@ -189,7 +192,7 @@ func (s *Service) try(ctx context.Context, e Endpoint, d Delivery) tried {
 		d.Status, d.DueAt = Failed, time.Time{}
 	default:
 		t.retryAfter = min(answer.RetryAfter, longestAsked)
-		d.DueAt = now.Add(max(jitter(waits[d.Attempt-1]), t.retryAfter))
+		d.DueAt = now.Add(max(s.o.Jitter(waits[d.Attempt-1]), t.retryAfter))
 	}
 	t.Delivery = d
 	return t
@@ -282,7 +285,7 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 		case delivered:
 			*h = Health{LastDeliveredAt: now}
 		case failed:
-			h.fail(now, wait, before.Health)
+			h.fail(now, wait, before.Health, s.o.Jitter)
 		}
 		switch {
 		case e.Status != Enabled || e.Tampered:
@@ -314,7 +317,7 @@ func (s *Service) record(ctx context.Context, l Lease, before Endpoint, all []tr
 }
 
 // fail counts a failure, and waits for longer than after the one before, and for as long as the receiver asks.
-func (h *Health) fail(now time.Time, asked time.Duration, before Health) {
+func (h *Health) fail(now time.Time, asked time.Duration, before Health, jitter func(time.Duration) time.Duration) {
 	if h.Failures == 0 || now.Sub(h.RetryAt) > forgottenAfter {
 		h.Failures, h.FailingSince = 0, now
 	}

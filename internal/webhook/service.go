@@ -48,6 +48,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Counted is called with the outcome of each attempt. It is optional.
 	Counted func(outcome string)
+	// InFlight is how many deliveries are sent to one endpoint at a time; [MaxInFlight] by default.
+	InFlight int
+	// Jitter spreads a wait, so that what failed together does not come back together; by up to a fifth by default.
+	Jitter func(time.Duration) time.Duration
 }
 
 // Service keeps endpoints and delivers to them. It is safe for concurrent use.
@@ -60,6 +64,12 @@ func New(o Options) (*Service, error) {
 	}
 	if o.Counted == nil {
 		o.Counted = func(string) {}
+	}
+	if o.InFlight == 0 {
+		o.InFlight = MaxInFlight
+	}
+	if o.Jitter == nil {
+		o.Jitter = jitter
 	}
 	return &Service{o}, nil
 }
