@@ -22,6 +22,10 @@ type falsehood struct {
 	moves bool
 }
 
+// nightsRead is after how long the lines of a payout that ended have surely been read: a line that was never read is not found to have
+// changed.
+const nightsRead = 48 * time.Hour
+
 // falsehoods are one of each kind. What concerns a payout concerns its newest line.
 func falsehoods() []falsehood {
 	seven, paid, reversal, adjustment, dollars := int64(7_000), "payout", "reversal", "adjustment", "USD"
@@ -51,7 +55,7 @@ func (m *market) checkMisstatements() {
 	if on == nil {
 		return
 	}
-	told, began := m.misstate(), m.now
+	told, began, at := m.misstate(), m.now, m.clock()
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
 	changed := 0
@@ -62,8 +66,9 @@ func (m *market) checkMisstatements() {
 	for _, f := range told {
 		d, isFound := f.in(found)
 		m.assert(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
-		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers)
-		if w := m.model.payouts[payout.ID(f.change.Line)]; f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.RefundedButPaid {
+		w := m.model.payouts[payout.ID(f.change.Line)]
+		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers && at.Sub(w.last.EndedAt) > nightsRead && at.Sub(w.last.CompletedAt) > nightsRead)
+		if f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.RefundedButPaid {
 			m.assert(misstatementsFound, w.notified >= began, f.change.Line, "the statement tells of %q that it is %s, and the gateway is not asked", f.change.Line, f.kind)
 		}
 		if isFound && f.kind == reconcile.AmountDiffers {
