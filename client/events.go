@@ -60,7 +60,7 @@ var ErrTampered = errors.New("the seller's records were changed outside the serv
 // Change is what an event says of its seller beside its object.
 type Change struct {
 	SellerID string `json:"sellerId"`
-	// ExternalID is your own id of the seller, empty for none.
+	// ExternalID is the marketplace's own id of the seller, empty for none.
 	ExternalID string `json:"externalId"`
 	// Entry numbers the changes of one seller: the event with the higher one is the later. It is 0 for seller.registered.
 	Entry int64 `json:"entry"`
@@ -98,8 +98,10 @@ func (e Event) Refund() (SaleRefund, error) {
 type Payout struct {
 	ID       string `json:"id"`
 	SellerID string `json:"sellerId"`
-	Amount   Amount `json:"amount"`
-	Fee      Amount `json:"fee"`
+	// ExternalID is the marketplace's own id of the seller, empty for none.
+	ExternalID string `json:"externalId"`
+	Amount     Amount `json:"amount"`
+	Fee        Amount `json:"fee"`
 	// NetAmount is the amount less the fee, which is what the bank is sent.
 	NetAmount Amount `json:"netAmount"`
 	// Status is processing, completed, failed or cancelled.
@@ -143,7 +145,9 @@ func (e Event) Seller() (RegisteredSeller, error) {
 
 // Adjustment is a correction of a seller's balance.
 type Adjustment struct {
-	SellerID     string `json:"sellerId"`
+	SellerID string `json:"sellerId"`
+	// ExternalID is the marketplace's own id of the seller, empty for none.
+	ExternalID   string `json:"externalId"`
 	AdjustmentID string `json:"adjustmentId"`
 	// Amount was added to the available balance, or taken away where it is below zero.
 	Amount           Amount    `json:"amount"`

@@ -94,7 +94,7 @@ func TestTypesAreTheDescriptions(t *testing.T) {
 	schemas := doc.Components.Schemas
 	compare(t, "a seller of the list", reflect.TypeFor[client.Seller](), schemas["MarketplaceSeller"])
 	compare(t, "a delivery", reflect.TypeFor[client.Delivery](), schemas["WebhookDelivery"])
-	compare(t, "the payout of an event", reflect.TypeFor[client.Payout](), schemas["Payout"])
+	compare(t, "the payout of an event", reflect.TypeFor[client.Payout](), schemas["Payout"], "externalId")
 	compare(t, "the balance of an event", reflect.TypeFor[client.Change](), membersOf(schemas["Event"])["data"])
 	compare(t, "the adjustment of an event", reflect.TypeFor[client.Adjustment](), schemas["Adjustment"], "sellerId", "externalId")
 

@@ -136,7 +136,7 @@ function page(title, parts) {
 <title>${title}</title>
 <style>
   body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem; color: #222; background: #fdfcfa; }
-  h1 { font-size: 1.6rem; } h2 { font-size: 1.1rem; margin: 0 0 .25rem; }
+  h1 { font-size: 1.6rem; } h2 { font-size: 1.1rem; margin: 1.5rem 0 .25rem; } .cards h2 { margin-top: 0; }
   a { color: #1a5f4a; }
   .cards { list-style: none; padding: 0; display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); }
   .cards li { border: 1px solid #d8d2c8; border-radius: .5rem; padding: 1rem; background: #fff; }

@@ -20,12 +20,19 @@ let program = process.env.BURSAR;
 if (!program) {
   console.log("Building Bursar. The first time takes a minute or two.");
   program = path.join(data, process.platform === "win32" ? "bursar.exe" : "bursar");
-  await run("go", ["build", "-o", program, "./cmd/bursar"], { cwd: repository });
+  try {
+    await run("go", ["build", "-o", program, "./cmd/bursar"], { cwd: repository });
+  } catch (problem) {
+    await rm(data, { recursive: true, force: true });
+    throw problem;
+  }
 }
 
 const address = `127.0.0.1:${await freePort()}`;
+// What else is set for Bursar on this machine has no part in it: it may be a real database, or a gateway that moves money.
+const others = Object.entries(process.env).filter(([name]) => !name.startsWith("BURSAR_"));
 const settings = {
-  ...process.env,
+  ...Object.fromEntries(others),
   BURSAR_DATA_DIR: data,
   BURSAR_ADDR: address,
   BURSAR_SANDBOX_ADDR: "127.0.0.1:0",
@@ -64,16 +71,10 @@ try {
   const bursar = new Bursar({ baseUrl: `http://${address}`, key: await makeKey() });
   await openSellers(bursar);
   const shop = newShop(bursar);
-  const server = shop.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", async (problem) => {
-    if (problem) {
-      console.error(`The shop can't listen: ${problem.message}. PORT chooses another port.`);
-      return end(1);
-    }
-    const url = `http://127.0.0.1:${server.address().port}`;
-    const endpoint = await bursar.addEndpoint({ url: `${url}/bursar`, description: "the shop" });
-    shop.set("webhook secret", endpoint.secret);
-    console.log(`The shop is at ${url}, and Bursar at http://${address}. Ctrl+C ends both and throws their data away.`);
-  });
+  const url = await listen(shop);
+  const endpoint = await bursar.addEndpoint({ url: `${url}/bursar`, description: "the shop" });
+  shop.set("webhook secret", endpoint.secret);
+  console.log(`The shop is at ${url}, and Bursar at http://${address}. Ctrl+C ends both and throws their data away.`);
 } catch (problem) {
   console.error(problem);
   await end(1);
@@ -93,6 +94,15 @@ async function makeKey() {
   const scopes = ["sellers:read", "sellers:write", "sales:write", "balances:read", "payouts:read", "webhooks:write"];
   const { stdout } = await run(program, ["apikey", "create", "--name", "shop", ...scopes.flatMap((s) => ["--scope", s])], { env: settings });
   return stdout.trim();
+}
+
+function listen(shop) {
+  return new Promise((resolve, reject) => {
+    const server = shop.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", (problem) => {
+      if (problem) reject(new Error(`The shop can't listen: ${problem.message}. PORT chooses another port.`));
+      else resolve(`http://127.0.0.1:${server.address().port}`);
+    });
+  });
 }
 
 function freePort() {

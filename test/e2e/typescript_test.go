@@ -40,6 +40,10 @@ func TestTypeScriptClient(t *testing.T) {
 	inDir(t, empty, nil, "npm", "init", "--yes")
 	inDir(t, empty, nil, "npm", "install", "--offline", "--no-audit", "--no-fund", filepath.Join(dir, "bursar-"+packageOf(t, dir).Version+".tgz"))
 	must(t, os.WriteFile(filepath.Join(empty, "tour.mjs"), []byte(codeIn(t, filepath.Join(dir, "README.md"))), 0o600))
+	must(t, os.MkdirAll(filepath.Join(empty, "node_modules", "@types"), 0o750))
+	must(t, os.Symlink(filepath.Join(npmtest.Packages(t), "@types", "node"), filepath.Join(empty, "node_modules", "@types", "node"))) // for process
+	inDir(t, empty, nil, "node", filepath.Join(dir, "node_modules", "typescript", "bin", "tsc"), "--noEmit", "--allowJs", "--checkJs", "--strict",
+		"--target", "ES2022", "--module", "NodeNext", "--skipLibCheck", "tour.mjs")
 	said = inDir(t, empty, []string{"BURSAR_URL=" + i.api, "SERVICE_KEY=" + key}, "node", "tour.mjs")
 	for _, want := range []string{"requested pyt_", "insufficient_balance", "completed, the bank's reference is "} {
 		if !strings.Contains(said, want) {

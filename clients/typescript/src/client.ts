@@ -27,7 +27,7 @@ import type {
 
 export interface BursarOptions extends Options {
   /** A service key: `bursar apikey create --name NAME` makes one. Without it only `register`, `login` and `seller` work. */
-  key?: string;
+  key?: string | undefined;
 }
 
 export interface Page extends CallOptions {
@@ -45,11 +45,18 @@ export interface PayoutOptions extends CallOptions {
   idempotencyKey?: string;
 }
 
-export interface EventOptions extends CallOptions {
+export interface EventOptions<Type extends EventType = EventType> extends CallOptions {
   /** The `number` of the last event that you handled; 0, from the first, by default. */
   after?: number;
   /** All types by default. */
-  types?: EventType[];
+  types?: Type[];
+}
+
+/** A part of the feed. */
+export interface EventsPage<Type extends EventType = EventType> {
+  events: FeedEvent<Type>[];
+  /** For `after` of the next page: it is past events of other types, too. */
+  next: number;
 }
 
 /** How many sales one request may have. */
@@ -184,24 +191,27 @@ export class Bursar {
   // Events.
 
   /** Reads one page of the feed, oldest first. `next` is for `after` of the following one. Scope: events:read. */
-  eventsPage({ after = 0, types, ...options }: EventOptions = {}): Promise<{ events: FeedEvent[]; next: number }> {
+  eventsPage<Type extends EventType = EventType>({ after = 0, types, ...options }: EventOptions<Type> = {}): Promise<EventsPage<Type>> {
     const request: Request = { method: "GET", path: ["events"], query: { after, type: types?.join(",") }, repeatable: true };
-    return this.#transport.call<"events">(request, options) as Promise<{ events: FeedEvent[]; next: number }>;
+    return this.#transport.call<"events">(request, options) as Promise<unknown> as Promise<EventsPage<Type>>;
   }
 
   /** Reads the feed up to its end. Store the `number` of an event together with what you made of it, and go on with it as `after`. */
-  events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+  events<Type extends EventType = EventType>(options: EventOptions<Type> = {}): AsyncGenerator<FeedEvent<Type>, void, undefined> {
     return this.#feed(options, false);
   }
 
   /** Reads the feed, and goes on as it grows, looking every two seconds, until `signal` ends it or a request fails for good. */
-  follow(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+  follow<Type extends EventType = EventType>(options: EventOptions<Type> = {}): AsyncGenerator<FeedEvent<Type>, void, undefined> {
     return this.#feed(options, true);
   }
 
-  async *#feed({ after = 0, ...options }: EventOptions, goesOn: boolean): AsyncGenerator<FeedEvent, void, undefined> {
+  async *#feed<Type extends EventType>(
+    { after = 0, ...options }: EventOptions<Type>,
+    goesOn: boolean,
+  ): AsyncGenerator<FeedEvent<Type>, void, undefined> {
     for (;;) {
-      const page = await this.eventsPage({ ...options, after });
+      const page: EventsPage<Type> = await this.eventsPage<Type>({ ...options, after });
       yield* page.events;
       if (page.next === after) {
         if (!goesOn) return;

@@ -1,4 +1,4 @@
-export { Bursar, type BursarOptions, type EventOptions, externalId, type Page, type PayoutOptions } from "./client.js";
+export { Bursar, type BursarOptions, type EventOptions, type EventsPage, externalId, type Page, type PayoutOptions } from "./client.js";
 export { SellerClient } from "./seller.js";
 export { apiVersion, BursarError, type CallOptions, type Options } from "./http.js";
 export { majorUnits, minorUnits } from "./amounts.js";

@@ -48,6 +48,8 @@ export type EventType = Schemas["EventType"];
 /** What each event has beside its object. */
 export interface Change {
   sellerId: string;
+  /** The marketplace's own id of the seller, if it has one. */
+  externalId?: string | null;
   /** Numbers the changes of one seller: the event with the higher number is the later one. */
   entry: number;
   /** The seller's balances after the event. */
@@ -61,6 +63,12 @@ export interface Tampered {
 }
 
 type BankAccountObject = Schemas["BankAccount"];
+type SaleObject = Omit<Sale, "externalId">;
+
+/** Fails to compile when an event of the API has a member beside its object that Change lacks. */
+type Members = keyof { [Name in keyof Schemas["Event"]["data"] as string extends Name ? never : number extends Name ? never : Name]: true };
+const changeIsWhole: [Exclude<Members, keyof Change>] extends [never] ? true : never = true;
+void changeIsWhole;
 
 interface DataByType {
   "seller.registered": Pick<Seller, "sellerId" | "externalId" | "name" | "email" | "createdAt">;
@@ -68,9 +76,9 @@ interface DataByType {
   "bank_account.verified": BankAccountObject & Change;
   "bank_account.rejected": BankAccountObject & Change;
   "bank_account.review": BankAccountObject & Change;
-  "sale.recorded": Sale & Change;
-  "sale.released": Sale & Change;
-  "sale.refunded": Sale & Change & { refund: { refundId: string; amount: number } };
+  "sale.recorded": SaleObject & Change;
+  "sale.released": SaleObject & Change;
+  "sale.refunded": SaleObject & Change & { refund: { refundId: string; amount: number } };
   "payout.requested": Payout & Change;
   "payout.submitted": Payout & Change;
   "payout.review": Payout & Change;
@@ -100,8 +108,8 @@ type EventOf<Type extends EventType> = Type extends Listed
 /** Something that happened. `type` says what `data` is. */
 export type DeliveredEvent = { [Type in EventType]: EventOf<Type> }[EventType];
 
-/** An event of the feed, with its place there. */
-export type FeedEvent = DeliveredEvent & {
+/** An event of the feed, with its place there: of any type, or of one of those that are named. */
+export type FeedEvent<Type extends EventType = EventType> = Extract<DeliveredEvent, { type: Type }> & {
   /** 1, 2, 3 … without a gap. */
   number: number;
 };
