@@ -94,12 +94,12 @@ func (m *market) openReceivers(on *instance) {
 
 // changeManners has each receiver answer in another way from now on. Some rotate their secret, or have an event sent again.
 func (m *market) changeManners() {
-	for _, r := range m.receivers {
+	for i, r := range m.receivers {
 		r.manner = takes
 		if m.chance(400) {
 			r.manner = manner(m.dice.IntN(int(answersGone)))
 		}
-		if m.chance(goneForGood) {
+		if m.chance(goneForGood) && i > 0 { // the first is there to the end, so that all that it is sent is checked
 			r.manner = answersGone
 		}
 		on := m.anyInstance()
