@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"bursar/internal/bank"
@@ -14,6 +15,32 @@ const (
 	// storedAccountColumns are with the row's MAC.
 	storedAccountColumns = `SELECT ` + bankAccountFields + `, mac FROM bank_accounts `
 )
+
+var bankAccountTable = &table[storedAccount]{
+	name: "bank_accounts", texts: &sync.Map{},
+	columns: []column[storedAccount]{
+		asText("id", key, func(a *storedAccount) string { return string(a.ID) }),
+		asText("seller_id", made, func(a *storedAccount) string { return a.Seller }),
+		asNumber("is_current", made, func(a *storedAccount) int64 { return int64(flag(a.Current)) }),
+		asText("holder", made, func(a *storedAccount) string { return a.Holder }),
+		asText("ifsc", made, func(a *storedAccount) string { return string(a.IFSC) }),
+		asText("last4", made, func(a *storedAccount) string { return a.Last4 }),
+		asText("encrypted_number", made, func(a *storedAccount) string { return a.EncryptedNumber }),
+		asText("status", made, func(a *storedAccount) string { return string(a.Status) }),
+		asText("reason", made, func(a *storedAccount) string { return a.Reason }),
+		asText("registered_name", made, func(a *storedAccount) string { return a.RegisteredName }),
+		asNumber("name_score", made, func(a *storedAccount) int64 { return int64(a.NameScore) }),
+		asText("beneficiary", made, func(a *storedAccount) string { return a.Beneficiary }),
+		asText("gateway", made, func(a *storedAccount) string { return string(a.Gateway) }),
+		asText("verification_id", made, func(a *storedAccount) string { return a.VerificationID }),
+		asNumber("tries", made, func(a *storedAccount) int64 { return int64(a.Tries) }),
+		orNull("due_at", made, func(a *storedAccount) any { return nullMicros(a.DueAt) }),
+		asNumber("created_at", made, func(a *storedAccount) int64 { return micros(a.CreatedAt) }),
+		orNull("verified_at", made, func(a *storedAccount) any { return nullMicros(a.VerifiedAt) }),
+		asText("mac", made, func(a *storedAccount) string { return a.mac }),
+	},
+	conflict: " ON CONFLICT (id) DO NOTHING",
+}
 
 func bankAccountDest(a *bank.Account) []any {
 	return []any{

@@ -33,6 +33,53 @@ func (s *signer) get() (ledger.Keys, error) {
 // UseKeys sets the keys that the journal's entries are authenticated with. Nothing is appended before.
 func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
 
+var journalTable = &table[journalMove]{
+	name: "journals", texts: &sync.Map{},
+	columns: []column[journalMove]{
+		asText("owner", key, func(m *journalMove) string { return m.Owner }),
+		asNumber("number", seen, func(m *journalMove) int64 { return m.from }),
+		asNumber("number", set, func(m *journalMove) int64 { return m.Number }),
+		asText("hash", set, func(m *journalMove) string { return string(m.Hash) }),
+		asText("mac", set, func(m *journalMove) string { return m.MAC }),
+		asNumber("pending", set, func(m *journalMove) int64 { return int64(m.Pending) }),
+		asNumber("available", set, func(m *journalMove) int64 { return int64(m.Available) }),
+		asNumber("in_transit", set, func(m *journalMove) int64 { return int64(m.InTransit) }),
+		asNumber("earned", set, func(m *journalMove) int64 { return int64(m.Earned) }),
+		asNumber("withdrawn", set, func(m *journalMove) int64 { return int64(m.Withdrawn) }),
+		asNumber("sales", set, func(m *journalMove) int64 { return m.Counts.Sales }),
+		asNumber("processing", set, func(m *journalMove) int64 { return m.Counts.Processing }),
+		asNumber("completed", set, func(m *journalMove) int64 { return m.Counts.Completed }),
+		asNumber("failed", set, func(m *journalMove) int64 { return m.Counts.Failed }),
+		asNumber("cancelled", set, func(m *journalMove) int64 { return m.Counts.Cancelled }),
+		rare(asNumber("hold_until", set, func(m *journalMove) int64 { return m.HoldUntil })),
+		rare(asNumber("frozen", set, func(m *journalMove) int64 { return int64(flag(m.Frozen)) })),
+	},
+	conflict: " ON CONFLICT (owner) DO NOTHING",
+}
+
+var entryTable = &table[ledger.Entry]{
+	name: "entries", texts: &sync.Map{},
+	columns: []column[ledger.Entry]{
+		asText("owner", key, func(e *ledger.Entry) string { return e.Owner }),
+		asNumber("number", key, func(e *ledger.Entry) int64 { return e.Number }),
+		asNumber("at", made, func(e *ledger.Entry) int64 { return micros(e.At) }),
+		asText("type", made, func(e *ledger.Entry) string { return string(e.Type) }),
+		asText("subject", made, func(e *ledger.Entry) string { return e.Subject }),
+		asText("actor", made, func(e *ledger.Entry) string { return e.Actor }),
+		asText("data", made, func(e *ledger.Entry) string { return e.Data }),
+		rare(asNumber("pending", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Pending) })),
+		asNumber("available", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Available) }),
+		asNumber("in_transit", made, func(e *ledger.Entry) int64 { return int64(e.Moved.InTransit) }),
+		rare(asNumber("sales", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Sales) })),
+		rare(asNumber("gateway", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Gateway) })),
+		rare(asNumber("fees", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Fees) })),
+		asText("after", made, func(e *ledger.Entry) string { return e.After.Text() }),
+		asText("hash", made, func(e *ledger.Entry) string { return string(e.Hash) }),
+		asText("mac", made, func(e *ledger.Entry) string { return e.MAC }),
+	},
+	conflict: " ON CONFLICT (owner, number) DO NOTHING",
+}
+
 const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until, frozen`
 
 // balanceDest lists where balanceColumns are scanned to.

@@ -33,6 +33,53 @@ func scanPayout(r row, p *payout.Payout) error {
 		&p.Gateway, &p.Source, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
 }
 
+var payoutTable = &table[payoutMove]{
+	name: "payouts", texts: &sync.Map{},
+	columns: []column[payoutMove]{
+		asText("id", key, func(p *payoutMove) string { return string(p.ID) }),
+		asText("state", seen, func(p *payoutMove) string { return string(p.from) }),
+		asText("seller_id", made, func(p *payoutMove) string { return p.Seller }),
+		asText("bank_account_id", made, func(p *payoutMove) string { return string(p.BankAccountID) }),
+		asNumber("amount", made, func(p *payoutMove) int64 { return int64(p.Amount) }),
+		asNumber("fee", made, func(p *payoutMove) int64 { return int64(p.Fee) }),
+		asText("notes", made, func(p *payoutMove) string { return p.Notes }),
+		asText("mode", made, func(p *payoutMove) string { return string(p.Mode) }),
+		asText("gateway", made, func(p *payoutMove) string { return string(p.Gateway) }),
+		asNumber("requested_at", made, func(p *payoutMove) int64 { return micros(p.RequestedAt) }),
+		asNumber("arrive_at", made, func(p *payoutMove) int64 { return micros(p.ArriveAt) }),
+		asText("state", set, func(p *payoutMove) string { return string(p.State) }),
+		asText("status", set, func(p *payoutMove) string { return string(p.Status()) }),
+		rare(orNull("sent_at", set, func(p *payoutMove) any { return nullMicros(p.SentAt) })),
+		rare(orNull("processed_at", set, func(p *payoutMove) any { return nullMicros(p.ProcessedAt) })),
+		rare(orNull("completed_at", set, func(p *payoutMove) any { return nullMicros(p.CompletedAt) })),
+		rare(orNull("ended_at", set, func(p *payoutMove) any { return nullMicros(p.EndedAt) })),
+		orNull("due_at", set, func(p *payoutMove) any { return nullMicros(p.DueAt) }),
+		rare(asNumber("tries", set, func(p *payoutMove) int64 { return int64(p.Tries) })),
+		rare(asText("order_body", set, func(p *payoutMove) string { return p.OrderBody })),
+		rare(asText("gateway_id", set, func(p *payoutMove) string { return p.GatewayID })),
+		rare(asText("progress", set, func(p *payoutMove) string { return string(p.Progress) })),
+		rare(asText("utr", set, func(p *payoutMove) string { return p.UTR })),
+		rare(asText("reason_code", set, func(p *payoutMove) string { return p.ReasonCode })),
+		rare(asText("reason", set, func(p *payoutMove) string { return p.Reason })),
+		rare(asText("source", made, func(p *payoutMove) string { return string(p.Source) })),
+		rare(asText("discrepancy", set, func(p *payoutMove) string { return p.Discrepancy })),
+	},
+	conflict: " ON CONFLICT (id) DO NOTHING",
+}
+
+var keyTable = &table[idempotencyRow]{
+	name: "idempotency_keys", texts: &sync.Map{},
+	columns: []column[idempotencyRow]{
+		asText("user_id", key, func(k *idempotencyRow) string { return k.user }),
+		asText("key", key, func(k *idempotencyRow) string { return k.key }),
+		asText("fingerprint", made, func(k *idempotencyRow) string { return k.Fingerprint }),
+		asText("payout_id", made, func(k *idempotencyRow) string { return string(k.Payout) }),
+		rare(asText("refusal", made, func(k *idempotencyRow) string { return k.Refusal })),
+		asNumber("created_at", made, func(k *idempotencyRow) int64 { return micros(k.at) }),
+	},
+	conflict: " ON CONFLICT (user_id, key) DO NOTHING",
+}
+
 // AccountToPay finds the seller's current bank account with what a payout needs of it.
 func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, error) {
 	a := storedAccount{Account: bank.Account{Seller: seller, Current: true}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"bursar/internal/ledger"
@@ -28,6 +29,40 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 		return false, err
 	}
 	return tx.write(ctx, saleTable.inserts(tx.dialect, []sale.Sale{s}))
+}
+
+var saleTable = &table[sale.Sale]{
+	name: "sales", texts: &sync.Map{},
+	columns: []column[sale.Sale]{
+		asText("id", key, func(s *sale.Sale) string { return s.ID }),
+		asText("seller_id", made, func(s *sale.Sale) string { return s.Seller }),
+		asNumber("amount", made, func(s *sale.Sale) int64 { return int64(s.Amount) }),
+		asNumber("refunded", made, func(s *sale.Sale) int64 { return int64(s.Refunded) }),
+		asText("month", made, func(s *sale.Sale) string { return s.Month }),
+		asNumber("occurred_at", made, func(s *sale.Sale) int64 { return micros(s.OccurredAt) }),
+		asNumber("available_at", made, func(s *sale.Sale) int64 { return micros(s.AvailableAt) }),
+		orNull("released_at", made, func(s *sale.Sale) any { return nullMicros(s.ReleasedAt) }),
+		asNumber("created_at", made, func(s *sale.Sale) int64 { return micros(s.CreatedAt) }),
+		asText("fingerprint", made, func(s *sale.Sale) string { return s.Fingerprint }),
+		orNull("due_at", made, func(s *sale.Sale) any {
+			if s.Released() {
+				return nil
+			}
+			return micros(s.AvailableAt)
+		}),
+	},
+	conflict: " ON CONFLICT (id) DO NOTHING",
+}
+
+var refundTable = &table[sale.Refund]{
+	name: "sale_refunds", texts: &sync.Map{},
+	columns: []column[sale.Refund]{
+		asText("sale_id", key, func(r *sale.Refund) string { return r.Sale }),
+		asText("id", key, func(r *sale.Refund) string { return r.ID }),
+		asNumber("amount", made, func(r *sale.Refund) int64 { return int64(r.Amount) }),
+		asNumber("at", made, func(r *sale.Refund) int64 { return micros(r.At) }),
+		asText("fingerprint", made, func(r *sale.Refund) string { return r.Fingerprint }),
+	},
 }
 
 const saleColumns = `seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint`
