@@ -127,7 +127,7 @@ type unfinished struct{ error }
 func (u unfinished) Unwrap() error { return u.error }
 
 // errReported is a failure that the command has told about already.
-var errReported = errors.New("told already")
+var errReported = errors.New("reported already")
 
 // report writes an error for people and returns the exit code.
 func report(w io.Writer, err error) int {

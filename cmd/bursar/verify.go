@@ -63,12 +63,12 @@ func (c verifyCmd) Run(_ context.Context, e *env) error {
 		return errReported
 	}
 	if len(v.Problems) > 0 {
-		if err := tellProblems(e.out, v); err != nil {
+		if err := printProblems(e.out, v); err != nil {
 			return err
 		}
 		return errReported
 	}
-	return tellProven(e.out, v)
+	return printProven(e.out, v)
 }
 
 // keyName says which key: its id, or a file. An id is in base64url and may begin with a hyphen, as one in 64 does,
@@ -160,12 +160,12 @@ func verifiedOf(v proof.Verified) verifiedJSON {
 	}
 }
 
-func tellProblems(w io.Writer, v proof.Verified) error {
+func printProblems(w io.Writer, v proof.Verified) error {
 	_, err := fmt.Fprintf(w, "NOT proven: this statement of %s is not what the ledger holds.\n  %s\n", v.Seller, strings.Join(v.Problems, "\n  "))
 	return err
 }
 
-func tellProven(w io.Writer, v proof.Verified) error {
+func printProven(w io.Writer, v proof.Verified) error {
 	moment := func(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") }
 	balance := func(s ledger.Balances) string {
 		return fmt.Sprintf("%s %s available, %s pending, %s in transit", v.Currency.FormatFixed(s.Available), v.Currency,

@@ -65,16 +65,16 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	var told auth.Mails = mails
+	var notifier auth.Mails = mails
 	if p.past {
-		told = noMails{}
+		notifier = noMails{}
 	}
-	users, err := newAuth(p, told)
+	users, err := newAuth(p, notifier)
 	if err != nil {
 		return Services{}, err
 	}
 	accounts, err := bank.New(bank.Options{
-		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: told,
+		Store: p.datastore.db.Bank(), Keys: p.datastore.keys, Mails: notifier,
 		Gateways: p.gateways.router, ByHand: p.cfg.BankVerifier == config.ByHand, Directory: ifsc.New(),
 		CoolDown: p.cfg.AccountCooldown, Proofs: freshProofs{users},
 		Now: p.now, Logger: p.logger,
@@ -89,7 +89,7 @@ func newServices(p parts) (Services, error) {
 	work := paceOf(p.cfg.Gateway)
 	payouts, err := payout.New(payout.Options{
 		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
-		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: told,
+		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: notifier,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, Moved: p.moved,
@@ -112,7 +112,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	endpoints, err := newEndpoints(p, told, api.EventBodies(events, users, accounts, p.cfg.Currency))
+	endpoints, err := newEndpoints(p, notifier, api.EventBodies(events, users, accounts, p.cfg.Currency))
 	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Webhooks: endpoints, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
 	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling, p.gateways.webhooks}, err

@@ -15,26 +15,26 @@ import (
 
 // How often the database is probed for writes, and how often a lasting failure is logged.
 const (
-	storageEvery     = 2 * time.Second
-	storageTellEvery = time.Minute
+	storageEvery    = 2 * time.Second
+	logStorageEvery = time.Minute
 )
 
 // watchStorage is the stage that tells operators when the disk takes no more writes, and when it does again. It
 // also finds that out where no request does: then nobody writes.
 func watchStorage(cfg config.Config, b *Datastore, logger *slog.Logger) stage {
 	return func(ctx context.Context) error {
-		var since, told time.Time
+		var since, logged time.Time
 		for wait(ctx, storageEvery) {
 			err, now := b.db.Ping(ctx), time.Now()
 			switch {
 			case err == nil && !since.IsZero():
 				logger.InfoContext(ctx, "database writable again", slog.String("after", now.Sub(since).Round(time.Second).String()))
-				since, told = time.Time{}, time.Time{}
-			case err != nil && ctx.Err() == nil && now.Sub(told) >= storageTellEvery:
+				since, logged = time.Time{}, time.Time{}
+			case err != nil && ctx.Err() == nil && now.Sub(logged) >= logStorageEvery:
 				if since.IsZero() {
 					since = now
 				}
-				told = now
+				logged = now
 				logger.ErrorContext(ctx, "database not writable",
 					slog.String("database", cfg.Database.String()), slog.Any("error", err))
 			}

@@ -257,9 +257,9 @@ func (s *Service) confirmFactor(
 			return err
 		}
 		if hasFactor(all) {
-			return s.tellFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from, time.Time{})
+			return s.notifyFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from, time.Time{})
 		}
-		return s.tellFirstFactor(ctx, tx, user, f, from)
+		return s.notifyFirstFactor(ctx, tx, user, f, from)
 	})
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func (s *Service) RemoveFactor(ctx context.Context, p Principal, factor string, 
 		if err != nil {
 			return err
 		}
-		return s.tellFactor(ctx, tx, user, ledger.AccountFactorRemoved, removed, from, until)
+		return s.notifyFactor(ctx, tx, user, ledger.AccountFactorRemoved, removed, from, until)
 	})
 	if err == nil {
 		s.o.Logger.InfoContext(ctx, "second factor removed", slog.String("user_id", p.UserID), slog.String("factor", factor))
@@ -397,8 +397,8 @@ func (s *Service) holdPayoutsBy(ctx context.Context, tx Tx, actor string, user U
 	return e.After.Hold(now), err
 }
 
-// tellFirstFactor records the user's first factor, and mails it with a link that removes it: no proof was asked for.
-func (s *Service) tellFirstFactor(ctx context.Context, tx Tx, user User, f Factor, from Device) error {
+// notifyFirstFactor records the user's first factor, and mails it with a link that removes it: no proof was asked for.
+func (s *Service) notifyFirstFactor(ctx context.Context, tx Tx, user User, f Factor, from Device) error {
 	if err := s.recordFactor(ctx, tx, user, ledger.AccountFactorAdded, f, from); err != nil {
 		return err
 	}
@@ -412,8 +412,8 @@ func (s *Service) recordFactor(ctx context.Context, tx Tx, user User, what ledge
 	return s.record(ctx, tx, user.ID, what, from, "factor", f.ID, "kind", f.Kind)
 }
 
-// tellFactor records a change of the user's factors, and mails it.
-func (s *Service) tellFactor(ctx context.Context, tx Tx, user User, what ledger.Type, f Factor, from Device, holdUntil time.Time) error {
+// notifyFactor records a change of the user's factors, and mails it.
+func (s *Service) notifyFactor(ctx context.Context, tx Tx, user User, what ledger.Type, f Factor, from Device, holdUntil time.Time) error {
 	if err := s.recordFactor(ctx, tx, user, what, f, from); err != nil {
 		return err
 	}

@@ -365,7 +365,7 @@ func TestRegisterAgain_TamperedOrSuspended(t *testing.T) {
 			if mails := w.mailbox.To(email); len(mails) != before {
 				t.Errorf("mailed %+v", mails[before:])
 			}
-			if wantTold := change != ""; slices.Contains(told, "user") != wantTold {
+			if wantNotice := change != ""; slices.Contains(told, "user") != wantNotice {
 				t.Errorf("the alerts are of %v", told)
 			}
 		})

@@ -89,14 +89,14 @@ func (s *Service) Notes(ctx context.Context, userID string) ([]Note, error) {
 func notesOf(entries []ledger.Entry) ([]Note, error) {
 	notes := make([]Note, 0, len(entries))
 	for _, e := range entries {
-		var told struct {
+		var data struct {
 			ID   string `json:"id"`
 			Note string `json:"note"`
 		}
-		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+		if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
 			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		notes = append(notes, Note{ID: told.ID, Admin: strings.TrimPrefix(e.Actor, "admin:"), At: e.At, Text: told.Note})
+		notes = append(notes, Note{ID: data.ID, Admin: strings.TrimPrefix(e.Actor, "admin:"), At: e.At, Text: data.Note})
 	}
 	return notes, nil
 }

@@ -43,7 +43,7 @@ func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at g
 // recognise stores the gateway's name of an account that was registered there after the backup was made. It fails with
 // [ErrNone] unless what it calls so is that account.
 func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, beneficiary string) error {
-	told, number, err := s.describe(ctx, g, a.ID, beneficiary)
+	described, number, err := s.describe(ctx, g, a.ID, beneficiary)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, b
 		return err
 	}
 	ours, unreadable := a.open(s.o.Keys)
-	if err := errors.Join(err, unreadable); err != nil || number != ours || told.IFSC != a.IFSC {
+	if err := errors.Join(err, unreadable); err != nil || number != ours || described.IFSC != a.IFSC {
 		return ErrNone.Because(err)
 	}
 	if a.Beneficiary != "" { // another gateway's name is kept
@@ -67,19 +67,19 @@ func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, b
 
 // describe asks a gateway for the account behind a beneficiary. It fails with [ErrNone] when that is no account of ours.
 func (s *Service) describe(ctx context.Context, g gateway.Gateway, accountID ID, beneficiary string) (Account, Number, error) {
-	told, err := g.DescribeBeneficiary(ctx, beneficiary)
+	described, err := g.DescribeBeneficiary(ctx, beneficiary)
 	if errors.Is(err, gateway.ErrUnknownBeneficiary) {
 		return Account{}, Number{}, ErrNone.Because(err)
 	}
 	if err != nil {
 		return Account{}, Number{}, fmt.Errorf("ask the gateway for bank account %s: %w", accountID, err)
 	}
-	number, numberErr := ParseNumber(told.AccountNumber)
-	ifsc, ifscErr := ParseIFSC(told.IFSC)
+	number, numberErr := ParseNumber(described.AccountNumber)
+	ifsc, ifscErr := ParseIFSC(described.IFSC)
 	if err := errors.Join(numberErr, ifscErr); err != nil {
 		return Account{}, Number{}, ErrNone.Because(err)
 	}
-	return Account{Holder: told.Holder, IFSC: ifsc}, number, nil
+	return Account{Holder: described.Holder, IFSC: ifsc}, number, nil
 }
 
 func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, accountID ID, beneficiary string) error {

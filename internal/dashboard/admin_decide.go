@@ -22,7 +22,7 @@ type action struct {
 	// noteOptional says that it may be done without saying why.
 	noteOptional bool
 	// told are refusals that answer what was asked.
-	told map[*fault.Error]notice
+	notices map[*fault.Error]notice
 	// fields are what is asked beside the note, and hidden what the form carries along.
 	fields func(payout.Payout) []field
 	hidden func(payout.Payout) []hidden
@@ -33,7 +33,7 @@ type action struct {
 var actions = []action{
 	{
 		Slug: "ask", Title: "Ask the gateway now", done: "asked", noteOptional: true, decides: decision.AskGateway,
-		told:    map[*fault.Error]notice{payout.ErrNoTransfer: "asked-none"},
+		notices: map[*fault.Error]notice{payout.ErrNoTransfer: "asked-none"},
 		Does:    "Looks the transfer up at the gateway now and applies the answer. Bursar also does this by itself.",
 		DoesNot: "It sends nothing and never makes a second transfer.",
 		do: func(ctx context.Context, d *dashboard, _ *pageRequest, by decision.By, p payout.Payout) error {
@@ -238,7 +238,7 @@ func (d *dashboard) adminDecide(ctx context.Context, v *pageRequest) (page, erro
 	if err == nil {
 		return goTo(adminPayoutAddress(p.ID)).saying(a.done), nil
 	}
-	for refusal, answer := range a.told {
+	for refusal, answer := range a.notices {
 		if errors.Is(err, refusal) {
 			return goTo(adminPayoutAddress(p.ID)).saying(answer), nil
 		}

@@ -20,13 +20,13 @@ type step struct {
 // gateway that was busy, is shown once.
 func timelineOf(p payout.Payout, events []payout.Event, now time.Time) []step {
 	steps := []step{{At: p.RequestedAt, Title: "Requested", Kind: neutral}}
-	told := map[string]bool{}
+	shown := map[string]bool{}
 	for _, e := range events {
 		title, kind := wordsFor(e)
-		if title == "" || told[title] {
+		if title == "" || shown[title] {
 			continue
 		}
-		told[title] = true
+		shown[title] = true
 		steps = append(steps, step{At: e.At, Title: title, Kind: kind})
 	}
 	last := &steps[len(steps)-1]

@@ -78,17 +78,17 @@ func Compare[R any](folded, row R) (m Mismatch, differs bool) {
 
 // Apply changes a projection by what an entry's data says. What the data tells beside recorded fields is left out.
 func Apply[R any](data string, to *R) error {
-	var told map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(data), &told); err != nil {
+	var patch map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(data), &patch); err != nil {
 		return fmt.Errorf("read an entry's data: %w", err)
 	}
-	if _, isErased := told["erased"]; isErased { // nobody could tell what it changed
+	if _, isErased := patch["erased"]; isErased { // nobody could tell what it changed
 		return errors.New("the data was erased")
 	}
 	v := reflect.ValueOf(to).Elem()
 	for _, f := range recorded(v.Type()) {
-		raw, isTold := told[f.name]
-		if !isTold {
+		raw, isThere := patch[f.name]
+		if !isThere {
 			continue
 		}
 		if err := f.set(v, raw); err != nil {

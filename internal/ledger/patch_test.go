@@ -96,8 +96,8 @@ func TestChange_TellsWhatDiffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := anyRow(t, "from"), anyRow(t, "to")
 		text, err := ledger.Change(from, to)
-		var told map[string]any
-		if err := json.Unmarshal([]byte(data(t, text, err)), &told); err != nil {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(data(t, text, err)), &fields); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		want := map[string]bool{
@@ -105,15 +105,15 @@ func TestChange_TellsWhatDiffers(t *testing.T) {
 			"paid": from.Paid != to.Paid, "sent_at": from.SentAt != to.SentAt, "order": from.Order != to.Order,
 		}
 		some := false
-		for name, isTold := range want {
-			if _, is := told[name]; is != isTold {
+		for name, isThere := range want {
+			if _, is := fields[name]; is != isThere {
 				t.Fatalf("from %+v to %+v is told as %s, which tells %s: %t", from, to, text, name, is)
 			}
-			some = some || isTold
-			delete(told, name)
+			some = some || isThere
+			delete(fields, name)
 		}
-		if salt, _ := told["salt"].(string); len(told) != 1 || len(salt) < 12 {
-			t.Fatalf("beside the fields %s tells %v", text, told)
+		if salt, _ := fields["salt"].(string); len(fields) != 1 || len(salt) < 12 {
+			t.Fatalf("beside the fields %s tells %v", text, fields)
 		}
 		if field, differs := ledger.Differs(from, to); differs != some || some != want[field] {
 			t.Fatalf("%+v and %+v differ in %q", from, to, field)
@@ -221,13 +221,13 @@ func TestChange_Time(t *testing.T) {
 // TestFacts_AreNoPartOfTheRow tells more than the row has.
 func TestFacts_AreNoPartOfTheRow(t *testing.T) {
 	text, err := ledger.Change(row{}, row{Amount: 5}, "reason", `say "no"`, "details", map[string]int{"n": 1})
-	var told struct {
+	var fields struct {
 		Amount  int
 		Reason  string
 		Details map[string]int
 	}
-	if err := json.Unmarshal([]byte(data(t, text, err)), &told); err != nil || told.Amount != 5 || told.Reason != `say "no"` || told.Details["n"] != 1 {
-		t.Errorf("%s is read as %+v, %v", text, told, err)
+	if err := json.Unmarshal([]byte(data(t, text, err)), &fields); err != nil || fields.Amount != 5 || fields.Reason != `say "no"` || fields.Details["n"] != 1 {
+		t.Errorf("%s is read as %+v, %v", text, fields, err)
 	}
 	folded := row{Note: "as it was"}
 	if err := ledger.Apply(text, &folded); err != nil || folded != (row{Amount: 5, Note: "as it was"}) {

@@ -161,15 +161,15 @@ func (p *described) identify(ctx context.Context, r auth.ProviderRequest, token 
 		}
 	}
 	if c.Email == "" && p.userinfo != "" {
-		var told claims
-		if err := get(ctx, p.http, p.userinfo, token, &told); err != nil {
+		var userinfo claims
+		if err := get(ctx, p.http, p.userinfo, token, &userinfo); err != nil {
 			return auth.Identity{}, fmt.Errorf("userinfo: %w", err)
 		}
-		if told.Subject != identifier(proven.Subject) { // OpenID Connect Core §5.3.2
+		if userinfo.Subject != identifier(proven.Subject) { // OpenID Connect Core §5.3.2
 			return auth.Identity{}, errors.New("userinfo is about another subject than the ID token")
 		}
-		c.Email, c.EmailVerified = told.Email, told.EmailVerified
-		c.Name, c.Picture = cmp.Or(c.Name, told.Name), cmp.Or(c.Picture, told.Picture)
+		c.Email, c.EmailVerified = userinfo.Email, userinfo.EmailVerified
+		c.Name, c.Picture = cmp.Or(c.Name, userinfo.Name), cmp.Or(c.Picture, userinfo.Picture)
 	}
 	return c.identity(p.o.Issuer, identifier(proven.Subject))
 }

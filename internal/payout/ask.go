@@ -120,7 +120,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	if seen.State == Waiting {
 		err = s.applyFoundBy(ctx, id, report, made)
 	} else {
-		_, err = s.mergeIf(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
+		_, err = s.mergeGuarded(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
 			if !p.isUnclear() {
 				return movedOn(p)
 			}

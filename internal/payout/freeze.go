@@ -95,13 +95,13 @@ func (s *Service) PauseState(ctx context.Context) (PauseState, error) {
 		if e.Type != ledger.PayoutsFrozen {
 			continue
 		}
-		var told struct {
+		var data struct {
 			Note string `json:"note"`
 		}
-		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+		if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
 			return PauseState{}, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		state.Since, state.By, state.Reason = e.At, e.Actor, told.Note
+		state.Since, state.By, state.Reason = e.At, e.Actor, data.Note
 	}
 	return state, nil
 }

@@ -17,15 +17,15 @@ import (
 // has nothing new changes nothing but the time of the next poll. One that disagrees with the journal is
 // recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked.
 func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.mergeIf(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
+	return s.mergeGuarded(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
 }
 
-// mergeIf is merge where may, which sees the payout as it is, has nothing against it.
-func (s *Service) mergeIf(ctx context.Context, seen Payout, r gateway.Report, actor string, may func(ChangeTx, Payout) error) (bool, error) {
+// mergeGuarded is merge, unless guard returns an error for the payout as it is now.
+func (s *Service) mergeGuarded(ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(ChangeTx, Payout) error) (bool, error) {
 	var from, to State
 	var discrepancy error
 	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
-		if err := may(tx, *p); err != nil {
+		if err := guard(tx, *p); err != nil {
 			return err
 		}
 		now := s.o.Now()

@@ -148,18 +148,18 @@ func (j *jsonWriter) begin(s Summary) error {
 func (j *jsonWriter) line(e ledger.Entry) error { return j.element(j.lineJSON(e)) }
 
 func (j *jsonWriter) proof(s start, before, after *ledger.Entry) error {
-	told := startJSON{Start: numberedJSON{s.Number, string(s.Hash)}}
+	start := startJSON{Start: numberedJSON{s.Number, string(s.Hash)}}
 	if before != nil {
-		told.Before = new(j.lineJSON(*before))
+		start.Before = new(j.lineJSON(*before))
 	}
 	if after != nil {
-		told.After = new(j.lineJSON(*after))
+		start.After = new(j.lineJSON(*after))
 	}
 	if _, err := io.WriteString(j.w, "\n],\n\"proof\":"); err != nil {
 		return err
 	}
 	j.between = "\n"
-	return j.open(told, ",\n\"later\":[")
+	return j.open(start, ",\n\"later\":[")
 }
 
 func (j *jsonWriter) later(entry ledger.Hash) error { return j.element(string(entry)) }

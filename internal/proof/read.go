@@ -121,14 +121,14 @@ func (d *document) readCSV() error {
 		return fmt.Errorf("it is cut off, or was changed: %w", err)
 	}
 	var j documentJSON
-	told := csvRows{j: &j, seen: map[string]bool{}}
+	rows := csvRows{j: &j, seen: map[string]bool{}}
 	for i, row := range d.rows {
-		if err := told.take(row); err != nil {
+		if err := rows.take(row); err != nil {
 			return fmt.Errorf("row %d: %w", i+1, err)
 		}
 	}
 	for _, name := range []string{rowStatement, rowOpening, rowClosing, rowStart, rowJournal, rowCheckpoint, rowKey} {
-		if !told.seen[name] {
+		if !rows.seen[name] {
 			return fmt.Errorf("it has no row %s: it is cut off; download it again", name)
 		}
 	}

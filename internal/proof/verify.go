@@ -66,16 +66,16 @@ func (v *Verified) problem(format string, args ...any) {
 }
 
 // told is all entries in the file, in order.
-func (d *document) told() []ledger.Entry {
-	var told []ledger.Entry
+func (d *document) entries() []ledger.Entry {
+	var entries []ledger.Entry
 	if d.before != nil {
-		told = append(told, *d.before)
+		entries = append(entries, *d.before)
 	}
-	told = append(told, d.lines...)
+	entries = append(entries, d.lines...)
 	if d.after != nil {
-		told = append(told, *d.after)
+		entries = append(entries, *d.after)
 	}
-	return told
+	return entries
 }
 
 // chain walks from the start to the hash that the checkpoint holds.
@@ -85,7 +85,7 @@ func (v *Verified) chain(d *document) {
 	if known && at != ledger.NewAccount(d.Seller) {
 		v.problem("The lines do not begin with the seller's first entry, and the one before them is not told.")
 	}
-	for _, e := range d.told() {
+	for _, e := range d.entries() {
 		if e.Number != at.Number+1 {
 			v.problem("Number %d follows number %d: something was dropped, added or moved.", e.Number, at.Number)
 		}

@@ -367,13 +367,13 @@ func (d *unmatchedLines) take(l Line, after time.Time) {
 
 // describe says what is known of it.
 func (d *unmatchedLines) describe(name string, c money.Currency) {
-	told := make([]string, len(d.lines))
+	reported := make([]string, len(d.lines))
 	for i, l := range d.lines {
-		told[i] = "line " + l.ID + " " + l.FirstReported
+		reported[i] = "line " + l.ID + " " + l.FirstReported
 	}
-	slices.Sort(told)
+	slices.Sort(reported)
 	d.Kind, d.Subject = LineWithoutPayout, name
-	d.Detail = fmt.Sprintf("No payout here is %s: %s. It keeps %s.", name, strings.Join(told, "; "), c.FormatFixed(d.AtGateway))
+	d.Detail = fmt.Sprintf("No payout here is %s: %s. It keeps %s.", name, strings.Join(reported, "; "), c.FormatFixed(d.AtGateway))
 }
 
 // sum has the database add up both sides.

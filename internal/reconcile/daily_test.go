@@ -493,7 +493,7 @@ func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
 func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 	w := newFixture(t)
 	hand := "payout"
-	told := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
 	w.goTo(3, 4)
 	r := w.reconcile("02", "02")
 	wantKinds(t, r, reconcile.LineWithoutPayout)
@@ -510,7 +510,7 @@ func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
 	if wantKinds(t, r); len(r.Differences) != 1 || r.Differences[0].ResolvedAt.IsZero() || r.Open != 0 {
 		t.Errorf("resolved, there is %+v", r.Differences)
 	}
-	transfer, _ := told["source"].(map[string]any)["id"].(string)
+	transfer, _ := line["source"].(map[string]any)["id"].(string)
 	reversal := "reversal"
 	w.misstate(sandbox.StatementChange{Change: "add", Line: transfer, Credit: new(int64(7_000)), Entity: &reversal})
 	w.goTo(4, 4)

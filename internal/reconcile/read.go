@@ -101,7 +101,7 @@ func (s *Service) endReading(ctx context.Context, day Period, began time.Time) e
 func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) ([]Line, error) {
 	var news []Line
 	for _, line := range page {
-		l := told(s.o.Statement.Name(), line)
+		l := lineOf(s.o.Statement.Name(), line)
 		if err := l.check(); err != nil {
 			return nil, err
 		}

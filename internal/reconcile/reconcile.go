@@ -56,7 +56,7 @@ func (l Line) ofPayout() bool {
 }
 
 // told is a line as the gateway tells it, with our id of the payout that it names, if it names one.
-func told(at gateway.Name, l gateway.Line) Line {
+func lineOf(at gateway.Name, l gateway.Line) Line {
 	id, _ := payout.ParseID(l.Reference)
 	return Line{
 		Gateway: at, ID: l.ID, At: l.At, Debit: l.Debit, Credit: l.Credit, Balance: l.Balance, HasBalance: l.HasBalance,

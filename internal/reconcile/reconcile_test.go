@@ -45,7 +45,7 @@ func TestEachDifferenceHasItsName(t *testing.T) {
 		want    []reconcile.Kind
 		mistake func(w *fixture, id payout.ID)
 		// told is what is left once every line is told as it was.
-		told []reconcile.Kind
+		kinds []reconcile.Kind
 	}{
 		"a line is missing": {"1234", []reconcile.Kind{reconcile.PayoutWithoutLine, reconcile.StatementHasGap}, func(w *fixture, id payout.ID) {
 			w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
@@ -107,9 +107,9 @@ func TestEachDifferenceHasItsName(t *testing.T) {
 			if tt.want[len(tt.want)-1] != reconcile.StatementHasGap {
 				return // the money did move
 			}
-			wantKinds(t, w.reconcile("02", "02"), tt.told...)
-			if got := w.open(); !slices.Equal(got, tt.told) {
-				t.Errorf("with the statement put right %v are open, want %v", got, tt.told)
+			wantKinds(t, w.reconcile("02", "02"), tt.kinds...)
+			if got := w.open(); !slices.Equal(got, tt.kinds) {
+				t.Errorf("with the statement put right %v are open, want %v", got, tt.kinds)
 			}
 		})
 	}

@@ -149,12 +149,12 @@ func appendAdjustment(ctx context.Context, tx Tx, made decision.Decision, reason
 // AdjustmentOf is what an entry says of an adjustment. It fails with [ledger.ErrTampered] unless the entry moved the amount
 // that it tells of.
 func AdjustmentOf(e ledger.Entry) (Adjustment, error) {
-	var told struct {
+	var data struct {
 		Note   string       `json:"note"`
 		Reason string       `json:"reason"`
 		Amount money.Amount `json:"amount"`
 	}
-	err := json.Unmarshal([]byte(e.Data), &told)
+	err := json.Unmarshal([]byte(e.Data), &data)
 	id, isAdjustment := strings.CutPrefix(e.Subject, AdjustmentPrefix)
 	admin, byAdmin := strings.CutPrefix(e.Actor, actorAdmin)
 	operator, byOperator := strings.CutPrefix(e.Actor, actorOperator)
@@ -164,11 +164,11 @@ func AdjustmentOf(e ledger.Entry) (Adjustment, error) {
 	if !byOperator {
 		operator = ""
 	}
-	if err != nil || !isAdjustment || !byAdmin && !byOperator || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(told.Amount) {
+	if err != nil || !isAdjustment || !byAdmin && !byOperator || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(data.Amount) {
 		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s is no adjustment by an admin or operator that moves the amount it tells of", e.Number, e.Owner))
 	}
 	return Adjustment{
-		ID: id, Seller: e.Owner, Amount: told.Amount, Reason: told.Reason, Note: told.Note, Admin: admin, Operator: operator, At: e.At,
+		ID: id, Seller: e.Owner, Amount: data.Amount, Reason: data.Reason, Note: data.Note, Admin: admin, Operator: operator, At: e.At,
 		Available: e.After.Available, Entry: e.Number,
 	}, nil
 }

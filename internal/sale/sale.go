@@ -188,11 +188,11 @@ func CheckRefunds(s Sale, refunds []Refund, entries []ledger.Entry) error {
 	for _, r := range refunds {
 		known[r.ID] = r
 	}
-	told, err := RefundsOf(s.ID, entries)
+	refunds, err := RefundsOf(s.ID, entries)
 	if err != nil {
 		return ledger.ErrTampered.Because(err)
 	}
-	for _, r := range told {
+	for _, r := range refunds {
 		if known[r.ID] != r {
 			return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not what the journal says", r.ID, s.ID))
 		}
@@ -207,13 +207,13 @@ func CheckRefunds(s Sale, refunds []Refund, entries []ledger.Entry) error {
 // checkRefund fails with [ledger.ErrTampered] unless the refund with that id is stored if and only if the entries tell
 // it. stored is zero where there is none.
 func checkRefund(s Sale, id string, stored Refund, entries []ledger.Entry) error {
-	told, err := RefundsOf(s.ID, entries)
+	refunds, err := RefundsOf(s.ID, entries)
 	if err != nil {
 		return ledger.ErrTampered.Because(err)
 	}
 	recorded := Refund{ID: id, Sale: s.ID}
-	if i := slices.IndexFunc(told, func(r Refund) bool { return r.ID == id }); i >= 0 {
-		recorded = told[i]
+	if i := slices.IndexFunc(refunds, func(r Refund) bool { return r.ID == id }); i >= 0 {
+		recorded = refunds[i]
 	}
 	if recorded != stored {
 		return ledger.ErrTampered.Because(fmt.Errorf("refund %s of sale %s is not what the journal says", id, s.ID))
@@ -228,15 +228,15 @@ func RefundsOf(id string, entries []ledger.Entry) ([]Refund, error) {
 		if e.Type != ledger.SaleRefunded {
 			continue
 		}
-		var told struct {
+		var data struct {
 			ID          string       `json:"refundId"`
 			Amount      money.Amount `json:"refund"`
 			Fingerprint string       `json:"refundFingerprint"`
 		}
-		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+		if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
 			return nil, fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		refunds = append(refunds, Refund{ID: told.ID, Sale: id, Amount: told.Amount, At: e.At, Fingerprint: told.Fingerprint})
+		refunds = append(refunds, Refund{ID: data.ID, Sale: id, Amount: data.Amount, At: e.At, Fingerprint: data.Fingerprint})
 	}
 	return refunds, nil
 }

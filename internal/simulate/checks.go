@@ -164,8 +164,8 @@ func (m *market) note(about, subject, what string) {
 
 // Limits of the report: events of the subject, and all events.
 const (
-	tellSubject = 60
-	tellAll     = 25
+	maxAboutSubject = 60
+	maxAboutAll     = 25
 )
 
 // tell writes the last events about a subject, and then the last of all.
@@ -174,10 +174,10 @@ func (l *log) tell(subject string) []string {
 	for i := l.n - 1; i >= max(0, l.n-len(l.events)); i-- {
 		e := l.events[i%len(l.events)]
 		line := strings.TrimSpace(fmt.Sprintf("%s  %-28s %s %s", e.at.Format("2006-01-02 15:04:05.000"), e.who, e.what, e.about))
-		if subject != "" && (e.about == subject || e.subject == subject) && len(about) < tellSubject {
+		if subject != "" && (e.about == subject || e.subject == subject) && len(about) < maxAboutSubject {
 			about = append(about, line)
 		}
-		if len(all) < tellAll {
+		if len(all) < maxAboutAll {
 			all = append(all, line)
 		}
 	}

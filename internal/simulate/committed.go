@@ -124,7 +124,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
 	m.checkSending(w, p, at)
 	m.checkAsked(w, p)
-	m.checkTold(w, p)
+	m.checkShown(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting {
 		m.assert(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
@@ -200,8 +200,8 @@ func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
 		"payout %s was sent %s ago and is refunded, and the gateway was not asked since", p.ID, m.now-o.since)
 }
 
-// checkTold compares what a seller sees of a payout with what it is and what they saw before.
-func (m *market) checkTold(w *withdrawal, p payout.Payout) {
+// checkShown compares what a seller sees of a payout with what it is and what they saw before.
+func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 	m.assert(discrepanciesKept, w.last.Discrepancy == "" || p.Discrepancy != "" || m.current.name == admin || w.last.IsTampered() && m.tampered == "", string(p.ID), "the discrepancy of payout %s is gone, and nobody cleared it: %s", p.ID, w.last.Discrepancy)
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)

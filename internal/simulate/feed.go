@@ -92,11 +92,11 @@ func (m *market) take(on *instance, e event.Event) {
 	}
 	m.assert(feedTellsAll, c.registered[e.Owner], e.Owner, "event %d (%s) is of %s, who has not registered", e.Number, e.Type, e.Owner)
 	m.follow(on, e.Owner)
-	told, n := m.model.journal(e.Owner).events, c.taken[e.Owner]
+	expected, n := m.model.journal(e.Owner).events, c.taken[e.Owner]
 	c.taken[e.Owner]++
-	if m.assert(feedTellsAll, n < len(told), e.Owner, "event %d is %s, entry %d of %s, and the journal has no more to tell", e.Number, e.Type, e.Entry, e.Owner) {
-		m.assert(feedTellsAll, told[n] == e.Queued, e.Owner, "event %d is %s, entry %d of %s, and the next that the journal tells is %s, entry %d",
-			e.Number, e.Type, e.Entry, e.Owner, told[n].Type, told[n].Entry)
+	if m.assert(feedTellsAll, n < len(expected), e.Owner, "event %d is %s, entry %d of %s, and the journal has no more to tell", e.Number, e.Type, e.Entry, e.Owner) {
+		m.assert(feedTellsAll, expected[n] == e.Queued, e.Owner, "event %d is %s, entry %d of %s, and the next that the journal tells is %s, entry %d",
+			e.Number, e.Type, e.Entry, e.Owner, expected[n].Type, expected[n].Entry)
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *market) checkFeed(on *instance) {
 	}
 	for _, s := range m.sellers {
 		m.follow(on, s.id)
-		told, taken := len(m.model.journal(s.id).events), m.consumer.taken[s.id]
-		m.assert(feedTellsAll, taken == told && m.consumer.registered[s.id], s.id, "the journal of %s tells %d events, and the feed has %d", s.id, told, taken)
+		expected, taken := len(m.model.journal(s.id).events), m.consumer.taken[s.id]
+		m.assert(feedTellsAll, taken == expected && m.consumer.registered[s.id], s.id, "the journal of %s tells %d events, and the feed has %d", s.id, expected, taken)
 	}
 }

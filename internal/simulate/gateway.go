@@ -41,7 +41,7 @@ type gateway struct {
 	// verdicts are what it is made to say of validations, by their ids.
 	verdicts map[string]string
 	// lies are the last things it said that can't be true, by payout.
-	lies map[payout.ID]*lieTold
+	lies map[payout.ID]*gatewayLie
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
 	// hook is the last webhook that it sent, and fundAccount the last one that it told of.
@@ -72,8 +72,8 @@ type order struct {
 	notBefore   time.Duration
 }
 
-// lieTold is what the gateway said of a payout that can't be true.
-type lieTold struct {
+// gatewayLie is what the gateway said of a payout that can't be true.
+type gatewayLie struct {
 	what string
 	was  payout.State
 	// overtaken says that who heard it may have asked before the payout came to its state, or while it was sent for the
@@ -88,7 +88,7 @@ const plenty = int64(1_000_000_000_000_00)
 
 func (m *market) openGateway(dir string) error {
 	g := &gateway{
-		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{}, lies: map[payout.ID]*lieTold{}, madeAt: map[string]time.Duration{},
+		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{}, lies: map[payout.ID]*gatewayLie{}, madeAt: map[string]time.Duration{},
 		settleAfter: usualSettling, balance: plenty,
 	}
 	m.gateway = g
@@ -131,7 +131,7 @@ type answer struct {
 	header http.Header
 	body   bytes.Buffer
 	cut    bool
-	lie    *lieTold
+	lie    *gatewayLie
 }
 
 func (a *answer) Header() http.Header         { return a.header }

@@ -43,16 +43,16 @@ type market struct {
 	actors   []*actor // all there ever were, and idle those who have nothing to do
 	idle     []*actor
 
-	keys     *keyset.Set
-	webhooks *razorpayx.Webhooks
-	gateway  *gateway
-	machines []*machine
-	sellers  []*seller
-	admin    string // a user's id
-	model    *model
-	told     []told
-	saved    *backup
-	lost     []loss
+	keys       *keyset.Set
+	webhooks   *razorpayx.Webhooks
+	gateway    *gateway
+	machines   []*machine
+	sellers    []*seller
+	admin      string // a user's id
+	model      *model
+	recordings []recording
+	saved      *backup
+	lost       []loss
 	// backUpSoon says that a backup is wanted.
 	backUpSoon bool
 	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
@@ -301,7 +301,7 @@ const tickEvery = 6 * time.Hour
 
 // tick is what happens now and then, whatever else does.
 func (m *market) tick() {
-	m.tellStand()
+	m.reportStand()
 	if m.now-m.kept >= m.maintenanceEvery() {
 		m.kept = m.now
 		m.maintain()
@@ -352,8 +352,8 @@ func (m *market) maintain() {
 	}
 }
 
-// tellStand tells how far the run is.
-func (m *market) tellStand() {
+// reportStand tells how far the run is.
+func (m *market) reportStand() {
 	m.stand.at.Store(int64(m.now))
 	m.stand.payouts.Store(m.tally.asked)
 	var faults int64

@@ -11,8 +11,8 @@ import (
 	"bursar/internal/sale"
 )
 
-// told is what the marketplace has told of a sale or a refund, and tells again after a restore.
-type told struct {
+// recording is a sale or a refund that the marketplace has recorded, and records again after a restore.
+type recording struct {
 	sale   sale.NewSale
 	refund sale.NewRefund // without an id, it is about the sale
 }
@@ -37,15 +37,15 @@ func (m *market) sell(s *seller, assert time.Duration) {
 		n.AvailableAt = n.OccurredAt.Add(assert)
 	}
 	if m.chance(50) { // a refund of it comes first
-		m.tellTooEarly(n)
+		m.refundTooEarly(n)
 	}
-	m.tellSale(n)
+	m.recordSale(n)
 	if m.chance(100) {
-		m.tellWrongly(n)
+		m.recordInvalidSale(n)
 	}
 	if m.chance(100) { // the marketplace is not sure whether it did
 		m.pause(m.between(0, time.Hour))
-		m.tellSale(n)
+		m.recordSale(n)
 	}
 	for range 2 {
 		if m.chance(s.refunds) {
@@ -68,8 +68,8 @@ func monthsEdge(t time.Time) time.Time {
 	return edge.UTC()
 }
 
-func (m *market) tellSale(n sale.NewSale) {
-	m.told = append(m.told, told{sale: n})
+func (m *market) recordSale(n sale.NewSale) {
+	m.recordings = append(m.recordings, recording{sale: n})
 	err := m.persist(time.Minute, func(on *instance) error {
 		known := m.model.sales[n.ID]
 		s, created, err := on.sales.Record(m.ctx, n)
@@ -102,10 +102,10 @@ func (m *market) takeBack(n sale.NewSale) {
 	if m.chance(600) {
 		r.Amount = 1 + money.Amount(m.dice.Int64N(int64(e.left())))
 	}
-	m.tellRefund(r)
+	m.recordRefund(r)
 	if m.chance(200) {
 		m.pause(m.between(0, time.Hour))
-		m.tellRefund(r)
+		m.recordRefund(r)
 		m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID, Amount: r.Amount + 1}, sale.ErrRefundConflict)
 		if e := m.model.sales[n.ID]; e != nil {
 			m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: r.ID + "-more", Amount: e.left() + 1}, sale.ErrRefundTooLarge)
@@ -113,8 +113,8 @@ func (m *market) takeBack(n sale.NewSale) {
 	}
 }
 
-// tellTooEarly reports a refund of a sale that is yet to be reported.
-func (m *market) tellTooEarly(n sale.NewSale) {
+// refundTooEarly reports a refund of a sale that is yet to be reported.
+func (m *market) refundTooEarly(n sale.NewSale) {
 	m.refusedRefund(sale.NewRefund{Sale: n.ID, ID: "refund-0", Amount: 1}, sale.ErrNotFound)
 }
 
@@ -138,8 +138,8 @@ func (m *market) refusedRefund(r sale.NewRefund, want error) {
 	}
 }
 
-// tellWrongly tells what is no sale, or another one under an id that was used.
-func (m *market) tellWrongly(n sale.NewSale) {
+// recordInvalidSale tells what is no sale, or another one under an id that was used.
+func (m *market) recordInvalidSale(n sale.NewSale) {
 	other, nobodys, early := m.another(n), n, n
 	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
 	early.ID, early.AvailableAt = n.ID+"-early", n.OccurredAt.Add(-time.Second)
@@ -166,7 +166,7 @@ func (m *market) tellWrongly(n sale.NewSale) {
 
 // another is a sale that differs in one thing.
 func (m *market) another(n sale.NewSale) sale.NewSale {
-	switch of := len(m.told) % 4; {
+	switch of := len(m.recordings) % 4; {
 	case of == 1 && len(m.sellers) > 1:
 		at := slices.IndexFunc(m.sellers, func(s *seller) bool { return s.id != n.Seller })
 		n.Seller = m.sellers[at].id
@@ -180,8 +180,8 @@ func (m *market) another(n sale.NewSale) sale.NewSale {
 	return n
 }
 
-func (m *market) tellRefund(r sale.NewRefund) {
-	m.told = append(m.told, told{refund: r})
+func (m *market) recordRefund(r sale.NewRefund) {
+	m.recordings = append(m.recordings, recording{refund: r})
 	_ = m.persist(time.Minute, func(on *instance) error {
 		before := m.refundedOf(r.Sale)
 		left, made, created, err := on.sales.Refund(m.ctx, r)
@@ -193,7 +193,7 @@ func (m *market) tellRefund(r sale.NewRefund) {
 			_, recorded := e.refunds[r.ID]
 			m.assert(answersAreTrue, recorded, e.seller, "refund %s was answered, and is not in the ledger", r.ID)
 		} else if e != nil {
-			m.assert(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict) && m.toldOtherwise(r),
+			m.assert(refundsAreDue, isUnavailable(err) || errors.Is(err, sale.ErrRefundTooLarge) && (r.Amount > e.left() || e.left() == 0) || errors.Is(err, sale.ErrRefundConflict) && m.recordedOtherwise(r),
 				e.seller, "refund %+v of a sale of which %d is left was answered with %v", r, e.left(), err)
 		}
 		return err
@@ -208,19 +208,19 @@ func (m *market) refundedOf(id string) money.Amount {
 	return 0
 }
 
-// toldOtherwise reports whether another refund was reported under the same id: ids repeat after a restore.
-func (m *market) toldOtherwise(r sale.NewRefund) bool {
-	return slices.ContainsFunc(m.told, func(t told) bool {
+// recordedOtherwise reports whether another refund was reported under the same id: ids repeat after a restore.
+func (m *market) recordedOtherwise(r sale.NewRefund) bool {
+	return slices.ContainsFunc(m.recordings, func(t recording) bool {
 		return t.refund.Sale == r.Sale && t.refund.ID == r.ID && t.refund.Amount != r.Amount
 	})
 }
 
-// tellAgain has the marketplace tell all that the ledger does not have, in the order in which it happened.
-func (m *market) tellAgain() {
-	for _, t := range m.told {
+// recordAgain has the marketplace tell all that the ledger does not have, in the order in which it happened.
+func (m *market) recordAgain() {
+	for _, t := range m.recordings {
 		if t.refund.ID == "" {
 			if m.model.sales[t.sale.ID] == nil {
-				m.tellSaleAgain(t.sale)
+				m.recordSaleAgain(t.sale)
 			}
 			continue
 		}
@@ -238,7 +238,7 @@ func (m *market) tellAgain() {
 	}
 }
 
-func (m *market) tellSaleAgain(n sale.NewSale) {
+func (m *market) recordSaleAgain(n sale.NewSale) {
 	_ = m.persist(time.Minute, func(on *instance) error {
 		_, _, err := on.sales.Record(m.ctx, n)
 		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a sale was answered with %v", err)

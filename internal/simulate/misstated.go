@@ -55,41 +55,41 @@ func (m *market) checkMisstatements() {
 	if on == nil {
 		return
 	}
-	told, began, at := m.misstate(), m.now, m.clock()
+	planted, began, at := m.misstate(), m.now, m.clock()
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
 	changed := 0
 	for _, d := range found {
 		changed += btoi(d.Kind == reconcile.LineChanged && d.Open())
 	}
-	retold := 0
-	for _, f := range told {
+	mustShow := 0
+	for _, f := range planted {
 		d, isFound := f.in(found)
 		m.assert(misstatementsFound, isFound && d.Open(), f.change.Line, "the statement tells falsely of %q (%s), and it is not found that it is %s", f.change.Line, f.change.Change, f.kind)
 		w := m.model.payouts[payout.ID(f.change.Line)]
-		retold += btoi(!f.moves && f.kind != reconcile.FeeDiffers && at.Sub(w.last.EndedAt) > nightsRead && at.Sub(w.last.CompletedAt) > nightsRead)
+		mustShow += btoi(!f.moves && f.kind != reconcile.FeeDiffers && at.Sub(w.last.EndedAt) > nightsRead && at.Sub(w.last.CompletedAt) > nightsRead)
 		if f.kind == reconcile.ReturnedAtGateway || f.kind == reconcile.RefundedButPaid {
 			m.assert(misstatementsFound, w.notified >= began, f.change.Line, "the statement tells of %q that it is %s, and the gateway is not asked", f.change.Line, f.kind)
 		}
 		if isFound && f.kind == reconcile.AmountDiffers {
-			m.tellOtherwise(on, f, d)
+			m.misstateAgain(on, f, d)
 		}
 	}
-	m.assert(misstatementsFound, changed >= retold, "", "%d lines were changed, and %d are found", retold, changed)
+	m.assert(misstatementsFound, changed >= mustShow, "", "%d lines were changed, and %d are found", mustShow, changed)
 	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(datastoreReadable, "", err.Error())
 	}
 	m.reconcileAgain(on)
 	open, err := on.reconciling.Open(m.ctx, 10_000)
 	m.assert(misstatementsFound, err == nil, "", "the open differences: %v", err)
-	for _, f := range told {
+	for _, f := range planted {
 		_, isOpen := f.in(open)
 		m.assert(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
 	}
 }
 
 // misstate has the statement tell each falsehood of a payout of its own that is in order.
-func (m *market) misstate() (told []falsehood) {
+func (m *market) misstate() (planted []falsehood) {
 	used := map[payout.ID]bool{}
 	ids := slices.Sorted(maps.Keys(m.model.payouts))
 	for _, f := range falsehoods() {
@@ -116,9 +116,9 @@ func (m *market) misstate() (told []falsehood) {
 		if f.kind == reconcile.LineWithoutPayout { // it is about what the line names
 			f.change.Line = line.Source.ID
 		}
-		told = append(told, f)
+		planted = append(planted, f)
 	}
-	return told
+	return planted
 }
 
 // finalCheckAfter is how far back the statement is compared in the end.
@@ -147,8 +147,8 @@ func (m *market) reconcileAgain(on *instance) []reconcile.Difference {
 	return r.Differences
 }
 
-// tellOtherwise has an admin settle a difference, and the statement then tell something else, which is not settled.
-func (m *market) tellOtherwise(on *instance, f falsehood, d reconcile.Difference) {
+// misstateAgain has an admin settle a difference, and the statement then tell something else, which is not settled.
+func (m *market) misstateAgain(on *instance, f falsehood, d reconcile.Difference) {
 	by := decision.By{Admin: m.admin, Note: "Their support explained it."}
 	err := on.reconciling.Settle(m.ctx, by, d.ID, d.Detail)
 	m.assert(misstatementsFound, err == nil, f.change.Line, "settle a difference: %v", err)

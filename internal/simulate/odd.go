@@ -10,9 +10,9 @@ import (
 	"bursar/internal/payout"
 )
 
-// tellOddly alters what an answer says of a payout: oddly, so that nothing false is said, or with a lie, which
+// distortAnswer alters what an answer says of a payout: oddly, so that nothing false is said, or with a lie, which
 // the service must not fall for.
-func (w wire) tellOddly(req *http.Request, a *answer) {
+func (w wire) distortAnswer(req *http.Request, a *answer) {
 	m := w.on.m
 	if a.status != http.StatusOK || a.cut || !strings.HasPrefix(req.URL.Path, "/v1/payouts") || req.URL.Query().Has("from") {
 		return
@@ -100,27 +100,27 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	if known == nil || known.state == payout.Waiting {
 		return
 	}
-	told := &lieTold{
+	lie := &gatewayLie{
 		was:       known.state,
 		overtaken: req.Header.Get(razorpayx.IdempotencyHeader) != "" || known.state == payout.Submitting || m.now-known.changed < 3*mostStall,
 	}
 	refunded := known.state == payout.Failed || known.state == payout.Cancelled
 	switch n := m.dice.IntN(3); {
 	case n == 0 && req.URL.RawQuery == "" && known.last.GatewayID == p.ID && m.begun%2 == 0:
-		p.ID, told.what = "pout_0000another", "it is another transfer"
+		p.ID, lie.what = "pout_0000another", "it is another transfer"
 	case n == 0 && req.URL.RawQuery == "":
-		p.ReferenceID, told.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
+		p.ReferenceID, lie.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
 	case n == 1 && refunded:
-		p.Status, told.what = razorpayx.StatusProcessed, "it was paid"
+		p.Status, lie.what = razorpayx.StatusProcessed, "it was paid"
 	case p.Amount%3 == 0: // the amount chooses among the others, so that runs from before are thrown the same dice
-		p.FundAccountID, told.what = "fa_00000000000000", "it went to another account"
+		p.FundAccountID, lie.what = "fa_00000000000000", "it went to another account"
 	case p.Amount%3 == 1:
-		p.Currency, told.what = "USD", "it is in another currency"
+		p.Currency, lie.what = "USD", "it is in another currency"
 	case m.begun%8 == 0:
-		p.Amount, told.what = int64(known.amount), "it is of the amount before the fee"
+		p.Amount, lie.what = int64(known.amount), "it is of the amount before the fee"
 	default:
-		p.Amount, told.what = p.Amount+1-2*int64(m.begun%2), "it is of another amount"
+		p.Amount, lie.what = p.Amount+1-2*int64(m.begun%2), "it is of another amount"
 	}
-	a.lie, m.gateway.lies[id] = told, told
-	m.note(string(id), known.seller, "the gateway lies, "+told.what+":")
+	a.lie, m.gateway.lies[id] = lie, lie
+	m.note(string(id), known.seller, "the gateway lies, "+lie.what+":")
 }

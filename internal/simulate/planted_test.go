@@ -371,7 +371,7 @@ var bugs = []planted{
 		{inPayout, "\t\treturn c.recordCancel(ctx, tx, p, s.o.Now())\n\t})\n\tif _, contr", "\t\treturn nil\n\t})\n\tif _, contr"},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
-		{inPayout, "\tmoved, err := s.mergeIf(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.mergeIf(ctx, p, report,"},
+		{inPayout, "\tmoved, err := s.mergeGuarded(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.mergeGuarded(ctx, p, report,"},
 	}},
 	{"the key of a cancellation does not tell payouts apart", []edit{
 		{inPayout, `fingerprint: fmt.Sprintf("cancel %s", id), payout`, `fingerprint: fmt.Sprint("cancel"), payout`},

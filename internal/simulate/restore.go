@@ -81,7 +81,7 @@ func (m *market) putBack() {
 		}
 		m.awaitAll()
 		m.cancelWhatWaits()
-		m.spawn(m.between(0, time.Hour), "marketplace", m.tellAgain)
+		m.spawn(m.between(0, time.Hour), "marketplace", m.recordAgain)
 	})
 }
 

@@ -305,8 +305,8 @@ func (m *market) cancelQueued() {
 			continue
 		}
 		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
-			told := w.last.Progress // a status that nobody knows may have been told since
-			m.assert(queuedCancellable, told == port.Queued || told == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the ledger", id, told)
+			latest := w.last.Progress // a status that nobody knows may have been told since
+			m.assert(queuedCancellable, latest == port.Queued || latest == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the ledger", id, latest)
 			s := m.sellerOf(w.seller)
 			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
 		}

@@ -163,8 +163,8 @@ func runAll(ctx context.Context, runs []*marketRun, progress Progress) {
 	var next, broken atomic.Int64
 	broken.Store(int64(len(runs)))
 	stop := make(chan struct{})
-	var told, workers sync.WaitGroup
-	told.Go(func() { tellProgress(runs, progress, stop) })
+	var reporting, workers sync.WaitGroup
+	reporting.Go(func() { reportProgress(runs, progress, stop) })
 	for range min(runtime.GOMAXPROCS(0), len(runs)) {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(runs)); i = next.Add(1) - 1 {
@@ -180,7 +180,7 @@ func runAll(ctx context.Context, runs []*marketRun, progress Progress) {
 	}
 	workers.Wait()
 	close(stop)
-	told.Wait()
+	reporting.Wait()
 }
 
 func (r *marketRun) run(ctx context.Context) {
@@ -193,7 +193,7 @@ func (r *marketRun) run(ctx context.Context) {
 	m.run()
 }
 
-func tellProgress(runs []*marketRun, progress Progress, stop chan struct{}) {
+func reportProgress(runs []*marketRun, progress Progress, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:

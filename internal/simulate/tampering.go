@@ -113,7 +113,7 @@ func (t *tamperer) earn(amount money.Amount, assert time.Duration) string {
 	m, s := t.m, t.s
 	s.sold++
 	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(assert)}
-	m.spawn(0, "marketplace", func() { m.tellSale(n) })
+	m.spawn(0, "marketplace", func() { m.recordSale(n) })
 	m.pass(m.now + 5*time.Second)
 	m.assert(answersAreTrue, m.violation != nil || m.model.sales[n.ID] != nil, s.id, "sale %s was not recorded", n.ID)
 	return n.ID

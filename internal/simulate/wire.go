@@ -80,7 +80,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	}
 	w.misreport(req, a)
 	w.mixUp(req, a)
-	w.tellOddly(req, a)
+	w.distortAnswer(req, a)
 	return w.after(req, a, page)
 }
 

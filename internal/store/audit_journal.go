@@ -38,13 +38,13 @@ func (a *auditor) journals() ledger.Finding {
 		Promise: "Each journal's entries are numbered without a gap, follow on each other in hash and totals, were written by the service, and lead to the owner's balance and to what checkpoints hold.",
 	}
 	var at ledger.Account // where the journal stands so far
-	ended, told := true, false
+	ended, noted := true, false
 	broken := func(next, format string, args ...any) {
 		note(&f, ledger.Violation{Seller: at.Owner, Problem: fmt.Sprintf(format, args...)}, next)
 		a.found.journals = append(a.found.journals, at.Owner)
 	}
 	missing := func() {
-		if at.Owner != "" && !ended && !told {
+		if at.Owner != "" && !ended && !noted {
 			broken(runRepair, "there are entries up to number %d, and the row of the balance is missing", at.Number)
 		}
 	}
@@ -56,7 +56,7 @@ func (a *auditor) journals() ledger.Finding {
 		}
 		if e.Owner != at.Owner {
 			missing()
-			at, ended, told = ledger.NewAccount(e.Owner), false, false
+			at, ended, noted = ledger.NewAccount(e.Owner), false, false
 		}
 		if err != nil {
 			broken(restoreJournal, "%s", a.words.problem("", err))
@@ -70,9 +70,9 @@ func (a *auditor) journals() ledger.Finding {
 					a.found.forged[entryPlace{e.Owner, e.Number}] = true
 				}
 			}
-			if ended && !told {
+			if ended && !noted {
 				broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
-				told = true
+				noted = true
 			}
 			at = next
 		case aCheckpoint:

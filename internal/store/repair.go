@@ -304,8 +304,8 @@ func (r *repairer) unreadable(owner, subject string, err error) {
 	r.cannot(owner, subject, "its entries can't be read: "+err.Error(), "restore the journal from a backup")
 }
 
-// told says what becomes of a row, or "" if nothing has to. Where the fields are right, otherwise says what is not.
-func told[R any](w words, missing bool, folded, stored R, otherwise string) string {
+// describeChange says what becomes of a row, or "" if nothing has to. Where the fields are right, otherwise says what is not.
+func describeChange[R any](w words, missing bool, folded, stored R, otherwise string) string {
 	mismatch, differs := ledger.Compare(folded, stored)
 	switch {
 	case missing:
@@ -359,7 +359,7 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 	if err := r.write(ctx, writes...); err != nil {
 		return err
 	}
-	return r.can(ctx, owner, subject, told(r.words, missing, folded, stored, "its refunds or the time of its release were changed; they become what the journal says"))
+	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release were changed; they become what the journal says"))
 }
 
 func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, entries []ledger.Entry) error {
@@ -377,7 +377,7 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 	if stored.check(r.keys) != nil {
 		otherwise = "the MAC of its row was changed; it is made again"
 	}
-	change := told(r.words, !found, folded, stored.Account, otherwise)
+	change := describeChange(r.words, !found, folded, stored.Account, otherwise)
 	if change == "" {
 		r.cannot(owner, string(id), "its encrypted number can't be read with the key set", "bring back the key that it was encrypted with")
 		return nil
@@ -448,7 +448,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 	if err != nil {
 		return err
 	}
-	change := told(r.words, missing, folded, stored, "")
+	change := describeChange(r.words, missing, folded, stored, "")
 	switch {
 	case folded.OrderLost(stored):
 		change += "; the journal has only the hash of the order that was sent, so nothing of it is sent again: ask the gateway, and decide on the payout in the admin's inbox"

@@ -154,7 +154,7 @@ func Run(t *testing.T, e Engine) {
 		"Proof/CheckpointsHoldAllJournals":              testCheckpoints,
 		"Proof/OneMakesACheckpoint":                     testTurns,
 		"Proof/NothingBrokenIsCheckpointed":             testNothingBrokenIsCheckpointed,
-		"Reconcile/LinesAreKeptAsTold":                  testStatementLines,
+		"Reconcile/LinesAreStoredAsReported":            testStatementLines,
 		"Reconcile/DaysAreReadWhole":                    testStatementDays,
 		"Reconcile/TheClearingAccountIsReadByTime":      testClearingAccount,
 		"Reconcile/DifferencesComeAndGo":                testDifferences,

@@ -24,13 +24,13 @@ import (
 
 // What nothing in the database can tell from what was there before, and why. docs/statements.md says so too.
 const (
-	shownOnly  = "is shown, and moves no money"
-	schedules  = "says when to look next, and no more"
-	gatewayHas = "only the gateway has another record of it"
-	tellsApart = "tells rows apart, and no more"
-	forgets    = "expires anyway: a repeat under it is a new request"
-	refuses    = "ends what it gave access to"
-	speedsUp   = "is one of several that lead to a hash, and the newer ones still do"
+	shownOnly      = "is shown, and moves no money"
+	schedules      = "says when to look next, and no more"
+	gatewayHas     = "only the gateway has another record of it"
+	onlyIdentifies = "tells rows apart, and no more"
+	forgets        = "expires anyway: a repeat under it is a new request"
+	refuses        = "ends what it gave access to"
+	speedsUp       = "is one of several that lead to a hash, and the newer ones still do"
 )
 
 // hands are what changing each column by hand is found by: the name of a finding, or one of the reasons above
@@ -50,10 +50,10 @@ var hands = map[string]struct {
 	"journals": {"owner = 'usr_a'", inJournal, all(inJournal, map[string]tamperedCell{"owner": {"owners-are-there", ""}, "frozen": {inJournal, "1 - frozen"}},
 		"number", "hash", "mac", "pending", "available", "in_transit", "earned", "withdrawn", "sales", "processing", "completed", "failed", "cancelled", "hold_until")},
 	"events": {"number = 2", inFeed, all(inFeed, map[string]tamperedCell{
-		"number": {inFeed, "number + 1000"}, "id": {tellsApart, ""}, "owner": {inFeed, "'usr_c'"},
+		"number": {inFeed, "number + 1000"}, "id": {onlyIdentifies, ""}, "owner": {inFeed, "'usr_c'"},
 	}, "entry", "type")},
-	"queued_events": {"type = 'payout.failed'", inFeed, all(inFeed, map[string]tamperedCell{"place": {tellsApart, "place + 1000"}, "owner": {inFeed, "'usr_c'"}}, "entry", "type")},
-	"event_feed":    {"1 = 1", inFeed, map[string]tamperedCell{"id": {tellsApart, "1"}, "last": {inFeed, ""}}},
+	"queued_events": {"type = 'payout.failed'", inFeed, all(inFeed, map[string]tamperedCell{"place": {onlyIdentifies, "place + 1000"}, "owner": {inFeed, "'usr_c'"}}, "entry", "type")},
+	"event_feed":    {"1 = 1", inFeed, map[string]tamperedCell{"id": {onlyIdentifies, "1"}, "last": {inFeed, ""}}},
 	"earnings": {"seller_id = 'usr_a'", "earnings-match-sales", all("earnings-match-sales", map[string]tamperedCell{
 		"seller_id": {"earnings-match-sales", "'usr_empty'"}, "month": {"earnings-match-sales", "'2020-01'"},
 	}, "amount")},
@@ -75,8 +75,8 @@ var hands = map[string]struct {
 		"tries": {schedules, ""}, "due_at": {schedules, ""},
 	}, "id", "holder", "ifsc", "last4", "reason", "registered_name", "name_score", "beneficiary", "gateway", "verification_id", "created_at", "verified_at", "mac")},
 	"idempotency_keys": {"user_id = 'usr_b'", forgets, map[string]tamperedCell{
-		"user_id": {"keys-match-payouts", ""}, "key": {tellsApart, ""}, "fingerprint": {"keys-match-payouts", ""},
-		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {tellsApart, ""},
+		"user_id": {"keys-match-payouts", ""}, "key": {onlyIdentifies, ""}, "fingerprint": {"keys-match-payouts", ""},
+		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {onlyIdentifies, ""},
 	}},
 	"unmatched_transfers": {"gateway_id = 'pout_unmatched'", gatewayHas, map[string]tamperedCell{
 		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""},
@@ -85,7 +85,7 @@ var hands = map[string]struct {
 	"users": {"id = 'usr_b'", "owners-are-there", all("users-are-ours", map[string]tamperedCell{
 		"role": {"users-are-ours", "'admin'"}, "verified": {"users-are-ours", "1"}, "suspended": {"users-are-ours", "1"},
 		"name": {shownOnly, ""}, "avatar": {shownOnly, ""}, "bio": {shownOnly, ""}, "website": {shownOnly, ""},
-		"products_listed": {shownOnly, ""}, "created_at": {shownOnly, ""}, "imported_as": {tellsApart, ""},
+		"products_listed": {shownOnly, ""}, "created_at": {shownOnly, ""}, "imported_as": {onlyIdentifies, ""},
 		"external_id": {"users-are-ours", "'made up'"},
 	}, "id", "email", "email_key", "password_hash", "mac")},
 	"sessions": {"id = 'ses_b'", refuses, all("sessions-are-ours", map[string]tamperedCell{
@@ -108,7 +108,7 @@ var hands = map[string]struct {
 	}, "id", "url", "types", "description", "reason", "secret", "old_secrets", "old_until", "created_at", "mac")},
 	"checkpoints": {"number = 1", "checkpoints-are-signed", all("checkpoints-are-signed", map[string]tamperedCell{"number": {"checkpoints-are-signed", "number + 1000"}},
 		"at", "currency", "journals", "root", "previous", "kid", "signature")},
-	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {tellsApart, "checkpoint + 1000"}},
+	"checkpoint_journals": {"seller_id = 'usr_a' AND checkpoint = 1", speedsUp, all(inJournal, map[string]tamperedCell{"checkpoint": {onlyIdentifies, "checkpoint + 1000"}},
 		"seller_id", "number", "totals", "hash")},
 	"checkpoint_keys": {"1 = 1", "checkpoints-are-signed", all("checkpoints-are-signed", nil, "kid", "public_key")},
 }

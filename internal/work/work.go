@@ -97,12 +97,12 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 
 // outage is a row of failures to take what is due.
 type outage struct {
-	failures    int
-	since, told time.Time
+	failures      int
+	since, logged time.Time
 }
 
-// tellEvery is how often an outage is logged while it lasts. A loop tries several times a second.
-const tellEvery = 10 * time.Second
+// logEvery is how often an outage is logged while it lasts. A loop tries several times a second.
+const logEvery = 10 * time.Second
 
 // tell logs when an outage begins, now and then while it lasts, and when it is over.
 func (l *Loop) tell(ctx context.Context, o *outage, err error) {
@@ -119,8 +119,8 @@ func (l *Loop) tell(ctx context.Context, o *outage, err error) {
 		o.since = now
 	}
 	o.failures++
-	if o.failures == 1 || now.Sub(o.told) >= tellEvery {
-		o.told = now
+	if o.failures == 1 || now.Sub(o.logged) >= logEvery {
+		o.logged = now
 		l.Logger.ErrorContext(ctx, "due work not leased", slog.String("loop", l.Name), slog.Int("failures", o.failures), slog.Any("error", err))
 	}
 }
@@ -142,28 +142,28 @@ func (l *Loop) do(ctx context.Context, step Step) {
 	}
 }
 
-// toldFailures is how many failures of steps are logged within tellEvery: in an outage all fail.
-const toldFailures = 10
+// loggedFailures is how many failures of steps are logged within logEvery: in an outage all fail.
+const loggedFailures = 10
 
 // failures counts those of steps.
 type failures struct {
-	mu               sync.Mutex
-	since            time.Time
-	told, suppressed int
+	mu                 sync.Mutex
+	since              time.Time
+	logged, suppressed int
 }
 
 // tell reports whether a failure is logged, and how many were suppressed since the last one.
 func (f *failures) tell(now time.Time) (suppressed int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now.Sub(f.since) >= tellEvery {
-		f.since, f.told = now, 0
+	if now.Sub(f.since) >= logEvery {
+		f.since, f.logged = now, 0
 	}
-	if f.told == toldFailures {
+	if f.logged == loggedFailures {
 		f.suppressed++
 		return 0, false
 	}
-	f.told++
+	f.logged++
 	suppressed, f.suppressed = f.suppressed, 0
 	return suppressed, true
 }

@@ -258,9 +258,9 @@ func (s *suite) beneficiaries() {
 	if err != nil || other == first {
 		s.Errorf("another account is %q too, %v", other, err)
 	}
-	told, err := s.g.DescribeBeneficiary(s.Context(), first)
-	if err != nil || told.AccountNumber != d.AccountNumber || told.IFSC != d.IFSC || told.Holder == "" {
-		s.Errorf("it is reported as %v of %q at %q, %v", told, told.Holder, told.IFSC, err)
+	reported, err := s.g.DescribeBeneficiary(s.Context(), first)
+	if err != nil || reported.AccountNumber != d.AccountNumber || reported.IFSC != d.IFSC || reported.Holder == "" {
+		s.Errorf("it is reported as %v of %q at %q, %v", reported, reported.Holder, reported.IFSC, err)
 	}
 	unknown := first[:len(first)-1] + map[bool]string{true: "1", false: "0"}[strings.HasSuffix(first, "0")]
 	for range 3 { // far from any that there is
@@ -587,8 +587,8 @@ func (s *suite) verifications() {
 		if got.Outcome != want || (got.Reason == "") != (want == gateway.OutcomeValid) {
 			s.Errorf("story %d: %+v, want %s", story, got, want)
 		}
-		if told, err := s.g.Verification(s.Context(), other, verification); err == nil {
-			s.Errorf("another account's verification says %+v", told)
+		if reported, err := s.g.Verification(s.Context(), other, verification); err == nil {
+			s.Errorf("another account's verification says %+v", reported)
 		}
 	}
 }

@@ -46,13 +46,13 @@ func (c *Client) EnsureBeneficiary(ctx context.Context, reference string, d gate
 
 // isOf fails unless the fund account is the one that was asked for: another one would be paid.
 func (f FundAccount) isOf(d gateway.Destination) error {
-	told := f.BankAccount
+	reported := f.BankAccount
 	switch {
 	case !strings.HasPrefix(f.ID, "fa_"):
 		return errors.New("the gateway's answer holds no fund account")
-	case told.AccountNumber != "" && !strings.HasSuffix(told.AccountNumber, d.Last4()): // it may mask the rest
+	case reported.AccountNumber != "" && !strings.HasSuffix(reported.AccountNumber, d.Last4()): // it may mask the rest
 		return fmt.Errorf("the gateway answered with fund account %s, which is of another account number", f.ID)
-	case told.IFSC != "" && !strings.EqualFold(told.IFSC, d.IFSC):
+	case reported.IFSC != "" && !strings.EqualFold(reported.IFSC, d.IFSC):
 		return fmt.Errorf("the gateway answered with fund account %s, which is at another bank", f.ID)
 	default:
 		return nil

@@ -16,9 +16,9 @@ import (
 	"bursar/internal/money"
 )
 
-// toldTransaction is a line as it is read: the vendor documents no form for a reversal's source, and whether
+// listedTransaction is a line as it is read: the vendor documents no form for a reversal's source, and whether
 // a balance is given makes a difference.
-type toldTransaction struct {
+type listedTransaction struct {
 	Transaction
 	Balance *int64          `json:"balance"`
 	Source  json.RawMessage `json:"source"`
@@ -33,7 +33,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	if err != nil {
 		return gateway.LinePage{}, err
 	}
-	told, err := call[Collection[toldTransaction]](ctx, c, request{method: http.MethodGet, path: "/transactions", query: url.Values{
+	listed, err := call[Collection[listedTransaction]](ctx, c, request{method: http.MethodGet, path: "/transactions", query: url.Values{
 		"account_number": {c.o.AccountNumber},
 		"from":           {strconv.FormatInt(max(from.Unix(), 0), 10)},
 		"to":             {strconv.FormatInt(max(to.Unix(), 0), 10)},
@@ -43,7 +43,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	if err != nil {
 		return gateway.LinePage{}, err
 	}
-	items, err := told.list()
+	items, err := listed.list()
 	if err != nil || len(items) == 0 {
 		return gateway.LinePage{}, err
 	}
@@ -57,7 +57,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 }
 
 // line reads a line of the statement.
-func (c *Client) line(t toldTransaction) (gateway.Line, error) {
+func (c *Client) line(t listedTransaction) (gateway.Line, error) {
 	l := gateway.Line{
 		ID: t.ID, Debit: money.Amount(t.Debit), Credit: money.Amount(t.Credit), Currency: shortText(t.Currency),
 	}

@@ -74,16 +74,16 @@ func (s *Sandbox) announcePayout(t *tx, before, p payout, now time.Time) error {
 	if before.status == p.status {
 		name = "payout.updated"
 	}
-	told := storyOf(p.last4)
-	if name == "" || told.eventsNever {
+	story := storyOf(p.last4)
+	if name == "" || story.eventsNever {
 		return nil
 	}
 	e := payoutEvent(name, p)
 	due := now
-	if told.eventsFirst && p.step <= 1 { // the call that makes the payout delivers it
+	if story.eventsFirst && p.step <= 1 { // the call that makes the payout delivers it
 		due = now.Add(eventLease)
 	}
-	if !told.eventsMixed {
+	if !story.eventsMixed {
 		return s.emit(t, e, due, now)
 	}
 	e.copies = 2

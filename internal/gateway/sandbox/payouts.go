@@ -127,9 +127,9 @@ func (s *Sandbox) createPayout(r *http.Request) (razorpayx.Payout, error) {
 	if err != nil {
 		return razorpayx.Payout{}, err
 	}
-	if told := storyOf(p.last4); !repeated && told.eventsFirst {
+	if story := storyOf(p.last4); !repeated && story.eventsFirst {
 		s.settleAndDeliver(r.Context(), p.seq)
-	} else if !repeated && told.answerLost {
+	} else if !repeated && story.answerLost {
 		panic(http.ErrAbortHandler) // net/http's own way to cut a connection
 	}
 	return s.showPayout(p), nil
