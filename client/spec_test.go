@@ -33,8 +33,8 @@ func description(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// TestTypesAreTheDescriptions compares each type of the client with the API's description: the same members, of the same kinds.
-func TestTypesAreTheDescriptions(t *testing.T) {
+// TestTypes_MatchAPIDescription compares each type of the client with the API's description: the same members, of the same kinds.
+func TestTypes_MatchAPIDescription(t *testing.T) {
 	doc := description(t)
 	if doc.Info.Version != client.APIVersion {
 		t.Errorf("the client is for version %s, the API has %s", client.APIVersion, doc.Info.Version)

@@ -10,8 +10,8 @@ import (
 	"bursar/internal/config"
 )
 
-// TestReadmeNamesEverySetting keeps the README's table whole.
-func TestReadmeNamesEverySetting(t *testing.T) {
+// TestReadme_NamesEverySetting checks that the README names the variable of each setting.
+func TestReadme_NamesEverySetting(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"bursar/internal/simulate"
 )
 
-func TestABrokenPromiseIsToldWithTheCommandThatShowsItAgain(t *testing.T) {
+func TestWriteSimulation_Violation_PrintsReproducingCommand(t *testing.T) {
 	faults, err := simulate.ParseFaults("crash,rival")
 	if err != nil {
 		t.Fatal(err)

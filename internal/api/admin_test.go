@@ -7,7 +7,7 @@ import (
 	"bursar/internal/auth"
 )
 
-func TestAccessIsGivenOnRecordAndNeverTheLastAdminsOwn(t *testing.T) {
+func TestSetAccess_ChecksNoteAndLastAdmin(t *testing.T) {
 	h := openFixture(t)
 	admin, seller := h.signUp("Ada", auth.Admin), h.signUp("Asha", auth.Seller)
 	access := func(of user, body string) answer {

@@ -15,9 +15,9 @@ import (
 	"bursar/internal/decision"
 )
 
-// TestAdminsProveWhatMovesMoneyOrAccess calls every route that changes something for admins, with the example of its
-// description, as an admin with a second factor and without a proof.
-func TestAdminsProveWhatMovesMoneyOrAccess(t *testing.T) {
+// TestAdminProof_RequiredForMoneyAndAccess calls each admin route that moves money or access, as an admin with a second
+// factor, and wants it refused for want of a proof.
+func TestAdminProof_RequiredForMoneyAndAccess(t *testing.T) {
 	h := openFixture(t)
 	admin := h.signUp("Ada", auth.Admin)
 	h.enrol(admin)

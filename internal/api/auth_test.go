@@ -132,7 +132,7 @@ func with(good map[string]string, field, value string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-func TestLoginFailuresAreAllAlike(t *testing.T) {
+func TestLogin_FailuresLookAlike(t *testing.T) {
 	h := openFixture(t)
 	h.signUp("Asha", auth.Seller)
 	const want = `{"success":false,"error":"The e-mail address or the password is wrong.","code":"invalid_credentials"}`
@@ -421,7 +421,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestServiceKeyInItsOwnHeader(t *testing.T) {
+func TestServiceKey_InItsOwnHeader(t *testing.T) {
 	h := openFixture(t)
 	c := call{method: "POST", path: "/api/marketplace/sales", body: `{}`, header: header("X-Api-Key", h.serviceKey)}
 	h.do(c).wantFailure(t, 400, "invalid_request", "saleId", "sellerId", "amount")
@@ -430,7 +430,7 @@ func TestServiceKeyInItsOwnHeader(t *testing.T) {
 	h.do(call{method: "GET", path: "/api/auth/me", header: header("X-Api-Key", h.serviceKey)}).wantFailure(t, 401, "invalid_token")
 }
 
-func TestTokenEndsAfterSevenDays(t *testing.T) {
+func TestToken_ExpiresAfterSevenDays(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	me := call{method: "GET", path: "/api/auth/me", token: seller.token}
@@ -440,7 +440,7 @@ func TestTokenEndsAfterSevenDays(t *testing.T) {
 	h.do(me).wantFailure(t, 401, "invalid_token")
 }
 
-func TestProvidersAreNotConfigured(t *testing.T) {
+func TestProviderSignIn_NotConfigured_Answers404(t *testing.T) {
 	h := openFixture(t)
 	for _, path := range []string{"provider-a", "provider-a/callback", "provider-b", "provider-b/callback"} {
 		h.do(call{method: "GET", path: "/api/auth/" + path}).wantFailure(t, 404, "provider_not_configured")

@@ -118,9 +118,9 @@ func (b *heldBack) Read(p []byte) (int, error) {
 	return b.body.Read(p)
 }
 
-// TestABodyHeldBackUntilItsSenderIsSignedOut begins a request that was let in, and ends it when its sender
-// would not be any more: whoever waits in a stranger's account would say where the money goes.
-func TestABodyHeldBackUntilItsSenderIsSignedOut(t *testing.T) {
+// TestBankAccount_SessionEndsBeforeBody_Refused sends the body of a request after its session has ended: else an
+// intruder who was signed out could still redirect the payouts.
+func TestBankAccount_SessionEndsBeforeBody_Refused(t *testing.T) {
 	h := openFixture(t)
 	token := h.signUp("Mallory", auth.Seller).token
 	body := &heldBack{body: strings.NewReader(`{"accountHolder": "Mallory", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`)}

@@ -101,7 +101,7 @@ func TestBodySize(t *testing.T) {
 	}
 }
 
-func TestABodyThatArrivesTooSlowly(t *testing.T) {
+func TestBody_TooSlow_TimesOut(t *testing.T) {
 	h := openFixture(t)
 	server := httptest.NewUnstartedServer(h.handler)
 	server.Config.ReadTimeout = 50 * time.Millisecond
@@ -116,8 +116,8 @@ func TestABodyThatArrivesTooSlowly(t *testing.T) {
 	h.send(request, "").wantFailure(t, 408, "request_timeout")
 }
 
-// Each field is tried with every type that is not its own, and left out, and all at once.
-func TestFieldTypesAndMissingFields(t *testing.T) {
+// TestBody_WrongTypesAndMissingFields leaves out all required fields, and sends fields of each type that is not theirs.
+func TestBody_WrongTypesAndMissingFields(t *testing.T) {
 	h := openFixture(t)
 	const (
 		text, number, flag = "text", "number", "flag"

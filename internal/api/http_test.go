@@ -19,7 +19,7 @@ import (
 	"bursar/internal/fault"
 )
 
-func TestNothingThere(t *testing.T) {
+func TestUnknownPath_NotFound(t *testing.T) {
 	h := openFixture(t)
 	for _, path := range []string{
 		"/api", "/api/", "/api/nothing", "/api/auth", "/api/auth/me/more", "/api/Auth/me", "/api/payouts", "/nothing",
@@ -265,7 +265,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestGoneClientIsNoFaultOfOurs(t *testing.T) {
+func TestClientGone_LogsNoError(t *testing.T) {
 	h := openFixture(t, func(o *api.Options) { o.Auth = &failing{o.Auth, context.Canceled} })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -306,7 +306,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogCountsMilliseconds(t *testing.T) {
+func TestAccessLog_TookInMilliseconds(t *testing.T) {
 	var h *fixture
 	h = openFixture(t, func(o *api.Options) {
 		o.Now = func() time.Time {
@@ -389,7 +389,7 @@ type behind struct{ api.Payouts }
 
 func (behind) StartupReconciled() bool { return false }
 
-func TestReadyTellsThatNothingIsSentYet(t *testing.T) {
+func TestReadyz_SaysPayoutsAreNotSent(t *testing.T) {
 	h := openFixture(t, func(o *api.Options) { o.Payouts = behind{o.Payouts} })
 	if body := h.do(call{method: "GET", path: "/readyz"}).want(t, 200).body; !strings.Contains(body, "no payout is sent") {
 		t.Error(body)
@@ -418,7 +418,7 @@ func TestProbesAndKeys(t *testing.T) {
 	}
 }
 
-func TestOptionsAreRefusedWhenHalfBuilt(t *testing.T) {
+func TestNew_RefusesIncompleteOptions(t *testing.T) {
 	breaks := map[string]func(*api.Options){
 		"no auth":        func(o *api.Options) { o.Auth = nil },
 		"no bank":        func(o *api.Options) { o.Bank = nil },

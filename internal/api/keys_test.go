@@ -10,8 +10,8 @@ import (
 	"bursar/internal/ledger"
 )
 
-// TestServiceKeyAdministration creates, lists, rotates and revokes a key, as an admin with a second factor.
-func TestServiceKeyAdministration(t *testing.T) {
+// TestServiceKey_CreateRotateRevoke creates, lists, rotates and revokes a key, as an admin with a second factor.
+func TestServiceKey_CreateRotateRevoke(t *testing.T) {
 	h := openFixture(t)
 	admin, seller := h.signUp("Ada", auth.Admin), h.signUp("Asha", auth.Seller)
 	a, _, _ := h.enrol(admin)

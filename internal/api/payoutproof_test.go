@@ -35,7 +35,7 @@ func (h *fixture) again(u user) user {
 	return u
 }
 
-func TestPayoutAboveLimitNeedsProof(t *testing.T) {
+func TestPayoutProof_RequiredAboveLimit(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
 	h.stepUp(seller, `"action":"payout.request","amount":1500000,"password":"`+password+`"`).wantFailure(t, 400, "bank_account_not_verified")

@@ -89,8 +89,8 @@ func TestPayoutStory(t *testing.T) {
 	}
 }
 
-// The whole way through the gateway: verification, transfer, and what each end looks like.
-func TestPayoutsThroughTheGateway(t *testing.T) {
+// TestPayout_PaidAndFailedByGateway sends a payout to each outcome at the gateway, and checks how the API shows it.
+func TestPayout_PaidAndFailedByGateway(t *testing.T) {
 	h := openFixture(t)
 	tests := map[string]struct{ last4, status, want string }{
 		"paid":   {"6789", "completed", `"processedAt":"T","completedAt":"T","utr":"U","notes":null,"gatewayPayoutId":"G","failureReason":null,"source":"seller"}`},

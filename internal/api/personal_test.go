@@ -231,8 +231,8 @@ func TestDeleteMe_ByProof(t *testing.T) {
 	}
 }
 
-// TestProfileAndSessionsAreEvents changes the profile and ends sessions, which the user sees afterwards.
-func TestProfileAndSessionsAreEvents(t *testing.T) {
+// TestSecurityEvents_OfProfileAndSessions changes the profile and ends sessions, and counts the events that the user sees.
+func TestSecurityEvents_OfProfileAndSessions(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller) // who has a session of the registration, and one of the sign-in
 	count := func(event string) int {

@@ -184,7 +184,7 @@ func TestSignInThroughAProvider(t *testing.T) {
 	}
 }
 
-func TestWhatAStartMayAskFor(t *testing.T) {
+func TestProviderStart_InvalidQuery_Refused(t *testing.T) {
 	h, p := openStreet(t)
 	tests := map[string]struct {
 		query  string
@@ -224,7 +224,7 @@ func TestWhatAStartMayAskFor(t *testing.T) {
 	}
 }
 
-func TestTwoTabsSignInAtOnce(t *testing.T) {
+func TestProviderSignIn_TwoTabsAtOnce(t *testing.T) {
 	h, _ := openStreet(t)
 	b := h.browser()
 	first := b.begin("/api/auth/provider-a?redirect=/first")
@@ -234,7 +234,7 @@ func TestTwoTabsSignInAtOnce(t *testing.T) {
 	b.get("/api/auth/me").want(t, 200)
 }
 
-func TestSignInsThatWereNeverEndedDoNotPileUp(t *testing.T) {
+func TestProviderStart_BoundsUnfinishedCookies(t *testing.T) {
 	h, _ := openStreet(t)
 	b := h.browser()
 	var ends []string
@@ -258,7 +258,7 @@ func TestSignInsThatWereNeverEndedDoNotPileUp(t *testing.T) {
 	}
 }
 
-func TestCallbacksThatAreRefused(t *testing.T) {
+func TestProviderCallback_InvalidOrExpired_Refused(t *testing.T) {
 	h, p := openStreet(t)
 	tests := map[string]struct {
 		do       func(b *browser, end string) answer
@@ -302,7 +302,7 @@ func TestCallbacksThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleAreTold(t *testing.T) {
+func TestProviderSignIn_Failure_ShownAndLogged(t *testing.T) {
 	tests := map[string]struct {
 		err   error
 		told  *fault.Error
@@ -338,7 +338,7 @@ func TestWhatPeopleAreTold(t *testing.T) {
 	b.get(b.begin("/api/auth/provider-a")).wantProblem(t, auth.ErrEmailMissing, "")
 }
 
-func TestHeadBeginsAndEndsNoSignIn(t *testing.T) {
+func TestProviderSignIn_HEAD_Refused(t *testing.T) {
 	h, p := openStreet(t)
 	b := h.browser()
 	if a := b.ask(http.MethodHead, "/api/auth/provider-a").want(t, 405); a.header.Get("Allow") != "GET" || len(b.cookies) != 0 {
@@ -354,7 +354,7 @@ func TestHeadBeginsAndEndsNoSignIn(t *testing.T) {
 	b.get(end).wantSentTo(t, "/dashboard")
 }
 
-func TestSigningInAnewEndsTheBrowsersSession(t *testing.T) {
+func TestProviderCallback_EndsBrowsersPreviousSession(t *testing.T) {
 	h, p := openStreet(t)
 	b := h.browser()
 	b.get(b.begin("/api/auth/provider-a"))
@@ -392,8 +392,8 @@ func TestCookiesUnderHTTPS(t *testing.T) {
 	}
 }
 
-// Cookies belong to a host's name, and the provider sends browsers to the one that it was told.
-func TestAStartUnderAnotherNameOfThisMachineMovesToTheOrigin(t *testing.T) {
+// Cookies belong to a host name, and the provider sends the browser back to that of the origin.
+func TestProviderStart_OtherLoopbackName_MovesToOrigin(t *testing.T) {
 	const path = "/api/auth/provider-a?redirect=/payouts&role=seller"
 	tests := map[string]struct {
 		origin, host string
@@ -441,7 +441,7 @@ func TestAStartUnderAnotherNameOfThisMachineMovesToTheOrigin(t *testing.T) {
 	}
 }
 
-func TestACallbackThatIsGivenUp(t *testing.T) {
+func TestProviderCallback_ClientGone_LogsNoError(t *testing.T) {
 	h, _ := openStreet(t)
 	b := h.browser()
 	end := b.begin("/api/auth/provider-a")

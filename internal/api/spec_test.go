@@ -122,7 +122,7 @@ func TestDescription_RedoclyFindsNothing(t *testing.T) {
 // A page and its files are for people, not for programs.
 var undescribed = []string{"GET /{$}", "GET /docs/{page}"}
 
-func TestRoutesAreDescribedAndDescriptionsRouted(t *testing.T) {
+func TestDescription_MatchesRoutes(t *testing.T) {
 	var described []string
 	for path, item := range loadSpec(t).doc.Paths.Map() {
 		for method := range item.Operations() {
@@ -145,8 +145,8 @@ func TestRoutesAreDescribedAndDescriptionsRouted(t *testing.T) {
 	}
 }
 
-// The judge must be able to condemn.
-func TestSpecFindsWhatIsNotDescribed(t *testing.T) {
+// TestSpec_RejectsUndescribedResponses checks that the validation of answers, on which the other tests rely, can fail.
+func TestSpec_RejectsUndescribedResponses(t *testing.T) {
 	s := loadSpec(t)
 	tests := map[string]struct {
 		status int

@@ -10,7 +10,7 @@ import (
 	"bursar/internal/proof"
 )
 
-func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
+func TestStatement_Download_Verifies(t *testing.T) {
 	h := openFixture(t)
 	seller, admin := h.signUp("asha", auth.Seller), h.signUp("root", auth.Admin)
 	h.earn(seller, "=order 1", "1000.50")
@@ -46,7 +46,7 @@ func TestStatementsCanBeDownloadedAndChecked(t *testing.T) {
 	}
 }
 
-func TestStatementsAreForTheirSellers(t *testing.T) {
+func TestStatement_WrongUserOrQuery_Refused(t *testing.T) {
 	h := openFixture(t)
 	seller, buyer, admin := h.signUp("asha", auth.Seller), h.signUp("bela", auth.Buyer), h.signUp("root", auth.Admin)
 	for name, tt := range map[string]struct {
@@ -76,8 +76,8 @@ func TestStatementsAreForTheirSellers(t *testing.T) {
 	}
 }
 
-// TestALongStatementIsStreamed is a few hundred kilobytes, in more parts than one.
-func TestALongStatementIsStreamed(t *testing.T) {
+// TestStatement_Long_Verifies reads a statement of more than 100 kB.
+func TestStatement_Long_Verifies(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("asha", auth.Seller)
 	for i := range 150 {

@@ -115,7 +115,7 @@ func (deaf) Notify(context.Context, gateway.Name, string, payout.ID) error {
 	return errors.New("disk full")
 }
 
-func TestWebhookThatCouldNotBeKeptIsNotThankedFor(t *testing.T) {
+func TestWebhook_NotStored_Answers500(t *testing.T) {
 	h := openFixture(t, func(o *api.Options) { o.Payouts = deaf{o.Payouts} })
 	event := payoutEvent("pyt_000000000000000000000000")
 	h.deliver(event, razorpayx.Sign(webhookSecret, []byte(event)), "evt_1").wantFailure(t, 500, "internal_error")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatRunsInTheBackgroundEndsWithTheService(t *testing.T) {
+func TestBackground_StopsWithService(t *testing.T) {
 	begin, run := newBackground()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	begin(func(ctx context.Context) {

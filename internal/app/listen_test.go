@@ -10,7 +10,7 @@ import (
 	"bursar/internal/config"
 )
 
-func TestATakenPortIsReplacedOnlyWhereAFreeOneWillDo(t *testing.T) {
+func TestListen_TakenPort_ReplacedOnlyIfAllowed(t *testing.T) {
 	taken, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +30,8 @@ func TestATakenPortIsReplacedOnlyWhereAFreeOneWillDo(t *testing.T) {
 	}
 }
 
-// TestWhileItDrainsAListenerTakesConnections asks before and after the stop, which would go on for an hour.
-func TestWhileItDrainsAListenerTakesConnections(t *testing.T) {
+// TestServeHTTP_Draining_AcceptsConnections sends requests before and during a drain that would last an hour.
+func TestServeHTTP_Draining_AcceptsConnections(t *testing.T) {
 	listener, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestWhileItDrainsAListenerTakesConnections(t *testing.T) {
 	}
 }
 
-// TestHeadersAboveTheLimitAreRefused holds what the description of the API says of large headers: 431, as text.
-func TestHeadersAboveTheLimitAreRefused(t *testing.T) {
+// TestServeHTTP_LargeHeaders_Refused checks what the API's description says of large headers: 431, as text.
+func TestServeHTTP_LargeHeaders_Refused(t *testing.T) {
 	listener, err := listen(t.Context(), config.Listen{Addr: "127.0.0.1:0"}, "BURSAR_ADDR")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"bursar/internal/config"
 )
 
-func TestTheSandboxIsAllowedWhereNothingIsAtStake(t *testing.T) {
+func TestSandboxAllowed(t *testing.T) {
 	local := config.Config{Addr: config.Listen{Addr: "127.0.0.1:8080"}, Gateway: config.Sandbox}
 	tests := map[string]struct {
 		change func(*config.Config)

@@ -10,8 +10,8 @@ import (
 	"bursar/internal/store"
 )
 
-// TestTurnsAtTheGatewayAreSharedByInstances takes turns through two handles on one database.
-func TestTurnsAtTheGatewayAreSharedByInstances(t *testing.T) {
+// TestTurns_SharedByInstances calls turns through two handles on one database, as two instances do.
+func TestTurns_SharedByInstances(t *testing.T) {
 	cfg := config.Config{Gateway: config.Sandbox, GatewayRate: 50}
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	var all sync.WaitGroup

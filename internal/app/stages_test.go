@@ -46,7 +46,7 @@ func TestStagesStopLastToFirst(t *testing.T) {
 	}
 }
 
-func TestAStageThatFailsStopsTheOthers(t *testing.T) {
+func TestRunStages_OneFails_OthersStop(t *testing.T) {
 	var d diary
 	broken := errors.New("broken")
 	wait := func(ctx context.Context) error {

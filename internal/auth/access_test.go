@@ -11,7 +11,7 @@ import (
 	"bursar/internal/fault"
 )
 
-func TestAccessIsDecidedOnRecord(t *testing.T) {
+func TestSetAccess_RecordsDecision(t *testing.T) {
 	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()
@@ -37,7 +37,7 @@ func TestAccessIsDecidedOnRecord(t *testing.T) {
 	}
 }
 
-func TestTheLastAdminStays(t *testing.T) {
+func TestSetAccess_KeepsLastAdmin(t *testing.T) {
 	w := newFixture(t)
 	ada := w.admin("Ada")
 	grace := w.admin("Grace")
@@ -63,7 +63,7 @@ func TestTheLastAdminStays(t *testing.T) {
 	}
 }
 
-func TestTwoAdminsWhoDemoteEachOther(t *testing.T) {
+func TestSetAccess_MutualDemotion_KeepsOneAdmin(t *testing.T) {
 	for range 5 {
 		w := newFixture(t)
 		ada, grace := w.admin("Ada"), w.admin("Grace")

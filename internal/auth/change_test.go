@@ -21,7 +21,7 @@ func changeFault(_ string, err error) *fault.Error { return fault.From(err) }
 
 const nextPassword = "monsoon-17-terrace"
 
-func TestChangingThePasswordEndsWhatCameOfTheOld(t *testing.T) {
+func TestChangePassword_EndsOtherSessions(t *testing.T) {
 	w := newFixture(t)
 	elsewhere := w.register()
 	in, err := w.login(email, password, home)

@@ -23,8 +23,8 @@ func (d *decoyStore) PasswordDecoy(context.Context) (string, error) {
 
 const cheapDecoy = "$2b$04$....................................................."
 
-// Refusals take as long as the check of the costliest hash and a quarter, whatever they took themselves.
-func TestRefusalsTakeTheSameTime(t *testing.T) {
+// A refusal takes as long as a check of the costliest imported hash and a quarter more, however long it took itself.
+func TestEvenOut_RefusalsTakeTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = 40 * time.Millisecond // that each look at the clock takes, and so each check
 		looks := 0
@@ -84,8 +84,8 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	})
 }
 
-// Imported hashes are checked a few at once, and leave processors to the others.
-func TestImportedHashesAreBounded(t *testing.T) {
+// Only a few imported hashes are checked at once, so that processors stay free for our own.
+func TestHasher_ImportedChecksAreBounded(t *testing.T) {
 	h := newHasher(cheapCost)
 	h.imported = newImportedChecks(2)
 	if n := cap(h.imported.running); n != 1 {

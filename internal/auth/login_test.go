@@ -37,8 +37,8 @@ func TestLoginRefusalsLookAlike(t *testing.T) {
 	}
 }
 
-// Each password must sign in, and none of its neighbours.
-func TestPasswordsCountExactlyAsReceived(t *testing.T) {
+// Each password signs in, and no similar one does.
+func TestLogin_PasswordMatchesExactly(t *testing.T) {
 	base := strings.Repeat("a", 71)
 	tests := map[string]struct {
 		password   string
@@ -73,7 +73,7 @@ func TestPasswordsCountExactlyAsReceived(t *testing.T) {
 	}
 }
 
-func TestLoginMakesHashesAnewWhenTheirCostIsAnother(t *testing.T) {
+func TestLogin_OutdatedCost_ReplacesHash(t *testing.T) {
 	w := newFixture(t)
 	w.register()
 	hash := func() string {
@@ -147,7 +147,7 @@ func TestLogin_WhileTheHashIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAUserWhoChangesDuringASignInIsNotLetIn(t *testing.T) {
+func TestLogin_UserChangedMeanwhile_Refused(t *testing.T) {
 	var another auth.User
 	changes := map[string]func(*fixture, auth.User) error{
 		"suspended": func(w *fixture, u auth.User) error {

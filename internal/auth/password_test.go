@@ -14,7 +14,7 @@ import (
 	"bursar/internal/fault"
 )
 
-func TestStoredHashesAreReadStrictly(t *testing.T) {
+func TestParsePasswordHash_RefusesMalformedOrExcessive(t *testing.T) {
 	const salt, key = "c2FsdHNhbHRzYWx0c2FsdA", "a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V5a2V"
 	good := newHasher(cheapCost)
 	stored, err := good.hash(t.Context(), "password")
@@ -81,7 +81,7 @@ func FuzzStoredHash(f *testing.F) {
 	})
 }
 
-func TestNoUserIsAsMuchWorkAsOne(t *testing.T) {
+func TestHasher_UnknownUser_CostsTheSame(t *testing.T) {
 	h := newHasher(standardCost)
 	if h.nobodys.cost != h.cost || len(h.nobodys.key) != keyBytes || len(h.nobodys.salt) != saltBytes {
 		t.Errorf("the hash checked for nobody is not like a user's: %+v", h.nobodys.cost)
@@ -92,7 +92,7 @@ func TestNoUserIsAsMuchWorkAsOne(t *testing.T) {
 	}
 }
 
-func TestEqualPasswordsHaveDifferentHashes(t *testing.T) {
+func TestHasher_EqualPasswords_HashesDiffer(t *testing.T) {
 	h := newHasher(cheapCost)
 	first, err := h.hash(t.Context(), "password")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestEqualPasswordsHaveDifferentHashes(t *testing.T) {
 	}
 }
 
-func TestNoMoreHashesThanProcessors(t *testing.T) {
+func TestHasher_AllBusy_WaitsForProcessor(t *testing.T) {
 	h := newHasher(cheapCost)
 	for range cap(h.running) {
 		h.running <- struct{}{}
@@ -182,7 +182,7 @@ func TestHasher_ReleasesMemoryWhenIdle(t *testing.T) {
 	})
 }
 
-func TestTheCommonPasswordsAreData(t *testing.T) {
+func TestBlocklist_EntriesCanMatch(t *testing.T) {
 	list := newBlocklist()
 	if len(list) < 400 {
 		t.Fatalf("%d entries", len(list))
@@ -194,7 +194,7 @@ func TestTheCommonPasswordsAreData(t *testing.T) {
 	}
 }
 
-func TestTheTokenCacheIsBounded(t *testing.T) {
+func TestTokenCache_IsBounded(t *testing.T) {
 	c := newTokenCache()
 	hash := func(i int) tokenHash { return sha256.Sum256([]byte(fmt.Sprint(i))) }
 	for i := range 3 * maxGeneration {
@@ -211,7 +211,7 @@ func TestTheTokenCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestTheTokenCacheUnderConcurrency(t *testing.T) {
+func TestTokenCache_ConcurrentUse(t *testing.T) {
 	c := newTokenCache()
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -228,7 +228,7 @@ func TestTheTokenCacheUnderConcurrency(t *testing.T) {
 	wg.Wait()
 }
 
-func TestHalfBuiltServicesAreRefused(t *testing.T) {
+func TestNew_RefusesEmptyOptions(t *testing.T) {
 	if _, err := New(Options{}); err == nil {
 		t.Error("a service of nothing was made")
 	}

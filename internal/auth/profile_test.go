@@ -91,7 +91,7 @@ func TestProfileRules(t *testing.T) {
 	}
 }
 
-func TestSessionsAreListedAndEnded(t *testing.T) {
+func TestSessions_ListedAndEnded(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	started := w.clock.Now()
@@ -186,7 +186,7 @@ func TestEndSession_BesideRefreshes(t *testing.T) {
 	}
 }
 
-func TestRenewedTokensAreOfTheSameSession(t *testing.T) {
+func TestRenew_KeepsSession(t *testing.T) {
 	w := newFixture(t)
 	p := w.principal(w.register())
 	w.clock.advance(6 * 24 * time.Hour)

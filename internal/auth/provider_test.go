@@ -152,7 +152,7 @@ func asha() auth.Identity {
 	}
 }
 
-func TestSomebodyNewGetsAnAccount(t *testing.T) {
+func TestFinishSignIn_NewUser_GetsAccount(t *testing.T) {
 	s := newStreet(t)
 	first := s.mustArrive(asha())
 	u, _, err := s.User(t.Context(), first.User.ID)
@@ -268,7 +268,7 @@ func TestWhoseAccountItIs(t *testing.T) {
 	}
 }
 
-func TestASuspendedUsersIdentityDoesNotLetThemIn(t *testing.T) {
+func TestFinishSignIn_SuspendedUser_Refused(t *testing.T) {
 	s := newStreet(t)
 	in := s.mustArrive(asha())
 	by := s.admin("Ada")
@@ -285,7 +285,7 @@ func TestASuspendedUsersIdentityDoesNotLetThemIn(t *testing.T) {
 	}
 }
 
-func TestWhoIsWhoIsIssuerAndSubject(t *testing.T) {
+func TestFinishSignIn_IdentityIsIssuerAndSubject(t *testing.T) {
 	s := newStreet(t)
 	first := s.mustArrive(asha())
 	namesake := auth.Identity{Issuer: "https://b.example", Subject: "7", Email: "ravi@example.com", EmailVerified: true}
@@ -307,7 +307,7 @@ func TestWhoIsWhoIsIssuerAndSubject(t *testing.T) {
 	}
 }
 
-func TestIdentitiesThatProveNothing(t *testing.T) {
+func TestFinishSignIn_InvalidIdentity_Refused(t *testing.T) {
 	s := newStreet(t)
 	for name, change := range map[string]func(*auth.Identity){
 		"no issuer":        func(i *auth.Identity) { i.Issuer = "" },
@@ -326,7 +326,7 @@ func TestIdentitiesThatProveNothing(t *testing.T) {
 	}
 }
 
-func TestNewcomersNamesAndPicturesAreMadeFit(t *testing.T) {
+func TestFinishSignIn_NewUser_NameAndAvatarCleaned(t *testing.T) {
 	long := strings.Repeat("é", 60)
 	tests := map[string]struct {
 		tells        auth.Identity
@@ -385,7 +385,7 @@ func TestRolesOfNewcomers(t *testing.T) {
 	}
 }
 
-func TestNewcomersCountAsRegistrations(t *testing.T) {
+func TestFinishSignIn_NewUsers_LimitedAsRegistrations(t *testing.T) {
 	s := newStreet(t)
 	const burst = 500
 	for i := range burst {
@@ -407,7 +407,7 @@ func TestNewcomersCountAsRegistrations(t *testing.T) {
 	}
 }
 
-func TestManyCallbacksOfOneNewPersonMakeOneUser(t *testing.T) {
+func TestFinishSignIn_NewUserInTabs_OneUser(t *testing.T) {
 	for range 5 {
 		s := newStreet(t)
 		s.a.answer(asha(), nil)
@@ -437,7 +437,7 @@ func TestManyCallbacksOfOneNewPersonMakeOneUser(t *testing.T) {
 	}
 }
 
-func TestManyCallbacksOfOneSignInLetOneThrough(t *testing.T) {
+func TestFinishSignIn_RepeatedAtOnce_OneSucceeds(t *testing.T) {
 	s := newStreet(t)
 	s.a.answer(asha(), nil)
 	r := s.begin(auth.ProviderA, auth.Seller)
@@ -468,7 +468,7 @@ func TestManyCallbacksOfOneSignInLetOneThrough(t *testing.T) {
 	}
 }
 
-func TestAFailedSignInIsUsedToo(t *testing.T) {
+func TestFinishSignIn_AfterFailure_Expired(t *testing.T) {
 	s := newStreet(t)
 	r := s.begin(auth.ProviderA, auth.Seller)
 	s.a.answer(auth.Identity{}, auth.ErrProviderDenied)
@@ -479,7 +479,7 @@ func TestAFailedSignInIsUsedToo(t *testing.T) {
 	wantErr(t, err, auth.ErrSignInExpired)
 }
 
-func TestCallbacksThatAreNobodys(t *testing.T) {
+func TestFinishSignIn_ForgedOrExpired_Refused(t *testing.T) {
 	state := func(r auth.ProviderReturn) string { return r.Answer.Get("state") }
 	tests := map[string]func(*street, *auth.ProviderReturn){
 		"no state":             func(_ *street, r *auth.ProviderReturn) { r.Answer.Del("state") },
@@ -529,7 +529,7 @@ func TestCallbacksThatAreNobodys(t *testing.T) {
 	}
 }
 
-func TestASignInIsGoodUntilItsTimeIsUp(t *testing.T) {
+func TestFinishSignIn_JustBeforeExpiry_Succeeds(t *testing.T) {
 	s := newStreet(t)
 	s.a.answer(asha(), nil)
 	r := s.begin(auth.ProviderA, auth.Seller)
@@ -547,7 +547,7 @@ func TestASignInIsGoodUntilItsTimeIsUp(t *testing.T) {
 	}
 }
 
-func TestTheRedirectIsKnownWhenASignInFails(t *testing.T) {
+func TestFinishSignIn_Failure_ReturnsRedirect(t *testing.T) {
 	s := newStreet(t)
 	denied, late := s.begin(auth.ProviderA, auth.Seller), s.begin(auth.ProviderA, auth.Seller)
 	s.a.answer(auth.Identity{}, auth.ErrProviderDenied)
@@ -594,7 +594,7 @@ func TestProvidersThatFail(t *testing.T) {
 
 var errBug = errors.New("a bug")
 
-func TestAProviderThatDoesNotAnswer(t *testing.T) {
+func TestFinishSignIn_ProviderSilent_Unavailable(t *testing.T) {
 	s := newStreet(t)
 	s.a.block = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -634,7 +634,7 @@ func TestFewCallbacksWaitAtOnce(t *testing.T) {
 	s.mustArrive(asha())
 }
 
-func TestTheBrowsersEarlierSessionEnds(t *testing.T) {
+func TestFinishSignIn_EndsBrowsersPreviousSession(t *testing.T) {
 	s := newStreet(t)
 	earlier, elsewhere := s.register(), s.mustArrive(auth.Identity{Issuer: "https://a.example", Subject: "9", Email: "ravi@example.com"})
 	s.a.answer(auth.Identity{Issuer: "https://a.example", Subject: "8", Email: "meera@example.com"}, nil)
@@ -661,7 +661,7 @@ func TestTheBrowsersEarlierSessionEnds(t *testing.T) {
 	s.wantAlive(elsewhere)
 }
 
-func TestWhatProvidersAreAskedWith(t *testing.T) {
+func TestBeginSignIn_SecretsUniqueAndEncrypted(t *testing.T) {
 	s := newStreet(t)
 	s.a.answer(asha(), nil)
 	seen := map[string]bool{}
@@ -690,7 +690,7 @@ func TestWhatProvidersAreAskedWith(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsWhoCameAndHoldsNoSecret(t *testing.T) {
+func TestFinishSignIn_LogsUserWithoutSecrets(t *testing.T) {
 	var log bytes.Buffer
 	s := newStreet(t, func(o *auth.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	s.register()
@@ -717,7 +717,7 @@ func TestTheLogTellsWhoCameAndHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestButtonsAreOfProvidersThatAreSetUp(t *testing.T) {
+func TestSignInButtons_OnlyConfiguredProviders(t *testing.T) {
 	s := newStreet(t)
 	if got := s.SignInButtons(); len(got) != 2 || got[0] != (auth.SignInButton{ID: auth.ProviderA, Label: "Scripted"}) {
 		t.Errorf("buttons %+v", got)
@@ -742,7 +742,7 @@ func TestButtonsAreOfProvidersThatAreSetUp(t *testing.T) {
 	}
 }
 
-func TestOnlySentencesOfOursAreShown(t *testing.T) {
+func TestIsSignInProblem_OnlyOwnMessages(t *testing.T) {
 	for _, err := range []error{errBug, auth.ErrThrottled.WithMessage("Wait."), auth.ErrBusy, auth.ErrEmailTaken, auth.ErrSuspended} {
 		if !auth.IsSignInProblem(auth.SignInProblem(err).Message) {
 			t.Errorf("%v: told what is not shown", err)

@@ -38,7 +38,7 @@ func TestRefreshGivesNewTokens(t *testing.T) {
 	w.wantAlive(w.refresh(second.RefreshToken))
 }
 
-func TestReplayWithinTheGraceReturnsTheSameSuccessor(t *testing.T) {
+func TestRefresh_ReplayWithinGrace_SameSuccessor(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
@@ -51,7 +51,7 @@ func TestReplayWithinTheGraceReturnsTheSameSuccessor(t *testing.T) {
 	w.wantAlive(w.refresh(second.RefreshToken))
 }
 
-func TestReplayAfterTheGraceEndsTheSession(t *testing.T) {
+func TestRefresh_ReplayAfterGrace_EndsSession(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
@@ -62,8 +62,8 @@ func TestReplayAfterTheGraceEndsTheSession(t *testing.T) {
 	w.wantDead(second)
 }
 
-// A replay is of the token used at that index of a story, some time after the last use in it.
-func TestEachTokenHasAGraceOfItsOwn(t *testing.T) {
+// Each case uses a chain of tokens, and replays the one at an index, some time after the last use.
+func TestRefresh_GraceIsPerToken(t *testing.T) {
 	const almost = 10*time.Second - time.Microsecond
 	quick := []time.Duration{0, 0, 0, 0, 0}
 	steady := []time.Duration{0, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second, 5 * time.Second}
@@ -117,7 +117,7 @@ func TestEachTokenHasAGraceOfItsOwn(t *testing.T) {
 }
 
 // The model is a plain list of the tokens and when each was used.
-func TestRefreshesFollowTheirModel(t *testing.T) {
+func TestRefresh_FollowsModel(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.Throttle = false })
 	w.register()
 	rapid.Check(t, func(r *rapid.T) {
@@ -151,7 +151,7 @@ func TestRefreshesFollowTheirModel(t *testing.T) {
 	})
 }
 
-func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
+func TestRefresh_Replay_KeepsOtherSessions(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	other, err := w.login(email, password, home)
@@ -165,7 +165,7 @@ func TestAReplayEndsItsOwnSessionAlone(t *testing.T) {
 	w.wantAlive(other)
 }
 
-func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
+func TestRefresh_NoGrace_TokenWorksOnce(t *testing.T) {
 	w := newFixture(t, func(o *auth.Options) { o.RefreshGrace = 0 })
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
@@ -175,7 +175,7 @@ func TestWithoutAGraceATokenWorksOnce(t *testing.T) {
 	w.wantDead(second)
 }
 
-func TestParallelRefreshesMakeOneLineage(t *testing.T) {
+func TestRefresh_AtOnce_OneSuccessor(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	second := w.again() // another instance takes half of them
@@ -233,7 +233,7 @@ func TestRefreshNeverResurrects(t *testing.T) {
 	}
 }
 
-func TestSessionsEndByThemselves(t *testing.T) {
+func TestSession_ExpiresIdleOrAtMaximumAge(t *testing.T) {
 	const day = 24 * time.Hour
 	t.Run("idle", func(t *testing.T) {
 		w := newFixture(t)
@@ -259,7 +259,7 @@ func TestSessionsEndByThemselves(t *testing.T) {
 	})
 }
 
-func TestRefreshAfterAccessChanged(t *testing.T) {
+func TestRefresh_AfterAccessChange(t *testing.T) {
 	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()
@@ -276,7 +276,7 @@ func TestRefreshAfterAccessChanged(t *testing.T) {
 	w.wantDead(in)
 }
 
-func TestWhatIsNoRefreshToken(t *testing.T) {
+func TestRefresh_InvalidToken_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	other, err := w.login(email, password, home)

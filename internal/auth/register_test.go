@@ -87,14 +87,14 @@ func TestRegistrationProblems(t *testing.T) {
 	}
 }
 
-func TestTheBlocklistIsTheOperatorsChoice(t *testing.T) {
+func TestRegister_BlocklistOff_AllowsCommonPassword(t *testing.T) {
 	w := newFixture(t)
 	if _, err := w.Register(t.Context(), auth.Registration{Name: "Asha", Email: email, Password: "password"}); err != nil {
 		t.Errorf("eight characters are all that the interface asks: %v", err)
 	}
 }
 
-func TestEmailsDifferingInCaseAreOne(t *testing.T) {
+func TestRegister_EmailCaseIgnored(t *testing.T) {
 	w := newFixture(t)
 	w.register()
 	_, err := w.Register(t.Context(), auth.Registration{Name: "Asha", Email: "Asha@EXAMPLE.com", Password: password})
@@ -111,7 +111,7 @@ func TestEmailsDifferingInCaseAreOne(t *testing.T) {
 	}
 }
 
-func TestParallelRegistrationsMakeOneUser(t *testing.T) {
+func TestRegister_AtOnce_OneUser(t *testing.T) {
 	w := newFixture(t)
 	const callers = 20
 	errs := make([]error, callers)
@@ -137,7 +137,7 @@ func TestParallelRegistrationsMakeOneUser(t *testing.T) {
 	}
 }
 
-func TestTheOperatorMakesAdmins(t *testing.T) {
+func TestCreateUser_AdminSignsIn(t *testing.T) {
 	w := newFixture(t)
 	user, err := w.CreateUser(t.Context(), auth.Registration{Name: "Root", Email: "root@example.com", Password: password, Role: auth.Admin})
 	if err != nil {

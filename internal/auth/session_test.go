@@ -7,7 +7,7 @@ import (
 	"bursar/internal/auth"
 )
 
-func TestLogoutEndsAllThatCameOfTheSignIn(t *testing.T) {
+func TestLogout_EndsOnlyItsSession(t *testing.T) {
 	w := newFixture(t)
 	first := w.register()
 	second := w.refresh(first.RefreshToken)
@@ -29,7 +29,7 @@ func TestLogoutEndsAllThatCameOfTheSignIn(t *testing.T) {
 	w.wantAlive(elsewhere)
 }
 
-func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
+func TestLogout_AppliesAcrossInstancesAndRestart(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	p, err := w.Authenticate(t.Context(), in.Token)
@@ -57,7 +57,7 @@ func TestLogoutHoldsOnOtherInstancesAndAfterARestart(t *testing.T) {
 	wantErr(t, err, auth.ErrRefresh)
 }
 
-func TestAccessChangesHoldFromTheNextRequest(t *testing.T) {
+func TestSetAccess_AppliesFromNextRequest(t *testing.T) {
 	w := newFixture(t)
 	by := w.admin("Ada")
 	in := w.register()

@@ -45,7 +45,7 @@ func (s *street) addBankAccount(a bank.Account) {
 	}
 }
 
-func TestTheOwnersComingEndsThePasswordOfWhoWaited(t *testing.T) {
+func TestTakeover_EndsEarlierPassword(t *testing.T) {
 	s := newStreet(t)
 	squatter := s.squat()
 	owner := s.mustArrive(asha())
@@ -69,7 +69,7 @@ func TestTheOwnersComingEndsThePasswordOfWhoWaited(t *testing.T) {
 	}
 }
 
-func TestTheOwnersComingEndsTheProfileOfWhoWaited(t *testing.T) {
+func TestTakeover_ClearsEarlierProfile(t *testing.T) {
 	s := newStreet(t)
 	mallorys := auth.ProfileChange{Name: new("Mallory"), Bio: new("Pay me at"), Website: new("https://evil.example")}
 	wantErr(t, s.SetProfile(t.Context(), s.principal(s.squat()), mallorys, den), nil)
@@ -79,7 +79,7 @@ func TestTheOwnersComingEndsTheProfileOfWhoWaited(t *testing.T) {
 	}
 }
 
-func TestTheOwnersComingEndsSessionsOfWhoWaited(t *testing.T) {
+func TestTakeover_EndsEarlierSessions(t *testing.T) {
 	s := newStreet(t)
 	squatter := s.squat()
 	for range 3 { // kept alive
@@ -94,7 +94,7 @@ func TestTheOwnersComingEndsSessionsOfWhoWaited(t *testing.T) {
 	}
 }
 
-func TestTheOwnersComingEndsIdentitiesOfWhoWaited(t *testing.T) {
+func TestTakeover_EndsEarlierIdentities(t *testing.T) {
 	s := newStreet(t)
 	trojan := auth.Identity{Issuer: "https://careless.example", Subject: "666", Email: email} // which it vouches not for
 	squatter := s.mustArrive(trojan)
@@ -117,7 +117,7 @@ func TestTheOwnersComingEndsIdentitiesOfWhoWaited(t *testing.T) {
 	}
 }
 
-func TestTheOwnersComingEndsTheTrustInTheBankAccount(t *testing.T) {
+func TestTakeover_EndsBankAccountTrust(t *testing.T) {
 	for _, status := range []bank.Status{bank.StatusUnverified, bank.StatusVerified, bank.StatusReview} {
 		t.Run(string(status), func(t *testing.T) {
 			s := newStreet(t)
@@ -155,7 +155,7 @@ func TestTheOwnersComingEndsTheTrustInTheBankAccount(t *testing.T) {
 	}
 }
 
-func TestAVerifiedAccountKeepsWhatItHas(t *testing.T) {
+func TestTakeover_VerifiedAccount_IsOnlyLinked(t *testing.T) {
 	s := newStreet(t)
 	in := s.register()
 	s.verify(in.User)
@@ -175,8 +175,8 @@ func TestAVerifiedAccountKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// TestWhatWasUnderWayWhenTheOwnerCame has requests of who waited begin before the owner comes, and end after.
-func TestWhatWasUnderWayWhenTheOwnerCame(t *testing.T) {
+// TestTakeover_RequestsUnderWay_Refused begins a request of the squatter before the owner signs in, and ends it after.
+func TestTakeover_RequestsUnderWay_Refused(t *testing.T) {
 	trojan := auth.Identity{Issuer: "https://careless.example", Subject: "666", Email: email}
 	tests := map[string]struct {
 		squat func(*street) auth.SignIn
@@ -240,7 +240,7 @@ func TestWhatWasUnderWayWhenTheOwnerCame(t *testing.T) {
 	}
 }
 
-func TestAFirstPasswordIsSetSoonAfterSigningIn(t *testing.T) {
+func TestChangePassword_FirstNeedsRecentSignIn(t *testing.T) {
 	s := newStreet(t)
 	first := s.mustArrive(asha())
 	s.clock.advance(15 * time.Minute)

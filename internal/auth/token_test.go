@@ -75,7 +75,7 @@ func hs256(secret, header, payload string) string {
 	return input + "." + b64(string(mac.Sum(nil)))
 }
 
-func TestTheClaimsOfAToken(t *testing.T) {
+func TestToken_Claims(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
@@ -99,8 +99,8 @@ func TestTheClaimsOfAToken(t *testing.T) {
 	}
 }
 
-// The forger's own craft must be good enough to be let in, or no refusal below means anything.
-func TestAFaithfulCopyIsAccepted(t *testing.T) {
+// The forger must be able to make tokens that are accepted, or the refusals below prove nothing.
+func TestAuthenticate_SignedCopy_Accepted(t *testing.T) {
 	w := newFixture(t)
 	f := newForger(t, w, w.register())
 	for name, token := range map[string]string{
@@ -117,7 +117,7 @@ func TestAFaithfulCopyIsAccepted(t *testing.T) {
 	}
 }
 
-func TestForgedHeadersAreRefused(t *testing.T) {
+func TestAuthenticate_ForgedHeader_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
@@ -215,7 +215,7 @@ func TestForgedClaimsAreRefused(t *testing.T) {
 	wantNoneAccepted(t, w, tests)
 }
 
-func TestOtherSpellingsOfATokenAreRefused(t *testing.T) {
+func TestAuthenticate_MalformedToken_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	f := newForger(t, w, in)
@@ -279,7 +279,7 @@ func wantNoneAccepted(t *testing.T, w *fixture, tokens map[string]string) {
 	}
 }
 
-func TestTokensExpireThoughTheirSignatureIsRemembered(t *testing.T) {
+func TestAuthenticate_CachedTokenExpired_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	w.clock.advance(7*24*time.Hour - time.Second)
@@ -290,7 +290,7 @@ func TestTokensExpireThoughTheirSignatureIsRemembered(t *testing.T) {
 	w.wantAlive(w.refresh(in.RefreshToken))
 }
 
-func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
+func TestAuthenticate_CachedTokenOfRetiredKey_Refused(t *testing.T) {
 	w := newFixture(t)
 	in := w.register()
 	w.wantAlive(in)
@@ -306,7 +306,7 @@ func TestTokensDieWithTheirKeyThoughTheirSignatureIsRemembered(t *testing.T) {
 	w.wantAlive(w.refresh(in.RefreshToken)) // which other keys vouch for
 }
 
-func TestTokensOfAnotherInstallationAreRefused(t *testing.T) {
+func TestAuthenticate_OtherInstallation_Refused(t *testing.T) {
 	w, other := newFixture(t), newFixture(t)
 	in := w.register()
 	_, err := other.Authenticate(t.Context(), in.Token)

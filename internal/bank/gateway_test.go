@@ -18,8 +18,8 @@ import (
 	"bursar/internal/money"
 )
 
-// The whole way through the gateway's own protocol.
-func TestVerificationAtTheGateway(t *testing.T) {
+// TestVerification_ThroughGateway verifies accounts through the gateway's own protocol.
+func TestVerification_ThroughGateway(t *testing.T) {
 	tests := []struct {
 		about, number, holder string
 		want                  bank.Status
@@ -68,8 +68,8 @@ func (m *mixedUp) Verification(ctx context.Context, v gateway.VerificationReques
 	return m.Client.Verification(ctx, v, id)
 }
 
-// TestAnAccountIsNotVerifiedByAnothersVerification though the gateway confirmed that one.
-func TestAnAccountIsNotVerifiedByAnothersVerification(t *testing.T) {
+// TestStep_OtherAccountsVerification_NotApplied has the gateway answer with the confirmed verification of another account.
+func TestStep_OtherAccountsVerification_NotApplied(t *testing.T) {
 	h := newFixture(t)
 	confused := &mixedUp{Client: newGateway(t)}
 	service := h.serviceAt(confused)

@@ -10,7 +10,7 @@ import (
 	"bursar/internal/id"
 )
 
-func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
+func TestRecover_ExistingAccount_Unchanged(t *testing.T) {
 	h := newFixture(t, pending())
 	id := h.register(h.ashas()).ID
 	h.mustStep()
@@ -33,8 +33,8 @@ func TestAnAccountThatIsThereIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnAccountIsRecognisedByItsNumber has a journal from before the gateway was told of the account.
-func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
+// TestRecover_RecognisesAccountByNumber recovers an account that has no beneficiary in the database yet.
+func TestRecover_RecognisesAccountByNumber(t *testing.T) {
 	h := newFixture(t)
 	a := h.register(h.ashas())
 	silent := errors.New("silence")
@@ -71,7 +71,7 @@ func TestAnAccountIsRecognisedByItsNumber(t *testing.T) {
 	}
 }
 
-func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
+func TestRecover_LostAccount_Restored(t *testing.T) {
 	h := newFixture(t)
 	current := h.register(h.ashas())
 	h.gateway.registered = []string{"00100123456780"}
@@ -101,7 +101,7 @@ func TestALostAccountIsMadeAgainForThePayoutsThatWentThere(t *testing.T) {
 	}
 }
 
-func TestAnAccountThatNobodyKnowsIsNotRecovered(t *testing.T) {
+func TestRecover_UnknownAccount_Refused(t *testing.T) {
 	h := newFixture(t)
 	h.gateway.registered = []string{"50100123456789"}
 	unknown := bank.ID(id.New("bka_", h.now))

@@ -17,7 +17,7 @@ import (
 	"bursar/internal/mail"
 )
 
-func TestRegistrationsThatAreRefused(t *testing.T) {
+func TestRegister_InvalidFields_Refused(t *testing.T) {
 	tests := []struct {
 		about  string
 		change func(*bank.Registration)
@@ -54,7 +54,7 @@ func TestRegistrationsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheSameAccountAgainIsTheOneThatIsThere(t *testing.T) {
+func TestRegister_SameAccountAgain_Unchanged(t *testing.T) {
 	h := newFixture(t, valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	again := h.ashas()
@@ -72,7 +72,7 @@ func TestTheSameAccountAgainIsTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-func TestAnythingElseIsANewAccount(t *testing.T) {
+func TestRegister_AnyDifference_NewAccount(t *testing.T) {
 	tests := []struct {
 		about  string
 		change func(*bank.Registration)
@@ -101,7 +101,7 @@ func TestAnythingElseIsANewAccount(t *testing.T) {
 	}
 }
 
-func TestARejectedAccountGetsAnotherChance(t *testing.T) {
+func TestRegister_AfterRejection_NewVerification(t *testing.T) {
 	h := newFixture(t, valid("RAVI KUMAR", 0), valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	h.mustStep()
@@ -115,7 +115,7 @@ func TestARejectedAccountGetsAnotherChance(t *testing.T) {
 	}
 }
 
-func TestAReplacedAccountIsNotVerifiedAnyMore(t *testing.T) {
+func TestRegister_Replacement_StopsEarlierVerification(t *testing.T) {
 	h := newFixture(t, pending(), valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())
 	h.mustStep()
@@ -136,8 +136,8 @@ func TestAReplacedAccountIsNotVerifiedAnyMore(t *testing.T) {
 	}
 }
 
-// However many requests come at once, one account is registered and one verification paid for.
-func TestTheSameRegistrationManyTimesAtOnce(t *testing.T) {
+// Many equal registrations at once make one account, with one verification due.
+func TestRegister_SameAtOnce_OneAccount(t *testing.T) {
 	h := newFixture(t, pending())
 	const many = 16
 	ids := make([]bank.ID, many)
@@ -160,7 +160,7 @@ func TestTheSameRegistrationManyTimesAtOnce(t *testing.T) {
 	}
 }
 
-func TestRegistrationsAreLimited(t *testing.T) {
+func TestRegister_IsLimited(t *testing.T) {
 	h := newFixture(t, pending())
 	numbered := func(i int) bank.Registration {
 		r := h.ashas()
@@ -199,8 +199,8 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	}
 }
 
-// TestASessionThatEndsRegistersNothing has a session end after its owner was let in, and before they write.
-func TestASessionThatEndsRegistersNothing(t *testing.T) {
+// TestRegister_SessionEnded_Refused ends the session of a seller who registers another account.
+func TestRegister_SessionEnded_Refused(t *testing.T) {
 	h := newFixture(t)
 	session := auth.Session{ID: "ses_asha", UserID: "usr_asha", CreatedAt: h.now, ExpiresAt: h.now.Add(time.Hour), CapAt: h.now.Add(time.Hour)}
 	inTx := func(fn func(auth.Tx) error) {

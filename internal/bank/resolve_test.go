@@ -108,8 +108,8 @@ func TestResolveRefuses(t *testing.T) {
 	h.wantDecision(a.ID, true, false)
 }
 
-// A person's decision holds against the verifier's that was on its way, whichever comes first.
-func TestADecisionDuringAStep(t *testing.T) {
+// An admin's decision wins over the result of a verification that is under way.
+func TestResolve_DuringStep_DecisionHolds(t *testing.T) {
 	h := newFixture(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	h.gateway.meanwhile = func() {
@@ -123,8 +123,8 @@ func TestADecisionDuringAStep(t *testing.T) {
 	}
 }
 
-// A verification that ends between a person's look and their decision is overruled.
-func TestADecisionThatIsOvertaken(t *testing.T) {
+// An admin's decision wins over a verification that ends after the admin's request has read the account.
+func TestResolve_VerificationEndsMeanwhile_DecisionHolds(t *testing.T) {
 	h := newFixture(t, valid("RAVI KUMAR", 0))
 	a := h.register(h.ashas())
 	overtaken := &overtakenStore{Store: h.store, overtake: func() {

@@ -235,7 +235,7 @@ func technicalFault() answer {
 	return answer{verification: gateway.Verification{ID: "fav_1", Outcome: gateway.OutcomeFault, NameScore: -1}}
 }
 
-func TestAnAccountIsVerified(t *testing.T) {
+func TestVerification(t *testing.T) {
 	h := newFixture(t, pending(), pending(), valid("ASHA DESAI", 100))
 	if _, err := h.service.Account(t.Context(), "usr_asha"); !errors.Is(err, bank.ErrNone) {
 		t.Fatalf("before there is one: err = %v, want ErrNone", err)
@@ -400,7 +400,7 @@ func TestFaultsAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAFaultThatPasses(t *testing.T) {
+func TestStep_TemporaryFault_ThenVerified(t *testing.T) {
 	h := newFixture(t, technicalFault(), pending(), technicalFault(), pending(), valid("ASHA DESAI", 100))
 	h.register(h.ashas())
 	for range 5 {
@@ -414,9 +414,8 @@ func TestAFaultThatPasses(t *testing.T) {
 	}
 }
 
-// An answer that never came says nothing either. The verification that is under way is asked about
-// again; no second one is paid for.
-func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
+// A lost answer says nothing: the verification that is under way is polled again, and no second one is paid for.
+func TestStep_GatewayError_RetriesSameVerification(t *testing.T) {
 	cut := errors.New("the connection was cut")
 	h := newFixture(t, pending(), answer{err: cut}, valid("ASHA DESAI", 100))
 	h.register(h.ashas())
@@ -430,7 +429,7 @@ func TestErrorsAreReportedAndTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
+func TestStep_VerificationWithoutID_Fails(t *testing.T) {
 	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomePending}})
 	h.register(h.ashas())
 	if _, err := h.step(); err == nil {
@@ -438,7 +437,7 @@ func TestAVerifierWithoutAnIDIsAnError(t *testing.T) {
 	}
 }
 
-func TestAStepThatIsInterruptedCountsForNothing(t *testing.T) {
+func TestStep_Interrupted_CountsNoTry(t *testing.T) {
 	h := newFixture(t, answer{err: context.Canceled})
 	a := h.register(h.ashas())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -451,8 +450,8 @@ func TestAStepThatIsInterruptedCountsForNothing(t *testing.T) {
 	}
 }
 
-// A bank may take days. It is asked often at first and then hourly, for a week.
-func TestASlowVerification(t *testing.T) {
+// A bank may take days. It is polled often at first and then hourly, for a week.
+func TestStep_SlowVerification_ReviewAfterAWeek(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	h.mustStep()
@@ -470,7 +469,7 @@ func TestASlowVerification(t *testing.T) {
 	}
 }
 
-func TestALeaseKeepsOthersAwayUntilItRunsOut(t *testing.T) {
+func TestLease_ExclusiveUntilExpiry(t *testing.T) {
 	h := newFixture(t, pending())
 	h.register(h.ashas())
 	if got := h.due(); len(got) != 1 {
@@ -504,7 +503,7 @@ func TestNotification_DuringStep(t *testing.T) {
 	}
 }
 
-func TestWhatIsDecidedIsNotAskedAbout(t *testing.T) {
+func TestStep_AlreadyVerified_AsksNothing(t *testing.T) {
 	h := newFixture(t, valid("ASHA DESAI", 100))
 	a := h.register(h.ashas())
 	h.mustStep()
@@ -556,7 +555,7 @@ func TestBeneficiary(t *testing.T) {
 	}
 }
 
-func TestNumbersAreEncryptedInTheDatabasesFiles(t *testing.T) {
+func TestNumber_EncryptedInDatabaseFiles(t *testing.T) {
 	h := newFixture(t, pending())
 	if h.place.Path == "" {
 		t.Skip("this database is not in files of ours")
@@ -574,7 +573,7 @@ func TestNumbersAreEncryptedInTheDatabasesFiles(t *testing.T) {
 	}
 }
 
-func TestAnEncryptedNumberIsOpenedInItsOwnRowAlone(t *testing.T) {
+func TestBeneficiary_CopiedEncryptedNumber_Refused(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
 	stolen := h.register(bank.Registration{Seller: "usr_ravi", Holder: "Ravi Kumar", Number: mustNumber(t, "30200987654321"), IFSC: "SBIN0000001"})

@@ -51,7 +51,7 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-func TestDefaultsAreThoseOfTheContract(t *testing.T) {
+func TestLoad_Defaults(t *testing.T) {
 	c := mustLoad(t, nil)
 	type promised struct {
 		Addr, Origin, Database, Keys, Currency, Minimum, Zone string
@@ -80,7 +80,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-func TestAFlagWinsOverTheEnvironmentAndThatOverTheFile(t *testing.T) {
+func TestLoad_FlagBeatsEnvironmentBeatsFile(t *testing.T) {
 	path := file(t, "# a comment", "", `BURSAR_CURRENCY="USD"`, "BURSAR_CANCEL_WINDOW = 7s", "BURSAR_EARNINGS_HOLD=1h")
 	environ := []string{"BURSAR_CONFIG=" + path, "BURSAR_CANCEL_WINDOW=8s", "BURSAR_EARNINGS_HOLD=2h", "BURSAR_MINIMUM_PAYOUT="}
 	c := mustLoad(t, environ, "--earnings-hold", "3h")
@@ -150,7 +150,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-func TestOnlyPortsThatNobodyAskedForAreReplaced(t *testing.T) {
+func TestLoad_OnlyDefaultPortsMayChange(t *testing.T) {
 	c := mustLoad(t, []string{"BURSAR_SANDBOX_ADDR=127.0.0.1:8081"})
 	if c.Sandbox.OrFree || !c.Metrics.OrFree {
 		t.Errorf("sandbox %+v was asked for, metrics %+v was not", c.Sandbox, c.Metrics)
@@ -239,7 +239,7 @@ func TestKeysInDatabase(t *testing.T) {
 	}
 }
 
-func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
+func TestLoad_WrongValue_SaysWhatToWrite(t *testing.T) {
 	for _, tt := range []struct {
 		setting string
 		want    string
@@ -293,7 +293,7 @@ func TestEachWrongValueIsNamedWithWhatToWrite(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
+func TestLoad_ReportsAllProblemsWithoutSecrets(t *testing.T) {
 	path := file(t, "BURSAR_CURENCY=INR", "hush-hush", "BURSAR_LOG_LEVEL=loud")
 	_, _, err := load(t, []string{
 		"BURSAR_CONFIG=" + path, "BURSAR_GATEWAY=razorpayx", "BURSAR_CURRENCY=USD",
@@ -320,7 +320,7 @@ func TestAllProblemsAreToldAtOnceAndNoSecret(t *testing.T) {
 	}
 }
 
-func TestAmountsAreCheckedBesideAWrongCurrency(t *testing.T) {
+func TestLoad_WrongCurrency_AmountsStillChecked(t *testing.T) {
 	_, _, err := load(t, []string{"BURSAR_CURRENCY=RUPEE", "BURSAR_MINIMUM_PAYOUT=little", "BURSAR_PAYOUT_FEE=lots"})
 	var problems config.Problems
 	errors.As(err, &problems)
@@ -334,7 +334,7 @@ func TestAmountsAreCheckedBesideAWrongCurrency(t *testing.T) {
 	}
 }
 
-func TestUnknownVariablesAreFound(t *testing.T) {
+func TestSources_ListsUnknownVariables(t *testing.T) {
 	_, sources, err := load(t, []string{"BURSAR_SERVICE_HOST=10.0.0.1", "BURSAR_CURENCY=INR", "BURSAR_ADDR=:1", "BURSAR_KEYS_FILE=k", "HOME=/"})
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestUnknownVariablesAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsPrintedCanBeReadAgain(t *testing.T) {
+func TestPrint_CanBeLoadedAgain(t *testing.T) {
 	var s config.Settings
 	parser, err := kong.New(&s, kong.Resolvers(config.NewSources([]string{"BURSAR_CANCEL_WINDOW=9s", "BURSAR_RAZORPAYX_KEY_SECRET=hush"})))
 	if err != nil {

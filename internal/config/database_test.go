@@ -59,7 +59,7 @@ func TestPostgresAddresses(t *testing.T) {
 	}
 }
 
-func TestAnAddressWithAPasswordMayStandInAFile(t *testing.T) {
+func TestDatabaseURL_ReadFromFile(t *testing.T) {
 	const url = "postgres://u:hush@h/books"
 	c := mustLoad(t, []string{"BURSAR_DATABASE_URL_FILE=" + file(t, url, "")})
 	if c.Database.Postgres != url {
@@ -67,7 +67,7 @@ func TestAnAddressWithAPasswordMayStandInAFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPostgresAddressIsNotQuoted(t *testing.T) {
+func TestDatabaseURL_Invalid_NotQuoted(t *testing.T) {
 	for _, url := range []string{
 		"postgres://u:hush@h:port/x", "postgres://u:hush@h:0/x", "postgres://u:hush@h:65536/x", "postgres://u:hush@h/x?hush",
 		"postgres://u:hush%@h/x", "postgres://u:hu/sh@h/x", "postgres://u:1/hush@h/x", "postgres://u:hush@h/x%00", "postgres://u:hush@[::1/x:1",
@@ -81,7 +81,7 @@ func TestWhatIsNoPostgresAddressIsNotQuoted(t *testing.T) {
 	}
 }
 
-func TestKeysAreKeptBesideTheDatabase(t *testing.T) {
+func TestKeysFile_DefaultsBesideDatabase(t *testing.T) {
 	const postgres = "BURSAR_DATABASE_URL=postgres://h/books"
 	for _, tt := range []struct {
 		environ []string

@@ -9,7 +9,7 @@ import (
 	"bursar/internal/config"
 )
 
-func TestWithoutSettingsThereIsNoProvider(t *testing.T) {
+func TestProvider_LabelAlone_NoProvider(t *testing.T) {
 	c := mustLoad(t, []string{"BURSAR_PROVIDER_A_LABEL=Example"}) // a name alone is no provider
 	if c.HasProviders() || c.ProviderA != nil || c.ProviderB != nil {
 		t.Errorf("providers are %v and %v", c.ProviderA, c.ProviderB)
@@ -35,7 +35,7 @@ func TestProvidersOfBothKinds(t *testing.T) {
 	}
 }
 
-func TestHalfAProviderStopsTheStart(t *testing.T) {
+func TestProvider_IncompleteOrInvalid_Refused(t *testing.T) {
 	whole := map[string]string{"ISSUER": "https://id.example.com", "CLIENT_ID": "a", "CLIENT_SECRET": "hush"}
 	tests := map[string]struct {
 		set  map[string]string
@@ -89,7 +89,7 @@ func TestHalfAProviderStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestProvidersWantAnEncryptedPublicAddress(t *testing.T) {
+func TestProvider_UnencryptedPublicAddress_Refused(t *testing.T) {
 	environ := []string{"BURSAR_PROVIDER_A_ISSUER=https://id.example.com", "BURSAR_PROVIDER_A_CLIENT_ID=a", "BURSAR_PROVIDER_A_CLIENT_SECRET=hush"}
 	for base, fine := range map[string]bool{"https://pay.example.com": true, "http://localhost:3000": true, "": true, "http://pay.example.com": false} {
 		_, _, err := load(t, append(environ, "BURSAR_BASE_URL="+base))

@@ -12,7 +12,7 @@ import (
 
 func adminPayout(id payout.ID) string { return adminHome + "/payouts/" + string(id) }
 
-func TestAnUnknownPayoutIsResolvedByAsking(t *testing.T) {
+func TestAskGateway_ResolvesUnknownPayout(t *testing.T) {
 	o := openAdminFixture(t)
 	id := o.made(640_00)
 	page := adminPayout(id)
@@ -139,8 +139,8 @@ func TestResolveDiscrepancy_ByTheAdminWhoSawIt(t *testing.T) {
 	o.wantDecisions(string(id), decision.ResolveDiscrepancy)
 }
 
-// TestWhatWasChangedByHandIsNotCalledTheGatewaysWord where an admin is told of it.
-func TestWhatWasChangedByHandIsNotCalledTheGatewaysWord(t *testing.T) {
+// TestTamperedPayout_NotAttributedToGateway checks each page that shows an admin the tampered payout.
+func TestTamperedPayout_NotAttributedToGateway(t *testing.T) {
 	o := openAdminFixture(t)
 	const found = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
 	page := adminPayout(o.withDiscrepancy(found))
@@ -158,7 +158,7 @@ func TestFrozenPayout(t *testing.T) {
 	o.admin.get(adminPayout(id)).want(t, 200).reads(t, "Frozen", "It was changed outside Bursar")
 }
 
-func TestAnAdminCancelsWhatCanBeCancelled(t *testing.T) {
+func TestAdminCancel_OnlyUnsentPayouts(t *testing.T) {
 	o := openAdminFixture(t)
 	id := o.ask(o.seller, 640_00, "").ID
 	page := adminPayout(id)
@@ -189,7 +189,7 @@ func TestAskingMayBringNothing(t *testing.T) {
 	o.wantDecisions(string(id), decision.AskGateway, decision.AskGateway)
 }
 
-func TestNothingIsDecidedFromElsewhere(t *testing.T) {
+func TestAdminPages_PostFromElsewhere_Refused(t *testing.T) {
 	o := openAdminFixture(t)
 	id := o.unknown(640_00)
 	paths := []string{

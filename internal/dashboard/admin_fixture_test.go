@@ -283,8 +283,8 @@ func (o *adminFixture) sandboxID(id payout.ID) (string, error) {
 	return moves[0].PayoutID, nil
 }
 
-// The page of mails tells how their sending goes, and shows a mail itself where it is a developer's file.
-func TestMailsAreListedAndReadInDevelopmentAlone(t *testing.T) {
+// The mails page shows the state of each mail, and its text only where mails are written to a developer's files.
+func TestMailsPage_TextOnlyInDevelopment(t *testing.T) {
 	o := openAdminFixture(t)
 	o.seller.post("/dashboard/profile/password", "currentPassword", password, "newPassword", "monsoon-17-terrace").leadsTo(t, "/dashboard/profile")
 	list := o.admin.get(adminHome+"/mails").want(t, http.StatusOK).reads(t, "password-changed", "Queued", "a…@example.com")

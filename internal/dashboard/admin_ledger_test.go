@@ -39,7 +39,7 @@ func TestLedgerPage_AuditsInTheBackground(t *testing.T) {
 	o.admin.get(adminHome).reads(t, "Not balanced")
 }
 
-func TestAnAuditThatComesToNoEndTellsNothing(t *testing.T) {
+func TestLedgerPage_AuditUnfinished_ShowsNoResult(t *testing.T) {
 	o := openAdminFixture(t)
 	const page = adminHome + "/ledger"
 	for name, audit := range map[string]func(context.Context) (ledger.Report, error){
@@ -79,7 +79,7 @@ func TestManyViolationsAreCut(t *testing.T) {
 	o.admin.get(adminHome+"/ledger").reads(t, "1 of 1 checks failed", "At most 20 are listed; there may be more.")
 }
 
-func TestHealthShowsWhatTheLoopsDo(t *testing.T) {
+func TestHealthPage_ShowsLoops(t *testing.T) {
 	o := openAdminFixture(t)
 	now := o.clock.Now()
 	o.health.loops = []health.Loop{

@@ -17,7 +17,7 @@ import (
 	"bursar/internal/sale"
 )
 
-func TestABankAccountIsReviewedWithBothNames(t *testing.T) {
+func TestBankAccountReview_ShowsBothNames(t *testing.T) {
 	o := openAdminFixture(t)
 	vikram := o.signUp("Vikram Singh", auth.Seller)
 	id := o.inReview(vikram, "ASHA <b>RAUT</b>")
@@ -75,7 +75,7 @@ func TestUnmatchedTransferPage_ResolvedOnce(t *testing.T) {
 	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Resolved an unmatched transfer").says(t, `href="`+page+`"`)
 }
 
-func TestTheInboxIsBoundedAndOldestFirst(t *testing.T) {
+func TestAdminInbox_BoundedAndOldestFirst(t *testing.T) {
 	o := openAdminFixture(t)
 	for i := range 60 {
 		o.unmatched(fmt.Sprintf("pout_%03d", i), "its seller is not in the ledger")
@@ -232,8 +232,8 @@ func TestPersonPage_WithoutHistory(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Changed access", "Case 12.").saysNot(t, `id="history"`, "Paid out")
 }
 
-// TestARepairIsInTheJournal with who ran it.
-func TestARepairIsInTheJournal(t *testing.T) {
+// TestPersonPage_ShowsRepair checks that the journal shows a repair and the operator who ran it.
+func TestPersonPage_ShowsRepair(t *testing.T) {
 	o := openAdminFixture(t)
 	page := adminHome + "/sellers/" + o.seller.id
 	o.place.ByHand(t, `UPDATE journals SET available = available + 1000000 WHERE sales > 0`)
@@ -244,8 +244,8 @@ func TestARepairIsInTheJournal(t *testing.T) {
 	o.admin.get(page).want(t, 200).reads(t, "Available ₹20,000.00", "Record repaired by an operator by operator asha "+o.seller.id)
 }
 
-// TestATamperedJournalIsShownAsFarAsItCanBeRead on both pages that list entries.
-func TestATamperedJournalIsShownAsFarAsItCanBeRead(t *testing.T) {
+// TestTamperedJournal_PagesShowWarning checks both pages that list entries: the person's and the payout's.
+func TestTamperedJournal_PagesShowWarning(t *testing.T) {
 	o := openAdminFixture(t)
 	id := o.ask(o.seller, 700_00, "").ID // 6
 	page := adminHome + "/sellers/" + o.seller.id
@@ -274,7 +274,7 @@ func TestPeopleAreListed(t *testing.T) {
 	o.admin.get(page+"/"+buyer[0].ID).want(t, 200).reads(t, "Buyer", "No bank account.").saysNot(t, "Every transfer")
 }
 
-func TestAccessIsChangedWithANote(t *testing.T) {
+func TestAccess_ChangeNeedsNote(t *testing.T) {
 	o := openAdminFixture(t)
 	person := adminHome + "/sellers/" + o.seller.id
 	page := person + "/access"

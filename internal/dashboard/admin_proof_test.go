@@ -78,7 +78,7 @@ func (s strictAuth) CheckAdmin(context.Context, auth.Principal) error {
 	return nil
 }
 
-func TestAnAdminWithoutAFactorIsLedToEnrol(t *testing.T) {
+func TestAdminPages_WithoutFactor_LeadToEnrolment(t *testing.T) {
 	strict := &atomic.Bool{}
 	strict.Store(true)
 	h := openFixture(t, func(o *dashboard.Options) { o.Auth = strictAuth{o.Auth, strict} })
@@ -93,8 +93,8 @@ func TestAnAdminWithoutAFactorIsLedToEnrol(t *testing.T) {
 	admin.get(adminHome).want(t, 200)
 }
 
-// TestTheFirstFactorOfAnOldSignInTakesThePassword: else a stolen session could add a way in that stays.
-func TestTheFirstFactorOfAnOldSignInTakesThePassword(t *testing.T) {
+// Without the password, a stolen session could add a factor and keep its access.
+func TestFirstFactor_OldSignIn_RequiresPassword(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.clock.advance(15 * time.Minute)
@@ -104,8 +104,8 @@ func TestTheFirstFactorOfAnOldSignInTakesThePassword(t *testing.T) {
 	seller.post(factors, "password", password).want(t, 200).hiddenValue(t, "secret")
 }
 
-// TestTheAccountIsDeletedOnItsPage proves with the password, and is signed out then.
-func TestTheAccountIsDeletedOnItsPage(t *testing.T) {
+// TestDeleteAccountPage_RequiresProof proves with the password, or with a code where there is a second factor.
+func TestDeleteAccountPage_RequiresProof(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	const page = "/dashboard/profile/delete"

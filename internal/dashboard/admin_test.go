@@ -26,7 +26,7 @@ func (o *adminFixture) adminPages() []string {
 	}
 }
 
-func TestOnlyAdminsSeeTheirPages(t *testing.T) {
+func TestAdminPages_OnlyForAdmins(t *testing.T) {
 	o := openAdminFixture(t)
 	buyer, stranger := o.signUp("Kabir Gupta", auth.Buyer), o.browse()
 	for _, path := range o.adminPages() {

@@ -10,7 +10,7 @@ import (
 	"bursar/internal/money"
 )
 
-func TestAmountsAsPeopleTypeThem(t *testing.T) {
+func TestReadAmount(t *testing.T) {
 	yen, err := money.ParseCurrency("JPY")
 	must(t, err)
 	dinar, err := money.ParseCurrency("KWD")

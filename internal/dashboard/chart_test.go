@@ -19,7 +19,7 @@ func months(earned ...money.Amount) []sale.Month {
 	return all
 }
 
-func TestTheChartReadsWell(t *testing.T) {
+func TestChartOf_LinesAndBars(t *testing.T) {
 	bars, lines, zero := dashboard.ChartOf(rupees(t), months(0, 19_000_00, -4_000_00))
 	if want := []string{"₹20,000", "₹15,000", "₹10,000", "₹5,000", "₹0", "−₹5,000"}; !slices.Equal(lines, want) {
 		t.Errorf("lines %v, want %v", lines, want)
@@ -32,7 +32,7 @@ func TestTheChartReadsWell(t *testing.T) {
 	}
 }
 
-func TestEveryBarIsInsideTheChart(t *testing.T) {
+func TestChartOf_BarsStayInside(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		var earned []money.Amount

@@ -176,7 +176,7 @@ func (unverifiable) CheckMayRequestPayout(p auth.Principal) error {
 	return auth.ErrEmailNotVerified
 }
 
-func TestRequestNeedsAVerifiedAddress(t *testing.T) {
+func TestReviewPage_UnverifiedEmail_Refused(t *testing.T) {
 	h := openFixture(t, func(o *dashboard.Options) { o.Auth = unverifiable{o.Auth} })
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.earn(seller, "order-1", 100000)

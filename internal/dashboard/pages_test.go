@@ -20,7 +20,7 @@ type look struct {
 	stranger, buyer, seller, adm string
 }
 
-func TestEveryPageForEverybody(t *testing.T) {
+func TestPages_AccessByRole(t *testing.T) {
 	h := openFixture(t)
 	seller, buyer, admin := h.signUp("Asha Rao", auth.Seller), h.signUp("Kabir Gupta", auth.Buyer), h.signUp("Priya Menon", auth.Admin)
 	h.withBank(seller, "6789")
@@ -182,7 +182,7 @@ func TestAssetsAreSmallAndKept(t *testing.T) {
 	b.get("/assets/").want(t, 404)
 }
 
-func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
+func TestPages_EscapeUserInput(t *testing.T) {
 	h := openFixture(t)
 	const evil = `<script>alert(1)</script>"><img src=x onerror=alert(2)>`
 	seller := h.signUp("Eve", auth.Seller)
@@ -204,7 +204,7 @@ func TestWhatPeopleTypeIsShownAsText(t *testing.T) {
 	checkPage(t, "review", review)
 }
 
-func TestANewSellerIsToldTheNextStep(t *testing.T) {
+func TestNewSeller_PagesShowNextStep(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Lakshmi Iyer", auth.Seller)
 	seller.get("/dashboard").want(t, 200).says(t, "How you get paid", "Add bank account")
@@ -215,7 +215,7 @@ func TestANewSellerIsToldTheNextStep(t *testing.T) {
 	h.signUp("Kabir Gupta", auth.Buyer).get("/dashboard").want(t, 200).says(t, "signed in as a buyer")
 }
 
-func TestTheOverviewAddsUp(t *testing.T) {
+func TestOverviewPage_AddsUp(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -291,7 +291,7 @@ func TestTimesAreTheViewersOwn(t *testing.T) {
 	}
 }
 
-func TestTheZoneIsCalledWhatPeopleCallIt(t *testing.T) {
+func TestTimeZone_ShownByCurrentName(t *testing.T) {
 	h := openFixture(t)
 	for zone, want := range map[string]string{
 		"":                        `data-zone="">UTC<`,
@@ -312,7 +312,7 @@ func TestTheZoneIsCalledWhatPeopleCallIt(t *testing.T) {
 	}
 }
 
-func TestALivePageIsFetchedInPart(t *testing.T) {
+func TestPayoutPage_LiveFragment(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")

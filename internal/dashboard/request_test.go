@@ -25,7 +25,7 @@ func (h *fixture) payoutsOf(p person) []payout.Payout {
 	return list
 }
 
-func TestAPayoutIsReviewedAndConfirmed(t *testing.T) {
+func TestRequestPayout(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -81,9 +81,9 @@ func linkTo(t *testing.T, a answer, start string) string {
 	return html.UnescapeString(start + rest)
 }
 
-// TestTheWayBackLeadsToTheSamePayout goes back to the review after confirming it, when nothing is available
-// any more: it is there, it says so, and confirming it once more makes no other payout.
-func TestTheWayBackLeadsToTheSamePayout(t *testing.T) {
+// TestReviewPage_AfterConfirmation_ShowsSamePayout opens the review again after it was confirmed, when nothing is available
+// any more: the page names the payout, and confirming again makes no other.
+func TestReviewPage_AfterConfirmation_ShowsSamePayout(t *testing.T) {
 	h := openFixture(t)
 	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
 	h.withBank(seller, "6789")
@@ -104,8 +104,8 @@ func TestTheWayBackLeadsToTheSamePayout(t *testing.T) {
 	other.review(sent...).want(t, 422).saysNot(t, "confirmed this already", page)
 }
 
-// TestALinkToAReviewChangesNothing follows links that somebody else made up.
-func TestALinkToAReviewChangesNothing(t *testing.T) {
+// TestReviewPage_ForgedLink_RequestsNothing follows links to the review page that another site could make.
+func TestReviewPage_ForgedLink_RequestsNothing(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -128,7 +128,7 @@ func TestALinkToAReviewChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAPayoutIsRequestedUnderAKeyAlone(t *testing.T) {
+func TestRequestPayout_InvalidKey_RequestsNothing(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -147,7 +147,7 @@ func TestAPayoutIsRequestedUnderAKeyAlone(t *testing.T) {
 	}
 }
 
-func TestTwoClicksAtOnceMakeOnePayout(t *testing.T) {
+func TestRequestPayout_AtOnce_OnePayout(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -182,9 +182,8 @@ func (l lostAnswer) Request(ctx context.Context, r payout.Request) (payout.Payou
 	return p, replayed, err
 }
 
-// TestAnAnswerThatWasLostMakesNoSecondPayout: the payout may have been made, and the form that comes back
-// must find it.
-func TestAnAnswerThatWasLostMakesNoSecondPayout(t *testing.T) {
+// After a lost answer the payout may exist, and the form that is shown again must find it.
+func TestRequestPayout_LostAnswer_NoSecondPayout(t *testing.T) {
 	h := openFixture(t, func(o *dashboard.Options) { o.Payouts = lostAnswer{o.Payouts, &atomic.Bool{}} })
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -202,7 +201,7 @@ func TestAnAnswerThatWasLostMakesNoSecondPayout(t *testing.T) {
 	}
 }
 
-func TestThePayoutGoesToTheAccountThatWasShown(t *testing.T) {
+func TestRequestPayout_AccountReplaced_Refused(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -216,7 +215,7 @@ func TestThePayoutGoesToTheAccountThatWasShown(t *testing.T) {
 	}
 }
 
-func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
+func TestRequestPayout_InvalidFields_ErrorBesideField(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	key := func() string {
@@ -258,7 +257,7 @@ func TestARequestThatCantBeIsRefusedBesideItsField(t *testing.T) {
 	seller.post("/dashboard/payouts", "amount", "1500", "key", refused.hiddenValue(t, "key")).want(t, 303)
 }
 
-func TestTheQuoteWhileTyping(t *testing.T) {
+func TestQuoteFragment(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	quote := seller.get("/dashboard/payouts/quote?amount=1,000").want(t, 200).says(t, "₹990.00", "₹10.00").saysNot(t, "<html")
@@ -270,7 +269,7 @@ func TestTheQuoteWhileTyping(t *testing.T) {
 	}
 }
 
-func TestAPayoutIsCancelled(t *testing.T) {
+func TestCancelPayout(t *testing.T) {
 	h := openFixture(t)
 	seller, other := h.signUp("Asha Rao", auth.Seller), h.signUp("Eve", auth.Seller)
 	h.withBank(seller, "6789")
@@ -300,7 +299,7 @@ func TestAPayoutIsCancelled(t *testing.T) {
 	seller.get(page).want(t, 200).says(t, "can no longer be cancelled", "Paid to your bank account", "Bank reference", "data-copy")
 }
 
-func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
+func TestPayoutPage_Failed_ShowsReasonAndRemedy(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Vikram Singh", auth.Seller)
 	h.withBank(seller, "0002")
@@ -315,7 +314,7 @@ func TestAFailedPayoutSaysWhyAndWhatToDo(t *testing.T) {
 	seller.get("/dashboard/payouts?status=failed").want(t, 200).says(t, "1 payout,", "₹600.00")
 }
 
-func TestAPayoutThatIsLateSaysSo(t *testing.T) {
+func TestPayoutPage_Late_SaysSo(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Farhan Khan", auth.Seller)
 	h.withBank(seller, "0004")
@@ -326,7 +325,7 @@ func TestAPayoutThatIsLateSaysSo(t *testing.T) {
 	seller.get("/dashboard/payouts/"+string(made.ID)).want(t, 200).says(t, "Accepted by the payment gateway", "Taking longer than expected", "data-live")
 }
 
-func TestABankAccountIsRegistered(t *testing.T) {
+func TestBankAccountPage_Registration(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	const number = "50100234567812"
@@ -364,7 +363,7 @@ func TestABankAccountIsRegistered(t *testing.T) {
 	}
 }
 
-func TestTheBranchWhileTyping(t *testing.T) {
+func TestBranchFragment(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	seller.get("/dashboard/bank-account/branch?ifsc=hdfc0000053").want(t, 200).says(t, "HDFC Bank").saysNot(t, "<html")
@@ -376,7 +375,7 @@ func TestTheBranchWhileTyping(t *testing.T) {
 	}
 }
 
-func TestTheProfileIsChanged(t *testing.T) {
+func TestProfilePage(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	phone := person{h.browse(), seller.id, seller.email}
@@ -407,7 +406,7 @@ func TestTheProfileIsChanged(t *testing.T) {
 	phone.post("/login", "email", seller.email, "password", "another horse battery").leadsTo(t, "/dashboard")
 }
 
-func TestTooManyBankAccountsAreToldToWait(t *testing.T) {
+func TestBankAccountPage_TooMany_SaysWait(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	for i := range 12 {
@@ -423,8 +422,8 @@ func TestTooManyBankAccountsAreToldToWait(t *testing.T) {
 	t.Error("twelve accounts in a row are taken")
 }
 
-// TestAPayoutAboveTheLimitIsProven leads through the proof on the page that confirms a payout.
-func TestAPayoutAboveTheLimitIsProven(t *testing.T) {
+// TestRequestPayout_AboveLimit_RequiresProof proves with the password, with a code, and with a recent sign-in.
+func TestRequestPayout_AboveLimit_RequiresProof(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")

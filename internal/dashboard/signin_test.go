@@ -15,7 +15,7 @@ import (
 	"bursar/internal/telemetry"
 )
 
-func TestRegisterSignOutAndSignIn(t *testing.T) {
+func TestRegisterPage_ThenLogoutAndLogin(t *testing.T) {
 	h := openFixture(t)
 	b := h.browse()
 	b.get("/register").want(t, 200).says(t, `autocomplete="new-password"`, `value="seller" id="field-role" checked`)
@@ -40,7 +40,7 @@ func TestRegisterSignOutAndSignIn(t *testing.T) {
 	b.post("/login?redirect=%2Fdashboard%2Fsales", "email", "ASHA@example.com", "password", password).leadsTo(t, "/dashboard/sales")
 }
 
-func TestWrongInputIsSaidBesideItsField(t *testing.T) {
+func TestForms_WrongInput_ErrorBesideField(t *testing.T) {
 	h := openFixture(t)
 	b := h.browse()
 	a := b.post("/register", "name", "A", "email", "nobody", "password", "short", "role", "admin").want(t, 422)
@@ -59,7 +59,7 @@ func TestWrongInputIsSaidBesideItsField(t *testing.T) {
 	}
 }
 
-func TestTooManySignInsAreToldToWait(t *testing.T) {
+func TestLoginPage_TooManyTries_SaysWait(t *testing.T) {
 	h := openFixture(t)
 	b := h.browse()
 	for range 30 {
@@ -75,7 +75,7 @@ func TestTooManySignInsAreToldToWait(t *testing.T) {
 	t.Error("thirty wrong passwords in a row are all looked at")
 }
 
-func TestSignInLeadsToPathsOfOursAlone(t *testing.T) {
+func TestLoginPage_ForeignRedirect_Ignored(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	for _, evil := range []string{
@@ -90,7 +90,7 @@ func TestSignInLeadsToPathsOfOursAlone(t *testing.T) {
 	}
 }
 
-func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
+func TestLoginPage_ShowsOnlyKnownErrors(t *testing.T) {
 	h := openFixture(t)
 	b := h.browse()
 	b.get("/login?error=Call+555-0100+to+unlock+your+account").want(t, 200).
@@ -99,7 +99,7 @@ func TestTheSignInPageSaysOnlyWhatIsOurs(t *testing.T) {
 	b.get("/login?error="+url.QueryEscape(auth.ErrProviderDenied.Message+" Call us.")).want(t, 200).saysNot(t, "Call us")
 }
 
-func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
+func TestProviderLinks_KeepRedirectAndRole(t *testing.T) {
 	h := openFixture(t)
 	b := h.browse()
 	b.get("/login").want(t, 200).says(t, `href="/api/auth/provider-a"`, "Continue with Example &lt;ID&gt;").saysNot(t, "provider-b", "as a seller")
@@ -110,7 +110,7 @@ func TestProvidersAreLinksThatKeepTheWayBack(t *testing.T) {
 	b.get("/register?role=admin").want(t, 200).saysNot(t, "role=admin")
 }
 
-func TestSigningInMakesAFreshSession(t *testing.T) {
+func TestLoginPage_ReplacesPlantedSession(t *testing.T) {
 	h := openFixture(t)
 	attacker, victim := h.signUp("Eve", auth.Seller), h.signUp("Asha Rao", auth.Seller)
 	at := mustURL(t, h.server.URL)
@@ -126,7 +126,7 @@ func TestSigningInMakesAFreshSession(t *testing.T) {
 	attacker.get("/dashboard").leadsTo(t, "/login") // the planted session is over
 }
 
-func TestASignInThatIsUsedStaysFresh(t *testing.T) {
+func TestSessionCookie_RenewedWhileUsed(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.clock.advance(23 * time.Hour)
@@ -144,7 +144,7 @@ func TestASignInThatIsUsedStaysFresh(t *testing.T) {
 	}
 }
 
-func TestFormsOfOtherSitesChangeNothing(t *testing.T) {
+func TestForms_CrossSite_Refused(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -162,7 +162,7 @@ func TestFormsOfOtherSitesChangeNothing(t *testing.T) {
 	seller.get("/dashboard/payouts").want(t, 200).says(t, "No payouts yet", "Asha Rao")
 }
 
-func TestOnlyFormsAreRead(t *testing.T) {
+func TestForms_InvalidBody_Refused(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	send := func(contentType, body string) answer {
@@ -182,8 +182,8 @@ func TestOnlyFormsAreRead(t *testing.T) {
 	seller.get("/dashboard/profile").want(t, 200).says(t, `value="Asha Rao"`)
 }
 
-// TestAFormWithoutFieldsMayHaveNoBody sends what a program sends that has nothing to say.
-func TestAFormWithoutFieldsMayHaveNoBody(t *testing.T) {
+// TestForms_WithoutBody posts forms with an empty body, as a program may.
+func TestForms_WithoutBody(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	h.withBank(seller, "6789")
@@ -220,7 +220,7 @@ func TestDeviceNames(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAPageAndALogLine(t *testing.T) {
+func TestPanic_ShowsPageAndLogs(t *testing.T) {
 	h := openFixture(t)
 	log := &logBuffer{}
 	logger, err := telemetry.NewLogger(log, slog.LevelDebug, telemetry.JSON)

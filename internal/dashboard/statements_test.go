@@ -11,8 +11,8 @@ import (
 	"bursar/internal/proof"
 )
 
-// TestASellerDownloadsStatements follows each link of the page as a browser does, and checks what comes.
-func TestASellerDownloadsStatements(t *testing.T) {
+// TestStatementsPage_Downloads follows each link of the page as a browser does, and checks the files.
+func TestStatementsPage_Downloads(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha Rao", auth.Seller)
 	const page = "/dashboard/payouts/statements"

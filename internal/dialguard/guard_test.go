@@ -53,7 +53,7 @@ func TestWhatLeadsToSecretsIsRefused_WhateverIsAllowed(t *testing.T) {
 	}
 }
 
-func TestAProxyMayStandInside(t *testing.T) {
+func TestGuard_InternalProxy_Allowed(t *testing.T) {
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 var errSample = fault.New(fault.Refused, "sample", "A sentence.")
 
-func TestCopiesStillMatchTheirSentinel(t *testing.T) {
+func TestError_CopiesMatchSentinel(t *testing.T) {
 	cause := errors.New("disk")
 	for name, err := range map[string]error{
 		"itself":  errSample,

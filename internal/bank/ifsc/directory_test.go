@@ -64,8 +64,8 @@ func TestDataIsWellFormed(t *testing.T) {
 	}
 }
 
-// Every branch that the data lists is found, whatever stands around it.
-func TestEveryEntryIsFound(t *testing.T) {
+// TestBranch_FindsListedBranches looks up each branch that the data lists for five large banks.
+func TestBranch_FindsListedBranches(t *testing.T) {
 	data, err := os.ReadFile("directory.txt")
 	if err != nil {
 		t.Fatal(err)
