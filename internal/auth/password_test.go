@@ -108,27 +108,30 @@ func TestHasher_EqualPasswords_HashesDiffer(t *testing.T) {
 }
 
 func TestHasher_AllBusy_WaitsForProcessor(t *testing.T) {
-	h := newHasher(cheapCost)
-	for range cap(h.running) {
-		h.running <- struct{}{}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		_, err := h.hash(ctx, "password")
-		done <- err
-	}()
-	cancel()
-	if err := <-done; !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
-		t.Errorf("error = %v, want %v because the caller left", err, ErrBusy)
-	}
-	<-h.running
-	if _, err := h.hash(t.Context(), "password"); err != nil {
-		t.Errorf("with a processor free: %v", err)
-	}
-	if _, err := h.hash(ctx, "password"); !errors.Is(err, ErrBusy) {
-		t.Errorf("a caller who left before: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHasher(cheapCost)
+		for range cap(h.running) {
+			h.running <- struct{}{}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := h.hash(ctx, "password")
+			done <- err
+		}()
+		synctest.Wait() // until the hash waits for a processor
+		cancel()
+		if err := <-done; !errors.Is(err, ErrBusy) || !errors.Is(err, context.Canceled) {
+			t.Errorf("error = %v, want %v because the caller left", err, ErrBusy)
+		}
+		<-h.running
+		if _, err := h.hash(t.Context(), "password"); err != nil {
+			t.Errorf("with a processor free: %v", err)
+		}
+		if _, err := h.hash(ctx, "password"); !errors.Is(err, ErrBusy) {
+			t.Errorf("a caller who left before: %v", err)
+		}
+	})
 }
 
 func TestWaitsAreInPlainUnits(t *testing.T) {

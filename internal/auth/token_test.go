@@ -90,7 +90,7 @@ func TestToken_Claims(t *testing.T) {
 		}
 	}
 	for _, claim := range []string{"jti", "sid"} {
-		if f.claims[claim] == "" {
+		if s, _ := f.claims[claim].(string); s == "" {
 			t.Errorf("no %s", claim)
 		}
 	}
