@@ -134,6 +134,16 @@ func (m *market) newPayouts(t failer) *payout.Service {
 
 func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
 	t.Helper()
+	service, err := payout.New(m.options(t, store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+// options are those of the tests' service.
+func (m *market) options(t failer, store payout.Store) payout.Options {
+	t.Helper()
 	inr, err := money.ParseCurrency("INR")
 	if err != nil {
 		t.Fatal(err)
@@ -146,16 +156,12 @@ func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := payout.New(payout.Options{
+	return payout.Options{
 		Mails: mails, Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
 		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), Moved: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return service
 }
 
 // gateways are those that are configured: the one, unless a test says otherwise.

@@ -26,6 +26,8 @@ type fixture struct {
 	place storetest.Place
 	sales *sale.Service
 	now   time.Time
+	// options are those of sales.
+	options sale.Options
 }
 
 func TestOnPostgres(t *testing.T) { storetest.OnPostgres(t) }
@@ -40,9 +42,10 @@ func openShopAt(t *testing.T, place storetest.Place) *fixture {
 	db := place.Open(t)
 	s := &fixture{T: t, db: db, place: place, now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
 	var err error
-	s.sales, err = sale.New(sale.Options{
+	s.options = sale.Options{
 		Store: losing{db.Sales()}, Now: func() time.Time { return s.now }, HoldingPeriod: 72 * time.Hour, Zone: time.FixedZone("IST", 19800),
-	})
+	}
+	s.sales, err = sale.New(s.options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,39 @@
+package payout_test
+
+import (
+	"reflect"
+	"testing"
+
+	"bursar/internal/payout"
+)
+
+func TestNew_RefusesIncompleteOptions(t *testing.T) {
+	s := newStory(t)
+	complete := s.options(t, s.db.Payouts())
+	if _, err := payout.New(complete); err != nil {
+		t.Fatalf("complete options: %v", err)
+	}
+	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "Moved", "Minimum", "Lease"} {
+		o := complete
+		reflect.ValueOf(&o).Elem().FieldByName(field).SetZero()
+		if _, err := payout.New(o); err == nil {
+			t.Errorf("a service without %s was made", field)
+		}
+	}
+	for name, change := range map[string]func(*payout.Options){
+		"a negative minimum":           func(o *payout.Options) { o.Minimum = -1 },
+		"a negative cancel window":     func(o *payout.Options) { o.CancelWindow = -1 },
+		"a negative lease":             func(o *payout.Options) { o.Lease = -1 },
+		"a negative grace period":      func(o *payout.Options) { o.GracePeriod = -1 },
+		"a negative wait for returns":  func(o *payout.Options) { o.ReversalsEvery = -1 },
+		"a negative limit for proofs":  func(o *payout.Options) { o.ProveAbove = -1 },
+		"a limit, and nobody to prove": func(o *payout.Options) { o.ProveAbove, o.Proofs = 1, nil },
+		"a minimum below the fee":      func(o *payout.Options) { o.Minimum = 1 },
+	} {
+		o := complete
+		change(&o)
+		if _, err := payout.New(o); err == nil {
+			t.Errorf("a service with %s was made", name)
+		}
+	}
+}
