@@ -341,6 +341,10 @@ func TestGateway_NotConfigured(t *testing.T) {
 		t.Errorf("attention %+v, %v", a, err)
 	}
 	s.route("another", s.gateway, other)
+	s.later(time.Hour)
+	if p = s.wantState(payout.Submitted); p.ReasonCode != "" {
+		t.Errorf("its gateway was asked again, and its reason is %q", p.ReasonCode)
+	}
 	s.gateway.transfers[string(s.id)].advance(1)
 	s.later(time.Hour)
 	p = s.wantState(payout.Completed)

@@ -1,0 +1,90 @@
+package payout_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"bursar/internal/fault"
+	"bursar/internal/payout"
+)
+
+func TestParseSelection(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Zone = time.FixedZone("IST", 19800)
+	payouts, err := payout.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := func(year int, month time.Month, d int) time.Time {
+		return time.Date(year, month, d, 0, 0, 0, 0, o.Zone)
+	}
+	after := s.id
+	for _, tt := range []struct {
+		name  string
+		given map[string]string
+		want  payout.Selection
+		wrong []string // fields
+	}{
+		{"nothing", nil, payout.Selection{}, nil},
+		{"all of it", map[string]string{
+			"sellerId": "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc", "status": "failed", "state": "manual_review", "minAmount": "1", "maxAmount": "1",
+			"bank": "hdfc", "reason": "bank_rejected", "date": "ended", "from": "2026-11-20", "to": "2026-11-20", "sort": "amount", "after": string(after),
+		}, payout.Selection{
+			Seller: "usr_0TMv3kQx8hPq2Zb7Lr4Wd9Yc", Status: payout.StatusFailed, State: payout.ManualReview, Least: 100, Most: 100,
+			Bank: "HDFC", Reason: "bank_rejected", Date: payout.DateEnded, From: day(2026, 11, 20), To: day(2026, 11, 21), Sort: payout.LargestFirst, After: after,
+		}, nil},
+		{"every status", map[string]string{"status": "all"}, payout.Selection{}, nil},
+		{"late", map[string]string{"state": "late"}, payout.Selection{LateAt: s.now}, nil},
+		{"discrepancy", map[string]string{"state": "discrepancy"}, payout.Selection{Discrepancy: true}, nil},
+		{"the first and the last day", map[string]string{"from": "2000-01-01", "to": "2100-12-31"}, payout.Selection{From: day(2000, 1, 1), To: day(2101, 1, 1)}, nil},
+		{"oldest", map[string]string{"sort": "oldest", "date": "completed"}, payout.Selection{Sort: payout.OldestFirst, Date: payout.DateCompleted}, nil},
+		{"all wrong", map[string]string{
+			"sellerId": "usr_1", "status": "late", "state": "odd", "minAmount": "0", "maxAmount": "x", "bank": "HDF1", "reason": "no such",
+			"date": "sent", "from": "1999-12-31", "to": "2101-01-01", "sort": "newer", "after": "7",
+		}, payout.Selection{}, []string{"after", "bank", "date", "from", "maxAmount", "minAmount", "reason", "sellerId", "sort", "state", "status", "to"}},
+		{"no such day", map[string]string{"from": "2026-02-30"}, payout.Selection{}, []string{"from"}},
+		{"turned around", map[string]string{"minAmount": "2", "maxAmount": "1.99", "from": "2026-11-21", "to": "2026-11-20"}, payout.Selection{}, []string{"maxAmount", "to"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := payouts.ParseSelection(func(name string) string { return tt.given[name] })
+			if tt.wrong != nil {
+				if wrong := slices.Sorted(maps.Keys(fault.From(err).Details)); err == nil || !slices.Equal(wrong, tt.wrong) {
+					t.Errorf("wrong are %v, want %v", wrong, tt.wrong)
+				}
+				return
+			}
+			if tt.want.Date == "" {
+				tt.want.Date = payout.DateRequested
+			}
+			if tt.want.Sort == "" {
+				tt.want.Sort = payout.NewestFirst
+			}
+			if err != nil || got != tt.want {
+				t.Errorf("%+v, %v\nwant %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFigures_DaysOfZone(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Zone = time.FixedZone("IST", 19800)
+	for at, want := range map[time.Time]time.Time{
+		time.Date(2026, 11, 20, 18, 29, 59, 0, time.UTC): time.Date(2026, 11, 20, 0, 0, 0, 0, o.Zone),
+		time.Date(2026, 11, 20, 18, 30, 0, 0, time.UTC):  time.Date(2026, 11, 21, 0, 0, 0, 0, o.Zone),
+	} {
+		o.Now = func() time.Time { return at }
+		payouts, err := payout.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := payouts.Figures(t.Context())
+		if err != nil || len(f.Days) != payout.FiguresDays || !f.Days[payout.FiguresDays-1].Day.Equal(want) {
+			t.Errorf("at %s the days are %+v, %v; want the last to begin at %s", at, f.Days, err, want)
+		}
+	}
+}
