@@ -47,10 +47,12 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	if err != nil {
 		return gateways{}, err
 	}
-	read := readWebhook(name, opened.ReadWebhook)
-	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]api.ReadWebhook{name: read}}
+	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]api.ReadWebhook{}}
+	if opened.ReadWebhook != nil {
+		all.webhooks[name] = readWebhook(name, opened.ReadWebhook)
+	}
 	if cfg.Gateway == config.Sandbox { // which posts where RazorpayX would
-		all.webhooks[razorpayx.DefaultName] = read
+		all.webhooks[razorpayx.DefaultName] = all.webhooks[name]
 	}
 	if metrics != nil {
 		all.preferred = newCounted(opened.Gateway, metrics)

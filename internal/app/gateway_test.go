@@ -61,3 +61,29 @@ func TestOpenGateways(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenGateways_WithoutWebhooks gives an adapter whose gateway sends no webhooks no address for them.
+func TestOpenGateways_WithoutWebhooks(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const quiet config.Gateway = "quiet"
+	adapters[quiet] = func(s gateway.Setup) (gateway.Opened, error) {
+		s.Settings[razorpayx.SettingWebhookSecrets] = "unused"
+		opened, err := razorpayx.Open(s)
+		opened.ReadWebhook = nil
+		return opened, err
+	}
+	t.Cleanup(func() { delete(adapters, quiet) })
+	got, err := openGateways(config.Config{Gateway: quiet, Currency: inr, GatewaySettings: map[string]string{
+		razorpayx.SettingBaseURL: "https://api.razorpay.com/v1", razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s",
+		razorpayx.SettingAccountNumber: "1",
+	}}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.webhooks) != 0 || got.preferred.Name() != gateway.Name(quiet) {
+		t.Errorf("%s takes webhooks at %v", got.preferred.Name(), slices.Collect(maps.Keys(got.webhooks)))
+	}
+}

@@ -162,9 +162,18 @@ func TestLoad_OnlyDefaultPortsMayChange(t *testing.T) {
 
 // TestGatewaySettings has a gateway that the configuration knows nothing of.
 func TestGatewaySettings(t *testing.T) {
-	c := mustLoad(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS_FILE=" + file(t, "client_id=a\nclient_secret=b=c\n")})
-	if diff := cmp.Diff(map[string]string{"client_id": "a", "client_secret": "b=c"}, c.GatewaySettings); diff != "" || c.Gateway != "cashfree" {
-		t.Errorf("%s (-want +got):\n%s", c.Gateway, diff)
+	for _, given := range []string{
+		"BURSAR_GATEWAY_SETTINGS_FILE=" + file(t, "client_id=a\nclient_secret=b=c\n"),
+		"BURSAR_GATEWAY_SETTINGS= client_id=a, client_secret=b=c,",
+	} {
+		c := mustLoad(t, []string{"BURSAR_GATEWAY=cashfree", given})
+		if diff := cmp.Diff(map[string]string{"client_id": "a", "client_secret": "b=c"}, c.GatewaySettings); diff != "" || c.Gateway != "cashfree" {
+			t.Errorf("%s (-want +got):\n%s", c.Gateway, diff)
+		}
+	}
+	c := mustLoad(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS=client_id=a\n\n webhook_secrets=b,c"})
+	if diff := cmp.Diff(map[string]string{"client_id": "a", "webhook_secrets": "b,c"}, c.GatewaySettings); diff != "" {
+		t.Errorf("with a comma in a value (-want +got):\n%s", diff)
 	}
 	_, _, err := load(t, []string{"BURSAR_GATEWAY=cashfree", "BURSAR_GATEWAY_SETTINGS=hush"})
 	if err == nil || !strings.Contains(err.Error(), "BURSAR_GATEWAY_SETTINGS holds what is no pair") || strings.Contains(err.Error(), "hush") {
@@ -263,7 +272,7 @@ func TestLoad_WrongValue_SaysWhatToWrite(t *testing.T) {
 		{"BURSAR_TIME_ZONE=Mars/Olympus", "BURSAR_TIME_ZONE=Mars/Olympus is not a time zone"},
 		{"BURSAR_HOLIDAYS=Diwali", "BURSAR_HOLIDAYS=Diwali does not list days"},
 		{"BURSAR_LOGIN_THROTTLE=no", "BURSAR_LOGIN_THROTTLE=no is not known; write on or off"},
-		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox or razorpayx"},
+		{"BURSAR_GATEWAY=stripe", "BURSAR_GATEWAY=stripe is not known; write sandbox or razorpayx, or give another adapter its BURSAR_GATEWAY_SETTINGS"},
 		{"BURSAR_SANDBOX_ADDR=0.0.0.0:8081", "BURSAR_SANDBOX_ADDR=0.0.0.0:8081 is open to other machines, and the sandbox's control API asks for no password; write a loopback address"},
 		{"BURSAR_SANDBOX_ADDR=:8081", "BURSAR_SANDBOX_ADDR=:8081 is open to other machines"},
 		{"BURSAR_SANDBOX_ADDR=[::]:8081", "BURSAR_SANDBOX_ADDR=[::]:8081 is open to other machines"},

@@ -134,19 +134,28 @@ func zoneOf(currency string) string {
 // gatewayName reads who pays. One that has no variables of its own is known by its settings; whether this build has it
 // is found when it is opened.
 func (p *parser) gatewayName(s Settings) Gateway {
-	if s.GatewaySettings != "" {
-		return Gateway(s.Gateway)
+	if s.GatewaySettings == "" && s.Gateway != string(Sandbox) && s.Gateway != string(RazorpayXPayments) {
+		p.problem("GATEWAY", s.Gateway, "is not known; write sandbox or razorpayx, or give another adapter its BURSAR_GATEWAY_SETTINGS")
+		return ""
 	}
-	return Gateway(p.choice("GATEWAY", s.Gateway, string(Sandbox), string(RazorpayXPayments)))
+	return Gateway(s.Gateway)
 }
 
-// gatewaySettings reads pairs, separated by commas or line ends. None of them is in a problem: they hold secrets.
+// gatewaySettings reads pairs, one on each line. On a single line commas separate them; a value with a comma needs lines.
+// None of them is in a problem: they hold secrets.
 func (p *parser) gatewaySettings(s Settings) map[string]string {
+	separator := ","
+	if strings.Contains(s.GatewaySettings, "\n") {
+		separator = "\n"
+	}
 	settings := map[string]string{}
-	for _, pair := range strings.FieldsFunc(s.GatewaySettings, func(c rune) bool { return c == ',' || c == '\n' }) {
-		name, value, isPair := strings.Cut(strings.TrimSpace(pair), "=")
+	for pair := range strings.SplitSeq(s.GatewaySettings, separator) {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, value, isPair := strings.Cut(pair, "=")
 		if !isPair || name == "" {
-			p.problem("GATEWAY_SETTINGS", "", "holds what is no pair; write name=value, separated by commas or line ends")
+			p.problem("GATEWAY_SETTINGS", "", "holds what is no pair; write name=value, separated by commas or each on its own line")
 			return nil
 		}
 		settings[name] = value

@@ -24,7 +24,7 @@ type Gateway interface {
 
 	// EnsureBeneficiary makes a destination known to the gateway and returns what the gateway calls it. The
 	// reference is ours; the same destination gives the same name. It fails with [ErrDestinationRefused] when the
-	// gateway will never pay there.
+	// gateway will never pay there. The name is stored as it is, so it must not show the account number.
 	EnsureBeneficiary(ctx context.Context, reference string, d Destination) (string, error)
 	// DescribeBeneficiary returns the destination behind a name that the gateway gave, or [ErrUnknownBeneficiary].
 	DescribeBeneficiary(ctx context.Context, beneficiary string) (Destination, error)
@@ -32,7 +32,8 @@ type Gateway interface {
 	// Prepare writes the exact body that asks for the transfer, to be stored before it is sent. The same order gives
 	// the same bytes.
 	Prepare(o Order) (string, error)
-	// Submit sends a prepared body under its idempotency key. See [Answer] for the outcomes.
+	// Submit sends a prepared body under its idempotency key, once. See [Answer] for the outcomes. A request of net/http
+	// with a header Idempotency-Key may be sent twice: its transport repeats it on a lost connection unless GetBody is nil.
 	Submit(ctx context.Context, key, body string) Submission
 	// Fetch asks for a transfer by the gateway's id. It fails with [ErrUnknownTransfer] when the gateway says that
 	// there is none; any other error says nothing about the transfer.

@@ -24,7 +24,7 @@ type Setup struct {
 	Now     func() time.Time
 }
 
-// Opened is a gateway, with what reads its webhooks.
+// Opened is a gateway, with what reads its webhooks: nil for a gateway that sends none.
 type Opened struct {
 	Gateway     Gateway
 	ReadWebhook ReadWebhook

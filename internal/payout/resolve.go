@@ -48,11 +48,7 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 		if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
 			return err
 		}
-		err := s.resend(ctx, g, p)
-		if isTampered(err) {
-			err = errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.stillUnknown(ctx, g, p, p.Tries+1, 0), err)
-		}
-		return err
+		return s.resend(ctx, g, p)
 	}
 	if errors.Is(err, gateway.ErrManyTransfers) {
 		if noted := s.recordDiscrepancy(ctx, p.ID, err); noted != nil {

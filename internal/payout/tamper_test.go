@@ -316,7 +316,13 @@ func TestTamperedOrder_IsNotSentAgain(t *testing.T) {
 			s.keep("payouts")
 			s.place.ByHand(t, change)
 			s.wantRow(false)
-			for range 5 {
+			for range 2 { // it is looked up, and then it would be sent again
+				s.later(time.Hour)
+			}
+			if p := s.wantState(payout.Unknown); !p.IsTampered() {
+				t.Errorf("when it would be sent again, it says %q", p.Discrepancy)
+			}
+			for range 3 {
 				s.later(time.Hour)
 			}
 			if p := s.wantState(payout.Unknown); !p.IsTampered() || s.gateway.sent != 1 {
