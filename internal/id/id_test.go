@@ -30,7 +30,7 @@ func TestFirst_SortsBetween(t *testing.T) {
 	}
 }
 
-func TestAnIDTellsWhenItWasMade(t *testing.T) {
+func TestTime_ReturnsCreationTime(t *testing.T) {
 	for _, at := range []time.Time{
 		time.UnixMilli(0), time.UnixMilli(61), time.UnixMilli(62), time.Date(2026, 11, 20, 9, 30, 0, 123e6, time.UTC),
 	} {
@@ -52,7 +52,7 @@ func TestIDsAreUniqueAndValid(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoID(t *testing.T) {
+func TestValid_InvalidID_IsFalse(t *testing.T) {
 	good := id.New("pyt_", time.Now())
 	for _, s := range []string{
 		"", "pyt_", good[:len(good)-1], good + "0", "usr_" + good[4:], good[:10] + "-" + good[11:],

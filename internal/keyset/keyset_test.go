@@ -62,7 +62,7 @@ func TestKeysSurviveARestart(t *testing.T) {
 	}
 }
 
-func TestTheFileIsItsOwnersAlone(t *testing.T) {
+func TestFile_OwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no such bits")
 	}
@@ -89,7 +89,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestABrokenFileDoesNotStopARunningService(t *testing.T) {
+func TestSet_BrokenFile_KeepsKeys(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
 	kid, _ := s.SigningKey()
@@ -105,9 +105,8 @@ func TestABrokenFileDoesNotStopARunningService(t *testing.T) {
 	}
 }
 
-// TestKeySetOfAnotherInstallation puts another key set in the place of the one that a service runs with, as somebody can
-// who writes to the database that holds it.
-func TestKeySetOfAnotherInstallation(t *testing.T) {
+// An attacker who can write to the place of the key set replaces it by another one while a service runs.
+func TestSet_ForeignFile_KeepsKeys(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
 	kid, sum := s.MAC([]byte("message"))
@@ -124,7 +123,7 @@ func TestKeySetOfAnotherInstallation(t *testing.T) {
 	}
 }
 
-func TestTwoRotationsAtOnce(t *testing.T) {
+func TestRotate_OtherRotationRunning_IsError(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
 	if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
@@ -171,7 +170,7 @@ func TestBrokenKeySets(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoKeySet(t *testing.T) {
+func TestFromJSON_Invalid_IsError(t *testing.T) {
 	good, err := encode(newDocument(time.Now()))
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +294,7 @@ func encryptWith(t *testing.T, d document, plaintext string) string {
 	return encrypted
 }
 
-func TestNoSecretIsPrinted(t *testing.T) {
+func TestSet_Printed_HidesKeys(t *testing.T) {
 	path := pathIn(t)
 	s := open(t, path)
 	d, err := decode(s.Document())

@@ -46,7 +46,7 @@ func openIn(t *testing.T, open func() (*store.DB, error)) (*Set, error) {
 	return Open(t.Context(), db.KeySet())
 }
 
-func TestProcessesThatStartAtOnceGetTheSameKeys(t *testing.T) {
+func TestOpen_Concurrent_SameKeys(t *testing.T) {
 	onEverySource(t, func(t *testing.T, open func() (*Set, error)) {
 		t.Helper()
 		const processes = 8
@@ -117,7 +117,7 @@ func TestRotationSignsNobodyOut(t *testing.T) {
 	})
 }
 
-func TestNoRotationIsLost(t *testing.T) {
+func TestRotate_Concurrent_NoneLost(t *testing.T) {
 	url := pgtest.New(t)
 	open := func() (*Set, error) {
 		return openIn(t, func() (*store.DB, error) { return store.OpenPostgres(t.Context(), url) })
@@ -153,7 +153,7 @@ func (c *counted) Read(ctx context.Context) ([]byte, error) {
 	return c.Source.Read(ctx)
 }
 
-func TestMadeUpKeysAreNotSearchedForWithoutEnd(t *testing.T) {
+func TestVerificationKey_UnknownKeys_LimitReads(t *testing.T) {
 	source := &counted{Source: File(pathIn(t))}
 	s, err := Open(t.Context(), source)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestMadeUpKeysAreNotSearchedForWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestWhatASetCovers(t *testing.T) {
+func TestCovers(t *testing.T) {
 	now := time.Now()
 	stored := newDocument(now)
 	newer := stored.rotated(now)

@@ -171,7 +171,7 @@ func TestMailIsSentAndErased(t *testing.T) {
 	}
 }
 
-func TestMailOfATransactionThatFailsIsNone(t *testing.T) {
+func TestQueue_TransactionFails_NothingQueued(t *testing.T) {
 	p := newPost(t)
 	undone := errors.New("undone")
 	err := p.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -221,7 +221,7 @@ func TestGreylisting(t *testing.T) {
 	}
 }
 
-func TestAMailboxThatIsNotThere(t *testing.T) {
+func TestStep_UnknownMailbox_GivesUp(t *testing.T) {
 	p := newPost(t)
 	p.server.Answer(func(stage mailtest.Stage, _ string) error {
 		if stage == mailtest.Recipient {
@@ -242,9 +242,9 @@ func TestAMailboxThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The server takes the message and the connection ends before it says so: nobody knows, so the mail is sent again, as the
-// same message.
-func TestAnAnswerThatIsLost(t *testing.T) {
+// The server takes the message and the connection ends before it answers, so the mail is sent again, as the same
+// message.
+func TestStep_AnswerLost_RepeatsSameMessage(t *testing.T) {
 	p := newPost(t)
 	p.server.Answer(func(stage mailtest.Stage, _ string) error {
 		if stage == mailtest.Taken && len(p.server.Took()) == 1 {
@@ -280,7 +280,7 @@ func (c crashing) Send(ctx context.Context, m mail.Message) error {
 	panic("killed")
 }
 
-func TestACrashBetweenSendingAndTheRecord(t *testing.T) {
+func TestStep_CrashAfterSending_SendsAgain(t *testing.T) {
 	p := newPost(t)
 	p.queue("usr_asha")
 	dying := p.instance(p.db, crashing{transport.SMTP{
@@ -304,8 +304,8 @@ func TestACrashBetweenSendingAndTheRecord(t *testing.T) {
 	}
 }
 
-// A worker whose lease ran out learns late that the server was busy: it must not undo what another one did since.
-func TestALateWorkerChangesNothing(t *testing.T) {
+// The first worker learns that the server is busy after its lease expired, and must not undo what the second one did.
+func TestStep_LeaseExpired_ChangesNothing(t *testing.T) {
 	p := newPost(t)
 	p.queue("usr_asha")
 	slow := make(chan struct{})
@@ -343,7 +343,7 @@ func TestALateWorkerChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAServerThatHangsIsLeft(t *testing.T) {
+func TestStep_ServerHangs_RetriesLater(t *testing.T) {
 	p := newPost(t)
 	host, port := mailtest.Hanging(t)
 	hanging := p.instance(p.db, impatient{transport.SMTP{Host: host, Port: port, Hello: "example.com"}})
@@ -372,7 +372,7 @@ func (i impatient) Send(ctx context.Context, m mail.Message) error {
 	return i.Transport.Send(ctx, m)
 }
 
-func TestAMailIsGivenUp(t *testing.T) {
+func TestStep_AlwaysDeferred_GivesUp(t *testing.T) {
 	p := newPost(t)
 	p.server.Answer(func(mailtest.Stage, string) error { return mailtest.Answer(421, [3]int{4, 3, 2}, "closed") })
 	p.queue("usr_asha")
@@ -393,7 +393,7 @@ func TestAMailIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestAMailThatEndsTheProcessIsGivenUp(t *testing.T) {
+func TestStep_FortyExpiredLeases_GivesUp(t *testing.T) {
 	p := newPost(t)
 	p.queue("usr_asha")
 	for range 41 { // leases that nobody comes back from
@@ -410,7 +410,7 @@ func TestAMailThatEndsTheProcessIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestTwoInstancesSendEachMailOnce(t *testing.T) {
+func TestLeaseDue_TwoInstances_EachMailOnce(t *testing.T) {
 	p := newPost(t)
 	const mails = 15
 	for range mails {

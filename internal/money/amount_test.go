@@ -101,7 +101,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
+func TestParse_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := currency(t, rapid.SampledFrom([]string{"INR", "JPY", "KWD", "CLF"}).Draw(t, "currency"))
 		want := money.Amount(rapid.Int64Range(-int64(money.Max), int64(money.Max)).Draw(t, "amount"))

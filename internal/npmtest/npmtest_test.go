@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestPackagesAreThereAsPinned(t *testing.T) {
+func TestPackages_HavePinnedVersions(t *testing.T) {
 	modules := Packages(t)
 	for name, want := range pins(t) {
 		text, err := os.ReadFile(filepath.Join(modules, name, "package.json"))
@@ -50,8 +50,8 @@ func TestManyInstallAtOnce(t *testing.T) {
 	}
 }
 
-// The lock file is good on every machine: it names what to get, and not where.
-func TestTheLockFileNamesNoRegistry(t *testing.T) {
+// The lock file works on every machine, because it names packages and no registry.
+func TestLockFile_NamesNoRegistry(t *testing.T) {
 	lock, err := pinned.ReadFile("package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestTheLockFileNamesNoRegistry(t *testing.T) {
 	}
 }
 
-func TestWithoutNodeATestIsSkippedButFailsUnderCI(t *testing.T) {
+func TestPackages_NoNode_FailsOnlyUnderCI(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for ci, want := range map[string]string{"": "skipped", "false": "skipped", "true": "failed"} {
 		t.Setenv("CI", ci)
@@ -80,7 +80,7 @@ func TestWithoutNodeATestIsSkippedButFailsUnderCI(t *testing.T) {
 	}
 }
 
-func TestAnOldNodeWillNotDo(t *testing.T) {
+func TestIsNew(t *testing.T) {
 	for version, want := range map[string]bool{
 		"v20.12.0\n": true, "v20.20.2\n": true, "v22.0.0\n": true, "v100.1.0": true, "v18.20.4\n": false, "v20.11.1\n": false, "": false, "nonsense": false,
 	} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a name resolves to counts, and only who named the host may have it inside.
-func TestConnectionsGoWhereTheOperatorSaid(t *testing.T) {
+// The resolved address counts, and only a host that the operator configured may be a loopback address.
+func TestDial_LoopbackOnlyIfConfigured(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +38,8 @@ func TestConnectionsGoWhereTheOperatorSaid(t *testing.T) {
 	}
 }
 
-// A proxy looks names up itself, so what can be refused without is refused before.
-func TestAddressesAreRefusedBeforeAProxyIsAsked(t *testing.T) {
+// A proxy resolves names itself, so an address that can be refused without resolving it is refused first.
+func TestCheckURL(t *testing.T) {
 	g := newGuard("https://id.example")
 	for _, address := range []string{
 		"http://id.example/", "https://169.254.169.254/", "https://10.0.0.1/", "https://[::1]/", "http://localhost/",

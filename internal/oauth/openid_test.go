@@ -23,7 +23,7 @@ import (
 	"bursar/internal/oauth"
 )
 
-func TestTheWayThereCarriesAllProofs(t *testing.T) {
+func TestBegin_SendsStateNonceAndPKCE(t *testing.T) {
 	p := newProvider(t)
 	r, query, err := p.begin(p.client())
 	if err != nil {
@@ -60,7 +60,7 @@ func TestSignInWithAnIDToken(t *testing.T) {
 	}
 }
 
-func TestWhatAnIDTokenMaySay(t *testing.T) {
+func TestIDToken_AcceptedClaims(t *testing.T) {
 	hashOf := func(token string) string {
 		hash := sha256.Sum256([]byte(token))
 		return base64.RawURLEncoding.EncodeToString(hash[:16])
@@ -120,7 +120,7 @@ func TestWhatAnIDTokenMaySay(t *testing.T) {
 	}
 }
 
-func TestForgedIDTokensAreRefused(t *testing.T) {
+func TestIDToken_Forged_Refused(t *testing.T) {
 	claim := func(name string, value any) func(*provider) {
 		return func(p *provider) { p.claim = func(c map[string]any) { c[name] = value } }
 	}
@@ -217,7 +217,7 @@ func TestForgedIDTokensAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnswersThatProveNothing(t *testing.T) {
+func TestSignIn_InvalidAnswer_Refused(t *testing.T) {
 	set := func(name string, values ...string) func(url.Values) {
 		return func(answer url.Values) { answer[name] = values }
 	}
@@ -254,7 +254,7 @@ func TestAnswersThatProveNothing(t *testing.T) {
 	}
 }
 
-func TestAnIssuerThatIsNotPromisedMayBeMissing(t *testing.T) {
+func TestSignIn_UnpromisedIssuer_MayBeMissing(t *testing.T) {
 	p := newProvider(t)
 	p.describe = func(d map[string]any) { delete(d, "authorization_response_iss_parameter_supported") }
 	if _, err := p.signIn(p.client(), func(a url.Values) { a.Del("iss") }); err != nil {
@@ -377,8 +377,8 @@ func TestProvidersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A provider that says how clients prove themselves is listened to.
-func TestTheClientProvesItselfAsTheProviderWants(t *testing.T) {
+// The client authenticates with a method that the provider's description lists.
+func TestClientSecret_SentAsProviderDeclares(t *testing.T) {
 	for want, methods := range map[string][]string{
 		"header": {"private_key_jwt", "client_secret_basic", "client_secret_post"}, "body": {"client_secret_post"},
 	} {
@@ -401,7 +401,7 @@ func TestTheClientProvesItselfAsTheProviderWants(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDownIsAskedAgainLater(t *testing.T) {
+func TestDiscovery_ProviderDown_RetriedLater(t *testing.T) {
 	p := newProvider(t)
 	const discovery = "/.well-known/openid-configuration"
 	p.answers[discovery] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
@@ -440,7 +440,7 @@ func TestAProviderThatIsDownIsAskedAgainLater(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceAskForTheDescriptionOnce(t *testing.T) {
+func TestDiscovery_Concurrent_FetchedOnce(t *testing.T) {
 	p := newProvider(t)
 	client := p.client()
 	var all sync.WaitGroup
@@ -457,7 +457,7 @@ func TestManyAtOnceAskForTheDescriptionOnce(t *testing.T) {
 	}
 }
 
-func TestMadeUpKeysAreNotAskedForWithoutEnd(t *testing.T) {
+func TestKeys_UnknownKeys_LimitFetches(t *testing.T) {
 	p := newProvider(t)
 	client := p.client()
 	if _, err := p.signIn(client); err != nil {
@@ -490,7 +490,7 @@ func TestMadeUpKeysAreNotAskedForWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestARotatedKeyWorksAtOnce(t *testing.T) {
+func TestKeys_Rotated_SignInWorks(t *testing.T) {
 	p := newProvider(t)
 	client := p.client()
 	for _, kid := range []string{"second", "third"} {

@@ -212,7 +212,7 @@ func (d declared) Write(b []byte) (int, error) {
 	return d.ResponseWriter.Write(b)
 }
 
-func TestAnswersThatProveNothingWithoutAnIDToken(t *testing.T) {
+func TestPlainSignIn_InvalidAnswer_Refused(t *testing.T) {
 	tests := map[string]struct {
 		with  func(*hub)
 		by    func(url.Values)
@@ -246,7 +246,7 @@ func TestAnswersThatProveNothingWithoutAnIDToken(t *testing.T) {
 	}
 }
 
-func TestAnIssuerOfTheSameOriginIsFine(t *testing.T) {
+func TestPlainSignIn_SameOriginIssuer_Accepted(t *testing.T) {
 	h := newHub(t)
 	if _, err := h.signIn(t, func(a url.Values) { a.Set("iss", h.URL+"/login/oauth") }); err != nil {
 		t.Error(err)

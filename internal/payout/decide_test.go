@@ -86,7 +86,7 @@ func (s *story) putOdd(lie string) {
 	lies[lie].alter(s.gateway.transfers[string(s.id)])
 }
 
-func TestNothingToClearIsNotCleared(t *testing.T) {
+func TestResolveDiscrepancy_None_Refused(t *testing.T) {
 	s := newReviewStory(t)
 	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, ""); !errors.Is(err, payout.ErrDiscrepancyChanged) {
 		t.Errorf("cleared what was never said: %v", err)
@@ -465,8 +465,8 @@ func TestMatchTransfer_OnlyUnclearPayouts(t *testing.T) {
 	}
 }
 
-// TestWhatTheGatewayHasIsAskedForByItsID has look-ups by our reference find nothing.
-func TestWhatTheGatewayHasIsAskedForByItsID(t *testing.T) {
+// The gateway finds nothing under our reference.
+func TestAskGateway_UsesGatewayID(t *testing.T) {
 	s := newSubmittedStory(t)
 	s.gateway.misplaced = true
 	s.gateway.transfers[string(s.id)].advance(1)
@@ -631,9 +631,9 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestWhoCancelledIsOnRecord: an admin's cancellation of somebody else's payout is a decision, whoever holds
-// the payout at the time; a seller's own is none.
-func TestWhoCancelledIsOnRecord(t *testing.T) {
+// When an admin cancels another user's payout, that is a decision, wherever the payout is at the time; when a seller
+// cancels their own, it is none.
+func TestCancel_ByAdmin_RecordsDecision(t *testing.T) {
 	admin := payout.Caller{User: ada.Admin, Admin: true, Note: ada.Note}
 	waits := func(*story) {}
 	queued := func(s *story) {

@@ -29,7 +29,7 @@ func (s *story) pollReversals(want int) {
 	}
 }
 
-func TestAReturnIsFoundInTheList(t *testing.T) {
+func TestPollReversals_FindsReturn(t *testing.T) {
 	s, made := newPaidStory(t)
 	s.pollReversals(0)
 	made.progress = gateway.Reversed
@@ -83,7 +83,7 @@ func TestPollReversals_DiscrepancyIsNotRescheduled(t *testing.T) {
 	s.pollReversals(0)
 }
 
-func TestReturnsAreListedInTurns(t *testing.T) {
+func TestPollReversals_OncePerInterval(t *testing.T) {
 	s, made := newPaidStory(t)
 	s.pollReversals(0)
 	made.progress = gateway.Reversed
@@ -99,7 +99,7 @@ func TestReturnsAreListedInTurns(t *testing.T) {
 	s.pollReversals(1)
 }
 
-func TestAllPagesOfReturnsAreRead(t *testing.T) {
+func TestPollReversals_ReadsAllPages(t *testing.T) {
 	s, _ := newPaidStory(t)
 	var ids []payout.ID
 	for range 5 {
@@ -125,9 +125,9 @@ func TestAllPagesOfReturnsAreRead(t *testing.T) {
 	}
 }
 
-// TestAPaidPayoutIsLookedAtToTheEnd counts what a payout costs at the gateway's rate, and has a return that
-// no list and no webhook tells found by the last look.
-func TestAPaidPayoutIsLookedAtToTheEnd(t *testing.T) {
+// A completed payout is polled about seven times, and the last poll finds a return that no list and no notification
+// reported.
+func TestFinalCheck_Completed_FindsLateReturn(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	made := s.gateway.transfers[string(s.id)]

@@ -56,7 +56,7 @@ func (s *story) stateOf(id payout.ID) payout.State {
 	return p.State
 }
 
-func TestNothingIsDueBeforeTheGatewayWasAsked(t *testing.T) {
+func TestReconcileStartup_GatewaySilent_NothingSent(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	s.putBack(t, saved)
@@ -75,7 +75,7 @@ func TestNothingIsDueBeforeTheGatewayWasAsked(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
+func TestReconcileStartup_WaitingButSent_NotResent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile     func(*story, *transfer)
 		want          payout.State
@@ -111,8 +111,8 @@ func TestAWaitingPayoutThatWasSentIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled has a gateway whose list has yet to show the transfer.
-func TestAnOldPayoutIsAskedForBeforeItIsSentOrCancelled(t *testing.T) {
+// The gateway's list does not show the transfer yet.
+func TestRestored_WaitingPayout_LookedUpFirst(t *testing.T) {
 	caller := payout.Caller{User: "usr_a"}
 	restored := func(t *testing.T, m mood) *story {
 		t.Helper()
@@ -235,8 +235,7 @@ func TestImport_LostPayout(t *testing.T) {
 	}
 }
 
-// TestReconcileStartup_ContinuesAfterFailure: a long list is never read to its end if each failure sends it back.
-func TestAGatewayWhoseClockIsSlowIsAskedFromEarlyEnoughOn(t *testing.T) {
+func TestReconcileStartup_SlowGatewayClock_FindsTransfer(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	saved := s.save()
@@ -260,6 +259,7 @@ func TestReconcileStartup_Again(t *testing.T) {
 	s.wantViolated("unmatched-transfers-are-resolved")
 }
 
+// A long list is never read to its end if each failure starts it again.
 func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
@@ -282,8 +282,8 @@ func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestAPageThatWasPushedOnIsNotTheEnd has as many transfers made as a page holds, between two pages.
-func TestAPageThatWasPushedOnIsNotTheEnd(t *testing.T) {
+// Between two pages, as many transfers are made as a page has.
+func TestReconcileStartup_ListShifts_ReadsAll(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()
 	for range 5 {
@@ -360,9 +360,9 @@ func TestImport_OnceByConcurrentInstances(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestTheSameMoneyIsNotPaidOutAgain: the first payout was cancelled and its money paid out by another
-// one, both after the backup. In the restored database the first still waits.
-func TestTheSameMoneyIsNotPaidOutAgain(t *testing.T) {
+// After the backup, the first payout was cancelled and its money was paid out by a second one. In the restored database
+// the first one still waits.
+func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 	restored := func(t *testing.T) *story {
 		t.Helper()
 		s := newStory(t)
@@ -492,7 +492,7 @@ func TestStartup_TransferOfAnotherPayoutIsUnmatched(t *testing.T) {
 	s.wantViolated("unmatched-transfers-are-resolved")
 }
 
-func TestAFoundTransferThatWasNotOrderedMovesNoMoney(t *testing.T) {
+func TestReconcileStartup_TransferDiffers_MovesNoMoney(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)

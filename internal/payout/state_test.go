@@ -28,8 +28,8 @@ func diagram() string {
 	return b.String()
 }
 
-// TestArchitectureShowsTheMachine keeps the drawing in ARCHITECTURE.md and the table from parting.
-func TestArchitectureShowsTheMachine(t *testing.T) {
+// The diagram in ARCHITECTURE.md shows the same states and transitions as the code.
+func TestStates_MatchArchitecture(t *testing.T) {
 	const file, begin, end = "../../ARCHITECTURE.md", "<!-- payout states: drawn by a test -->\n", "\n<!-- end -->"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -51,9 +51,8 @@ func TestArchitectureShowsTheMachine(t *testing.T) {
 	}
 }
 
-// TestEveryStateIsDeclared walks the machine: every state is reached from waiting, and ends or goes on
-// to a declared one.
-func TestEveryStateIsDeclared(t *testing.T) {
+// Every declared state is reachable from waiting, and every reachable state is declared.
+func TestStates_ReachableAndDeclared(t *testing.T) {
 	reached := map[payout.State]bool{payout.Waiting: true}
 	queue := []payout.State{payout.Waiting}
 	for len(queue) > 0 {

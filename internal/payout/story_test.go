@@ -109,7 +109,7 @@ const (
 	afterReserve = opening - 100_000
 )
 
-func TestAQueuedPayoutIsCancelledOnceTheGatewayLetsGo(t *testing.T) {
+func TestCancel_QueuedAtGateway_CancelledOnce(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = queueing
 	s.later(windowOver)
@@ -187,7 +187,7 @@ func TestRefusal_OfAResendIsNotFinal(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestAfterTheKeysLifetimeNothingIsSentAgain(t *testing.T) {
+func TestResend_KeyExpired_GoesToReview(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = lostRequests
 	s.later(windowOver)
@@ -207,9 +207,8 @@ func TestAfterTheKeysLifetimeNothingIsSentAgain(t *testing.T) {
 	s.wantViolated()
 }
 
-// TestAStepThatOverranItsLeaseTouchesNothing has a worker stuck before its claim while another one
-// sends the order.
-func TestAStepThatOverranItsLeaseTouchesNothing(t *testing.T) {
+// While one worker is stuck before its claim, another one sends the order.
+func TestStep_LeaseExpired_SendsNothing(t *testing.T) {
 	s := newStory(t)
 	s.now = s.now.Add(windowOver)
 	s.gateway.whenAsked = func() {
@@ -335,9 +334,8 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 	}
 }
 
-// TestWhatTheGatewayLeavesOutIsNoDifference has a gateway that names neither account nor currency, and a bank
-// account whose name there is not in the ledger.
-func TestWhatTheGatewayLeavesOutIsNoDifference(t *testing.T) {
+// The gateway names neither account nor currency, or the ledger lacks the bank account's beneficiary.
+func TestMerge_MissingFields_NoDiscrepancy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leaveOut func(*story, *transfer)
 		violated []string
@@ -386,7 +384,7 @@ func TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
+func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
 	for _, word := range []gateway.Progress{gateway.Reversed, gateway.Rejected} {
 		t.Run(string(word), func(t *testing.T) {
 			s := newStory(t)
@@ -408,7 +406,7 @@ func TestAReturnAfterCompletionGivesAllBack(t *testing.T) {
 	}
 }
 
-func TestACompletedPayoutIsLookedAtUntilBanksReturnNoMore(t *testing.T) {
+func TestFinalCheck_Completed_EndsAfterReturnPeriod(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	s.gateway.transfers[string(s.id)].advance(1)
@@ -421,7 +419,7 @@ func TestACompletedPayoutIsLookedAtUntilBanksReturnNoMore(t *testing.T) {
 	s.wantViolated()
 }
 
-func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
+func TestSubmit_NotTaken_WaitsAndCancellable(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = closed
 	s.later(windowOver)
@@ -439,8 +437,8 @@ func TestNotTakenWaitsAndCanBeCancelled(t *testing.T) {
 	}
 }
 
-// TestWhatWasTurnedAwayMayHaveBeenTaken has a gateway answer that it is busy and take the order all the same.
-func TestWhatWasTurnedAwayMayHaveBeenTaken(t *testing.T) {
+// The gateway answers that it is busy and takes the order all the same.
+func TestSubmit_NotTakenButPaid_KeepsReservation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		then func(*story)
 		want payout.State
@@ -476,9 +474,8 @@ func TestWhatWasTurnedAwayMayHaveBeenTaken(t *testing.T) {
 	}
 }
 
-// TestACancellationLooksAgain has a payout sent and turned away after the gateway was asked
-// for a cancellation.
-func TestACancellationLooksAgain(t *testing.T) {
+// While the cancellation asks the gateway, a worker sends the payout again and is turned away.
+func TestCancel_ResentMeanwhile_Unclear(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = closed
 	s.later(windowOver)
@@ -500,9 +497,8 @@ type late struct {
 
 func (l late) Payout(context.Context, payout.ID) (payout.Payout, error) { return l.seen, nil }
 
-// TestACancellationThatSawThePayoutBeingSentAsksFirst has a payout turned away, though it was taken, just after a
-// cancellation saw that it is being sent.
-func TestACancellationThatSawThePayoutBeingSentAsksFirst(t *testing.T) {
+// The cancellation reads the payout as submitting; by then it waits again, because the gateway turned it away.
+func TestCancel_ReadAsSubmitting_Unclear(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = closed
 	s.later(windowOver)
@@ -530,9 +526,9 @@ func (s *story) overrun(then mood) {
 	s.later(windowOver)
 }
 
-// TestAWorkerThatOverranItsLeaseForgetsNoSending has a payout sent and turned away, though it was taken, while a slow worker
-// was about to send it, who then can't reach the gateway.
-func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
+// While a slow worker is about to send the payout, another one sends it and is turned away, though the gateway took it.
+// Then the slow worker can't reach the gateway.
+func TestStep_LeaseExpired_KeepsSentAt(t *testing.T) {
 	s := newStory(t)
 	s.overrun(unreachable)
 	if p := s.wantState(payout.Waiting); p.SentAt.IsZero() || s.gateway.sent != 1 {
@@ -546,9 +542,9 @@ func TestAWorkerThatOverranItsLeaseForgetsNoSending(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
-// TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile has a payout sent and turned away, though it was taken, while
-// a slow worker was told that its bank account can't be paid.
-func TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile(t *testing.T) {
+// While a slow worker learns that the bank account can't be paid, another one sends the payout and is turned away,
+// though the gateway took it.
+func TestStep_LeaseExpired_AccountRefusalIgnored(t *testing.T) {
 	s := newStory(t)
 	s.overrun(shunning)
 	s.wantState(payout.Waiting)
@@ -558,8 +554,8 @@ func TestAnAccountThatIsShunnedFailsNothingThatWasSentMeanwhile(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
-// TestWhatNeverLeftUsIsOurs has the gateway out of reach, and a cancellation that needs nobody's word.
-func TestWhatNeverLeftUsIsOurs(t *testing.T) {
+// The gateway can't be reached, so the payout was never sent, and its cancellation need not ask the gateway.
+func TestCancel_NeverSent_NeedsNoGateway(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = unreachable
 	s.later(windowOver)
@@ -572,8 +568,8 @@ func TestWhatNeverLeftUsIsOurs(t *testing.T) {
 	s.wantAvailable(opening)
 }
 
-// TestAFailedPayoutIsLookedAtAgain has the gateway change its mind, and tell nobody.
-func TestAFailedPayoutIsLookedAtAgain(t *testing.T) {
+// After the payout failed, the gateway changes it to paid and sends no notification.
+func TestFinalCheck_FailedThenPaid_RecordsDiscrepancy(t *testing.T) {
 	for name, end := range map[string]func(*story){
 		"it failed":      func(s *story) { s.later(windowOver); s.gateway.transfers[string(s.id)].advance(2); s.later(time.Hour) },
 		"it was refused": func(s *story) { s.gateway.mood = refusing; s.later(windowOver); s.gateway.mood = fair },
@@ -604,8 +600,8 @@ func TestAFailedPayoutIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestAForgottenTransferIsToldToAPerson has the gateway forget what it had.
-func TestAForgottenTransferIsToldToAPerson(t *testing.T) {
+// The gateway does not know a transfer any more that it had accepted.
+func TestPoll_TransferForgotten_RecordsDiscrepancy(t *testing.T) {
 	s := newSubmittedStory(t)
 	s.gateway.forgetful = true
 	s.later(time.Minute)
@@ -622,8 +618,8 @@ func TestAForgottenTransferIsToldToAPerson(t *testing.T) {
 	s.wantViolated("gateway-agrees")
 }
 
-// TestTwoTransfersOfOnePayoutAreToldToAPerson has the gateway list two under our reference.
-func TestTwoTransfersOfOnePayoutAreToldToAPerson(t *testing.T) {
+// The gateway lists two transfers under our reference.
+func TestPoll_TwoTransfers_RecordsDiscrepancy(t *testing.T) {
 	s := newUnclearStory(t)
 	s.gateway.twofold = true
 	sent := s.gateway.sent
@@ -634,7 +630,7 @@ func TestTwoTransfersOfOnePayoutAreToldToAPerson(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
-func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {
+func TestSubmit_RepeatedlyNotTaken_WaitsLonger(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood = closed
 	s.later(windowOver)
@@ -646,7 +642,7 @@ func TestBeingTurnedAwayAgainWaitsLonger(t *testing.T) {
 	}
 }
 
-func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
+func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	s := newStory(t)
 	first := payout.Request{Seller: "usr_a", Amount: 60_000, Notes: "one", Key: "k"}
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); found || err != nil {
@@ -686,9 +682,9 @@ func TestTheWholeRequestIsWhatAKeyStandsFor(t *testing.T) {
 	}
 }
 
-// TestASlowPayoutIsLookedAtLessAndLess has a bank that takes four days, and nobody who tells of it. News must not be
-// late by much, and every look is a call at a gateway that answers few.
-func TestASlowPayoutIsLookedAtLessAndLess(t *testing.T) {
+// The bank takes four days and no notification arrives. Polls must find news soon, and be few, because the gateway
+// limits their rate.
+func TestPoll_SlowPayout_IntervalsGrow(t *testing.T) {
 	for name, mood := range map[string]mood{"answered": fair, "unanswered": silent} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -712,8 +708,8 @@ func TestASlowPayoutIsLookedAtLessAndLess(t *testing.T) {
 	}
 }
 
-// TestAnOrderSentAgainWaitsForItsTurn has a clock that is finer than what is stored.
-func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
+// The clock is finer than the times that are stored.
+func TestResend_FineClock_BacksOff(t *testing.T) {
 	s := newStory(t)
 	s.now = s.now.Add(789 * time.Nanosecond)
 	s.gateway.mood, s.gateway.forgetful = lostAnswers, true
@@ -730,7 +726,7 @@ func TestAnOrderSentAgainWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-func TestACancellationAnsweredWithAnotherAmountIsUnclear(t *testing.T) {
+func TestCancel_AnswerDiffers_Unclear(t *testing.T) {
 	for name, lie := range lies {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)

@@ -9,8 +9,7 @@ import (
 	"bursar/internal/payout"
 )
 
-// TestAQuoteIsWhatARequestMakes compares the two at one moment.
-func TestAQuoteIsWhatARequestMakes(t *testing.T) {
+func TestQuote_MatchesRequest(t *testing.T) {
 	s := newStory(t)
 	q := s.payouts.Quote(60_000)
 	p := s.request("usr_b", 60_000)
@@ -37,7 +36,7 @@ func TestCancellable(t *testing.T) {
 	}
 }
 
-func TestAttentionIsWhatWaitsForAPerson(t *testing.T) {
+func TestAttention(t *testing.T) {
 	s := newStory(t)
 	attention := func() payout.Attention {
 		a, err := s.payouts.Attention(t.Context())

@@ -26,7 +26,7 @@ func ask[T any](t *testing.T, at, query string, args ...any) T {
 
 const tables = `SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'`
 
-func TestEachTestHasADatabaseThatGoesWithIt(t *testing.T) {
+func TestNew_DroppedAfterTest(t *testing.T) {
 	ServerURL(t) // or skip
 	var first, second string
 	t.Run("two databases", func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestEachTestHasADatabaseThatGoesWithIt(t *testing.T) {
 	}
 }
 
-func TestACopyHoldsWhatTheOriginalHeld(t *testing.T) {
+func TestCopy_KeepsTablesOfOriginal(t *testing.T) {
 	original := New(t)
 	run(t, original, "CREATE TABLE a (n INT)")
 	user, err := pgx.Connect(t.Context(), original) // whose connection is in the way
@@ -59,7 +59,7 @@ func TestACopyHoldsWhatTheOriginalHeld(t *testing.T) {
 	}
 }
 
-func TestManyMayAskForDatabasesAtOnce(t *testing.T) {
+func TestNew_Concurrent(t *testing.T) {
 	ServerURL(t) // or skip
 	var askers sync.WaitGroup
 	for range 8 {
@@ -86,7 +86,7 @@ func (v *verdict) Fatal(args ...any) {
 	runtime.Goexit()
 }
 
-func TestWithoutPostgreSQLATestIsSkippedButFailsUnderCI(t *testing.T) {
+func TestRefuse_FailsOnlyUnderCI(t *testing.T) {
 	for ci, want := range map[string]string{"": "skipped", "0": "skipped", "false": "skipped", "true": "failed", "1": "failed"} {
 		t.Setenv("CI", ci)
 		v := &verdict{TB: t}

@@ -23,7 +23,7 @@ func needPrograms(t *testing.T) {
 	}
 }
 
-func TestARunHasOneServer(t *testing.T) {
+func TestRunServer_Concurrent_OneServer(t *testing.T) {
 	needPrograms(t)
 	urls := make([]string, 8)
 	var askers sync.WaitGroup
@@ -47,7 +47,7 @@ func TestARunHasOneServer(t *testing.T) {
 	}
 }
 
-func TestServersEndWithTheirOwner(t *testing.T) {
+func TestServer_OwnerEnds_StopsAndCleansUp(t *testing.T) {
 	needPrograms(t)
 	sleeper := exec.Command("sleep", "600")
 	if err := sleeper.Start(); err != nil {
@@ -90,7 +90,7 @@ func TestServersEndWithTheirOwner(t *testing.T) {
 	t.Error("the home outlived its owner")
 }
 
-func TestWhatTheDeadLeftIsSwept(t *testing.T) {
+func TestHome_RemovesDeadOwnersFiles(t *testing.T) {
 	self, err := lookUp(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestWhatTheDeadLeftIsSwept(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsKilledKeepsItsWord(t *testing.T) {
+func TestServer_Killed_KeepsCommits(t *testing.T) {
 	s := StartServer(t, Options{Settings: map[string]string{"max_connections": "20"}})
 	if got := ask[string](t, s.URL("postgres"), "SHOW max_connections"); got != "20" {
 		t.Errorf("max_connections is %s, want 20", got)
@@ -142,7 +142,7 @@ func TestAServerThatIsKilledKeepsItsWord(t *testing.T) {
 	}
 }
 
-func TestAStandbyTakesOver(t *testing.T) {
+func TestStandby_Promoted_TakesWrites(t *testing.T) {
 	primary := StartServer(t, Options{})
 	standby := primary.Standby()
 	both := primary.URL("postgres", standby)

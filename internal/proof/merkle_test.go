@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheTreeIsThatOfRFC6962 uses the leaves and roots that implementations of that tree are known by.
-func TestTheTreeIsThatOfRFC6962(t *testing.T) {
+// The leaves and roots are the usual test vectors of RFC 6962.
+func TestTree_MatchesRFC6962(t *testing.T) {
 	roots := []string{
 		"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
@@ -46,7 +46,7 @@ func leaves(n int) []sum {
 	return all
 }
 
-func TestPathsLeadToTheRootAndNoOtherDoes(t *testing.T) {
+func TestPath_ProvesOnlyItsLeaf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 70).Draw(t, "leaves")
 		all := leaves(n)
@@ -80,8 +80,8 @@ func TestPathsLeadToTheRootAndNoOtherDoes(t *testing.T) {
 	})
 }
 
-// TestANodeIsNoLeaf tries to pass two leaves off as one.
-func TestANodeIsNoLeaf(t *testing.T) {
+// A leaf made of two leaves is not the inner node above them.
+func TestTree_InnerNodeIsNoLeaf(t *testing.T) {
 	all := leaves(4)
 	inner := nodeSum(all[0], all[1])
 	data := string(all[0][:]) + string(all[1][:])

@@ -46,7 +46,7 @@ func (w *fixture) wantDays(want ...int) {
 	}
 }
 
-func TestEachDayIsReconciledOnce(t *testing.T) {
+func TestRunDue_OncePerDay(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.must(w.runDue(w.service))
@@ -72,7 +72,7 @@ func TestEachDayIsReconciledOnce(t *testing.T) {
 	}
 }
 
-func TestDaysThatAClockRanAheadToAreReconciledWhenTheyCome(t *testing.T) {
+func TestRunDue_ClockWasAhead_ReconcilesSkippedDays(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
@@ -106,7 +106,7 @@ func TestDaysThatAClockRanAheadToAreReconciledWhenTheyCome(t *testing.T) {
 	}
 }
 
-func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
+func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
@@ -134,7 +134,7 @@ func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
 	}
 }
 
-func TestOneInstanceReconcilesAtATime(t *testing.T) {
+func TestReconcile_OneInstanceAtATime(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
@@ -204,7 +204,7 @@ func (s *slowStore) OpenDifferences(ctx context.Context, after reconcile.Differe
 	return s.Store.OpenDifferences(ctx, after, limit)
 }
 
-func TestALongComparisonKeepsItsTurn(t *testing.T) {
+func TestReconcile_SlowStore_KeepsLease(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
@@ -239,9 +239,9 @@ func TestManyAtOnceFindTheSame(t *testing.T) {
 	}
 }
 
-// TestAReadingThatBreaksOffIsMadeUpFor has more lines than a page, and cuts the reading between pages. Lines
-// that come meanwhile push others on.
-func TestAReadingThatBreaksOffIsMadeUpFor(t *testing.T) {
+// The statement has more lines than a page, and the reading fails between pages. Then new lines shift the others
+// between pages.
+func TestReconcile_ReadingInterrupted_ReadsAll(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	topUp := "bank_transfer"
@@ -297,7 +297,7 @@ func (w *fixture) misstateIn(change sandbox.StatementChange) {
 	w.broken = broken
 }
 
-func TestABrokenStatementIsRefused(t *testing.T) {
+func TestReconcile_InvalidStatement_IsError(t *testing.T) {
 	line := func(change string) string {
 		return `{"entity":"collection","count":1,"items":[{"id":"txn_1","entity":"transaction","account_number":"7878780080316316","currency":"INR",
 			"debit":100,"credit":0,"balance":5,"created_at":1793596000,` + change + `"source":{"id":"pout_1","entity":"payout"}}]}`
@@ -332,7 +332,7 @@ func TestABrokenStatementIsRefused(t *testing.T) {
 	}
 }
 
-func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
+func TestReconcile_DebitOnOtherDay_NotMissing(t *testing.T) {
 	w := newFixture(t)
 	w.goTo(2, 12)
 	w.now = time.Date(2026, 11, 2, 23, 59, 57, 0, india)
@@ -361,7 +361,7 @@ func TestADebitOfAnotherDayIsNotMissed(t *testing.T) {
 	wantKinds(t, w.reconcile("04", "04"), reconcile.PaidTwice)
 }
 
-func TestALineThatTheGatewaysClockHasOnTheNextDayIsNotMissed(t *testing.T) {
+func TestReconcile_GatewayClockAhead_LineNotMissing(t *testing.T) {
 	w := newFixture(t)
 	w.ahead = 40 * time.Second
 	w.now = time.Date(2026, 11, 2, 23, 59, 25, 0, india)
@@ -402,7 +402,7 @@ func TestHalfADayIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestALineIsMissedBetweenDays(t *testing.T) {
+func TestReconcile_LastLineMissing_GapNextDay(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
 	last := w.pay("1234", 20_000)
@@ -420,7 +420,7 @@ func TestALineIsMissedBetweenDays(t *testing.T) {
 	}
 }
 
-func TestMoneyForAPayoutThatWaits(t *testing.T) {
+func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {
 	w := newFixture(t)
 	id, entity := w.ask("1234", 10_000), "payout"
 	w.misstate(sandbox.StatementChange{Change: "add", Line: string(id), Debit: new(int64(10_000)), Entity: &entity})
@@ -431,7 +431,7 @@ func TestMoneyForAPayoutThatWaits(t *testing.T) {
 	}
 }
 
-func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
+func TestReconcile_OldPayout_NotJudged(t *testing.T) {
 	w := newFixture(t)
 	id := w.ask("0004", 100_000)
 	w.later(time.Second)
@@ -449,7 +449,7 @@ func TestWhatReachesTooFarBackIsNotJudged(t *testing.T) {
 	}
 }
 
-func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
+func TestReconcile_ReturnedAtGateway_PollsPayout(t *testing.T) {
 	w := newFixture(t)
 	id := w.pay("1234", 100_000)
 	for range 3 {
@@ -474,8 +474,8 @@ func TestAReturnIsAskedForAndGoesAwayByItself(t *testing.T) {
 	}
 }
 
-// TestWhatCanNotBeJudgedStaysOpen has news of a payout, of which a person was told, that the ledger may learn of yet.
-func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
+// A payout with an open difference gets a reversal that the ledger may still learn of.
+func TestReconcile_NotJudged_StaysOpen(t *testing.T) {
 	w := newFixture(t)
 	id := w.pay("1234", 100_000)
 	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
@@ -490,7 +490,7 @@ func TestWhatCanNotBeJudgedStaysOpen(t *testing.T) {
 	}
 }
 
-func TestSettlingHoldsUntilSomethingElseIsSaid(t *testing.T) {
+func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
 	w := newFixture(t)
 	hand := "payout"
 	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})

@@ -11,7 +11,7 @@ import (
 	"bursar/internal/reconcile"
 )
 
-func TestWhatAgreesIsNoDifference(t *testing.T) {
+func TestReconcile_StatementAgrees_NoDifference(t *testing.T) {
 	w := newFixture(t)
 	for last4, want := range map[string]payout.State{
 		"1234": payout.Completed, "0002": payout.Failed, "0003": payout.Returned, "0004": payout.Submitted,
@@ -37,8 +37,8 @@ func TestWhatAgreesIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestEachDifferenceHasItsName makes the statement wrong in each way, and right again where that can be.
-func TestEachDifferenceHasItsName(t *testing.T) {
+// Each case makes the statement wrong, and correct again where that is possible.
+func TestReconcile_EachDifference_HasItsKind(t *testing.T) {
 	usd, fee, reversal, adjustment := "USD", "payout", "reversal", "adjustment"
 	for name, tt := range map[string]struct {
 		last4   string

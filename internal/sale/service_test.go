@@ -130,7 +130,7 @@ func (s *fixture) wantViolated(want ...string) {
 	}
 }
 
-func TestASaleIsRecordedOnce(t *testing.T) {
+func TestRecord_Repeated_RecordedOnce(t *testing.T) {
 	s := openShop(t)
 	n := sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}
 	first := s.record(n, true)
@@ -153,7 +153,7 @@ func TestASaleIsRecordedOnce(t *testing.T) {
 	s.wantBalance(5000, 0, 5000)
 }
 
-func TestOnlySellersSell(t *testing.T) {
+func TestRecord_InvalidSellerOrTime_Refused(t *testing.T) {
 	s := openShop(t)
 	for _, seller := range []string{"usr_buyer", "usr_nobody", ""} {
 		_, _, err := s.sales.Record(t.Context(), sale.NewSale{ID: "order-1", Seller: seller, Amount: 1})
@@ -169,7 +169,7 @@ func TestOnlySellersSell(t *testing.T) {
 	}
 }
 
-func TestASaleWithoutATimeMayBeAvailableAtOnce(t *testing.T) {
+func TestRecord_NoOccurredAt_UsesAvailableAt(t *testing.T) {
 	s := openShop(t)
 	for i, available := range []time.Time{s.now, s.now.Add(-time.Second), s.now.AddDate(0, -1, 0)} {
 		got := s.record(sale.NewSale{ID: fmt.Sprint("order-", i), Seller: "usr_seller", Amount: 100, AvailableAt: available}, true)
@@ -201,7 +201,7 @@ func TestRelease_OnceWhenHoldingPeriodIsOver(t *testing.T) {
 	s.wantBalance(0, 5000, 5000)
 }
 
-func TestRefundsTakeBackWhatIsThere(t *testing.T) {
+func TestRefund_BeforeAndAfterRelease(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)
 	s.record(sale.NewSale{ID: "order-2", Seller: "usr_seller", Amount: 3000}, true)
@@ -232,8 +232,8 @@ func TestRefundsTakeBackWhatIsThere(t *testing.T) {
 	s.wantBalance(0, 4000, 4000)
 }
 
-// TestARefundIsDueEvenIfTheMoneyIsGone refunds a sale whose money is reserved for a payout.
-func TestARefundIsDueEvenIfTheMoneyIsGone(t *testing.T) {
+// The money of the refunded sale is reserved for a payout.
+func TestRefund_MoneyReserved_BalanceNegative(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000, OccurredAt: s.now, AvailableAt: s.now}, true)
 	s.release()
@@ -255,7 +255,7 @@ func TestARefundIsDueEvenIfTheMoneyIsGone(t *testing.T) {
 	}
 }
 
-func TestARefundedSaleReleasesNothing(t *testing.T) {
+func TestRelease_RefundedSale_AddsNothing(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 5000}, true)
 	if _, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1"}); err != nil {
@@ -268,7 +268,7 @@ func TestARefundedSaleReleasesNothing(t *testing.T) {
 	s.wantBalance(0, 0, 0)
 }
 
-func TestASaleThatCanNotBeReleasedHoldsUpNobody(t *testing.T) {
+func TestRelease_OneFails_OthersReleased(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "broken", Seller: "usr_seller", Amount: 700, OccurredAt: s.now, AvailableAt: s.now}, true)
 	s.record(sale.NewSale{ID: "good", Seller: "usr_seller", Amount: 300, OccurredAt: s.now, AvailableAt: s.now.Add(time.Second)}, true)
@@ -308,7 +308,7 @@ func TestMonthsFollowTheZone(t *testing.T) {
 	}
 }
 
-func TestManyRefundsNeverExceedTheSale(t *testing.T) {
+func TestRefund_Concurrent_NeverExceedsSale(t *testing.T) {
 	s := openShop(t)
 	s.record(sale.NewSale{ID: "order-1", Seller: "usr_seller", Amount: 1000}, true)
 	var refunded atomic.Int64

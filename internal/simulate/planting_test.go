@@ -192,8 +192,8 @@ func rename(text string, names map[string]string) string {
 	return text
 }
 
-// TestEditsSurviveRefactoring moves code, and wants edits to be found where they were meant.
-func TestEditsSurviveRefactoring(t *testing.T) {
+// The edit of a planted bug is found in code that was reformatted or renamed, and only if it is unambiguous.
+func TestEdit_FoundAfterRefactoring(t *testing.T) {
 	const code = "package p\n\nfunc f(limit int) int {\n\tif limit > 3 { // three is enough\n\t\treturn limit\n\t}\n\tq := `SELECT a\n\t\tFROM b`\n\treturn len(q)\n}\n"
 	tests := map[string]struct {
 		e    edit

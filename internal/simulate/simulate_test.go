@@ -37,8 +37,8 @@ func run(t *testing.T, o simulate.Options, faults string) simulate.Report {
 	return r
 }
 
-// TestEverythingHoldsWhateverGoesWrong runs a few seeds. `bursar simulate` runs as many as one likes.
-func TestEverythingHoldsWhateverGoesWrong(t *testing.T) {
+// A few seeds run here; `bursar simulate` runs as many as one likes.
+func TestRun_AllFaults_ChecksHold(t *testing.T) {
 	seeds, o := uint64(4), simulate.Options{Days: 3, Sellers: 6}
 	if testing.Short() {
 		seeds, o = 1, simulate.Options{Days: 1, Sellers: 5}
@@ -64,8 +64,8 @@ func TestEverythingHoldsWhateverGoesWrong(t *testing.T) {
 	}
 }
 
-// TestALimitedGateway runs a few seeds at a gateway that lacks most of what the other offers.
-func TestALimitedGateway(t *testing.T) {
+// A few seeds run at a gateway that lacks most of what the other one offers.
+func TestRun_LimitedGateway(t *testing.T) {
 	seeds, o := uint64(3), simulate.Options{Days: 3, Sellers: 6, Limited: true}
 	if testing.Short() {
 		seeds, o.Days = 1, 1
@@ -78,7 +78,7 @@ func TestALimitedGateway(t *testing.T) {
 	}
 }
 
-func TestAFairDayHolds(t *testing.T) {
+func TestRun_NoFaults_NothingFails(t *testing.T) {
 	r := run(t, simulate.Options{Seed: 1, Days: 1, Sellers: 4}, "none")
 	for name, n := range r.Faulted {
 		if n > 0 {
@@ -90,8 +90,8 @@ func TestAFairDayHolds(t *testing.T) {
 	}
 }
 
-// TestTheSameSeedGivesTheSameRun compares two runs to the last id.
-func TestTheSameSeedGivesTheSameRun(t *testing.T) {
+// Two runs are compared down to the last id.
+func TestRun_SameSeed_SameRun(t *testing.T) {
 	o := simulate.Options{Seed: 3, Days: 1, Sellers: 5}
 	var prints, hashes [3]string
 	for i := range prints {
@@ -155,7 +155,7 @@ func readInto(t *testing.T, w io.Writer, file, query string) (n int) {
 	return n
 }
 
-func TestFaultsAreReadAsTheyAreWritten(t *testing.T) {
+func TestParseFaults(t *testing.T) {
 	for in, want := range map[string]string{
 		"all": "all", "none": "none", "crash": "crash", " restore, crash": "crash,restore", "crash,crash": "crash",
 		"crash,-crash": "none", "all,none,rival": "rival",
@@ -195,7 +195,7 @@ func TestPages_TellOfEverything(t *testing.T) {
 	}
 }
 
-func TestWhatCantBeRunIsRefused(t *testing.T) {
+func TestRun_InvalidOptions_Refused(t *testing.T) {
 	for _, o := range []simulate.Options{
 		{}, {Days: 1}, {Sellers: 1}, {Days: -1, Sellers: 1}, {Days: simulate.MostDays + 1, Sellers: 1}, {Days: 1, Sellers: simulate.MostSellers + 1},
 	} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestALargeRunIsOfManyMarketplaces wants each of them to be seen again by itself.
-func TestALargeRunIsOfManyMarketplaces(t *testing.T) {
+// Each marketplace of a large run can be run again by itself.
+func TestMarkets_LargeRun_Split(t *testing.T) {
 	o := Options{Seed: 7, Days: 30, Sellers: 3*SellersTogether + 1}
 	seeds, sellers := map[uint64]bool{}, 0
 	for i, part := range o.markets() {

@@ -114,7 +114,7 @@ func (m *meeting) wantTries(want int, ids ...payout.ID) {
 	}
 }
 
-func TestADeadlockIsUndoneAndTriedAgain(t *testing.T) {
+func TestUpdate_Deadlock_Retried(t *testing.T) {
 	m := newMeeting(t)
 	var attempts [2]int
 	first, second := make(chan struct{}), make(chan struct{})
@@ -141,7 +141,7 @@ func TestADeadlockIsUndoneAndTriedAgain(t *testing.T) {
 	m.wantTries(2, "pyt_0", "pyt_1")
 }
 
-func TestASerializationFailureIsTriedAgain(t *testing.T) {
+func TestUpdate_SerializationFailure_Retried(t *testing.T) {
 	m := newMeeting(t, "&default_transaction_isolation=serializable")
 	attempts := 0
 	m.update(func(tx *store.Tx) error {
@@ -246,8 +246,8 @@ func (m *meeting) waitForLock() {
 	m.Error("nobody waits")
 }
 
-// While one takes what is due, another passes over that and takes the rest; nobody waits.
-func TestWorkersPassOverWhatOthersAreTaking(t *testing.T) {
+// While one worker takes what is due, another one skips it and takes the rest; neither waits.
+func TestDueRows_Concurrent_SkipLocked(t *testing.T) {
 	m := newMeeting(t)
 	ctx := t.Context()
 	m.update(func(tx *store.Tx) error {

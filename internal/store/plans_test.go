@@ -284,8 +284,8 @@ func (p plan) check(t *testing.T, plan string, indexes []string, walks ...string
 	}
 }
 
-// TestNoLimitIsAParameterAlone holds the rule at the head of the package, which nothing but the time would tell of.
-func TestNoLimitIsAParameterAlone(t *testing.T) {
+// The rule is at the head of the package; breaking it costs only time, so no other test notices.
+func TestLimit_IsNotParameterAlone(t *testing.T) {
 	alone := regexp.MustCompile(`LIMIT \$\d+(?: \+ 0)?`)
 	found := 0
 	for _, file := range sources(t, token.NewFileSet(), "postgres") {

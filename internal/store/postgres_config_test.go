@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestEveryHostIsTriedInTime asks that a host that takes connections and answers none leaves time for
-// the next one, within the patience of the shortest read.
-func TestEveryHostIsTriedInTime(t *testing.T) {
+// A host that accepts connections and does not answer leaves time for the next one within the timeout of the shortest
+// read.
+func TestPostgresConfig_TimeoutPerHost(t *testing.T) {
 	for url, want := range map[string]time.Duration{
 		"postgres://a/db":                                        5 * time.Second,
 		"postgres://a/db?connect_timeout=2":                      2 * time.Second,

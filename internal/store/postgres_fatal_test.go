@@ -76,7 +76,7 @@ func (l *lastWords) serve(client net.Conn, server string) {
 	}
 }
 
-func TestAServerThatStopsAfterACommitHasCommitted(t *testing.T) {
+func TestCommit_FatalAfterwards_DoneOnce(t *testing.T) {
 	for language, fatal := range map[string]string{"English": "FATAL", "Russian": "ВАЖНО"} {
 		t.Run(language, func(t *testing.T) {
 			words, err := (&pgproto3.ErrorResponse{
@@ -116,8 +116,8 @@ func TestAServerThatStopsAfterACommitHasCommitted(t *testing.T) {
 	}
 }
 
-// TestAHeldBalanceHoldsUpItsOwnSeller has somebody keep one seller's balance locked.
-func TestAHeldBalanceHoldsUpItsOwnSeller(t *testing.T) {
+// Another connection keeps one seller's balance locked.
+func TestInGroup_LockedBalance_DelaysItsSellerOnly(t *testing.T) {
 	url := pgtest.New(t)
 	c := newCrowdAt(t, url, 1)
 	c.seller("asha", 1000, bank.StatusVerified)

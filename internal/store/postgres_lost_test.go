@@ -15,9 +15,9 @@ import (
 	"bursar/internal/storetest"
 )
 
-// TestLostConnectionsAreMadeAnew ends all connections of a database in use, as a failover does. Who
-// comes next notices nothing: nothing was being committed, so everything may be tried again.
-func TestLostConnectionsAreMadeAnew(t *testing.T) {
+// All connections of a database in use end, as in a failover. Later calls do not fail: nothing was being committed, so
+// everything can be tried again.
+func TestConnections_Lost_Replaced(t *testing.T) {
 	url := pgtest.New(t)
 	db, err := store.OpenPostgres(t.Context(), url)
 	if err != nil {

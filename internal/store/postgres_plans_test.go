@@ -12,9 +12,9 @@ import (
 	"bursar/internal/payout"
 )
 
-// TestPagesAreReadFromTheirIndex has one seller with all payouts, where a planner is most tempted to
-// walk through the primary key, and asks for the plans that our connections make.
-func TestPagesAreReadFromTheirIndex(t *testing.T) {
+// The plans are those of our own connections. One seller with all payouts tempts a planner most to walk through the
+// primary key.
+func TestPages_ReadFromIndex(t *testing.T) {
 	c := newCrowd(t, 1)
 	c.seller("asha", 1000, bank.StatusVerified)
 	line := &postgresLine{config: c.handles[0].units.config}

@@ -11,10 +11,10 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// TestARepeatIsAsDurableAsTheFirst asks that a transaction which tells what an earlier one did is one
-// that PostgreSQL waits for a standby with: one with a number, because it wrote to the log, if only a
-// lock. What the earlier one committed may not have reached the standby when its answer was lost.
-func TestARepeatIsAsDurableAsTheFirst(t *testing.T) {
+// A transaction that repeats the answer of an earlier one writes to the log, if only a lock, and so has an id:
+// PostgreSQL waits for the standby with it. What the earlier one committed may not have reached the standby when its
+// answer was lost.
+func TestReplay_HasTransactionID(t *testing.T) {
 	db, err := OpenPostgres(t.Context(), pgtest.New(t))
 	if err != nil {
 		t.Fatal(err)

@@ -247,7 +247,7 @@ func (c *crowd) wantCleanLedger() {
 	}
 }
 
-func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
+func TestInGroup_EveryKindOfRequest(t *testing.T) {
 	c := newCrowd(t, 1)
 	ctx, db := t.Context(), c.handles[0]
 	c.seller("asha", 300, bank.StatusVerified)
@@ -358,9 +358,8 @@ func TestOneGroupServesEveryKindOfRequest(t *testing.T) {
 	c.wantCleanLedger()
 }
 
-// TestAnImpossibleRowSpoilsNobodyElsesRequest has one request of a group break a rule of the schema,
-// which ends the group's whole transaction.
-func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
+// One request of a group violates a constraint, which ends the group's whole transaction.
+func TestInGroup_ConstraintViolated_OthersSucceed(t *testing.T) {
 	c := newCrowd(t, 1)
 	ctx, db := t.Context(), c.handles[0]
 	c.seller("asha", 1000, bank.StatusVerified)
@@ -391,8 +390,8 @@ func TestAnImpossibleRowSpoilsNobodyElsesRequest(t *testing.T) {
 	c.wantCleanLedger()
 }
 
-// TestUnreadableNameSpoilsNobodyElsesRequest has one change of a group name what PostgreSQL takes for no text.
-func TestUnreadableNameSpoilsNobodyElsesRequest(t *testing.T) {
+// One request of a group has a key that PostgreSQL does not accept as text.
+func TestInGroup_InvalidText_OthersSucceed(t *testing.T) {
 	c := newCrowd(t, 1)
 	ctx, db := t.Context(), c.handles[0]
 	c.seller("asha", 1000, bank.StatusVerified)
@@ -418,8 +417,8 @@ func TestUnreadableNameSpoilsNobodyElsesRequest(t *testing.T) {
 	c.wantCleanLedger()
 }
 
-// TestInstancesGroupTheSameSellersAndKeys spends one balance, and uses each key, on three instances at once.
-func TestInstancesGroupTheSameSellersAndKeys(t *testing.T) {
+// Three instances at once spend the same balances and use the same keys.
+func TestInGroup_ThreeInstances_EachKeyOnce(t *testing.T) {
 	c := newCrowd(t, 3)
 	sellers := []string{"asha", "bina", "chand", "devi"}
 	for _, s := range sellers {
@@ -482,9 +481,9 @@ func TestInstancesGroupTheSameSellersAndKeys(t *testing.T) {
 	}
 }
 
-// TestRequestsOutliveTheirConnections cuts every connection again and again while requests are made,
-// each repeated under its key until it is answered.
-func TestRequestsOutliveTheirConnections(t *testing.T) {
+// Every connection is cut again and again during requests, and each request is repeated under its key until it is
+// answered.
+func TestInGroup_ConnectionsCut_RepeatsSucceed(t *testing.T) {
 	c := newCrowd(t, 2)
 	c.seller("asha", 8000, bank.StatusVerified)
 	c.seller("bina", 8000, bank.StatusVerified)
@@ -564,8 +563,8 @@ func (c *cutter) cut(t *testing.T) (n int) {
 	return n
 }
 
-// TestCommitsAreDurableWhateverTheServerSays asks connections of every kind on a server that answers early.
-func TestCommitsAreDurableWhateverTheServerSays(t *testing.T) {
+// Connections of every kind are checked, also on a server that by default answers before a commit is durable.
+func TestConnections_SynchronousCommitNeverOff(t *testing.T) {
 	for server, want := range map[string]string{"off": "on", "on": "on", "remote_apply": "remote_apply"} {
 		db, err := OpenPostgres(t.Context(), pgtest.New(t)+"&options=-csynchronous_commit%3D"+server)
 		if err != nil {

@@ -36,7 +36,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-func TestALogIsTakenUpToItsTornTailAndRefusedIfMoreIsDamaged(t *testing.T) {
+func TestOpenSQLite_DamagedLog_OnlyTornTailAccepted(t *testing.T) {
 	database, whole, commits := leftBehind(t)
 	flipped := func(at int) []byte {
 		log := slices.Clone(whole)
@@ -91,7 +91,7 @@ func TestALogIsTakenUpToItsTornTailAndRefusedIfMoreIsDamaged(t *testing.T) {
 	}
 }
 
-func TestDamageThatMovesIsSomebodyWriting(t *testing.T) {
+func TestLasting_MovingDamage_Ignored(t *testing.T) {
 	at := func(whole int64) damage { return damage{found: true, whole: whole, salt: 7} }
 	another := damage{found: true, whole: 100, salt: 8}
 	moving := make([]damage, 50)
@@ -123,7 +123,7 @@ func TestDamageThatMovesIsSomebodyWriting(t *testing.T) {
 	}
 }
 
-func TestADamagedFileIsFound(t *testing.T) {
+func TestAudit_DamagedFile_Found(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	db, err := OpenSQLite(t.Context(), path)
 	if err != nil {

@@ -71,7 +71,7 @@ func together(t *testing.T, db *DB, fns []func(*Tx) error) []error {
 	return errs
 }
 
-func TestAFailedClosureLeavesNothingAndHarmsNobodyInItsGroup(t *testing.T) {
+func TestUpdate_SomeOfGroupFail_OthersCommit(t *testing.T) {
 	db := openTemp(t)
 	ctx := t.Context()
 	broken := errors.New("changed its mind")
@@ -135,7 +135,7 @@ func TestWritesAreSerial(t *testing.T) {
 	}
 }
 
-func TestACallThatEndedIsNotBegun(t *testing.T) {
+func TestUpdate_ContextEnded_NotRun(t *testing.T) {
 	db := openTemp(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -148,7 +148,7 @@ func TestACallThatEndedIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestAClosedDatabaseSaysSo(t *testing.T) {
+func TestUpdate_Closed_ReturnsErrClosed(t *testing.T) {
 	db := openTemp(t)
 	ctx := t.Context()
 	if err := db.Close(); err != nil {
@@ -166,7 +166,7 @@ func TestReadersCanNotWrite(t *testing.T) {
 	}
 }
 
-func TestPragmasHoldOnEveryConnection(t *testing.T) {
+func TestOpenSQLite_PragmasOnEveryConnection(t *testing.T) {
 	db := openTemp(t)
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000"}
 	for pragma, value := range want {
@@ -184,7 +184,7 @@ func TestPragmasHoldOnEveryConnection(t *testing.T) {
 	}
 }
 
-func TestManyProcessesMayOpenAtOnce(t *testing.T) {
+func TestOpenSQLite_Concurrent_MigratesOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	var openers sync.WaitGroup
 	for range 8 {
@@ -215,7 +215,7 @@ func TestManyProcessesMayOpenAtOnce(t *testing.T) {
 	}
 }
 
-func TestNobodyElseMayReadTheFiles(t *testing.T) {
+func TestFiles_OwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no file modes; the directory's access list rules")
 	}
@@ -240,7 +240,7 @@ func TestNobodyElseMayReadTheFiles(t *testing.T) {
 	}
 }
 
-func TestAChangedMigrationIsRefused(t *testing.T) {
+func TestOpenSQLite_ChangedMigration_Refused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bursar.db")
 	db, err := OpenSQLite(t.Context(), path)
 	if err != nil {

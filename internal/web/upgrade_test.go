@@ -12,8 +12,8 @@ import (
 	"bursar/internal/web"
 )
 
-// TestNoUpgrades meets a server that switches protocols and then says nothing. Without the guard the body is read for ever.
-func TestNoUpgrades(t *testing.T) {
+// The server switches protocols and then says nothing. Without the guard the body would be read for ever.
+func TestNoUpgrades_Switched_ConnectionClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func loop(take func(context.Context, int) ([]work.Step, error)) *work.Loop {
 	}
 }
 
-func TestEveryDueStepIsDoneOnceAndFailuresStopNobody(t *testing.T) {
+func TestLoop_StepsFail_OthersDoneOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		due := []int{1, 2, 3, 4, 5, 6, 7}
@@ -74,7 +74,7 @@ func TestEveryDueStepIsDoneOnceAndFailuresStopNobody(t *testing.T) {
 	})
 }
 
-func TestRunWaitsForStepsUnderWay(t *testing.T) {
+func TestLoop_Stopped_WaitsForSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var finished atomic.Bool
 		var once sync.Once
@@ -99,7 +99,7 @@ func TestRunWaitsForStepsUnderWay(t *testing.T) {
 	})
 }
 
-func TestALoopRestsWhenNothingIsDueAndGoesOnAfterAnError(t *testing.T) {
+func TestLoop_TakeFails_RetriesEachInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes := 0
 		l := loop(func(context.Context, int) ([]work.Step, error) {
@@ -123,7 +123,7 @@ func TestALoopRestsWhenNothingIsDueAndGoesOnAfterAnError(t *testing.T) {
 	})
 }
 
-func TestAnOutageIsToldOfNowAndThen(t *testing.T) {
+func TestLoop_Outage_LogIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		l := loop(func(context.Context, int) ([]work.Step, error) {
@@ -159,7 +159,7 @@ at=30.1s level=ERROR msg="due work not leased" loop=test failures=1 error="datab
 	})
 }
 
-func TestNothingIsDoneWhoseLeaseWasNotRecorded(t *testing.T) {
+func TestLoop_LeaseNotRecorded_NoStepRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, steps atomic.Int32
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
@@ -180,7 +180,7 @@ func TestNothingIsDoneWhoseLeaseWasNotRecorded(t *testing.T) {
 	})
 }
 
-func TestStepsThatAllFailAreToldOfNowAndThen(t *testing.T) {
+func TestLoop_StepsAllFail_LogIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		l := loop(func(context.Context, int) ([]work.Step, error) {
@@ -199,7 +199,7 @@ func TestStepsThatAllFailAreToldOfNowAndThen(t *testing.T) {
 	})
 }
 
-func TestBatchGoesOnWhileThereIsWork(t *testing.T) {
+func TestBatch_RunsUntilNothingLeft(t *testing.T) {
 	left := 5
 	take := work.Batch(func(context.Context) (int, error) {
 		if left == 0 {
@@ -213,13 +213,13 @@ func TestBatchGoesOnWhileThereIsWork(t *testing.T) {
 	}
 }
 
-func TestALoopWithoutAllItsPartsDoesNotRun(t *testing.T) {
+func TestLoop_Incomplete_IsError(t *testing.T) {
 	if err := (&work.Loop{Name: "half"}).Run(t.Context()); err == nil {
 		t.Error("a half-built loop ran")
 	}
 }
 
-func TestStatusTellsHowTheLoopDoes(t *testing.T) {
+func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		errs := []error{nil, errors.New("the bank is closed\nstack of it"), nil, nil}
@@ -263,7 +263,7 @@ func TestStatusTellsHowTheLoopDoes(t *testing.T) {
 	})
 }
 
-func TestStatusKeepsLittleOfAnError(t *testing.T) {
+func TestStatus_TruncatesError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop(func(context.Context, int) ([]work.Step, error) {
 			return nil, errors.New("x" + strings.Repeat("ü", 1000))

@@ -106,8 +106,8 @@ func (b *browser) confirmAgain() {
 	}
 }
 
-// TestASellerInABrowser registers, opens a bank account, is paid, and cancels another payout.
-func TestASellerInABrowser(t *testing.T) {
+// A seller registers, adds a bank account, is paid, and cancels another payout.
+func TestSeller_InABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -158,8 +158,8 @@ func TestASellerInABrowser(t *testing.T) {
 	}
 }
 
-// TestASecondFactorInABrowser adds an authenticator app, signs in with a code of it, and replaces the bank account with a code.
-func TestASecondFactorInABrowser(t *testing.T) {
+// A seller adds an authenticator app, signs in with a code of it, and replaces the bank account with a code.
+func TestSecondFactor_InABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -241,8 +241,8 @@ func TestASecondFactorInABrowser(t *testing.T) {
 	}
 }
 
-// TestAMistakeInABrowser shows errors beside their fields, and nothing is lost that was typed.
-func TestAMistakeInABrowser(t *testing.T) {
+// Errors are shown beside their fields, and a link can't make a page show text of its own.
+func TestFormErrors_InABrowser(t *testing.T) {
 	i, _ := newStreet(t)
 	b := openBrowser(t, i.api, phone)
 	b.visit("/register")
@@ -265,8 +265,8 @@ func TestAMistakeInABrowser(t *testing.T) {
 	}
 }
 
-// TestAProviderInABrowser signs in through the sandbox's identity provider, and says no to it.
-func TestAProviderInABrowser(t *testing.T) {
+// A user denies the sandbox's identity provider, and then signs in through it.
+func TestProviderSignIn_InABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -290,9 +290,8 @@ func TestAProviderInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnAdminInABrowser has an order lost on its way, again and again, until an admin refunds it to the balance;
-// and one whose answer alone is lost, which the gateway knows when it is asked.
-func TestAnAdminInABrowser(t *testing.T) {
+// An order is lost on its way, again and again, until an admin refunds it to the balance.
+func TestAdmin_InABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -359,9 +358,9 @@ func (b *browser) waitAt(path, text string) {
 	b.look()
 }
 
-// TestTheDocumentationInABrowser looks at each page of the API's documentation on the narrowest screen and on a wide one,
-// chooses a language, filters the contents and sends a request.
-func TestTheDocumentationInABrowser(t *testing.T) {
+// A reader opens each page of the API's documentation on the narrowest screen and on a wide one, chooses a language,
+// filters the contents and sends a request.
+func TestDocumentation_InABrowser(t *testing.T) {
 	i, _ := newStreet(t)
 	narrow := screen{name: "narrow", width: 320, height: 640, phone: true, dark: true}
 	for _, s := range []screen{narrow, desktop} {

@@ -46,10 +46,10 @@ func crashPlan(t *testing.T) (kills int, seed uint64, long bool) {
 	return kills, seed, true
 }
 
-// TestNothingIsLostOrPaidTwiceThroughCrashes lets a marketplace trade while the service, the gateway, or both
-// are killed at random moments, be it while they start. After each, all that was acknowledged is in the ledger. In
-// the end every payout has come to its end and moved money at most once, and the balances are right to the paisa.
-func TestNothingIsLostOrPaidTwiceThroughCrashes(t *testing.T) {
+// A marketplace trades while the service, the gateway, or both are killed at random moments, also while they start.
+// After each, all that was acknowledged is in the ledger. In the end every payout has ended and moved money at most
+// once, and the balances are right to the paisa.
+func TestCrashes_NothingLostOrPaidTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -236,9 +236,9 @@ func untilOften(t *testing.T, what string, is func() bool) {
 	t.Fatalf("waited in vain until %s", what)
 }
 
-// TestAFirstStartMayBeCutOff kills the service at random moments of its first start, in which it makes its
-// files, its tables and its keys, until one is let through. It has to be as good as any other.
-func TestAFirstStartMayBeCutOff(t *testing.T) {
+// The service is killed at random moments of its first start, in which it makes its files, its tables and its keys. The
+// next start works like any other.
+func TestFirstStart_Killed_NextStartWorks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}

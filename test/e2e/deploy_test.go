@@ -29,7 +29,7 @@ const (
 	alertsPage     = "../../docs/alerts.md"
 )
 
-func TestWhatIsWatchedIsExported(t *testing.T) {
+func TestMetrics_WatchedOnesAreExported(t *testing.T) {
 	exported := exportedSeries(t)
 	for place, text := range map[string]string{
 		operationsPage:  readText(t, operationsPage),
@@ -182,8 +182,8 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestAlertsFireWhenTheyShould runs the rules' own tests where Prometheus is installed.
-func TestAlertsFireWhenTheyShould(t *testing.T) {
+// The alert rules' own tests run only where Prometheus is installed.
+func TestAlerts_PassPromtoolTests(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool, which comes with Prometheus, is not installed")
@@ -277,8 +277,8 @@ func TestDashboardIsWhole(t *testing.T) {
 	}
 }
 
-// TestDeployNamesOnlySettings finds settings that were renamed or misspelt, and YAML that is none.
-func TestDeployNamesOnlySettings(t *testing.T) {
+// No file in deploy/ names a setting that was renamed or misspelt, and all its YAML can be read.
+func TestDeploy_NamesOnlySettings(t *testing.T) {
 	known := knownVariables(t)
 	check := func(file string) {
 		for _, name := range regexp.MustCompile(`BURSAR_[A-Z0-9][A-Z0-9_]*`).FindAllString(readText(t, file), -1) {
@@ -319,8 +319,8 @@ func knownVariables(t *testing.T) map[string]bool {
 	return known
 }
 
-// TestDeployedSettingsAreRight asks the program about the settings that the files in deploy/ give it.
-func TestDeployedSettingsAreRight(t *testing.T) {
+// The program checks the settings that the files in deploy/ give it.
+func TestDeploy_SettingsPassConfigCheck(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {
 			Environment map[string]string `yaml:"environment"`

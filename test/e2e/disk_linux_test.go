@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAFullDiskStopsWritesAlone fills a small disk by trading, gives it room, and does the same to the gateway's.
-func TestAFullDiskStopsWritesAlone(t *testing.T) {
+// Trading fills a small disk, which then gets more room; then the gateway's disk is filled and freed.
+func TestDisk_Full_StopsOnlyWrites(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -34,9 +34,9 @@ func TestAFullDiskStopsWritesAlone(t *testing.T) {
 	l.finish()
 }
 
-// TestADiskThatFailsStopsWritesAlone has the disk refuse what the service writes, and then take it again. What could
-// not be made durable may be found by the next start, and is answered as what may have been done.
-func TestADiskThatFailsStopsWritesAlone(t *testing.T) {
+// The disk refuses what the service writes, and then takes it again. What could not be made durable may be found by the
+// next start, and is answered as what may have been done.
+func TestDisk_Fails_StopsOnlyWrites(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -77,10 +77,9 @@ func newFleetOnABadDisk(t *testing.T) (f *fleet, set func(mode string)) {
 	}
 }
 
-// TestWhatCouldNotBeMadeDurableIsNotSaidToBeUndone asks for payouts while the disk can't be made to keep what was
-// written to it, and kills the service: the next one finds what the first has written. So the answer has to say
-// that it is not known.
-func TestWhatCouldNotBeMadeDurableIsNotSaidToBeUndone(t *testing.T) {
+// Payouts are requested while the disk can't make writes durable, and the service is killed. The next start finds what
+// the first one wrote, so the answer has to say that the outcome is unknown.
+func TestWrite_NotDurable_OutcomeUnknown(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -212,8 +211,8 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// TestADirectoryThatCantBeWrittenToIsNamed starts the service where it may not write: it says where, and what to do.
-func TestADirectoryThatCantBeWrittenToIsNamed(t *testing.T) {
+// A service that may not write to its data directory says where, and what to do.
+func TestDataDirectory_NotWritable_Named(t *testing.T) {
 	t.Run("ReadOnly", func(t *testing.T) {
 		dir := mountSmall(t, "size=1m")
 		if err := syscall.Mount("bursar-test", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {

@@ -33,11 +33,10 @@ func calmTime(t *testing.T) (calm time.Duration, long bool) {
 	return calm, true
 }
 
-// TestAFailoverLosesAndDoublesNothing lets a marketplace trade while its database server, and then one
-// instance of the service, is killed. At full length servers also come back, are failed back to, are
-// missed, and hang. In the end all that was acknowledged is in the ledger, and nothing else is; the gateway paid each
-// payout once; and no instance had to be restarted for any of it.
-func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
+// A marketplace trades while its database server, and then one instance of the service, is killed. At full length
+// servers also come back, are failed back to, are missed, and hang. In the end all that was acknowledged is in the
+// ledger, and nothing else is; the gateway paid each payout once; and no instance had to be restarted for any of it.
+func TestFailover_NothingLostOrDoubled(t *testing.T) {
 	f := newFailover(t)
 	f.say("%d instances, %d sellers, calm for %s", len(f.instances), len(f.sellers), f.calm)
 	f.begin()

@@ -147,8 +147,8 @@ func TestGuessingPasswords(t *testing.T) {
 	})
 }
 
-// TestAFloodOfSignIns has 290 connections sign in without a pause, each way that takes most, while others sign in and register.
-func TestAFloodOfSignIns(t *testing.T) {
+// While 290 connections sign in without a pause, in each of the costliest ways, other users can sign in and register.
+func TestLogin_Flood_OthersSignIn(t *testing.T) {
 	const connections = 290
 	i := guarded(t)
 	newCaller(t, i, "127.0.9.66").register(t, "mallory@example.com")

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestEightInstancesStartAtOnce starts instances on an empty database, of which each knows nothing but
-// its own address and that database: they make one schema, one key set and one sandbox.
-func TestEightInstancesStartAtOnce(t *testing.T) {
+// Eight instances start on an empty database, of which each knows nothing but its own address and that database: they
+// make one schema, one key set and one sandbox.
+func TestInstances_StartAtOnce_ShareKeysAndSchema(t *testing.T) {
 	s := shopOnPostgres(t, 8)
 	for _, i := range s.instances {
 		i.environ = slices.DeleteFunc(i.environ, func(setting string) bool { return strings.HasPrefix(setting, "BURSAR_METRICS_ADDR=") })
@@ -56,8 +56,8 @@ func TestEightInstancesStartAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnInstanceKnowsWhatAnotherDid signs people out, in and away on one instance and looks at another.
-func TestAnInstanceKnowsWhatAnotherDid(t *testing.T) {
+// Users sign out, refresh, change or lose their access on one instance, and another instance knows it at once.
+func TestInstances_SeeEachOthersChanges(t *testing.T) {
 	s := shopOnPostgres(t, 2)
 	for _, i := range s.instances {
 		i.environ = append(i.environ, "BURSAR_LOGIN_THROTTLE=on", "BURSAR_REFRESH_REUSE_GRACE=1h")
@@ -237,9 +237,9 @@ func oneThrottle(t *testing.T, s *shop) {
 	}
 }
 
-// TestTheSandboxOutlivesItsInstance ends the instance that runs the sandbox, in both ways, while payouts
-// are under way: another one runs it on, with all its records.
-func TestTheSandboxOutlivesItsInstance(t *testing.T) {
+// The instance that runs the sandbox is stopped, or killed, while payouts are under way: another one takes the sandbox
+// over, with all its records.
+func TestSandbox_InstanceEnds_AnotherTakesOver(t *testing.T) {
 	for name, end := range map[string]func(*instance, *testing.T){"Stopped": (*instance).stop, "Killed": (*instance).kill} {
 		t.Run(name, func(t *testing.T) {
 			s := shopOnPostgres(t, 2)
@@ -260,9 +260,9 @@ func TestTheSandboxOutlivesItsInstance(t *testing.T) {
 	}
 }
 
-// TestBinariesBeforeAndAfterAMigrationRunSideBySide applies by hand what a later version might bring,
-// while an instance of this version is under load, and starts another one against the result.
-func TestBinariesBeforeAndAfterAMigrationRunSideBySide(t *testing.T) {
+// A migration that a later version might bring is applied while one instance is under load, and another instance starts
+// on the result.
+func TestInstances_NewerSchema_KeepServing(t *testing.T) {
 	s := shopOnPostgres(t, 2)
 	before, after := s.instances[0], s.instances[1]
 	before.start(t)

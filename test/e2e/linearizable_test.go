@@ -17,10 +17,10 @@ import (
 	"bursar/internal/money"
 )
 
-// TestBalancesAreLinearizable lets several callers at once ask for payouts of the same sellers, cancel
-// them and look at balances, at whichever instance, in calm and then through a failover, and asks whether
-// one journal, used by one caller after another, could have told them the same.
-func TestBalancesAreLinearizable(t *testing.T) {
+// Several callers at once request payouts of the same sellers, cancel them and read balances, at any instance, first
+// undisturbed and then through a failover. One journal, used by one caller after another, could have given the same
+// answers.
+func TestBalances_Linearizable(t *testing.T) {
 	pause, _ := calmTime(t)
 	primary, standby := newPair(t)
 	// Payouts wait for long, so that nothing moves by itself.

@@ -11,11 +11,10 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// TestALostAnswerIsResolvedByARepeat cuts the connection to PostgreSQL in the middle of each kind of
-// write. What was not being committed yet is done again, and the caller notices nothing. Where a COMMIT
-// was on its way, the service can't know whether it arrived, and says so; the same call again is answered
-// with what was done, or does it. Either way it is done once.
-func TestALostAnswerIsResolvedByARepeat(t *testing.T) {
+// The connection to PostgreSQL is cut in the middle of each kind of write. What was not being committed yet is done
+// again, and the caller notices nothing. Where a COMMIT was on its way, the service can't know whether it arrived, and
+// says so; the same call again is answered with what was done, or does it. Either way it is done once.
+func TestLostAnswer_Repeated_DoneOnce(t *testing.T) {
 	calmTime(t)
 	w := newWire(t, pgtest.New(t))
 	f := newFleet(t, w.url, 1, "BURSAR_CANCEL_WINDOW=10h")

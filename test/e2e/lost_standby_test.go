@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// TestNothingIsAcknowledgedThatTheStandbyLacks takes the standby away and writes, again and again: no
-// call may be answered with success, not even a repeat that finds what the first has done, because it
-// was done on one machine alone. Then that machine is lost, and the standby takes over as it was left.
-// The same calls are answered with success now, and were done once.
-func TestNothingIsAcknowledgedThatTheStandbyLacks(t *testing.T) {
+// The standby is killed, and every call is tried again and again: none may be answered with success, not even a repeat
+// that finds what the first one did, because it was done on one machine alone. Then that machine is lost, and the
+// standby takes over as it was left. The same calls are answered with success now, and were done once.
+func TestStandby_Lost_NothingAcknowledged(t *testing.T) {
 	if _, long := calmTime(t); !long {
 		t.Skip("takes half a minute, because each write is waited for; `make failover` runs it")
 	}

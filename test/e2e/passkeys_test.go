@@ -48,9 +48,9 @@ func (b *browser) click(text string) {
 	}
 }
 
-// TestAPasskeyInABrowser adds a passkey, signs in with it alone and as the second step, replaces the bank account with it, and
+// A seller adds a passkey, signs in with it alone and as the second step, replaces the bank account with it, and
 // removes it.
-func TestAPasskeyInABrowser(t *testing.T) {
+func TestPasskey_InABrowser(t *testing.T) {
 	for _, s := range []screen{phone, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,8 +130,8 @@ func TestAPasskeyInABrowser(t *testing.T) {
 	}
 }
 
-// TestAPasskeyNeedsAName opens the pages at an address of numbers, where browsers have no passkeys.
-func TestAPasskeyNeedsAName(t *testing.T) {
+// Browsers have no passkeys where the address is an IP address.
+func TestPasskey_NumericAddress_SuggestsLocalhost(t *testing.T) {
 	t.Parallel()
 	i, _ := newStreet(t)
 	b := openBrowser(t, i.api, phone)

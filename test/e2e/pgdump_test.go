@@ -9,8 +9,8 @@ import (
 	"bursar/internal/pgtest"
 )
 
-// TestABackupIsTakenFromTheHostThatAnswers names a host in vain before the one that there is.
-func TestABackupIsTakenFromTheHostThatAnswers(t *testing.T) {
+// The database URL names a host where no server listens before the one that answers.
+func TestBackup_FirstHostDown_UsesNext(t *testing.T) {
 	address, err := url.Parse(pgtest.New(t))
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func (i *instance) mustEnd(t *testing.T, p reply, path, words string) {
 
 func as(who string) url.Values { return url.Values{"person": {who + "@example.com"}} }
 
-func TestSignInThroughTheSandbox(t *testing.T) {
+func TestProviderSignIn_Sandbox(t *testing.T) {
 	i := newSignInHost(t)
 	i.start(t)
 
@@ -132,7 +132,7 @@ func TestSignInThroughTheSandbox(t *testing.T) {
 	}
 }
 
-func TestSignInsCannotBeStolenOrForcedUponSomebody(t *testing.T) {
+func TestProviderSignIn_ForeignCallback_Refused(t *testing.T) {
 	i := newSignInHost(t)
 	i.start(t)
 	const refused = "begun in another browser"
@@ -177,9 +177,9 @@ func TestSignInsCannotBeStolenOrForcedUponSomebody(t *testing.T) {
 	}
 }
 
-// TestATakeOverKeepsTheMoneyFromWhoeverWaitedInTheAccount: somebody registered the victim's e-mail address
-// and a bank account, and asked for a payout, when the victim comes.
-func TestATakeOverKeepsTheMoneyFromWhoeverWaitedInTheAccount(t *testing.T) {
+// An attacker registered with the victim's e-mail address and a bank account, and requested a payout, before the victim
+// signs in.
+func TestTakeover_SquattersPayout_Fails(t *testing.T) {
 	i := newSignInHost(t, "BURSAR_CANCEL_WINDOW=5s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
 	i.start(t)
 	var squatter struct {
@@ -247,8 +247,8 @@ func query(t *testing.T, address, name string) string {
 	return u.Query().Get(name)
 }
 
-// Whoever can reach the service in any way but directly on its own machine finds no built-in provider.
-func TestTheSandboxIsThereForNobodyElse(t *testing.T) {
+// The built-in provider answers only direct calls from the machine of the service.
+func TestSandboxProvider_NotLocal_NotFound(t *testing.T) {
 	const discovery = "/sandbox/identity/a/.well-known/openid-configuration"
 	for name, settings := range map[string][]string{
 		"on all addresses": {"BURSAR_ADDR=0.0.0.0:%s", "BURSAR_BASE_URL=http://localhost:%s"},
@@ -349,7 +349,7 @@ func npmProvider(t *testing.T, settings map[string]any) string {
 	return strings.TrimSpace(issuer)
 }
 
-func TestSignInThroughAProviderOfNpm(t *testing.T) {
+func TestProviderSignIn_NpmProvider(t *testing.T) {
 	for _, algorithm := range []string{"RS256", "ES256"} {
 		t.Run(algorithm, func(t *testing.T) {
 			i := newSignInHost(t)
@@ -432,7 +432,7 @@ func githubLike(t *testing.T) *httptest.Server {
 	return server
 }
 
-func TestSignInThroughAProviderWithoutOpenIDConnect(t *testing.T) {
+func TestProviderSignIn_WithoutOpenIDConnect(t *testing.T) {
 	hub := githubLike(t)
 	i := newSignInHost(t, "BURSAR_PROVIDER_B_CLIENT_ID=x", "BURSAR_PROVIDER_B_CLIENT_SECRET=hush",
 		"BURSAR_PROVIDER_B_AUTH_URL="+hub.URL+"/login/oauth/authorize", "BURSAR_PROVIDER_B_TOKEN_URL="+hub.URL+"/login/oauth/access_token",

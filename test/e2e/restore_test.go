@@ -21,9 +21,9 @@ const drillFee = 7
 // drillLost is how many payouts, at least, the backup lacks that the gateway made.
 const drillLost = 20
 
-// TestARestoreFromAnOlderBackupPaysNobodyTwice puts the ledger back to a moment before many payouts were
-// asked for, sent, cancelled and returned, as an operator would, and starts again.
-func TestARestoreFromAnOlderBackupPaysNobodyTwice(t *testing.T) {
+// The ledger is restored to a moment before many payouts were requested, sent, cancelled and returned, as an operator
+// would, and the service starts again.
+func TestRestore_OlderBackup_PaysOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a while")
 	}
@@ -289,10 +289,10 @@ func (d *drill) forget(t *testing.T, inBackup []string) int {
 	return found
 }
 
-// TestARestoreFindsLostAccountsAndNamesLostSellers: after the backup a seller changed accounts, and
-// another one joined. The payout to the new account is in the ledger again, with that account; of the
-// new seller nothing is left, so that an operator has to know.
-func TestARestoreFindsLostAccountsAndNamesLostSellers(t *testing.T) {
+// After the backup, a seller changed the bank account, and another seller joined. The payout to the new account is in
+// the ledger again, with that account; of the new seller nothing is left, so the audit and the log name the payout for
+// the operator.
+func TestRestore_AccountFound_LostSellerReported(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { lostAndFound(t, drillOnSQLite(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { lostAndFound(t, drillOnPostgres(t, 1)) })
 }

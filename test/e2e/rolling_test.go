@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// TestARollingRestartAnswersEveryRequest restarts three instances one after the other, behind a load
-// balancer and under load. Nobody notices.
-func TestARollingRestartAnswersEveryRequest(t *testing.T) {
+// Three instances are restarted one after the other, behind a load balancer and under load.
+func TestRollingRestart_AnswersEveryRequest(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no signal to ask with")
 	}

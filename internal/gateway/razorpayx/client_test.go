@@ -82,7 +82,7 @@ func sample(t *testing.T, name string) string {
 	return string(body)
 }
 
-func TestPrepareWritesTheSameBytes(t *testing.T) {
+func TestPrepare_BodyIsDeterministic(t *testing.T) {
 	c := newClient(t, "https://gateway.example/v1", nil)
 	order := gateway.Order{
 		Reference: reference, Beneficiary: "fa_00000000000001", Amount: 60050, Currency: "INR", Rail: "IMPS",
@@ -103,7 +103,7 @@ func TestPrepareWritesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestPrepareRefusesWhatTheGatewayWould(t *testing.T) {
+func TestPrepare_InvalidOrder_IsError(t *testing.T) {
 	c := newClient(t, "https://gateway.example/v1", nil)
 	good := gateway.Order{
 		Reference: reference, Beneficiary: "fa_00000000000001", Amount: 100, Currency: "INR", Rail: "NEFT",
@@ -192,7 +192,7 @@ func TestSubmitSortsEveryAnswer(t *testing.T) {
 	}
 }
 
-func TestSubmitSendsTheKeyAndTheExactBody(t *testing.T) {
+func TestSubmit_SendsKeyAndExactBody(t *testing.T) {
 	const body = `{"amount": 100 , "reference_id":"x"}`
 	var calls atomic.Int64
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,7 @@ func TestSubmitSendsTheKeyAndTheExactBody(t *testing.T) {
 	}
 }
 
-func TestSubmitFollowsNoRedirect(t *testing.T) {
+func TestSubmit_Redirect_NotFollowed(t *testing.T) {
 	var calls atomic.Int64
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
@@ -228,7 +228,7 @@ func TestSubmitFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-func TestSubmitReportsHowLongToWait(t *testing.T) {
+func TestSubmit_Throttled_ReportsRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
 		"":                              0,
@@ -250,8 +250,8 @@ func TestSubmitReportsHowLongToWait(t *testing.T) {
 	}
 }
 
-// What was sent may have been taken, however the answer was lost.
-func TestSubmitIsUnclearOnceAConnectionWasThere(t *testing.T) {
+// Once a request was sent, the gateway may have accepted it, even if no answer arrives.
+func TestSubmit_NoCompleteAnswer_Unclear(t *testing.T) {
 	patient := make(chan struct{})
 	t.Cleanup(func() { close(patient) })
 	for name, h := range map[string]http.HandlerFunc{
@@ -289,7 +289,7 @@ func TestSubmitIsUnclearOnceAConnectionWasThere(t *testing.T) {
 	}
 }
 
-func TestSubmitIsUnclearOverHTTP2Too(t *testing.T) {
+func TestSubmit_HTTP2Aborted_Unclear(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the call came over %s", r.Proto)
@@ -305,7 +305,7 @@ func TestSubmitIsUnclearOverHTTP2Too(t *testing.T) {
 	}
 }
 
-func TestSubmitIsNotTakenWhenNothingWasSent(t *testing.T) {
+func TestSubmit_NothingSent_NotTaken(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	ended, cancel := context.WithCancel(t.Context())
@@ -355,7 +355,7 @@ func TestRateIsHonoured(t *testing.T) {
 	}
 }
 
-func TestTextsHaveNoZeroCharacters(t *testing.T) {
+func TestFetch_RemovesZeroCharacters(t *testing.T) {
 	odd := strings.Replace(sample(t, "payout_processed"), `"523223155921"`, `"52\u000032\\u00003155921"`, 1)
 	got, err := newClient(t, serving(t, saying(200, odd)), nil).Fetch(t.Context(), "pout_00000000000001")
 	if want := `5232\u00003155921`; err != nil || got.UTR != want {
@@ -384,9 +384,9 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerTellsWhereTheMoneyWent asks in each way that there is, of a gateway that paid another account in
-// another currency, and of one that does not say.
-func TestEveryAnswerTellsWhereTheMoneyWent(t *testing.T) {
+// Each call that returns a report is answered by a gateway that paid another account in another currency, and by one
+// that omits both.
+func TestReport_HasBeneficiaryAndCurrency(t *testing.T) {
 	const told = `"fund_account_id":"fa_00000000000009","currency":"USD"`
 	for said, want := range map[string][2]string{
 		told:                                     {"fa_00000000000009", "USD"},
@@ -427,7 +427,7 @@ func first(page gateway.TransferPage, err error) (gateway.Report, error) {
 	return page.Transfers[0].Report, nil
 }
 
-func TestEveryStatusIsKnown(t *testing.T) {
+func TestFetch_MapsEveryStatus(t *testing.T) {
 	for status, want := range map[string]gateway.Progress{
 		"pending": gateway.InProgress, "scheduled": gateway.InProgress, "processing": gateway.InProgress,
 		"queued": gateway.Queued, "processed": gateway.Paid, "reversed": gateway.Reversed, "failed": gateway.Rejected,
@@ -445,7 +445,7 @@ func TestEveryStatusIsKnown(t *testing.T) {
 	}
 }
 
-func TestOnlyAClearAnswerSaysThatThereIsNone(t *testing.T) {
+func TestFind_UnknownTransferOnlyForCompleteList(t *testing.T) {
 	other := strings.ReplaceAll(sample(t, "payouts"), reference, "pyt_another")
 	for name, test := range map[string]struct {
 		status      int
@@ -472,7 +472,7 @@ func TestOnlyAClearAnswerSaysThatThereIsNone(t *testing.T) {
 	}
 }
 
-func TestFindAsksForTheReference(t *testing.T) {
+func TestFind_QueriesByReference(t *testing.T) {
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		got := []string{r.Method, r.URL.Path, q.Get("account_number"), q.Get("reference_id")}
@@ -487,8 +487,8 @@ func TestFindAsksForTheReference(t *testing.T) {
 	}
 }
 
-// TestFindReadsAListThatWasNotFiltered has gateways that list everything, page by page or all at once.
-func TestFindReadsAListThatWasNotFiltered(t *testing.T) {
+// Some gateways ignore the filter and list everything, page by page or at once.
+func TestFind_UnfilteredList(t *testing.T) {
 	item := func(n int, reference string) string {
 		return fmt.Sprintf(`{"id":"pout_%014d","reference_id":%q,"status":"processed","amount":100}`, n, reference)
 	}
@@ -533,8 +533,8 @@ func TestFindReadsAListThatWasNotFiltered(t *testing.T) {
 	}
 }
 
-// TestAnEndlessListIsGivenUp has a gateway that gives new transfers for ever.
-func TestAnEndlessListIsGivenUp(t *testing.T) {
+// Each page of the gateway's list has new transfers and names a next page.
+func TestFind_EndlessList_IsError(t *testing.T) {
 	n := 0
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		n++
@@ -554,7 +554,7 @@ func TestTextMayComeAsANumber(t *testing.T) {
 	}
 }
 
-func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
+func TestTransfers_IncludeOrders(t *testing.T) {
 	since := time.Date(2026, 11, 20, 10, 0, 0, 999, time.UTC)
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		want := "/v1/payouts?account_number=" + ownAccount + "&count=100&from=1795168800&skip=200"
@@ -601,7 +601,7 @@ func TestTransfersTellWhatTheyWereOrderedFor(t *testing.T) {
 	}
 }
 
-func TestWhatCameBackIsListedByStatus(t *testing.T) {
+func TestReversed_QueriesByStatus(t *testing.T) {
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		want := "/v1/payouts?account_number=" + ownAccount + "&count=100&from=1795168800&skip=0&status=reversed"
 		if diff := cmp.Diff(want, r.URL.String()); r.Method != http.MethodGet || diff != "" {
@@ -615,7 +615,7 @@ func TestWhatCameBackIsListedByStatus(t *testing.T) {
 	}
 }
 
-func TestAListThatIsNotWholeIsNone(t *testing.T) {
+func TestTransfers_IncompleteList_IsError(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
 		body   string
@@ -642,7 +642,7 @@ func TestAListThatIsNotWholeIsNone(t *testing.T) {
 	}
 }
 
-func TestFetchTellsAnUnknownIDFromOtherTrouble(t *testing.T) {
+func TestFetch_UnknownTransferOnlyForUnknownID(t *testing.T) {
 	for file, wantUnknown := range map[string]bool{
 		"error_unknown_id": true, "error_unknown_url": false, "error_authentication": false, "error_server": false,
 	} {
@@ -680,8 +680,8 @@ func TestVerifications(t *testing.T) {
 	}
 }
 
-// Completed says only that the gateway is done; without an account status a person has to look.
-func TestACompletedValidationAloneProvesNothing(t *testing.T) {
+// A completed verification without a known account status goes to review.
+func TestVerification_OutcomeFollowsAccountStatus(t *testing.T) {
 	for results, want := range map[string]gateway.Outcome{
 		`null`:                         gateway.OutcomeReview,
 		`{}`:                           gateway.OutcomeReview,
@@ -746,7 +746,7 @@ func TestVerification_OfAnotherAccountIsNotApplied(t *testing.T) {
 	}
 }
 
-func TestUnreadableVerificationsAreErrors(t *testing.T) {
+func TestVerification_Unreadable_IsError(t *testing.T) {
 	for _, body := range []string{"", "<html>", "{}", `{"id":"pout_00000000000001","status":"completed"}`, `{"id":"fav_00000000000001","status":"perhaps"}`} {
 		if got, err := newClient(t, serving(t, saying(200, body)), nil).Verification(t.Context(), verified, "fav_00000000000001"); err == nil {
 			t.Errorf("%q was read as %+v", body, got)
@@ -760,7 +760,7 @@ func TestUnreadableVerificationsAreErrors(t *testing.T) {
 // destination is the account that the samples tell of.
 var destination = gateway.Destination{Holder: "Asha Rao", AccountNumber: accountNumber, IFSC: "HDFC0000053"}
 
-func TestEnsureBeneficiaryMakesAContactAndAFundAccount(t *testing.T) {
+func TestEnsureBeneficiary_CreatesContactAndFundAccount(t *testing.T) {
 	var got []string
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -784,7 +784,7 @@ func TestEnsureBeneficiaryMakesAContactAndAFundAccount(t *testing.T) {
 	}
 }
 
-func TestAnotherFundAccountIsNotTaken(t *testing.T) {
+func TestEnsureBeneficiary_OtherFundAccount_IsError(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"another number": {accountNumber, "50100012345999"},
 		"another bank":   {"HDFC0000053", "ICIC0000001"},
@@ -834,7 +834,7 @@ func TestDescribeBeneficiary(t *testing.T) {
 	}
 }
 
-func TestEnsureBeneficiaryTellsABadAccountFromTrouble(t *testing.T) {
+func TestEnsureBeneficiary_OnlyInvalidAccountIsRefused(t *testing.T) {
 	for file, wantRefused := range map[string]bool{
 		"error_ifsc": true, "error_authentication": false, "error_server": false, "error_unknown_id": false, "error_address": false,
 	} {
@@ -852,7 +852,7 @@ func TestEnsureBeneficiaryTellsABadAccountFromTrouble(t *testing.T) {
 	}
 }
 
-func TestErrorsHoldNoAccountNumberAndNoSecret(t *testing.T) {
+func TestErrors_HideAccountNumbersAndSecrets(t *testing.T) {
 	leaky := `{"error":{"code":"BAD_REQUEST_ERROR","description":"Account ` + accountNumber + ` of ` + ownAccount + ` is not good"}}`
 	closed := httptest.NewServer(nil)
 	closed.Close()

@@ -19,7 +19,7 @@ var (
 	statementTo   = time.Unix(1545400000, 0)
 )
 
-func TestTheStatementIsReadByPages(t *testing.T) {
+func TestLines_ReadsPage(t *testing.T) {
 	var asked string
 	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.URL.Path + "?" + r.URL.RawQuery
@@ -49,8 +49,8 @@ func TestTheStatementIsReadByPages(t *testing.T) {
 	}
 }
 
-// TestALineNamesItsPayout has sources in forms that the vendor does not document.
-func TestALineNamesItsPayout(t *testing.T) {
+// The sources have forms that the vendor does not document.
+func TestLines_IdentifyPayout(t *testing.T) {
 	const other = "pyt_9Tz3aB9xQ2mK7LpW4sYd1eHc"
 	for source, want := range map[string][2]string{
 		`{"id":"pout_1","entity":"payout","notes":{"payout_id":"` + reference + `"}}`:            {"pout_1", reference},
@@ -81,7 +81,7 @@ func TestALineNamesItsPayout(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoStatementIsAnError(t *testing.T) {
+func TestLines_InvalidStatement_IsError(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status     int
 		body, want string

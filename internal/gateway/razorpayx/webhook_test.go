@@ -67,7 +67,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-func TestWebhooksRefuseWhatIsNotSigned(t *testing.T) {
+func TestWebhook_InvalidSignature_Refused(t *testing.T) {
 	body := sample(t, "event_payout_processed")
 	good := razorpayx.Sign("secret", []byte(body))
 	w := newWebhooks(t, "secret")
@@ -86,7 +86,7 @@ func TestWebhooksRefuseWhatIsNotSigned(t *testing.T) {
 	}
 }
 
-func TestWebhooksRefuseWhatIsNoEvent(t *testing.T) {
+func TestWebhook_InvalidEvent_Refused(t *testing.T) {
 	w := newWebhooks(t, "secret")
 	for _, body := range []string{"", "null", "[]", "{}", `{"event":""}`, `{"event":7}`, `{"event":"payout.processed"`, "<html>"} {
 		if _, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), "evt_1"), []byte(body)); !errors.Is(err, razorpayx.ErrUnreadable) {
@@ -95,7 +95,7 @@ func TestWebhooksRefuseWhatIsNoEvent(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutAProperIDIsKnownByItsBody(t *testing.T) {
+func TestWebhook_InvalidEventID_DerivedFromBody(t *testing.T) {
 	w := newWebhooks(t, "secret")
 	read := func(body, id string) string {
 		notification, err := w.Read(headers(razorpayx.Sign("secret", []byte(body)), id), []byte(body))

@@ -12,9 +12,9 @@ import (
 	"bursar/internal/gateway/sandbox"
 )
 
-// Whatever goes wrong, the client's answer is never more certain than the truth, and a repeat under
-// the same key pays once.
-func TestEveryFaultOfACreateCall(t *testing.T) {
+// Under any fault, the client's answer is never more certain than what happened, and a repeat under the same key pays
+// once.
+func TestFaults_CreatePayout_RepeatPaysOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault      string
 		wantAnswer gateway.Answer
@@ -65,7 +65,7 @@ func TestEveryFaultOfACreateCall(t *testing.T) {
 	}
 }
 
-func TestFaultsHappenAsOftenAsAsked(t *testing.T) {
+func TestFaults_StrikeGivenNumberOfTimes(t *testing.T) {
 	w := open(t, nil)
 	begun := w.pay("0004", 60050)
 	w.control("POST", "/control/faults", `{"path":"/v1/payouts/*","status":503,"times":2}`, nil)

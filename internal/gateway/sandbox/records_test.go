@@ -20,7 +20,7 @@ import (
 	"bursar/internal/gateway/sandbox"
 )
 
-func TestRecordsOutliveTheSandbox(t *testing.T) {
+func TestRecords_SurviveRestart(t *testing.T) {
 	path := inFile(t)
 	in := func(o *sandbox.Options) { o.Path, o.SettleAfter = path, 300*time.Millisecond }
 	w := open(t, in)
@@ -50,7 +50,7 @@ func TestRecordsOutliveTheSandbox(t *testing.T) {
 	}
 }
 
-func TestNobodyElseMayReadTheFiles(t *testing.T) {
+func TestFiles_OwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no file modes; the directory's access list rules")
 	}
@@ -90,7 +90,7 @@ func serveUntilKilled(path string) {
 	_ = s.Run(context.Background())
 }
 
-func TestACommittedPayoutOutlivesAKill(t *testing.T) {
+func TestRecords_SurviveKill(t *testing.T) {
 	path := inFile(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), "SANDBOX_TO_KILL="+path)
@@ -149,7 +149,7 @@ func (w *fixture) payFromMany(n int) []gateway.Report {
 	return accepted
 }
 
-func TestAllMovesAreListed(t *testing.T) {
+func TestMoves_ListsAll(t *testing.T) {
 	w := open(t, nil)
 	const n = 300
 	if got := len(w.payFromMany(n)); got != n {
@@ -175,7 +175,7 @@ func TestAllMovesAreListed(t *testing.T) {
 	}
 }
 
-func TestNothingMovedIsAnEmptyList(t *testing.T) {
+func TestMoves_None_EmptyList(t *testing.T) {
 	w := open(t, nil)
 	if moves := w.moves(""); moves == nil || len(moves) != 0 {
 		t.Errorf("%v", moves)

@@ -17,7 +17,7 @@ func (w *fixture) statement() []razorpayx.Transaction {
 	return page.Items
 }
 
-func TestTheStatementIsMadeWrongAndRightAgain(t *testing.T) {
+func TestStatement_ChangedAndRestored(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("4321", 60050)
 	made := w.submit(reference, body)
@@ -56,7 +56,7 @@ func TestTheStatementIsMadeWrongAndRightAgain(t *testing.T) {
 	}
 }
 
-func TestChangesOfTheStatementThatMakeNoSense(t *testing.T) {
+func TestStatement_InvalidChange_Refused(t *testing.T) {
 	w := open(t, nil)
 	before := len(w.statement())
 	for _, body := range []string{

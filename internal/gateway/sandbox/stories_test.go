@@ -16,7 +16,7 @@ import (
 	"bursar/internal/gateway/sandbox"
 )
 
-func TestAnOrdinaryPayoutIsPaid(t *testing.T) {
+func TestPayout_OrdinaryAccount_Paid(t *testing.T) {
 	w := open(t, nil)
 	begun := w.pay("4321", 60050)
 	if begun.Progress != gateway.InProgress || begun.UTR != "" {
@@ -77,7 +77,7 @@ func TestVerificationsByAccount(t *testing.T) {
 	}
 }
 
-func Test0002FailsAndTheMoneyReturns(t *testing.T) {
+func Test0002_Fails_MoneyReturned(t *testing.T) {
 	w := open(t, nil)
 	before := w.balance()
 	begun := w.pay("0002", 60050)
@@ -96,7 +96,7 @@ func Test0002FailsAndTheMoneyReturns(t *testing.T) {
 	}
 }
 
-func Test0003IsPaidAndThenReturned(t *testing.T) {
+func Test0003_Paid_ThenReturned(t *testing.T) {
 	w := open(t, nil)
 	begun := w.pay("0003", 60050)
 	got := w.reaches(begun.GatewayID, gateway.Reversed)
@@ -120,7 +120,7 @@ func Test0004StaysProcessing(t *testing.T) {
 	}
 }
 
-func Test0012IsQueuedAndCanBeCancelled(t *testing.T) {
+func Test0012_Queued_Cancellable(t *testing.T) {
 	w := open(t, nil)
 	queued, other := w.pay("0012", 60050), w.pay("4321", 60050)
 	w.reaches(other.GatewayID, gateway.Paid)
@@ -164,7 +164,7 @@ func TestStoriesAreDocumented(t *testing.T) {
 	}
 }
 
-func Test0005LosesTheFirstAnswerAlone(t *testing.T) {
+func Test0005_LosesOnlyFirstAnswer(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("0005", 60050)
 	if got := w.client.Submit(t.Context(), reference, body); got.Answer != gateway.Unclear {
@@ -183,7 +183,7 @@ func Test0005LosesTheFirstAnswerAlone(t *testing.T) {
 	}
 }
 
-func Test0006TellsBeforeItAnswers(t *testing.T) {
+func Test0006_SendsEventsBeforeAnswer(t *testing.T) {
 	w := open(t, func(o *sandbox.Options) { o.SettleAfter = time.Hour })
 	reference, body := w.order("0006", 60050)
 	begun := w.submit(reference, body)
@@ -196,7 +196,7 @@ func Test0006TellsBeforeItAnswers(t *testing.T) {
 	w.reaches(begun.GatewayID, gateway.Paid)
 }
 
-func Test0007TellsTwiceAndOutOfOrder(t *testing.T) {
+func Test0007_DuplicatesAndReordersEvents(t *testing.T) {
 	w := open(t, nil)
 	begun := w.pay("0007", 60050)
 	want := []string{"payout.processed", "payout.processed", "payout.initiated", "payout.initiated"}
@@ -244,7 +244,7 @@ func Test0009BringsTheUTRLate(t *testing.T) {
 	}
 }
 
-func TestUTRsHaveTheFormOfTheirMode(t *testing.T) {
+func TestUTR_LengthFollowsMode(t *testing.T) {
 	w := open(t, nil)
 	beneficiary := w.beneficiary("4321").Beneficiary
 	for mode, wantLength := range map[gateway.RailName]int{"IMPS": 12, "NEFT": 16, "RTGS": 22} {
@@ -305,7 +305,7 @@ func TestDeliver_EventsOfAPayoutInOrder(t *testing.T) {
 	}
 }
 
-func TestCancelTellsWhatIsTooLateToCancel(t *testing.T) {
+func TestCancel_InProgress_NotCancelled(t *testing.T) {
 	w := open(t, nil)
 	begun := w.pay("0004", 60050)
 	got, err := w.client.Cancel(t.Context(), begun.GatewayID)
@@ -341,7 +341,7 @@ func TestMovesByHand(t *testing.T) {
 	}
 }
 
-func TestRefusedDeliveriesAreRepeated(t *testing.T) {
+func TestDeliver_Refused_Retried(t *testing.T) {
 	w := open(t, nil)
 	w.received.refuse = 3
 	begun := w.pay("4321", 60050)
@@ -363,7 +363,7 @@ func TestRefusedDeliveriesAreRepeated(t *testing.T) {
 	}
 }
 
-func TestNoReceiverNoEvents(t *testing.T) {
+func TestDeliver_NoReceiver_NoEvents(t *testing.T) {
 	w := open(t, func(o *sandbox.Options) { o.WebhookURL = "" })
 	begun := w.pay("0006", 60050)
 	w.reaches(begun.GatewayID, gateway.Paid)
@@ -374,7 +374,7 @@ func TestNoReceiverNoEvents(t *testing.T) {
 	}
 }
 
-func TestTheStatementAddsUp(t *testing.T) {
+func TestStatement_LinesSumToBalance(t *testing.T) {
 	w := open(t, nil)
 	paid, failed := w.pay("4321", 60050), w.pay("0002", 40000)
 	w.reaches(paid.GatewayID, gateway.Paid)

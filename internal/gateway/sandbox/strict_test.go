@@ -155,8 +155,8 @@ func (w *fixture) event(name, about string) (found json.RawMessage) {
 	return found
 }
 
-// The samples that the client reads are what the sandbox writes, but for ids, instants and UTRs.
-func TestValidationsAreTheVendors(t *testing.T) {
+// The sandbox writes the same samples that the client reads, apart from ids, times and UTRs.
+func TestValidations_MatchVendorSamples(t *testing.T) {
 	w := open(t, nil)
 	good, bad := w.sampleAccount("50100012345678"), w.sampleAccount("50100012340001")
 	compare(t, "fund_account", good)
@@ -255,7 +255,7 @@ func timeless(t testing.TB, body []byte) any {
 	return v
 }
 
-func TestTheSameKeyPaysOnce(t *testing.T) {
+func TestIdempotencyKey_Repeated_PaysOnce(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("4321", 60050)
 	var callers sync.WaitGroup
@@ -281,7 +281,7 @@ func TestTheSameKeyPaysOnce(t *testing.T) {
 	}
 }
 
-func TestTwoPaymentsUnderOneReferenceShow(t *testing.T) {
+func TestMoves_DuplicateReference_CountsBoth(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("4321", 60050)
 	first := w.submit(reference, body)
@@ -298,7 +298,7 @@ func TestTwoPaymentsUnderOneReferenceShow(t *testing.T) {
 	}
 }
 
-func TestContactsAndFundAccountsAreOnlyOnce(t *testing.T) {
+func TestContactAndFundAccount_Repeated_NotDuplicated(t *testing.T) {
 	w := open(t, nil)
 	contact := func(change string) string {
 		body := strings.Replace(`{"name":"Asha Rao","email":"a@example.com","contact":"9","type":"vendor","reference_id":"r"}`, `"r"`, change, 1)
@@ -351,7 +351,7 @@ func TestContactsAreStrict(t *testing.T) {
 	}
 }
 
-func TestInactiveFundAccountsAreNotPaid(t *testing.T) {
+func TestPayout_InactiveFundAccount_Refused(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("4321", 60050)
 	var order razorpayx.PayoutRequest
@@ -375,7 +375,7 @@ func TestInactiveFundAccountsAreNotPaid(t *testing.T) {
 	}
 }
 
-func TestListsFilterAndTurnPages(t *testing.T) {
+func TestListPayouts_FiltersAndPages(t *testing.T) {
 	w := open(t, nil)
 	all := make([]gateway.Report, 5)
 	for i := range all {
@@ -413,7 +413,7 @@ func TestListsFilterAndTurnPages(t *testing.T) {
 	}
 }
 
-func TestTransfersAreListedWithTheirOrders(t *testing.T) {
+func TestTransfers_IncludeOrders(t *testing.T) {
 	w := open(t, nil)
 	began := time.Now()
 	var want []string
@@ -452,7 +452,7 @@ func (w *fixture) fetchWire(gatewayID string) razorpayx.Payout {
 	return p
 }
 
-func TestSettleAfterCanBeChanged(t *testing.T) {
+func TestSettleAfter_Changed_AffectsNewPayouts(t *testing.T) {
 	w := open(t, func(o *sandbox.Options) { o.SettleAfter = time.Hour })
 	slow := w.pay("4321", 60050)
 	w.control("PUT", "/control/settle-after", `{"settle_after":"1ms"}`, nil)

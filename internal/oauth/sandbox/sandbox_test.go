@@ -150,7 +150,7 @@ func (p *fixture) exchange(code string, options ...oauth2.AuthCodeOption) (map[s
 	return claims, token, nil
 }
 
-func TestAClientLearnsWhoCame(t *testing.T) {
+func TestSignIn_IDTokenAndUserinfo(t *testing.T) {
 	p := newPlace(t)
 	answer := p.decide(url.Values{"name": {"Zoë Example"}, "email": {"Zoe@example.com"}})
 	if answer.Get("state") != "state-1" || answer.Get("iss") != p.issuer {
@@ -176,7 +176,7 @@ func TestAClientLearnsWhoCame(t *testing.T) {
 	}
 }
 
-func TestSomebodyIsTheSameAfterARestart(t *testing.T) {
+func TestSubject_StableAcrossRestart(t *testing.T) {
 	p := newPlace(t)
 	before, _, err := p.exchange(p.decide(asha()).Get("code"))
 	if err != nil {
@@ -193,7 +193,7 @@ func TestSomebodyIsTheSameAfterARestart(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsAskedForIsTold(t *testing.T) {
+func TestScope_OnlyOpenID_HidesProfile(t *testing.T) {
 	p := newPlace(t)
 	claims, _, err := p.exchange(p.decide(asha(), func(v url.Values) { v.Set("scope", "openid") }).Get("code"))
 	if err != nil || claims["email"] != nil || claims["name"] != nil || claims["sub"] == nil {
@@ -201,7 +201,7 @@ func TestOnlyWhatIsAskedForIsTold(t *testing.T) {
 	}
 }
 
-func TestCodesAreForOneClientOnceAndSoon(t *testing.T) {
+func TestCode_UsedExpiredOrForeign_Refused(t *testing.T) {
 	p := newPlace(t)
 	refused := func(what, code, want string, options ...oauth2.AuthCodeOption) {
 		t.Helper()
@@ -281,7 +281,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheConsentPage(t *testing.T) {
+func TestConsentPage(t *testing.T) {
 	p := newPlace(t)
 	status, header, body := p.do(http.MethodGet, "/authorize?"+p.asked(func(v url.Values) { v.Set("state", `"><script>`) }).Encode(), "")
 	if status != http.StatusOK || strings.Contains(body, "<script>") || strings.Contains(body, "style=") {
@@ -314,7 +314,7 @@ func TestTheConsentPage(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsIsBounded(t *testing.T) {
+func TestCode_TooManyPending_Unavailable(t *testing.T) {
 	p := newPlace(t)
 	answer := url.Values{}
 	for range 1001 {
