@@ -351,7 +351,9 @@ func TestMerge_MissingFields_NoDiscrepancy(t *testing.T) {
 			tt.leaveOut(s, tr)
 			tr.advance(1)
 			s.later(time.Hour)
-			s.wantState(payout.Completed)
+			if p := s.wantState(payout.Completed); p.Discrepancy != "" {
+				t.Errorf("the discrepancy is %q", p.Discrepancy)
+			}
 			s.wantAvailable(afterReserve)
 			s.wantViolated(tt.violated...)
 		})

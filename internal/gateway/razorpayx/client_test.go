@@ -752,8 +752,13 @@ func TestVerification_Unreadable_IsError(t *testing.T) {
 			t.Errorf("%q was read as %+v", body, got)
 		}
 	}
-	if _, err := newClient(t, "http://127.0.0.1:1", nil).StartVerification(t.Context(), gateway.VerificationRequest{Account: bankAccountID}); err == nil {
-		t.Error("an account that the gateway does not know was sent for verification")
+	asked := false
+	c := newClient(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = true
+		saying(200, sample(t, "validation_created"))(w, r)
+	}), nil)
+	if _, err := c.StartVerification(t.Context(), gateway.VerificationRequest{Account: bankAccountID}); err == nil || asked {
+		t.Errorf("an account that the gateway does not know was sent for verification: %t, %v", asked, err)
 	}
 }
 
