@@ -28,6 +28,7 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		"a negative wait for returns":  func(o *payout.Options) { o.ReversalsEvery = -1 },
 		"a negative limit for proofs":  func(o *payout.Options) { o.ProveAbove = -1 },
 		"a limit, and nobody to prove": func(o *payout.Options) { o.ProveAbove, o.Proofs = 1, nil },
+		"no minimum and no fee":        func(o *payout.Options) { o.Minimum, o.Fee = 0, payout.Fee{} },
 		"a minimum below the fee":      func(o *payout.Options) { o.Minimum = 1 },
 	} {
 		o := complete
