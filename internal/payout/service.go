@@ -77,8 +77,8 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
 	case o.ProveAbove < 0 || o.ProveAbove > 0 && o.Proofs == nil:
 		return nil, errors.New("payout: a limit for proofs must not be below zero, and needs proofs")
-	case o.Minimum <= 0 || o.CancelWindow < 0 || o.Lease <= 0 || o.GracePeriod < 0 || o.ReversalsEvery < 0:
-		return nil, errors.New("payout: the minimum and the lease must be above zero, and no other wait below it")
+	case o.CancelWindow < 0 || o.Lease <= 0 || o.GracePeriod < 0 || o.ReversalsEvery < 0:
+		return nil, errors.New("payout: the lease must be above zero, and no other wait below it")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
