@@ -44,6 +44,9 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 		Name: name, Currency: cfg.Currency, Settings: gatewaySettings(cfg),
 		Turn: turns(cfg, db), Timeout: paceOf(cfg.Gateway).call, Now: time.Now,
 	})
+	if err != nil && cfg.GatewaySettings != nil {
+		err = fmt.Errorf("BURSAR_GATEWAY_SETTINGS: %w", err)
+	}
 	if err != nil {
 		return gateways{}, err
 	}

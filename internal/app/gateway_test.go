@@ -62,8 +62,9 @@ func TestOpenGateways(t *testing.T) {
 	}
 }
 
-// TestOpenGateways_WithoutWebhooks gives an adapter whose gateway sends no webhooks no address for them.
-func TestOpenGateways_WithoutWebhooks(t *testing.T) {
+// TestOpenGateways_OtherAdapter opens one that takes its settings from BURSAR_GATEWAY_SETTINGS, and whose gateway sends no
+// webhooks, so that there is no address for them.
+func TestOpenGateways_OtherAdapter(t *testing.T) {
 	inr, err := money.ParseCurrency("INR")
 	if err != nil {
 		t.Fatal(err)
@@ -76,10 +77,13 @@ func TestOpenGateways_WithoutWebhooks(t *testing.T) {
 		return opened, err
 	}
 	t.Cleanup(func() { delete(adapters, quiet) })
-	got, err := openGateways(config.Config{Gateway: quiet, Currency: inr, GatewaySettings: map[string]string{
-		razorpayx.SettingBaseURL: "https://api.razorpay.com/v1", razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s",
-		razorpayx.SettingAccountNumber: "1",
-	}}, nil, nil)
+	settings := map[string]string{razorpayx.SettingBaseURL: "https://api.razorpay.com/v1", razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s"}
+	cfg := config.Config{Gateway: quiet, Currency: inr, GatewaySettings: settings}
+	if _, err := openGateways(cfg, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "BURSAR_GATEWAY_SETTINGS: ") {
+		t.Errorf("without an account number: %v", err)
+	}
+	settings[razorpayx.SettingAccountNumber] = "1"
+	got, err := openGateways(cfg, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
