@@ -109,7 +109,7 @@ func TestReconcile_EachDifference_HasItsKind(t *testing.T) {
 			}
 			wantKinds(t, w.reconcile("02", "02"), tt.kinds...)
 			if got := w.open(); !slices.Equal(got, tt.kinds) {
-				t.Errorf("with the statement put right %v are open, want %v", got, tt.kinds)
+				t.Errorf("with the statement corrected %v are open, want %v", got, tt.kinds)
 			}
 		})
 	}

@@ -352,7 +352,7 @@ func (m *market) maintain() {
 	}
 }
 
-// reportStand tells how far the run is.
+// reportStand reports how far the run is.
 func (m *market) reportStand() {
 	m.stand.at.Store(int64(m.now))
 	m.stand.payouts.Store(m.tally.asked)

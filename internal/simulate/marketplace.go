@@ -138,7 +138,7 @@ func (m *market) refusedRefund(r sale.NewRefund, want error) {
 	}
 }
 
-// recordInvalidSale tells what is no sale, or another one under an id that was used.
+// recordInvalidSale records what is no sale, or another sale under an id that was used.
 func (m *market) recordInvalidSale(n sale.NewSale) {
 	other, nobodys, early := m.another(n), n, n
 	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
@@ -215,7 +215,7 @@ func (m *market) recordedOtherwise(r sale.NewRefund) bool {
 	})
 }
 
-// recordAgain has the marketplace tell all that the ledger does not have, in the order in which it happened.
+// recordAgain has the marketplace record all that the ledger does not have, in the order in which it happened.
 func (m *market) recordAgain() {
 	for _, t := range m.recordings {
 		if t.refund.ID == "" {

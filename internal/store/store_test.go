@@ -123,8 +123,8 @@ func TestPostgres(t *testing.T) {
 	checkStatements(t, recorder, "sqlite")
 }
 
-// invariantsThatFail has invariants find what their query can't tell, which is told all the same; any other
-// trouble ends the audit. overflows is a query with a number that the engine can't count to.
+// invariantsThatFail has invariants that find NULL or a number that is too large, which the audit reports as violations. Any other
+// trouble ends the audit. overflows is a query with such a number.
 func invariantsThatFail(t *testing.T, db *store.DB, overflows string) {
 	t.Helper()
 	for query, want := range map[string]struct {
