@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"math/bits"
+
+	"bursar/internal/payout"
 )
 
 // dialect is all that engines do differently within the shared statements.
@@ -23,9 +25,9 @@ type dialect struct {
 	skipLocked string
 	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
 	historyOrder string
-	// firstPage ends a statement that reads the first rows of a list of ids, where the engine walks through the list in its
-	// order and ends with the page. "" where it is better to read the page's ids first.
-	firstPage string
+	// firstPage writes a statement that reads the first page of a seller's payouts of the given statuses, where the engine
+	// reads several ordered lists as one. nil where it is better to read the page's ids first.
+	firstPage func([]payout.Status) string
 	// sharePause keeps payouts from being paused or resumed until the transaction ends; others may do so too. lockPause waits
 	// until nobody does. Each is "" where one transaction writes at a time.
 	sharePause, lockPause string

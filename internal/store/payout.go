@@ -272,7 +272,7 @@ func (d dialect) pageOf(f payout.Filter) (string, []any) {
 	if text, known := pageTexts.Load(shape); known {
 		return text.(string), args
 	}
-	text := `SELECT ` + listColumns + payoutFrom + `WHERE p.id IN (` + d.pageText(shape)
+	text := d.pageText(shape)
 	pageTexts.Store(shape, text)
 	return text, args
 }
@@ -286,31 +286,30 @@ type pageShape struct {
 
 var pageTexts sync.Map // pageShape → text
 
-// pageText selects the ids of a page, and ends the statement. Statuses are written out: a parameter would hide from the
-// planner which index serves it.
+// pageText writes the statement. Statuses are written out: a parameter would hide from the planner which index serves it.
 func (d dialect) pageText(s pageShape) string {
+	const byIDs = `SELECT ` + listColumns + payoutFrom + `WHERE p.id IN (`
 	const limit, inOrder = ` DESC LIMIT $1 + 0 OFFSET $2`, `) ORDER BY p.id DESC`
 	if !s.ofSeller {
 		where := ""
 		if s.status != "" {
 			where = `WHERE status = ` + literal(s.status)
 		}
-		return `SELECT id FROM payouts ` + where + ` ORDER BY id` + limit + inOrder
+		return byIDs + `SELECT id FROM payouts ` + where + ` ORDER BY id` + limit + inOrder
 	}
 	statuses := payout.Statuses()
 	if s.status != "" {
 		statuses = []payout.Status{s.status}
+	}
+	if s.first && d.firstPage != nil { // a later page would read the columns of all rows before it
+		return d.firstPage(statuses)
 	}
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
 		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = %s
 			ORDER BY %s DESC LIMIT $4 + 0) AS end%d`, literal(status), d.historyOrder, i)
 	}
-	ids := strings.Join(ends, ` UNION ALL `)
-	if s.first && d.firstPage != "" {
-		return ids + d.firstPage
-	}
-	return `SELECT id FROM (` + ids + `) AS ends ORDER BY ` + d.historyOrder + limit + inOrder
+	return byIDs + `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY ` + d.historyOrder + limit + inOrder
 }
 
 // literal quotes one of the four statuses; anything else becomes a status that no payout has.

@@ -39,8 +39,14 @@ var sqliteDialect = dialect{
 	skipLocked: "",
 
 	historyOrder: "id",
-	firstPage:    `) ORDER BY p.id DESC LIMIT $1 + 0 OFFSET $2`,
-	unsound:      `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
+	firstPage: func(statuses []payout.Status) string {
+		lists := make([]string, len(statuses))
+		for i, status := range statuses {
+			lists[i] = `SELECT ` + listColumns + payoutFrom + `WHERE p.seller_id = $3 AND p.status = ` + literal(status)
+		}
+		return strings.Join(lists, ` UNION ALL `) + ` ORDER BY 1 DESC LIMIT $1 + 0 OFFSET $2`
+	},
+	unsound: `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
 	shortRead: func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
