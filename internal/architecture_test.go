@@ -51,7 +51,8 @@ var mayImport = map[string][]string{
 	"work":      leaves,
 
 	"gateway":             {"fault", "id", "money"},
-	"gateway/razorpayx":   slices.Concat(leaves, []string{"gateway", "web"}),
+	"gateway/httpapi":     {"fault", "gateway", "id", "money", "web"},
+	"gateway/razorpayx":   slices.Concat(leaves, []string{"gateway", "gateway/httpapi", "web"}),
 	"gateway/gatewaytest": {"fault", "gateway", "id", "money"},
 	"gateway/sandbox":     slices.Concat(leaves, []string{"gateway", "gateway/razorpayx", "web"}),
 

@@ -32,8 +32,7 @@ type Gateway interface {
 	// Prepare writes the exact body that asks for the transfer, to be stored before it is sent. The same order gives
 	// the same bytes.
 	Prepare(o Order) (string, error)
-	// Submit sends a prepared body under its idempotency key, once. See [Answer] for the outcomes. A request of net/http
-	// with a header Idempotency-Key may be sent twice: its transport repeats it on a lost connection unless GetBody is nil.
+	// Submit sends a prepared body under its idempotency key, once, as package httpapi does. See [Answer] for the outcomes.
 	Submit(ctx context.Context, key, body string) Submission
 	// Fetch asks for a transfer by the gateway's id. It fails with [ErrUnknownTransfer] when the gateway says that
 	// there is none; any other error says nothing about the transfer.

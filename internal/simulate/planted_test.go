@@ -32,6 +32,7 @@ const (
 	inPayout    = "internal/payout"
 	inProof     = "internal/proof"
 	inRazorpayx = "internal/gateway/razorpayx"
+	inHTTPAPI   = "internal/gateway/httpapi"
 	inReconcile = "internal/reconcile"
 	inSale      = "internal/sale"
 	inStore     = "internal/store"
@@ -51,7 +52,7 @@ var bugs = []planted{
 		{inRazorpayx, `gateway.Submission{ReasonCode: "gateway_error"`, `gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "gateway_error"`},
 	}},
 	{"a lost connection is taken for none", []edit{
-		{inRazorpayx, "return response{}, c.lost(err, !connected.Load())", "return response{}, c.lost(err, true)"},
+		{inHTTPAPI, "return Response{}, lost(err, !connected.Load())", "return Response{}, lost(err, true)"},
 	}},
 	{"unknown to the gateway is taken for failed", []edit{
 		{inPayout, "\tif isUnknown && p.State == Unknown && p.Tries > 0", "\tif isUnknown && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif isUnknown && p.State == Unknown && p.Tries > 0"},
@@ -261,7 +262,7 @@ var bugs = []planted{
 		{inStore, `asText("utr", set,`, `asText("utr", made,`},
 	}},
 	{"Retry-After is ignored", []edit{
-		{inRazorpayx, "return min(max(wait, 0), time.Hour)", "return min(max(wait, 0), 0)"},
+		{inHTTPAPI, "return min(max(wait, 0), time.Hour)", "return min(max(wait, 0), 0)"},
 	}},
 	{"what has waited longest is taken last", []edit{
 		{inStore, "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT", "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at DESC LIMIT"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bursar/internal/gateway"
+	"bursar/internal/gateway/httpapi"
 )
 
 // EnsureBeneficiary makes the account a fund account of a contact of its own, and returns the fund
@@ -62,7 +63,7 @@ func (f FundAccount) isOf(d gateway.Destination) error {
 // DescribeBeneficiary returns the bank account behind a fund account, its holder by the name of its contact. It fails
 // with [gateway.ErrUnknownBeneficiary] when the gateway has none.
 func (c *Client) DescribeBeneficiary(ctx context.Context, beneficiary string) (gateway.Destination, error) {
-	found, err := call[FundAccount](ctx, c, request{method: http.MethodGet, path: "/fund_accounts/" + url.PathEscape(beneficiary)})
+	found, err := call[FundAccount](ctx, c, httpapi.Request{Method: http.MethodGet, Path: "/fund_accounts/" + url.PathEscape(beneficiary)})
 	if isUnknownID(err) {
 		return gateway.Destination{}, fmt.Errorf("%w: %w", gateway.ErrUnknownBeneficiary, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/gateway/httpapi"
 	"bursar/internal/money"
 )
 
@@ -76,39 +77,37 @@ func narration(reference string) string {
 
 // Submit sends a prepared body under its key and sorts what comes of it.
 func (c *Client) Submit(ctx context.Context, key, body string) gateway.Submission {
-	res, lost := c.exchange(ctx, request{method: http.MethodPost, path: "/payouts", key: key, body: []byte(body)})
+	res, lost := c.api.Do(ctx, httpapi.Request{
+		Method: http.MethodPost, Path: "/payouts", Header: map[string]string{IdempotencyHeader: key}, Body: []byte(body),
+	})
 	if lost != nil {
-		answer := gateway.Unclear
-		if lost.unsent {
-			answer = gateway.NotTaken
-		}
-		return gateway.Submission{Answer: answer, NotSent: lost.unsent, ReasonCode: lost.code, Reason: redact(lost.cause.Error())}
+		return lost.Submission()
 	}
 	switch {
-	case res.ok():
+	case res.OK():
 		return accepted(res)
-	case res.status == http.StatusUnauthorized:
+	case res.Status == http.StatusUnauthorized:
 		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does not accept the API key."}
-	case res.status == http.StatusForbidden:
+	case res.Status == http.StatusForbidden:
 		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "forbidden", Reason: "The gateway does not let us in: " + describe(res)}
-	case res.status == http.StatusTooManyRequests:
+	case res.Status == http.StatusTooManyRequests:
 		return gateway.Submission{
 			Answer: gateway.NotTaken, ReasonCode: "rate_limited", Reason: "The gateway asks to slow down.",
-			RetryAfter: retryAfter(res.header, c.o.Now()),
+			RetryAfter: res.RetryAfter(c.o.Now()),
 		}
-	case res.status == http.StatusBadRequest, res.status == http.StatusNotFound, res.status == http.StatusUnprocessableEntity:
+	case res.Status == http.StatusBadRequest, res.Status == http.StatusNotFound, res.Status == http.StatusUnprocessableEntity:
 		return refused(res)
-	case res.status == http.StatusConflict:
+	case res.Status == http.StatusConflict:
 		return gateway.Submission{ReasonCode: "in_flight", Reason: "The gateway is at work on the same key."}
 	default:
-		return gateway.Submission{ReasonCode: "gateway_error", Reason: fmt.Sprintf("The gateway answered %d: %s", res.status, describe(res))}
+		return gateway.Submission{ReasonCode: "gateway_error", Reason: fmt.Sprintf("The gateway answered %d: %s", res.Status, describe(res))}
 	}
 }
 
 // accepted reads a success. One without a payout in it may have made a payout all the same.
-func accepted(res response) gateway.Submission {
+func accepted(res httpapi.Response) gateway.Submission {
 	var p Payout
-	if err := decode(res.body, &p); err != nil || !p.whole() {
+	if err := httpapi.Decode(res.Body, &p); err != nil || !p.whole() {
 		return gateway.Submission{ReasonCode: "unreadable_answer", Reason: "The gateway's answer holds no payout."}
 	}
 	return gateway.Submission{Answer: gateway.Accepted, Report: report(p)}
@@ -116,10 +115,10 @@ func accepted(res response) gateway.Submission {
 
 // refused reads a 4xx about the request itself. Without a readable body it is not even certain who
 // sent it.
-func refused(res response) gateway.Submission {
-	problem, readable := readProblem(res.body)
+func refused(res httpapi.Response) gateway.Submission {
+	problem, readable := readProblem(res.Body)
 	if !readable {
-		return gateway.Submission{ReasonCode: "unreadable_answer", Reason: fmt.Sprintf("The gateway answered %d without saying why.", res.status)}
+		return gateway.Submission{ReasonCode: "unreadable_answer", Reason: fmt.Sprintf("The gateway answered %d without saying why.", res.Status)}
 	}
 	for _, special := range notRefusals {
 		if special.matches(problem) {
@@ -133,8 +132,8 @@ func refused(res response) gateway.Submission {
 	return gateway.Submission{Answer: gateway.Refused, ReasonCode: code, Reason: explainRefusal(problem)}
 }
 
-func describe(res response) string {
-	if problem, ok := readProblem(res.body); ok {
+func describe(res httpapi.Response) string {
+	if problem, ok := readProblem(res.Body); ok {
 		return problem.Description
 	}
 	return "no reason given"
@@ -175,7 +174,7 @@ func (n notRefusal) matches(p Problem) bool {
 
 // Fetch asks for a payout by its id at the gateway.
 func (c *Client) Fetch(ctx context.Context, gatewayID string) (gateway.Report, error) {
-	r, err := c.readPayout(ctx, request{method: http.MethodGet, path: payoutPath(gatewayID)})
+	r, err := c.readPayout(ctx, httpapi.Request{Method: http.MethodGet, Path: payoutPath(gatewayID)})
 	if isUnknownID(err) {
 		return gateway.Report{}, gateway.ErrUnknownTransfer
 	}
@@ -188,7 +187,7 @@ func (c *Client) Cancel(ctx context.Context, gatewayID string) (gateway.Report, 
 	if !c.capabilities.Cancel {
 		return gateway.Report{}, gateway.ErrNotOffered
 	}
-	r, err := c.readPayout(ctx, request{method: http.MethodPost, path: payoutPath(gatewayID) + "/cancel"})
+	r, err := c.readPayout(ctx, httpapi.Request{Method: http.MethodPost, Path: payoutPath(gatewayID) + "/cancel"})
 	var no *RefusedError
 	if errors.As(err, &no) && no.Status == http.StatusBadRequest {
 		return c.Fetch(ctx, gatewayID)
@@ -198,7 +197,7 @@ func (c *Client) Cancel(ctx context.Context, gatewayID string) (gateway.Report, 
 
 func payoutPath(gatewayID string) string { return "/payouts/" + url.PathEscape(gatewayID) }
 
-func (c *Client) readPayout(ctx context.Context, r request) (gateway.Report, error) {
+func (c *Client) readPayout(ctx context.Context, r httpapi.Request) (gateway.Report, error) {
 	p, err := call[Payout](ctx, c, r)
 	if err != nil {
 		return gateway.Report{}, err
@@ -273,7 +272,7 @@ func theOne(found map[string]Payout) (gateway.Report, error) {
 func (c *Client) listPayouts(ctx context.Context, filter url.Values) ([]Payout, error) {
 	filter.Set("account_number", c.o.AccountNumber)
 	filter.Set("count", strconv.Itoa(MaxPage))
-	page, err := call[Collection[Payout]](ctx, c, request{method: http.MethodGet, path: "/payouts", query: filter})
+	page, err := call[Collection[Payout]](ctx, c, httpapi.Request{Method: http.MethodGet, Path: "/payouts", Query: filter})
 	if err != nil {
 		return nil, err
 	}

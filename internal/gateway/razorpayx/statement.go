@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/gateway/httpapi"
 	"bursar/internal/money"
 )
 
@@ -33,7 +34,7 @@ func (c *Client) Lines(ctx context.Context, from, to time.Time, after gateway.Cu
 	if err != nil {
 		return gateway.LinePage{}, err
 	}
-	listed, err := call[Collection[listedTransaction]](ctx, c, request{method: http.MethodGet, path: "/transactions", query: url.Values{
+	listed, err := call[Collection[listedTransaction]](ctx, c, httpapi.Request{Method: http.MethodGet, Path: "/transactions", Query: url.Values{
 		"account_number": {c.o.AccountNumber},
 		"from":           {strconv.FormatInt(max(from.Unix(), 0), 10)},
 		"to":             {strconv.FormatInt(max(to.Unix(), 0), 10)},
@@ -77,7 +78,7 @@ func (c *Client) line(t listedTransaction) (gateway.Line, error) {
 	}
 	var source TransactionSource
 	if len(t.Source) > 0 {
-		if err := decode(t.Source, &source); err != nil {
+		if err := httpapi.Decode(t.Source, &source); err != nil {
 			return l, err
 		}
 	}

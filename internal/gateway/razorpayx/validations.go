@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bursar/internal/gateway"
+	"bursar/internal/gateway/httpapi"
 )
 
 // validationAmount is what a validation sends to the account: one rupee.
@@ -41,7 +42,7 @@ func (c *Client) Verification(ctx context.Context, a gateway.VerificationRequest
 	if !c.capabilities.Verification {
 		return gateway.Verification{}, gateway.ErrNotOffered
 	}
-	v, err := call[Validation](ctx, c, request{method: http.MethodGet, path: "/fund_accounts/validations/" + url.PathEscape(id)})
+	v, err := call[Validation](ctx, c, httpapi.Request{Method: http.MethodGet, Path: "/fund_accounts/validations/" + url.PathEscape(id)})
 	if err != nil {
 		return gateway.Verification{}, fmt.Errorf("ask for verification %s: %w", id, err)
 	}
@@ -84,7 +85,7 @@ func verification(v Validation, a gateway.VerificationRequest) (gateway.Verifica
 		report.Outcome = gateway.OutcomeFault
 		report.Reason = "The bank could not be asked about the account. It will be asked again."
 	default:
-		return gateway.Verification{}, fmt.Errorf("verification %s has the unknown status %q", v.ID, redact(v.Status))
+		return gateway.Verification{}, fmt.Errorf("verification %s has the unknown status %q", v.ID, httpapi.Redact(v.Status))
 	}
 	return report, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway/httpapi"
 )
 
 // Webhooks reads the gateway's webhooks. It is safe for concurrent use.
@@ -86,7 +87,7 @@ func Sign(secret string, body []byte) string {
 // bank's downtime, is an event all the same.
 func parseEvent(body []byte) (Notification, error) {
 	var e Event
-	if !json.Valid(body) || decode(body, &e) != nil || e.Event == "" {
+	if !json.Valid(body) || httpapi.Decode(body, &e) != nil || e.Event == "" {
 		return Notification{}, ErrUnreadable
 	}
 	notification := Notification{Event: e.Event}
