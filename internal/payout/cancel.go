@@ -16,9 +16,13 @@ import (
 // alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
 // [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
-	asked, err := s.askFirst(ctx, c, id)
-	if err != nil {
-		return Payout{}, false, ErrCancelUnclear.Because(err)
+	asked, err := s.Payout(ctx, c, id)
+	if err == nil { // it waits only if the gateway does not have it
+		if _, err := s.wasSent(ctx, asked); err != nil {
+			return Payout{}, false, ErrCancelUnclear.Because(err)
+		}
+	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
+		return Payout{}, false, err
 	}
 	idempotencyKey := idempotencyKey{
 		user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id, made: func(p Payout) bool { return p.ID == id },
@@ -44,17 +48,6 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		s.o.Moved(Waiting, Cancelled)
 	}
 	return p, replayed, err
-}
-
-// askFirst makes sure that a payout waits only if the gateway does not have it, and returns the payout as it was
-// then. Of one that did not wait nothing was asked.
-func (s *Service) askFirst(ctx context.Context, c Caller, id ID) (Payout, error) {
-	p, err := s.Payout(ctx, c, id)
-	if err == nil { // else the error is returned below
-		_, err = s.wasSent(ctx, p)
-		return p, err
-	}
-	return p, nil
 }
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.

@@ -65,6 +65,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				s.adjust(adjustment("adjustment-1", -200), true)
 				var read any
 				return storetest.Story{
+					Repeatable: true,
 					Act: func() (err error) { read, err = act(s); return err },
 					State: func() string {
 						b, err := s.db.Balance(t.Context(), "usr_seller")

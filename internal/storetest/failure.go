@@ -13,13 +13,15 @@ type Story struct {
 	Act func() error
 	// State is what is stored then, with what Act has read.
 	State func() string
+	// Repeatable says that Act, after it has failed, can be tried again at the same moment, and then does all of it.
+	Repeatable bool
 }
 
 // ErrStatement is what a statement fails with in [EachFailure].
 var ErrStatement = errors.New("storetest: the statement fails")
 
-// EachFailure runs a story again and again, each time with another of its statements failing. Act must then return an
-// error, or have done all that it does without the failure.
+// EachFailure runs a story again and again, each time with another of its statements failing. Act must then return that
+// statement's error, or have done all that it does without the failure. Where it is repeatable, a second try then does.
 func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 	t.Helper()
 	if os.Getenv(Variable) == postgres {
@@ -55,6 +57,14 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 			return // there are no more
 		case err == nil && state != want:
 			t.Errorf("statement %d fails, and no error is returned (%s):\n%s\nwant\n%s", n, failed, state, want)
+		case err != nil && !errors.Is(err, ErrStatement):
+			t.Errorf("statement %d fails, and another error is returned (%s): %v", n, failed, err)
+		case err != nil && story.Repeatable:
+			if err := story.Act(); err != nil {
+				t.Errorf("statement %d failed (%s), and the second try fails: %v", n, failed, err)
+			} else if state := story.State(); state != want {
+				t.Errorf("statement %d failed (%s), and the second try leads to\n%s\nwant\n%s", n, failed, state, want)
+			}
 		}
 	}
 }
