@@ -260,8 +260,8 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				act := begin(s)
 				var read any
 				return storetest.Story{
-					Repeatable: !slices.Contains(notRepeatable, name),
-					Act:        func() (err error) { read, err = act(); return err },
+					Grouped: true, Repeatable: !slices.Contains(notRepeatable, name),
+					Act: func() (err error) { read, err = act(); return err },
 					State: func() string {
 						switch then := read.(type) {
 						case func():

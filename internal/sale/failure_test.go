@@ -66,7 +66,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				var read any
 				return storetest.Story{
 					Repeatable: true,
-					Act: func() (err error) { read, err = act(s); return err },
+					Act:        func() (err error) { read, err = act(s); return err },
 					State: func() string {
 						b, err := s.db.Balance(t.Context(), "usr_seller")
 						months, monthsErr := s.sales.Months(t.Context(), "usr_seller", 2)

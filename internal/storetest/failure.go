@@ -15,13 +15,17 @@ type Story struct {
 	State func() string
 	// Repeatable says that Act, after it has failed, can be tried again at the same moment, and then does all of it.
 	Repeatable bool
+	// Grouped says that Act writes with others in a group. Where a statement of the group fails, each is tried alone, so only
+	// one execution of a statement fails, and Act may do without it.
+	Grouped bool
 }
 
 // ErrStatement is what a statement fails with in [EachFailure].
 var ErrStatement = errors.New("storetest: the statement fails")
 
-// EachFailure runs a story again and again, each time with another of its statements failing. Act must then return that
-// statement's error, or have done all that it does without the failure. Where it is repeatable, a second try then does.
+// EachFailure runs a story again and again, each time with another of its statements failing, as often as it is run. Act must
+// then return that statement's error. If it is grouped, it may have done all that it does without the failure instead. Where
+// it is repeatable, a second try then does all of it.
 func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 	t.Helper()
 	if os.Getenv(Variable) == postgres {
@@ -29,18 +33,24 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 	}
 	var want string
 	for n := 0; ; n++ { // 0 is no failure
+		var story Story
 		armed, ran, failed := false, 0, ""
 		place := Place{Path: filepath.Join(t.TempDir(), "bursar.db"), failing: func(statement string) error {
 			if !armed || statement == "ROLLBACK" {
 				return nil
 			}
-			if ran++; ran == n {
-				failed = strings.Join(strings.Fields(statement), " ")
+			statement = strings.Join(strings.Fields(statement), " ")
+			switch ran++; {
+			case ran == n:
+				failed = statement
 				return ErrStatement
+			case failed == statement && !story.Grouped:
+				return ErrStatement
+			default:
+				return nil
 			}
-			return nil
 		}}
-		story := begin(t, place)
+		story = begin(t, place)
 		armed = true
 		err := story.Act()
 		armed = false
@@ -55,7 +65,7 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 			continue
 		case failed == "":
 			return // there are no more
-		case err == nil && state != want:
+		case err == nil && (!story.Grouped || state != want):
 			t.Errorf("statement %d fails, and no error is returned (%s):\n%s\nwant\n%s", n, failed, state, want)
 		case err != nil && !errors.Is(err, ErrStatement):
 			t.Errorf("statement %d fails, and another error is returned (%s): %v", n, failed, err)
