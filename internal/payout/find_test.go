@@ -88,3 +88,36 @@ func TestFigures_DaysOfZone(t *testing.T) {
 		}
 	}
 }
+
+func TestFind_NextOnlyWhereMoreFollow(t *testing.T) {
+	s := newStory(t)
+	for range 2 {
+		s.request("usr_b", 60_000)
+	}
+	all, err := s.payouts.Find(t.Context(), payout.Selection{Limit: 10})
+	if err != nil || len(all.Payouts) != 3 {
+		t.Fatalf("%d payouts, %v", len(all.Payouts), err)
+	}
+	for limit, want := range map[int]struct {
+		found int
+		next  payout.ID
+	}{1: {1, all.Payouts[0].ID}, 2: {2, all.Payouts[1].ID}, 3: {3, ""}, 4: {3, ""}} {
+		f, err := s.payouts.Find(t.Context(), payout.Selection{Limit: limit})
+		if err != nil || len(f.Payouts) != want.found || f.Next != want.next {
+			t.Errorf("limit %d: %d payouts, next %q, %v; want %d, %q", limit, len(f.Payouts), f.Next, err, want.found, want.next)
+		}
+	}
+}
+
+// An export is of the whole selection, whatever page of it is on the screen.
+func TestExport_IgnoresPage(t *testing.T) {
+	s := newStory(t)
+	s.request("usr_b", 60_000)
+	for _, sel := range []payout.Selection{{}, {Limit: 1}, {After: s.id}, {Limit: 1, After: s.id}} {
+		exported := 0
+		err := s.payouts.Export(t.Context(), sel, func(payout.Selected) error { exported++; return nil })
+		if err != nil || exported != 2 {
+			t.Errorf("of page %q with limit %d, %d payouts are exported, %v", sel.After, sel.Limit, exported, err)
+		}
+	}
+}

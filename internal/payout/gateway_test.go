@@ -35,6 +35,7 @@ const (
 	queueing     mood = "queues orders"
 	slow         mood = "gets orders late"
 	unreachable  mood = "can't be reached"
+	unwritable   mood = "takes no such order"
 )
 
 // workerDied is what a worker panics with that ends in the middle of a step.
@@ -131,6 +132,9 @@ func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.I
 }
 
 func (g *paperGateway) Prepare(o gateway.Order) (string, error) {
+	if g.mood == unwritable {
+		return "", errors.New("the order can't be written")
+	}
 	return fmt.Sprintf("%d %s %s %s %d %s %s", o.Amount, o.Rail, o.Seller, o.Account, o.Gross, o.Beneficiary, o.Currency), nil
 }
 

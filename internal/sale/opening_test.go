@@ -139,3 +139,36 @@ func TestWouldRecord(t *testing.T) {
 	}
 	s.wantBalance(100, 0, 100)
 }
+
+func TestOpen_LargestAmounts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		available, pending money.Amount
+		field              string
+	}{
+		"the most":          {money.Max, money.Max, ""},
+		"the least":         {-money.Max, 0, ""},
+		"one above":         {money.Max + 1, 0, "available"},
+		"one below":         {-money.Max - 1, 0, "available"},
+		"pending above":     {0, money.Max + 1, "pending"},
+		"pending below":     {0, -1, "pending"},
+		"pending alone":     {0, 1, ""},
+		"nothing at all":    {0, 0, "available"},
+		"both, one too low": {1, -1, "pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t)
+			n := opening(int64(tt.available), int64(tt.pending))
+			if tt.pending > 0 {
+				n.AvailableAt = s.now.Add(time.Hour)
+			}
+			created, err := s.sales.Open(t.Context(), n)
+			if f := fault.From(err); tt.field == "" && (err != nil || !created) || tt.field != "" && (f == nil || f.Details[tt.field] == "") {
+				t.Fatalf("created %t, %v; want a fault of %q", created, err, tt.field)
+			}
+			if tt.field != "" {
+				tt.available, tt.pending = 0, 0
+			}
+			s.wantBalance(tt.pending, tt.available, tt.pending+tt.available)
+		})
+	}
+}
