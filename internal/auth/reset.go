@@ -21,7 +21,8 @@ type Reset struct {
 }
 
 // ResetUser gives an account a new password, the e-mail address and the role that the operator says. It is not suspended
-// then, and its address is not verified; its sessions and its ways to sign in through a provider end. It fails with a
+// then, and its address is not verified; its sessions, its factors and its ways to sign in through a provider end, and its
+// payouts are on hold for the cool-down. It fails with a
 // fault that names the fields at fault, with [ErrUserNotFound], or with [ErrEmailTaken].
 func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 	problems := s.problems(Registration{Name: "Any name", Email: r.Email, Password: r.Password})
@@ -56,6 +57,10 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 			return err
 		}
 		if err := tx.DeleteMailTokens(ctx, user.ID, allPurposes); err != nil {
+			return err
+		}
+		// The operator may have been talked into it, as with a password that is set.
+		if _, err := s.holdPayoutsBy(ctx, tx, actorOperator+r.Operator, user, ledger.HoldPasswordReset); err != nil {
 			return err
 		}
 		return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))

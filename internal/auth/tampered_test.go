@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"bursar/internal/auth"
 	"bursar/internal/storetest"
@@ -67,6 +68,20 @@ func TestTamperedUser(t *testing.T) {
 				t.Errorf("the audit says %+v, %v", report, err)
 			}
 		})
+	}
+}
+
+func TestResetUser_PutsPayoutsOnHold(t *testing.T) {
+	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
+	seller := s.squat()
+	until := s.clock.Now().Add(72 * time.Hour)
+	err := s.ResetUser(t.Context(), auth.Reset{UserID: seller.User.ID, Email: seller.User.Email, Role: auth.Seller, Password: nextPassword, Operator: "asha"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	balance, err := s.db.Balance(t.Context(), seller.User.ID)
+	if err != nil || !balance.Hold(s.clock.Now()).Equal(until) {
+		t.Errorf("on hold until %v, %v; want %v", balance.Hold(s.clock.Now()), err, until)
 	}
 }
 

@@ -87,7 +87,7 @@ var bugs = []planted{
 		{inPayout, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{inPayout, "\t\t_, err = s.wasSent(ctx, p)\n\t\treturn p, err\n", "\t\treturn p, nil\n"},
+		{inPayout, "if _, err := s.wasSent(ctx, asked); err != nil {", "if err := ctx.Err(); err != nil {"},
 		{inPayout, "\t\t_, err := s.applyFound(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
 	}},
 	{"the balance is read, and then written", []edit{
