@@ -68,6 +68,38 @@ func (c *Client) SetProductsListed(ctx context.Context, sellerID string, product
 	return c.do(ctx, r, nil)
 }
 
+// NewAdjustment corrects a seller's available balance.
+type NewAdjustment struct {
+	// AdjustmentID is the marketplace's own id of it: 1 to 128 characters, unique for the seller.
+	AdjustmentID string `json:"adjustmentId"`
+	// Amount is added to the balance, or taken from it where it is below zero.
+	Amount Amount `json:"amount"`
+	// Reason is one line for the seller. Note is for the marketplace's admins, and the seller never sees it.
+	Reason string `json:"reason"`
+	Note   string `json:"note"`
+}
+
+// MadeAdjustment is a correction as admins see it.
+type MadeAdjustment struct {
+	AdjustmentID     string `json:"adjustmentId"`
+	SellerID         string `json:"sellerId"`
+	Amount           Amount `json:"amount"`
+	Reason           string `json:"reason"`
+	Note             string `json:"note"`
+	AvailableBalance Amount `json:"availableBalance"`
+	// CreatedBy is "key:" and the service key's id, or the id of the admin who made it.
+	CreatedBy string    `json:"createdBy"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// AdjustBalance corrects a seller's balance, which may fall below zero by it. The same again changes nothing; other values under
+// the same AdjustmentID fail with adjustment_conflict. Scope: sellers:write.
+func (c *Client) AdjustBalance(ctx context.Context, sellerID string, a NewAdjustment) (MadeAdjustment, error) {
+	var made MadeAdjustment
+	r := call{method: http.MethodPost, path: []string{"admin", "sellers", sellerID, "adjustments"}, body: a, repeatable: true}
+	return made, c.do(ctx, r, &made)
+}
+
 // onSeller is a repeatable request about a seller.
 func onSeller(method, id string, rest ...string) call {
 	return call{method: method, path: append([]string{"marketplace", "sellers", id}, rest...), repeatable: true}

@@ -48,6 +48,7 @@ func TestTypes_MatchAPIDescription(t *testing.T) {
 		"createSeller":              {client.NewSeller{}, client.Seller{}},
 		"seller":                    {nil, client.Seller{}},
 		"setSeller":                 {nil, nil},
+		"adjustBalance":             {client.NewAdjustment{}, client.MadeAdjustment{}},
 		"sellerBalance":             {nil, client.Balance{}},
 		"explainSeller":             {nil, client.Explanation{}},
 		"sellerSales":               {nil, client.SalesPage{}},

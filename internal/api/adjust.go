@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -12,10 +11,14 @@ import (
 	"bursar/internal/sale"
 )
 
+// adjustRequest names its seller by Bursar's id, or by "ext:" and the marketplace's.
 type adjustRequest struct{ sale.NewAdjustment }
 
 func (req *adjustRequest) read(in *input) {
-	req.Seller = in.sellerID()
+	req.Seller = in.r.PathValue("sellerId")
+	if auth.CheckSellerName(req.Seller) != "" {
+		in.refuse(auth.ErrUserNotFound)
+	}
 	req.ID = in.text("adjustmentId", id.CheckReference)
 	req.Amount = in.signedAmount("amount")
 	req.Reason = in.text("reason", sale.CheckReason)
@@ -53,21 +56,43 @@ func (a *api) adjustmentOf(m sale.Adjustment) adjustmentJSON {
 }
 
 func (a *api) adminAdjustmentOf(m sale.Adjustment) adminAdjustmentJSON {
-	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, cmp.Or(m.Admin, "operator:"+m.Operator)}
+	by := m.Admin
+	switch {
+	case m.Operator != "":
+		by = "operator:" + m.Operator
+	case m.Key != "":
+		by = "key:" + m.Key
+	}
+	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, by}
 }
 
 func (a *api) adjust(ctx context.Context, who caller, req adjustRequest) (reply[adminAdjustmentJSON], error) {
-	req.By = decision.By{Admin: who.UserID, Note: req.By.Note}
-	var m sale.Adjustment
-	var created bool
-	err := a.o.Auth.ProveDecision(ctx, who.Principal, decision.AdjustBalance, req.Seller)
-	if err == nil {
-		m, created, err = a.o.Sales.Adjust(ctx, req.NewAdjustment)
+	seller, err := a.sellerToAdjust(ctx, who, req.Seller)
+	if err != nil {
+		return reply[adminAdjustmentJSON]{}, err
 	}
+	req.Seller, req.By.Admin, req.By.Key = seller, who.UserID, who.service.ID
+	m, created, err := a.o.Sales.Adjust(ctx, req.NewAdjustment)
 	if err != nil {
 		return reply[adminAdjustmentJSON]{}, err
 	}
 	return reply[adminAdjustmentJSON]{status: createdOr200(created), data: a.adminAdjustmentOf(m)}, nil
+}
+
+// sellerToAdjust finds the seller that a service key or an admin names. The admin proves the decision; a key's scope is enough.
+func (a *api) sellerToAdjust(ctx context.Context, who caller, name string) (string, error) {
+	if who.service.ID != "" {
+		user, err := a.sellerNamed(ctx, sellerName(name))
+		return user.ID, err
+	}
+	if !id.Valid("usr_", name) {
+		user, err := a.o.Auth.Seller(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		name = user.ID
+	}
+	return name, a.o.Auth.ProveDecision(ctx, who.Principal, decision.AdjustBalance, name)
 }
 
 // adjustmentsRequest asks for a page of a seller's adjustments.

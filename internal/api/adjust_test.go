@@ -73,6 +73,66 @@ func TestAdjustments(t *testing.T) {
 	}
 }
 
+// TestAdjustments_ByServiceKey has the marketplace's server correct a balance.
+func TestAdjustments_ByServiceKey(t *testing.T) {
+	h := openFixture(t)
+	seller, admin := h.signUp("Asha", auth.Seller), h.signUp("Ada", auth.Admin)
+	h.earn(seller, "s1", "9000")
+	external := h.do(call{
+		method: "POST", path: "/api/marketplace/sellers", token: h.serviceKey, body: `{"externalId":"shop-7/é","name":"Bela","email":"bela@example.com"}`,
+	}).want(t, 201).text(t, "data.sellerId")
+	byKey := func(key, name, body string) answer {
+		return h.do(call{method: "POST", path: "/api/admin/sellers/" + name + "/adjustments", token: key, body: body})
+	}
+	const body = `{"adjustmentId":"ticket-1","amount":50.25,"reason":"A fee was charged twice.","note":"Case 4711."}`
+	writing, stored, err := h.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "writing", Scopes: []string{string(auth.ScopeSellersWrite)}}, "operator:tests")
+	must(t, err)
+	wanting, _, err := h.auth.CreateServiceKey(t.Context(), auth.NewServiceKey{Name: "wanting", Scopes: []string{string(auth.ScopeSalesWrite), string(auth.ScopeSellersRead)}}, "operator:tests")
+	must(t, err)
+	first := byKey(writing, seller.id, body).want(t, 201)
+	if !strings.Contains(first.body, `"createdBy":"key:`+stored.ID+`"`) || !strings.Contains(first.body, `"availableBalance":9050.25`) {
+		t.Errorf("the answer is %s", first.body)
+	}
+	if again := byKey(writing, seller.id, body).want(t, 200); again.body != first.body {
+		t.Errorf("the repeat is answered with %s, and was with %s", again.body, first.body)
+	}
+	header := h.do(call{method: "POST", path: "/api/admin/sellers/" + seller.id + "/adjustments", header: header("X-Api-Key", writing), body: body})
+	if header.want(t, 200).body != first.body {
+		t.Errorf("with the key in its own header the answer is %s", header.body)
+	}
+	if byAdmin := h.adjust(admin, seller.id, body).want(t, 200); byAdmin.body != first.body {
+		t.Errorf("the admin's repeat is answered with %s", byAdmin.body)
+	}
+	byKey(writing, seller.id, strings.Replace(body, "50.25", "50.26", 1)).wantFailure(t, 409, "adjustment_conflict")
+	byKey(wanting, seller.id, body).wantFailure(t, 403, "scope_missing", "scope")
+	byKey("bsk_"+strings.Repeat("0", 40), seller.id, body).wantFailure(t, 401, "invalid_service_key")
+	byKey(writing, admin.id, body).wantFailure(t, 404, "seller_not_found")
+	byKey(writing, "ext:nobody", body).wantFailure(t, 404, "seller_not_found")
+	byKey(writing, "nobody", body).wantFailure(t, 404, "user_not_found")
+
+	for i, caller := range []string{writing, admin.token} {
+		named := strings.Replace(body, "ticket-1", fmt.Sprint("ext-", i), 1)
+		if got := byKey(caller, "ext:shop-7%2F%C3%A9", named).want(t, 201); !strings.Contains(got.body, `"sellerId":"`+external+`"`) {
+			t.Errorf("by the marketplace's id the answer is %s", got.body)
+		}
+	}
+	own := h.do(call{method: "GET", path: "/api/payouts/adjustments", token: seller.token}).want(t, 200).body
+	if !strings.Contains(own, "A fee was charged twice.") || strings.Contains(own, "Case 47") || strings.Contains(own, "key") {
+		t.Errorf("the seller reads %s", own)
+	}
+	all := h.do(call{method: "GET", path: "/api/admin/sellers/" + seller.id + "/adjustments", token: admin.token}).want(t, 200).body
+	decisions := h.do(call{method: "GET", path: "/api/admin/decisions", token: admin.token}).want(t, 200).body
+	if !strings.Contains(all, `"createdBy":"key:`+stored.ID+`"`) || !strings.Contains(decisions, stored.ID) {
+		t.Errorf("the admin reads %s and %s", all, decisions)
+	}
+	if b, err := h.db.Balance(t.Context(), seller.id); err != nil || b.Available != 9050_25 {
+		t.Errorf("the balance is %+v, %v", b, err)
+	}
+	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %v, %v", report.Findings, err)
+	}
+}
+
 // TestAdjustments_WhoeverTheSellerIs adjusts the balance of sellers who are frozen or suspended, and of nobody else.
 func TestAdjustments_WhoeverTheSellerIs(t *testing.T) {
 	h := openFixture(t)

@@ -118,6 +118,18 @@ func (a *api) marketplace(scope auth.Scope) gate {
 	}
 }
 
+// adminOr admits an admin, or a service key that has the scope.
+func (a *api) adminOr(scope auth.Scope) gate {
+	marketplace := a.marketplace(scope)
+	return func(r *http.Request) (caller, error) {
+		token, given := bearer(r.Header)
+		if auth.IsServiceKey(token) || !given && len(r.Header.Values("X-Api-Key")) == 1 {
+			return marketplace(r)
+		}
+		return a.admin(r)
+	}
+}
+
 func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {
 	if token, given := bearer(r.Header); given {
 		if token == "" {

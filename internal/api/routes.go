@@ -91,7 +91,7 @@ func (a *api) adminRoutes() []route {
 		{"POST", "/api/admin/sellers/{sellerId}/freeze", handle(a, a.admin, a.freeze)},
 		{"POST", "/api/admin/sellers/{sellerId}/unfreeze", handle(a, a.admin, a.unfreeze)},
 		{"GET", "/api/admin/sellers/{sellerId}/adjustments", handle(a, a.admin, a.adjustmentsOf)},
-		{"POST", "/api/admin/sellers/{sellerId}/adjustments", handle(a, a.admin, a.adjust)},
+		{"POST", "/api/admin/sellers/{sellerId}/adjustments", handle(a, a.adminOr(auth.ScopeSellersWrite), a.adjust)},
 		{"GET", "/api/admin/keys", handle(a, a.admin, a.serviceKeys)},
 		{"POST", "/api/admin/keys", handle(a, a.admin, a.createServiceKey)},
 		{"POST", "/api/admin/keys/{keyId}/rotate", handle(a, a.admin, a.rotateServiceKey)},

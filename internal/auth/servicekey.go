@@ -149,6 +149,9 @@ const (
 	MaxRotationGrace = 30 * 24 * time.Hour
 )
 
+// IsServiceKey reports whether a text has the form in which service keys begin.
+func IsServiceKey(text string) bool { return strings.HasPrefix(text, serviceKeySecret) }
+
 // CreateServiceKey makes a key for a service of the marketplace, as actor asked. The key is shown once: only its hash is
 // stored. It fails with a fault that names the field at fault, or with [ErrKeyNameTaken].
 func (s *Service) CreateServiceKey(ctx context.Context, n NewServiceKey, actor string) (string, ServiceKey, error) {

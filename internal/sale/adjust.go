@@ -15,7 +15,7 @@ import (
 	"bursar/internal/money"
 )
 
-// Adjustment is a correction of what a seller earned, by an admin's decision. It is one entry of the seller's journal, and no
+// Adjustment is a correction of what a seller earned, which an admin decided, or the marketplace's server. It is one entry of the seller's journal, and no
 // row beside it.
 type Adjustment struct {
 	// ID is the caller's own, unique among the seller's adjustments: the seller's journal is locked while it is made, and no
@@ -26,9 +26,10 @@ type Adjustment struct {
 	Amount money.Amount
 	// Reason is for the seller. Note is for the record of decisions, and the seller never sees it.
 	Reason, Note string
-	// Admin is the user's id who decided it, or Operator the name of who ran the import; the other is empty. At is when.
-	Admin, Operator string
-	At              time.Time
+	// Admin is the user's id who decided it, Operator the name of who ran the import, or Key the id of the service key that was
+	// used; the others are empty. At is when.
+	Admin, Operator, Key string
+	At                   time.Time
 	// Available is the seller's available balance after it.
 	Available money.Amount
 	// Entry is the number of its entry in the seller's journal.
@@ -133,8 +134,11 @@ func appendAdjustment(ctx context.Context, tx Tx, made decision.Decision, reason
 		return Adjustment{}, err
 	}
 	actor := actorAdmin + made.Admin
-	if made.Operator != "" {
+	switch {
+	case made.Operator != "":
 		actor = actorOperator + made.Operator
+	case made.Key != "":
+		actor = actorKey + made.Key
 	}
 	e, err := tx.Append(ctx, ledger.Posting{
 		Owner: made.Owner, At: made.At, Type: ledger.BalanceAdjusted, Subject: made.Subject, Actor: actor, Data: data,
@@ -156,21 +160,25 @@ func AdjustmentOf(e ledger.Entry) (Adjustment, error) {
 	}
 	err := json.Unmarshal([]byte(e.Data), &data)
 	id, isAdjustment := strings.CutPrefix(e.Subject, AdjustmentPrefix)
-	admin, byAdmin := strings.CutPrefix(e.Actor, actorAdmin)
-	operator, byOperator := strings.CutPrefix(e.Actor, actorOperator)
-	if !byAdmin {
-		admin = ""
+	a := Adjustment{
+		ID: id, Seller: e.Owner, Amount: data.Amount, Reason: data.Reason, Note: data.Note, At: e.At, Available: e.After.Available, Entry: e.Number,
 	}
-	if !byOperator {
-		operator = ""
+	kind, name, _ := strings.Cut(e.Actor, ":")
+	switch kind + ":" {
+	case actorAdmin:
+		a.Admin = name
+	case actorOperator:
+		a.Operator = name
+	case actorKey:
+		a.Key = name
+	default:
+		isAdjustment = false
 	}
-	if err != nil || !isAdjustment || !byAdmin && !byOperator || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(data.Amount) {
-		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s is no adjustment by an admin or operator that moves the amount it tells of", e.Number, e.Owner))
+	if err != nil || !isAdjustment || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(data.Amount) {
+		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf(
+			"entry %d of %s is no adjustment by an admin, an operator or a service key that moves the amount it tells of", e.Number, e.Owner))
 	}
-	return Adjustment{
-		ID: id, Seller: e.Owner, Amount: data.Amount, Reason: data.Reason, Note: data.Note, Admin: admin, Operator: operator, At: e.At,
-		Available: e.After.Available, Entry: e.Number,
-	}, nil
+	return a, nil
 }
 
 // Adjustments lists a seller's adjustments whose entries are numbered below before, newest first, up to limit; before 0 begins

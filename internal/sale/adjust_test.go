@@ -215,3 +215,36 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+func TestAdjustmentOf(t *testing.T) {
+	good := func(change func(*ledger.Entry)) ledger.Entry {
+		e := ledger.Entry{Number: 7, Posting: ledger.Posting{
+			Owner: "usr_seller", Type: ledger.BalanceAdjusted, Subject: "adjustment:a-1", Actor: "admin:usr_ada",
+			Data: `{"note":"Case 1.","reason":"A fee.","amount":300}`, Moved: ledger.AdjustBalance(300),
+		}}
+		change(&e)
+		return e
+	}
+	by := func(actor string) ledger.Entry { return good(func(e *ledger.Entry) { e.Actor = actor }) }
+	want := sale.Adjustment{ID: "a-1", Seller: "usr_seller", Amount: 300, Reason: "A fee.", Note: "Case 1.", Entry: 7}
+	byAdmin, byOperator, byKey := want, want, want
+	byAdmin.Admin, byOperator.Operator, byKey.Key = "usr_ada", "asha:x", "key_1"
+	for actor, want := range map[string]sale.Adjustment{"admin:usr_ada": byAdmin, "operator:asha:x": byOperator, "key:key_1": byKey} {
+		if got, err := sale.AdjustmentOf(by(actor)); err != nil || got != want {
+			t.Errorf("by %s it is %+v, %v; want %+v", actor, got, err, want)
+		}
+	}
+	for name, e := range map[string]ledger.Entry{
+		"by a user":      by("user:usr_seller"),
+		"by the system":  by("system"),
+		"by nobody":      by(""),
+		"another type":   good(func(e *ledger.Entry) { e.Type = ledger.SaleRecorded }),
+		"another thing":  good(func(e *ledger.Entry) { e.Subject = "sale:a-1" }),
+		"another amount": good(func(e *ledger.Entry) { e.Moved = ledger.AdjustBalance(301) }),
+		"unreadable":     good(func(e *ledger.Entry) { e.Data = "{" }),
+	} {
+		if got, err := sale.AdjustmentOf(e); !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}

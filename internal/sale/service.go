@@ -255,6 +255,7 @@ const (
 	actorMarketplace = "marketplace"
 	actorAdmin       = "admin:"
 	actorOperator    = "operator:"
+	actorKey         = "key:"
 )
 
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.

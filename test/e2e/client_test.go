@@ -124,6 +124,12 @@ func TestGoClient(t *testing.T) {
 	if refund, err := bursar.RefundSale(ctx, "order-2", client.NewRefund{RefundID: "r-1"}); err != nil || refund.Amount != "100" || refund.Sale.RefundedAmount != "100" {
 		t.Fatalf("%+v, %v", refund, err)
 	}
+	for _, amount := range []client.Amount{"5.5", "-5.5"} {
+		made, err := bursar.AdjustBalance(ctx, id, client.NewAdjustment{AdjustmentID: "by " + string(amount), Amount: amount, Reason: "A fee.", Note: "Ticket 1."})
+		if err != nil || made.Amount != amount || made.SellerID != seller.SellerID || !strings.HasPrefix(made.CreatedBy, "key:") {
+			t.Fatalf("%+v, %v", made, err)
+		}
+	}
 	until(t, "the money can be withdrawn", func() bool {
 		explained, err := bursar.Explain(ctx, id)
 		must(t, err)
@@ -252,6 +258,11 @@ func readWhole(t *testing.T, e client.Event) {
 	case "bank_account":
 		into = &struct {
 			client.BankAccount
+			besideObject
+		}{}
+	case "balance":
+		into = &struct {
+			client.Adjustment
 			besideObject
 		}{}
 	default:

@@ -167,6 +167,14 @@ export class Bursar {
     );
   }
 
+  /** Corrects a seller's balance, which may fall below zero by it. The same again changes nothing. Scope: sellers:write. */
+  adjustBalance(seller: string, adjustment: Body<"adjustBalance">, options?: CallOptions): Promise<Data<"adjustBalance">> {
+    return this.#transport.call<"adjustBalance">(
+      { method: "POST", path: ["admin", "sellers", seller, "adjustments"], body: adjustment, repeatable: true },
+      options,
+    );
+  }
+
   /** Reads one page of a seller's sales, newest first. Scope: balances:read. */
   sales(seller: string, { page, limit, ...options }: Page = {}): Promise<Data<"sellerSales">> {
     return this.#transport.call<"sellerSales">({ ...ofSeller("GET", seller, "sales"), query: { page, limit } }, options);

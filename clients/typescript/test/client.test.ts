@@ -86,6 +86,8 @@ test("sellers and sales are safe to repeat", async () => {
   assert.deepEqual(results.map((r) => r.success), [...many.map(() => true), false]);
   assert.equal(results[501]?.code, "seller_not_found");
   assert.equal((await bursar.refundSale("o-2", { refundId: "r-1" })).amount, 10.5);
+  const adjustment = { adjustmentId: "a-1", amount: -10.5, reason: "A fee.", note: "Ticket 1." };
+  for (let i = 0; i < 2; i++) assert.equal((await bursar.adjustBalance(externalId("shop/17"), adjustment)).amount, -10.5);
   const page = await bursar.sales(made.sellerId, { page: 2, limit: 50 });
   assert.equal(page.pagination.totalItems, 501);
   assert.equal(page.sales.length, 50);
