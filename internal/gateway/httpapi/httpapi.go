@@ -1,5 +1,5 @@
-// Package httpapi calls a gateway's HTTP API. Adapters build on it, because a payout may be paid twice where this is wrong:
-// it says of a request without an answer whether a byte of it was sent, and sends no request twice.
+// Package httpapi calls a gateway's HTTP API. It says of a request without an answer whether a byte of it was sent, and it
+// sends no request twice. A payout may be paid twice where either is wrong, so every adapter builds on this package.
 //
 // No error of this package quotes an address, a header or a body: they may hold account numbers and credentials.
 package httpapi
@@ -193,9 +193,9 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 	return req, nil
 }
 
-// repeatedByTransport reports whether net/http would send the request again by itself after it was sent and the connection
-// was lost, although it may change something: it takes a key for leave to do so. The answer to the second would hide what
-// became of the first. It sends none again whose body it can't get again.
+// repeatedByTransport reports whether net/http would repeat the request by itself when the connection is lost after it was
+// sent. It takes these headers as permission. The gateway could accept the first request and refuse the repeat. net/http
+// repeats no request whose body it can't read again.
 func repeatedByTransport(r *http.Request) bool {
 	return r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
 }
