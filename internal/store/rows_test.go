@@ -104,3 +104,11 @@ func (m *manyReads) check(t *testing.T) {
 		}
 	}
 }
+
+func TestRowMessage(t *testing.T) {
+	t.Parallel()
+	one, other := rowMessage("user", "usr_1", "asha"), rowMessage("user", "usr_1 :asha")
+	if string(one) == string(other) {
+		t.Errorf("two rows have the message %s", one)
+	}
+}

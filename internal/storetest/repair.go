@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,6 +97,11 @@ func testRepair(t *testing.T, b *bench) {
 				if r.Impossible != "" || r.Change == "" {
 					t.Errorf("not repaired: %+v", r)
 				}
+			}
+			const numberIsLost = "its number is nowhere else, so the account is rejected"
+			lost := slices.Contains([]string{"a bank account dropped", "a bank account with payouts dropped", "an account's number", "an account's number for its hash"}, tt.name)
+			if says := strings.Contains(fmt.Sprint(done), numberIsLost); says != lost {
+				t.Errorf("that an account's number is lost: %t, want %t; repairs are %+v", says, lost, done)
 			}
 			if !found {
 				t.Errorf("repairs are %+v, want one of %s", done, tt.subject)
