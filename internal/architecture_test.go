@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"oauth":         slices.Concat(leaves, []string{"auth", "dialguard", "web"}),
 	"oauth/sandbox": slices.Concat(leaves, []string{"web"}),
 
-	"event": slices.Concat(leaves, []string{"ledger"}),
+	"event": slices.Concat(leaves, []string{"ledger", "mail"}),
 
 	"webhook":        slices.Concat(leaves, []string{"event", "mail"}),
 	"webhook/sender": {"dialguard", "web", "webhook"},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -108,7 +109,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now})
+	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now, Mailed: mailEvents(payouts)})
 	if err != nil {
 		return Services{}, err
 	}
@@ -116,6 +117,13 @@ func newServices(p parts) (Services, error) {
 	waits := inbox.Service{Payouts: payouts, Bank: accounts, Reconciling: reconciling, Webhooks: endpoints, Store: p.datastore.db.Inbox(), Now: p.now}
 	finder := search.Service{Store: p.datastore.db, Currency: p.cfg.Currency}
 	return Services{users, mails, accounts, sales, payouts, finder, waits, proofs, events, endpoints, reconciling, p.gateways.webhooks}, err
+}
+
+// mailEvents queues the mails that tell sellers of events.
+func mailEvents(payouts *payout.Service) event.Mailed {
+	return func(ctx context.Context, tx mail.Tx, e event.Event) error {
+		return payouts.MailFailure(ctx, tx, payout.ID(e.Subject)) // of a payout, as all events that are mailed
+	}
 }
 
 // newProofs makes the service that makes checkpoints of the ledger.

@@ -45,6 +45,9 @@ const (
 	BalanceNegative Type = "balance.negative"
 )
 
+// IsMailed says whether users are mailed about events of the type.
+func (t Type) IsMailed() bool { return t == PayoutFailed || t == PayoutReturned }
+
 // typeOf is the event that an entry of a type is. Entries of other types are none.
 //
 //exhaustive:ignore

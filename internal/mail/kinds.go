@@ -28,6 +28,7 @@ const (
 	KindFirstFactor         Kind = "first-factor"
 	KindAccountDeleted      Kind = "account-deleted"
 	KindPayoutsFrozen       Kind = "payouts-frozen"
+	KindPayoutFailed        Kind = "payout-failed"
 	KindWebhookDisabled     Kind = "webhook-disabled"
 )
 
@@ -77,6 +78,26 @@ type PayoutsFrozen struct {
 
 // Kind is [KindPayoutsFrozen].
 func (PayoutsFrozen) Kind() Kind { return KindPayoutsFrozen }
+
+// PayoutFailed tells a seller that a payout was not made, and its amount is in the balance again.
+type PayoutFailed struct {
+	Payout string // its id
+	// Amount is as people read it, with its currency.
+	Amount      string
+	Account     string // the last four digits of the bank account's number
+	RequestedAt time.Time
+	At          time.Time
+	// Returned says that it was sent, and the bank sent it back.
+	Returned bool
+	// Reason is in words for the seller; empty where the gateway gave none.
+	Reason string
+}
+
+// Kind is [KindPayoutFailed].
+func (PayoutFailed) Kind() Kind { return KindPayoutFailed }
+
+// Path is the page of the payout.
+func (p PayoutFailed) Path() string { return "/dashboard/payouts/" + url.PathEscape(p.Payout) }
 
 // WebhookDisabled tells an admin that events are no longer delivered to an endpoint. Address is the endpoint's, without its query.
 type WebhookDisabled struct {
@@ -263,7 +284,11 @@ var rules = map[Kind]rule{
 	KindBankAccountRefused:  {decode[BankAccountRefused], noticeAge, false, "refusal", BankAccountRefused{At: exampleTime, Now: "4456"}},
 	KindWebhookDisabled:     {decode[WebhookDisabled], noticeAge, false, "notice", WebhookDisabled{At: exampleTime, Endpoint: "whe_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Address: "https://shop.example/bursar"}},
 	KindPayoutsFrozen:       {decode[PayoutsFrozen], noticeAge, false, "notice", PayoutsFrozen{At: exampleTime}},
-	KindAccountDeleted:      {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
+	KindPayoutFailed: {decode[PayoutFailed], noticeAge, false, "payout", PayoutFailed{
+		Payout: "pyt_0TMv3kQx8hPq2Zb7Lr4Wd9Wh", Amount: "₹500.00", Account: "4456", RequestedAt: exampleTime.Add(-time.Hour), At: exampleTime,
+		Reason: "The bank account does not exist.",
+	}},
+	KindAccountDeleted: {decode[AccountDeleted], noticeAge, false, "notice", AccountDeleted{At: exampleTime, Address: "203.0.113.7", Agent: "Firefox on Linux"}},
 	KindVerifyEmail: {decode[VerifyEmail], VerificationLife, true, "verification", VerifyEmail{
 		Request: exampleRequest, RegisteredAt: exampleTime, Name: "Asha Rao", Token: exampleToken, Code: "40718265",
 	}},

@@ -72,8 +72,9 @@ func New(o Options) (*Service, error) {
 	return &Service{o}, nil
 }
 
-// Queue adds a mail to the transaction, and reports whether it did: over a limit, or to an address that was tampered with, there is no mail, and no error, so that
-// the caller's answer tells nothing of the limit. The closure of the transaction may run more than once.
+// Queue adds a mail to the transaction, and reports whether it did: over a limit, to an address that was tampered with, or to a user
+// whose account was deleted, there is no mail, and no error, so that the caller's answer tells nothing of the limit. The closure of
+// the transaction may run more than once.
 func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 	r, known := rules[m.Data.Kind()]
 	if !known {
@@ -88,8 +89,9 @@ func (s *Service) Queue(ctx context.Context, tx Tx, m Mail) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !found {
-			return false, fmt.Errorf("mail: user %s has no address", m.User)
+		if !found || CheckAddress(to) != "" { // the account was deleted
+			s.suppress(ctx, m, "the user has no address")
+			return false, nil
 		}
 		m.To = to
 	}

@@ -461,6 +461,20 @@ func TestQueue_AddressTampered(t *testing.T) {
 	}
 }
 
+// TestQueue_AccountDeleted writes no mail to somebody who has left.
+func TestQueue_AccountDeleted(t *testing.T) {
+	p := newPost(t)
+	gone := auth.User{ID: "usr_gone", Email: "deleted usr_gone", Role: auth.Buyer, CreatedAt: p.now}
+	if err := p.db.Auth().InTx(t.Context(), func(tx auth.Tx) error { return tx.InsertUser(t.Context(), gone) }); err != nil {
+		t.Fatal(err)
+	}
+	for n, user := range []string{"usr_gone", "usr_never"} {
+		if p.queue(user) || p.outcomes[mail.OutcomeSuppressed] != n+1 || !strings.Contains(p.log.String(), "has no address") {
+			t.Errorf("outcomes %v, log %s; want the mail to %s suppressed", p.outcomes, p.log.String(), user)
+		}
+	}
+}
+
 // TestLimits_Asked has mails that anybody can ask for keep to limits of their own, and keep no notice back.
 func TestLimits_Asked(t *testing.T) {
 	p := newPost(t)

@@ -58,16 +58,29 @@ const selectLastEvent = `SELECT last FROM event_feed WHERE id = 1`
 
 // NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
 // order: its row is locked from its entry to the commit, so that a later entry's event is queued later. Deliveries of them to
-// webhook endpoints are due now.
-func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string) ([]event.Event, error) {
+// webhook endpoints are due now, and mailed is called with each that users are mailed about, unless it is nil.
+func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string, mailed event.Mailed) ([]event.Event, error) {
 	var waiting int64
 	if err := db.queryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM queued_events LIMIT 1) AS q`).Scan(&waiting); err != nil || waiting == 0 {
 		return nil, err
 	}
 	var events []event.Event
 	err := db.Update(ctx, func(tx *Tx) (err error) {
-		events, err = tx.numberEvents(ctx, limit, now, newID)
-		return err
+		if events, err = tx.numberEvents(ctx, limit, now, newID); err != nil || mailed == nil {
+			return err
+		}
+		for _, e := range events {
+			if !e.Type.IsMailed() {
+				continue
+			}
+			if e, err = tx.event(ctx, e.Number); err != nil {
+				return err
+			}
+			if err := mailed(ctx, tx, e); err != nil {
+				return fmt.Errorf("mail event %s: %w", e.ID, err)
+			}
+		}
+		return nil
 	})
 	return events, err
 }
@@ -112,6 +125,15 @@ const selectEvents = `SELECT e.number, e.id, e.owner, e.entry, e.type, COALESCE(
 
 func scanEvent(r row) (e event.Event, err error) {
 	err = r.Scan(&e.Number, &e.ID, &e.Owner, &e.Entry, &e.Type, instant{&e.At}, &e.Subject)
+	return e, err
+}
+
+// event is an event with what its entry says of it.
+func (tx *Tx) event(ctx context.Context, number int64) (e event.Event, err error) {
+	err = tx.each(ctx, selectEvents+` WHERE e.number = $1`, []any{number}, func(r row) error {
+		e, err = scanEvent(r)
+		return err
+	})
 	return e, err
 }
 

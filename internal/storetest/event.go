@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/event"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
+	"bursar/internal/payout"
 	"bursar/internal/store"
 )
 
@@ -21,7 +24,7 @@ func (b *bench) numberEvents() []event.Event {
 	b.Helper()
 	var all []event.Event
 	for {
-		events, err := b.db.NumberEvents(b.ctx(), 3, b.now, newEventID)
+		events, err := b.db.NumberEvents(b.ctx(), 3, b.now, newEventID, nil)
 		b.must(err)
 		if len(events) == 0 {
 			return all
@@ -98,6 +101,37 @@ func testEvents(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
+// testMailedEvents numbers the events of payouts that failed or were returned: each is mailed in the transaction that numbers it.
+func testMailedEvents(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 5000)
+	failed := b.move(b.ask("pyt_1", seller, 900, 0), payout.Submitting)
+	failed.EndedAt, failed.DueAt = b.now, time.Time{}
+	b.move(failed, payout.Failed)
+	b.move(b.complete(b.ask("pyt_2", seller, 800, 0)), payout.Returned)
+	interrupted := errors.New("interrupted")
+	var mailed []string
+	number := func(then error) ([]event.Event, error) {
+		mailed = nil
+		return b.db.NumberEvents(b.ctx(), 100, b.now, newEventID, func(_ context.Context, tx mail.Tx, e event.Event) error {
+			mailed = append(mailed, fmt.Sprintf("%s %s %s %s", e.Type, e.Owner, e.Subject, e.At.Sub(start)))
+			_, _, err := tx.TakeThrottle(b.ctx(), "mails", b.now, time.Minute, time.Hour)
+			return errors.Join(err, then)
+		})
+	}
+	if _, err := number(interrupted); !errors.Is(err, interrupted) {
+		b.Errorf("numbering with a mail that fails: %v", err)
+	}
+	if last, err := b.db.LastEvent(b.ctx()); err != nil || last != 0 {
+		b.Errorf("without its mail, event %d was numbered, %v", last, err)
+	}
+	for _, want := range [][]string{{"payout.failed usr_a pyt_1 0s", "payout.returned usr_a pyt_2 0s"}, nil} {
+		if _, err := number(nil); err != nil || !slices.Equal(mailed, want) {
+			b.Errorf("mailed is %q, %v, want %q", mailed, err, want)
+		}
+	}
+}
+
 // testEventsAtOnce appends to many journals while several number.
 func testEventsAtOnce(_ *testing.T, b *bench) {
 	const writers, each = 6, 20
@@ -110,7 +144,7 @@ func testEventsAtOnce(_ *testing.T, b *bench) {
 			if i < writers {
 				err = b.append(b.posting(fmt.Sprintf("usr_%d", (i+n)%writers), ledger.SaleRecorded, ledger.Sale(1)))
 			} else {
-				_, err = b.db.NumberEvents(b.ctx(), 5, b.now, newEventID)
+				_, err = b.db.NumberEvents(b.ctx(), 5, b.now, newEventID, nil)
 			}
 			if err != nil {
 				return err

@@ -104,6 +104,7 @@ func Run(t *testing.T, e Engine) {
 		"Ledger/ManyCallersSpendABalanceOnce":           testOverspending,
 		"Event/EachIsNumberedOnce":                      testEvents,
 		"Event/AResetMakesASellerOnce":                  testResetToSeller,
+		"Event/FailedPayoutsAreMailed":                  testMailedEvents,
 		"Event/ManyAreNumberedInTheOrderOfTheirJournal": testEventsAtOnce,
 		"Webhook/EndpointsAreReadAsTheyWereWritten":     testWebhookEndpoints,
 		"Webhook/ForgedEndpointsAreMarked":              testForgedWebhookEndpoints,

@@ -115,7 +115,7 @@ func (d *desk) events(n int) []event.Event {
 	}
 	var all []event.Event
 	for {
-		events, err := d.db.NumberEvents(d.Context(), 100, d.now(), func(prefix string) string { return id.New(prefix, d.now()) })
+		events, err := d.db.NumberEvents(d.Context(), 100, d.now(), func(prefix string) string { return id.New(prefix, d.now()) }, nil)
 		d.must(err)
 		if len(events) == 0 {
 			return all

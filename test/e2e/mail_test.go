@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime/quotedprintable"
@@ -329,5 +330,39 @@ func TestMailsInABrowser(t *testing.T) {
 			other.press("Confirm e-mail address")
 			other.see("Your e-mail address is confirmed.")
 		})
+	}
+}
+
+// TestMailedFailure has a payout to a closed bank account, and reads what the seller is mailed.
+func TestMailedFailure(t *testing.T) {
+	t.Parallel()
+	i := newMailInstance(t, "BURSAR_CANCEL_WINDOW=0s", "BURSAR_SANDBOX_SETTLE_AFTER=0s", "BURSAR_SANDBOX_ADDR=127.0.0.1:0")
+	const email = "asha@example.com"
+	token := i.register(t, "Asha Rao", email, "correct horse")
+	var account struct {
+		Status string `json:"status"`
+	}
+	i.call(t, "PUT", "/api/bank-account", token, `{"accountHolder":"Asha Rao","accountNumber":"50100123450002","ifsc":"HDFC0000053"}`, &account)
+	until(t, "the bank account is verified", func() bool {
+		i.call(t, "GET", "/api/bank-account", token, "", &account)
+		return account.Status == "verified"
+	})
+	var me struct {
+		User struct {
+			ID string `json:"id"`
+		} `json:"user"`
+	}
+	i.call(t, "GET", "/api/auth/me", token, "", &me)
+	i.earn(t, me.User.ID, "s1", 900)
+	var asked struct {
+		ID string `json:"id"`
+	}
+	until(t, "the sale is available", func() bool {
+		status, text, err := send("POST", i.api+"/api/payouts/request", token, `{"amount":600}`, nil)
+		return err == nil && status == http.StatusCreated && json.Unmarshal(text, &struct{ Data any }{&asked}) == nil
+	})
+	l := i.mailed(t, email, "Your payout of ₹600.00 to the bank account ending in 0002 failed on ", 1)
+	if !strings.Contains(l.text, i.api+"/dashboard/payouts/"+asked.ID) || !strings.Contains(l.text, "The reason: ") || strings.Contains(l.text, "50100123450002") {
+		t.Errorf("the mail says:\n%s", l.text)
 	}
 }
