@@ -105,6 +105,7 @@ func New(t testing.TB, setup Setup) *Server {
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
+		_ = listener.Close() // which the server does not know yet where the test ended before it served
 		<-ended
 	})
 	return s
