@@ -42,3 +42,14 @@ func TestAfter_Frozen(t *testing.T) {
 		}
 	}
 }
+
+// A hold ends at its instant, not after it.
+func TestBalance_Hold(t *testing.T) {
+	until := time.Date(2026, 11, 5, 9, 0, 0, 0, time.UTC)
+	b := ledger.Balance{HoldUntil: until.UnixMicro()}
+	for now, want := range map[time.Time]time.Time{until.Add(-time.Microsecond): until, until: {}, until.Add(time.Microsecond): {}} {
+		if got := b.Hold(now); !got.Equal(want) {
+			t.Errorf("at %s the hold ends at %s, want %s", now, got, want)
+		}
+	}
+}

@@ -234,7 +234,9 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			return func() (any, error) { _, sweep := s.payouts.Sweep(t.Context()); return nil, errors.Join(err, sweep) }
 		},
 		"read": func(s *story) func() (any, error) {
+			stopped := s.payouts.Pause(t.Context(), ada)
 			return func() (any, error) {
+				pause, pauseErr := s.payouts.PauseState(t.Context())
 				list, total, listErr := s.payouts.History(t.Context(), seller, payout.Filter{Limit: 5})
 				all, sum, allErr := s.payouts.History(t.Context(), admin, payout.Filter{Limit: 5})
 				events, eventsErr := s.payouts.Events(t.Context(), seller, s.id)
@@ -242,8 +244,8 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				selected, findErr := s.payouts.Find(t.Context(), payout.Selection{Limit: 5})
 				exported := 0
 				exportErr := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return nil })
-				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(selected.Payouts), exported),
-					errors.Join(listErr, allErr, eventsErr, summaryErr, findErr, exportErr)
+				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(selected.Payouts), exported, pause.By),
+					errors.Join(stopped, pauseErr, listErr, allErr, eventsErr, summaryErr, findErr, exportErr)
 			}
 		},
 	}
