@@ -111,7 +111,16 @@ func (a *api) writeExport(ctx context.Context, out io.Writer, who caller, all pe
 		{"sales", func(list *listWriter) error {
 			return a.eachSale(ctx, who.UserID, func(s sale.Sale) error { return list.add(a.saleOf(s)) })
 		}},
-		{"securityEvents", func(list *listWriter) error { return a.eachSecurityEvent(ctx, who.UserID, list) }},
+		{"adjustments", func(list *listWriter) error {
+			return eachBefore(exportPage, func(before int64) ([]sale.Adjustment, error) {
+				return a.o.Sales.Adjustments(ctx, who.UserID, before, exportPage)
+			}, func(m sale.Adjustment) (int64, error) { return m.Entry, list.add(a.adjustmentOf(m)) })
+		}},
+		{"securityEvents", func(list *listWriter) error {
+			return eachBefore(auth.MaxSecurityEvents, func(before int64) ([]auth.SecurityEvent, error) {
+				return a.o.Auth.SecurityEvents(ctx, who.UserID, before, auth.MaxSecurityEvents)
+			}, func(e auth.SecurityEvent) (int64, error) { return e.Number, list.add(securityEventOf(e)) })
+		}},
 	} {
 		if _, err := io.WriteString(out, `,"`+part.name+`":[`); err != nil {
 			return err
@@ -127,21 +136,21 @@ func (a *api) writeExport(ctx context.Context, out io.Writer, who caller, all pe
 	return err
 }
 
-// eachSecurityEvent writes each security event of a user, the newest first.
-func (a *api) eachSecurityEvent(ctx context.Context, user string, list *listWriter) error {
+// eachBefore calls fn with each item of all pages, the newest first; fn returns the number of its entry, which the next page
+// goes on before.
+func eachBefore[T any](pageSize int, list func(before int64) ([]T, error), fn func(T) (int64, error)) error {
 	before := int64(0)
 	for {
-		events, err := a.o.Auth.SecurityEvents(ctx, user, before, auth.MaxSecurityEvents)
+		page, err := list(before)
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			if err := list.add(securityEventOf(e)); err != nil {
+		for _, item := range page {
+			if before, err = fn(item); err != nil {
 				return err
 			}
-			before = e.Number
 		}
-		if len(events) < auth.MaxSecurityEvents {
+		if len(page) < pageSize {
 			return nil
 		}
 	}

@@ -14,8 +14,10 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
+	"bursar/internal/sale"
 	"bursar/internal/store"
 )
 
@@ -33,6 +35,13 @@ func TestExport(t *testing.T) {
 	h.earn(other, "of-another", "1000")
 	made := h.request(seller, `{"amount":600,"notes":"Rent"}`).want(t, 201).text(t, "data.payoutId")
 	h.request(other, `{"amount":500}`).want(t, 201)
+	const adjustments = 401 // more than two pages
+	for i := range adjustments {
+		_, _, err := h.sales.Adjust(t.Context(), sale.NewAdjustment{
+			ID: fmt.Sprintf("ticket-%03d", i), Seller: seller.id, Amount: 1, Reason: "A fee.", By: decision.By{Operator: "ada", Note: "Ticket."},
+		})
+		must(t, err)
+	}
 	const changes = 120 // more than a page
 	must(t, h.db.Update(t.Context(), func(tx *store.Tx) error {
 		for range changes {
@@ -73,6 +82,15 @@ func TestExport(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sales: %s", diff)
+	}
+	adjusted, _ := a.read(t, "data.adjustments").([]any)
+	for i, m := range adjusted {
+		if m, _ := m.(map[string]any); m["adjustmentId"] != fmt.Sprintf("ticket-%03d", adjustments-1-i) {
+			t.Fatalf("adjustment %d is %v", i, m)
+		}
+	}
+	if len(adjusted) != adjustments {
+		t.Errorf("%d adjustments, want %d", len(adjusted), adjustments)
 	}
 	events, _ := a.read(t, "data.securityEvents").([]any)
 	numbers := map[any]bool{}
