@@ -12,7 +12,7 @@ import (
 )
 
 type userCmd struct {
-	Create      userCreateCmd      `cmd:"" help:"Make a user of any role. It is the only way to a first admin."`
+	Create      userCreateCmd      `cmd:"" help:"Make a user of any role, such as the first admin."`
 	List        userListCmd        `cmd:"" help:"List the users."`
 	Show        userShowCmd        `cmd:"" help:"Show one user."`
 	SetPassword userSetPasswordCmd `cmd:"" help:"Give a user another password, and end their sessions."`

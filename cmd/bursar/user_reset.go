@@ -18,7 +18,7 @@ type userResetCmd struct {
 func (userResetCmd) Help() string {
 	return "An account whose e-mail address, password, role, verification, suspension or external id was changed in the database is refused, and " +
 		"\"bursar audit\" names it. What the database says of it is not believed, so you say it: give the address and the role that are right, and a new password. " +
-		"The account is not suspended then. Its sessions end, and so do its sign-ins through a provider.\n\n" + examples(
+		"The account is not suspended then. Its sessions, second factors, sign-ins through a provider and external id are removed, and a seller's payouts are on hold.\n\n" + examples(
 		`printf '%s\n' "$PASSWORD" | bursar user reset usr_0V4xkPzj1Kq8mZ3tYb6RcW2N --email asha@example.com --role seller --password-stdin`)
 }
 
