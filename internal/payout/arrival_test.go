@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,18 @@ func TestParseHolidaysRefuses(t *testing.T) {
 	for _, s := range []string{"", " ", "2028-02-29", "02-29", "2026-11-08,\n2026-11-09\t12-25"} {
 		if _, err := payout.ParseHolidays(s); err != nil {
 			t.Errorf("ParseHolidays(%q): %v", s, err)
+		}
+	}
+}
+
+func TestParseHolidays_AtMost(t *testing.T) {
+	for n, fits := range map[int]bool{100: true, 101: false} {
+		var days []string
+		for i := range n {
+			days = append(days, fmt.Sprintf("20%02d-%02d-%02d", 30+i/336, i%336/28+1, i%28+1))
+		}
+		if _, err := payout.ParseHolidays(strings.Join(days, ",")); (err == nil) != fits {
+			t.Errorf("%d holidays: %v", n, err)
 		}
 	}
 }

@@ -210,6 +210,12 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return s.decided(decision.Platform), err
 			}
 		},
+		"pause by a command": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				by := decision.By{Operator: "asha", Note: "The bank is closed."}
+				return s.decided(decision.Platform), payout.PauseOrResume(t.Context(), s.db.Payouts(), by, decision.PausePayouts, s.now)
+			}
+		},
 		"resume": func(s *story) func() (any, error) {
 			err := s.payouts.Pause(t.Context(), ada)
 			s.later(windowOver) // it waits

@@ -749,3 +749,23 @@ func TestCancel_AnswerDiffers_Unclear(t *testing.T) {
 		})
 	}
 }
+
+// A payout that was refused and that the gateway does not know is looked up again, and that is no failure.
+func TestStep_FinalCheckFindsNothing(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = refusing
+	s.later(windowOver)
+	p := s.wantState(payout.Failed)
+	s.gateway.mood = fair
+	s.now = p.DueAt
+	ids, err := s.payouts.LeaseDue(t.Context(), 10)
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("due are %v, %v", ids, err)
+	}
+	if err := s.payouts.Step(t.Context(), ids[0]); err != nil {
+		t.Error(err)
+	}
+	if after := s.wantState(payout.Failed); after.Tries != p.Tries+1 {
+		t.Errorf("after the look it is %+v", after)
+	}
+}

@@ -110,6 +110,23 @@ func TestReconcile_LogLevel(t *testing.T) {
 	}
 }
 
+// A reading tells how far it is, page by page and while it compares.
+func TestReconcile_Progress(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	var lines []int
+	w.options.Progress = func(day time.Time, n int) {
+		if day.Day() == 2 {
+			lines = append(lines, n)
+		}
+	}
+	w.service = w.instance()
+	if w.reconcile("02", "02"); len(lines) < 2 || lines[0] == 0 || lines[len(lines)-1] == 0 {
+		t.Errorf("told were %v lines", lines)
+	}
+}
+
 // Amounts below zero are refused, each by itself.
 func TestReconcile_AmountsBelowZero(t *testing.T) {
 	for _, amount := range []string{`"fees":-1`, `"tax":-1`, `"amount":-1`} {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,30 @@ func TestDiffers_AmountsByState(t *testing.T) {
 		file := caseFile{p: payout.Payout{State: state, Amount: 100, Fee: 10}, taken: 90, given: 40}
 		if d := file.differs(AmountDiffers, "x"); d.InLedger != want || d.AtGateway != 50 {
 			t.Errorf("%s: %d in the ledger and %d at the gateway, want %d and 50", state, d.InLedger, d.AtGateway, want)
+		}
+	}
+}
+
+func TestAmounts_WordOfEachLine(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, file := range map[string]caseFile{
+		"Line txn_1 takes 9.90;":   {debits: []Line{{ID: "txn_1", Debit: 990}}},
+		"Line txn_1 returns 9.90;": {credits: []Line{{ID: "txn_1", Credit: 990}}},
+	} {
+		file.currency, file.p = inr, payout.Payout{Amount: 1000}
+		if found := file.amounts(); len(found) != 1 || !strings.HasPrefix(found[0].Detail, word) {
+			t.Errorf("found is %+v, want one that begins with %q", found, word)
+		}
+	}
+}
+
+func TestIsReference(t *testing.T) {
+	for s, want := range map[string]bool{"txn_1": true, "!": true, "~": true, "": false, "txn 1": false, "txn\x7f": false, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false} {
+		if got := isReference(s); got != want {
+			t.Errorf("%q may be an id: %t, want %t", s, got, want)
 		}
 	}
 }
