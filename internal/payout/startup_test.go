@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -550,4 +552,50 @@ func TestReconcileStartup_ReschedulesChanged(t *testing.T) {
 	s.later(time.Second)
 	s.wantViolated("gateway-agrees")
 	s.wantAvailable(opening)
+}
+
+// overtaken has another service import the lost payouts while this one looks at their first bank account.
+type overtaken struct {
+	payout.Beneficiaries
+	other func() error
+}
+
+func (o *overtaken) Recover(ctx context.Context, seller string, id bank.ID, at gateway.Name, beneficiary string) error {
+	other := o.other
+	if o.other = nil; other != nil {
+		if err := other(); err != nil {
+			return err
+		}
+	}
+	return o.Beneficiaries.Recover(ctx, seller, id, at, beneficiary)
+}
+
+// TestImport_TwoInstances has two instances import the same payout at once. Its amount is reserved once.
+func TestImport_TwoInstances(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.now = s.now.Add(time.Minute)
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	second := s.newPayouts(t)
+	o := s.options(t, s.db.Payouts())
+	o.Beneficiaries = &overtaken{o.Beneficiaries, func() error { return second.ReconcileStartup(t.Context()) }}
+	first, err := payout.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.ReconcileStartup(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if state := s.stateOf(lost.ID); state != payout.Submitted {
+		t.Errorf("the imported payout is %s", state)
+	}
+	if imported := s.entriesAbout(lost.ID); len(imported) != 2 {
+		t.Errorf("its entries are %+v, want that it was imported and submitted", imported)
+	}
+	if unmatched, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(unmatched) > 0 {
+		t.Errorf("unmatched are %+v, %v", unmatched, err)
+	}
+	s.wantViolated()
 }
