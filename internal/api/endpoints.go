@@ -53,8 +53,13 @@ func (a *api) endpointOf(e webhook.Endpoint) endpointJSON {
 	return shown
 }
 
-// byKey is a decision of the marketplace's server.
-func byKey(c caller) decision.By { return decision.By{Key: c.service.ID} }
+// decides is who decides about webhooks: the marketplace's server, whose scope is enough, or an admin, who proves it.
+func (a *api) decides(ctx context.Context, who caller, action decision.Action, subject string) (decision.By, error) {
+	if who.service.ID != "" {
+		return decision.By{Key: who.service.ID}, nil
+	}
+	return decision.By{Admin: who.UserID}, a.o.Auth.ProveDecision(ctx, who.Principal, action, subject)
+}
 
 // eventTypes takes a list of types of events, and reports whether it was given.
 func (in *input) eventTypes() (types []event.Type, given bool) {
@@ -72,7 +77,11 @@ func (req *addEndpointRequest) read(in *input) {
 }
 
 func (a *api) addEndpoint(ctx context.Context, c caller, req addEndpointRequest) (reply[newEndpointJSON], error) {
-	e, secret, err := a.o.Endpoints.Add(ctx, byKey(c), req.NewEndpoint)
+	by, err := a.decides(ctx, c, decision.AddWebhook, req.URL)
+	if err != nil {
+		return reply[newEndpointJSON]{}, err
+	}
+	e, secret, err := a.o.Endpoints.Add(ctx, by, req.NewEndpoint)
 	if err != nil {
 		return reply[newEndpointJSON]{}, err
 	}
@@ -140,7 +149,11 @@ func (req *changeEndpointRequest) read(in *input) {
 }
 
 func (a *api) changeEndpoint(ctx context.Context, c caller, req changeEndpointRequest) (reply[endpointJSON], error) {
-	e, err := a.o.Endpoints.Change(ctx, byKey(c), req.id, req.Change)
+	by, err := a.decides(ctx, c, decision.ChangeWebhook, req.id)
+	if err != nil {
+		return reply[endpointJSON]{}, err
+	}
+	e, err := a.o.Endpoints.Change(ctx, by, req.id, req.Change)
 	if err != nil {
 		return reply[endpointJSON]{}, err
 	}
@@ -148,11 +161,19 @@ func (a *api) changeEndpoint(ctx context.Context, c caller, req changeEndpointRe
 }
 
 func (a *api) removeEndpoint(ctx context.Context, c caller, req endpointRequest) (reply[none], error) {
-	return reply[none]{message: "Nothing more is delivered there."}, a.o.Endpoints.Remove(ctx, byKey(c), req.id)
+	by, err := a.decides(ctx, c, decision.RemoveWebhook, req.id)
+	if err != nil {
+		return reply[none]{}, err
+	}
+	return reply[none]{message: "Nothing more is delivered there."}, a.o.Endpoints.Remove(ctx, by, req.id)
 }
 
 func (a *api) rotateEndpointSecret(ctx context.Context, c caller, req endpointRequest) (reply[newEndpointJSON], error) {
-	e, secret, err := a.o.Endpoints.Rotate(ctx, byKey(c), req.id)
+	by, err := a.decides(ctx, c, decision.RotateWebhook, req.id)
+	if err != nil {
+		return reply[newEndpointJSON]{}, err
+	}
+	e, secret, err := a.o.Endpoints.Rotate(ctx, by, req.id)
 	if err != nil {
 		return reply[newEndpointJSON]{}, err
 	}
@@ -276,7 +297,7 @@ func (a *api) redeliver(ctx context.Context, _ caller, req redeliverRequest) (re
 
 // endpointRoutes are those of webhooks.
 func (a *api) endpointRoutes() []route {
-	writes := a.marketplace(auth.ScopeWebhooksWrite)
+	writes := a.marketplaceOrAdmin(auth.ScopeWebhooksWrite)
 	return []route{
 		{"POST", "/api/webhooks/endpoints", handle(a, writes, a.addEndpoint)},
 		{"GET", "/api/webhooks/endpoints", handle(a, writes, a.listEndpoints)},

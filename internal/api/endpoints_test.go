@@ -157,3 +157,43 @@ func TestWebhookEndpoints(t *testing.T) {
 		t.Errorf("the key is not on record: %s", decisions)
 	}
 }
+
+// TestWebhookEndpoints_Admin has admins do what the marketplace's server may, and proves each decision of one with a second factor.
+func TestWebhookEndpoints_Admin(t *testing.T) {
+	h := openFixture(t)
+	admin, guarded, seller := h.signUp("Ada", auth.Admin), h.signUp("Grace", auth.Admin), h.signUp("Asha", auth.Seller)
+	app, _, _ := h.enrol(guarded)
+	ask := func(u user, method, path, body, proof string) answer {
+		t.Helper()
+		return h.do(call{method: method, path: "/api/webhooks" + path, token: u.token, body: body, header: header("Step-Up", proof)})
+	}
+	const url = "https://shop.example/hooks"
+	ask(seller, "GET", "/endpoints", "", "").wantFailure(t, 403, "forbidden")
+	ask(seller, "POST", "/endpoints", `{"url":"`+url+`"}`, "").wantFailure(t, 403, "forbidden")
+	ask(user{token: "a.b.c"}, "GET", "/endpoints", "", "").wantFailure(t, 401, "invalid_token")
+	ask(user{token: "nonsense"}, "GET", "/endpoints", "", "").wantFailure(t, 401, "invalid_service_key")
+
+	id := ask(admin, "POST", "/endpoints", `{"url":"`+url+`"}`, "").want(t, 201).text(t, "data.id")
+	ask(admin, "GET", "/endpoints/"+id, "", "").want(t, 200)
+	ask(admin, "GET", "/deliveries", "", "").want(t, 200)
+	decided, err := h.db.Decisions(t.Context(), id, 10)
+	if err != nil || len(decided) != 1 || decided[0].Admin != admin.id || decided[0].Key != "" {
+		t.Errorf("on record is %+v, %v", decided, err)
+	}
+	for _, guardedCall := range []struct{ method, path, body, action, subject string }{
+		{"POST", "/endpoints", `{"url":"https://other.example/hooks"}`, "admin.add_webhook", "https://other.example/hooks"},
+		{"PATCH", "/endpoints/" + id, `{"description":"shop"}`, "admin.change_webhook", id},
+		{"POST", "/endpoints/" + id + "/rotate-secret", "", "admin.rotate_webhook", id},
+		{"DELETE", "/endpoints/" + id, "", "admin.remove_webhook", id},
+	} {
+		c := guardedCall
+		ask(guarded, c.method, c.path, c.body, "").wantFailure(t, 401, "step_up_required", "methods")
+		proof := h.stepUp(guarded, `"action":"`+c.action+`","subject":"`+c.subject+`","code":"`+app.code()+`"`).want(t, 200).text(t, "data.proof")
+		if a := ask(guarded, c.method, c.path, c.body, proof); a.status >= 300 {
+			t.Errorf("%s %s with a proof: %d %s", c.method, c.path, a.status, a.body)
+		}
+	}
+	if kept := ask(guarded, "GET", "/endpoints", "", ""); strings.Contains(kept.body, id) {
+		t.Errorf("after it was removed there is %s", kept.body)
+	}
+}

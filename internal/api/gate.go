@@ -130,6 +130,20 @@ func (a *api) adminOr(scope auth.Scope) gate {
 	}
 }
 
+// marketplaceOrAdmin admits a service key that has the scope, or an admin with an access token. A caller with neither is taken for
+// the marketplace's server, which the routes are for.
+func (a *api) marketplaceOrAdmin(scope auth.Scope) gate {
+	marketplace := a.marketplace(scope)
+	return func(r *http.Request) (caller, error) {
+		token, given := bearer(r.Header)
+		byCookie := !given && len(r.Header.Values("X-Api-Key")) == 0 && a.cookies.Token(r) != ""
+		if byCookie || strings.Count(token, ".") == 2 { // as an access token has
+			return a.admin(r)
+		}
+		return marketplace(r)
+	}
+}
+
 func (a *api) accessToken(r *http.Request) (token string, byCookie bool, err error) {
 	if token, given := bearer(r.Header); given {
 		if token == "" {
