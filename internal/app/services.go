@@ -109,7 +109,7 @@ func newServices(p parts) (Services, error) {
 	if err != nil {
 		return Services{}, err
 	}
-	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now, Mailed: mailEvents(payouts)})
+	events, err := event.New(event.Options{Store: p.datastore.db, Now: p.now, Mailer: mailEvents(payouts)})
 	if err != nil {
 		return Services{}, err
 	}
@@ -120,7 +120,7 @@ func newServices(p parts) (Services, error) {
 }
 
 // mailEvents queues the mails that tell sellers of events.
-func mailEvents(payouts *payout.Service) event.Mailed {
+func mailEvents(payouts *payout.Service) event.Mailer {
 	return func(ctx context.Context, tx mail.Tx, e event.Event) error {
 		return payouts.MailFailure(ctx, tx, payout.ID(e.Subject)) // of a payout, as all events that are mailed
 	}

@@ -15,8 +15,8 @@ import (
 // Store keeps the feed.
 type Store interface {
 	// NumberEvents numbers up to limit queued events, in one transaction with their deliveries to webhook endpoints, and returns
-	// them. Others who number wait. With each event that is mailed it calls mailed, in that transaction.
-	NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string, mailed Mailed) ([]Event, error)
+	// them. Others who number wait. With each event that is mailed it calls mailer, in that transaction.
+	NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string, mailer Mailer) ([]Event, error)
 	// Events lists events numbered above a number, in order, up to limit.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 	// LastEvent is the number of the newest event; 0 before the first.
@@ -31,12 +31,12 @@ type Options struct {
 	Store Store
 	Now   func() time.Time
 	IDs   id.Source
-	// Mailed queues the mails about events; none are if it is nil.
-	Mailed Mailed
+	// Mailer queues the mails about events; none are if it is nil.
+	Mailer Mailer
 }
 
-// Mailed queues the mail about an event, in the transaction that numbers it.
-type Mailed func(ctx context.Context, tx mail.Tx, e Event) error
+// Mailer queues the mail about an event, in the transaction that numbers it.
+type Mailer func(ctx context.Context, tx mail.Tx, e Event) error
 
 // Service numbers and lists events.
 type Service struct{ o Options }
@@ -56,7 +56,7 @@ const numberedAtOnce = 500
 func (s *Service) Number(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	newID := func(prefix string) string { return s.o.IDs.New(prefix, now) }
-	events, err := s.o.Store.NumberEvents(ctx, numberedAtOnce, now, newID, s.o.Mailed)
+	events, err := s.o.Store.NumberEvents(ctx, numberedAtOnce, now, newID, s.o.Mailer)
 	return len(events), err
 }
 

@@ -74,8 +74,8 @@ func TestMailFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.story(s)
-			number := func(mailed event.Mailed) ([]event.Event, error) {
-				return s.db.NumberEvents(t.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, mailed)
+			number := func(mailer event.Mailer) ([]event.Event, error) {
+				return s.db.NumberEvents(t.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, mailer)
 			}
 			interrupted := errors.New("interrupted")
 			asked := 0

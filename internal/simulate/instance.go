@@ -118,7 +118,7 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids, Mailed: func(ctx context.Context, tx mail.Tx, e event.Event) error {
+	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids, Mailer: func(ctx context.Context, tx mail.Tx, e event.Event) error {
 		return on.payouts.MailFailure(ctx, tx, payout.ID(e.Subject))
 	}})
 	if err != nil {

@@ -58,15 +58,15 @@ const selectLastEvent = `SELECT last FROM event_feed WHERE id = 1`
 
 // NumberEvents numbers up to limit events that are queued, oldest first, and returns them. Those of one journal keep their
 // order: its row is locked from its entry to the commit, so that a later entry's event is queued later. Deliveries of them to
-// webhook endpoints are due now, and mailed is called with each that users are mailed about, unless it is nil.
-func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string, mailed event.Mailed) ([]event.Event, error) {
+// webhook endpoints are due now, and mailer is called with each that users are mailed about, unless it is nil.
+func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID func(prefix string) string, mailer event.Mailer) ([]event.Event, error) {
 	var waiting int64
 	if err := db.queryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM queued_events LIMIT 1) AS q`).Scan(&waiting); err != nil || waiting == 0 {
 		return nil, err
 	}
 	var events []event.Event
 	err := db.Update(ctx, func(tx *Tx) (err error) {
-		if events, err = tx.numberEvents(ctx, limit, now, newID); err != nil || mailed == nil {
+		if events, err = tx.numberEvents(ctx, limit, now, newID); err != nil || mailer == nil {
 			return err
 		}
 		for _, e := range events {
@@ -76,7 +76,7 @@ func (db *DB) NumberEvents(ctx context.Context, limit int, now time.Time, newID 
 			if e, err = tx.event(ctx, e.Number); err != nil {
 				return err
 			}
-			if err := mailed(ctx, tx, e); err != nil {
+			if err := mailer(ctx, tx, e); err != nil {
 				return fmt.Errorf("mail event %s: %w", e.ID, err)
 			}
 		}
