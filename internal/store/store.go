@@ -207,7 +207,7 @@ type conn interface {
 // exec runs a statement and returns how many rows it changed.
 func (tx *Tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	if tx.broken != nil {
-		return 0, tx.broken
+		return 0, tx.swallowed()
 	}
 	result, err := tx.conn.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -239,7 +239,7 @@ func (tx *Tx) one(ctx context.Context, query string, args []any, dest ...any) (b
 // each hands every row of a query or of a RETURNING clause to scan.
 func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row) error) error {
 	if tx.broken != nil {
-		return tx.broken
+		return tx.swallowed()
 	}
 	rows, err := tx.conn.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -264,10 +264,21 @@ func (tx *Tx) run(fn func(*Tx) error) (err error) {
 		}
 	}()
 	err = fn(tx)
-	if err == nil {
-		err = tx.broken
+	if err == nil && tx.broken != nil {
+		err = tx.swallowed()
 	}
 	return err
+}
+
+// ErrSwallowed says that a closure went on after one of its statements had failed. Nothing of it is kept, and its code has a
+// mistake.
+var ErrSwallowed = errors.New("the error of a statement was swallowed")
+
+func (tx *Tx) swallowed() error {
+	if !errors.Is(tx.broken, ErrSwallowed) {
+		tx.broken = errors.Join(tx.broken, ErrSwallowed)
+	}
+	return tx.broken
 }
 
 func (tx *Tx) fail(err error) error {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bursar/internal/store"
 )
 
 // Story is something that a service does with a datastore.
@@ -67,6 +69,8 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 			return // there are no more
 		case err == nil && (!story.Grouped || state != want):
 			t.Errorf("statement %d fails, and no error is returned (%s):\n%s\nwant\n%s", n, failed, state, want)
+		case errors.Is(err, store.ErrSwallowed):
+			t.Errorf("statement %d fails, and the transaction goes on (%s): %v", n, failed, err)
 		case err != nil && !errors.Is(err, ErrStatement):
 			t.Errorf("statement %d fails, and another error is returned (%s): %v", n, failed, err)
 		case err != nil && story.Repeatable:
