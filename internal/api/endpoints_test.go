@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -35,10 +36,13 @@ func TestWebhookEndpoints(t *testing.T) {
 		header http.Header
 		body   []byte
 	}
+	var mu sync.Mutex // deliveries to one endpoint come side by side
 	var got []delivered
 	status := http.StatusNoContent
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
 		got = append(got, delivered{r.Header, body})
 		w.WriteHeader(status)
 	}))
