@@ -191,7 +191,7 @@ func (r *eventRenderer) body(ctx context.Context, e event.Event) (eventBodyJSON,
 }
 
 func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
-	if e.Type == event.SellerRegistered {
+	if e.Type == event.SellerRegistered && e.Entry == 0 {
 		u, err := r.o.Auth.FindUser(ctx, e.Owner)
 		return sellerEventJSON{u.ID, orNull(u.ExternalID), u.Name, u.Email, stamp(u.CreatedAt)}, err
 	}
@@ -205,6 +205,9 @@ func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
 	}
 	about = about[:end+1]
 	entry := about[end]
+	if !slices.Contains(event.Of(entry), e.Queued) {
+		return nil, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s, %s, is no event %s", e.Entry, e.Owner, entry.Type, e.Type))
+	}
 	externalID, err := r.externalID(ctx, e.Owner)
 	if err != nil {
 		return nil, err

@@ -146,6 +146,15 @@ func TestEvents(t *testing.T) {
 	if report, err := h.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
 		t.Errorf("the audit finds %v, %v", report.Findings, err)
 	}
+
+	// Whoever writes to the database may make an entry another event, and say nothing with that.
+	h.place.ByHand(t, `UPDATE events SET type = 'payout.completed' WHERE number = 2`)
+	h.place.ByHand(t, `UPDATE events SET type = 'seller.registered' WHERE number = 3`)
+	for i, e := range eventsIn(t, h.feed(t, "?after=1&limit=2")) {
+		if e.Data["tampered"] != true || len(e.Data) != 2 {
+			t.Errorf("event %d of another type tells %v", i+2, e.Data)
+		}
+	}
 }
 
 // TestEvents_OfTamperedRecords leaves out what the service did not write, and goes on behind it.

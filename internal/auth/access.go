@@ -26,7 +26,7 @@ func (s *Service) SetAccess(ctx context.Context, by decision.By, userID string, 
 		return err
 	}
 	now := s.o.Now()
-	by.Note = accessNote(role, suspended, by.Note)
+	by.Note = AccessNote(role, suspended, by.Note)
 	record := decision.New(by, decision.ChangeAccess, userID, userID, now)
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := keepAnAdmin(ctx, tx, userID, role, suspended); err != nil {
@@ -64,8 +64,8 @@ func (s *Service) endWithoutAccess(ctx context.Context, tx Tx, userID string, ro
 	return nil
 }
 
-// accessNote says in the record what the access became, before why.
-func accessNote(role Role, suspended bool, why string) string {
+// AccessNote says in the record what the access became, before why.
+func AccessNote(role Role, suspended bool, why string) string {
 	what := "Now " + string(role)
 	if suspended {
 		what += suspendedMark
@@ -75,7 +75,7 @@ func accessNote(role Role, suspended bool, why string) string {
 
 const suspendedMark = ", suspended"
 
-// decidesSuspended reports whether a note of [accessNote] says that the user is suspended.
+// decidesSuspended reports whether a note of [AccessNote] says that the user is suspended.
 func decidesSuspended(note string) bool {
 	what, _, _ := strings.Cut(note, ".")
 	return strings.HasSuffix(what, suspendedMark)

@@ -127,7 +127,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
-	by := decision.By{User: user.ID, Note: accessNote(Buyer, false, deletedReason)}
+	by := decision.By{User: user.ID, Note: AccessNote(Buyer, false, deletedReason)}
 	none := ""
 	for _, step := range []func() error{
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },

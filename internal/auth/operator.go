@@ -138,7 +138,7 @@ func (s *Service) changeAccess(ctx context.Context, by decision.By, userID strin
 			return err
 		}
 		record := by
-		record.Note = accessNote(user.Role, user.Suspended, by.Note)
+		record.Note = AccessNote(user.Role, user.Suspended, by.Note)
 		return tx.RecordDecision(ctx, decision.New(record, decision.ChangeAccess, userID, userID, now))
 	})
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 		return err
 	}
 	now := s.o.Now()
-	by := decision.By{Operator: r.Operator, Note: accessNote(r.Role, false, "The account was reset.")}
+	by := decision.By{Operator: r.Operator, Note: AccessNote(r.Role, false, "The account was reset.")}
 	user := User{ID: r.UserID, Email: r.Email, Role: r.Role, PasswordHash: hash}
 	err = s.o.Store.InTx(ctx, func(tx Tx) error {
 		if err := tx.ResetUser(ctx, user); err != nil {

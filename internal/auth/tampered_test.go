@@ -71,6 +71,47 @@ func TestTamperedUser(t *testing.T) {
 	}
 }
 
+// TestTamperedUser_OldRow puts back the row of a user from before an admin's decision, with its session.
+func TestTamperedUser_OldRow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		was, is   auth.Role
+		suspended bool
+	}{
+		"admin demoted":    {auth.Admin, auth.Buyer, false},
+		"admin suspended":  {auth.Admin, auth.Admin, true},
+		"seller suspended": {auth.Seller, auth.Seller, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStreet(t, func(*auth.Options) {})
+			by := s.admin("office")
+			user := s.register().User.ID
+			wantErr(t, s.SetAccess(t.Context(), by, user, tt.was, false), nil)
+			in, err := s.login(email, password, home)
+			wantErr(t, err, nil)
+			s.place.ByHand(t, `CREATE TABLE old_users AS SELECT * FROM users`)       //nolint:unqueryvet // all of it
+			s.place.ByHand(t, `CREATE TABLE old_sessions AS SELECT * FROM sessions`) //nolint:unqueryvet // all of it
+			wantErr(t, s.SetAccess(t.Context(), by, user, tt.is, tt.suspended), nil)
+
+			s.place.ByHand(t, `UPDATE users SET (role, suspended, mac) = (SELECT o.role, o.suspended, o.mac FROM old_users o WHERE o.id = users.id)`)
+			s.place.ByHand(t, `UPDATE sessions SET (ended_at, end_reason) = (SELECT o.ended_at, o.end_reason FROM old_sessions o WHERE o.id = sessions.id)`)
+			_, err = s.login(email, password, home)
+			wantErr(t, err, auth.ErrCredentials)
+			if tt.was == auth.Admin {
+				_, err = s.Authenticate(t.Context(), in.Token)
+				wantErr(t, err, auth.ErrToken)
+			}
+			_, err = s.arrive(auth.Identity{Issuer: "https://a.example", Subject: "1", Email: email, EmailVerified: true})
+			wantErr(t, err, auth.ErrSuspended)
+			wantErr(t, s.SetAccess(t.Context(), by, user, auth.Admin, false), auth.ErrTampered)
+
+			wantErr(t, s.ResetUser(t.Context(), auth.Reset{UserID: user, Email: email, Role: auth.Seller, Password: nextPassword, Operator: "asha"}), nil)
+			if _, err := s.login(email, nextPassword, home); err != nil {
+				t.Errorf("after the reset: %v", err)
+			}
+		})
+	}
+}
+
 func TestResetUser_PutsPayoutsOnHold(t *testing.T) {
 	s := newStreet(t, func(o *auth.Options) { o.CoolDown = 72 * time.Hour })
 	seller := s.squat()

@@ -14,7 +14,7 @@ import (
 
 // Rows that say who may act, and that no journal folds to, carry a MAC of their own: a user, an identity and a service
 // key. It covers all that decides what the row gives access to, so that a row can't be made or changed by hand. An old
-// copy of a row has the MAC of its time.
+// copy of a row has the MAC of its time. So what was decided of a user and of a service key since is read from the journal.
 //
 // So does a bank account while new payouts go there, because a request does not read its entries. They are read before
 // money is sent, so an old copy of the row does no more than let a payout be requested.
@@ -52,6 +52,16 @@ func (s *signer) checkRow(mac string, message []byte) error {
 type storedUser struct {
 	auth.User
 	emailKey, mac string
+	// decided is what [accessDecided] reads, or empty where it is not asked for.
+	decided string
+}
+
+// check fails with [auth.ErrTampered] unless the service wrote the row, and the role and suspension are those decided last.
+func (u *storedUser) check(s *signer) error {
+	if u.decided != "" && !strings.Contains(u.decided, `"note":"`+auth.AccessNote(u.Role, u.Suspended, "")) {
+		return auth.ErrTampered.Because(fmt.Errorf("user %s has another role or suspension than was decided last", u.ID))
+	}
+	return s.checkRow(u.mac, u.message())
 }
 
 func (u *storedUser) message() []byte {
@@ -120,10 +130,14 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, bool, error) {
 	var u storedUser
 	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u `+where, args, u.dest()...)
-	if err == nil && found {
-		err = tx.signer.checkRow(u.mac, u.message())
+	if err != nil || !found {
+		return u.User, found, err
 	}
-	return u.User, found, err
+	// A statement of its own: PostgreSQL gives one that waited for the row's lock the new row beside the old decision.
+	if _, err := tx.one(ctx, `SELECT `+accessDecided+` FROM users u WHERE u.id = $1`, []any{u.ID}, &u.decided); err != nil {
+		return u.User, true, err
+	}
+	return u.User, true, u.check(tx.signer)
 }
 
 // storedAccount is a bank account with the MAC of its row.

@@ -32,8 +32,10 @@ func rotatedKeyMessage(r auth.RotatedServiceKey, rotations int64) []byte {
 	return rowMessage("rotated service key", r.Hash, r.KeyID, strconv.FormatInt(micros(r.Until), 10), strconv.FormatInt(rotations, 10))
 }
 
-// selectServiceKeys also counts the entries that say that a key was revoked or rotated, because its row may be an old copy.
+// selectServiceKeys also counts the entries that say that a key was created, revoked or rotated, because its row may be an old
+// copy, or its entries deleted.
 const selectServiceKeys = `SELECT k.id, k.name, k.hash, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.rotations, k.used_on, k.mac,
+	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.created'),
 	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.revoked'),
 	(SELECT COUNT(*) FROM entries e WHERE e.subject = k.id AND e.type = 'service_key.rotated'),
 	(SELECT MAX(r.until) FROM rotated_service_keys r WHERE r.key_id = k.id) FROM service_keys k`
@@ -41,8 +43,9 @@ const selectServiceKeys = `SELECT k.id, k.name, k.hash, k.scopes, k.created_at, 
 // storedServiceKey is a row of selectServiceKeys.
 type storedServiceKey struct {
 	auth.ServiceKey
-	mac              string
-	revoked, rotated int64 // entries that say so
+	mac string
+	// These count the entries that say so.
+	created, revoked, rotated int64
 }
 
 func (k *storedServiceKey) dest() []any {
@@ -52,7 +55,7 @@ func (k *storedServiceKey) dest() []any {
 		instant{&k.ExpiresAt},
 		instant{&k.RevokedAt},
 		&k.Rotations, &k.UsedOn, &k.mac,
-		&k.revoked, &k.rotated,
+		&k.created, &k.revoked, &k.rotated,
 		instant{&k.RotatedUntil},
 	}
 }
@@ -62,6 +65,8 @@ func (k *storedServiceKey) problem(keys ledger.Keys) string {
 	switch {
 	case keys != nil && !ledger.CheckMAC(keys, k.mac, serviceKeyMessage(k.ServiceKey)):
 		return "was not written by the service"
+	case k.RevokedAt.IsZero() && k.created == 0:
+		return "is not in the journal"
 	case k.RevokedAt.IsZero() && k.revoked > 0:
 		return "was revoked, and its row says that it was not"
 	case k.RevokedAt.IsZero() && k.Rotations != k.rotated: // revoking ends it, whichever secret the row has

@@ -20,9 +20,9 @@ func (db *DB) UserByExternalID(ctx context.Context, externalID string) (auth.Use
 
 func (db *DB) userBy(ctx context.Context, column, value string) (auth.User, bool, error) {
 	var u storedUser
-	ok, err := found(db.queryRow(ctx, `SELECT `+userColumns+` FROM users u WHERE u.`+column+` = $1`, value).Scan(u.dest()...))
+	ok, err := found(db.queryRow(ctx, selectUser+`WHERE u.`+column+` = $1`, value).Scan(append(u.dest(), &u.decided)...))
 	if err == nil && ok {
-		err = db.signer.checkRow(u.mac, u.message())
+		err = u.check(db.signer)
 	}
 	return u.User, ok, err
 }
@@ -30,14 +30,14 @@ func (db *DB) userBy(ctx context.Context, column, value string) (auth.User, bool
 // Users lists users after one, in the order of their ids, up to limit.
 func (db *DB) Users(ctx context.Context, f auth.UserFilter, after string, limit int) ([]auth.ListedUser, error) {
 	var all []auth.ListedUser
-	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.id > $1
+	err := db.query(ctx, selectUser+`WHERE u.id > $1
 		AND (CAST($2 AS TEXT) = '' OR u.role = $2) AND (CAST($3 AS BIGINT) = 0 OR u.suspended = 1) ORDER BY u.id LIMIT $4 + 0`,
 		func(r row) error {
 			var u storedUser
-			if err := r.Scan(u.dest()...); err != nil {
+			if err := r.Scan(append(u.dest(), &u.decided)...); err != nil {
 				return err
 			}
-			err := db.signer.checkRow(u.mac, u.message())
+			err := u.check(db.signer)
 			tampered := errors.Is(err, auth.ErrTampered)
 			if tampered {
 				err = nil

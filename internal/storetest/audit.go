@@ -92,6 +92,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE sessions SET user_id = 'usr_a'`, []string{"sessions-are-ours"}},
 		{`DELETE FROM factors`, []string{"factors-are-ours"}},
 		{`UPDATE service_keys SET hash = hash || 'x'`, []string{"service-keys-are-ours"}},
+		{`DELETE FROM entries WHERE type = 'service_key.created'`, []string{"service-keys-are-ours", "journals-are-whole"}},
 		{`UPDATE webhook_endpoints SET url = 'https://mallory.example'`, []string{"webhook-endpoints-are-ours"}},
 		{`DELETE FROM entries WHERE subject = 'pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"decisions-are-on-record", "users-are-ours"}},
