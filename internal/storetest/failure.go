@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,7 +36,7 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 	for n := 0; ; n++ { // 0 is no failure
 		var story Story
 		armed, ran, failed := false, 0, ""
-		place := Place{Path: filepath.Join(t.TempDir(), "bursar.db"), failing: func(statement string) error {
+		place := Place{Path: newFile(t), failing: func(statement string) error {
 			if !armed || statement == "ROLLBACK" {
 				return nil
 			}
