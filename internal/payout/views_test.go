@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
@@ -33,6 +34,28 @@ func TestCancellable(t *testing.T) {
 	s.later(time.Hour)
 	if p := s.wantState(payout.Submitted); s.payouts.Cancellable(p) {
 		t.Error("one that the bank works on can be cancelled")
+	}
+}
+
+func TestSummary_MonthsOfZone(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Zone = time.FixedZone("IST", 19800)
+	for at, want := range map[time.Time]struct{ thisMonth, lastMonth money.Amount }{
+		time.Date(2026, 11, 30, 18, 29, 59, 0, time.UTC): {opening, 0},
+		time.Date(2026, 11, 30, 18, 30, 0, 0, time.UTC):  {0, opening},
+		time.Date(2026, 12, 31, 18, 29, 59, 0, time.UTC): {0, opening},
+		time.Date(2026, 12, 31, 18, 30, 0, 0, time.UTC):  {0, 0},
+	} {
+		o.Now = func() time.Time { return at }
+		payouts, err := payout.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := payouts.Summary(t.Context(), "usr_a")
+		if err != nil || sum.ThisMonth != want.thisMonth || sum.LastMonth != want.lastMonth {
+			t.Errorf("at %s, %d was earned this month and %d last month, %v; want %+v", at, sum.ThisMonth, sum.LastMonth, err, want)
+		}
 	}
 }
 
