@@ -209,6 +209,18 @@ func TestSubmit_WithoutLookup(t *testing.T) {
 	}
 }
 
+// TestSubmit_WithoutLookupResentSoon waits at most 18 seconds after the first attempt, which sends nothing.
+func TestSubmit_WithoutLookupResentSoon(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.gateway.mood = fair
+	s.later(5 * time.Second)
+	s.wantState(payout.Unknown)
+	s.later(18 * time.Second)
+	s.wantState(payout.Submitted)
+}
+
 func TestSubmit_WithoutLookupTakenAnyway(t *testing.T) {
 	s := newStoryAt(t, blind)
 	s.gateway.mood = lostAnswers
