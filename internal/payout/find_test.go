@@ -3,6 +3,7 @@ package payout_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,10 @@ func TestParseSelection(t *testing.T) {
 		{"discrepancy", map[string]string{"state": "discrepancy"}, payout.Selection{Discrepancy: true}, nil},
 		{"the first and the last day", map[string]string{"from": "2000-01-01", "to": "2100-12-31"}, payout.Selection{From: day(2000, 1, 1), To: day(2101, 1, 1)}, nil},
 		{"oldest", map[string]string{"sort": "oldest", "date": "completed"}, payout.Selection{Sort: payout.OldestFirst, Date: payout.DateCompleted}, nil},
+		{"the longest reason", map[string]string{"reason": strings.Repeat("~", 64)}, payout.Selection{Reason: strings.Repeat("~", 64)}, nil},
+		{"the least character", map[string]string{"reason": "!"}, payout.Selection{Reason: "!"}, nil},
+		{"too long a reason", map[string]string{"reason": strings.Repeat("~", 65)}, payout.Selection{}, []string{"reason"}},
+		{"a control character", map[string]string{"reason": "\x7f"}, payout.Selection{}, []string{"reason"}},
 		{"all wrong", map[string]string{
 			"sellerId": "usr_1", "status": "late", "state": "odd", "minAmount": "0", "maxAmount": "x", "bank": "HDF1", "reason": "no such",
 			"date": "sent", "from": "1999-12-31", "to": "2101-01-01", "sort": "newer", "after": "7",
