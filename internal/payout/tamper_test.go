@@ -263,25 +263,32 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	}
 }
 
-// TestTamperedPayout_IsNotRefunded has somebody raise a payout after it was sent, by as much as its fee, so that what the
-// bank is sent stays the same.
+// TestTamperedPayout_IsNotRefunded raises a payout by hand after it was sent, and its fee by as much, so that what the bank
+// is sent stays the same. Or it changes an entry.
 func TestTamperedPayout_IsNotRefunded(t *testing.T) {
+	raised := `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000 WHERE id = `
+	sendToReview := func(s *story) error {
+		_, err := s.payouts.SendToReview(t.Context(), ada, s.id)
+		s.now = s.now.Add(time.Hour)
+		return err
+	}
+	refundToBalance := func(s *story) error {
+		_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
+		return err
+	}
 	for name, tt := range map[string]struct {
-		mood            mood
-		refundToBalance func(*story) error
+		mood   mood
+		before func(*story) error
+		sql    string
+		refund func(*story) error
 	}{
-		"by the gateway's word": {queueing, func(s *story) error {
+		"by the gateway's word": {queueing, nil, raised, func(s *story) error {
 			_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
 			return err
 		}},
-		"by an admin's": {lostRequests, func(s *story) error {
-			if _, err := s.payouts.SendToReview(t.Context(), ada, s.id); err != nil {
-				return err
-			}
-			s.now = s.now.Add(time.Hour)
-			_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
-			return err
-		}},
+		"sent to review":                      {lostRequests, nil, raised, sendToReview},
+		"by an admin's":                       {lostRequests, sendToReview, raised, refundToBalance},
+		"by an admin's, with a changed entry": {lostRequests, sendToReview, `UPDATE entries SET actor = 'user:usr_b' WHERE subject = `, refundToBalance},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -289,8 +296,13 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 			s.gateway.mood = tt.mood
 			s.later(windowOver)
 			s.gateway.mood = fair
-			s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000 WHERE id = '`+string(s.id)+`'`)
-			if err := tt.refundToBalance(s); !errors.Is(err, payout.ErrTampered) {
+			if tt.before != nil {
+				if err := tt.before(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.place.ByHand(t, tt.sql+`'`+string(s.id)+`'`)
+			if err := tt.refund(s); !errors.Is(err, payout.ErrTampered) {
 				t.Errorf("given back with %v", err)
 			}
 			s.wantAvailable(afterReserve - 500_000)
