@@ -255,3 +255,21 @@ func TestPause_TamperedWith(t *testing.T) {
 		})
 	}
 }
+
+func TestPauseState_UnreadableEntry(t *testing.T) {
+	s := newStory(t)
+	if err := s.payouts.Pause(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
+		_, err := tx.Append(t.Context(), ledger.Posting{
+			Owner: decision.Platform, At: s.now, Type: ledger.PayoutsFrozen, Subject: decision.Platform, Actor: "admin:usr_ada", Data: "no JSON",
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.payouts.PauseState(t.Context()); err == nil {
+		t.Errorf("the state is %+v", state)
+	}
+}
