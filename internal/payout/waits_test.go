@@ -1,0 +1,75 @@
+package payout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"bursar/internal/gateway"
+	"bursar/internal/payout"
+)
+
+// TestStep_Waits has no jitter, so that each wait before the next step is exact.
+func TestStep_Waits(t *testing.T) {
+	nothing := func(*story) {}
+	deaf := func(s *story) { s.gateway.deaf = true }
+	paid := func(s *story) {
+		s.gateway.transfers[string(s.id)].advance(1)
+		s.later(2 * time.Second)
+		s.wantState(payout.Completed)
+	}
+	refund := func(s *story) {
+		s.gateway.mood = fair
+		s.sendToReview(t, s.id)
+		s.now = s.now.Add(lease + gracePeriod)
+		if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		mood    mood
+		lacking func(*gateway.Capabilities)
+		before  func(*story) // after the order was sent
+		state   payout.State
+		want    string
+	}{
+		"turned away":           {closed, nil, nothing, payout.Waiting, "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s"},
+		"account not known yet": {silent, nil, nothing, payout.Waiting, "1s 2s 4s"},
+		"not reached":           {unreachable, nil, nothing, payout.Waiting, "1s 2s 4s"},
+		"unknown, no answer":    {lostRequests, nil, deaf, payout.Unknown, "2s 15s 1m0s 2m0s 5m0s 15m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"unknown, never taken":  {lostRequests, nil, nothing, payout.Unknown, "2s 15s 1m0s 2m0s 5m0s 15m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"unknown, no lookup":    {lostRequests, blind, nothing, payout.Unknown, "2s 15s 1m0s 2m0s 5m0s 15m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"in review":             {lostRequests, nil, func(s *story) { s.sendToReview(t, s.id); s.later(time.Minute) }, payout.ManualReview, "6h0m0s 6h0m0s"},
+		"submitted":             {fair, nil, nothing, payout.Submitted, "2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 15m0s 15m0s"},
+		"submitted, no answer":  {fair, nil, deaf, payout.Submitted, "2s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 15m0s 15m0s"},
+		"completed":             {fair, nil, paid, payout.Completed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
+		"completed, no list":    {fair, unlisted, paid, payout.Completed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"completed, no answer":  {fair, nil, func(s *story) { paid(s); deaf(s) }, payout.Completed, "20s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 17m4s 34m8s 1h8m16s 2h16m32s 4h0m0s 4h0m0s"},
+		"refused":               {refusing, nil, nothing, payout.Failed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
+		"refused, no answer":    {refusing, nil, deaf, payout.Failed, "20s 2s 4s 8s 16s"},
+		"refunded":              {lostRequests, nil, refund, payout.Failed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoryAt(t, tt.lacking)
+			o := s.options(t, s.db.Payouts())
+			o.Jitter = func(d time.Duration) time.Duration { return d }
+			var err error
+			if s.payouts, err = payout.New(o); err != nil {
+				t.Fatal(err)
+			}
+			s.reconcileStartup()
+			s.gateway.mood = tt.mood
+			s.later(windowOver)
+			tt.before(s)
+			var waits []string
+			for range strings.Fields(tt.want) {
+				wait := s.wantState(tt.state).DueAt.Sub(s.now)
+				waits = append(waits, wait.String())
+				s.later(wait)
+			}
+			if got := strings.Join(waits, " "); got != tt.want {
+				t.Errorf("it waits\n%s, want\n%s", got, tt.want)
+			}
+		})
+	}
+}
