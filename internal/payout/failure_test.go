@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/storetest"
@@ -223,6 +224,22 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return s.sentAfter(decision.Platform), errors.Join(err, s.payouts.Resume(t.Context(), ada))
 			}
 		},
+		"lift hold": func(s *story) func() (any, error) {
+			held := s.hold("usr_a")
+			return func() (any, error) {
+				err := s.payouts.LiftHold(t.Context(), ada, "usr_a")
+				return s.decided("usr_a"), errors.Join(held, err)
+			}
+		},
+		"resolve unmatched transfer": func(s *story) func() (any, error) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			s.reconcileStartup()
+			return func() (any, error) {
+				err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9")
+				return s.decided("pout_9"), err
+			}
+		},
 		"startup": func(s *story) func() (any, error) {
 			b := s.save()
 			s.later(windowOver)
@@ -252,6 +269,40 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				exportErr := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return nil })
 				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(selected.Payouts), exported, pause.By),
 					errors.Join(stopped, pauseErr, listErr, allErr, eventsErr, summaryErr, findErr, exportErr)
+			}
+		},
+		"explain": func(s *story) func() (any, error) {
+			stopped := errors.Join(s.payouts.Freeze(t.Context(), ada, "usr_a"), s.payouts.Pause(t.Context(), ada), s.hold("usr_a"))
+			return func() (any, error) {
+				stoppedSeller, err := s.payouts.Explain(t.Context(), "usr_a")
+				noSeller, otherErr := s.payouts.Explain(t.Context(), ada.Admin)
+				why, whyErr := s.payouts.WhyStopped(t.Context(), "usr_b")
+				text := why
+				for _, b := range append(stoppedSeller.Blockers, noSeller.Blockers...) {
+					text += fmt.Sprintln(b.Code, b.Since, b.Until)
+				}
+				return fmt.Sprint(text, stoppedSeller.Available, len(stoppedSeller.InTransit)), errors.Join(stopped, err, otherErr, whyErr)
+			}
+		},
+		"read for admins": func(s *story) func() (any, error) {
+			paid(s)
+			other := s.request("usr_b", 90_000)
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.sendToReview(t, other.ID)
+			reviewed := s.stored(t, other.ID)
+			return func() (any, error) {
+				s.payouts = s.newPayoutsOn(t, s.db.Payouts()) // which has read no days yet
+				figures, figuresErr := s.payouts.Figures(t.Context())
+				attention, attentionErr := s.payouts.Attention(t.Context())
+				options, optionsErr := s.payouts.Options(t.Context(), reviewed)
+				_, transferErr := s.payouts.UnmatchedTransfer(t.Context(), "pout_9")
+				if errors.Is(transferErr, payout.ErrUnmatchedTransferResolved) {
+					transferErr = nil
+				}
+				answered, answeredErr := s.payouts.Answered(t.Context(), "usr_b", "k1")
+				return fmt.Sprintf("%+v %+v %d %d %t", figures.Days, figures.Open, len(attention.Unclear), len(options), answered),
+					errors.Join(figuresErr, attentionErr, optionsErr, transferErr, answeredErr, s.payouts.CheckExport(t.Context(), payout.Selection{}))
 			}
 		},
 	}
@@ -296,6 +347,19 @@ func (s *story) decided(subject string) func() int {
 		}
 		return len(all)
 	}
+}
+
+// hold puts a seller's payouts on hold for three days.
+func (s *story) hold(seller string) error {
+	s.Helper()
+	held, err := ledger.HoldPosting(seller, "user:"+seller, ledger.HoldPasswordReset, s.now, s.now.Add(72*time.Hour))
+	if err != nil {
+		return err
+	}
+	return s.db.Payouts().InTx(s.Context(), func(tx payout.Tx) error {
+		_, err := tx.Append(s.Context(), held)
+		return err
+	})
 }
 
 // sentAfter is decided once what waited had the time to be sent: it is looked again if what it waits for is over, even where
