@@ -129,7 +129,7 @@ const (
 // newPayouts starts a service for payouts, as on one of many instances.
 func (m *market) newPayouts(t failer) *payout.Service {
 	t.Helper()
-	return m.newPayoutsOn(t, undoing{m.db.Payouts()})
+	return m.newPayoutsOn(t, undoing{Store: m.db.Payouts()})
 }
 
 func (m *market) newPayoutsOn(t failer, store payout.Store) *payout.Service {
