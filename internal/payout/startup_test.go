@@ -420,6 +420,24 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 	})
 }
 
+// TestRestored_WaitingIsSentDownToZero has the lost payout leave as much as the one that waits, or a paisa less.
+func TestRestored_WaitingIsSentDownToZero(t *testing.T) {
+	for lost, want := range map[money.Amount]payout.State{opening - 100_000: payout.Submitted, opening - 99_999: payout.Failed} {
+		s := newStory(t)
+		saved := s.save()
+		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.request("usr_a", lost)
+		s.later(windowOver)
+		s.putBack(t, saved)
+		s.reconcileStartup()
+		s.wantAvailable(int64(opening - 100_000 - lost))
+		s.later(time.Minute)
+		s.wantState(want)
+	}
+}
+
 // TestImport_PossiblySentGoesToReviewWithoutFunds: in the backup the first payout is being sent; it was
 // refused after that, and its money paid out by another one.
 func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
