@@ -26,10 +26,7 @@ func Change[R any](from, to R, more ...any) (string, error) {
 	_, _ = rand.Read(salt[:]) // it never fails
 	b := append(buffer[:0], `{"salt":"`...)
 	b = append(base64.RawURLEncoding.AppendEncode(b, salt[:]), '"')
-	b, err := appendChange(b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem())
-	if err != nil {
-		return "", err
-	}
+	b = appendChange(b, reflect.ValueOf(&from).Elem(), reflect.ValueOf(&to).Elem())
 	for i := 0; i+1 < len(more); i += 2 {
 		value, err := json.Marshal(more[i+1])
 		if err != nil {
@@ -112,17 +109,14 @@ func Fold[R any](first R, entries []Entry) (R, error) {
 	return first, nil
 }
 
-func appendChange(b []byte, from, to reflect.Value) ([]byte, error) {
+func appendChange(b []byte, from, to reflect.Value) []byte {
 	for _, f := range recorded(from.Type()) {
 		if f.same(from, to) {
 			continue
 		}
-		var err error
-		if b, err = f.appendValue(appendName(b, f.name), to); err != nil {
-			return nil, fmt.Errorf("write %s into an entry's data: %w", f.name, err)
-		}
+		b = f.appendValue(appendName(b, f.name), to)
 	}
-	return b, nil
+	return b
 }
 
 func appendName(b []byte, name string) []byte {
@@ -130,17 +124,17 @@ func appendName(b []byte, name string) []byte {
 }
 
 // appendText writes a text as JSON.
-func appendText(b []byte, text string) ([]byte, error) {
+func appendText(b []byte, text string) []byte {
 	plain := func(c byte) bool {
 		return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 	}
 	for i := range len(text) {
 		if !plain(text[i]) {
-			quoted, err := json.Marshal(text)
-			return append(b, quoted...), err
+			quoted, _ := json.Marshal(text) // a text never fails
+			return append(b, quoted...)
 		}
 	}
-	return append(append(append(b, '"'), text...), '"'), nil
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // recordedField is a field with a journal tag.
@@ -216,12 +210,12 @@ func (f recordedField) same(a, b reflect.Value) bool {
 }
 
 // appendValue writes the field as it is recorded.
-func (f recordedField) appendValue(b []byte, of reflect.Value) ([]byte, error) {
+func (f recordedField) appendValue(b []byte, of reflect.Value) []byte {
 	switch f.kind {
 	case timeField, integerField:
-		return strconv.AppendInt(b, f.number(of), 10), nil
+		return strconv.AppendInt(b, f.number(of), 10)
 	case boolField:
-		return strconv.AppendBool(b, of.Field(f.index).Bool()), nil
+		return strconv.AppendBool(b, of.Field(f.index).Bool())
 	default:
 		return appendText(b, f.text(of))
 	}
