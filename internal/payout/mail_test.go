@@ -46,6 +46,10 @@ func TestMailFailure(t *testing.T) {
 		}},
 		"refused":  {refused, "₹1,000.00, false"},
 		"returned": {returned, "₹1,000.00, true"},
+		"refused two days ago": {func(s *story) {
+			refused(s)
+			s.now = s.now.Add(48 * time.Hour)
+		}, "₹1,000.00, false"},
 		"refused long ago": {story: func(s *story) {
 			refused(s)
 			s.now = s.now.Add(48*time.Hour + time.Second)
