@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,7 +23,10 @@ import (
 
 func (w *fixture) runDue(s *reconcile.Service) error {
 	w.Helper()
-	_, err := s.RunDue(w.Context())
+	n, err := s.RunDue(w.Context())
+	if n != 0 {
+		w.Errorf("%d are left to do at once, want none", n)
+	}
 	return err
 }
 
@@ -213,6 +217,34 @@ func TestReconcile_SlowStore_KeepsLease(t *testing.T) {
 	w.service = w.instance()
 	if wantKinds(t, w.reconcile("02", "02")); slow.calls < 8 {
 		t.Errorf("%d calls were slow, want more", slow.calls)
+	}
+}
+
+// failingStore fails to find the lines of payouts the first time that it is asked.
+type failingStore struct {
+	reconcile.Store
+	asked int
+}
+
+var errStore = errors.New("the database is gone")
+
+func (s *failingStore) LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]reconcile.Line, error) {
+	if s.asked++; s.asked == 1 {
+		return nil, errStore
+	}
+	return s.Store.LinesAbout(ctx, payouts, transfers)
+}
+
+// Without the lines of a payout it is not known how many days before the period have to be read.
+func TestReconcile_ReachUnknown_IsError(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(3, 4)
+	w.options.Store = &failingStore{Store: w.db.Reconciling(w.client.Name())}
+	p, err := w.service.Period("2026-11-02", "2026-11-02")
+	w.must(err)
+	if _, err := w.instance().Reconcile(t.Context(), p, true); !errors.Is(err, errStore) {
+		t.Errorf("it ended with %v, want %v", err, errStore)
 	}
 }
 
