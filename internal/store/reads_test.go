@@ -15,15 +15,7 @@ import (
 func TestRead_FailureIsReturned(t *testing.T) {
 	db := openTemp(t)
 	db.UseKeys(testKeys(t))
-	err := db.Update(t.Context(), func(tx *Tx) error {
-		_, err := tx.Append(t.Context(), ledger.Posting{
-			Owner: "asha", At: noon, Type: ledger.SaleRecorded, Moved: ledger.Sale(1000), Subject: "s1", Actor: "system", Data: "{}",
-		})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	appendSale(t, db, "asha", "s1")
 	failAt, ran, failed := 0, 0, ""
 	broken := errors.New("the disk is gone")
 	db.FailBefore(func(statement string) error {

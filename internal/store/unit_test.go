@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -50,5 +51,25 @@ func TestUnit_RefusalWithoutKey(t *testing.T) {
 	tx.saved = &idempotencyRow{ownedKey: ownedKey{"usr_a", "another"}, Idempotency: payout.Idempotency{Payout: "pyt_1"}}
 	if err := tx.SaveIdempotencyRefusal(t.Context(), "usr_a", "key", "no"); err == nil || tx.saved.Refusal != "" {
 		t.Errorf("a refusal was stored for another key: %v", err)
+	}
+}
+
+// TestUnit_SharesPause locks the pause of payouts only where a change that asks for it names a payout, and the engine has the lock.
+func TestUnit_SharesPause(t *testing.T) {
+	for name, tt := range map[string]struct {
+		scope  ledger.Scope
+		shares bool
+	}{
+		"no payout":    {ledger.Scope{Owner: "usr_a", Pause: true}, false},
+		"a payout":     {ledger.Scope{Payout: "pyt_1", Pause: true}, true},
+		"does not ask": {ledger.Scope{Payout: "pyt_1"}, false},
+	} {
+		for engine, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
+			loads := newUnit(nil, 1).loadPaused(d, []*unitJob{{scope: tt.scope}})
+			shares := slices.ContainsFunc(loads, func(l load) bool { return l.sql == d.sharePause })
+			if want := tt.shares && engine == "PostgreSQL"; shares != want {
+				t.Errorf("%s, on %s: the pause is locked: %t, want %t", name, engine, shares, want)
+			}
+		}
 	}
 }
