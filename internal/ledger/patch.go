@@ -130,7 +130,7 @@ func appendText(b []byte, text string) []byte {
 	}
 	for i := range len(text) {
 		if !plain(text[i]) {
-			quoted, _ := json.Marshal(text) // a text never fails
+			quoted, _ := json.Marshal(text) //nolint:errchkjson // a text never fails
 			return append(b, quoted...)
 		}
 	}

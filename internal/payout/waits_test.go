@@ -62,7 +62,7 @@ func TestStep_Waits(t *testing.T) {
 			s.later(windowOver)
 			tt.before(s)
 			var waits []string
-			for range strings.Fields(tt.want) {
+			for range strings.FieldsSeq(tt.want) {
 				wait := s.wantState(tt.state).DueAt.Sub(s.now)
 				waits = append(waits, wait.String())
 				s.later(wait)
