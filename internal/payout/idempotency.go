@@ -87,7 +87,7 @@ func replay(ctx context.Context, tx RequestTx, m idempotencyKey) (Payout, error)
 	if first.Refusal != "" {
 		var r refusalRecord
 		if err := json.Unmarshal([]byte(first.Refusal), &r); err != nil {
-			return Payout{}, fmt.Errorf("read a stored refusal: %w", err)
+			return Payout{}, ledger.ErrTampered.Because(fmt.Errorf("read a stored refusal: %w", err))
 		}
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
