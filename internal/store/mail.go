@@ -53,7 +53,11 @@ func (db *DB) LatestMails(ctx context.Context, limit int) ([]mail.Row, error) {
 // AddressOf finds a user's e-mail address, if there is such a user. It fails with [mail.ErrAddressTampered] if the row is
 // not what the service wrote.
 func (tx *Tx) AddressOf(ctx context.Context, userID string) (string, bool, error) {
-	u, found, err := tx.user(ctx, `WHERE u.id = $1`, userID)
+	var u storedUser
+	found, err := tx.one(ctx, selectUser+`WHERE u.id = $1`, []any{userID}, append(u.dest(), &u.decided)...)
+	if err == nil && found {
+		err = u.check(tx.signer)
+	}
 	if errors.Is(err, auth.ErrTampered) {
 		return "", found, mail.ErrAddressTampered
 	}
