@@ -147,7 +147,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("the audit finds %v, %v", report.Findings, err)
 	}
 
-	// Whoever writes to the database may make an entry another event, and say nothing with that.
+	// An attacker changes the types of events. The feed then tells nothing of their entries.
 	h.place.ByHand(t, `UPDATE events SET type = 'payout.completed' WHERE number = 2`)
 	h.place.ByHand(t, `UPDATE events SET type = 'seller.registered' WHERE number = 3`)
 	for i, e := range eventsIn(t, h.feed(t, "?after=1&limit=2")) {

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"bursar/internal/decision"
 	"bursar/internal/id"
 	"bursar/internal/ledger"
 )
@@ -218,6 +219,14 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 			return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now)
 		},
 		func() error { return s.clearFactors(ctx, tx, u.ID, from) }, // journals are locked last
+		func() error {
+			if u.Role == was.Role {
+				return nil
+			}
+			// The last decision on record says what role the row must have.
+			by := decision.By{User: u.ID, Note: AccessNote(u.Role, was.Suspended, "The owner of the address took the account over.")}
+			return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, u.ID, u.ID, now))
+		},
 		func() error {
 			// Money that is there may be the registrant's, or the owner who comes now another thief.
 			money, err := tx.HasMoney(ctx, u.ID)

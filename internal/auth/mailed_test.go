@@ -245,7 +245,7 @@ func TestRegisterAgain(t *testing.T) {
 	if !u.Verified || u.ID != squatter.User.ID || u.Name != "Asha Rao" || u.Role != auth.Buyer {
 		t.Errorf("the user is %+v", u)
 	}
-	s.wantEvents(u.ID, ledger.AccountTakenOver)
+	s.wantEvents(u.ID, ledger.AccountTakenOver, ledger.AdminDecided)
 	s.wantDead(squatter)
 	_, err = s.login(email, password, den)
 	wantErr(t, err, auth.ErrCredentials)

@@ -88,8 +88,8 @@ func TestTamperedUser_OldRow(t *testing.T) {
 			wantErr(t, s.SetAccess(t.Context(), by, user, tt.was, false), nil)
 			in, err := s.login(email, password, home)
 			wantErr(t, err, nil)
-			s.place.ByHand(t, `CREATE TABLE old_users AS SELECT * FROM users`)       //nolint:unqueryvet // all of it
-			s.place.ByHand(t, `CREATE TABLE old_sessions AS SELECT * FROM sessions`) //nolint:unqueryvet // all of it
+			s.place.ByHand(t, `CREATE TABLE old_users AS SELECT * FROM users`)
+			s.place.ByHand(t, `CREATE TABLE old_sessions AS SELECT * FROM sessions`)
 			wantErr(t, s.SetAccess(t.Context(), by, user, tt.is, tt.suspended), nil)
 
 			s.place.ByHand(t, `UPDATE users SET (role, suspended, mac) = (SELECT o.role, o.suspended, o.mac FROM old_users o WHERE o.id = users.id)`)
@@ -109,6 +109,52 @@ func TestTamperedUser_OldRow(t *testing.T) {
 				t.Errorf("after the reset: %v", err)
 			}
 		})
+	}
+}
+
+// TestTamperedUser_DecisionGone puts back the row of a former admin, and takes away what was decided since.
+func TestTamperedUser_DecisionGone(t *testing.T) {
+	for name, statement := range map[string]string{
+		"edited":       `UPDATE entries SET data = REPLACE(data, 'Now buyer', 'Now admin') WHERE type = 'admin.decided'`,
+		"deleted":      `DELETE FROM entries WHERE data LIKE '%Now buyer%'`,
+		"another type": `UPDATE entries SET type = 'admin.decide' WHERE data LIKE '%Now buyer%'`,
+		"all deleted":  `DELETE FROM entries WHERE type = 'admin.decided'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStreet(t, func(*auth.Options) {})
+			by := s.admin("office")
+			user := s.register().User.ID
+			wantErr(t, s.SetAccess(t.Context(), by, user, auth.Admin, false), nil)
+			in, err := s.login(email, password, home)
+			wantErr(t, err, nil)
+			if _, err := s.Authenticate(t.Context(), in.Token); err != nil {
+				t.Fatalf("an admin's token: %v", err)
+			}
+			s.place.ByHand(t, `CREATE TABLE old_users AS SELECT * FROM users`)
+			wantErr(t, s.SetAccess(t.Context(), by, user, auth.Buyer, false), nil)
+			s.place.ByHand(t, `UPDATE users SET (role, suspended, mac) = (SELECT o.role, o.suspended, o.mac FROM old_users o WHERE o.id = users.id)`)
+			s.place.ByHand(t, statement)
+			if in, err = s.login(email, password, home); err == nil {
+				_, err = s.Authenticate(t.Context(), in.Token)
+				wantErr(t, err, auth.ErrToken)
+			}
+		})
+	}
+}
+
+// TestTakeOver_AfterDecision lets the owner of an address in, whatever was decided about the account before.
+func TestTakeOver_AfterDecision(t *testing.T) {
+	s := newStreet(t, func(*auth.Options) {})
+	user, by := s.squat().User.ID, s.admin("office")
+	wantErr(t, s.SetAccess(t.Context(), by, user, auth.Seller, true), nil)
+	wantErr(t, s.SetAccess(t.Context(), by, user, auth.Seller, false), nil)
+	wantErr(t, s.VerifyEmail(t.Context(), s.registerAgain(nextPassword, 1)), nil) // as a buyer
+	if _, err := s.login(email, nextPassword, home); err != nil {
+		t.Errorf("the owner's password: %v", err)
+	}
+	wantErr(t, s.SetAccess(t.Context(), by, user, auth.Seller, false), nil)
+	if report, err := s.db.Audit(t.Context(), nil); err != nil || !report.Clean() {
+		t.Errorf("the audit finds %v, %v", report.Findings, err)
 	}
 }
 

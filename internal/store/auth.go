@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/event"
+	"bursar/internal/ledger"
 )
 
 const userColumns = `u.id, u.name, u.email, u.role, u.verified, u.suspended, u.password_hash,
@@ -77,6 +79,39 @@ const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u
 	CASE u.role WHEN 'admin' THEN ` + accessDecided + ` ELSE '' END, s.id
 	FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.ended_at IS NULL AND u.suspended = 0 AND s.id `
 
+// checkDecided fails with [auth.ErrTampered] unless the service wrote the decision that a user's row agrees with, and the user's
+// journal lacks no later entry. Without it, an old row passes once the decision against it is edited or deleted. No result is kept: the
+// journal may be changed at any time.
+func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
+	from := int64(0)
+	if u.decided != "" {
+		entries, err := db.signer.checkedEntries(func(scan func(row) error) error {
+			return db.query(ctx, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2 ORDER BY e.number DESC LIMIT 1`,
+				scan, u.ID, u.decided)
+		})
+		if err != nil {
+			return tamperedUser(err)
+		}
+		for _, e := range entries {
+			from = e.Number
+		}
+	}
+	a, err := db.journal(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	_, err = db.signer.checkNewest(a, max(from, a.Number-journalReach), ledger.Account{}, a.Number, db.entriesAfter(ctx, u.ID))
+	return tamperedUser(err)
+}
+
+// tamperedUser is an error of a journal, as one of its user.
+func tamperedUser(err error) error {
+	if errors.Is(err, ledger.ErrTampered) {
+		return auth.ErrTampered.Because(err)
+	}
+	return err
+}
+
 // LiveSession finds the user behind a session that is alive, in one read by key. It fails with [auth.ErrTampered] if the
 // user is not what the service wrote, and says who it is all the same.
 func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (auth.Principal, bool, error) {
@@ -87,6 +122,9 @@ func (db *DB) LiveSession(ctx context.Context, session string, now time.Time) (a
 	live := ok && now.Before(expires)
 	if err == nil && live {
 		err = u.check(db.signer)
+	}
+	if err == nil && live && u.Role == auth.Admin {
+		err = db.checkDecided(ctx, u)
 	}
 	return auth.Principal{UserID: u.ID, Email: u.Email, Role: u.Role, Session: session, Verified: u.Verified}, live, err
 }

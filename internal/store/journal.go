@@ -306,14 +306,11 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) e
 
 // CheckJournal is [Tx.CheckJournal] of the newest entries. What it has found whole since an entry, it does not read again.
 func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
-	a := ledger.NewAccount(owner)
-	if err := db.queryOne(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`, []any{owner}, accountDest(&a)...); err != nil {
+	a, err := db.journal(ctx, owner)
+	if err != nil {
 		return err
 	}
-	since := entryPlace{owner, from}
-	read := func(after int64, scan func(row) error) error {
-		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
-	}
+	since, read := entryPlace{owner, from}, db.entriesAfter(ctx, owner)
 	reach, known := max(from, a.Number-journalReach), db.whole.upTo(since, a.Number)
 	at, err := db.signer.checkNewest(a, reach, known, a.Number, read)
 	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
@@ -323,6 +320,20 @@ func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error 
 		db.whole.keep(since, at)
 	}
 	return err
+}
+
+// journal is where an owner's journal stands. One without entries is not stored.
+func (db *DB) journal(ctx context.Context, owner string) (ledger.Account, error) {
+	a := ledger.NewAccount(owner)
+	err := db.queryOne(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`, []any{owner}, accountDest(&a)...)
+	return a, err
+}
+
+// entriesAfter reads a page of a journal's entries behind a number.
+func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, scan func(row) error) error {
+	return func(after int64, scan func(row) error) error {
+		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
+	}
 }
 
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it.

@@ -14,7 +14,7 @@ import (
 
 // Rows that say who may act, and that no journal folds to, carry a MAC of their own: a user, an identity and a service
 // key. It covers all that decides what the row gives access to, so that a row can't be made or changed by hand. An old
-// copy of a row has the MAC of its time. So what was decided of a user and of a service key since is read from the journal.
+// copy of a row has the MAC of its time. Role, suspension and a key's end are therefore also compared with the journal.
 //
 // So does a bank account while new payouts go there, because a request does not read its entries. They are read before
 // money is sent, so an old copy of the row does no more than let a payout be requested.
@@ -125,8 +125,8 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	return err
 }
 
-// user finds a user, if there is one. It fails with [auth.ErrTampered] if the row is not what the service wrote, and
-// returns the user all the same.
+// user finds a user, if there is one, whose row where locks: two statements read the user. It fails with [auth.ErrTampered] if the
+// row is not what the service wrote, and returns the user all the same.
 func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, bool, error) {
 	var u storedUser
 	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u `+where, args, u.dest()...)

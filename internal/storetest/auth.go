@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bursar/internal/auth"
+	"bursar/internal/decision"
 	"bursar/internal/store"
 )
 
@@ -186,6 +187,32 @@ func testSessions(_ *testing.T, b *bench) {
 				t.Errorf("principal = %+v, want %+v", p, want)
 			}
 		})
+	}
+}
+
+// testDecidedAdmin makes a user an admin and a seller again, and puts the admin's row back without the later decision.
+func testDecidedAdmin(_ *testing.T, b *bench) {
+	set := func(role auth.Role) {
+		b.update(func(tx *store.Tx) error {
+			_, err := tx.SetUserAccess(b.ctx(), "usr_1", role, false)
+			by := decision.By{Operator: "asha", Note: auth.AccessNote(role, false, "")}
+			return errors.Join(err, tx.RecordDecision(b.ctx(), decision.New(by, decision.ChangeAccess, "usr_1", "usr_1", signedInAt)))
+		})
+	}
+	b.update(func(tx *store.Tx) error {
+		return errors.Join(tx.InsertUser(b.ctx(), newUser("usr_1")), tx.InsertSession(b.ctx(), newSession("ses_1", "usr_1")))
+	})
+	set(auth.Admin)
+	if p, live, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); err != nil || !live || p.Role != auth.Admin {
+		b.Fatalf("the admin is %+v, %t, %v", p, live, err)
+	}
+	hands := b.engine.Hands(b.T, b.db)
+	hands(`CREATE TABLE old_users AS SELECT * FROM users`) //nolint:unqueryvet // all of it
+	set(auth.Seller)
+	hands(`UPDATE users SET (role, mac) = (SELECT o.role, o.mac FROM old_users o WHERE o.id = users.id)`)
+	hands(`DELETE FROM entries WHERE number = 2`)
+	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {
+		b.Errorf("without the decision: %v", err)
 	}
 }
 

@@ -56,6 +56,7 @@ func Run(t *testing.T, e Engine) {
 		"Auth/OfManyWithOneEmailOneIsMade":              testEmailsAtOnce,
 		"Auth/SessionsLiveUntilTheyEndOrExpire":         testSessions,
 		"Auth/AdvanceSessionLetsOneThrough":             testAdvanceOnce,
+		"Auth/AdminWhoseDecisionIsGoneIsRefused":        testDecidedAdmin,
 		"Auth/AdvanceSessionExtendsUpToTheCap":          testAdvance,
 		"Auth/RefreshesStayOnRecordWhileQuick":          testRefreshes,
 		"Auth/UserUnchangedNoticesAChange":              testUserUnchanged,
