@@ -360,6 +360,62 @@ func TestAccount_PutBack(t *testing.T) {
 	}
 }
 
+// TestCheckNewest reads the end of a journal of four entries.
+func TestCheckNewest(t *testing.T) {
+	fresh := ledger.NewAccount("usr_a")
+	var at [5]ledger.Account // after so many entries
+	var all []ledger.Entry
+	at[0] = fresh
+	for i := range 4 {
+		next, e := post(t, ours, at[i], money.Amount(i+1))
+		at[i+1], all = next, append(all, e)
+	}
+	now := at[4]
+	richer := now
+	richer.Available++
+	fork, forked := post(t, ours, at[3], 5)
+	_, theirs := post(t, ours, ledger.NewAccount("usr_b"), 1)
+	changed := slices.Clone(all)
+	changed[2].Data = "{ }"
+	none := ledger.Account{}
+	for name, tt := range map[string]struct {
+		account ledger.Account
+		from    int64
+		known   ledger.Account
+		newest  []ledger.Entry
+		whole   bool
+	}{
+		"all":                               {now, 0, none, all, true},
+		"all, from the first":               {now, 1, none, all, true},
+		"from the second":                   {now, 2, none, all[1:], true},
+		"the last alone":                    {now, 4, none, all[3:], true},
+		"since the second is known":         {now, 0, at[2], all[2:], true},
+		"since the second, from it":         {now, 2, at[2], all[2:], true},
+		"all is known":                      {now, 0, now, nil, true},
+		"no entries yet":                    {fresh, 0, none, nil, true},
+		"no entries, where there is one":    {fresh, 1, none, nil, false},
+		"another balance":                   {richer, 0, none, all, false},
+		"an older account":                  {at[3], 0, none, all, false},
+		"another account with that number":  {fork, 0, none, all, false},
+		"another entry with that number":    {now, 0, none, append(slices.Clone(all[:3]), forked), false},
+		"a changed entry":                   {now, 0, none, changed, false},
+		"without the first":                 {now, 0, none, all[1:], false},
+		"without the one to begin with":     {now, 2, none, all[2:], false},
+		"without one between":               {now, 0, none, append(slices.Clone(all[:1]), all[2:]...), false},
+		"without the last":                  {now, 0, none, all[:3], false},
+		"without any":                       {now, 0, none, nil, false},
+		"without any since what is known":   {now, 0, at[2], nil, false},
+		"begins with another owner's":       {now, 1, none, append([]ledger.Entry{theirs}, all[1:]...), false},
+		"known is another owner's":          {now, 0, ledger.Account{Owner: "usr_b", Number: 2, Hash: at[2].Hash}, all[2:], false},
+		"known is before what is read next": {now, 0, at[1], all[2:], false},
+	} {
+		got, err := tt.account.CheckNewest(ours, tt.from, tt.known, slices.Values(tt.newest))
+		if tt.whole && (err != nil || got != tt.account) || !tt.whole && !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("%s: found at entry %d, %v; want it whole: %t", name, got.Number, err, tt.whole)
+		}
+	}
+}
+
 func TestPost_LacksSomething(t *testing.T) {
 	at := ledger.NewAccount("usr_a")
 	whole := ledger.Posting{Owner: "usr_a", At: time.UnixMicro(1), Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"}
