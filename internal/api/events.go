@@ -206,7 +206,7 @@ func (r *eventRenderer) data(ctx context.Context, e event.Event) (any, error) {
 	about = about[:end+1]
 	entry := about[end]
 	if !slices.Contains(event.Of(entry), e.Queued) {
-		return nil, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s, %s, is no event %s", e.Entry, e.Owner, entry.Type, e.Type))
+		return nil, ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s, %s, does not match event type %s", e.Entry, e.Owner, entry.Type, e.Type))
 	}
 	externalID, err := r.externalID(ctx, e.Owner)
 	if err != nil {

@@ -39,12 +39,7 @@ func (u *storedUser) dest() []any {
 // UserByEmail finds a user by the key of an e-mail address, if there is one. It fails with [auth.ErrTampered] if the row
 // is not what the service wrote, and returns the user all the same.
 func (db *DB) UserByEmail(ctx context.Context, emailKey string) (auth.User, bool, error) {
-	var u storedUser
-	ok, err := found(db.queryRow(ctx, selectUser+`WHERE u.email_key = $1`, emailKey).Scan(append(u.dest(), &u.decided)...))
-	if err == nil && ok {
-		err = u.check(db.signer)
-	}
-	return u.User, ok, err
+	return db.userBy(ctx, "email_key", emailKey)
 }
 
 const userWithStatsOf = `SELECT ` + userColumns + `, COALESCE(b.sales, 0), COALESCE(b.earned, 0), u.products_listed, u.id

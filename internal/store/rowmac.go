@@ -125,8 +125,8 @@ func (tx *Tx) ResetUser(ctx context.Context, u auth.User) error {
 	return err
 }
 
-// user finds a user, if there is one, whose row where locks: two statements read the user. It fails with [auth.ErrTampered] if the
-// row is not what the service wrote, and returns the user all the same.
+// user finds a user, if there is one. The condition where must lock the row, because a second statement reads the decision about the
+// user. It fails with [auth.ErrTampered] if the row is not what the service wrote, and returns the user all the same.
 func (tx *Tx) user(ctx context.Context, where string, args ...any) (auth.User, bool, error) {
 	var u storedUser
 	found, err := tx.one(ctx, `SELECT `+userColumns+` FROM users u `+where, args, u.dest()...)
