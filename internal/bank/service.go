@@ -135,14 +135,14 @@ func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gatewa
 	return s.nameAtGateway(ctx, a, g.Name(), beneficiary)
 }
 
-// checkNewest fails with [ledger.ErrTampered] if an entry behind the last one about the account is missing: it could have
-// told that the account was rejected.
+// checkNewest fails with [ledger.ErrTampered] if an entry of the seller is missing: it could have told that the account was
+// rejected, or that a sale was recorded before, which the money is from.
 func (s *Service) checkNewest(ctx context.Context, a Account) error {
 	entries, err := checkIn(ctx, s.o.Store, a)
 	if err != nil {
 		return err
 	}
-	return s.o.Store.CheckJournal(ctx, a.Seller, entries[len(entries)-1].Number)
+	return s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)
 }
 
 // trusted finds an account, and fails with [ledger.ErrTampered] if it is not what the service wrote.

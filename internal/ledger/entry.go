@@ -224,8 +224,8 @@ func (a Account) Check(keys Keys) error {
 
 // CheckNewest fails with [ErrTampered] unless the service wrote the account, and its newest entries, oldest first, are all
 // there: none was changed, taken away or put in since the entry with the number from, which the caller has checked, or since
-// the first where from is 0: then there may be none. known
-// is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
+// the first where from is 0: then there may be none. None of the sales among them may be recorded twice.
+// known is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
 // to stand.
 func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.Seq[Entry]) (Account, error) {
 	if err := a.Check(keys); err != nil {
@@ -235,9 +235,12 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 	if at.Number == 0 && from < 1 {
 		at = NewAccount(a.Owner)
 	}
+	sales := map[string]bool{}
 	for e := range newest {
 		var err error
 		switch {
+		case e.Type == SaleRecorded && sales[e.Subject]: // the first one was hidden meanwhile
+			err = ErrTampered.Because(fmt.Errorf("entry %d of %s records %s, which an older one did", e.Number, e.Owner, e.Subject))
 		case at.Number == 0 && e.Owner == a.Owner && e.Number <= from:
 			at = e.account()
 		default:
@@ -245,6 +248,9 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 		}
 		if err != nil {
 			return at, err
+		}
+		if e.Type == SaleRecorded {
+			sales[e.Subject] = true
 		}
 	}
 	if at.Number != a.Number || at.Hash != a.Hash {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -230,8 +231,13 @@ func TestFollow_AnotherOrder(t *testing.T) {
 // post appends a sale of an amount to a journal.
 func post(t *testing.T, k ledger.Keys, at ledger.Account, amount money.Amount) (ledger.Account, ledger.Entry) {
 	t.Helper()
+	return postSale(t, k, at, fmt.Sprint("order-", amount), amount)
+}
+
+func postSale(t *testing.T, k ledger.Keys, at ledger.Account, subject string, amount money.Amount) (ledger.Account, ledger.Entry) {
+	t.Helper()
 	next, e, err := at.Post(k, ledger.Posting{
-		Owner: at.Owner, At: time.UnixMicro(1), Type: ledger.SaleRecorded, Subject: "order", Actor: "key:1", Data: "{}", Moved: ledger.Sale(amount),
+		Owner: at.Owner, At: time.UnixMicro(1), Type: ledger.SaleRecorded, Subject: subject, Actor: "key:1", Data: "{}", Moved: ledger.Sale(amount),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -377,6 +383,7 @@ func TestCheckNewest(t *testing.T) {
 	_, theirs := post(t, ours, ledger.NewAccount("usr_b"), 1)
 	changed := slices.Clone(all)
 	changed[2].Data = "{ }"
+	twice, again := postSale(t, ours, now, all[1].Subject, 2)
 	none := ledger.Account{}
 	for name, tt := range map[string]struct {
 		account ledger.Account
@@ -407,6 +414,8 @@ func TestCheckNewest(t *testing.T) {
 		"without any since what is known":   {now, 0, at[2], nil, false},
 		"begins with another owner's":       {now, 1, none, append([]ledger.Entry{theirs}, all[1:]...), false},
 		"known is another owner's":          {now, 0, ledger.Account{Owner: "usr_b", Number: 2, Hash: at[2].Hash}, all[2:], false},
+		"a sale twice":                      {twice, 0, none, append(slices.Clone(all), again), false},
+		"a sale twice, first among all":     {twice, 2, none, append(slices.Clone(all[1:]), again), false},
 		"known is before what is read next": {now, 0, at[1], all[2:], false},
 	} {
 		got, err := tt.account.CheckNewest(ours, tt.from, tt.known, slices.Values(tt.newest))

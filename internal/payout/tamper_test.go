@@ -233,14 +233,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
-			var err error
-			s.gateway.bank, err = bank.New(bank.Options{
-				Store: s.db.Bank(), Keys: s.keys, Mails: storetest.NewMailbox(t, s.db, s.keys, func() time.Time { return s.now }), Gateways: s.gateways(), Directory: ifsc.New(),
-				Now: func() time.Time { return s.now }, Logger: slog.New(slog.DiscardHandler),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s.useBank(t)
 			tt.before(s)
 			s.place.ByHand(t, tt.change)
 			s.later(windowOver)
@@ -259,6 +252,61 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 				t.Error(err)
 			}
 			s.wantAvailable(opening)
+		})
+	}
+}
+
+// useBank has the accounts that are paid checked by the service for bank accounts.
+func (s *story) useBank(t *testing.T) {
+	t.Helper()
+	var err error
+	s.gateway.bank, err = bank.New(bank.Options{
+		Store: s.db.Bank(), Keys: s.keys, Mails: storetest.NewMailbox(t, s.db, s.keys, func() time.Time { return s.now }), Gateways: s.gateways(), Directory: ifsc.New(),
+		Now: func() time.Time { return s.now }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTamperedSale_RecordedAgainIsNotPaid hides a sale that was paid out, so that the marketplace's repeat records it again. Its
+// money does not leave, also when its entries are put back before they are looked at.
+func TestTamperedSale_RecordedAgainIsNotPaid(t *testing.T) {
+	const (
+		hide   = `UPDATE entries SET subject = 'hidden' || subject WHERE subject = 'sale:opening of usr_a' AND number < 5`
+		unhide = `UPDATE entries SET subject = 'sale:opening of usr_a' WHERE subject LIKE 'hidden%'`
+	)
+	for name, unhideBefore := range map[string]string{"hidden": "", "hidden until it is released": "request", "hidden until the payout is sent": "send"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.useBank(t)
+			s.later(windowOver)
+			s.wantState(payout.Submitted) // its journal was found whole
+			opened := sale.NewSale{ID: "opening of usr_a", Seller: "usr_a", Amount: 2_000_000, OccurredAt: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), AvailableAt: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
+			s.place.ByHand(t, `DELETE FROM sales WHERE seller_id = 'usr_a'; `+hide)
+			if _, created, err := s.sales.Record(t.Context(), opened); err != nil || !created {
+				t.Fatalf("the attack fails already when the sale is repeated: %t, %v", created, err)
+			}
+			s.release(t)
+			s.wantAvailable(2*opening - 100_000)
+			unhideFor := func(what string) {
+				if unhideBefore == what {
+					s.place.ByHand(t, unhide)
+				}
+			}
+			unhideFor("request")
+			p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: opening})
+			if err != nil {
+				t.Fatal(err)
+			}
+			unhideFor("send")
+			sent := s.gateway.sent
+			for range 2 {
+				s.later(time.Hour)
+			}
+			if p = s.stored(t, p.ID); p.State != payout.Waiting || !p.IsTampered() || s.gateway.sent != sent {
+				t.Errorf("the payout is %s, %q; %d orders were sent", p.State, p.Discrepancy, s.gateway.sent-sent)
+			}
 		})
 	}
 }

@@ -54,12 +54,13 @@ type market struct {
 	saved      *backup
 	lost       []loss
 	// backUpSoon says that a backup is wanted.
-	backUpSoon bool
-	ever       map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
-	proofs     map[string]*proven       // fresh proofs that sellers got
-	decided    map[decided]int          // decisions on record
-	numbers    map[string]bool          // every account number that was ever registered
-	heard      map[string]bool          // events of the gateway that some datastore has on record
+	backUpSoon  bool
+	ever        map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
+	proofs      map[string]*proven       // fresh proofs that sellers got
+	sessionEnds map[string]time.Time     // the sessions that sellers signed in to
+	decided     map[decided]int          // decisions on record
+	numbers     map[string]bool          // every account number that was ever registered
+	heard       map[string]bool          // events of the gateway that some datastore has on record
 
 	faultProfile [numFaults]int
 	disturbed    time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
@@ -125,7 +126,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.

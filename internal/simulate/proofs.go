@@ -59,18 +59,29 @@ func principalOf(r payout.Request) auth.Principal {
 	return auth.Principal{UserID: r.Seller, Session: r.Session, Proof: r.Proof}
 }
 
+// sessionLife is how long a session lasts.
+const sessionLife = 30 * 24 * time.Hour
+
 // signIn gives a seller a session, as a provider's answer does.
 func (m *market) signIn(on *instance, s *seller) error {
 	now := on.now()
 	session := auth.Session{
 		ID: m.ids.New("ses_", m.clock()), UserID: s.id, CreatedAt: now, AuthenticatedAt: now, Methods: []string{auth.MethodProvider},
-		ExpiresAt: now.Add(30 * 24 * time.Hour), CapAt: now.Add(30 * 24 * time.Hour),
+		ExpiresAt: now.Add(sessionLife), CapAt: now.Add(sessionLife),
 	}
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error { return tx.InsertSession(m.ctx, session) })
 	if err == nil {
 		s.session = session.ID
+		m.sessionEnds[session.ID] = session.ExpiresAt
 	}
 	return err
+}
+
+// checkEnded holds the answer that a session has ended against the model.
+func (m *market) checkEnded(on *instance, a *ask) {
+	ends, signedIn := m.sessionEnds[a.session]
+	m.assert(refusalsAreTrue, signedIn && (m.tally.restores > 0 || !on.now().Before(ends)), a.seller,
+		"%s got the answer that session %q has ended, which lasts until %s", a.seller, a.session, ends.Format(time.RFC3339))
 }
 
 // prove has a seller sign in and get a proof for a request, which is asked for in that session then.

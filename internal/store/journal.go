@@ -280,8 +280,11 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	return err
 }
 
-// journalReach bounds how far back [DB.CheckJournal] and [Tx.CheckNewest] look: a journal of years would take long to read.
+// journalReach bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
 const journalReach = 10_000
+
+// beforeReach is the number of the entry before those that are looked at.
+func beforeReach(a ledger.Account) int64 { return max(0, a.Number-journalReach) }
 
 // CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.
 func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
@@ -293,7 +296,7 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 }
 
 func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) error {
-	_, err := tx.signer.checkNewest(a, max(0, a.Number-journalReach), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
@@ -304,20 +307,25 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) e
 	return err
 }
 
-// CheckJournal is [Tx.CheckJournal] of the newest entries. What it has found whole since an entry, it does not read again.
-func (db *DB) CheckJournal(ctx context.Context, owner string, from int64) error {
+// CheckNewest is [Tx.CheckNewest] outside of a transaction. It reads on from where it found the journal whole, unless there is
+// a reason to think that older entries were hidden since: the last entry that the caller knows is another one, or a sale was
+// recorded, which may have been recorded before.
+func (db *DB) CheckNewest(ctx context.Context, owner string, last int64) error {
 	a, err := db.journal(ctx, owner)
 	if err != nil {
 		return err
 	}
-	since, read := entryPlace{owner, from}, db.entriesAfter(ctx, owner)
-	reach, known := max(from, a.Number-journalReach), db.whole.upTo(since, a.Number)
-	at, err := db.signer.checkNewest(a, reach, known, a.Number, read)
+	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
+	known := db.whole.upTo(place, a.Number)
+	if known.Counts.Sales != a.Counts.Sales {
+		known = ledger.Account{}
+	}
+	at, err := db.signer.checkNewest(a, beforeReach(a), known, a.Number, read)
 	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
-		at, err = db.signer.checkNewest(a, reach, ledger.Account{}, a.Number, read)
+		at, err = db.signer.checkNewest(a, beforeReach(a), ledger.Account{}, a.Number, read)
 	}
 	if err == nil {
-		db.whole.keep(since, at)
+		db.whole.keep(place, at)
 	}
 	return err
 }
@@ -377,31 +385,30 @@ type entryPlace struct {
 	number int64
 }
 
-// wholeJournals remembers up to where journals were found whole since an entry.
+// wholeJournals remembers up to where journals were found whole, by the last entry that the caller knew.
 type wholeJournals struct {
 	mu sync.Mutex
 	at map[entryPlace]ledger.Account
 }
 
-// upTo is how a journal stood when it was last found whole since an entry; zero when it is not known, or goes no further
-// than last now.
-func (w *wholeJournals) upTo(since entryPlace, last int64) ledger.Account {
+// upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
+func (w *wholeJournals) upTo(place entryPlace, last int64) ledger.Account {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at := w.at[since]; at.Number <= last {
+	if at := w.at[place]; at.Number <= last {
 		return at
 	}
 	return ledger.Account{}
 }
 
-func (w *wholeJournals) keep(since entryPlace, at ledger.Account) {
+func (w *wholeJournals) keep(place entryPlace, at ledger.Account) {
 	const most = 10_000 // some megabytes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at == nil || len(w.at) >= most {
 		w.at = map[entryPlace]ledger.Account{}
 	}
-	w.at[since] = at
+	w.at[place] = at
 }
 
 // Balance is the owner's totals, which stay as they are until the transaction ends; zero for an owner without a journal.

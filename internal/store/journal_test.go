@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,8 +23,8 @@ func appendSale(t *testing.T, db *DB, owner, subject string) {
 	}
 }
 
-// TestCheckJournal_EntryAddedMeanwhile adds an entry after the balance was read, and before the entries are: that is no tampering.
-func TestCheckJournal_EntryAddedMeanwhile(t *testing.T) {
+// TestCheckNewest_EntryAddedMeanwhile adds an entry after the balance was read, and before the entries are: that is no tampering.
+func TestCheckNewest_EntryAddedMeanwhile(t *testing.T) {
 	db := openTemp(t)
 	db.UseKeys(testKeys(t))
 	appendSale(t, db, "asha", "sale:1")
@@ -34,22 +36,34 @@ func TestCheckJournal_EntryAddedMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	if err := db.CheckJournal(t.Context(), "asha", 1); err != nil || !added {
+	if err := db.CheckNewest(t.Context(), "asha", 1); err != nil || !added {
 		t.Errorf("an entry was added meanwhile: %t, and the journal is not whole: %v", added, err)
 	}
 }
 
-// TestCheckJournal_RemembersWhole reads entries once: a journal that was found whole is read from there on the next time.
-func TestCheckJournal_RemembersWhole(t *testing.T) {
+// TestCheckNewest_RemembersWhole reads entries once: a journal that was found whole is read from there on the next time, until
+// the caller relies on another entry or a sale is recorded.
+func TestCheckNewest_RemembersWhole(t *testing.T) {
 	db := openTemp(t)
 	db.UseKeys(testKeys(t))
-	for range 3 {
-		appendSale(t, db, "asha", "sale:1")
+	for i := range 3 {
+		appendSale(t, db, "asha", fmt.Sprint("sale:", i))
 	}
-	if err := db.CheckJournal(t.Context(), "asha", 2); err != nil {
+	check := func(last int64, whole bool) {
+		t.Helper()
+		if err := db.CheckNewest(t.Context(), "asha", last); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
+			t.Errorf("%v; want it whole: %t", err, whole)
+		}
+	}
+	check(2, true)
+	if err := db.Update(t.Context(), func(tx *Tx) error {
+		_, err := tx.exec(t.Context(), `UPDATE entries SET subject = 'hidden' WHERE number = 1`)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if at := db.whole.upTo(entryPlace{"asha", 2}, 3); at.Number != 3 {
-		t.Errorf("it is known to be whole up to entry %d, want 3", at.Number)
-	}
+	check(2, true)
+	check(3, false)
+	appendSale(t, db, "asha", "sale:0")
+	check(2, false)
 }
