@@ -111,7 +111,7 @@ func (s *Service) mayChange(ctx context.Context, tx Tx, p Principal, checked str
 	if err != nil {
 		return err
 	}
-	session, _, found, err := tx.Session(ctx, p.Session)
+	session, found, err := tx.Session(ctx, p.Session)
 	switch {
 	case err != nil:
 		return err

@@ -36,7 +36,7 @@ func (s *Service) ChangeEmail(ctx context.Context, p Principal, email string, fr
 		if EmailKey(email) == EmailKey(u.Email) {
 			return fault.Field("email", "is your e-mail address already")
 		}
-		session, _, _, err := tx.Session(ctx, p.Session)
+		session, _, err := tx.Session(ctx, p.Session)
 		if err != nil {
 			return err
 		}

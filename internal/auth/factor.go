@@ -156,7 +156,7 @@ func (s *Service) mayAddFactor(ctx context.Context, tx Tx, p Principal, user Use
 	if hasFactor(all) {
 		return s.requireProof(ctx, tx, p, all, ActionAddFactor)
 	}
-	session, _, _, err := tx.Session(ctx, p.Session)
+	session, _, err := tx.Session(ctx, p.Session)
 	if err != nil || s.o.Now().Sub(session.AuthenticatedAt) < freshSignIn {
 		return err
 	}

@@ -57,7 +57,7 @@ type Store interface {
 	// ServiceKeys lists all service keys, the oldest first.
 	ServiceKeys(ctx context.Context) ([]ServiceKey, error)
 	// AdvanceSession is [Tx.AdvanceSession] in a transaction that may serve many.
-	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
+	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (userID string, advanced bool, err error)
 	// ThrottledAt is the virtual times of those buckets that have one, by their names.
 	ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error)
 	// FactorsOf lists a user's second factors, the oldest first. It fails with [ErrTampered] unless the service wrote them.
@@ -112,9 +112,9 @@ type Tx interface {
 	// AdvanceSession counts a refresh: if the live session's counter is still counter, it becomes one
 	// more, the session's expiry is extended to expiresAt (never past its cap), and now is put before
 	// its Refreshes. It returns the user, and false when nothing matched.
-	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (Principal, bool, error)
-	// Session finds a session with its user, if it is there.
-	Session(ctx context.Context, id string) (Session, Principal, bool, error)
+	AdvanceSession(ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration) (userID string, advanced bool, err error)
+	// Session finds a session, if it is there.
+	Session(ctx context.Context, id string) (Session, bool, error)
 	// EndSession ends a session that has not ended.
 	EndSession(ctx context.Context, id, reason string, now time.Time) error
 	// EndSessionOf ends a session that has not ended if it is the user's, and reports whether it did.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -56,30 +57,46 @@ func (s *Service) Refresh(ctx context.Context, refreshToken string) (SignIn, err
 	}
 	now := s.o.Now()
 	outcome := refreshed
-	p, advanced, err := s.o.Store.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
+	owner, advanced, err := s.o.Store.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
 	if err == nil && !advanced {
 		err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-			p, outcome, err = s.refresh(ctx, tx, session, counter, now)
+			owner, outcome, err = s.refresh(ctx, tx, session, counter, now)
 			return err
 		})
 	}
 	if err != nil {
 		return SignIn{}, err
 	}
-	if outcome != dead && p.UserID != user { // the session was made another user's in the database
+	if outcome != dead && owner != user { // the session was made another user's in the database
 		s.tampered(ctx, tamperedSession, slog.String("session", session), slog.String("user", user))
 		return SignIn{}, ErrRefresh
 	}
 	switch outcome {
 	case refreshed:
-		return s.signInto(User{ID: p.UserID, Email: p.Email, Role: p.Role}, session, counter+1, now)
+		return s.renew(ctx, session, user, counter+1, now)
 	case replayed:
 		s.o.Logger.WarnContext(ctx, "refresh token reused; session ended",
-			slog.String("user_id", p.UserID), slog.String("session", session))
+			slog.String("user_id", user), slog.String("session", session))
 		return SignIn{}, ErrRefresh
 	default:
 		return SignIn{}, ErrRefresh
 	}
+}
+
+// renew makes the tokens of a session that was refreshed, unless the service did not write its user.
+func (s *Service) renew(ctx context.Context, session, userID string, counter int64, now time.Time) (SignIn, error) {
+	u, found, err := s.o.Store.UserByID(ctx, userID)
+	if errors.Is(err, ErrTampered) {
+		s.tampered(ctx, tamperedUser, slog.String("user_id", userID))
+		return SignIn{}, ErrRefresh.Because(err)
+	}
+	if err != nil {
+		return SignIn{}, err
+	}
+	if !found || u.Suspended {
+		return SignIn{}, ErrRefresh
+	}
+	return s.signInto(User{ID: u.ID, Email: u.Email, Role: u.Role}, session, counter, now)
 }
 
 // refreshOutcome is what became of a refresh. A replay is an outcome and not an error, because the
@@ -93,24 +110,25 @@ const (
 )
 
 // refresh advances the session if the token is its current one, and else decides what the token is.
-func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter int64, now time.Time) (Principal, refreshOutcome, error) {
-	p, advanced, err := tx.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
+func (s *Service) refresh(ctx context.Context, tx Tx, session string, counter int64, now time.Time) (owner string, outcome refreshOutcome, err error) {
+	owner, advanced, err := tx.AdvanceSession(ctx, session, counter, now, now.Add(sessionIdle), s.o.RefreshGrace)
 	if err != nil {
-		return p, dead, err
+		return owner, dead, err
 	}
 	if advanced {
-		return p, refreshed, nil
+		return owner, refreshed, nil
 	}
-	stored, p, found, err := tx.Session(ctx, session)
+	stored, found, err := tx.Session(ctx, session)
+	owner = stored.UserID
 	switch {
 	case err != nil:
-		return p, dead, err
+		return owner, dead, err
 	case !found || !stored.live(now):
-		return p, dead, nil
+		return owner, dead, nil
 	case stored.inGrace(counter, s.o.RefreshGrace, now):
-		return p, refreshed, nil
+		return owner, refreshed, nil
 	default:
-		return p, replayed, tx.EndSession(ctx, session, endedByReplay, now)
+		return owner, replayed, tx.EndSession(ctx, session, endedByReplay, now)
 	}
 }
 

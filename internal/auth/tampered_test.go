@@ -100,6 +100,15 @@ func TestTamperedUser_OldRow(t *testing.T) {
 				_, err = s.Authenticate(t.Context(), in.Token)
 				wantErr(t, err, auth.ErrToken)
 			}
+			_, err = s.Refresh(t.Context(), in.RefreshToken)
+			wantErr(t, err, auth.ErrRefresh)
+			_, err = s.FindUser(t.Context(), user)
+			wantErr(t, err, auth.ErrTampered)
+			all, err := s.db.Users(t.Context(), auth.UserFilter{Role: tt.was}, "", 10)
+			wantErr(t, err, nil)
+			if !slices.ContainsFunc(all, func(u auth.ListedUser) bool { return u.ID == user && u.Tampered }) {
+				t.Errorf("the list of users does not say that one was tampered with: %+v", all)
+			}
 			_, err = s.arrive(auth.Identity{Issuer: "https://a.example", Subject: "1", Email: email, EmailVerified: true})
 			wantErr(t, err, auth.ErrSuspended)
 			wantErr(t, s.SetAccess(t.Context(), by, user, auth.Admin, false), auth.ErrTampered)

@@ -196,7 +196,7 @@ func (s *Service) userOfSession(ctx context.Context, tx Tx, p Principal) (User, 
 	if err != nil {
 		return User{}, err
 	}
-	session, _, alive, err := tx.Session(ctx, p.Session)
+	session, alive, err := tx.Session(ctx, p.Session)
 	if err != nil {
 		return User{}, err
 	}

@@ -274,26 +274,24 @@ func (r refreshInstants) Scan(src any) error {
 // session keeps one.
 func (tx *Tx) AdvanceSession(
 	ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration,
-) (auth.Principal, bool, error) {
-	p := auth.Principal{Session: session}
-	advanced, err := tx.one(ctx, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &p.UserID, &p.Email, &p.Role)
-	return p, advanced, err
+) (userID string, advanced bool, err error) {
+	advanced, err = tx.one(ctx, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &userID)
+	return userID, advanced, err
 }
 
 // AdvanceSession is [Tx.AdvanceSession] by itself. On PostgreSQL many share a commit.
 func (s authStore) AdvanceSession(
 	ctx context.Context, session string, counter int64, now, expiresAt time.Time, grace time.Duration,
-) (p auth.Principal, advanced bool, err error) {
+) (userID string, advanced bool, err error) {
 	if s.statements == nil {
 		err = s.Update(ctx, func(tx *Tx) (err error) {
-			p, advanced, err = tx.AdvanceSession(ctx, session, counter, now, expiresAt, grace)
+			userID, advanced, err = tx.AdvanceSession(ctx, session, counter, now, expiresAt, grace)
 			return err
 		})
-		return p, advanced, err
+		return userID, advanced, err
 	}
-	p.Session = session
-	advanced, err = s.statements.one(ctx, session, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &p.UserID, &p.Email, &p.Role)
-	return p, advanced, err
+	advanced, err = s.statements.one(ctx, session, advanceSession, advanceSessionArgs(session, counter, now, expiresAt, grace), &userID)
+	return userID, advanced, err
 }
 
 const advanceSession = `UPDATE sessions SET counter = counter + 1,
@@ -301,8 +299,7 @@ const advanceSession = `UPDATE sessions SET counter = counter + 1,
 	expires_at = CASE WHEN cap_at < $4 THEN cap_at ELSE $4 END
 	WHERE id = $1 AND counter = $2 AND ended_at IS NULL AND expires_at > $3
 	AND EXISTS (SELECT 1 FROM users u WHERE u.id = sessions.user_id AND u.suspended = 0)
-	RETURNING user_id, (SELECT email FROM users u WHERE u.id = sessions.user_id),
-		(SELECT role FROM users u WHERE u.id = sessions.user_id)`
+	RETURNING user_id`
 
 func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time, grace time.Duration) []any {
 	return []any{
@@ -311,16 +308,14 @@ func advanceSessionArgs(session string, counter int64, now, expiresAt time.Time,
 	}
 }
 
-// Session finds a session with its user, if it is there. The lock is for the same reason as that of
-// [Tx.Idempotency].
-func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, auth.Principal, bool, error) {
+// Session finds a session, if it is there. The lock is for the same reason as that of [Tx.Idempotency].
+func (tx *Tx) Session(ctx context.Context, id string) (auth.Session, bool, error) {
 	s := auth.Session{ID: id}
-	p := auth.Principal{Session: id}
-	ok, err := tx.one(ctx, `SELECT s.user_id, s.created_at, s.authenticated_at, s.expires_at, s.cap_at, s.counter, s.refreshes, s.ended_at, s.end_reason,
-		u.id, u.email, u.role FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.id = $1`+tx.dialect.forUpdate("s"), []any{id},
+	ok, err := tx.one(ctx, `SELECT user_id, created_at, authenticated_at, expires_at, cap_at, counter, refreshes, ended_at, end_reason
+		FROM sessions WHERE id = $1`+tx.dialect.forUpdate("sessions"), []any{id},
 		&s.UserID, instant{&s.CreatedAt}, instant{&s.AuthenticatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &s.Counter, refreshInstants{&s.Refreshes},
-		instant{&s.EndedAt}, &s.EndReason, &p.UserID, &p.Email, &p.Role)
-	return s, p, ok, err
+		instant{&s.EndedAt}, &s.EndReason)
+	return s, ok, err
 }
 
 // EndSession ends a session that has not ended.

@@ -49,7 +49,7 @@ func TestReplay_HasTransactionID(t *testing.T) {
 			return err
 		},
 		"a refresh": func(tx *Tx) error {
-			_, _, found, err := tx.Session(ctx, "ses_a")
+			_, found, err := tx.Session(ctx, "ses_a")
 			if !found {
 				t.Error("there is no session")
 			}
