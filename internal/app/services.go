@@ -121,8 +121,8 @@ func newServices(p parts) (Services, error) {
 
 // mailEvents queues the mails that tell sellers of events.
 func mailEvents(payouts *payout.Service) event.Mailer {
-	return func(ctx context.Context, tx mail.Tx, e event.Event) error {
-		return payouts.MailFailure(ctx, tx, payout.ID(e.Subject)) // of a payout, as all events that are mailed
+	return func(ctx context.Context, tx event.MailTx, e event.Event) error {
+		return payouts.MailFailure(ctx, tx, e.Owner, payout.ID(e.Subject)) // of a payout, as all events that are mailed
 	}
 }
 

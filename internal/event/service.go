@@ -36,7 +36,14 @@ type Options struct {
 }
 
 // Mailer queues the mail about an event, in the transaction that numbers it.
-type Mailer func(ctx context.Context, tx mail.Tx, e Event) error
+type Mailer func(ctx context.Context, tx MailTx, e Event) error
+
+// MailTx queues a mail, and reads what a journal says of what the mail is about.
+type MailTx interface {
+	mail.Tx
+	// EntriesAbout is as in [Store].
+	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)
+}
 
 // Service numbers and lists events.
 type Service struct{ o Options }

@@ -54,13 +54,16 @@ func TestMailFailure(t *testing.T) {
 			refused(s)
 			s.now = s.now.Add(48*time.Hour + time.Second)
 		}},
-		"the row is gone": {story: func(s *story) {
+		"the row was changed": {func(s *story) {
 			refused(s)
-			s.place.ByHand(t, `DELETE FROM payouts`)
+			s.place.ByHand(t, `UPDATE payouts SET amount = amount * 10, state = 'returned', reason = 'Call us.'`)
+		}, "₹1,000.00, false"},
+		"an entry was changed": {story: func(s *story) {
+			refused(s)
+			s.place.ByHand(t, `UPDATE entries SET data = REPLACE(data, '100000', '900000')`)
 		}},
-		"repaired meanwhile": {story: func(s *story) {
-			refused(s)
-			s.place.ByHand(t, `UPDATE payouts SET state = 'completed', status = 'completed'`)
+		"the event was changed": {story: func(s *story) {
+			s.place.ByHand(t, `UPDATE queued_events SET type = 'payout.failed' WHERE type = 'payout.requested'`)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,15 +86,15 @@ func TestMailFailure(t *testing.T) {
 			}
 			interrupted := errors.New("interrupted")
 			asked := 0
-			if _, err := number(func(ctx context.Context, tx mail.Tx, e event.Event) error {
+			if _, err := number(func(ctx context.Context, tx event.MailTx, e event.Event) error {
 				asked++
-				return errors.Join(payouts.MailFailure(ctx, tx, payout.ID(e.Subject)), interrupted)
+				return errors.Join(payouts.MailFailure(ctx, tx, e.Owner, payout.ID(e.Subject)), interrupted)
 			}); asked > 0 && !errors.Is(err, interrupted) || asked == 0 && err != nil {
 				t.Errorf("a mail that could not be queued: %v", err)
 			}
 			for range 2 {
-				if _, err := number(func(ctx context.Context, tx mail.Tx, e event.Event) error {
-					return payouts.MailFailure(ctx, tx, payout.ID(e.Subject))
+				if _, err := number(func(ctx context.Context, tx event.MailTx, e event.Event) error {
+					return payouts.MailFailure(ctx, tx, e.Owner, payout.ID(e.Subject))
 				}); err != nil {
 					t.Error(err)
 				}

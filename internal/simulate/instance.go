@@ -118,8 +118,8 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids, Mailer: func(ctx context.Context, tx mail.Tx, e event.Event) error {
-		return on.payouts.MailFailure(ctx, tx, payout.ID(e.Subject))
+	on.events, err = event.New(event.Options{Store: on.db, Now: on.now, IDs: m.ids, Mailer: func(ctx context.Context, tx event.MailTx, e event.Event) error {
+		return on.payouts.MailFailure(ctx, tx, e.Owner, payout.ID(e.Subject))
 	}})
 	if err != nil {
 		return err

@@ -39,13 +39,17 @@ func (a *auditor) journals() ledger.Finding {
 	}
 	var at ledger.Account // where the journal stands so far
 	ended, noted := true, false
+	advice := runRepair // about the row of totals: a journal that is not whole can't tell what it should be
 	broken := func(next, format string, args ...any) {
 		note(&f, ledger.Violation{Seller: at.Owner, Problem: fmt.Sprintf(format, args...)}, next)
+		if next == restoreJournal {
+			advice = restoreJournal
+		}
 		a.found.journals = append(a.found.journals, at.Owner)
 	}
 	missing := func() {
 		if at.Owner != "" && !ended && !noted {
-			broken(runRepair, "there are entries up to number %d, and the row of the balance is missing", at.Number)
+			broken(advice, "there are entries up to number %d, and the row of the balance is missing", at.Number)
 		}
 	}
 	a.all(selectJournals, func(r row) error {
@@ -56,7 +60,7 @@ func (a *auditor) journals() ledger.Finding {
 		}
 		if e.Owner != at.Owner {
 			missing()
-			at, ended, noted = ledger.NewAccount(e.Owner), false, false
+			at, ended, noted, advice = ledger.NewAccount(e.Owner), false, false, runRepair
 		}
 		if err != nil {
 			broken(restoreJournal, "%s", a.words.problem("", err))
@@ -83,8 +87,11 @@ func (a *auditor) journals() ledger.Finding {
 		case aJournal:
 			ended = true
 			now := ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+			if now.Number > at.Number { // the last entries are missing
+				advice = restoreJournal
+			}
 			if now != at {
-				broken(runRepair, "%s", a.words.balance(now, at))
+				broken(advice, "%s", a.words.balance(now, at))
 			}
 		}
 		return nil

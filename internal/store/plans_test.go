@@ -85,6 +85,7 @@ var homePlans = []plan{
 		[]string{"entries_about", "entries_pkey"},
 	},
 	{"when payouts were frozen", newestOfType, `'usr_1', 'usr_1', 'payouts.frozen'`, []string{"entries_about (subject=? AND owner>? AND owner<?)"}, []string{"entries_about"}},
+	{"a user, as decided last", selectUser + `WHERE u.id = $1`, `'usr_1'`, []string{"entries_decided_about (subject=? AND owner=?)"}, []string{"Index Scan Backward using entries_decided_about"}},
 	{
 		"a user's events", entriesAboutPage, `'usr_1', 'usr_1', 100, 20`,
 		[]string{"entries_about (subject=? AND owner>? AND owner<?)", "sqlite_autoindex_entries_1 (owner=? AND number=?)"},

@@ -58,10 +58,15 @@ type storedUser struct {
 
 // check fails with [auth.ErrTampered] unless the service wrote the row, and the role and suspension are those decided last.
 func (u *storedUser) check(s *signer) error {
-	if u.decided != "" && !strings.Contains(u.decided, `"note":"`+auth.AccessNote(u.Role, u.Suspended, "")) {
+	if !u.isAsDecided() {
 		return auth.ErrTampered.Because(fmt.Errorf("user %s has another role or suspension than was decided last", u.ID))
 	}
 	return s.checkRow(u.mac, u.message())
+}
+
+// isAsDecided reports whether the role and suspension are those decided last. A deleted account has none.
+func (u *storedUser) isAsDecided() bool {
+	return u.decided == "" || u.Deleted() || strings.Contains(u.decided, "\"note\":\""+auth.AccessNote(u.Role, u.Suspended, ""))
 }
 
 func (u *storedUser) message() []byte {
@@ -205,21 +210,29 @@ func (a *auditor) sessions() ledger.Finding {
 	return f
 }
 
-// people holds every user and every identity against its MAC.
+// people holds every user against what was decided last, and every user and identity against its MAC.
 func (a *auditor) people() ledger.Finding {
 	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it."}
-	if a.keys == nil {
-		return f
-	}
-	const resetUser = "Give the account a new password with \"bursar user reset\""
-	a.all(`SELECT `+userColumns+` FROM users u ORDER BY u.id`, func(r row) error {
+	const resetUser = "Say what is right, and give the account a new password, with \"bursar user reset\""
+	a.all(selectUser+`ORDER BY u.id`, func(r row) error {
 		var u storedUser
-		err := r.Scan(u.dest()...)
-		if err == nil && !ledger.CheckMAC(a.keys, u.mac, u.message()) {
+		err := r.Scan(append(u.dest(), &u.decided)...)
+		switch {
+		case err != nil:
+		case a.keys != nil && !ledger.CheckMAC(a.keys, u.mac, u.message()):
 			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the e-mail address, password, role, verification, suspension or external id was not written by the service"}, resetUser)
+		case !u.isAsDecided():
+			is := string(u.Role)
+			if u.Suspended {
+				is += ", suspended"
+			}
+			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the user is " + is + ", and was not made so by the last decision: it may be an old copy of the row"}, resetUser)
 		}
 		return err
 	})
+	if a.keys == nil {
+		return f
+	}
 	a.all(`SELECT issuer, subject, user_id, mac FROM identities ORDER BY issuer, subject`, func(r row) error {
 		var issuer, subject, user, mac string
 		err := r.Scan(&issuer, &subject, &user, &mac)

@@ -14,7 +14,6 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/event"
 	"bursar/internal/ledger"
-	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/store"
 )
@@ -113,7 +112,7 @@ func testMailedEvents(_ *testing.T, b *bench) {
 	var mailed []string
 	number := func(then error) ([]event.Event, error) {
 		mailed = nil
-		return b.db.NumberEvents(b.ctx(), 100, b.now, newEventID, func(_ context.Context, tx mail.Tx, e event.Event) error {
+		return b.db.NumberEvents(b.ctx(), 100, b.now, newEventID, func(_ context.Context, tx event.MailTx, e event.Event) error {
 			mailed = append(mailed, fmt.Sprintf("%s %s %s %s", e.Type, e.Owner, e.Subject, e.At.Sub(start)))
 			_, _, err := tx.TakeThrottle(b.ctx(), "mails", b.now, time.Minute, time.Hour)
 			return errors.Join(err, then)

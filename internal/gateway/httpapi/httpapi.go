@@ -1,5 +1,5 @@
 // Package httpapi calls a gateway's HTTP API. It says of a request without an answer whether a byte of it was sent, and it
-// sends no request twice. A payout may be paid twice where either is wrong, so every adapter builds on this package.
+// sends no request twice that could change anything. A payout may be paid twice where either is wrong, so every adapter builds on this package.
 //
 // No error of this package quotes an address, a header or a body: they may hold account numbers and credentials.
 package httpapi
@@ -55,8 +55,8 @@ const (
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.BaseURL)
 	switch {
-	case err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.User != nil || base.RawQuery != "":
-		return nil, errors.New("the base address must be an http or https address without user or query, such as https://api.gateway.example/v1")
+	case err != nil || base.Host == "" || (base.Scheme != "https" && base.Scheme != "http") || base.User != nil || strings.ContainsAny(o.BaseURL, "?#"):
+		return nil, errors.New("the base address must be an http or https address without user, query or fragment, such as https://api.gateway.example/v1")
 	case o.Authorize == nil:
 		return nil, errors.New("a client needs credentials")
 	case o.Timeout < 0:
@@ -197,7 +197,7 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 // sent. It takes these headers as permission. The gateway could accept the first request and refuse the repeat. net/http
 // repeats no request whose body it can't read again.
 func repeatedByTransport(r *http.Request) bool {
-	return r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
+	return r.Header.Values("Idempotency-Key") != nil || r.Header.Values("X-Idempotency-Key") != nil // net/http takes empty ones too
 }
 
 // lost makes an error of a failed call, without the address.

@@ -140,15 +140,17 @@ func TestDo_Redirect_NotFollowed(t *testing.T) {
 // first and refuse the second.
 func TestDo_ConnectionLost_NotRepeated(t *testing.T) {
 	for header, body := range map[string][]byte{
-		"Idempotency-Key": order.Body, "X-Idempotency-Key": order.Body, "idempotency-key": nil, "X-Key": order.Body,
+		"Idempotency-Key: pyt_1": order.Body, "X-Idempotency-Key: pyt_1": order.Body, "idempotency-key: pyt_1": nil, "X-Key: pyt_1": order.Body,
+		"Idempotency-Key: ": order.Body,
 	} {
 		t.Run(fmt.Sprintf("%s, %d bytes", header, len(body)), func(t *testing.T) {
+			name, key, _ := strings.Cut(header, ": ")
 			base, orders := losesOrders(t)
 			c := newClient(t, base, nil)
 			if _, lost := c.Do(t.Context(), httpapi.Request{Method: http.MethodGet, Path: "/"}); lost != nil {
 				t.Fatal(lost) // the connection is kept from here on
 			}
-			r := httpapi.Request{Method: http.MethodPost, Path: "/", Header: map[string]string{header: "pyt_1"}, Body: body}
+			r := httpapi.Request{Method: http.MethodPost, Path: "/", Header: map[string]string{name: key}, Body: body}
 			_, lost := c.Do(t.Context(), r)
 			if lost == nil || lost.Unsent || orders.Load() != 1 {
 				t.Errorf("%v, sent %d times", lost, orders.Load())
@@ -229,6 +231,8 @@ func TestNew_IncompleteOptions_Refused(t *testing.T) {
 		"another scheme":    {BaseURL: "ftp://gateway.example/v1", Authorize: authorize},
 		"a password within": {BaseURL: "https://a:b@gateway.example", Authorize: authorize},
 		"a query within":    {BaseURL: "https://gateway.example/v1?a=b", Authorize: authorize},
+		"an empty query":    {BaseURL: "https://gateway.example/v1?", Authorize: authorize},
+		"a fragment within": {BaseURL: "https://gateway.example/v1#a", Authorize: authorize},
 		"no credentials":    {BaseURL: "https://gateway.example/v1"},
 		"negative timeout":  {BaseURL: "https://gateway.example/v1", Authorize: authorize, Timeout: -1},
 	} {

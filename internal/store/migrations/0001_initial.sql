@@ -163,6 +163,8 @@ CREATE INDEX entries_about ON entries (subject, owner, number);
 CREATE INDEX entries_of_gateway ON entries (at, owner, number) WHERE gateway <> 0;
 -- Decisions are rare, so that this holds next to nothing.
 CREATE INDEX entries_decided ON entries (at, owner, number) WHERE type IN ('admin.decided', 'payouts.frozen', 'payouts.unfrozen', 'balance.adjusted');
+-- What was decided about a subject: each sign-in asks for the user's role and suspension.
+CREATE INDEX entries_decided_about ON entries (subject, owner, number) WHERE type = 'admin.decided';
 -- A seller's adjustments, which are rare too.
 CREATE INDEX entries_adjusted ON entries (owner, number) WHERE type = 'balance.adjusted';
 
