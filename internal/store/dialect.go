@@ -25,9 +25,9 @@ type dialect struct {
 	skipLocked string
 	// historyOrder is what a seller's history is ordered by, in the terms of the index payouts_history.
 	historyOrder string
-	// firstPage writes a statement that reads the first page of a seller's payouts of the given statuses, where the engine
-	// reads several ordered lists as one. nil where it is better to read the page's ids first.
-	firstPage func([]payout.Status) string
+	// firstPage writes a statement that reads the first $1 payouts of a seller, $2, of the given statuses: listColumns, and how
+	// many there are in all.
+	firstPage func(dialect, []payout.Status) string
 	// sharePause keeps payouts from being paused or resumed until the transaction ends; others may do so too. lockPause waits
 	// until nobody does. Each is "" where one transaction writes at a time.
 	sharePause, lockPause string

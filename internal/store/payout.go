@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,7 @@ import (
 // payoutColumns are a payout with what is shown of its bank account; payoutFrom is where they are.
 // listColumns are what a list shows of it: every column of every row costs.
 const (
-	listColumns   = `p.id, p.seller_id, p.amount, p.fee, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
+	listColumns   = `p.id, p.amount, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
 	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
 		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
 		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.discrepancy, p.gateway, p.source,
@@ -225,29 +226,34 @@ func (db *DB) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 // ListPayouts lists those that f selects, newest first, and how many f selects in all. The total comes
 // from counters, so that it costs the same however long the history is.
 func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout, int64, error) {
+	list := make([]payout.Payout, 0, f.Limit)
+	page, args := db.dialect.pageOf(f)
+	if f.Seller != "" && f.Offset == 0 { // it is read most, so the statement counts too
+		var total int64
+		err := db.query(ctx, page, scanListed(&list, &payout.Payout{Seller: f.Seller}, &total), args...)
+		return list, total, err
+	}
 	total, err := db.countPayouts(ctx, f)
 	if err != nil || int64(f.Offset) >= total {
 		return nil, total, err
 	}
-	page, args := db.dialect.pageOf(f)
-	list := make([]payout.Payout, 0, f.Limit)
-	err = db.query(ctx, page, scanListed(&list), args...)
+	var p payout.Payout
+	err = db.query(ctx, page, scanListed(&list, &p, &p.Seller), args...)
 	return list, total, err
 }
 
-// scanListed adds each row of listColumns to list.
-func scanListed(list *[]payout.Payout) func(row) error {
-	var p payout.Payout // each row is scanned to one place, and copied
-	dest := []any{
-		&p.ID, &p.Seller, &p.Amount, &p.Fee, &p.State,
+// scanListed scans each row of listColumns to p, what the row has beside them to more, and adds p to list.
+func scanListed(list *[]payout.Payout, p *payout.Payout, more ...any) func(row) error {
+	dest := append([]any{
+		&p.ID, &p.Amount, &p.State,
 		instant{&p.RequestedAt},
 		instant{&p.ArriveAt},
 		instant{&p.CompletedAt},
 		&p.UTR, &p.AccountLast4,
-	}
+	}, more...)
 	return func(r row) error {
 		err := r.Scan(dest...)
-		*list = append(*list, p)
+		*list = append(*list, *p)
 		return err
 	}
 }
@@ -257,24 +263,27 @@ const payoutsInTransit = `SELECT ` + listColumns + payoutFrom + `WHERE p.seller_
 // PayoutsInTransit lists a seller's payouts under way, newest first, with what a list shows of each, up to limit.
 func (tx *Tx) PayoutsInTransit(ctx context.Context, seller string, limit int) ([]payout.Payout, error) {
 	var list []payout.Payout
-	err := tx.each(ctx, payoutsInTransit, []any{seller, limit}, scanListed(&list))
+	err := tx.each(ctx, payoutsInTransit, []any{seller, limit}, scanListed(&list, &payout.Payout{Seller: seller}))
 	return list, err
 }
 
 // pageOf reads a page. A seller's is read from the newest ends of the one history index, one end per status, which spares
 // every request a second index.
 func (d dialect) pageOf(f payout.Filter) (string, []any) {
-	args := []any{f.Limit, f.Offset}
-	if f.Seller != "" {
-		args = append(args, f.Seller, f.Limit+f.Offset)
-	}
 	shape := pageShape{f.Seller != "", f.Offset == 0, d.historyOrder, f.Status}
-	if text, known := pageTexts.Load(shape); known {
-		return text.(string), args
+	text, known := pageTexts.Load(shape)
+	if !known {
+		text = d.pageText(shape)
+		pageTexts.Store(shape, text)
 	}
-	text := d.pageText(shape)
-	pageTexts.Store(shape, text)
-	return text, args
+	switch {
+	case !shape.ofSeller:
+		return text.(string), []any{f.Limit, f.Offset}
+	case shape.first:
+		return text.(string), []any{f.Limit, f.Seller}
+	default:
+		return text.(string), []any{f.Limit, f.Seller, f.Offset, f.Limit + f.Offset}
+	}
 }
 
 // pageShape is what the text of a statement that reads a page depends on.
@@ -287,29 +296,46 @@ type pageShape struct {
 var pageTexts sync.Map // pageShape → text
 
 // pageText writes the statement. Statuses are written out: a parameter would hide from the planner which index serves it.
+// A seller's first page has the total beside each payout, and any other page the seller.
 func (d dialect) pageText(s pageShape) string {
-	const byIDs = `SELECT ` + listColumns + payoutFrom + `WHERE p.id IN (`
-	const limit, inOrder = ` DESC LIMIT $1 + 0 OFFSET $2`, `) ORDER BY p.id DESC`
+	const byIDs = `SELECT ` + listColumns + `, p.seller_id` + payoutFrom + `WHERE p.id IN (`
+	const inOrder = `) ORDER BY p.id DESC`
 	if !s.ofSeller {
 		where := ""
 		if s.status != "" {
 			where = `WHERE status = ` + literal(s.status)
 		}
-		return byIDs + `SELECT id FROM payouts ` + where + ` ORDER BY id` + limit + inOrder
+		return byIDs + `SELECT id FROM payouts ` + where + ` ORDER BY id DESC LIMIT $1 + 0 OFFSET $2` + inOrder
 	}
 	statuses := payout.Statuses()
 	if s.status != "" {
 		statuses = []payout.Status{s.status}
 	}
-	if s.first && d.firstPage != nil { // a later page would read the columns of all rows before it
-		return d.firstPage(statuses)
+	if s.first { // a later page would read the columns of all rows before it
+		return d.firstPage(d, statuses)
 	}
+	return byIDs + `SELECT id FROM (` + d.ends(`id`, statuses, `$4`) + `) AS ends ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0 OFFSET $3` + inOrder
+}
+
+// ends reads the columns of the newest payouts of a seller, $2, so many of each status.
+func (d dialect) ends(columns string, statuses []payout.Status, limit string) string {
 	ends := make([]string, len(statuses))
 	for i, status := range statuses {
-		ends[i] = fmt.Sprintf(`SELECT id FROM (SELECT id FROM payouts WHERE seller_id = $3 AND status = %s
-			ORDER BY %s DESC LIMIT $4 + 0) AS end%d`, literal(status), d.historyOrder, i)
+		ends[i] = `SELECT ` + columns + ` FROM (SELECT ` + columns + ` FROM payouts WHERE seller_id = $2 AND status = ` + literal(status) + `
+			ORDER BY ` + d.historyOrder + ` DESC LIMIT ` + limit + ` + 0) AS end` + strconv.Itoa(i)
 	}
-	return byIDs + `SELECT id FROM (` + strings.Join(ends, ` UNION ALL `) + `) AS ends ORDER BY ` + d.historyOrder + limit + inOrder
+	return strings.Join(ends, ` UNION ALL `)
+}
+
+// counted reads how many payouts of those statuses a seller, $2, has.
+func counted(statuses []payout.Status) string {
+	counters := []string{`0`}
+	for _, status := range statuses {
+		if slices.Contains(payout.Statuses(), status) {
+			counters = append(counters, string(status)) // as the counter of each is named
+		}
+	}
+	return `COALESCE((SELECT ` + strings.Join(counters, ` + `) + ` FROM journals WHERE owner = $2), 0)`
 }
 
 // literal quotes one of the four statuses; anything else becomes a status that no payout has.

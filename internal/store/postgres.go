@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"bursar/internal/fault"
+	"bursar/internal/payout"
 )
 
 // Connections of one instance to PostgreSQL, unless its address says pool_max_conns. A few more serve
@@ -44,6 +45,11 @@ var postgresDialect = dialect{
 	// The same order by another name, which only this index has: a planner that could have the order from
 	// the primary key as well would walk through everybody's payouts for those of one seller.
 	historyOrder: `id COLLATE "POSIX"`,
+	firstPage: func(d dialect, statuses []payout.Status) string {
+		const columns = `id, bank_account_id, amount, state, requested_at, arrive_at, completed_at, utr`
+		return `SELECT ` + listColumns + `, ` + counted(statuses) + ` FROM (SELECT * FROM (` + d.ends(columns, statuses, `$1`) + `) AS ends
+			ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0) AS p JOIN bank_accounts b ON b.id = p.bank_account_id ORDER BY p.` + d.historyOrder + ` DESC`
+	},
 	// One waits long for another who migrates, but briefly for a table: all requests wait behind that.
 	begin: []string{
 		"BEGIN", "SET LOCAL lock_timeout = '60s'", "SELECT pg_advisory_xact_lock(" + migrationLock + ")",

@@ -50,8 +50,9 @@ func checkPages(t *testing.T, line *postgresLine, among string) {
 		arguments      string
 		index, instead string
 	}{
-		"a seller's page":            {payout.Filter{Seller: "asha"}, `10, 0, 'asha', 10`, "payouts_history", "Backward using payouts_pkey"},
-		"a seller's page of a state": {payout.Filter{Seller: "asha", Status: payout.StatusCompleted}, `10, 0, 'asha', 10`, "payouts_history", "Backward using payouts_pkey"},
+		"a seller's page":            {payout.Filter{Seller: "asha"}, `10, 'asha'`, "payouts_history", "Backward using payouts_pkey"},
+		"a seller's page of a state": {payout.Filter{Seller: "asha", Status: payout.StatusCompleted}, `10, 'asha'`, "payouts_history", "Backward using payouts_pkey"},
+		"a seller's later page":      {payout.Filter{Seller: "asha", Offset: 10}, `10, 'asha', 10, 20`, "payouts_history", "Backward using payouts_pkey"},
 		"everybody's page":           {payout.Filter{}, `10, 0`, "Backward using payouts_pkey", "Seq Scan"},
 		"everybody's rare ones":      {payout.Filter{Status: payout.StatusFailed}, `10, 0`, "payouts_ended", "Backward using payouts_pkey"},
 	} {

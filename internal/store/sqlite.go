@@ -39,12 +39,12 @@ var sqliteDialect = dialect{
 	skipLocked: "",
 
 	historyOrder: "id",
-	firstPage: func(statuses []payout.Status) string {
+	firstPage: func(_ dialect, statuses []payout.Status) string { // it reads ordered lists as one
 		lists := make([]string, len(statuses))
 		for i, status := range statuses {
-			lists[i] = `SELECT ` + listColumns + payoutFrom + `WHERE p.seller_id = $3 AND p.status = ` + literal(status)
+			lists[i] = `SELECT ` + listColumns + `, ` + counted(statuses) + payoutFrom + `WHERE p.seller_id = $2 AND p.status = ` + literal(status)
 		}
-		return strings.Join(lists, ` UNION ALL `) + ` ORDER BY 1 DESC LIMIT $1 + 0 OFFSET $2`
+		return strings.Join(lists, ` UNION ALL `) + ` ORDER BY 1 DESC LIMIT $1 + 0` // by p.id
 	},
 	unsound: `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 	// A context that can end costs a goroutine per statement, more than a read by key does.
