@@ -186,3 +186,21 @@ func testResetToSeller(_ *testing.T, b *bench) {
 	}
 	b.wantCleanAudit()
 }
+
+// testDecidedToSeller makes a seller of a buyer by decisions, twice, and suspends them in between.
+func testDecidedToSeller(_ *testing.T, b *bench) {
+	buyer := newUser("usr_buyer")
+	buyer.Role = auth.Buyer
+	b.update(func(tx *store.Tx) error { return tx.InsertUser(b.ctx(), buyer) })
+	for _, suspended := range []bool{false, true, false} {
+		b.update(func(tx *store.Tx) error {
+			_, err := tx.SetUserAccess(b.ctx(), buyer.ID, auth.Seller, suspended)
+			return err
+		})
+		b.numberEvents()
+	}
+	if feed := b.feed(); len(feed) != 1 || feed[0].Type != event.SellerRegistered || feed[0].Owner != buyer.ID {
+		b.Errorf("the feed has %v", feed)
+	}
+	b.wantCleanAudit()
+}

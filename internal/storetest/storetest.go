@@ -105,6 +105,7 @@ func Run(t *testing.T, e Engine) {
 		"Ledger/ManyCallersSpendABalanceOnce":           testOverspending,
 		"Event/EachIsNumberedOnce":                      testEvents,
 		"Event/AResetMakesASellerOnce":                  testResetToSeller,
+		"Event/ADecisionMakesASellerOnce":               testDecidedToSeller,
 		"Event/FailedPayoutsAreMailed":                  testMailedEvents,
 		"Event/ManyAreNumberedInTheOrderOfTheirJournal": testEventsAtOnce,
 		"Webhook/EndpointsAreReadAsTheyWereWritten":     testWebhookEndpoints,
