@@ -47,7 +47,7 @@ var postgresDialect = dialect{
 	historyOrder: `id COLLATE "POSIX"`,
 	firstPage: func(d dialect, statuses []payout.Status) string {
 		const columns = `id, bank_account_id, amount, state, requested_at, arrive_at, completed_at, utr`
-		return `SELECT ` + listColumns + `, ` + counted(statuses) + ` FROM (SELECT * FROM (` + d.ends(columns, statuses, `$1`) + `) AS ends
+		return `SELECT ` + listColumns + `, ` + counted(statuses) + ` FROM (SELECT ` + columns + ` FROM (` + d.ends(columns, statuses, `$1`) + `) AS ends
 			ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0) AS p JOIN bank_accounts b ON b.id = p.bank_account_id ORDER BY p.` + d.historyOrder + ` DESC`
 	},
 	// One waits long for another who migrates, but briefly for a table: all requests wait behind that.
