@@ -212,7 +212,7 @@ func (a *auditor) sessions() ledger.Finding {
 
 // people holds every user against what was decided last, and every user and identity against its MAC.
 func (a *auditor) people() ledger.Finding {
-	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it."}
+	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it, and each user has the role that was decided last."}
 	const resetUser = "Say what is right, and give the account a new password, with \"bursar user reset\""
 	a.all(selectUser+`ORDER BY u.id`, func(r row) error {
 		var u storedUser
