@@ -132,6 +132,11 @@ func writeReport(w io.Writer, r ledger.Report) error {
 				return err
 			}
 		}
+		if f.IsFull() {
+			if _, err := fmt.Fprintf(w, "       At most %d are listed; there may be more. Mend these, and audit again.\n", ledger.MaxViolations); err != nil {
+				return err
+			}
+		}
 	}
 	verdict := "The ledger is balanced"
 	if !r.Clean() {
@@ -160,6 +165,8 @@ type findingJSON struct {
 	Violations []string `json:"violations"`
 	// Details are the violations by their parts.
 	Details []violationJSON `json:"details"`
+	// MayBeMore says that as many are listed as can be.
+	MayBeMore bool `json:"mayBeMore"`
 }
 
 type violationJSON struct {
@@ -176,7 +183,7 @@ func reportJSON(r ledger.Report) *auditedAll {
 		for _, v := range f.Violations {
 			details = append(details, violationJSON(v))
 		}
-		out.Findings = append(out.Findings, findingJSON{f.Name, f.Promise, f.Lines(), details})
+		out.Findings = append(out.Findings, findingJSON{f.Name, f.Promise, f.Lines(), details, f.IsFull()})
 	}
 	return out
 }

@@ -36,8 +36,8 @@ var (
 const (
 	deletedName   = "Deleted user"
 	deletedReason = "The account was deleted."
-	// noRole is decided of a deleted account. No row has it, so that one from before can't be put back.
-	noRole Role = "deleted"
+	// deletedRole is what a deletion decides. No row has that role, so an old row of the account is refused.
+	deletedRole Role = "deleted"
 )
 
 // deletedEmail is no e-mail address, so that nobody can register it.
@@ -129,7 +129,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
-	by := decision.By{User: user.ID, Note: AccessNote(noRole, false, deletedReason)}
+	by := decision.By{User: user.ID, Note: AccessNote(deletedRole, false, deletedReason)}
 	none := ""
 	for _, step := range []func() error{
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },

@@ -81,7 +81,7 @@ type Tx interface {
 	SetPasswordHash(ctx context.Context, userID, old, hash string) (bool, error)
 	// SetProfile changes a user's name and profile, and leaves what is nil.
 	SetProfile(ctx context.Context, userID string, change ProfileChange) error
-	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user. It fails with
+	// SetUserAccess changes a user's role and suspension, and reports whether there is such a user who did not delete the account. It fails with
 	// [ErrTampered], as [Tx.SetPasswordHash] does.
 	SetUserAccess(ctx context.Context, userID string, role Role, suspended bool) (bool, error)
 	// ResetUser replaces all that the MAC of a user covers, whatever it was, or fails with [ErrUserNotFound] or

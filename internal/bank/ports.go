@@ -31,10 +31,10 @@ type Store interface {
 	// EntriesAbout lists what a seller's journal says of an account, oldest first. It fails with [ledger.ErrTampered]
 	// if the service did not write all of it.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
-	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and as many of
-	// the newest entries as can be read in a moment are all there. last is the number of the newest entry that the caller
-	// relies on.
-	CheckNewest(ctx context.Context, owner string, last int64) error
+	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote, and its 10,000
+	// newest entries are all there. It looks again at what it has seen if last is another number, and fails if the journal ends
+	// before the entry with the number upTo.
+	CheckNewest(ctx context.Context, owner string, last, upTo int64) error
 	// AccountsInReview lists current accounts that wait for a person, oldest first.
 	AccountsInReview(ctx context.Context, limit int) ([]Account, error)
 	InTx(ctx context.Context, fn func(Tx) error) error

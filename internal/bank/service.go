@@ -88,8 +88,9 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 
 // Beneficiary is a gateway's name of a seller's account. The account is registered there when it is first paid.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
-// with [ledger.ErrTampered] for one that was tampered with, or that is another seller's. Safe to repeat.
-func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name) (string, error) {
+// with [ledger.ErrTampered] for one that was tampered with, or that is another seller's, and if an entry of the seller was
+// changed or is missing. requested is the number of the entry that asks for the payout. Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name, requested int64) (string, error) {
 	a, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
@@ -98,7 +99,7 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 		err = ErrNotAccepted
 	}
 	if err == nil {
-		err = s.checkNewest(ctx, a)
+		err = s.checkNewest(ctx, a, requested)
 	}
 	if err != nil {
 		return "", err
@@ -135,14 +136,15 @@ func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gatewa
 	return s.nameAtGateway(ctx, a, g.Name(), beneficiary)
 }
 
-// checkNewest fails with [ledger.ErrTampered] if an entry of the seller is missing: it could have told that the account was
-// rejected, or that a sale was recorded before, which the money is from.
-func (s *Service) checkNewest(ctx context.Context, a Account) error {
+// checkNewest fails with [ledger.ErrTampered] if one of the seller's entries is missing. It could have told that the account
+// was rejected, or that the money is from a sale that was recorded twice.
+func (s *Service) checkNewest(ctx context.Context, a Account, requested int64) error {
 	entries, err := checkIn(ctx, s.o.Store, a)
 	if err != nil {
 		return err
 	}
-	return s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)
+	last := entries[len(entries)-1].Number
+	return s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
 }
 
 // trusted finds an account, and fails with [ledger.ErrTampered] if it is not what the service wrote.

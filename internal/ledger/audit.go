@@ -75,6 +75,9 @@ func (f Finding) Lines() []string {
 // MaxViolations bounds how many violations of one invariant are listed.
 const MaxViolations = 20
 
+// IsFull reports whether as many violations are listed as can be, so that there may be more.
+func (f Finding) IsFull() bool { return len(f.Violations) >= MaxViolations }
+
 // Report is the outcome of an audit, taken from one consistent view of the ledger.
 type Report struct {
 	Sellers  int64

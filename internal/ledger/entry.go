@@ -224,7 +224,7 @@ func (a Account) Check(keys Keys) error {
 
 // CheckNewest fails with [ErrTampered] unless the service wrote the account, and its newest entries, oldest first, are all
 // there: none was changed, taken away or put in since the entry with the number from, which the caller has checked, or since
-// the first where from is 0: then there may be none. None of the sales among them may be recorded twice.
+// the first where from is 0: then there may be none. It also fails if two of them record the same sale.
 // known is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
 // to stand.
 func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.Seq[Entry]) (Account, error) {
@@ -235,22 +235,20 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 	if at.Number == 0 && from < 1 {
 		at = NewAccount(a.Owner)
 	}
-	sales := map[string]bool{}
+	sales := Sales{}
 	for e := range newest {
 		var err error
 		switch {
-		case e.Type == SaleRecorded && sales[e.Subject]: // the first one was hidden meanwhile
-			err = ErrTampered.Because(fmt.Errorf("entry %d of %s records %s, which an older one did", e.Number, e.Owner, e.Subject))
 		case at.Number == 0 && e.Owner == a.Owner && e.Number <= from:
 			at = e.account()
 		default:
 			at, err = at.Follow(nil, e)
 		}
+		if err == nil {
+			err = sales.Record(e)
+		}
 		if err != nil {
 			return at, err
-		}
-		if e.Type == SaleRecorded {
-			sales[e.Subject] = true
 		}
 	}
 	if at.Number != a.Number || at.Hash != a.Hash {
@@ -258,6 +256,22 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 			a.Owner, from, at.Number, a.Number))
 	}
 	return at, nil
+}
+
+// Sales are those that the entries of a journal have recorded. A sale is recorded once: an entry was hidden by hand where it is
+// recorded again.
+type Sales map[string]bool
+
+// Record fails with [ErrTampered] if the entry records a sale that an older one has recorded.
+func (s Sales) Record(e Entry) error {
+	if e.Type != SaleRecorded {
+		return nil
+	}
+	if s[e.Subject] {
+		return ErrTampered.Because(fmt.Errorf("entry %d of %s records %s, which an older one has recorded", e.Number, e.Owner, SubjectName(e.Subject)))
+	}
+	s[e.Subject] = true
+	return nil
 }
 
 // account is how the journal stood after an entry.

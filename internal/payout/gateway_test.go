@@ -65,10 +65,11 @@ type paperGateway struct {
 	twofold bool
 	// mistakes answers a look-up by id with whatever there is.
 	mistakes bool
-	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for.
-	forgetful bool
-	deaf      bool
-	whenAsked func()
+	// forgetful makes look-ups find nothing, and deaf makes them fail; whenAsked runs when a beneficiary is asked for, and
+	// whenAnswered before the answer.
+	forgetful               bool
+	deaf                    bool
+	whenAsked, whenAnswered func()
 	// bank answers for the gateway which account is paid, if it is set.
 	bank *bank.Service
 	// whenSent runs before an order is answered, and whenFetched while an answer is on its way.
@@ -114,12 +115,15 @@ func (t *transfer) advance(luck int) {
 	}
 }
 
-func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, error) {
+func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error) {
 	if g.whenAsked != nil {
 		g.whenAsked()
 	}
+	if g.whenAnswered != nil {
+		defer g.whenAnswered()
+	}
 	if g.bank != nil {
-		return g.bank.Beneficiary(ctx, seller, id, at)
+		return g.bank.Beneficiary(ctx, seller, id, at, requested)
 	}
 	switch g.mood {
 	case silent:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 )
 
@@ -23,7 +24,8 @@ type MailTx interface {
 func (s *Service) MailFailure(ctx context.Context, tx MailTx, seller string, id ID) error {
 	p, account, err := readEntries(ctx, tx, seller, id)
 	if isTampered(err) {
-		s.o.Logger.WarnContext(ctx, "mail about a payout suppressed: its entries were changed in the database", slog.String("payout_id", string(id)))
+		s.o.Logger.WarnContext(ctx, "mail suppressed", slog.String("kind", string(mail.PayoutFailed{}.Kind())), slog.String("user", seller),
+			slog.String("reason", "an entry about payout "+string(id)+" was changed outside the service"))
 		return nil
 	}
 	if err != nil || p.State != Failed && p.State != Returned || s.o.Now().Sub(p.EndedAt) > mailedWithin {
@@ -43,11 +45,13 @@ func readEntries(ctx context.Context, from entriesReader, seller string, id ID) 
 		return p, a, err
 	}
 	if p, err = Fold(id, entries); err != nil {
-		return p, a, err
+		return p, a, ledger.ErrTampered.Because(err)
 	}
 	if entries, err = from.EntriesAbout(ctx, seller, string(p.BankAccountID)); err != nil {
 		return p, a, err
 	}
-	a, err = bank.Fold(p.BankAccountID, entries)
-	return p, a, err
+	if a, err = bank.Fold(p.BankAccountID, entries); err != nil {
+		return p, a, ledger.ErrTampered.Because(err)
+	}
+	return p, a, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/event"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
 	"bursar/internal/storetest"
@@ -61,6 +62,12 @@ func TestMailFailure(t *testing.T) {
 		"an entry was changed": {story: func(s *story) {
 			refused(s)
 			s.place.ByHand(t, `UPDATE entries SET data = REPLACE(data, '100000', '900000')`)
+		}},
+		"an entry was erased": {story: func(s *story) {
+			refused(s)
+			entries := s.entriesAbout(s.id)
+			e := entries[len(entries)-1]
+			s.place.ByHand(t, fmt.Sprintf(`UPDATE entries SET data = '{"erased":"%s"}' WHERE owner = '%s' AND number = %d`, ledger.HashOf(e.Data), e.Owner, e.Number))
 		}},
 		"the event was changed": {story: func(s *story) {
 			s.place.ByHand(t, `UPDATE queued_events SET type = 'payout.failed' WHERE type = 'payout.requested'`)

@@ -17,7 +17,7 @@ type Store interface {
 	// Payout finds one, or [ErrNotFound].
 	Payout(ctx context.Context, id ID) (Payout, error)
 	// ListPayouts lists those that f selects, newest first, and how many f selects in all. Of each it
-	// tells what a list shows: id, seller, amount, fee, state, times, UTR, and the account's last digits.
+	// tells what a list shows: id, seller, amount, state, times, UTR, and the account's last digits.
 	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
 	// Summary is all that a seller's overview shows, in one read.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
@@ -101,7 +101,7 @@ type Summary struct {
 type Filter struct {
 	Seller string
 	Status Status
-	Limit  int
+	Limit  int // above 0
 	Offset int
 }
 
@@ -223,8 +223,9 @@ type Proofs interface {
 // Beneficiaries knows the bank accounts that are paid.
 type Beneficiaries interface {
 	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A
-	// fault of kind Refused means that the gateway will never pay to that account.
-	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, error)
+	// fault of kind Refused means that the gateway will never pay to that account. It fails with [ledger.ErrTampered] unless
+	// the seller's newest entries are all there, that with the number requested among them.
+	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error)
 	// Recover makes sure that the seller's account with that id is in the ledger, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
 	// when there is no such account anywhere, or it belongs to another seller, or the beneficiary is another one.

@@ -24,7 +24,8 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if sent {
 		return nil
 	}
-	if _, err := check(ctx, s.o.Store, p); isTampered(err) && s.hasMovedOn(ctx, p) {
+	entries, err := check(ctx, s.o.Store, p)
+	if isTampered(err) && s.hasMovedOn(ctx, p) {
 		return nil // its entries tell more than was read of it
 	} else if isTampered(err) {
 		return s.stopTampered(ctx, p, err)
@@ -34,7 +35,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
 		return err
 	}
-	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name())
+	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name(), entries[0].Number)
 	if isTampered(err) {
 		return s.stopTampered(ctx, p, err)
 	}

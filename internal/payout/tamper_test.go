@@ -275,14 +275,19 @@ func TestTamperedSale_RecordedAgainIsNotPaid(t *testing.T) {
 	const (
 		hide   = `UPDATE entries SET subject = 'hidden' || subject WHERE subject = 'sale:opening of usr_a' AND number < 5`
 		unhide = `UPDATE entries SET subject = 'sale:opening of usr_a' WHERE subject LIKE 'hidden%'`
+		old    = `DELETE FROM journals WHERE owner = 'usr_a'; INSERT INTO journals SELECT * FROM kept_journals WHERE owner = 'usr_a'`
 	)
-	for name, unhideBefore := range map[string]string{"hidden": "", "hidden until it is released": "request", "hidden until the payout is sent": "send"} {
+	for name, unhideBefore := range map[string]string{
+		"hidden": "", "hidden until it is released": "request", "hidden until the payout is sent": "send",
+		"an old balance while it is looked at": "request",
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			s.useBank(t)
 			s.later(windowOver)
 			s.wantState(payout.Submitted) // its journal was found whole
 			opened := sale.NewSale{ID: "opening of usr_a", Seller: "usr_a", Amount: 2_000_000, OccurredAt: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), AvailableAt: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)}
+			s.keep("journals")
 			s.place.ByHand(t, `DELETE FROM sales WHERE seller_id = 'usr_a'; `+hide)
 			if _, created, err := s.sales.Record(t.Context(), opened); err != nil || !created {
 				t.Fatalf("the attack fails already when the sale is repeated: %t, %v", created, err)
@@ -300,6 +305,11 @@ func TestTamperedSale_RecordedAgainIsNotPaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			unhideFor("send")
+			if strings.HasPrefix(name, "an old balance") {
+				s.place.ByHand(t, `CREATE TABLE new_journals AS SELECT * FROM journals`)
+				s.gateway.whenAsked = func() { s.place.ByHand(t, old) }
+				s.gateway.whenAnswered = func() { s.place.ByHand(t, strings.ReplaceAll(old, "kept_", "new_")) }
+			}
 			sent := s.gateway.sent
 			for range 2 {
 				s.later(time.Hour)
@@ -307,6 +317,7 @@ func TestTamperedSale_RecordedAgainIsNotPaid(t *testing.T) {
 			if p = s.stored(t, p.ID); p.State != payout.Waiting || !p.IsTampered() || s.gateway.sent != sent {
 				t.Errorf("the payout is %s, %q; %d orders were sent", p.State, p.Discrepancy, s.gateway.sent-sent)
 			}
+			s.wantJournal(false)
 		})
 	}
 }

@@ -116,7 +116,7 @@ func (w *fixture) instance() *reconcile.Service {
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
 type beneficiaries struct{ w *fixture }
 
-func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name) (string, error) {
+func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name, _ int64) (string, error) {
 	last4 := string(id[len(id)-4:])
 	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
 }

@@ -81,7 +81,7 @@ type Tx interface {
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
-	// CheckNewest is CheckJournal of as many of the newest entries as can be read in a moment, where there may be none. The
+	// CheckNewest is CheckJournal of the 10,000 newest entries, where there may be none. The
 	// journal stays as it is until the transaction ends.
 	CheckNewest(ctx context.Context, owner string) error
 	// EntriesAbout lists what a seller's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if

@@ -37,73 +37,103 @@ func (a *auditor) journals() ledger.Finding {
 		Name:    "journals-are-whole",
 		Promise: "Each journal's entries are numbered without a gap, follow on each other in hash and totals, were written by the service, and lead to the owner's balance and to what checkpoints hold.",
 	}
-	var at ledger.Account // where the journal stands so far
-	ended, noted := true, false
-	advice := runRepair // about the row of totals: a journal that is not whole can't tell what it should be
-	broken := func(next, format string, args ...any) {
-		note(&f, ledger.Violation{Seller: at.Owner, Problem: fmt.Sprintf(format, args...)}, next)
-		if next == restoreJournal {
-			advice = restoreJournal
-		}
-		a.found.journals = append(a.found.journals, at.Owner)
-	}
-	missing := func() {
-		if at.Owner != "" && !ended && !noted {
-			broken(advice, "there are entries up to number %d, and the row of the balance is missing", at.Number)
-		}
-	}
+	w := journalWalk{a: a, f: &f, ended: true}
 	a.all(selectJournals, func(r row) error {
 		var what int
 		e, err := scanEntry(r, &what)
 		if err != nil && !errors.Is(err, ledger.ErrTampered) {
 			return err
 		}
-		if e.Owner != at.Owner {
-			missing()
-			at, ended, noted, advice = ledger.NewAccount(e.Owner), false, false, runRepair
+		if e.Owner != w.at.Owner {
+			w.begin(e.Owner)
 		}
 		if err != nil {
-			broken(restoreJournal, "%s", a.words.problem("", err))
+			w.brokenBy(err)
 		}
 		switch what {
 		case anEntry:
-			next, err := at.Follow(a.keys, e)
-			if err != nil {
-				broken(restoreJournal, "%s", a.words.problem("", err))
-				if a.keys != nil && !e.IsOurs(a.keys) {
-					a.found.forged[entryPlace{e.Owner, e.Number}] = true
-				}
-			}
-			if ended && !noted {
-				broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
-				noted = true
-			}
-			at = next
+			w.entry(e)
 		case aCheckpoint:
-			if e.Number != at.Number || e.Hash != at.Hash || e.After != at.Balance {
-				a.found.rewritten = append(a.found.rewritten, at.Owner)
-				broken(restoreJournal, "after entry %d the journal is not what checkpoint %d has of it", e.Number, e.At.UnixMicro())
+			if e.Number != w.at.Number || e.Hash != w.at.Hash || e.After != w.at.Balance {
+				a.found.rewritten = append(a.found.rewritten, e.Owner)
+				w.broken(restoreJournal, "after entry %d the journal is not what checkpoint %d has of it", e.Number, e.At.UnixMicro())
 			}
 		case aJournal:
-			ended = true
-			now := ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
-			if now.Number > at.Number { // the last entries are missing
-				advice = restoreJournal
-			}
-			if now != at {
-				broken(advice, "%s", a.words.balance(now, at))
-			}
+			w.totals(ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC})
 		}
 		return nil
 	})
-	missing()
+	w.begin("")
 	a.all(selectWithoutEntries, func(r row) error {
-		at = ledger.Account{}
-		err := r.Scan(&at.Owner)
-		broken(restoreJournal, "there are payouts, sales or bank accounts, and no entries")
+		err := r.Scan(&w.at.Owner)
+		w.broken(restoreJournal, "there are payouts, sales or bank accounts, and no entries")
 		return err
 	})
 	return f
+}
+
+// journalWalk follows one journal after another.
+type journalWalk struct {
+	a  *auditor
+	f  *ledger.Finding
+	at ledger.Account // where the journal stands so far
+	// sales are those that were recorded so far.
+	sales ledger.Sales
+	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
+	ended, noted bool
+	// torn says that the journal is not whole, so that it can't tell what the totals should be.
+	torn bool
+}
+
+// begin ends the walk of one journal, and begins that of another.
+func (w *journalWalk) begin(owner string) {
+	if w.at.Owner != "" && !w.ended && !w.noted {
+		w.broken(w.advice(), "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
+	}
+	*w = journalWalk{a: w.a, f: w.f, at: ledger.NewAccount(owner), sales: ledger.Sales{}}
+}
+
+func (w *journalWalk) advice() string {
+	if w.torn {
+		return restoreJournal
+	}
+	return runRepair
+}
+
+func (w *journalWalk) broken(next, format string, args ...any) {
+	note(w.f, ledger.Violation{Seller: w.at.Owner, Problem: fmt.Sprintf(format, args...)}, next)
+	w.torn = w.torn || next == restoreJournal
+	w.a.found.journals = append(w.a.found.journals, w.at.Owner)
+}
+
+// brokenBy notes what an error says of the journal.
+func (w *journalWalk) brokenBy(err error) { w.broken(restoreJournal, "%s", w.a.words.problem("", err)) }
+
+func (w *journalWalk) entry(e ledger.Entry) {
+	next, err := w.at.Follow(w.a.keys, e)
+	if err != nil {
+		w.brokenBy(err)
+		if w.a.keys != nil && !e.IsOurs(w.a.keys) {
+			w.a.found.forged[entryPlace{e.Owner, e.Number}] = true
+		}
+	}
+	if err := w.sales.Record(e); err != nil {
+		w.brokenBy(err)
+	}
+	if w.ended && !w.noted {
+		w.broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
+		w.noted = true
+	}
+	w.at = next
+}
+
+// totals holds the row of totals against the journal.
+func (w *journalWalk) totals(row ledger.Account) {
+	w.ended = true
+	w.torn = w.torn || row.Number > w.at.Number // the last entries are missing
+	if row != w.at {
+		w.broken(w.advice(), "%s", w.a.words.balance(row, w.at))
+	}
 }
 
 // selectWithoutEntries finds sellers whose journal is gone.

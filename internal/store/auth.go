@@ -186,11 +186,11 @@ func (tx *Tx) Admins(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// SetUserAccess changes a user's role and suspension, and reports whether there is such a user.
+// SetUserAccess changes a user's role and suspension, and reports whether there is such a user who did not delete the account.
 func (tx *Tx) SetUserAccess(ctx context.Context, userID string, role auth.Role, suspended bool) (bool, error) {
 	return tx.changeUser(ctx, userID, func(u *auth.User) bool {
 		u.Role, u.Suspended = role, suspended
-		return true
+		return !u.Deleted()
 	})
 }
 

@@ -307,13 +307,16 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) e
 	return err
 }
 
-// CheckNewest is [Tx.CheckNewest] outside of a transaction. It reads on from where it found the journal whole, unless there is
-// a reason to think that older entries were hidden since: the last entry that the caller knows is another one, or a sale was
-// recorded, which may have been recorded before.
-func (db *DB) CheckNewest(ctx context.Context, owner string, last int64) error {
+// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry upTo at least. It reads on
+// from where it found the journal whole, unless older entries may have been hidden since: the caller relies on another entry,
+// last, or a sale was recorded, which may have been recorded before.
+func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) error {
 	a, err := db.journal(ctx, owner)
 	if err != nil {
 		return err
+	}
+	if a.Number < upTo { // the row is an old one
+		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, a.Number, upTo))
 	}
 	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
 	known := db.whole.upTo(place, a.Number)

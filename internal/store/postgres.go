@@ -47,6 +47,7 @@ var postgresDialect = dialect{
 	historyOrder: `id COLLATE "POSIX"`,
 	firstPage: func(d dialect, statuses []payout.Status) string {
 		const columns = `id, bank_account_id, amount, state, requested_at, arrive_at, completed_at, utr`
+		// The order of the join is not promised, so it is ordered again.
 		return `SELECT ` + listColumns + `, ` + counted(statuses) + ` FROM (SELECT ` + columns + ` FROM (` + d.ends(columns, statuses, `$1`) + `) AS ends
 			ORDER BY ` + d.historyOrder + ` DESC LIMIT $1 + 0) AS p JOIN bank_accounts b ON b.id = p.bank_account_id ORDER BY p.` + d.historyOrder + ` DESC`
 	},

@@ -213,7 +213,7 @@ func (a *auditor) sessions() ledger.Finding {
 // people holds every user against what was decided last, and every user and identity against its MAC.
 func (a *auditor) people() ledger.Finding {
 	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it, and each user has the role that was decided last."}
-	const resetUser = "Say what is right, and give the account a new password, with \"bursar user reset\""
+	const resetUser = "Say what is right with \"bursar user reset\", and suspend the user again if they were"
 	a.all(selectUser+`ORDER BY u.id`, func(r row) error {
 		var u storedUser
 		err := r.Scan(append(u.dest(), &u.decided)...)
