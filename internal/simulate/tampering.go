@@ -31,7 +31,7 @@ func (m *market) checkTampering() {
 	defer raw.Close()
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
-		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.redirectAccount, t.raisePayoutUnderWay,
+		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay,
 	} {
 		if m.violation == nil {
 			act()
@@ -252,6 +252,27 @@ func (t *tamperer) dropEntry() {
 		}
 		t.do(`INSERT INTO entries (`+strings.Join(columns, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`, values...)
 	})
+	t.wantUnsent(id)
+	t.wantPaid(id)
+}
+
+// hideSale makes the entry of a sale one about something else, once the journal was found whole with it. The marketplace could
+// record the sale again now; here it records another one.
+func (t *tamperer) hideSale() {
+	m, hidden := t.m, t.earn(2*minimum, 0)
+	m.pass(m.now + time.Minute)
+	t.wantPaid(t.request())
+	m.tampered = t.s.id
+	entries, err := t.on.db.EntriesAbout(m.ctx, t.s.id, sale.SubjectPrefix+hidden)
+	if !m.assert(datastoreReadable, err == nil && len(entries) > 0, t.s.id, "the entries of sale %s: %v", hidden, err) {
+		return
+	}
+	where := fmt.Sprintf("%s AND number = %d", quote("owner", t.s.id), entries[0].Number)
+	putRight := t.write("entries", "subject = ?", where, "hidden")
+	t.earn(2*minimum, 0)
+	m.pass(m.now + time.Minute)
+	id := t.request()
+	t.whileTampered(t.s.id, "journals-are-whole", 15*time.Minute, putRight)
 	t.wantUnsent(id)
 	t.wantPaid(id)
 }
