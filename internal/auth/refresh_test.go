@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -356,4 +357,34 @@ func FuzzRefreshToken(f *testing.F) {
 		}
 		wantErr(t, err, auth.ErrRefresh)
 	})
+}
+
+// meanwhileStore does something once a session was advanced.
+type meanwhileStore struct {
+	auth.Store
+	then func()
+}
+
+func (m *meanwhileStore) AdvanceSession(ctx context.Context, session string, counter int64, now, until time.Time, grace time.Duration) (string, bool, error) {
+	owner, advanced, err := m.Store.AdvanceSession(ctx, session, counter, now, until, grace)
+	m.then()
+	return owner, advanced, err
+}
+
+// TestRefresh_BesideADecision gives the role of the moment, and nothing to a user who was suspended meanwhile.
+func TestRefresh_BesideADecision(t *testing.T) {
+	for _, suspended := range []bool{false, true} {
+		store := &meanwhileStore{}
+		w := newFixture(t, func(o *auth.Options) { store.Store, o.Store = o.Store, store })
+		in, by := w.register(), w.admin("office")
+		store.then = func() { wantErr(t, w.SetAccess(t.Context(), by, in.User.ID, auth.Buyer, suspended), nil) }
+		again, err := w.Refresh(t.Context(), in.RefreshToken)
+		if suspended {
+			wantErr(t, err, auth.ErrRefresh)
+			continue
+		}
+		if err != nil || again.User.Role != auth.Buyer || again.User.ID != in.User.ID || again.User.Email != in.User.Email {
+			t.Errorf("refreshed as %+v, %v", again.User, err)
+		}
+	}
 }

@@ -67,3 +67,40 @@ func TestCheckNewest_RemembersWhole(t *testing.T) {
 	appendSale(t, db, "asha", "sale:0")
 	check(2, false)
 }
+
+// TestCheckNewest_LongJournal looks at the 10,000 newest entries, and takes the one before them on trust.
+func TestCheckNewest_LongJournal(t *testing.T) {
+	const entries = journalReach + 3
+	db := openTemp(t)
+	db.UseKeys(testKeys(t))
+	do := func(fn func(*Tx) error) {
+		t.Helper()
+		if err := db.Update(t.Context(), fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(func(tx *Tx) error {
+		for i := range entries {
+			_, err := tx.Append(t.Context(), ledger.Posting{
+				Owner: "asha", At: noon, Type: ledger.SaleRecorded, Moved: ledger.Sale(1000), Subject: fmt.Sprint("sale:", i), Actor: "system", Data: "{}",
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for number, whole := range map[int]bool{2: true, 3: true, 4: false, entries: false} {
+		change := func(to string) {
+			do(func(tx *Tx) error {
+				_, err := tx.exec(t.Context(), `UPDATE entries SET actor = $1 WHERE number = $2`, to, number)
+				return err
+			})
+		}
+		change("mallory")
+		if err := db.CheckNewest(t.Context(), "asha", int64(number), entries); errors.Is(err, ledger.ErrTampered) == whole || (err == nil) != whole {
+			t.Errorf("with another entry %d: %v; want it whole: %t", number, err, whole)
+		}
+		change("system")
+	}
+}
