@@ -169,7 +169,7 @@ func TestDeleteAccount(t *testing.T) {
 		t.Errorf("what is left of the user: %+v", u)
 	}
 	decisions, err := h.db.Decisions(t.Context(), seller.id, 10)
-	if err != nil || len(decisions) != 1 || decisions[0].User != seller.id || decisions[0].Note != "Now buyer. The account was deleted." {
+	if err != nil || len(decisions) != 1 || decisions[0].User != seller.id || decisions[0].Note != "Now deleted." {
 		t.Errorf("decisions %+v, %v", decisions, err)
 	}
 	stored, err := h.db.BankAccountByID(t.Context(), bank.ID(account))

@@ -129,7 +129,7 @@ func (s *Service) erase(ctx context.Context, tx Tx, p Principal, from Device) er
 	case user.Role == Admin:
 		return ErrAdminAccount
 	}
-	by := decision.By{User: user.ID, Note: AccessNote(deletedRole, false, deletedReason)}
+	by := decision.By{User: user.ID, Note: AccessNote(deletedRole, false, "")}
 	none := ""
 	for _, step := range []func() error{
 		func() error { return tx.RemoveIdentities(ctx, user.ID) },
