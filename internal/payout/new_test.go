@@ -13,6 +13,11 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 	if _, err := payout.New(complete); err != nil {
 		t.Fatalf("complete options: %v", err)
 	}
+	atOnce := complete
+	atOnce.CancelWindow, atOnce.GracePeriod, atOnce.ReversalsEvery, atOnce.ProveAbove = 0, 0, 0, 0
+	if _, err := payout.New(atOnce); err != nil {
+		t.Errorf("options without waits: %v", err)
+	}
 	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "Moved", "Minimum", "Lease"} {
 		o := complete
 		reflect.ValueOf(&o).Elem().FieldByName(field).SetZero()

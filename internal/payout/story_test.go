@@ -769,3 +769,14 @@ func TestStep_FinalCheckFindsNothing(t *testing.T) {
 		t.Errorf("after the look it is %+v", after)
 	}
 }
+
+// TestRequest_Source keeps apart what a seller asked for from what a server of the marketplace did.
+func TestRequest_Source(t *testing.T) {
+	s := newStory(t)
+	for actor, want := range map[string]payout.Source{"": "", "key:shop": payout.FromMarketplace} {
+		p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, Actor: actor})
+		if err != nil || p.Source != want || s.stored(t, p.ID).Source != want {
+			t.Errorf("%q asked for %+v, %v; want the source %q", actor, p, err, want)
+		}
+	}
+}
