@@ -321,7 +321,7 @@ func (m *market) rotateKeys() {
 func (m *market) awaitMonth() {
 	now := m.clock().In(indianTime)
 	m.after(time.Date(now.Year(), now.Month()+1, 1, 0, 30, 0, 0, indianTime).Sub(now), func() {
-		if on := m.anyInstance(); on != nil {
+		if on := m.anyInstance(); on != nil && m.tampered == "" { // the rows are shown as an attacker has them
 			for _, s := range m.sellers {
 				m.readOverview(on, s)
 				m.readSales(on, s)
