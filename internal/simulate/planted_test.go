@@ -484,7 +484,7 @@ var bugs = []planted{
 		{inPayout, "err = tx.CheckJournal(ctx, p.Seller, cameToState(entries))", "_ = entries"},
 		{inBank, "return s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))", "_ = last\n\treturn nil"},
 	}},
-	{"a journal is not looked at again when a sale is recorded", []edit{
+	{"a journal is not checked again when a sale is recorded", []edit{
 		{inStore, "if known.Counts.Sales != a.Counts.Sales {", "if known.Counts.Sales < 0 {"},
 	}},
 	{"who wrote an entry is not asked", []edit{
