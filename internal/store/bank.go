@@ -39,7 +39,6 @@ var bankAccountTable = &table[storedAccount]{
 		orNull("verified_at", made, func(a *storedAccount) any { return nullMicros(a.VerifiedAt) }),
 		asText("mac", made, func(a *storedAccount) string { return a.mac }),
 	},
-	conflict: " ON CONFLICT (id) DO NOTHING",
 }
 
 func bankAccountDest(a *bank.Account) []any {
@@ -109,7 +108,7 @@ func (tx *Tx) InsertBankAccount(ctx context.Context, a bank.Account) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	return tx.write(ctx, bankAccountTable.inserts(tx.dialect, []storedAccount{{a, mac}}))
+	return tx.write(ctx, bankAccountTable.insertsMissing(tx.dialect, []storedAccount{{a, mac}}))
 }
 
 // LeaseDueVerifications leases accounts whose verification is due, the longest due first.

@@ -54,7 +54,6 @@ var journalTable = &table[journalMove]{
 		rare(asNumber("hold_until", set, func(m *journalMove) int64 { return m.HoldUntil })),
 		rare(asNumber("frozen", set, func(m *journalMove) int64 { return int64(flag(m.Frozen)) })),
 	},
-	conflict: " ON CONFLICT (owner) DO NOTHING",
 }
 
 var entryTable = &table[ledger.Entry]{
@@ -77,7 +76,6 @@ var entryTable = &table[ledger.Entry]{
 		asText("hash", made, func(e *ledger.Entry) string { return string(e.Hash) }),
 		asText("mac", made, func(e *ledger.Entry) string { return e.MAC }),
 	},
-	conflict: " ON CONFLICT (owner, number) DO NOTHING",
 }
 
 const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until, frozen`
@@ -135,7 +133,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	move := journalMove{after, before.Number}
 	writes := journalTable.updates
 	if before.Number == 0 {
-		writes = journalTable.inserts
+		writes = journalTable.insertsMissing
 	}
 	moved, err := tx.write(ctx, writes(tx.dialect, []journalMove{move}))
 	if err != nil {
@@ -145,7 +143,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 		return ledger.Entry{}, errFirstEntryRaced
 	}
 	delete(tx.absent, p.Owner)
-	added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))
+	added, err := tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))
 	if err == nil && !added { // the journal's row is locked, so no other transaction has added it
 		err = tx.fail(entryTaken(e))
 	}

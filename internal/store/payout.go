@@ -65,7 +65,6 @@ var payoutTable = &table[payoutMove]{
 		rare(asText("source", made, func(p *payoutMove) string { return string(p.Source) })),
 		rare(asText("discrepancy", set, func(p *payoutMove) string { return p.Discrepancy })),
 	},
-	conflict: " ON CONFLICT (id) DO NOTHING",
 }
 
 var keyTable = &table[idempotencyRow]{
@@ -78,7 +77,6 @@ var keyTable = &table[idempotencyRow]{
 		rare(asText("refusal", made, func(k *idempotencyRow) string { return k.Refusal })),
 		asNumber("created_at", made, func(k *idempotencyRow) int64 { return micros(k.at) }),
 	},
-	conflict: " ON CONFLICT (user_id, key) DO NOTHING",
 }
 
 // AccountToPay finds the seller's current bank account with what a payout needs of it.
@@ -110,7 +108,7 @@ func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 
 // ImportPayout adds a payout unless there is one with its id.
 func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
-	return tx.write(ctx, payoutTable.inserts(tx.dialect, []payoutMove{{Payout: p}}))
+	return tx.write(ctx, payoutTable.insertsMissing(tx.dialect, []payoutMove{{Payout: p}}))
 }
 
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
@@ -192,7 +190,7 @@ func (tx *Tx) Idempotency(ctx context.Context, user, key string) (payout.Idempot
 
 // SaveIdempotency keeps what an idempotency key stands for unless it stands for something already.
 func (tx *Tx) SaveIdempotency(ctx context.Context, user, key string, m payout.Idempotency, now time.Time) (bool, error) {
-	return tx.write(ctx, keyTable.inserts(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
+	return tx.write(ctx, keyTable.insertsMissing(tx.dialect, []idempotencyRow{{ownedKey{user, key}, m, now}}))
 }
 
 // SaveIdempotencyRefusal adds why the request was refused to a key just remembered.

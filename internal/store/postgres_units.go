@@ -158,6 +158,10 @@ func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
 func (l *unitLine) write(ctx context.Context, writes []write) (committing bool, err error) {
 	b := &pgx.Batch{}
 	for _, w := range writes {
+		if w.isSure {
+			b.Queue(w.sql, w.args...)
+			continue
+		}
 		b.Queue(`WITH changed AS (`+w.sql+fmt.Sprintf(` RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN $%d THEN 1 ELSE 0 END) FROM changed`, len(w.args)+1),
 			append(w.args, w.rows)...)
 	}

@@ -352,7 +352,7 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 	if err != nil && !missing {
 		return err
 	}
-	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{`DELETE FROM sale_refunds WHERE sale_id = $1`, []any{id}, anyRows})
+	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{sql: `DELETE FROM sale_refunds WHERE sale_id = $1`, args: []any{id}, rows: anyRows})
 	if len(refunds) > 0 {
 		writes = append(writes, refundTable.inserts(r.tx.dialect, refunds)...)
 	}
@@ -513,8 +513,8 @@ func (r *repairer) earnings(ctx context.Context) error {
 		return err
 	}
 	for _, seller := range distinct(wrong) {
-		err := r.write(ctx, write{`DELETE FROM earnings WHERE seller_id = $1`, []any{seller}, anyRows}, write{`INSERT INTO earnings (seller_id, month, amount)
-			SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, []any{seller}, anyRows})
+		err := r.write(ctx, write{sql: `DELETE FROM earnings WHERE seller_id = $1`, args: []any{seller}, rows: anyRows}, write{sql: `INSERT INTO earnings (seller_id, month, amount)
+			SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1 GROUP BY seller_id, month`, args: []any{seller}, rows: anyRows})
 		if err != nil {
 			return err
 		}

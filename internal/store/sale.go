@@ -28,7 +28,7 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	if err != nil || known {
 		return false, err
 	}
-	return tx.write(ctx, saleTable.inserts(tx.dialect, []sale.Sale{s}))
+	return tx.write(ctx, saleTable.insertsMissing(tx.dialect, []sale.Sale{s}))
 }
 
 var saleTable = &table[sale.Sale]{
@@ -51,7 +51,6 @@ var saleTable = &table[sale.Sale]{
 			return micros(s.AvailableAt)
 		}),
 	},
-	conflict: " ON CONFLICT (id) DO NOTHING",
 }
 
 var refundTable = &table[sale.Refund]{

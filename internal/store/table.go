@@ -12,9 +12,7 @@ import (
 type table[R any] struct {
 	name    string
 	columns []column[R]
-	// conflict ends an INSERT, such as " ON CONFLICT (id) DO NOTHING".
-	conflict string
-	texts    *sync.Map // shape → statement
+	texts   *sync.Map // shape → statement
 }
 
 // column is one of them. Its value is a string, an int64 or nil.
@@ -67,31 +65,49 @@ type write struct {
 	args []any
 	// rows is how many it must change, or anyRows.
 	rows int64
+	// isSure says that it changes all of them or fails by itself.
+	isSure bool
 }
 
 // anyRows is for a statement that may change any number of rows.
 const anyRows = -1
 
-// inserts adds rows, with as few statements as the engine needs.
+// inserts adds rows, with as few statements as the engine needs. A row that is there already fails the transaction.
 func (t *table[R]) inserts(d dialect, rows []R) []write {
-	return t.insertsOr(d, rows, "insert", func() string { return t.conflict })
+	all := t.insertsOr(d, rows, "insert", func() string { return "" })
+	for i := range all {
+		all[i].isSure = true
+	}
+	return all
+}
+
+// insertsMissing adds the rows that are not there yet.
+func (t *table[R]) insertsMissing(d dialect, rows []R) []write {
+	return t.insertsOr(d, rows, "insert missing", func() string { return t.onConflict() + "NOTHING" })
 }
 
 // puts adds rows, and overwrites those that are there already.
 func (t *table[R]) puts(d dialect, rows []R) []write {
 	return t.insertsOr(d, rows, "put", func() string {
-		var keys, sets []string
+		var sets []string
 		for _, c := range t.columns {
-			switch c.role {
-			case key:
-				keys = append(keys, c.name)
-			case set, made:
+			if c.role == set || c.role == made {
 				sets = append(sets, c.name+" = excluded."+c.name)
-			case seen:
 			}
 		}
-		return " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+		return t.onConflict() + "UPDATE SET " + strings.Join(sets, ", ")
 	})
+}
+
+// onConflict begins what an INSERT does with a row whose key is taken.
+func (t *table[R]) onConflict() string {
+	var keys []column[R]
+	for _, c := range t.columns {
+		if c.role == key {
+			keys = append(keys, c)
+		}
+	}
+	return " ON CONFLICT (" + columnNames(keys, "") + ") DO "
 }
 
 // insertsOr leaves out what is empty in all rows, but of rows that it may overwrite nothing.
@@ -101,7 +117,7 @@ func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() s
 	for i, c := range t.columns {
 		switch {
 		case c.role == seen:
-		case verb == "insert" && c.isRare && c.isDefault(rows):
+		case verb != "put" && c.isRare && c.isDefault(rows):
 			omitted |= 1 << i
 		default:
 			columns = append(columns, c)
@@ -111,7 +127,7 @@ func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() s
 		sql := t.shape(shape{verb, 0, omitted}, func() string {
 			return "INSERT INTO " + t.name + " (" + columnNames(columns, "") + ") SELECT * FROM " + unnest(columns) + conflict() //nolint:unqueryvet // all that unnest gives
 		})
-		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
+		return []write{{sql: sql, args: arrays(columns, rows), rows: int64(len(rows))}}
 	}
 	var writes []write
 	for len(rows) > 0 { // powers of two, so that there are few statements to prepare
@@ -120,7 +136,7 @@ func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() s
 			// A failure undoes the transaction, so that SQLite keeps no copies of pages to undo the statement alone.
 			return "INSERT OR ROLLBACK INTO " + t.name + " (" + columnNames(columns, "") + ") VALUES " + parameterRows(n, len(columns)) + conflict()
 		})
-		writes = append(writes, write{sql, valuesOf(columns, rows[:n]), int64(n)})
+		writes = append(writes, write{sql: sql, args: valuesOf(columns, rows[:n]), rows: int64(n)})
 		rows = rows[n:]
 	}
 	return writes
@@ -149,7 +165,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 	}
 	if d.arrays {
 		sql := t.shape(shape{verb: "update"}, func() string { return t.updateFrom(columns, unnest(columns)) })
-		return []write{{sql, arrays(columns, rows), int64(len(rows))}}
+		return []write{{sql: sql, args: arrays(columns, rows), rows: int64(len(rows))}}
 	}
 	sql := t.shape(shape{verb: "update", rows: 1}, func() string {
 		var sets, wheres []string
@@ -164,7 +180,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 	})
 	writes := make([]write, len(rows))
 	for i := range rows {
-		writes[i] = write{sql, valuesOf(columns, rows[i:i+1]), 1}
+		writes[i] = write{sql: sql, args: valuesOf(columns, rows[i:i+1]), rows: 1}
 	}
 	return writes
 }
