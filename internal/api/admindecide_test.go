@@ -152,7 +152,7 @@ func (h *fixture) withDiscrepancy(t *testing.T, id payout.ID, says string) {
 		}); err != nil {
 			return err
 		}
-		_, err := tx.MovePayout(t.Context(), p.State, p)
+		_, err := tx.UpdatePayout(t.Context(), p.State, p)
 		return err
 	}))
 }

@@ -67,7 +67,7 @@ func watch(b *Datastore, metrics *telemetry.Metrics) take {
 		metrics.SetWatched(telemetry.Watched{
 			Unknown: seen.Unknown, ManualReview: seen.ManualReview, Discrepancies: seen.Discrepancies, UnmatchedTransfers: seen.UnmatchedTransfers,
 			Late: seen.Late, OldestLate: overdue(seen.LateSince),
-			PayoutsOnHold: seen.PayoutsOnHold, Paused: seen.Paused,
+			PayoutsStopped: seen.PayoutsStopped, Paused: seen.Paused,
 			AccountsInReview: seen.AccountsInReview, CheckpointAt: seen.CheckpointAt,
 			Differences: differences, ReconciledAt: seen.ReconciledAt,
 			OldestUnsentMail: overdue(seen.MailQueued),

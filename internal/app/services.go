@@ -93,7 +93,7 @@ func newServices(p parts) (Services, error) {
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: notifier,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
 		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
-		Now: p.now, Logger: p.logger, Moved: p.moved,
+		Now: p.now, Logger: p.logger, StateChanged: p.moved,
 	})
 	if err != nil {
 		return Services{}, err

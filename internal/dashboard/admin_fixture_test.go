@@ -190,7 +190,7 @@ func (o *adminFixture) withDiscrepancy(says string) payout.ID {
 		}); err != nil {
 			return err
 		}
-		_, err := tx.MovePayout(o.Context(), p.State, p)
+		_, err := tx.UpdatePayout(o.Context(), p.State, p)
 		return err
 	}))
 	return p.ID

@@ -27,7 +27,7 @@ func TestFreeze_OnTheSellersPage(t *testing.T) {
 	o.seller.get("/dashboard").want(t, 200).reads(t, why, "Your balance is safe.").saysNot(t, "Case 4711", `href="/dashboard/payouts/new"`)
 	o.seller.get("/dashboard/payouts/new").want(t, 200).reads(t, why).saysNot(t, "<form class=\"stack\" method=\"get\"")
 	o.clock.advance(time.Hour)
-	if p := o.step(waits); p.State != payout.Waiting || !p.OnHold() {
+	if p := o.step(waits); p.State != payout.Waiting || !p.IsStopped() {
 		t.Errorf("while payouts are frozen it is %+v", p)
 	}
 	o.seller.get("/dashboard/payouts/"+string(waits)).want(t, 200).reads(t, why, "Until then you can cancel it.").saysNot(t, "surely cancel")

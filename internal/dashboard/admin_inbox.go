@@ -259,7 +259,7 @@ func endpointEvidence(e webhook.Endpoint) string {
 
 func lateEvidence(p payout.Payout) string {
 	switch {
-	case p.OnHold():
+	case p.IsStopped():
 		return "It waits because payouts are frozen for this seller or paused for all."
 	case p.State == payout.Unknown:
 		return fmt.Sprintf("The gateway's answer is missing; checked %s so far.", times(p.Tries))

@@ -47,7 +47,7 @@ func meaningOf(p payout.Payout) string {
 	}
 	switch p.State {
 	case payout.Waiting:
-		if p.OnHold() {
+		if p.IsStopped() {
 			return "Not sent, because payouts are frozen for this seller or paused for all. It is sent when they are resumed. The seller can cancel it."
 		}
 		if p.Tries > 0 {

@@ -118,7 +118,7 @@ type payoutView struct {
 
 // CancelUntil is when the payout is sent, if that is known; nil otherwise.
 func (p payoutView) CancelUntil() *time.Time {
-	if p.State != payout.Waiting || p.OnHold() || p.Tries > 0 || p.DueAt.IsZero() {
+	if p.State != payout.Waiting || p.IsStopped() || p.Tries > 0 || p.DueAt.IsZero() {
 		return nil
 	}
 	return &p.DueAt

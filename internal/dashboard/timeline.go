@@ -93,7 +93,7 @@ func headlineOf(p payout.Payout, now time.Time) string {
 	if isFrozen(p) {
 		return "This payout is in review: our team is checking it before it goes on. Your money is safe, and there is nothing for you to do."
 	}
-	if p.IsLate(now) && p.State != payout.ManualReview && !p.OnHold() {
+	if p.IsLate(now) && p.State != payout.ManualReview && !p.IsStopped() {
 		return "This payout is late by " + lateBy(now.Sub(p.ArriveAt)) + ". Your money is safe: we keep asking until it has arrived or is back in your balance. " +
 			"If you need it soon, contact support with the payout's number."
 	}
@@ -107,7 +107,7 @@ func headlineOf(p payout.Payout, now time.Time) string {
 	case payout.Cancelled:
 		return "It was cancelled, and the amount is back in your balance."
 	case payout.Waiting:
-		if p.OnHold() {
+		if p.IsStopped() {
 			return p.Reason
 		}
 		if p.Tries == 0 && p.DueAt.After(now) {

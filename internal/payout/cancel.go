@@ -12,13 +12,12 @@ import (
 	"bursar/internal/ledger"
 )
 
-// Cancel cancels a payout and releases its reservation. An admin's cancellation is recorded as a decision. It can while the payout waits, which is ours
-// alone, and later where the gateway confirms that it will not pay. It fails with [ErrNotFound] or
-// [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
+// Cancel cancels a payout that waits, or that the gateway agrees to cancel, and releases its reservation. An admin's
+// cancellation is recorded as a decision. It fails with [ErrNotFound] or [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	if err == nil { // it waits only if the gateway does not have it
-		if _, err := s.wasSent(ctx, asked); err != nil {
+		if _, err := s.applyIfSent(ctx, asked); err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
 	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
@@ -45,7 +44,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		return s.cancelAtGateway(ctx, c, id, idempotencyKey)
 	}
 	if err == nil && !replayed && !cancelled {
-		s.o.Moved(Waiting, Cancelled)
+		s.o.StateChanged(Waiting, Cancelled)
 	}
 	return p, replayed, err
 }
@@ -104,7 +103,7 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
-	if err := s.move(ctx, tx, was, p, c.actor(), now); err != nil {
+	if err := s.save(ctx, tx, was, p, c.actor(), now); err != nil {
 		return Payout{}, err
 	}
 	return p, c.recordCancel(ctx, tx, p, now)

@@ -133,7 +133,7 @@ func TestMoved_EachChangeOnce(t *testing.T) {
 			s := newStory(t)
 			o := s.options(t, s.db.Payouts())
 			var moved []move
-			o.Moved = func(from, to payout.State) { moved = append(moved, move{from, to}) }
+			o.StateChanged = func(from, to payout.State) { moved = append(moved, move{from, to}) }
 			var err error
 			if s.payouts, err = payout.New(o); err != nil {
 				t.Fatal(err)

@@ -133,7 +133,7 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 	}
 	switch report, err := s.lookUp(ctx, seen); {
 	case err == nil:
-		return s.keep(ctx, id, report)
+		return s.applyLateReport(ctx, seen, report)
 	case errors.Is(err, gateway.ErrNotOffered): // the admin has looked it up in the gateway's own records
 	case errors.Is(err, gateway.ErrNotConfigured):
 		return Payout{}, ErrNoGateway
@@ -146,18 +146,18 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 		}
 		now := s.o.Now()
 		p.ReasonCode, p.Reason = codeRefunded, "This payout was not made, and its amount is back in your balance. You can request it again."
-		p.end(Failed, now)
+		p.endAs(Failed, now)
 		p.DueAt = s.nextPollAt(*p, now)
 		return "", nil
 	})
 }
 
-// keep applies the transfer of a payout that was to be refunded.
-func (s *Service) keep(ctx context.Context, id ID, r gateway.Report) (Payout, error) {
-	if err := s.applyReport(ctx, Payout{ID: id, State: ManualReview}, r); err != nil {
+// applyLateReport applies the report of a payout that was to be refunded, and says that it was not.
+func (s *Service) applyLateReport(ctx context.Context, seen Payout, r gateway.Report) (Payout, error) {
+	if err := s.applyReport(ctx, seen, r); err != nil {
 		return Payout{}, err
 	}
-	p, err := s.o.Store.Payout(ctx, id)
+	p, err := s.o.Store.Payout(ctx, seen.ID)
 	if err != nil {
 		return Payout{}, err
 	}

@@ -30,32 +30,32 @@ const (
 )
 
 const (
-	// codeOnHold marks a payout that waits because payouts are frozen or paused.
-	codeOnHold = "payouts_on_hold"
-	// holdPollWait is how often it is looked whether payouts still are. Resuming does not wait for that.
-	holdPollWait = 10 * time.Minute
+	// CodeStopped marks a payout that waits because payouts are frozen or paused.
+	CodeStopped = "payouts_stopped"
+	// stoppedPollWait is how often it is checked whether payouts still are. Resuming does not wait for that.
+	stoppedPollWait = 10 * time.Minute
 )
 
 // Freeze stops a seller's payouts until [Service.Unfreeze], by an admin's decision: none can be requested, and none that waits
 // is sent. It fails with [ErrSellerNotFound], [ErrFrozen] or a fault that names the note.
 func (s *Service) Freeze(ctx context.Context, by decision.By, seller string) error {
-	return s.decideHold(ctx, by, decision.FreezePayouts, seller)
+	return s.decideStop(ctx, by, decision.FreezePayouts, seller)
 }
 
 // Unfreeze ends a freeze; what waited is sent. It fails with [ErrSellerNotFound], [ErrNotFrozen] or a fault that names the note.
 func (s *Service) Unfreeze(ctx context.Context, by decision.By, seller string) error {
-	return s.decideHold(ctx, by, decision.UnfreezePayouts, seller)
+	return s.decideStop(ctx, by, decision.UnfreezePayouts, seller)
 }
 
 // Pause stops the payouts of all sellers until [Service.Resume], as [Service.Freeze] does for one. It fails with [ErrPaused]
 // or a fault that names the note.
 func (s *Service) Pause(ctx context.Context, by decision.By) error {
-	return s.decideHold(ctx, by, decision.PausePayouts, decision.Platform)
+	return s.decideStop(ctx, by, decision.PausePayouts, decision.Platform)
 }
 
 // Resume ends a pause; what waited is sent. It fails with [ErrNotPaused] or a fault that names the note.
 func (s *Service) Resume(ctx context.Context, by decision.By) error {
-	return s.decideHold(ctx, by, decision.ResumePayouts, decision.Platform)
+	return s.decideStop(ctx, by, decision.ResumePayouts, decision.Platform)
 }
 
 // Paused reports whether payouts are paused for everyone. While that can't be told, because the record of it was tampered
@@ -120,15 +120,15 @@ func (s *Service) WhyStopped(ctx context.Context, seller string) (string, error)
 	return why, err
 }
 
-// decideHold carries out a decision to freeze, to pause or to end either, and logs it.
-func (s *Service) decideHold(ctx context.Context, by decision.By, action decision.Action, owner string) error {
+// decideStop carries out a decision to freeze or to pause, or to end either, and logs it.
+func (s *Service) decideStop(ctx context.Context, by decision.By, action decision.Action, owner string) error {
 	made := decision.New(by, action, owner, owner, s.o.Now())
-	if err := recordHold(ctx, s.o.Store, s.o.Mails, made); err != nil {
+	if err := recordStop(ctx, s.o.Store, s.o.Mails, made); err != nil {
 		return err
 	}
 	s.logDecision(ctx, made)
 	if err := sendWaiting(ctx, s.o.Store, made); err != nil { // they are sent at their next look
-		s.o.Logger.WarnContext(ctx, "payouts on hold not rescheduled", slog.String("owner", owner), slog.Any("error", err))
+		s.o.Logger.WarnContext(ctx, "stopped payouts not rescheduled", slog.String("owner", owner), slog.Any("error", err))
 	}
 	return nil
 }
@@ -137,15 +137,15 @@ func (s *Service) decideHold(ctx context.Context, by decision.By, action decisio
 // decision in the datastore.
 func PauseOrResume(ctx context.Context, store Store, by decision.By, action decision.Action, now time.Time) error {
 	made := decision.New(by, action, decision.Platform, decision.Platform, now)
-	if err := recordHold(ctx, store, nil, made); err != nil { // nobody is mailed about everyone's
+	if err := recordStop(ctx, store, nil, made); err != nil { // nobody is mailed about everyone's
 		return err
 	}
 	return sendWaiting(ctx, store, made)
 }
 
-// recordHold freezes or unfreezes the payouts of a journal's owner; the platform's are everyone's. The entry of the decision
+// recordStop freezes or unfreezes the payouts of a journal's owner; the platform's are everyone's. The entry of the decision
 // is the fact itself. A seller whose payouts it is about gets a mail. It fails if nothing would change.
-func recordHold(ctx context.Context, store Store, mails Mails, d decision.Decision) error {
+func recordStop(ctx context.Context, store Store, mails Mails, d decision.Decision) error {
 	if err := (decision.By{Note: d.Note}).RequireNote(); err != nil {
 		return err
 	}
@@ -168,18 +168,18 @@ func recordHold(ctx context.Context, store Store, mails Mails, d decision.Decisi
 		if err != nil {
 			return err
 		}
-		if balance.Frozen == stops(d.Action) {
+		if balance.Frozen == isStop(d.Action) {
 			return already[d.Action]
 		}
 		if err := tx.RecordDecision(ctx, d); err != nil || d.Owner == decision.Platform {
 			return err
 		}
-		_, err = mails.Queue(ctx, tx, mail.Mail{User: d.Owner, Data: mail.PayoutsFrozen{At: d.At, Resumed: !stops(d.Action)}})
+		_, err = mails.Queue(ctx, tx, mail.Mail{User: d.Owner, Data: mail.PayoutsFrozen{At: d.At, Resumed: !isStop(d.Action)}})
 		return err
 	})
 }
 
-func stops(a decision.Action) bool {
+func isStop(a decision.Action) bool {
 	return a == decision.FreezePayouts || a == decision.PausePayouts
 }
 
@@ -192,7 +192,7 @@ var already = map[decision.Action]error{
 
 // sendWaiting makes the next step due now of the payouts that waited for a decision to resume them.
 func sendWaiting(ctx context.Context, store Store, d decision.Decision) error {
-	if stops(d.Action) {
+	if isStop(d.Action) {
 		return nil
 	}
 	seller := d.Owner
@@ -200,15 +200,9 @@ func sendWaiting(ctx context.Context, store Store, d decision.Decision) error {
 		seller = ""
 	}
 	return store.InTx(context.WithoutCancel(ctx), func(tx Tx) error {
-		_, err := tx.RescheduleOnHold(ctx, seller, d.At)
+		_, err := tx.RescheduleStopped(ctx, seller, d.At)
 		return err
 	})
-}
-
-// stopsReader is where it is read whether payouts are stopped.
-type stopsReader interface {
-	Balance(ctx context.Context, owner string) (ledger.Balance, error)
-	PayoutsPaused(ctx context.Context) (bool, error)
 }
 
 // whyStopped is [Service.WhyStopped], as a transaction sees it.
@@ -230,49 +224,12 @@ func whyStopped(ctx context.Context, from stopsReader, seller string) (string, e
 	return whyPaused, nil
 }
 
-// mayRequest fails with [ErrOnHold] if the seller can't request a payout at now.
-func (s *Service) mayRequest(ctx context.Context, tx RequestTx, seller string, now time.Time) error {
-	_, list, err := s.stops(ctx, tx, seller, now)
-	if err == nil && len(list) > 0 {
-		err = list[0].Refusal
-	}
-	return err
-}
+// IsStopped reports whether the payout waits because payouts are frozen or paused. Its reason says so.
+func (p Payout) IsStopped() bool { return p.State == Waiting && p.ReasonCode == CodeStopped }
 
-// stopOnHold leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It looks only at a
-// payout that was found on hold before: of others, the claim finds out.
-func (s *Service) stopOnHold(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codeOnHold {
-		return false, nil
-	}
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
-		why, err := whyStopped(ctx, tx, p.Seller)
-		if err != nil {
-			return err
-		}
-		if why == "" || p.State != Waiting {
-			return errRaced
-		}
-		s.putOnHold(p, why)
-		return nil
-	})
-}
-
-// putOnHold leaves a payout waiting, and tells its seller why. That its money may have been paid already, which it is to be
-// failed for, is not forgotten.
-func (s *Service) putOnHold(p *Payout, why string) {
-	if p.ReasonCode != codeNegativeBalance {
-		p.ReasonCode, p.Reason = codeOnHold, why+" This payout is sent when they are resumed. Until then you can cancel it."
-	}
-	p.DueAt = s.o.Now().Add(s.jitter(holdPollWait))
-}
-
-// OnHold reports whether the payout waits because payouts are frozen or paused. Its reason says so.
-func (p Payout) OnHold() bool { return p.State == Waiting && p.ReasonCode == codeOnHold }
-
-// offHold takes note that a payout no longer waits for payouts to be resumed.
-func (p *Payout) offHold() {
-	if p.ReasonCode == codeOnHold {
+// clearStopped removes the mark of a payout that no longer waits for payouts to be resumed.
+func (p *Payout) clearStopped() {
+	if p.ReasonCode == CodeStopped {
 		p.ReasonCode, p.Reason = "", ""
 	}
 }

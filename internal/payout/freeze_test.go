@@ -67,7 +67,7 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			}
 			for range 3 {
 				s.later(15 * time.Minute)
-				if p := s.wantState(payout.Waiting); p.ReasonCode != "payouts_on_hold" || p.Reason == "" || p.DueAt.IsZero() || !p.SentAt.IsZero() {
+				if p := s.wantState(payout.Waiting); p.ReasonCode != "payouts_stopped" || p.Reason == "" || p.DueAt.IsZero() || !p.SentAt.IsZero() {
 					t.Fatalf("while payouts are stopped it is %+v", p)
 				}
 			}

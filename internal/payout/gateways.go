@@ -46,7 +46,7 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 const (
 	// codeNoGateway marks a payout that waits because its gateway is not configured.
 	codeNoGateway = "gateway_not_configured"
-	// gatewayPollWait is how often it is looked whether the gateway is configured again.
+	// gatewayPollWait is how often it is checked whether the gateway is configured again.
 	gatewayPollWait = 10 * time.Minute
 )
 
@@ -68,8 +68,8 @@ func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 	return err
 }
 
-// hasGateway takes note that the payout's gateway is configured again.
-func (p *Payout) hasGateway() {
+// clearNoGateway removes the mark of a payout whose gateway is configured again.
+func (p *Payout) clearNoGateway() {
 	if p.ReasonCode == codeNoGateway {
 		p.ReasonCode, p.Reason = "", ""
 	}

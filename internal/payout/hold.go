@@ -10,21 +10,8 @@ import (
 	"bursar/internal/ledger"
 )
 
-var (
-	// ErrOnHold means that the seller may ask for no payout until the time in its details, or for the reason there until an
-	// admin resumes payouts. It is no refusal that an idempotency key keeps: the same request is served after that.
-	ErrOnHold = fault.New(fault.Conflict, "payouts_on_hold", "Payouts are on hold after a change of your account.")
-	// ErrNoHold means that no hold stands that could be lifted.
-	ErrNoHold = fault.New(fault.Refused, "no_hold", "No hold on this seller's payouts stands now.")
-)
-
-// onHold says until when.
-func (s *Service) onHold(until time.Time) error {
-	err := ErrOnHold.WithMessage("Payouts are on hold until %s, because your bank account or your sign-in was changed. Your balance is safe; ask again then.",
-		until.In(s.o.Zone).Format("15:04 on 2 January 2006"))
-	err.Details = map[string]string{"until": until.Format(time.RFC3339)}
-	return err
-}
+// ErrNoHold means that no hold stands that could be lifted.
+var ErrNoHold = fault.New(fault.Refused, "no_hold", "No hold on this seller's payouts stands now.")
 
 // LiftHold ends the hold on a seller's payouts before its time, by an admin's decision. It fails with [ErrNoHold] or with a
 // fault that names the note.

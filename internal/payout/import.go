@@ -14,8 +14,8 @@ import (
 const tamperedSeller = "the records of its seller were changed outside the service; repair them, and start again"
 
 // importTransfer recreates a payout that the database lost and the gateway has made. The money has left, so
-// it is reserved even if that makes the balance negative; later sales make up for it. But then what the seller
-// still has to be sent may be the same money once more, and is doubted.
+// it is reserved even if that makes the balance negative; later sales make up for it. But then the seller's unsent payouts may
+// pay the same money again, so they are marked.
 func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if isTampered(err) {
@@ -45,7 +45,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 			return err
 		}
 		found.foundAtGateway(t.Report, now)
-		if err := s.move(ctx, tx, waiting, found, actorGateway, now); err != nil {
+		if err := s.save(ctx, tx, waiting, found, actorGateway, now); err != nil {
 			return err
 		}
 		if e.After.Available >= 0 {
@@ -59,8 +59,8 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	if err != nil || !imported {
 		return err
 	}
-	s.o.Moved("", Waiting)
-	s.o.Moved(Waiting, Submitted)
+	s.o.StateChanged("", Waiting)
+	s.o.StateChanged(Waiting, Submitted)
 	s.o.Logger.WarnContext(ctx, "payout imported from gateway", slog.String("payout_id", string(id)))
 	s.mergeFound(ctx, found, t.Report)
 	return nil
@@ -77,7 +77,7 @@ func (s *Service) doubtUnsent(ctx context.Context, tx Tx, seller string, now tim
 	for _, p := range unsent {
 		was := p
 		p.ReasonCode = codeNegativeBalance
-		if err := s.move(ctx, tx, was, p, actorSystem, now); err != nil {
+		if err := s.save(ctx, tx, was, p, actorSystem, now); err != nil {
 			return err
 		}
 	}
@@ -127,40 +127,4 @@ func (s *Service) recordUnmatched(ctx context.Context, t gateway.Transfer, why s
 			slog.String("payout_id", t.Reference), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
 	}
 	return err
-}
-
-// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
-const codeNegativeBalance = "negative_balance"
-
-// stopIfBalanceNegative stops a doubted payout while its seller's balance is negative, because it
-// would pay the same money again, and reports whether it did. One that waits has failed. Of one that
-// may have been sent is not known, so it goes to manual review.
-func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codeNegativeBalance {
-		return false, nil
-	}
-	stopped := false
-	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
-		stopped = false
-		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
-		}
-		balance, err := tx.Balance(ctx, p.Seller)
-		if err != nil {
-			return err
-		}
-		stopped = balance.Available < 0
-		switch {
-		case !stopped:
-			p.ReasonCode = ""
-		case p.State == Waiting:
-			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
-			s.finish(p, Failed)
-		default:
-			p.review()
-			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
-		}
-		return nil
-	})
-	return stopped, err
 }

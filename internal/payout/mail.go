@@ -10,7 +10,7 @@ import (
 	"bursar/internal/mail"
 )
 
-// mailedWithin is how long a failure is news. After a restore, or where nothing was numbered for long, older ones are not mailed.
+// mailedWithin is how old a failure may be that is mailed. After a restore, or where nothing was numbered for long, older ones are not mailed.
 const mailedWithin = 48 * time.Hour
 
 // MailTx queues a mail about a payout, and reads what the journal says of it.

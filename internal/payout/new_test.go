@@ -18,7 +18,7 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 	if _, err := payout.New(atOnce); err != nil {
 		t.Errorf("options without waits: %v", err)
 	}
-	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "Moved", "Minimum", "Lease"} {
+	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "StateChanged", "Minimum", "Lease"} {
 		o := complete
 		reflect.ValueOf(&o).Elem().FieldByName(field).SetZero()
 		if _, err := payout.New(o); err == nil {

@@ -137,9 +137,9 @@ type ChangeTx interface {
 	RequestTx
 	// PayoutForUpdate finds one and keeps others from changing it until the transaction ends, or [ErrNotFound].
 	PayoutForUpdate(ctx context.Context, id ID) (Payout, error)
-	// MovePayout saves p, all but what it was made with, if the stored state is still from, and
+	// UpdatePayout saves p, all but what it was made with, if the stored state is still from, and
 	// reports whether it was.
-	MovePayout(ctx context.Context, from State, p Payout) (bool, error)
+	UpdatePayout(ctx context.Context, from State, p Payout) (bool, error)
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
@@ -167,9 +167,9 @@ type Tx interface {
 	// RescheduleInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
 	// those that are being sent, and returns how many.
 	RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error)
-	// RescheduleOnHold makes the next step due now of each payout that waits because payouts were frozen or paused, of all
+	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.
-	RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error)
+	RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error)
 	// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
 	LockPause(ctx context.Context) error
 	// AcquireLease reports whether the caller may run the job with that name, which runs once in every period:

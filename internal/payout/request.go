@@ -33,47 +33,48 @@ func CheckNotes(notes string) string {
 	}
 }
 
-// Request asks for a withdrawal. Key is the caller's idempotency key, or "".
+// Request asks for a withdrawal.
 type Request struct {
 	// Session is the seller's that asks, and Proof a fresh proof of who the seller is, or "". Session is empty where nobody
 	// signed in to ask; then no proof is needed.
 	Session, Proof string
 
-	// Actor is the service key that asks in the seller's name, as the journal names it; empty where the seller asks. Key is the
-	// actor's own then.
-	Actor string
+	// ServiceKey names in the journal the key with which the marketplace asks for the seller; empty where the seller asks.
+	ServiceKey string
 
-	// Token is by what the seller asks who has no session, as the journal names it: a token of another issuer. No proof can
-	// come with it.
-	Token string
+	// Issuer names in the journal the identity provider whose token a seller without a session asks with. No proof can come
+	// with it.
+	Issuer string
 
 	Seller string
 	Amount money.Amount
 	Notes  string
-	Key    string
+	// Key is the caller's idempotency key, or "".
+	Key string
 	// Account is the bank account that the seller was shown, or "" for whichever is current.
 	Account bank.ID
 }
 
 func (r Request) source() Source {
-	if r.Actor == "" {
+	if r.ServiceKey == "" {
 		return ""
 	}
 	return FromMarketplace
 }
 
-// key keeps the keys of an actor apart from the seller's own, which contain no line break.
+// key keeps the idempotency keys of a service key apart from the seller's own, which contain no line break.
 func (r Request) key() string {
-	if r.Actor == "" || r.Key == "" {
+	if r.ServiceKey == "" || r.Key == "" {
 		return r.Key
 	}
-	return r.Actor + "\n" + r.Key
+	return r.ServiceKey + "\n" + r.Key
 }
 
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
-// the answer is that of an earlier request under the same key, which needs no new proof. It fails with [ErrKeyReused], then
-// [ErrSellerProof], then [ErrOnHold], then [ErrBankUnverified] or [ErrAccountChanged], then as [Proofs] do, then [ledger.ErrInsufficient] with the
-// available amount in its message.
+// the answer is that of an earlier request under the same key, which needs no new proof. It fails with the first of
+// [ErrKeyReused], what Proofs.LockSession fails with, [ErrSellerProof], [ErrOnHold], [ErrBankUnverified] or
+// [ErrAccountChanged], what Proofs.UseProof fails with, and [ledger.ErrInsufficient] with the available amount in its
+// message; or with [ledger.ErrTampered] where the service did not write what it read.
 func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) {
 	if r.Amount < s.o.Minimum {
 		return Payout{}, false, fault.Field("amount", fmt.Sprintf("must be at least %s %s",
@@ -89,7 +90,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {
-		s.o.Moved("", p.State)
+		s.o.StateChanged("", p.State)
 	}
 	return p, replayed, err
 }
@@ -174,7 +175,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 			return Payout{}, err
 		}
 	}
-	if r.Actor+r.Token != "" && s.NeedsProof(r.Amount) {
+	if r.ServiceKey+r.Issuer != "" && s.NeedsProof(r.Amount) {
 		return Payout{}, ErrSellerProof
 	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
@@ -200,7 +201,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.Actor, r.Token, actorUser(p.Seller)),
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.ServiceKey, r.Issuer, actorUser(p.Seller)),
 		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {

@@ -24,7 +24,7 @@ func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) erro
 			return errRaced
 		}
 		p.State, p.Tries = Unknown, 1
-		p.hasGateway()
+		p.clearNoGateway()
 		return nil
 	})
 	if err != nil || !taken {
@@ -77,12 +77,13 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 }
 
 // resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
-// payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen by now. No refusal is final: the gateway may have taken the first order.
+// payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen by now. No refusal is final: the
+// gateway may have taken the first order.
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	var sent Payout
-	onHold := false
+	isStopped := false
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
-		onHold = false
+		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
@@ -93,7 +94,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		if err != nil {
 			return err
 		}
-		if onHold = why != ""; onHold {
+		if isStopped = why != ""; isStopped {
 			return errRaced
 		}
 		p.Tries++
@@ -101,7 +102,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		sent = *p
 		return nil
 	})
-	if onHold && err == nil {
+	if isStopped && err == nil {
 		return s.stillUnknown(ctx, g, seen, seen.Tries+1, 0)
 	}
 	if err != nil || !claimed {

@@ -1,7 +1,6 @@
 package payout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"bursar/internal/gateway"
 	"bursar/internal/id"
-	"bursar/internal/ledger"
 	"bursar/internal/money"
 )
 
@@ -51,8 +49,8 @@ type Options struct {
 	// IDs and Jitter are set by simulations alone, which must come out the same again. Jitter spreads a wait.
 	IDs    id.Source
 	Jitter func(time.Duration) time.Duration
-	// Moved is called for each durable change of state; the first is from "".
-	Moved func(from, to State)
+	// StateChanged is called for each durable change of state; the first is from "".
+	StateChanged func(from, to State)
 }
 
 // Service takes payouts from request to end. It is safe for concurrent use.
@@ -63,7 +61,7 @@ type Service struct {
 	jitter func(time.Duration) time.Duration
 	// started is when the service began. What is older may come from a database that was restored.
 	started           time.Time
-	look              look
+	progress          startupProgress
 	startupReconciled atomic.Bool
 	figures           figuresCache
 }
@@ -73,7 +71,7 @@ func New(o Options) (*Service, error) {
 	switch {
 	case o.Store == nil || o.Gateways == nil || o.Beneficiaries == nil || o.Mails == nil:
 		return nil, errors.New("payout: a service needs a store, gateways and their beneficiaries")
-	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.Moved == nil:
+	case o.Now == nil || o.Zone == nil || o.Logger == nil || o.StateChanged == nil:
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
 	case o.ProveAbove < 0 || o.ProveAbove > 0 && o.Proofs == nil:
 		return nil, errors.New("payout: a limit for proofs must not be below zero, and needs proofs")
@@ -109,8 +107,8 @@ func jitter(d time.Duration) time.Duration {
 type Caller struct {
 	User  string
 	Admin bool
-	// Actor is by what a seller asks who has no session, as the journal names it; empty for others.
-	Actor string
+	// Issuer names in the journal the identity provider whose token a seller without a session asks with; empty for others.
+	Issuer string
 	// Note is why an admin acts, for the record; it may be empty.
 	Note string
 }
@@ -158,143 +156,6 @@ func (s *Service) Summary(ctx context.Context, seller string) (Summary, error) {
 }
 
 const monthLayout = "2006-01"
-
-// errRaced means that another caller changed the payout first; that change stands.
-var errRaced = errors.New("payout: changed by another caller")
-
-// move saves p, which was, and appends to the seller's journal what changes, with the money that goes with it. It is
-// the only way for a payout to change. It fails with errRaced when the stored state is another.
-func (s *Service) move(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
-	from := was.State
-	if from != p.State && !from.CanBecome(p.State) {
-		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
-	}
-	moves, tells := effect(from, p), false
-	if _, differs := ledger.Differs(was, p); differs {
-		look := check
-		if !moves.IsZero() {
-			look = func(ctx context.Context, _ entriesReader, p Payout) ([]ledger.Entry, error) {
-				return checkToMove(ctx, tx, p)
-			}
-		}
-		entries, err := look(ctx, tx, was)
-		switch {
-		case err != nil && !isTampered(err):
-			return err
-		case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's
-			return ErrTampered.Because(err)
-		}
-		tells = len(entries) > 0 // else the row was given to another seller, whose journal does not know it
-	}
-	moved, err := tx.MovePayout(ctx, from, p)
-	if err != nil {
-		return err
-	}
-	if !moved {
-		return errRaced
-	}
-	if !tells {
-		return nil
-	}
-	data, err := ledger.Change(was, p)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: now, Type: entryType(was, p), Subject: string(p.ID), Actor: actor, Data: data, Moved: moves,
-	})
-	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal for the caller: the money was reserved
-		err = errors.New(err.Error())
-	}
-	if err != nil {
-		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
-	}
-	return nil
-}
-
-// entryType says what happened when a payout that was so became p.
-func entryType(was, p Payout) ledger.Type {
-	switch {
-	case was.State != p.State:
-		return typeOf[p.State]
-	case was.Discrepancy == "" && p.Discrepancy != "":
-		return ledger.DiscrepancyFound
-	case was.Discrepancy != "" && p.Discrepancy == "":
-		return ledger.DiscrepancyResolved
-	default:
-		return ledger.PayoutUpdated
-	}
-}
-
-// typeOf names the entry of a payout that comes to a state.
-var typeOf = map[State]ledger.Type{
-	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, ManualReview: ledger.PayoutReview,
-	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
-	Cancelled: ledger.PayoutCancelled,
-}
-
-// effect is the money that moves when p came from another state.
-func effect(from State, p Payout) ledger.Moved {
-	if from == p.State {
-		return ledger.Moved{}
-	}
-	switch p.State {
-	case Completed:
-		return ledger.SettlePayout(p.Net(), p.Fee)
-	case Failed, Cancelled:
-		return ledger.ReleasePayout(p.Amount)
-	case Returned:
-		return ledger.ReturnPayout(p.Net(), p.Fee)
-	default:
-		return ledger.Moved{}
-	}
-}
-
-// Who causes a change that nobody asked for.
-const actorSystem = "system"
-
-func actorUser(id string) string  { return "user:" + id }
-func actorAdmin(id string) string { return "admin:" + id }
-
-// actor names the caller in the journal.
-func (c Caller) actor() string {
-	if c.Admin {
-		return actorAdmin(c.User)
-	}
-	return cmp.Or(c.Actor, actorUser(c.User))
-}
-
-// change loads a payout, lets decide alter it, and saves it, all in one transaction, and reports
-// whether it did. Decide may run more than once; it returns errRaced to leave things as they are, which
-// is no error of change.
-func (s *Service) change(ctx context.Context, id ID, decide func(*Payout) error) (bool, error) {
-	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorSystem, func(_ ChangeTx, p *Payout) error { return decide(p) })
-}
-
-// changeIn is change for a decision that asks the store, or that a user caused.
-func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string, decide func(ChangeTx, *Payout) error) (bool, error) {
-	var from, to State
-	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) error {
-		p, err := tx.PayoutForUpdate(ctx, ID(scope.Payout))
-		if err != nil {
-			return err
-		}
-		was := p
-		from = p.State
-		if err := decide(tx, &p); err != nil {
-			return err
-		}
-		to = p.State
-		return s.move(ctx, tx, was, p, actor, s.o.Now())
-	})
-	if err == nil && from != to {
-		s.o.Moved(from, to)
-	}
-	if errors.Is(err, errRaced) {
-		return false, nil
-	}
-	return err == nil, err
-}
 
 // How long idempotency keys are honoured (the API promises seven days), and gateway events remembered
 // (gateways repeat them for days).

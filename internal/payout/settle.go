@@ -15,7 +15,8 @@ import (
 // merge applies a gateway report to the payout, and reports whether that changed its state.
 // Reports may come twice, late and out of order: each is compared with what is stored, and one that
 // has nothing new changes nothing but the time of the next poll. One that disagrees with the journal is
-// recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked.
+// recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked. Of the answer to the
+// first sending, seen is the id alone: a report there that disagrees is not recorded, and the gateway is asked again at once.
 func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
 	return s.mergeGuarded(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
 }
@@ -55,15 +56,15 @@ func (s *Service) mergeGuarded(ctx context.Context, seen Payout, r gateway.Repor
 		if intact && p.IsTampered() { // it was repaired
 			p.Discrepancy = ""
 		}
-		p.take(r, now)
+		p.applyDetails(r, now)
 		if to == from {
 			p.Tries++
 		} else {
-			p.become(to, r, now)
+			p.enter(to, r, now)
 		}
 		rescheduled := p.DueAt.Before(seen.DueAt) && !p.DueAt.IsZero()
 		p.DueAt = s.nextPollAt(*p, now)
-		if rescheduled && !p.DueAt.IsZero() { // a hint that came while the gateway was being asked is still to be followed
+		if rescheduled && !p.DueAt.IsZero() { // a notification that came while the gateway was being asked is still to be followed
 			p.DueAt = now
 		}
 		return nil
@@ -118,7 +119,7 @@ func outcome(r gateway.Report, p Payout, c money.Currency) (State, error) {
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
 	case to == p.State || p.State.CanBecome(to):
 		return to, nil
-	case p.GatewayID != "" && (to == Submitted || to == Completed && p.State == Returned): // news from before its end
+	case p.GatewayID != "" && (to == Submitted || to == Completed && p.State == Returned): // it was true before its end
 		return p.State, nil
 	case to.Status() == p.State.Status():
 		return p.State, nil
@@ -165,11 +166,11 @@ func follows(r gateway.Report, from State) State {
 	}
 }
 
-// take keeps what a report says beside its progress.
-func (p *Payout) take(r gateway.Report, now time.Time) {
+// applyDetails stores what a report says beside its progress.
+func (p *Payout) applyDetails(r gateway.Report, now time.Time) {
 	p.GatewayID = r.GatewayID
 	p.Progress = r.Progress
-	p.hasGateway()
+	p.clearNoGateway()
 	if r.UTR != "" {
 		p.UTR = r.UTR
 	}
@@ -178,8 +179,8 @@ func (p *Payout) take(r gateway.Report, now time.Time) {
 	}
 }
 
-// become changes the state.
-func (p *Payout) become(to State, r gateway.Report, now time.Time) {
+// enter takes the payout to another state.
+func (p *Payout) enter(to State, r gateway.Report, now time.Time) {
 	p.Tries = 0
 	switch to {
 	case Submitted:
@@ -188,17 +189,17 @@ func (p *Payout) become(to State, r gateway.Report, now time.Time) {
 	case Completed:
 		p.CompletedAt = now
 		p.ReasonCode, p.Reason = "", ""
-		p.end(to, now)
+		p.endAs(to, now)
 	default:
 		p.ReasonCode, p.Reason = r.ReasonCode, r.Reason
-		p.end(to, now)
+		p.endAs(to, now)
 	}
 }
 
-// end brings a payout to an end, with nothing left to do.
-func (p *Payout) end(to State, now time.Time) {
+// endAs brings a payout to an endAs, with nothing left to do.
+func (p *Payout) endAs(to State, now time.Time) {
 	p.State, p.EndedAt = to, now
-	p.offHold()
+	p.clearStopped()
 	p.OrderBody, p.Tries, p.DueAt = "", 0, time.Time{}
 }
 

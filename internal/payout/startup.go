@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -15,14 +14,14 @@ import (
 )
 
 // ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
-// takes into the ledger what it does not know. A gateway that can't list is not waited for, see [Service.reconcileUnlisted]. A database that was restored to an older state calls payouts
-// waiting that were sent, and has lost others altogether. Until ReconcileStartup has succeeded once, nothing
-// is due, so nothing is sent. One that failed is gone on with by the next. It is safe to repeat, to
-// break off, and to run on many instances at once.
+// takes into the ledger what it does not know. A gateway that can't list is not waited for, see [Service.reconcileUnlisted].
+// A database that was restored to an older state calls payouts waiting that were sent, and has lost others altogether. Until
+// ReconcileStartup has succeeded once, nothing is due, so nothing is sent. A call that fails is continued by the next call.
+// It is safe to repeat, to break off, and to run on many instances at once.
 func (s *Service) ReconcileStartup(ctx context.Context) error {
-	s.look.Lock()
-	defer s.look.Unlock()
-	if s.look.since.IsZero() {
+	s.progress.Lock()
+	defer s.progress.Unlock()
+	if s.progress.since.IsZero() {
 		last, err := s.o.Store.LastSending(ctx)
 		if err != nil {
 			return fmt.Errorf("find the last sending: %w", err)
@@ -31,19 +30,19 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 			s.startupReconciled.Store(true)
 			return nil
 		}
-		s.look.since = last.Add(-clocksApart)
+		s.progress.since = last.Add(-clocksApart)
 	}
 	for _, g := range s.o.Gateways.All() {
-		if slices.Contains(s.look.done, g.Name()) {
+		if slices.Contains(s.progress.done, g.Name()) {
 			continue
 		}
 		if err := s.reconcileGateway(ctx, g); err != nil {
 			return err
 		}
-		s.look.done = append(s.look.done, g.Name())
-		s.look.listed, s.look.next = 0, ""
+		s.progress.done = append(s.progress.done, g.Name())
+		s.progress.listed, s.progress.next = 0, ""
 	}
-	s.look.since, s.look.done = time.Time{}, nil
+	s.progress.since, s.progress.done = time.Time{}, nil
 	s.startupReconciled.Store(true)
 	return nil
 }
@@ -51,8 +50,8 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 // StartupReconciled reports whether ReconcileStartup has succeeded.
 func (s *Service) StartupReconciled() bool { return s.startupReconciled.Load() }
 
-// look is how far a ReconcileStartup has come.
-type look struct {
+// startupProgress is how far a ReconcileStartup has come.
+type startupProgress struct {
 	sync.Mutex
 	since time.Time // zero before it has begun
 	// done are the gateways that have told all.
@@ -74,22 +73,22 @@ func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error
 	if !g.Capabilities().List {
 		return s.reconcileUnlisted(ctx, g)
 	}
-	for s.look.listed < mostTransfers {
-		page, err := g.Transfers(ctx, s.look.since, s.look.next)
+	for s.progress.listed < mostTransfers {
+		page, err := g.Transfers(ctx, s.progress.since, s.progress.next)
 		if err != nil {
 			return fmt.Errorf("list the transfers of gateway %s: %w", g.Name(), err)
 		}
 		if err := s.reconcilePage(ctx, g, page.Transfers); err != nil {
 			return err
 		}
-		s.look.listed, s.look.next = s.look.listed+len(page.Transfers), page.Next
+		s.progress.listed, s.progress.next = s.progress.listed+len(page.Transfers), page.Next
 		if page.Next == "" {
 			s.o.Logger.InfoContext(ctx, "startup reconciliation listed transfers", slog.String("gateway", string(g.Name())),
-				slog.Time("since", s.look.since), slog.Int("transfers", s.look.listed))
+				slog.Time("since", s.progress.since), slog.Int("transfers", s.progress.listed))
 			return nil
 		}
 	}
-	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), mostTransfers, s.look.since)
+	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), mostTransfers, s.progress.since)
 }
 
 func (s *Service) reconcilePage(ctx context.Context, g gateway.Gateway, page []gateway.Transfer) error {
@@ -192,31 +191,4 @@ func (s *Service) rescheduleIfChanged(ctx context.Context, p Payout, r gateway.R
 		return err
 	})
 	return rescheduled, err
-}
-
-// wasSent asks the gateway about a payout that waits since before the start, or was turned away, before it
-// is sent or its amount refunded: it may have been sent by a service whose database was newer, or been taken all
-// the same. It reports whether the gateway has it.
-func (s *Service) wasSent(ctx context.Context, p Payout) (bool, error) {
-	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
-		return false, nil
-	}
-	report, err := s.lookUp(ctx, p)
-	switch {
-	case errors.Is(err, gateway.ErrUnknownTransfer):
-		return false, nil
-	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
-		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case cannotAsk(err) && p.SentAt.IsZero(): // it was never sent: what this gateway was sent is never taken back to waiting
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
-	default:
-		return s.applyFound(ctx, p.ID, report)
-	}
-}
-
-// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
-func cannotAsk(err error) bool {
-	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
 }

@@ -27,8 +27,8 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// next is the machine: from each state, the states that may follow.
-var next = map[State][]State{
+// transitions is the machine: from each state, the states that may follow.
+var transitions = map[State][]State{
 	Waiting:      {Submitting, Submitted, Failed, Cancelled}, // submitted: the ledger was put back, and the gateway has it
 	Submitting:   {Waiting, Unknown, Submitted, Completed, Failed, Cancelled},
 	Unknown:      {Submitted, Completed, Failed, Cancelled, ManualReview},
@@ -46,10 +46,10 @@ func States() []State {
 }
 
 // Next lists the states that may follow s.
-func (s State) Next() []State { return slices.Clone(next[s]) }
+func (s State) Next() []State { return slices.Clone(transitions[s]) }
 
 // CanBecome reports whether to may follow s.
-func (s State) CanBecome(to State) bool { return slices.Contains(next[s], to) }
+func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
 
 // Status is what the interface calls a payout in its four words.
 type Status string

@@ -33,7 +33,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	if err != nil {
 		return s.withoutGateway(ctx, p)
 	}
-	err = s.next(ctx, g, p)
+	err = s.nextStep(ctx, g, p)
 	if isTampered(err) && p.State != Waiting {
 		_, postponed := s.change(ctx, p.ID, func(now *Payout) error {
 			if now.State != p.State {
@@ -47,7 +47,7 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	return err
 }
 
-func (s *Service) next(ctx context.Context, g gateway.Gateway, p Payout) error {
+func (s *Service) nextStep(ctx context.Context, g gateway.Gateway, p Payout) error {
 	switch p.State {
 	case Waiting:
 		return s.submit(ctx, g, p)

@@ -774,7 +774,7 @@ func TestStep_FinalCheckFindsNothing(t *testing.T) {
 func TestRequest_Source(t *testing.T) {
 	s := newStory(t)
 	for actor, want := range map[string]payout.Source{"": "", "key:shop": payout.FromMarketplace} {
-		p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, Actor: actor})
+		p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, ServiceKey: actor})
 		if err != nil || p.Source != want || s.stored(t, p.ID).Source != want {
 			t.Errorf("%q asked for %+v, %v; want the source %q", actor, p, err, want)
 		}

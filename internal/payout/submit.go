@@ -14,12 +14,12 @@ import (
 
 // submit stores the exact order, then sends it.
 func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error {
-	if stopped, err := s.stopOnHold(ctx, p); stopped || err != nil {
+	if stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {
 		return err
 	}
-	sent, err := s.wasSent(ctx, p)
+	sent, err := s.applyIfSent(ctx, p)
 	if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
+		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
 	if sent {
 		return nil
@@ -30,7 +30,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	} else if isTampered(err) {
 		return s.stopTampered(ctx, p, err)
 	} else if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)
+		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
 	if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 		return s.failWaiting(ctx, p, refusal)
 	}
 	if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
+		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), fmt.Errorf("make the bank account known to the gateway: %w", err))
 	}
 	body, err := g.Prepare(gateway.Order{
 		Reference:   string(p.ID),
@@ -56,7 +56,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 		Gross:       p.Amount,
 	})
 	if err != nil {
-		return errors.Join(s.wait(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
+		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
 	}
 	claimed, err := s.claim(ctx, p, body)
 	if isTampered(err) {
@@ -72,6 +72,97 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	return s.recordFirst(context.WithoutCancel(ctx), g, p.ID, answer)
 }
 
+// leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
+// that was marked as stopped before: of others, the claim finds out.
+func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != CodeStopped {
+		return false, nil
+	}
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		why, err := whyStopped(ctx, tx, p.Seller)
+		if err != nil {
+			return err
+		}
+		if why == "" || p.State != Waiting {
+			return errRaced
+		}
+		s.markStopped(p, why)
+		return nil
+	})
+}
+
+// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codeNegativeBalance stays so,
+// because submit must still check whether its money was paid already.
+func (s *Service) markStopped(p *Payout, why string) {
+	if p.ReasonCode != codeNegativeBalance {
+		p.ReasonCode, p.Reason = CodeStopped, why+" This payout is sent when they are resumed. Until then you can cancel it."
+	}
+	p.DueAt = s.o.Now().Add(s.jitter(stoppedPollWait))
+}
+
+// applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
+// amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
+// has it, applyIfSent applies its report and returns true.
+func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
+	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
+		return false, nil
+	}
+	report, err := s.lookUp(ctx, p)
+	switch {
+	case errors.Is(err, gateway.ErrUnknownTransfer):
+		return false, nil
+	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
+		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
+	case cannotAsk(err) && p.SentAt.IsZero(): // it was never sent: what this gateway was sent is never taken back to waiting
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
+	default:
+		return s.applyFound(ctx, p.ID, report)
+	}
+}
+
+// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
+func cannotAsk(err error) bool {
+	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
+}
+
+// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
+const codeNegativeBalance = "negative_balance"
+
+// stopIfBalanceNegative stops a doubted payout while its seller's balance is negative, because it
+// would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
+// manual review. Once the balance is not negative, the mark is cleared.
+func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codeNegativeBalance {
+		return false, nil
+	}
+	stopped := false
+	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		stopped = false
+		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		balance, err := tx.Balance(ctx, p.Seller)
+		if err != nil {
+			return err
+		}
+		stopped = balance.Available < 0
+		switch {
+		case !stopped:
+			p.ReasonCode = ""
+		case p.State == Waiting:
+			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
+			s.finish(p, Failed)
+		default:
+			p.review()
+			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
+		}
+		return nil
+	})
+	return stopped, err
+}
+
 // hasMovedOn reports whether a payout has changed since it was read.
 func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
 	now, err := s.o.Store.Payout(ctx, seen.ID)
@@ -82,7 +173,7 @@ func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
 // stopTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
 // case the row was repaired.
 func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
-	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.wait(ctx, p.ID, Waiting, 0), why)
+	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.requeue(ctx, p.ID, Waiting, 0), why)
 }
 
 // claim moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
@@ -90,9 +181,9 @@ func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
 // was not asked about that sending. One whose seller's payouts are frozen, or while all are paused, goes on waiting: an admin who
 // freezes or pauses waits for this transaction, or comes first.
 func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
-	onHold := false
+	isStopped := false
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
-		onHold = false
+		isStopped = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
@@ -106,18 +197,18 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 		if err != nil {
 			return err
 		}
-		if onHold = why != ""; onHold {
-			s.putOnHold(p, why)
+		if isStopped = why != ""; isStopped {
+			s.markStopped(p, why)
 			return nil
 		}
-		p.hasGateway()
-		p.offHold()
+		p.clearNoGateway()
+		p.clearStopped()
 		now := s.o.Now()
 		p.State, p.OrderBody, p.SentAt = Submitting, body, now // Tries goes on: being turned away again waits longer
 		p.DueAt = now.Add(s.o.Lease)
 		return nil
 	})
-	return changed && !onHold, err
+	return changed && !isStopped, err
 }
 
 // recordFirst records the answer to the first sending of an order. A refusal is final only here, because any earlier
@@ -146,7 +237,7 @@ func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a g
 	case gateway.NotTaken:
 		s.o.Logger.WarnContext(ctx, "gateway rejected request before processing",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		return s.wait(ctx, id, Submitting, a.RetryAfter)
+		return s.requeue(ctx, id, Submitting, a.RetryAfter)
 	default:
 		s.o.Logger.WarnContext(ctx, "gateway answer missing",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
@@ -184,7 +275,7 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 // finish ends a payout that was not paid. One that was ever sent still gets its final check.
 func (s *Service) finish(p *Payout, to State) {
 	now := s.o.Now()
-	p.end(to, now)
+	p.endAs(to, now)
 	p.DueAt = s.nextPollAt(*p, now)
 }
 
@@ -216,10 +307,10 @@ func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission
 	return err
 }
 
-// wait moves a payout back to waiting with back-off: one that was not sent (from Waiting) or that the gateway rejected
+// requeue moves a payout back to waiting with back-off: one that was not sent (from Waiting) or that the gateway rejected
 // (from Submitting). It can be cancelled again. SentAt stays, because a gateway may take an order that it rejects, so it
 // is asked before the amount is refunded.
-func (s *Service) wait(ctx context.Context, id ID, from State, atLeast time.Duration) error {
+func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.Duration) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != from {
 			return errRaced

@@ -147,7 +147,7 @@ func (on *instance) open() (err error) {
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Mails: mails, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
-		IDs: m.ids, Jitter: m.jitter, Moved: func(payout.State, payout.State) {},
+		IDs: m.ids, Jitter: m.jitter, StateChanged: func(payout.State, payout.State) {},
 	})
 	if err != nil {
 		return err

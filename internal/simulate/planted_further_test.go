@@ -6,7 +6,7 @@ var furtherBugs = []planted{
 		{inPayout, "p.SentAt = seen.SentAt", "p.SentAt = time.Time{}"},
 	}},
 	{"a refunded payout is not polled again", []edit{
-		{inPayout, "\t\tp.end(Failed, now)\n\t\tp.DueAt = s.nextPollAt(*p, now)\n", "\t\tp.end(Failed, now)\n"},
+		{inPayout, "\t\tp.endAs(Failed, now)\n\t\tp.DueAt = s.nextPollAt(*p, now)\n", "\t\tp.endAs(Failed, now)\n"},
 	}},
 	{"what the gateway does not know is looked at once", []edit{
 		{inPayout, "due := s.nextPollAt(*p, now)\n\t\tif notOffered", "due := time.Time{}\n\t\tif notOffered"},
@@ -81,7 +81,7 @@ var furtherBugs = []planted{
 		{inRazorpayx, "hint.EventID = h.Get(EventIDHeader)", "hint.EventID = hint.Event + hint.Reference"},
 	}},
 	{"how the gateway has it is not kept", []edit{
-		{inPayout, "\tp.Progress = r.Progress\n\tp.hasGateway()", "\tp.hasGateway()"},
+		{inPayout, "\tp.Progress = r.Progress\n\tp.clearNoGateway()", "\tp.clearNoGateway()"},
 	}},
 	{"what is queued is taken for under way", []edit{
 		{inRazorpayx, "StatusQueued:     gateway.Queued,", "StatusQueued:     gateway.InProgress,"},
@@ -101,7 +101,7 @@ var furtherBugs = []planted{
 	{"of what is numbered at once, the last is dropped", []edit{
 		{inStore, "events := make([]event.Event, len(waiting))", "waiting = waiting[:max(1, len(waiting)-1)]\n\tevents := make([]event.Event, len(waiting))"},
 	}},
-	{"the feed tells a journal backwards", []edit{
+	{"the feed inJournal a journal backwards", []edit{
 		{inStore, "return cmp.Compare(a.place, b.place)", "return cmp.Compare(b.place, a.place)"},
 	}},
 	{"a page of the feed begins with the last event of the one before", []edit{

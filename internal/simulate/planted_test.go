@@ -67,7 +67,7 @@ var bugs = []planted{
 		{inPayout, "return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))", "return !p.SentAt.IsZero()"},
 	}},
 	{"a webhook is believed", []edit{
-		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.end(Completed, now)\n\t\treturn s.move(ctx, tx, was, p, actorSystem, now)\n"},
+		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.endAs(Completed, now)\n\t\treturn s.save(ctx, tx, was, p, actorSystem, now)\n"},
 	}},
 	{"a webhook's signature is not checked", []edit{
 		{inRazorpayx, "\tmatch := false\n", "\tmatch := true\n"},
@@ -87,7 +87,7 @@ var bugs = []planted{
 		{inPayout, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{inPayout, "if _, err := s.wasSent(ctx, asked); err != nil {", "if err := ctx.Err(); err != nil {"},
+		{inPayout, "if _, err := s.applyIfSent(ctx, asked); err != nil {", "if err := ctx.Err(); err != nil {"},
 		{inPayout, "\t\t_, err := s.applyFound(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
 	}},
 	{"the balance is read, and then written", []edit{
@@ -108,14 +108,14 @@ var bugs = []planted{
 		{inPayout, `ErrOnHold = fault.New(fault.Conflict,`, `ErrOnHold = fault.New(fault.Refused,`},
 	}},
 	{"a claim does not look whether payouts are frozen", []edit{
-		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\ts.putOnHold", "if onHold = why == whyPaused; onHold {\n\t\t\ts.putOnHold"},
+		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\ts.markStopped", "if isStopped = why == whyPaused; isStopped {\n\t\t\ts.markStopped"},
 	}},
 	{"payouts are looked at before the claim and not in it", []edit{
-		{inPayout, "\tif stopped, err := s.stopOnHold(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.wait(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
-		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\ts.putOnHold", "if onHold = why == \"never\"; onHold {\n\t\t\ts.putOnHold"},
+		{inPayout, "\tif stopped, err := s.leaveStopped(ctx, p); stopped || err != nil {\n\t\treturn err\n\t}\n\tsent, err", "\tif why, err := s.WhyStopped(ctx, p.Seller); why != \"\" || err != nil {\n\t\treturn errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)\n\t}\n\tsent, err"},
+		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\ts.markStopped", "if isStopped = why == \"never\"; isStopped {\n\t\t\ts.markStopped"},
 	}},
 	{"an unknown payout is sent again while payouts are stopped", []edit{
-		{inPayout, "if onHold = why != \"\"; onHold {\n\t\t\treturn errRaced", "if onHold = why == \"never\"; onHold {\n\t\t\treturn errRaced"},
+		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\treturn errRaced", "if isStopped = why == \"never\"; isStopped {\n\t\t\treturn errRaced"},
 	}},
 	{"payouts may be requested while all are paused", []edit{
 		{inPayout, "\tif err != nil || !paused {\n", "\tif err != nil || !paused || balance.InTransit == 0 {\n"},
@@ -124,7 +124,7 @@ var bugs = []planted{
 		{inLedger, "b.Frozen = t == PayoutsFrozen\n", "b.Frozen = t == PayoutsFrozen\n\t\tif !b.Frozen {\n\t\t\tb.HoldUntil = 0\n\t\t}\n"},
 	}},
 	{"what waited is not sent when payouts are resumed", []edit{
-		{inStore, "reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_on_hold' AND ($1 = 'nobody' OR seller_id = $1)"},
+		{inStore, "reason_code = 'payouts_stopped' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_stopped' AND ($1 = 'nobody' OR seller_id = $1)"},
 	}},
 	{"a proof makes several payouts", []edit{
 		{inAuth, "\tif err == nil && !first {\n\t\terr = s.stepUpRequired(p, all, a, to)\n", "\tif err == nil && !first && given.ByCode {\n\t\terr = s.stepUpRequired(p, all, a, to)\n"},
@@ -187,7 +187,7 @@ var bugs = []planted{
 		{inPayout, "\tif !s.StartupReconciled() {\n\t\treturn nil, nil\n\t}\n", ""},
 	}},
 	{"the gateway is asked from too late on", []edit{
-		{inPayout, "s.look.since = last.Add(-clocksApart)", "s.look.since = last.Add(6 * time.Hour)"},
+		{inPayout, "s.progress.since = last.Add(-clocksApart)", "s.progress.since = last.Add(6 * time.Hour)"},
 	}},
 	{"a found payout is not charged", []edit{
 		{inPayout, "ledger.ReservePayout(waiting.Amount)", "ledger.ReservePayout(1)"},
@@ -277,7 +277,7 @@ var bugs = []planted{
 		{inRazorpayx, "place{at.skip + len(transfers), digest}", "place{at.skip + len(transfers) + 1, digest}"},
 	}},
 	{"a payout is refunded without asking", []edit{
-		{inPayout, "\tcase err == nil:\n\t\treturn s.keep(ctx, id, report)\n\tcase errors.Is(err, gateway.ErrNotOffered):", "\tcase err == nil && report.GatewayID == \"\":\n\t\treturn s.keep(ctx, id, report)\n\tcase err == nil || errors.Is(err, gateway.ErrNotOffered):"},
+		{inPayout, "\tcase err == nil:\n\t\treturn s.applyLateReport(ctx, seen, report)\n\tcase errors.Is(err, gateway.ErrNotOffered):", "\tcase err == nil && report.GatewayID == \"\":\n\t\treturn s.applyLateReport(ctx, seen, report)\n\tcase err == nil || errors.Is(err, gateway.ErrNotOffered):"},
 	}},
 	{"a payout is refunded too early", []edit{
 		{inPayout, "if wait := from.Sub(s.o.Now()); wait > 0 {", "if wait := from.Sub(s.o.Now()); wait > 1000*time.Hour {"},
@@ -478,7 +478,7 @@ var bugs = []planted{
 	{"a payout is sent as its row has it", []edit{
 		{inPayout, "entries, err := check(ctx, s.o.Store, p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
 		{inPayout, "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif _, err := checkToMove(ctx, tx, *p); err != nil {", "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif err := error(nil); err != nil {"},
-		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
+		{inPayout, "case err != nil && (!movement.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
 	}},
 	{"a payout is sent though entries are missing", []edit{
 		{inPayout, "err = tx.CheckJournal(ctx, p.Seller, cameToState(entries))", "_ = entries"},
@@ -499,10 +499,10 @@ var bugs = []planted{
 	}},
 	{"a payout that was tampered with is cancelled", []edit{
 		{inPayout, "_, err := check(ctx, tx, p)\n\t\tif isTampered(err) { // the gateway is not even asked\n\t\t\terr = ErrTampered.Because(err)\n\t\t}\n\t\treturn p, err", "return p, nil"},
-		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
+		{inPayout, "case err != nil && (!movement.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
 	}},
 	{"a payout that was tampered with is paid as its row has it", []edit{
-		{inPayout, "case err != nil && (!moves.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
+		{inPayout, "case err != nil && (!movement.IsZero() || from != p.State): // its amount or its state may be another than the journal's\n\t\t\treturn ErrTampered.Because(err)", ""},
 		{inPayout, "\t_, err := checkToMove(ctx, tx, p)\n\tif isTampered(err) {\n\t\treturn false, nil", "\terr := error(nil)\n\tif isTampered(err) {\n\t\treturn false, nil"},
 	}},
 	{"a sale is released as its row has it", []edit{
@@ -523,14 +523,14 @@ var bugs = []planted{
 		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
 	{"that the gateway has a payout is not in the journal", []edit{
-		{inPayout, "if !tells {", "if !tells || p.State == Submitted {"},
+		{inPayout, "if !inJournal {", "if !inJournal || p.State == Submitted {"},
 	}},
 	{"an entry does not tell the bank's reference", []edit{
 		{inLedger, "if f.same(from, to) {\n\t\t\tcontinue", "if f.same(from, to) || f.name == \"utr\" {\n\t\t\tcontinue"},
 	}},
 	{"a balance moves without its entry", []edit{
 		{inStore, "all = append(all, entryTable.inserts(d, w.entries)...)", "all = append(all, entryTable.inserts(d, slices.DeleteFunc(w.entries, func(e ledger.Entry) bool { return e.Number%16 == 0 }))...)"},
-		{inStore, "added, err := tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))", "added, err := true, error(nil)\n\tif e.Number%16 != 0 {\n\t\tadded, err = tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))\n\t}"},
+		{inStore, "added, err := tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))", "added, err := true, error(nil)\n\tif e.Number%16 != 0 {\n\t\tadded, err = tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))\n\t}"},
 	}},
 	{"a page of the journal leaves one out", []edit{
 		{inStore, "FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT", "FROM entries WHERE owner = $1 AND number > $2 AND (number + $2) % 50 <> 7 ORDER BY number LIMIT"},

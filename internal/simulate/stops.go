@@ -51,7 +51,7 @@ func (m *market) wasStopped(d decision.Decision) {
 func (m *market) wereResumed(seller string, n int64, now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.state == payout.Waiting && w.last.OnHold() && w.due > now.UnixMicro() && (seller == "" || w.seller == seller) {
+		if w.state == payout.Waiting && w.last.IsStopped() && w.due > now.UnixMicro() && (seller == "" || w.seller == seller) {
 			m.payoutDue(id, w, now)
 			n--
 		}

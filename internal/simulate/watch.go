@@ -241,8 +241,8 @@ func (t changeTx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	return err
 }
 
-func (t changeTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
-	moved, err := t.ChangeTx.MovePayout(ctx, from, p)
+func (t changeTx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	moved, err := t.ChangeTx.UpdatePayout(ctx, from, p)
 	if moved {
 		t.seen.touch(p.Seller)
 		t.seen.payouts[p.ID] = p
@@ -274,8 +274,8 @@ func (t payoutTx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	return t.change().InsertPayout(ctx, p)
 }
 
-func (t payoutTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
-	return t.change().MovePayout(ctx, from, p)
+func (t payoutTx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+	return t.change().UpdatePayout(ctx, from, p)
 }
 
 func (t payoutTx) RecordDecision(ctx context.Context, d decision.Decision) error {
@@ -324,8 +324,8 @@ func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now time
 	return n, err
 }
 
-func (t payoutTx) RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error) {
-	n, err := t.Tx.RescheduleOnHold(ctx, seller, now)
+func (t payoutTx) RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error) {
+	n, err := t.Tx.RescheduleStopped(ctx, seller, now)
 	t.seen.note(func() { t.seen.m.wereResumed(seller, n, now) })
 	return n, err
 }

@@ -101,7 +101,7 @@ func (m *meeting) try(tx *store.Tx, id payout.ID) error {
 		return err
 	}
 	p.Tries++
-	_, err = tx.MovePayout(m.Context(), p.State, p)
+	_, err = tx.UpdatePayout(m.Context(), p.State, p)
 	return err
 }
 

@@ -74,9 +74,9 @@ func (tx *Tx) lock(ctx context.Context, statement string) error {
 	return tx.each(ctx, statement, nil, func(row) error { return nil })
 }
 
-// RescheduleOnHold makes the next step due now of each payout that waits because payouts were frozen or paused, of all
+// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 // sellers where seller is "", and returns how many.
-func (tx *Tx) RescheduleOnHold(ctx context.Context, seller string, now time.Time) (int64, error) {
-	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE reason_code = 'payouts_on_hold' AND ($1 = '' OR seller_id = $1)
+func (tx *Tx) RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error) {
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE reason_code = 'payouts_stopped' AND ($1 = '' OR seller_id = $1)
 		AND state = 'waiting' AND due_at > $2`, seller, micros(now))
 }

@@ -134,8 +134,8 @@ func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	return tx.payoutWhere(ctx, `WHERE p.id = $1`, id)
 }
 
-// MovePayout saves p if the stored state is still from.
-func (tx *Tx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+// UpdatePayout saves p if the stored state is still from.
+func (tx *Tx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
 	return tx.write(ctx, payoutTable.updates(tx.dialect, []payoutMove{{p, from}}))
 }
 

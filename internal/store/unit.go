@@ -513,7 +513,7 @@ func (tx *unitTx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Pay
 	return tx.Payout(ctx, id)
 }
 
-func (tx *unitTx) MovePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
+func (tx *unitTx) UpdatePayout(ctx context.Context, from payout.State, p payout.Payout) (bool, error) {
 	now, err := tx.PayoutForUpdate(ctx, p.ID)
 	if err != nil || now.State != from {
 		return false, err

@@ -13,10 +13,10 @@ type Watched struct {
 	Discrepancies int64
 	// UnmatchedTransfers counts unmatched transfers that no admin has resolved.
 	UnmatchedTransfers int64
-	// PayoutsOnHold counts payouts that wait because payouts are frozen or paused. Paused says that those of all sellers are, as
+	// PayoutsStopped counts payouts that wait because payouts are frozen or paused. Paused says that those of all sellers are, as
 	// the platform's row has it.
-	PayoutsOnHold int64
-	Paused        bool
+	PayoutsStopped int64
+	Paused         bool
 	// Late counts payouts under way that should have arrived and need attention for nothing else, and LateSince is when the first of them should have; zero for
 	// none.
 	Late      int64
@@ -50,7 +50,7 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'manual_review'),
 		(SELECT COUNT(*) FROM payouts WHERE discrepancy <> ''),
 		(SELECT COUNT(*) FROM unmatched_transfers WHERE resolved = 0),
-		(SELECT COUNT(*) FROM payouts WHERE reason_code = 'payouts_on_hold'),
+		(SELECT COUNT(*) FROM payouts WHERE reason_code = 'payouts_stopped'),
 		COALESCE((SELECT frozen FROM journals WHERE owner = 'platform'), 0),
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),
@@ -65,7 +65,7 @@ func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 		(SELECT COUNT(*) FROM webhook_endpoints WHERE status = 'disabled' AND reason <> 'disabled'),
 		(SELECT at FROM checkpoints ORDER BY number DESC LIMIT 1),
 		(SELECT ended_at FROM reconciliations WHERE daily = 1 ORDER BY ends_at DESC LIMIT 1)`, nil,
-		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsOnHold, flagged{&w.Paused}, &w.AccountsInReview,
+		&w.Unknown, &w.ManualReview, &w.Discrepancies, &w.UnmatchedTransfers, &w.PayoutsStopped, flagged{&w.Paused}, &w.AccountsInReview,
 		instant{&w.PayoutDue}, instant{&w.AccountDue}, instant{&w.SaleDue}, instant{&w.MailDue}, instant{&w.MailQueued},
 		instant{&w.WebhookSince}, &w.WebhooksFailing, &w.WebhooksDisabled, instant{&w.CheckpointAt}, instant{&w.ReconciledAt})
 	if err != nil {

@@ -59,7 +59,7 @@ func testPause(t *testing.T, b *bench) {
 	}
 	onHold := func(id payout.ID, seller string) {
 		p := b.ask(id, seller, 100, 0)
-		p.ReasonCode, p.DueAt = "payouts_on_hold", b.now.Add(time.Hour)
+		p.ReasonCode, p.DueAt = "payouts_stopped", b.now.Add(time.Hour)
 		b.move(p, payout.Waiting)
 	}
 	onHold("pyt_1", "usr_a")
@@ -81,7 +81,7 @@ func testPause(t *testing.T, b *bench) {
 	wantDue := func(seller string, want map[payout.ID]time.Time) {
 		t.Helper()
 		b.update(func(tx *store.Tx) error {
-			n, err := tx.RescheduleOnHold(b.ctx(), seller, b.now)
+			n, err := tx.RescheduleStopped(b.ctx(), seller, b.now)
 			if n != 1 {
 				t.Errorf("%d payouts were made due", n)
 			}

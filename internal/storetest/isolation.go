@@ -28,7 +28,7 @@ func testLockedReads(_ *testing.T, b *bench) {
 					return err
 				}
 				p.Tries++
-				_, err = tx.MovePayout(b.ctx(), p.State, p)
+				_, err = tx.UpdatePayout(b.ctx(), p.State, p)
 				return err
 			})
 			if err != nil {

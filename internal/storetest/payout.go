@@ -29,7 +29,7 @@ func testMoves(_ *testing.T, b *bench) {
 	p.ProcessedAt, p.CompletedAt, p.EndedAt = b.now, b.now, b.now
 	for i, want := range []bool{true, false} { // the second finds it moved
 		b.update(func(tx *store.Tx) error {
-			moved, err := tx.MovePayout(b.ctx(), payout.Waiting, p)
+			moved, err := tx.UpdatePayout(b.ctx(), payout.Waiting, p)
 			if moved != want {
 				b.Errorf("move %d: %t, want %t", i, moved, want)
 			}

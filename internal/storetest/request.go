@@ -136,10 +136,10 @@ func testChangesInGroups(_ *testing.T, b *bench) {
 			}
 			p := was
 			p.State = payout.Cancelled
-			if cancelled, err = tx.MovePayout(b.ctx(), payout.Waiting, p); err != nil || !cancelled {
+			if cancelled, err = tx.UpdatePayout(b.ctx(), payout.Waiting, p); err != nil || !cancelled {
 				return errors.Join(err, fmt.Errorf("%s was loaded as waiting, and moved %v", id, cancelled))
 			}
-			if again, err := tx.MovePayout(b.ctx(), payout.Waiting, p); err != nil || again {
+			if again, err := tx.UpdatePayout(b.ctx(), payout.Waiting, p); err != nil || again {
 				b.Errorf("%s moved twice, %v", id, err)
 			}
 			if err := post(b, tx, was.Seller, ledger.PayoutCancelled, string(id), was, p, ledger.ReleasePayout(p.Amount)); err != nil || !fails {

@@ -417,7 +417,7 @@ func (b *bench) move(p payout.Payout, to payout.State) payout.Payout {
 		if err != nil {
 			return err
 		}
-		moved, err := tx.MovePayout(b.ctx(), was.State, p)
+		moved, err := tx.UpdatePayout(b.ctx(), was.State, p)
 		if err != nil {
 			return err
 		}

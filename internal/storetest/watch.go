@@ -56,7 +56,7 @@ func testWatch(t *testing.T, b *bench) {
 	})
 	b.pause(true)
 	p = b.ask("pyt_6", seller, 600, 0)
-	p.ReasonCode, p.DueAt = "payouts_on_hold", b.now.Add(6*time.Hour)
+	p.ReasonCode, p.DueAt = "payouts_stopped", b.now.Add(6*time.Hour)
 	b.move(p, payout.Waiting)
 	reviewed := b.seller("usr_b")
 	b.register("bka_replaced", reviewed)
@@ -65,7 +65,7 @@ func testWatch(t *testing.T, b *bench) {
 	b.review("bka_review")
 	b.checkpoint()
 	want := store.Watched{
-		CheckpointAt: b.now, PayoutsOnHold: 1, Paused: true,
+		CheckpointAt: b.now, PayoutsStopped: 1, Paused: true,
 		Unknown: 2, ManualReview: 1, Discrepancies: 1, AccountsInReview: 1,
 		PayoutDue: b.now.Add(2 * time.Hour), AccountDue: b.now.Add(time.Minute), SaleDue: b.now,
 	}

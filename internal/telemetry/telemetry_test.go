@@ -108,7 +108,7 @@ func TestMetrics(t *testing.T) {
 	m.ExpectGatewayCall("submit", "unclear", "refused")
 	m.ExpectLoop("sales")
 	m.SetWatched(telemetry.Watched{
-		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsOnHold: 7, Paused: true, Late: 8, OldestLate: time.Hour, OldestWebhook: time.Minute, WebhooksFailing: 9, WebhooksDisabled: 10, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
+		Unknown: 2, ManualReview: 3, Discrepancies: 4, UnmatchedTransfers: 5, AccountsInReview: 6, PayoutsStopped: 7, Paused: true, Late: 8, OldestLate: time.Hour, OldestWebhook: time.Minute, WebhooksFailing: 9, WebhooksDisabled: 10, Overdue: map[string]time.Duration{"payouts": 90 * time.Second},
 	}, time.UnixMilli(1_700_000_000_500))
 	m.SetBuild("v1.2.3", "go1.26")
 	m.WatchDatabase(func() telemetry.DatabaseStats {
@@ -136,7 +136,7 @@ func TestMetrics(t *testing.T) {
 		`bursar_payouts_manual_review 3`,
 		`bursar_startup_reconciled 1`,
 		`bursar_unmatched_transfers 5`,
-		`bursar_payouts_on_hold 7`,
+		`bursar_payouts_stopped 7`,
 		`bursar_payouts_paused 1`,
 		`bursar_payouts_late 8`,
 		`bursar_payouts_late_oldest_seconds 3600`,

@@ -12,9 +12,9 @@ type Watched struct {
 	Unknown, ManualReview, Discrepancies int64
 	// UnmatchedTransfers counts transfers under our references that match no payout.
 	UnmatchedTransfers int64
-	// PayoutsOnHold counts payouts that wait because payouts are frozen or paused; Paused says that those of all sellers are.
-	PayoutsOnHold int64
-	Paused        bool
+	// PayoutsStopped counts payouts that wait because payouts are frozen or paused; Paused says that those of all sellers are.
+	PayoutsStopped int64
+	Paused         bool
 	// Late counts payouts under way that should have arrived, and OldestLate is since when the first of them should have.
 	Late       int64
 	OldestLate time.Duration
@@ -39,7 +39,7 @@ type Watched struct {
 // watched shows the last look.
 type watched struct {
 	unknown, manualReview, discrepancies, unmatched, inReview prometheus.Gauge
-	onHold, paused, late, oldestLate                          prometheus.Gauge
+	stopped, paused, late, oldestLate                         prometheus.Gauge
 
 	overdue     *prometheus.GaugeVec
 	unsentMail  prometheus.Gauge
@@ -59,7 +59,7 @@ func newWatched(registry *prometheus.Registry) watched {
 		manualReview:  gauge("bursar_payouts_manual_review", "Payouts in manual review. Should be 0."),
 		discrepancies: gauge("bursar_payouts_with_discrepancy", "Payouts with a discrepancy: the gateway's report disagrees with the journal, or the payout was changed outside Bursar. Should be 0."),
 		unmatched:     gauge("bursar_unmatched_transfers", "Unmatched transfers: the gateway made them under our references, and no payout matches. Should be 0."),
-		onHold:        gauge("bursar_payouts_on_hold", "Payouts that wait because payouts are frozen for their seller or paused for all."),
+		stopped:       gauge("bursar_payouts_stopped", "Payouts that wait because payouts are frozen for their seller or paused for all."),
 		paused:        gauge("bursar_payouts_paused", "1 while the payouts of all sellers are paused, else 0."),
 		late:          gauge("bursar_payouts_late", "Payouts under way that should have arrived by their estimate. Should be 0."),
 		oldestLate:    gauge("bursar_payouts_late_oldest_seconds", "For how long the payout that is late the longest should have arrived; 0 for none."),
@@ -82,7 +82,7 @@ func newWatched(registry *prometheus.Registry) watched {
 	w.webhooks.failing = gauge("bursar_webhook_endpoints_failing", "Enabled webhook endpoints that took nothing since their last failure.")
 	w.webhooks.disabled = gauge("bursar_webhook_endpoints_disabled", "Webhook endpoints that the service disabled, until a person enables them, keeps them disabled or removes them.")
 	registry.MustRegister(w.webhooks.oldest, w.webhooks.failing, w.webhooks.disabled)
-	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.onHold, w.paused, w.late, w.oldestLate, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
+	registry.MustRegister(w.unknown, w.manualReview, w.discrepancies, w.unmatched, w.stopped, w.paused, w.late, w.oldestLate, w.inReview, w.overdue, w.unsentMail, w.checkpoint, w.differences, w.reconciled, w.at)
 	return w
 }
 
@@ -92,7 +92,7 @@ func (m *Metrics) SetWatched(w Watched, at time.Time) {
 	m.watched.manualReview.Set(float64(w.ManualReview))
 	m.watched.discrepancies.Set(float64(w.Discrepancies))
 	m.watched.unmatched.Set(float64(w.UnmatchedTransfers))
-	m.watched.onHold.Set(float64(w.PayoutsOnHold))
+	m.watched.stopped.Set(float64(w.PayoutsStopped))
 	m.watched.paused.Set(0)
 	if w.Paused {
 		m.watched.paused.Set(1)

@@ -356,7 +356,7 @@ CREATE INDEX idempotency_keys_old ON idempotency_keys (created_at);
 
 -- Payouts that wait because their gateway is not configured, or because payouts are frozen, are rare.
 CREATE INDEX payouts_without_gateway ON payouts (id) WHERE reason_code = 'gateway_not_configured';
-CREATE INDEX payouts_on_hold ON payouts (seller_id) WHERE reason_code = 'payouts_on_hold';
+CREATE INDEX payouts_stopped ON payouts (seller_id) WHERE reason_code = 'payouts_stopped';
 
 CREATE TABLE gateway_events (
   gateway     TEXT NOT NULL,

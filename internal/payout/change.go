@@ -1,0 +1,148 @@
+package payout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"bursar/internal/ledger"
+)
+
+// errRaced means that another caller changed the payout first; that change stands.
+var errRaced = errors.New("payout: changed by another caller")
+
+// change loads a payout, calls alter with it, and saves it, all in one transaction. It reports whether it did. alter may
+// run more than once. Where alter returns errRaced, the payout stays as it is, and that is no error of change.
+func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) (bool, error) {
+	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
+}
+
+// changeIn is change for an alter that reads the store, or for an actor other than the system.
+func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string, alter func(ChangeTx, *Payout) error) (bool, error) {
+	var from, to State
+	err := s.o.Store.InGroup(ctx, scope, func(tx ChangeTx) error {
+		p, err := tx.PayoutForUpdate(ctx, ID(scope.Payout))
+		if err != nil {
+			return err
+		}
+		was := p
+		from = p.State
+		if err := alter(tx, &p); err != nil {
+			return err
+		}
+		to = p.State
+		return s.save(ctx, tx, was, p, actor, s.o.Now())
+	})
+	if err == nil && from != to {
+		s.o.StateChanged(from, to)
+	}
+	if errors.Is(err, errRaced) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// save stores p, which was so before, and appends to the seller's journal what changes, with the money that goes with it.
+// Nothing but save and a repair changes a recorded field of a stored payout. It fails with errRaced when the stored state
+// is another.
+func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor string, now time.Time) error {
+	from := was.State
+	if from != p.State && !from.CanBecome(p.State) {
+		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
+	}
+	movement, inJournal := effect(from, p), false
+	if _, differs := ledger.Differs(was, p); differs {
+		verify := check
+		if !movement.IsZero() {
+			verify = func(ctx context.Context, _ entriesReader, p Payout) ([]ledger.Entry, error) {
+				return checkToMove(ctx, tx, p)
+			}
+		}
+		entries, err := verify(ctx, tx, was)
+		switch {
+		case err != nil && !isTampered(err):
+			return err
+		case err != nil && (!movement.IsZero() || from != p.State): // its amount or its state may be another than the journal's
+			return ErrTampered.Because(err)
+		}
+		inJournal = len(entries) > 0 // else the row was given to another seller, whose journal does not know it
+	}
+	updated, err := tx.UpdatePayout(ctx, from, p)
+	if err != nil {
+		return err
+	}
+	if !updated {
+		return errRaced
+	}
+	if !inJournal {
+		return nil
+	}
+	data, err := ledger.Change(was, p)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, ledger.Posting{
+		Owner: p.Seller, At: now, Type: entryType(was, p), Subject: string(p.ID), Actor: actor, Data: data, Moved: movement,
+	})
+	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal for the caller: the money was reserved
+		err = errors.New(err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
+	}
+	return nil
+}
+
+// entryType says what happened when a payout that was so became p.
+func entryType(was, p Payout) ledger.Type {
+	switch {
+	case was.State != p.State:
+		return typeOf[p.State]
+	case was.Discrepancy == "" && p.Discrepancy != "":
+		return ledger.DiscrepancyFound
+	case was.Discrepancy != "" && p.Discrepancy == "":
+		return ledger.DiscrepancyResolved
+	default:
+		return ledger.PayoutUpdated
+	}
+}
+
+// typeOf names the entry of a payout that comes to a state.
+var typeOf = map[State]ledger.Type{
+	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, ManualReview: ledger.PayoutReview,
+	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
+	Cancelled: ledger.PayoutCancelled,
+}
+
+// effect is the money that moves when p came from another state.
+func effect(from State, p Payout) ledger.Moved {
+	if from == p.State {
+		return ledger.Moved{}
+	}
+	switch p.State {
+	case Completed:
+		return ledger.SettlePayout(p.Net(), p.Fee)
+	case Failed, Cancelled:
+		return ledger.ReleasePayout(p.Amount)
+	case Returned:
+		return ledger.ReturnPayout(p.Net(), p.Fee)
+	default:
+		return ledger.Moved{}
+	}
+}
+
+// Who causes a change that nobody asked for.
+const actorSystem = "system"
+
+func actorUser(id string) string  { return "user:" + id }
+func actorAdmin(id string) string { return "admin:" + id }
+
+// actor names the caller in the journal.
+func (c Caller) actor() string {
+	if c.Admin {
+		return actorAdmin(c.User)
+	}
+	return cmp.Or(c.Issuer, actorUser(c.User))
+}
