@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,6 +143,27 @@ func TestImportsFollowTheTable(t *testing.T) {
 	for pkg := range mayImport {
 		if _, exists := imports[pkg]; !exists {
 			t.Errorf("mayImport has a row for %s, which is no package: remove it", pkg)
+		}
+	}
+}
+
+// TestArchitecturePage_NamesEveryPackage wants each package in the page's section on packages, in its diagram or below, and the
+// groups of packages as they are here.
+func TestArchitecturePage_NamesEveryPackage(t *testing.T) {
+	page, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Packages\n")
+	for _, group := range [][]string{domains, leaves} {
+		if list := "[" + strings.Join(group, ", ") + "]"; !strings.Contains(section, list) {
+			t.Errorf("the page's diagram has no box %s", list)
+		}
+	}
+	for pkg := range mayImport {
+		named := regexp.MustCompile(`\b` + regexp.QuoteMeta(pkg) + `\b`)
+		if !strings.Contains(pkg, "/") && !named.MatchString(section) {
+			t.Errorf("the page does not name package %s", pkg)
 		}
 	}
 }
