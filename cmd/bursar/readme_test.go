@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,20 +12,48 @@ import (
 	"bursar/internal/config"
 )
 
-// TestReadme_NamesEverySetting checks that the README names the variable of each setting.
-func TestReadme_NamesEverySetting(t *testing.T) {
+// TestReadme_HasEveryCommand checks that the README's table of commands has each command, and no other. A row writes a command
+// whole or, after the first, without what it shares with the first: `bursar apikey create`, `list`.
+func TestReadme_HasEveryCommand(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s config.Settings
-	parser, err := kong.New(&s)
+	parser, err := kong.New(new(commands), kong.Groups(config.Groups()), kong.Vars{"version": ""})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range parser.Model.Flags {
-		if variable := config.Variable(flag.Name); flag.Name != "help" && !strings.Contains(string(readme), "`"+variable+"`") {
-			t.Errorf("README.md does not name %s", variable)
+	var known, written []string
+	for _, leaf := range parser.Model.Leaves(true) {
+		known = append(known, leaf.Path())
+	}
+	quoted, argument := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(" [A-Z]+$")
+	_, table, _ := strings.Cut(string(readme), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 || !strings.Contains(cells[1], "`bursar ") {
+			continue
+		}
+		group := ""
+		for i, match := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			name := argument.ReplaceAllString(strings.TrimPrefix(match[1], "bursar "), "")
+			if i == 0 {
+				group, _, _ = strings.Cut(name, " ")
+			} else if !slices.Contains(known, name) {
+				name = group + " " + name
+			}
+			written = append(written, name)
+		}
+	}
+	for _, name := range known {
+		if !slices.Contains(written, name) {
+			t.Errorf("README.md has no row for bursar %s", name)
+		}
+	}
+	for _, name := range written {
+		if !slices.Contains(known, name) {
+			t.Errorf("README.md has a row for bursar %s, which is no command", name)
 		}
 	}
 }

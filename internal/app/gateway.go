@@ -38,7 +38,7 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	name := gateway.Name(cfg.Gateway)
 	open, isKnown := adapters[cfg.Gateway]
 	if !isKnown {
-		return gateways{}, fmt.Errorf("BURSAR_GATEWAY=%s is not known to this build", name)
+		return gateways{}, fmt.Errorf("BURSAR_GATEWAY=%s is not known to this build; write one of %v", name, slices.Sorted(maps.Keys(adapters)))
 	}
 	opened, err := open(gateway.Setup{
 		Name: name, Currency: cfg.Currency, Settings: gatewaySettings(cfg),

@@ -62,6 +62,14 @@ func TestOpenGateways(t *testing.T) {
 	}
 }
 
+// An adapter that this build lacks is refused with the names of those that it has.
+func TestOpenGateways_UnknownAdapter(t *testing.T) {
+	_, err := openGateways(config.Config{Gateway: "paypal"}, nil, nil)
+	if err == nil || err.Error() != "BURSAR_GATEWAY=paypal is not known to this build; write one of [razorpayx sandbox]" {
+		t.Errorf("it fails with %v", err)
+	}
+}
+
 // TestOpenGateways_OtherAdapter opens one that takes its settings from BURSAR_GATEWAY_SETTINGS, and whose gateway sends no
 // webhooks, so that there is no address for them.
 func TestOpenGateways_OtherAdapter(t *testing.T) {

@@ -58,7 +58,7 @@ type Settings struct {
 	ProviderA ProviderSettings `embed:"" prefix:"provider-a-" set:"provider=a"`
 	ProviderB ProviderSettings `embed:"" prefix:"provider-b-" set:"provider=b"`
 
-	Gateway                 string `group:"gateway" default:"sandbox" help:"Who pays: \"sandbox\" or \"razorpayx\"."`
+	Gateway                 string `group:"gateway" default:"sandbox" help:"Payment gateway that pays: \"sandbox\", \"razorpayx\", or another adapter of this build, which then needs gateway-settings."`
 	GatewayRate             string `group:"gateway" placeholder:"N" help:"Requests per second towards the gateway; 8 for razorpayx, \"none\" for the sandbox, unless set."`
 	GatewaySettings         string `group:"gateway" secret:"" placeholder:"KEY=VALUE,…" help:"Settings of a gateway that has no variables of its own, as its adapter names them."`
 	BankVerifier            string `group:"gateway" default:"gateway" help:"Who verifies bank accounts: \"gateway\", or \"manual\" for an admin."`

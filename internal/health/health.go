@@ -1,4 +1,4 @@
-// Package health is how the service's work goes, as operators see it.
+// Package health is what operators see of the service's own work: instances, work loops, backlogs and audits.
 package health
 
 import "time"

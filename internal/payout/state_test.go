@@ -28,9 +28,9 @@ func diagram() string {
 	return b.String()
 }
 
-// The diagram in ARCHITECTURE.md shows the same states and transitions as the code.
-func TestStates_MatchArchitecture(t *testing.T) {
-	const file, begin, end = "../../ARCHITECTURE.md", "<!-- payout states: drawn by a test -->\n", "\n<!-- end -->"
+// The diagram in docs/payout-states.md shows the same states and transitions as the code.
+func TestStates_MatchDiagram(t *testing.T) {
+	const file, begin, end = "../../docs/payout-states.md", "<!-- payout states: drawn by a test -->\n", "\n<!-- end -->"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,10 @@
 package simulate_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,18 +40,24 @@ func auditNames(t *testing.T) []string {
 	return names
 }
 
-// docs/guarantees.md names every check of the simulator and of the audit, and only tests that exist.
+// docs/guarantees.md names every check of the simulator and of the audit, and only code and tests that exist.
 func TestGuaranteesPage_Complete(t *testing.T) {
 	var simulated []string
 	for _, c := range simulate.Checks() {
 		simulated = append(simulated, c.Name)
 	}
 	rows := guarantees(t)
+	code := declarations(t)
 	holdColumn(t, "the simulator", rows, 1, simulated)
 	holdColumn(t, "the audit", rows, 2, auditNames(t))
 	for _, row := range rows {
 		if len(quoted(row[1])) == 0 && len(quoted(row[2])) == 0 || row[3] == "" || len(quoted(row[4])) == 0 {
 			t.Errorf("no check, no code or no test is named for: %s", row[0])
+		}
+		for _, name := range quoted(row[3]) {
+			if !code[name] {
+				t.Errorf("there is no %s in the code; a name is package.Name, package.Type.Method, package/file.go or a package", name)
+			}
 		}
 		for _, name := range quoted(row[4]) {
 			if !testExists(t, name) {
@@ -105,6 +115,75 @@ func holdColumn(t *testing.T, of string, rows [][]string, column int, checks []s
 		if !slices.Contains(named, name) {
 			t.Errorf("docs/guarantees.md lacks %q, which %s checks", name, of)
 		}
+	}
+}
+
+// declarations are what the code below internal has, without tests: packages, files as package/file.go, and what each package
+// declares, as package.Name and package.Type.Method. A method is there as package.Name too.
+func declarations(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == "testdata":
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := syntax.Name.Name
+		found[pkg], found[pkg+"/"+filepath.Base(file)] = true, true
+		for _, d := range syntax.Decls {
+			for _, name := range declaredBy(d) {
+				found[pkg+"."+name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil || len(found) < 1000 {
+		t.Fatalf("found %d names, %v; the test looks in the wrong place", len(found), err)
+	}
+	return found
+}
+
+func declaredBy(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		names = append(names, d.Name.Name)
+		if d.Recv != nil {
+			names = append(names, receiver(d.Recv.List[0].Type)+"."+d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// receiver is the name of a method's type.
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	default:
+		return ""
 	}
 }
 

@@ -148,7 +148,7 @@ func Test0013NeverArrives(t *testing.T) {
 
 // TestStoriesAreDocumented holds the tables that users read against what the sandbox does.
 func TestStoriesAreDocumented(t *testing.T) {
-	for _, file := range []string{"../../api/openapi.yaml", "../../../README.md"} {
+	for _, file := range []string{"../../api/openapi.yaml", "../../../docs/gateways.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
