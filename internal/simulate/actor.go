@@ -25,6 +25,8 @@ type actor struct {
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string
 	askedAt time.Duration
+	// unfiltered says that the gateway lists all payouts where they asked for one.
+	unfiltered bool
 	// event is the gateway's id of the news that they bring.
 	event string
 

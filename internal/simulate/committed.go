@@ -219,11 +219,14 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 		ended = w.changed
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
-	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || m.now-ended > 48*time.Hour-2*mostOff
+	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || m.now-ended > leastOfDays-2*mostOff
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }
+
+// leastOfDays is the least that three working days of banks last, after the day on which a payout ended.
+const leastOfDays = 3 * 24 * time.Hour
 
 // mayArrive is how long after a payout went to review what was sent before may still arrive: as long as a sending may last, and
 // what the service allows the gateway besides. Clocks that are off make it shorter.
@@ -336,6 +339,7 @@ func (m *market) wasDecided(d decision.Decision) {
 	m.wasStopped(d)
 	m.note(d.Subject, d.Admin, "decision on record: "+string(d.Action))
 	m.assert(decisionsKept, d.Admin == m.admin && m.current.name == admin, d.Subject, "it is on record that %s decided on %s (%s), and they did not", d.Admin, d.Subject, d.Action)
+	m.assert(decisionsKept, d.Owner == m.model.ownerOf(d.Subject), d.Subject, "the decision on %s (%s) is in the journal of %q, which is not its owner's", d.Subject, d.Action, d.Owner)
 }
 
 // isDead reports whether a transfer can't pay any more, and has not.
@@ -434,6 +438,7 @@ func (m *market) wasVerified(before, a bank.Account) {
 			a.ID, m.gateway.verdicts[a.VerificationID], a.VerificationID)
 		m.accountDecided(a.ID, known.seller, a.Status)
 	}
+	m.assert(verifiedIsTrue, a.Status != bank.StatusUnverified || !a.DueAt.IsZero(), known.seller, "bank account %s is unverified (%s), and nothing more is to be done", a.ID, a.Reason)
 	known.status = a.Status
 	m.verificationDue(a.ID, known, a.DueAt)
 }

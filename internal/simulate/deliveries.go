@@ -28,6 +28,12 @@ type receiver struct {
 	endpoint string
 	secrets  []string
 	manner   manner
+	// leased is until when an instance delivers to it; 0 when none does. rotated is when the secret was rotated last; 0 where the
+	// secret before is not known to be the last of secrets but one.
+	leased, rotated time.Duration
+	// isCurrent says that the last of secrets was the endpoint's after so many restores.
+	isCurrent bool
+	restores  int64
 	// took says which events it answered with success, whether or not the answer arrived.
 	took map[string]bool
 	// wasDisabled says that it answered 410, or nothing for days: what happened meanwhile is not kept for it.
@@ -84,7 +90,7 @@ func (m *market) openReceivers(on *instance) {
 		if !m.assert(datastoreReadable, err == nil, "", "add a webhook endpoint: %v", err) {
 			return
 		}
-		r.endpoint, r.secrets = e.ID, []string{secret}
+		r.endpoint, r.secrets, r.isCurrent = e.ID, []string{secret}, true
 	}
 	m.often(deliverEvery, "deliveries", m.deliver)
 	if m.anyFaults() {
@@ -122,10 +128,16 @@ func (m *market) changeManners() {
 }
 
 func (m *market) rotateSecret(on *instance, r *receiver) {
+	wasCurrent := r.isCurrent && r.restores == m.tally.restores
+	r.rotated, r.isCurrent = 0, false // until the answer is there
 	_, secret, err := on.webhooks.Rotate(m.ctx, operatorOfWebhooks, r.endpoint)
 	m.guard(err)
 	if err == nil {
 		r.secrets = append(r.secrets, secret)
+		r.isCurrent, r.restores = true, m.tally.restores
+		if wasCurrent {
+			r.rotated = m.now
+		}
 	}
 }
 
@@ -139,13 +151,28 @@ func (m *market) deliver() {
 		m.try(on, "lease endpoints", func() error {
 			leases, err := on.webhooks.LeaseDue(m.ctx, len(m.receivers))
 			for _, l := range leases {
+				r := m.wasLeased(on, l)
 				m.work(on, 0, "delivery", func() {
-					m.try(on, "deliver", func() error { return on.webhooks.Step(m.ctx, l) })
+					m.try(on, "deliver", func() error {
+						err := on.webhooks.Step(m.ctx, l)
+						if err == nil {
+							r.leased = 0
+						}
+						return err
+					})
 				})
 			}
 			return err
 		})
 	})
+}
+
+// wasLeased notes that an instance is to deliver to an endpoint, and finds its receiver.
+func (m *market) wasLeased(on *instance, l webhook.Lease) *receiver {
+	r := m.receivers[slices.IndexFunc(m.receivers, func(r *receiver) bool { return r.endpoint == l.Endpoint })]
+	m.assert(leasesHold, m.now >= r.leased || !m.leasesHold(), "", "%s took the endpoint of %s, which is leased for another %s", on.name, r.url, r.leased-m.now)
+	r.leased = m.now + l.Until.Sub(on.now())
+	return r
 }
 
 // post carries an instance's deliveries to the receivers.
@@ -174,6 +201,7 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 			answer.RetryAfter = m.between(0, 2*time.Hour)
 		}
 	case hangs:
+		m.after(m.between(0, webhook.SendTimeout), m.deliver) // instances look all the time, and must find nothing until then
 		m.pause(webhook.SendTimeout)
 		err = context.DeadlineExceeded
 	case redirects:
@@ -187,7 +215,11 @@ func (p post) Send(ctx context.Context, msg webhook.Message) (webhook.Answer, er
 
 // checkMessage holds a delivery against the feed, and against what its endpoint wants.
 func (m *market) checkMessage(ctx context.Context, on *instance, r *receiver, msg webhook.Message) {
-	m.assert(deliveriesTrue, r.signed(msg), "", "the delivery of %s to %s bears no signature of its secrets", msg.ID, r.url)
+	m.assert(deliveriesTrue, r.signed(msg, r.secrets...), "", "the delivery of %s to %s bears no signature of its secrets", msg.ID, r.url)
+	if r.rotated > 0 && m.now-r.rotated < oldSecretSigns-2*mostOff && r.restores == m.tally.restores { // it may hold the old one yet
+		m.assert(deliveriesTrue, r.signed(msg, r.secrets[len(r.secrets)-2]), "", "the secret of %s was rotated %s ago, and the delivery of %s bears no signature of the old one",
+			r.url, m.now-r.rotated, msg.ID)
+	}
 	e, found, err := on.db.Webhooks().Event(ctx, msg.ID)
 	if err != nil {
 		return // the ledger was closed
@@ -199,9 +231,12 @@ func (m *market) checkMessage(ctx context.Context, on *instance, r *receiver, ms
 	m.assert(deliveriesTrue, err != nil || endpoint.Status == webhook.Enabled, "", "%s is disabled and was sent %s", r.url, msg.ID)
 }
 
-// signed verifies a message by any secret that the receiver was shown.
-func (r *receiver) signed(msg webhook.Message) bool {
-	for _, secret := range r.secrets {
+// oldSecretSigns is how long a secret signs after it was rotated.
+const oldSecretSigns = 24 * time.Hour
+
+// signed verifies a message by any of some secrets.
+func (r *receiver) signed(msg webhook.Message, secrets ...string) bool {
+	for _, secret := range secrets {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 		if err != nil {
 			return false

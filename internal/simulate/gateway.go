@@ -333,8 +333,11 @@ func (o Options) profile() sandbox.Profile {
 // capabilities are what the gateway offers.
 func (m *market) capabilities() port.Capabilities { return m.o.profile().Capabilities(rupees()) }
 
-// runsOut is how long an order is sent again after it was first.
-func (m *market) runsOut() time.Duration { return m.capabilities().ResendFor() }
+// runsOut is how long an order is sent again after it was first. The margin is the model's own.
+func (m *market) runsOut() time.Duration {
+	lives := m.capabilities().KeyLifetime
+	return lives - min(24*time.Hour, lives/4)
+}
 
 func nameOf(on *instance) string {
 	if on == nil {

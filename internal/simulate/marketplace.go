@@ -47,6 +47,13 @@ func (m *market) sell(s *seller, assert time.Duration) {
 		m.pause(m.between(0, time.Hour))
 		m.recordSale(n)
 	}
+	if e := m.model.sales[n.ID]; e != nil && m.chance(60) { // a refund comes at the moment at which the holding period is over
+		m.pause(max(e.availableAt.Sub(m.clock()), 0) + m.between(0, 5*time.Millisecond))
+		if m.closing {
+			return
+		}
+		m.takeBack(n)
+	}
 	for range 2 {
 		if m.chance(s.refunds) {
 			m.pause(m.around(3 * 24 * time.Hour))

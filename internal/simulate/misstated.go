@@ -55,6 +55,7 @@ func (m *market) checkMisstatements() {
 	if on == nil {
 		return
 	}
+	m.checkRereading(on)
 	planted, began, at := m.misstate(), m.now, m.clock()
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
@@ -85,6 +86,41 @@ func (m *market) checkMisstatements() {
 	for _, f := range planted {
 		_, isOpen := f.in(open)
 		m.assert(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
+	}
+}
+
+// checkRereading has the statement tell otherwise of a payout that was paid lately, after its line was read, and wants the nights that
+// follow to notice by themselves.
+func (m *market) checkRereading(on *instance) {
+	if m.maintenanceEvery() > tickEvery { // the nights of a long run are reconciled some at a time
+		return
+	}
+	var newest *withdrawal
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		w := m.model.payouts[id]
+		if w.state == payout.Completed && m.clock().Sub(w.last.CompletedAt) < 24*time.Hour && (newest == nil || w.last.CompletedAt.After(newest.last.CompletedAt)) {
+			newest = w
+		}
+	}
+	if newest == nil {
+		return
+	}
+	m.pass(m.now + 36*time.Hour)
+	seven := int64(7_000)
+	var line struct {
+		ID string `json:"id"`
+	}
+	change := sandbox.StatementChange{Line: string(newest.last.ID), Change: "alter", Debit: &seven}
+	if err := m.gateway.ask(http.MethodPost, "/control/statement", change, &line); err != nil {
+		m.broken(datastoreReadable, change.Line, err.Error())
+	}
+	m.pass(m.now + 36*time.Hour)
+	open, err := on.reconciling.Open(m.ctx, 10_000)
+	isFound := slices.ContainsFunc(open, func(d reconcile.Difference) bool { return d.Kind == reconcile.LineChanged && d.Subject == line.ID })
+	m.assert(nightsReconciled, m.violation != nil || err == nil && isFound, change.Line,
+		"the line of %s was changed after it was read, and no night has found that (error %v)", change.Line, err)
+	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+		m.broken(datastoreReadable, "", err.Error())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/event"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -173,6 +174,20 @@ func (o *model) refunded(r sale.Refund) {
 	h.earnedIn(e.occurredAt, -r.Amount)
 }
 
+// ownerOf is in whose journal a decision about a subject belongs: the platform's where no seller owns it.
+func (o *model) ownerOf(subject string) string {
+	switch {
+	case o.payouts[payout.ID(subject)] != nil:
+		return o.payouts[payout.ID(subject)].seller
+	case o.accounts[bank.ID(subject)] != nil:
+		return o.accounts[bank.ID(subject)].seller
+	case o.sellers[subject] != nil:
+		return subject
+	default:
+		return decision.Platform
+	}
+}
+
 // earnedIn adds to the month of an instant. India has one zone, and no summer time.
 func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 	h.months[at.UTC().Add(5*time.Hour+30*time.Minute).Format("2006-01")] += amount
@@ -292,6 +307,28 @@ func (o *model) moves(e ledger.Entry) ledger.Moved {
 	default:
 		return ledger.Moved{}
 	}
+}
+
+// told lists the types of entries that are events of the same name.
+var told = []ledger.Type{
+	ledger.BankAccountAdded, ledger.BankAccountVerified, ledger.BankAccountRejected, ledger.BankAccountReview,
+	ledger.SaleRecorded, ledger.SaleReleased, ledger.SaleRefunded, ledger.BalanceAdjusted,
+	ledger.PayoutRequested, ledger.PayoutSubmitted, ledger.PayoutReview, ledger.PayoutCompleted, ledger.PayoutFailed,
+	ledger.PayoutCancelled, ledger.PayoutReturned, ledger.PayoutUpdated,
+}
+
+// tells lists the events that an entry is, where so much was available before it. The table is the model's own.
+func tells(e ledger.Entry, before money.Amount) (events []event.Queued) {
+	switch {
+	case e.Type == ledger.PayoutImported:
+		events = append(events, event.Queued{Owner: e.Owner, Entry: e.Number, Type: event.PayoutRequested})
+	case slices.Contains(told, e.Type):
+		events = append(events, event.Queued{Owner: e.Owner, Entry: e.Number, Type: event.Type(e.Type)})
+	}
+	if before >= 0 && e.After.Available < 0 {
+		events = append(events, event.Queued{Owner: e.Owner, Entry: e.Number, Type: event.BalanceNegative})
+	}
+	return events
 }
 
 // fold applies an entry to the row that it is about.

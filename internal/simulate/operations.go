@@ -11,6 +11,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 )
 
 // admin is who decides what the service leaves to people.
@@ -250,6 +251,7 @@ func (m *market) meddle() {
 	unmatched := "pout_none" + m.ids.New("", m.clock())[:8]
 	_ = m.decide(unmatched, false, func(on *instance) error {
 		m.decideWithoutReason(on)
+		m.adjustOwn(on)
 		err := on.payouts.ResolveUnmatchedTransfer(m.ctx, m.by(), unmatched)
 		m.assert(answersAreTrue, errors.Is(err, payout.ErrUnmatchedTransferResolved) || isUnavailable(err), "", "an unknown transfer was resolved: %v", err)
 		return err
@@ -266,6 +268,12 @@ func (m *market) meddle() {
 	}
 }
 
+// adjustOwn has the admin correct their own balance, which must be refused at once.
+func (m *market) adjustOwn(on *instance) {
+	_, _, err := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "own", Seller: m.admin, Amount: 100, Reason: "A fee was wrong.", By: m.by()})
+	m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["sellerId"] != "", m.admin, "an admin who adjusts their own balance was answered with %v", err)
+}
+
 // decideWithoutReason tries what must be refused at once, for want of a note that says why.
 func (m *market) decideWithoutReason(on *instance) {
 	const id, transfer = payout.ID("pyt_000000000000000000000000"), "pout_00000000000001"
@@ -277,7 +285,10 @@ func (m *market) decideWithoutReason(on *instance) {
 	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, transfer)
 	freezeErr := on.payouts.Freeze(m.ctx, silent, m.sellers[0].id)
 	pauseErr := on.payouts.Pause(m.ctx, silent)
-	for _, err := range []error{freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
+	liftErr := on.payouts.LiftHold(m.ctx, silent, m.sellers[0].id)
+	differenceErr := on.reconciling.Settle(m.ctx, silent, "dif_000000000000000000000000", "anything")
+	_, _, adjustErr := on.sales.Adjust(m.ctx, sale.NewAdjustment{ID: "silent", Seller: m.sellers[0].id, Amount: 100, Reason: "A fee was wrong.", By: silent})
+	for _, err := range []error{liftErr, differenceErr, adjustErr, freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
 		m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
 	}
 }

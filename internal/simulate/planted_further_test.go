@@ -138,4 +138,43 @@ var furtherBugs = []planted{
 		{inWebhook, "if err != nil || !found || e.Status != Enabled {", "if err != nil || !found {"},
 		{inStore, "e.status = 'enabled' AND e.leased_until <= $1", "e.leased_until <= $1"},
 	}},
+	{"a decision about a bank account is in the platform's journal", []edit{
+		{inBank, "made := decision.New(by, action, seen.Seller, string(id), s.o.Now())", "made := decision.New(by, action, \"\", string(id), s.o.Now())"},
+	}},
+	{"a balance that falls below zero from nothing is no event", []edit{
+		{inEvent, "e.After.Available < 0 && before >= 0", "e.After.Available < 0 && before > 0"},
+	}},
+	{"a pause that was hidden in the database is over", []edit{
+		{inStore, "if err == nil && newest != a.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\"", "if err == nil && newest < a.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\""},
+	}},
+	{"each night reads its own day alone", []edit{
+		{inReconcile, "s.reconcile(ctx, day, true, true)", "s.reconcile(ctx, day, false, true)"},
+	}},
+	{"two instances deliver to one endpoint", []edit{
+		{inStore, "e.status = 'enabled' AND e.leased_until <= $1 AND", "e.status = 'enabled' AND $1 > 0 AND"},
+	}},
+	{"a webhook's old secret does not sign", []edit{
+		{inWebhook, "if !now.Before(e.OldUntil) {", "if now.Before(e.OldUntil) {"},
+	}},
+	{"admins adjust their own balances", []edit{
+		{inSale, "if n.Seller == n.By.Admin {", "if n.Seller == \"\" {"},
+	}},
+	{"an adjustment needs no reason", []edit{
+		{inSale, "return n.By.RequireNote()", "return n.By.CheckNote()"},
+	}},
+	{"a hold is lifted without a reason", []edit{
+		{inPayout, "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {\n\tif err := by.RequireNote(); err != nil {", "func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) error {\n\tif err := by.CheckNote(); err != nil {"},
+	}},
+	{"the limit for proofs is for what is left after the fee", []edit{
+		{inPayout, "return r.Session != \"\" && s.NeedsProof(r.Amount) }", "return r.Session != \"\" && s.NeedsProof(r.Amount-s.o.Fee.Of(r.Amount)) }"},
+	}},
+	{"a refund is taken from what should have been released", []edit{
+		{inSale, "ledger.RefundSale(r.Amount, sale.Released())", "ledger.RefundSale(r.Amount, !r.At.Before(sale.AvailableAt))"},
+	}},
+	{"a verification that failed is not tried again", []edit{
+		{inBank, "a.DueAt = now.Add(s.jitter(backoff(a.Tries)))\n\t\treturn a", "a.DueAt = time.Time{}\n\t\treturn a"},
+	}},
+	{"banks are given two days to return a payout", []edit{
+		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(a.workingDay(completedAt, 2), 24*60)"},
+	}},
 }

@@ -112,6 +112,9 @@ func (m *market) steal(s *seller) {
 		return
 	}
 	a := &ask{seller: s.id, amount: proveAbove + 1 + money.Amount(m.dice.Int64N(int64(available-proveAbove))), notes: "stolen", session: s.session}
+	if m.chance(200) { // as little as needs one
+		a.amount = proveAbove + 1
+	}
 	if last := m.proofs[s.proof]; last != nil && m.chance(700) {
 		if a.proof = s.proof; m.chance(500) && last.amount <= available {
 			a.amount = last.amount

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/decision"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -31,7 +32,7 @@ func (m *market) checkTampering() {
 	defer raw.Close()
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
-		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay,
+		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause,
 	} {
 		if m.violation == nil {
 			act()
@@ -311,6 +312,36 @@ func (t *tamperer) raisePayoutUnderWay() {
 	m.assert(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.IsTampered(), string(id),
 		"payout %s was tampered with before it was paid, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
 	t.wantPaid(id)
+}
+
+// hidePause puts the platform's balance back to what it was before an admin paused payouts. The service wrote both.
+func (t *tamperer) hidePause() {
+	m, id := t.m, t.request()
+	where := quote("owner", decision.Platform)
+	before := t.rows("journals", where)
+	m.stopping[decision.Platform] = true // or it would be resumed as forgotten
+	m.spawn(0, admin, func() { _ = m.decideStop(decision.Platform, true) })
+	m.pass(m.now + 5*time.Second)
+	paused := t.rows("journals", where)
+	if !m.assert(stopsKept, m.violation != nil || m.model.paused.stopped && len(before) == 1 && len(paused) == 1, "", "payouts are to be paused, and are not") {
+		return
+	}
+	t.put("journals", where, before[0])
+	t.whileTampered(decision.Platform, "journals-are-whole", 15*time.Minute, func() { t.put("journals", where, paused[0]) })
+	w := m.model.payouts[id]
+	m.assert(tamperingFound, m.violation != nil || w.state == payout.Waiting && !m.gateway.has(id), string(id),
+		"payouts were paused, and that was hidden in the database; payout %s is %s, and the gateway has a transfer: %t", id, w.state, m.gateway.has(id))
+	m.spawn(0, admin, func() { m.resume(decision.Platform) })
+	m.pass(m.now + time.Minute)
+	delete(m.stopping, decision.Platform)
+	t.wantPaid(id)
+}
+
+// put writes all columns of a row.
+func (t *tamperer) put(table, where string, row map[string]any) {
+	for _, column := range slices.Sorted(maps.Keys(row)) {
+		t.do(`UPDATE `+table+` SET `+column+` = ? WHERE `+where, row[column])
+	}
 }
 
 // quote is a condition on a text, of which none here has a quote in it.

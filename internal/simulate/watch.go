@@ -9,7 +9,6 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/decision"
-	"bursar/internal/event"
 	"bursar/internal/fault"
 	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -162,11 +161,12 @@ func (m *market) follow(on *instance, owner string) {
 			return
 		}
 		for _, e := range list {
+			before := j.Available
 			if j.Account, err = j.Follow(m.keys, e); !m.assert(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
 				return
 			}
 			j.hashes = append(j.hashes, e.Hash)
-			j.events = append(j.events, event.Of(e)...)
+			j.events = append(j.events, tells(e, before)...)
 			m.wasAppended(e)
 		}
 		n = len(list)

@@ -305,13 +305,17 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 	}
 	query := r.URL.Query()
 	o := m.gateway.orders[query.Get("reference_id")]
+	if !query.Has("skip") || !query.Has("reference_id") { // later pages are as the first
+		m.current.unfiltered = query.Has("reference_id") && m.strikes(odd)
+	}
 	switch {
 	case query.Has("from") && !query.Has("status"): // in small pages, so that there are many
 		query.Set("count", strconv.Itoa(1+m.dice.IntN(7)))
-	case m.strikes(odd):
+	case m.current.unfiltered:
 		query.Del("reference_id")
+		query.Set("count", strconv.Itoa(20+m.dice.IntN(razorpayx.MaxPage-19)))
 	}
-	if m.strikes(lag) && (o == nil || !o.denied) {
+	if !m.current.unfiltered && m.strikes(lag) && (o == nil || !o.denied) {
 		query.Set("to", strconv.FormatInt(m.clock().Add(-m.between(time.Second, mostLag)).Unix(), 10))
 	}
 	r.URL.RawQuery = query.Encode()
