@@ -222,7 +222,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
 		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
-	case !p.endedUnpaid() || p.SentAt.IsZero() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
+	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
 		return now.Add(s.jitter(refundedWaits[min(p.Tries, len(refundedWaits)-1)]))
@@ -230,6 +230,9 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		return now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
 	}
 }
+
+// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
+func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
 
 // endedUnpaid reports whether the seller has the money back without the bank ever having had it.
 func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }

@@ -98,6 +98,8 @@ func TestReconcileStartup_WaitingButSent_NotResent(t *testing.T) {
 			s.reconcileStartup()
 			if p := s.wantState(tt.want); p.GatewayID == "" || p.ProcessedAt.IsZero() || !p.SentAt.IsZero() {
 				t.Errorf("gateway's id %q, processed %s, sent %s; it was processed, and not sent by this journal", p.GatewayID, p.ProcessedAt, p.SentAt)
+			} else if tt.want == payout.Failed && p.DueAt.IsZero() {
+				t.Error("the gateway is never asked again whether it paid after all")
 			}
 			s.later(time.Hour)
 			if s.gateway.sent != 1 {

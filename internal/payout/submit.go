@@ -272,7 +272,7 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 	return err
 }
 
-// finish ends a payout that was not paid. One that was ever sent still gets its final check.
+// finish ends a payout that was not paid. One that a gateway may have still gets its final check.
 func (s *Service) finish(p *Payout, to State) {
 	now := s.o.Now()
 	p.endAs(to, now)

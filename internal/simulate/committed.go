@@ -221,7 +221,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	cleared := p.State == was && w.due == 0 // a person has looked
 	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || m.now-ended > leastOfDays-2*mostOff
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
-	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() || over || !p.DueAt.IsZero(), string(p.ID),
+	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 }
 

@@ -12,7 +12,7 @@ var furtherBugs = []planted{
 		{inPayout, "due := s.nextPollAt(*p, now)\n\t\tif notOffered", "due := time.Time{}\n\t\tif notOffered"},
 	}},
 	{"what has failed is not looked at again", []edit{
-		{inPayout, "case !p.endedUnpaid() || p.SentAt.IsZero()", "case p.State != Cancelled || p.SentAt.IsZero()"},
+		{inPayout, "case !p.endedUnpaid() || !p.mayBeAtGateway()", "case p.State != Cancelled || !p.mayBeAtGateway()"},
 	}},
 	{"what is paid is looked at once", []edit{
 		{inPayout, "\t\tnext := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))\n", "\t\tnext := now.Add(30 * 24 * time.Hour)\n\t\t_ = waits\n\t\treturn time.Time{}\n"},
