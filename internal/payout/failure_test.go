@@ -91,6 +91,18 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.gateway.mood = fair
 			return step(s)
 		},
+		"resend without funds": func(s *story) func() (any, error) { // see TestImport_PossiblySentGoesToReviewWithoutFunds
+			var saved *backup
+			s.gateway.mood, s.gateway.whenSent = refusing, func() { saved = s.save() }
+			s.later(windowOver)
+			s.gateway.mood, s.gateway.whenSent = fair, nil
+			s.request("usr_a", opening)
+			s.later(windowOver)
+			s.putBack(t, saved)
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			s.reconcileStartup()
+			return step(s)
+		},
 		"poll": func(s *story) func() (any, error) {
 			s.later(windowOver)
 			s.gateway.transfers[string(s.id)].advance(1)
