@@ -33,6 +33,7 @@ func TestLikeness(t *testing.T) {
 		{"Asha Ramesh Desai", "ASHA DESAI", 80},
 
 		{"A Desai", "ASHA DESAI", 70},
+		{"A Desai", "DESAI ASHA", 70},
 		{"RK Sharma", "RAJESH KUMAR SHARMA", 70},
 		{"Asha Desai", "आशा देसाई", 60}, // not to be compared: a person has to
 		{"Asha Desai", "***", 60},

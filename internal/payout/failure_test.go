@@ -91,6 +91,18 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.gateway.mood = fair
 			return step(s)
 		},
+		"resend without funds": func(s *story) func() (any, error) { // see TestImport_PossiblySentGoesToReviewWithoutFunds
+			var saved *backup
+			s.gateway.mood, s.gateway.whenSent = refusing, func() { saved = s.save() }
+			s.later(windowOver)
+			s.gateway.mood, s.gateway.whenSent = fair, nil
+			s.request("usr_a", opening)
+			s.later(windowOver)
+			s.putBack(t, saved)
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			s.reconcileStartup()
+			return step(s)
+		},
 		"poll": func(s *story) func() (any, error) {
 			s.later(windowOver)
 			s.gateway.transfers[string(s.id)].advance(1)
@@ -161,6 +173,21 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.now = s.now.Add(time.Hour)
 			return func() (any, error) {
 				_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
+				return nil, err
+			}
+		},
+		"refund what the gateway has": func(s *story) func() (any, error) {
+			s.gateway.mood, s.gateway.misplaced = lostAnswers, true
+			s.later(windowOver)
+			s.gateway.mood = fair
+			s.sendToReview(t, s.id)
+			s.gateway.misplaced = false
+			s.now = s.now.Add(time.Hour)
+			return func() (any, error) {
+				_, err := s.payouts.RefundToBalance(t.Context(), ada, s.id)
+				if errors.Is(err, payout.ErrKnownToGateway) {
+					err = nil
+				}
 				return nil, err
 			}
 		},
@@ -315,7 +342,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		},
 	}
 	// What the gateway was asked in vain is put off, and what it did is found by the next poll.
-	notRepeatable := []string{"submit, lost", "submit, no", "submit, closed", "submit, unsent", "match transfer", "cancel at the gateway", "ask the gateway"}
+	notRepeatable := []string{"submit, lost", "submit, no", "submit, closed", "submit, unsent", "match transfer", "cancel at the gateway", "ask the gateway", "refund what the gateway has"}
 	for name, begin := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -327,7 +354,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				act := begin(s)
 				var read any
 				return storetest.Story{
-					Grouped: true, Repeatable: !slices.Contains(notRepeatable, name), WritesAlone: name == "repair", // it reads everything
+					Grouped: true, Repeatable: !slices.Contains(notRepeatable, name),
 					Act: func() (err error) { read, err = act(); return err },
 					State: func() string {
 						switch then := read.(type) {

@@ -156,7 +156,6 @@ func TestCancel_RestoreDeclared(t *testing.T) {
 
 func blind(c *gateway.Capabilities) { c.Lookup, c.List, c.Metadata = false, false, false }
 
-// TestSubmit_WithoutLookup wants nothing concluded of what nobody can ask about.
 // TestSubmit_AccountNotMadeKnown fails the step, and tries again before its lease ends.
 func TestSubmit_AccountNotMadeKnown(t *testing.T) {
 	s := newStory(t)
@@ -176,6 +175,7 @@ func TestSubmit_AccountNotMadeKnown(t *testing.T) {
 	s.wantState(payout.Submitted)
 }
 
+// TestSubmit_WithoutLookup wants nothing concluded of what nobody can ask about.
 func TestSubmit_WithoutLookup(t *testing.T) {
 	for name, mood := range map[string]mood{"lost": lostRequests, "refused": refusing, "turned away": closed} {
 		t.Run(name, func(t *testing.T) {
@@ -365,6 +365,25 @@ func TestGateway_NotConfigured(t *testing.T) {
 	}
 	s.wantRow(true)
 	s.wantJournal(true)
+}
+
+// TestGateway_ConfiguredAgain_AnswerLost sends what waited for its gateway. That it waited for it is no longer said, whatever comes.
+func TestGateway_ConfiguredAgain_AnswerLost(t *testing.T) {
+	for m, want := range map[mood]payout.State{lostAnswers: payout.Unknown, diesAfter: payout.Submitting} {
+		s := newStory(t)
+		other := s.another()
+		s.route("another", other)
+		s.later(windowOver)
+		if p := s.wantState(payout.Waiting); p.ReasonCode == "" {
+			t.Fatal("it is not said that its gateway is not configured")
+		}
+		s.gateway.mood = m
+		s.route("another", s.gateway, other)
+		s.later(time.Hour)
+		if p := s.wantState(want); p.ReasonCode != "" || p.Reason != "" {
+			t.Errorf("%s: its reason is %q: %q", m, p.ReasonCode, p.Reason)
+		}
+	}
 }
 
 // TestGateway_TransferAtAnother is written down: two gateways may have paid.

@@ -263,6 +263,19 @@ func TestReconcileStartup_Again(t *testing.T) {
 	s.wantViolated("unmatched-transfers-are-resolved")
 }
 
+// TestReconcileStartup_ListsFromLastSending leaves out what was made before the last sending, by any clock.
+func TestReconcileStartup_ListsFromLastSending(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	old := &transfer{id: "pout_old", amount: 500, progress: gateway.Paid, made: s.payout().SentAt.Add(-10*time.Minute - time.Second)}
+	s.gateway.transfers["pyt_000000000000000000000000"] = old
+	s.reconcileStartup()
+	s.wantViolated()
+	old.made = old.made.Add(time.Second)
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
+}
+
 // A long list is never read to its end if each failure starts it again.
 func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)

@@ -386,6 +386,17 @@ func TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestPoll_NotifiedMeanwhile_DueAtOnce has the gateway tell of a change while its answer is on the way, which may lack it.
+func TestPoll_NotifiedMeanwhile_DueAtOnce(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.whenFetched = func() { s.notification("evt_1") }
+	s.tryStep(s.id)
+	if p := s.wantState(payout.Submitted); !p.DueAt.Equal(s.now) {
+		t.Errorf("it is polled next at %s, want at once, %s", p.DueAt, s.now)
+	}
+}
+
 func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
 	for _, word := range []gateway.Progress{gateway.Reversed, gateway.Rejected} {
 		t.Run(string(word), func(t *testing.T) {

@@ -58,9 +58,6 @@ func (s *Service) open(ctx context.Context, n NewOpening, end error) (bool, erro
 	case n.Pending < 0 || n.Pending > money.Max:
 		return false, fault.Field("pending", "must be above zero")
 	}
-	if n.Pending == 0 {
-		n.AvailableAt = time.Time{} // an export may have the column on each line
-	}
 	now := s.o.Now()
 	created := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {

@@ -231,6 +231,30 @@ func TestTamperedRefund(t *testing.T) {
 	}
 }
 
+// TestRefund_UnreadableRefund_Refused has a journal whose entry does not say which refund it is of: it may be this one.
+func TestRefund_UnreadableRefund_Refused(t *testing.T) {
+	s := openTamperedShop(t, "")
+	must(t, s.db.Sales().InTx(t.Context(), func(tx sale.Tx) error {
+		was, err := tx.SaleForUpdate(t.Context(), "order-1")
+		must(t, err)
+		is := was
+		is.Refunded = 100
+		data, err := ledger.Change(was, is, "refundId", 7)
+		must(t, err)
+		_, err = tx.AddRefunded(t.Context(), "order-1", 100)
+		must(t, err)
+		_, err = tx.Append(t.Context(), ledger.Posting{
+			Owner: "usr_seller", At: s.now, Type: ledger.SaleRefunded, Subject: "sale:order-1", Actor: "marketplace", Data: data, Moved: ledger.RefundSale(100, false),
+		})
+		return err
+	}))
+	_, _, _, err := s.sales.Refund(t.Context(), sale.NewRefund{Sale: "order-1", ID: "r1", Amount: 50})
+	if !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("refunded: %v", err)
+	}
+	s.wantBalances(300+5000+900_000-100, 0)
+}
+
 // TestTamperedSale_DeletedAndRecordedAgain has the marketplace repeat a sale whose row somebody deleted.
 func TestTamperedSale_DeletedAndRecordedAgain(t *testing.T) {
 	s := openShop(t)

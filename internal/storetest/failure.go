@@ -19,8 +19,6 @@ type Story struct {
 	// Grouped says that Act writes with others in a group. Where a statement of the group fails, each is tried alone, so only
 	// one execution of a statement fails, and Act may do without it.
 	Grouped bool
-	// WritesAlone says that no SELECT fails, where Act reads very much.
-	WritesAlone bool
 }
 
 // ErrStatement is what a statement fails with in [EachFailure].
@@ -39,7 +37,7 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 		var story Story
 		armed, ran, failed := false, 0, ""
 		place := Place{Path: newFile(t), failing: func(statement string) error {
-			if !armed || statement == "ROLLBACK" || story.WritesAlone && strings.HasPrefix(strings.TrimSpace(statement), "SELECT") {
+			if !armed || statement == "ROLLBACK" {
 				return nil
 			}
 			statement = strings.Join(strings.Fields(statement), " ")
