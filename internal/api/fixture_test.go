@@ -247,7 +247,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.differences, err = reconcile.New(reconcile.Options{
-		Store: db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Store: db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), GracePeriod: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.proofs, err = proof.New(proof.Options{

@@ -9,7 +9,7 @@ import (
 
 // webhook takes messages of a gateway: it checks the signature over the raw body and makes the
 // next look at the payout due now. The look itself is the work loops' business, so the answer is fast;
-// it is given only once the hint is durable, so that the gateway sends again what we could not keep.
+// it is given only once the notification is durable, so that the gateway sends again what we could not keep.
 func (a *api) webhook(read ReadWebhook) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { a.takeMessage(w, r, read) }
 }
@@ -32,7 +32,7 @@ func (a *api) takeMessage(w http.ResponseWriter, r *http.Request, read ReadWebho
 	a.write(w, r, http.StatusOK, success[none]{Success: true, Message: "Thank you."})
 }
 
-// applyNotification passes a hint on. One about something that is not ours is nothing to us.
+// applyNotification passes a notification on. One about what is not ours is ignored.
 func (a *api) applyNotification(ctx context.Context, h Notification) error {
 	var err error
 	switch {

@@ -77,7 +77,7 @@ func gatewaySettings(cfg config.Config) map[string]string {
 	}
 }
 
-// readWebhook tells the API what a gateway's message hints at, in the API's own terms.
+// readWebhook tells the API what a gateway's message is about, in the API's own terms.
 func readWebhook(at gateway.Name, read gateway.ReadWebhook) api.ReadWebhook {
 	return func(header http.Header, body []byte) (api.Notification, error) {
 		notification, err := read(header, body)

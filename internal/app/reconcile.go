@@ -30,7 +30,7 @@ func (b *Datastore) Reconciliation(ctx context.Context, progress func(day time.T
 	}
 	service, err := reconcile.New(reconcile.Options{
 		Store: b.db.Reconciling(gateways.preferred.Name()), Statement: gateways.preferred, Payouts: rescheduler{b}, Currency: cfg.Currency,
-		Grace: paceOf(cfg.Gateway).timeout, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
+		GracePeriod: paceOf(cfg.Gateway).gracePeriod, Zone: cfg.Zone, Now: time.Now, Logger: quiet(), Progress: progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stopSandbox())

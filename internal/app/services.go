@@ -92,7 +92,7 @@ func newServices(p parts) (Services, error) {
 		Store: p.datastore.db.Payouts(), Gateways: p.gateways.router, Restored: p.cfg.Restored, Beneficiaries: accounts,
 		Currency: p.cfg.Currency, Minimum: p.cfg.MinimumPayout, Fee: p.cfg.PayoutFee, ProveAbove: p.cfg.StepUpAbove, Proofs: freshProofs{users}, Mails: notifier,
 		Arrival:      payout.NewArrival(p.cfg.Currency, p.cfg.Zone, p.cfg.Holidays),
-		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.timeout, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
+		CancelWindow: p.cfg.CancelWindow, Lease: work.lease, GracePeriod: work.gracePeriod, ReversalsEvery: work.returns, Zone: p.cfg.Zone,
 		Now: p.now, Logger: p.logger, StateChanged: p.moved,
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func newServices(p parts) (Services, error) {
 	}
 	reconciling, err := reconcile.New(reconcile.Options{
 		Store: p.datastore.db.Reconciling(p.gateways.preferred.Name()), Statement: p.gateways.preferred, Payouts: payouts, Currency: p.cfg.Currency,
-		Grace: work.timeout, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
+		GracePeriod: work.gracePeriod, Zone: p.cfg.Zone, Now: p.now, Logger: p.logger,
 	})
 	if err != nil {
 		return Services{}, err

@@ -30,8 +30,8 @@ const (
 type pace struct {
 	workers           int
 	call, step, lease time.Duration
-	// timeout is how long after its last sending an order may still turn up at the gateway.
-	timeout time.Duration
+	// gracePeriod is how long after its last sending an order may still turn up at the gateway.
+	gracePeriod time.Duration
 	// returns is how often the gateway is asked which transfers came back.
 	returns time.Duration
 }
@@ -40,9 +40,9 @@ type pace struct {
 // few workers keep that rate busy; the sandbox is next door and answers at once.
 func paceOf(g config.Gateway) pace {
 	if g == config.Sandbox {
-		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, timeout: 5 * time.Second, returns: 15 * time.Second}
+		return pace{workers: 16, call: 4 * time.Second, step: 8 * time.Second, lease: 10 * time.Second, gracePeriod: 5 * time.Second, returns: 15 * time.Second}
 	}
-	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, timeout: 10 * time.Minute, returns: 5 * time.Minute}
+	return pace{workers: 6, call: 15 * time.Second, step: 30 * time.Second, lease: 40 * time.Second, gracePeriod: 10 * time.Minute, returns: 5 * time.Minute}
 }
 
 const (

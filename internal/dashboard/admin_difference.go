@@ -106,7 +106,7 @@ func (d *dashboard) adminDifference(ctx context.Context, v *pageRequest) (page, 
 	return showDifference(shown), nil
 }
 
-// adminResolveDifference takes note that a difference is explained.
+// adminResolveDifference records that a difference is explained.
 func (d *dashboard) adminResolveDifference(ctx context.Context, v *pageRequest) (page, error) {
 	shown, err := d.difference(ctx, v)
 	if err != nil {

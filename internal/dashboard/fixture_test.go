@@ -197,7 +197,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 	})
 	must(t, err)
 	h.reconciling, err = reconcile.New(reconcile.Options{
-		Store: h.db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), Grace: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
+		Store: h.db.Reconciling(client.Name()), Statement: client, Payouts: h.payouts, Currency: rupees(t), GracePeriod: time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger,
 	})
 	must(t, err)
 	h.events, err = event.New(event.Options{Store: h.db, Now: h.clock.Now})

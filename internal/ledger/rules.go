@@ -36,7 +36,7 @@ const (
 	PayoutUnclear Type = "payout.unclear"
 	// PayoutReview is a payout that waits for manual review.
 	PayoutReview Type = "payout.review"
-	// PayoutUpdated is news of a payout that leaves its state as it is, such as the bank's reference.
+	// PayoutUpdated is what was learnt of a payout that leaves its state as it is, such as the bank's reference.
 	PayoutUpdated Type = "payout.updated"
 
 	BankAccountAdded    Type = "bank_account.added"

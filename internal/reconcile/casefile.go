@@ -29,7 +29,7 @@ type caseFile struct {
 }
 
 // judge compares a payout with its lines, and returns what differs. It reports whether it could: a movement
-// of this minute may be news to the ledger, and what was not read can't be missed.
+// of this minute may be new to the ledger, and what was not read can't be missed.
 func (d caseFile) judge() (found []Difference, judged bool) {
 	for _, l := range d.lines {
 		switch {

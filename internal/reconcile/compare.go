@@ -276,7 +276,7 @@ func (s *Service) caseFiles(ctx context.Context, ids []payout.ID, read coverage)
 	}
 	all := make([]caseFile, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		all = append(all, caseFile{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.Grace), grace: s.o.Grace, currency: s.o.Currency})
+		all = append(all, caseFile{p: known[id], gateway: s.o.Statement.Name(), lines: byOwner[id], read: read, after: s.o.Now().Add(-s.o.GracePeriod), grace: s.o.GracePeriod, currency: s.o.Currency})
 	}
 	return all, nil
 }
@@ -345,7 +345,7 @@ func (s *Service) unmatched(ctx context.Context, names []string) (map[string]unm
 		if owners[l.ID] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
 			one := all[l.names()]
 			one.resolved = resolved[l.names()]
-			one.take(l, s.o.Now().Add(-s.o.Grace))
+			one.take(l, s.o.Now().Add(-s.o.GracePeriod))
 			all[l.names()] = one
 		}
 	}

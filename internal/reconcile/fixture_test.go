@@ -92,7 +92,7 @@ func newFixtureAt(t *testing.T, place storetest.Place) *fixture {
 	})
 	w.must(err)
 	w.options = reconcile.Options{
-		Store: w.db.Reconciling(w.client.Name()), Statement: w.client, Payouts: w.payouts, Currency: inr, Grace: grace, Zone: india, Now: clock, Logger: quiet,
+		Store: w.db.Reconciling(w.client.Name()), Statement: w.client, Payouts: w.payouts, Currency: inr, GracePeriod: grace, Zone: india, Now: clock, Logger: quiet,
 	}
 	w.service = w.instance()
 	for _, last4 := range []string{"1234", "0002", "0003", "0004"} {

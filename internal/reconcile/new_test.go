@@ -12,7 +12,7 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 	if _, err := reconcile.New(w.options); err != nil {
 		t.Fatalf("complete options: %v", err)
 	}
-	for _, field := range []string{"Store", "Statement", "Payouts", "Currency", "Grace", "Zone", "Now", "Logger"} {
+	for _, field := range []string{"Store", "Statement", "Payouts", "Currency", "GracePeriod", "Zone", "Now", "Logger"} {
 		o := w.options
 		reflect.ValueOf(&o).Elem().FieldByName(field).SetZero()
 		if _, err := reconcile.New(o); err == nil {
@@ -20,7 +20,7 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		}
 	}
 	o := w.options
-	o.Grace = -1
+	o.GracePeriod = -1
 	if _, err := reconcile.New(o); err == nil {
 		t.Error("a service with a negative grace period was made")
 	}

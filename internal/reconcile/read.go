@@ -61,17 +61,17 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 		if err != nil {
 			return err
 		}
-		news, err := s.newOf(page.Lines, day, seen)
+		unread, err := s.newOf(page.Lines, day, seen)
 		if err != nil {
 			return err
 		}
-		if stale++; len(news) > 0 {
+		if stale++; len(unread) > 0 {
 			stale = 0
 		}
 		if stale >= mostStale && page.Next != "" {
 			break
 		}
-		if err := s.o.Store.KeepLines(ctx, news, began); err != nil {
+		if err := s.o.Store.KeepLines(ctx, unread, began); err != nil {
 			return fmt.Errorf("keep what was read: %w", err)
 		}
 		s.o.Progress(day.From, len(seen))
@@ -85,7 +85,7 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 
 // endReading notes what a reading did not find any more, and the day if it was whole.
 func (s *Service) endReading(ctx context.Context, day Period, began time.Time) error {
-	listed := began.Add(-s.o.Grace)
+	listed := began.Add(-s.o.GracePeriod)
 	if listed.Before(day.To) {
 		return s.o.Store.MissLines(ctx, day.From, listed, began)
 	}
@@ -99,7 +99,7 @@ func (s *Service) endReading(ctx context.Context, day Period, began time.Time) e
 // second that the day ends with, in case the gateway leaves that out; what belongs to the next day is left
 // to its own reading.
 func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) ([]Line, error) {
-	var news []Line
+	var unread []Line
 	for _, line := range page {
 		l := lineOf(s.o.Statement.Name(), line)
 		if err := l.check(); err != nil {
@@ -117,9 +117,9 @@ func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) (
 		}
 		l.FirstReported = s.reportOf(l)
 		l.LastReported = l.FirstReported
-		news = append(news, l)
+		unread = append(unread, l)
 	}
-	return news, nil
+	return unread, nil
 }
 
 // check refuses what can't be a line.
@@ -171,7 +171,7 @@ func isReference(s string) bool {
 // coverageOf is what was read of the statement around a period: the days that were read whole, the one after it
 // among them, and of the period's last day as much as it holds.
 func (s *Service) coverageOf(ctx context.Context, p Period) (coverage, error) {
-	days, err := s.wholeDays(ctx, p.From.AddDate(0, 0, -coverageDays), p.To.Add(s.o.Grace))
+	days, err := s.wholeDays(ctx, p.From.AddDate(0, 0, -coverageDays), p.To.Add(s.o.GracePeriod))
 	if err != nil {
 		return nil, err
 	}

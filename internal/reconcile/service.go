@@ -18,9 +18,9 @@ type Options struct {
 	Statement Statement
 	Payouts   Payouts
 	Currency  money.Currency
-	// Grace is how long a movement may be missing from the statement, or from the ledger, before that is a
+	// GracePeriod is how long a movement may be missing from the statement, or from the ledger, before that is a
 	// difference.
-	Grace time.Duration
+	GracePeriod time.Duration
 	// Zone is where days begin.
 	Zone   *time.Location
 	Now    func() time.Time
@@ -39,7 +39,7 @@ type Service struct {
 
 // New makes a service.
 func New(o Options) (*Service, error) {
-	if o.Store == nil || o.Statement == nil || o.Payouts == nil || o.Currency == (money.Currency{}) || o.Grace <= 0 ||
+	if o.Store == nil || o.Statement == nil || o.Payouts == nil || o.Currency == (money.Currency{}) || o.GracePeriod <= 0 ||
 		o.Zone == nil || o.Now == nil || o.Logger == nil {
 		return nil, errors.New("reconcile: the service needs all its parts")
 	}
@@ -124,10 +124,10 @@ func (s *Service) Period(from, to string) (Period, error) {
 	if len(problems) > 0 {
 		return Period{}, fault.Fields(fault.Invalid, problems)
 	}
-	if until := s.o.Now().Add(-s.o.Grace); p.To.After(until) { // the list may lag
+	if until := s.o.Now().Add(-s.o.GracePeriod); p.To.After(until) { // the list may lag
 		p.To = until.Truncate(time.Second)
 		if !p.From.Before(p.To) {
-			return Period{}, fault.Field("to", fmt.Sprintf("has only begun: try again in %s", s.o.Grace))
+			return Period{}, fault.Field("to", fmt.Sprintf("has only begun: try again in %s", s.o.GracePeriod))
 		}
 	}
 	return p, nil

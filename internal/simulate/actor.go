@@ -27,7 +27,7 @@ type actor struct {
 	askedAt time.Duration
 	// unfiltered says that the gateway lists all payouts where they asked for one.
 	unfiltered bool
-	// event is the gateway's id of the news that they bring.
+	// event is the gateway's id of the notification that they bring.
 	event string
 
 	act  func()

@@ -40,7 +40,7 @@ var (
 	oneKeyPerPayout       = Check{"one-key-per-payout", "A payout is only ever ordered under its own id as the key."}
 	ordersSound           = Check{"orders-are-sound", "An order is one that the gateway takes: its mode, its amount and all else are within the gateway's rules."}
 	keysAreAlive          = Check{"keys-are-alive", "An order is not sent again after the gateway has forgotten its key."}
-	sentAlone             = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or news has come."}
+	sentAlone             = Check{"sent-alone", "While an order is being sent nobody else sends it, unless its lease has run out or a notification has come."}
 	claimedFirst          = Check{"claimed-before-sent", "An order is sent only by whom the ledger has just let, for as long as a lease lasts."}
 	sendingsTimed         = Check{"sendings-are-timed", "When an order was sent is in the ledger before it is, and stays there until nothing of it can have left."}
 	nightsReconciled      = Check{"nights-are-reconciled", "Each day's statement is reconciled by itself when the day is over, and none is left out."}

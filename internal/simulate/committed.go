@@ -306,7 +306,7 @@ func (m *market) wereRescheduled(n int64, now time.Time) {
 func (m *market) wasRescheduled(id payout.ID, now time.Time) {
 	w := m.model.payouts[id]
 	turnedAway := w.state == payout.Waiting && !w.sentAt.IsZero()
-	m.assert(leasesHold, turnedAway || (w.state != payout.Waiting && w.state != payout.Submitting), string(id), "news made payout %s due, which is %s", id, w.state)
+	m.assert(leasesHold, turnedAway || (w.state != payout.Waiting && w.state != payout.Submitting), string(id), "a notification made payout %s due, which is %s", id, w.state)
 	w.notified = m.now
 	m.payoutDue(id, w, now)
 }

@@ -98,7 +98,7 @@ type withdrawal struct {
 	changed time.Duration
 	// takes is how often it was taken up.
 	takes int
-	// notified is when news last made its step due.
+	// notified is when a notification last made its step due.
 	notified time.Duration
 	// last is what was last written of it, and folded what its entries make of it.
 	last, folded payout.Payout

@@ -74,7 +74,7 @@ var furtherBugs = []planted{
 	{"when the gateway took it on moves with each look", []edit{
 		{inPayout, "if p.ProcessedAt.IsZero() {", "if !now.IsZero() {"},
 	}},
-	{"news counts only when it comes again", []edit{
+	{"a notification counts only when it comes again", []edit{
 		{inPayout, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout", "if err != nil || isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout"},
 	}},
 	{"events of one kind about a payout are one", []edit{

@@ -267,7 +267,7 @@ var bugs = []planted{
 	{"what has waited longest is taken last", []edit{
 		{inStore, "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT", "SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at DESC LIMIT"},
 	}},
-	{"news hurries what is being sent", []edit{
+	{"a notification hurries what is being sent", []edit{
 		{inStore, "state <> 'submitting' AND", ""},
 	}},
 	{"what was refused is committed", []edit{
@@ -362,7 +362,7 @@ var bugs = []planted{
 	{"an unknown payout goes to review at once", []edit{
 		{inPayout, "if p.State == ManualReview || !mayResend(g, *p, now) {", "if p.State == ManualReview || mayResend(g, *p, now) {"},
 	}},
-	{"news of what was never sent hurries it", []edit{
+	{"a notification hurries what was never sent", []edit{
 		{inStore, "AND state <> 'submitting' AND (state <> 'waiting' OR sent_at IS NOT NULL)", "AND state <> 'submitting'"},
 	}},
 	{"whom an admin cancels for is mixed up", []edit{

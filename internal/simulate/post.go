@@ -82,7 +82,7 @@ func (m *market) receive(on *instance, header http.Header, body []byte) error {
 	return m.applyReport(on, notification.EventID, id)
 }
 
-// applyReport takes news of a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
+// applyReport takes a notification about a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
 func (m *market) applyReport(on *instance, event string, id payout.ID) error {
 	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[m.current.event]
 	var before withdrawal
@@ -96,7 +96,7 @@ func (m *market) applyReport(on *instance, event string, id payout.ID) error {
 	unsent := before.state == payout.Submitting || before.state == payout.Waiting && before.sentAt.IsZero()
 	isDue := before.due != 0 && before.due <= max(now, on.now().UnixMicro()) // the clock may be set back meanwhile
 	followed := w.notified >= began || w.state != before.state || w.takes != before.takes || w.due != before.due
-	m.assert(notificationsFollowed, unsent || isDue || followed, string(id), "there is news of payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
+	m.assert(notificationsFollowed, unsent || isDue || followed, string(id), "there is a notification about payout %s, which is %s, and its next step is due at %s", id, w.state, time.UnixMicro(w.due).UTC())
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // newReconciling makes what compares the gateway's statement with the ledger.
 func (on *instance) newReconciling(statement reconcile.Statement) (*reconcile.Service, error) {
 	return reconcile.New(reconcile.Options{
-		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), Grace: 10 * time.Minute,
+		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), GracePeriod: 10 * time.Minute,
 		Zone: indianTime, Now: on.now, Logger: on.m.logger(on.name), IDs: on.m.ids,
 	})
 }

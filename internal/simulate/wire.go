@@ -34,7 +34,7 @@ var (
 	errReset             = errors.New("connection reset by peer")
 )
 
-// RoundTrip carries one request, and takes note of what went wrong.
+// RoundTrip carries one request, and records what went wrong.
 func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := w.carry(req)
 	w.on.troubled = w.on.troubled || err != nil || res.StatusCode != http.StatusOK
@@ -207,7 +207,7 @@ func pageOf(req *http.Request) int {
 	}
 }
 
-// listed takes note of a page that has arrived. Where it is empty, the instance has read the list to its end.
+// listed records a page that has arrived. Where it is empty, the instance has read the list to its end.
 func (on *instance) listed(page int, body []byte) {
 	var list razorpayx.Collection[json.RawMessage]
 	err := json.Unmarshal(body, &list)

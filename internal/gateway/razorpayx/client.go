@@ -3,7 +3,7 @@
 //
 // A [Client] never guesses. What the gateway did not clearly answer is gateway.Unclear, and only a
 // request of which provably no byte was sent, or that the gateway turned away at the door, is
-// gateway.NotTaken. A webhook is a hint to look again, never the truth.
+// gateway.NotTaken. A webhook makes us ask the gateway again; what it says is not believed.
 //
 // The wire types are shared with package sandbox, which is the other side of the same wire, and both
 // are held to the samples in testdata. Account numbers and credentials are in no error of this package.

@@ -47,7 +47,7 @@ var (
 	ErrUnreadable = fault.New(fault.Malformed, "invalid_event", "The body is not an event.")
 )
 
-// Read checks a webhook's signature and reads what it hints at. It fails with [ErrSignature] or
+// Read checks a webhook's signature and reads what it is about. It fails with [ErrSignature] or
 // [ErrUnreadable].
 func (w *Webhooks) Read(h http.Header, body []byte) (Notification, error) {
 	if !w.signed(h.Get(SignatureHeader), body) {
