@@ -58,14 +58,14 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 }
 
 // journalsAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
-const journalsAsOf = `SELECT b.owner, b.number, b.hash, b.mac, b.pending, b.available, b.in_transit, b.earned, b.withdrawn, b.sales, b.processing, b.completed, b.failed, b.cancelled, b.hold_until, b.frozen,
+var journalsAsOf = `SELECT ` + accountFields.names("b.") + `,
 	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
 	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
 func scanJournalState(r row) (b proof.JournalState, err error) {
 	var totals string
-	err = r.Scan(append(accountDest(&b.Now), &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	err = r.Scan(accountFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
 	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
 	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)

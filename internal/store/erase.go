@@ -19,7 +19,7 @@ func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now 
 	err := tx.each(ctx, bankAccountColumns+`WHERE seller_id = $1 AND encrypted_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"), []any{userID},
 		func(r row) error {
 			var a bank.Account
-			err := r.Scan(bankAccountDest(&a)...)
+			err := r.Scan(bankAccountFields.dest(&a)...)
 			all = append(all, a)
 			return err
 		})

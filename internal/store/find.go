@@ -37,11 +37,10 @@ const (
 		AND (CAST($13 AS BIGINT) = 0 OR p.completed_at >= $13 AND p.completed_at < CAST($14 AS BIGINT))
 		AND (CAST($15 AS BIGINT) = 0 OR p.ended_at >= $15 AND p.ended_at < CAST($16 AS BIGINT))`
 
-	fromWanted   = ` FROM wanted JOIN payouts p ON p.id = wanted.id WHERE`
-	fromAll      = ` FROM payouts p WHERE`
-	sumsWanted   = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
-	sumsAll      = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), 0` + fromAll + selects
-	selectedRows = `SELECT ` + payoutColumns + `, COALESCE(u.name, '')` + payoutFrom + `LEFT JOIN users u ON u.id = p.seller_id WHERE p.id IN (SELECT p.id`
+	fromWanted = ` FROM wanted JOIN payouts p ON p.id = wanted.id WHERE`
+	fromAll    = ` FROM payouts p WHERE`
+	sumsWanted = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
+	sumsAll    = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), 0` + fromAll + selects
 
 	newestFirst  = ` AND p.id < $17 ORDER BY p.id DESC LIMIT $18 + 0) ORDER BY p.id DESC`
 	oldestFirst  = ` AND p.id > $17 ORDER BY p.id LIMIT $18 + 0) ORDER BY p.id`
@@ -51,6 +50,8 @@ const (
 	// notLookedAt is the newest payout between $1 and $2 behind the first $3.
 	notLookedAt = `SELECT id FROM payouts WHERE id > $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
 )
+
+var selectedRows = `SELECT ` + payoutColumns + `, COALESCE(u.name, '')` + payoutFrom + `LEFT JOIN users u ON u.id = p.seller_id WHERE p.id IN (SELECT p.id`
 
 // ofEnded lists those that were completed or ended otherwise.
 var ofEnded = `WITH wanted AS MATERIALIZED (SELECT id FROM (` + strings.NewReplacer("$13", "$15", "$14", "$16").Replace(completed) + `) AS paid
@@ -186,17 +187,9 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 	var list []payout.Selected
 	err := db.query(ctx, source+selectedRows+from+selects+order, func(r row) error {
 		var p payout.Selected
-		err := scanPayout(scanMore{r, &p.SellerName}, &p.Payout)
+		err := scanPayout(r, &p.Payout, &p.SellerName)
 		list = append(list, p)
 		return err
 	}, append(arguments(sel), after, sel.Limit)...)
 	return list, err
 }
-
-// scanMore scans a row that has one column more than its reader knows.
-type scanMore struct {
-	row
-	last any
-}
-
-func (s scanMore) Scan(dest ...any) error { return s.row.Scan(append(dest, s.last)...) }

@@ -21,7 +21,7 @@ func paused(keys ledger.Keys, r row) (bool, error) {
 	a := ledger.NewAccount(decision.Platform)
 	var newest int64
 	var hash ledger.Hash
-	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceDest(&a.Balance)...)...); err != nil {
+	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...); err != nil {
 		return false, err
 	}
 	if a.Number > 0 {

@@ -369,7 +369,7 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		return nil
 	}
 	var stored storedAccount
-	found, err := r.tx.one(ctx, storedAccountColumns+`WHERE id = $1`, []any{string(id)}, stored.dest()...)
+	found, err := r.tx.one(ctx, storedAccountColumns+`WHERE id = $1`, []any{string(id)}, storedAccountFields.dest(&stored)...)
 	if err != nil {
 		return err
 	}
@@ -466,7 +466,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 // accountOf finds the bank account that a payout goes to, or says why it is not what its own journal says.
 func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Account, damage string, err error) {
 	a.ID = p.BankAccountID
-	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(a.ID)}, bankAccountDest(&a)...)
+	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(a.ID)}, bankAccountFields.dest(&a)...)
 	if err != nil || !found {
 		return a, "the account's row is missing; repair that first", err
 	}

@@ -224,7 +224,7 @@ func (u *unit) scanPayout(r row) error {
 
 func (u *unit) scanAccount(r row) error {
 	j := &unitJournal{}
-	err := r.Scan(accountDest(&j.loaded)...)
+	err := r.Scan(accountFields.dest(&j.loaded)...)
 	j.now = j.loaded
 	u.journals[j.now.Owner] = j
 	return err
