@@ -23,7 +23,7 @@ const (
 )
 
 var (
-	wantedPayouts = `SELECT ` + payoutColumns + payoutFrom + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
+	wantedPayouts = selectPayouts + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
 	oldestWanted  = wantedPayouts + `LIMIT $1 + 0) ORDER BY p.id`
 	newestWanted  = wantedPayouts + `DESC LIMIT $1 + 0) ORDER BY p.id DESC`
 	// latePayouts are those under way that should have arrived by $1, and that no other list has. Each has a next step before $2,
@@ -61,12 +61,7 @@ func (db *DB) SearchPayouts(ctx context.Context, query string, limit int) ([]pay
 
 func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.Payout, error) {
 	var list []payout.Payout
-	err := db.query(ctx, query, func(r row) error {
-		var p payout.Payout
-		err := scanPayout(r, &p)
-		list = append(list, p)
-		return err
-	}, args...)
+	err := db.query(ctx, query, collect(&list, payoutDest), args...)
 	return list, err
 }
 

@@ -209,12 +209,7 @@ func (a *auditor) payouts() ledger.Finding {
 	f := ledger.Finding{Name: "payouts-match-journal", Promise: "Each payout is what its entries fold to, and each step moved the money that it stands for."}
 	a.fold("pyt_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []payout.Payout
-		a.all(`SELECT `+payoutColumns+payoutFrom+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, func(r row) error {
-			var p payout.Payout
-			err := scanPayout(r, &p)
-			page = append(page, p)
-			return err
-		}, after, auditPage)
+		a.all(selectPayouts+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, collect(&page, payoutDest), after, auditPage)
 		if len(page) == auditPage {
 			last = string(page[len(page)-1].ID)
 		}
@@ -234,12 +229,7 @@ func (a *auditor) sales() ledger.Finding {
 	a.fold(sale.SubjectPrefix, func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []sale.Sale
 		first := after[len(sale.SubjectPrefix):]
-		a.all(selectSales+`id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
-			var s sale.Sale
-			err := r.Scan(saleFields.dest(&s)...)
-			page = append(page, s)
-			return err
-		}, first, auditPage)
+		a.all(selectSales+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, collect(&page, saleFields.dest), first, auditPage)
 		upTo := ""
 		if len(page) == auditPage {
 			upTo = page[len(page)-1].ID
@@ -270,12 +260,7 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 	numbers := ledger.Finding{Name: "account-numbers-are-encrypted", Promise: "Each bank account's number was encrypted with a key of the key set, for that account, and ends as it is shown."}
 	a.fold("bka_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []storedAccount
-		a.all(storedAccountColumns+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
-			var account storedAccount
-			err := r.Scan(storedAccountFields.dest(&account)...)
-			page = append(page, account)
-			return err
-		}, after, auditPage)
+		a.all(selectStoredAccounts+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, collect(&page, storedAccountFields.dest), after, auditPage)
 		if len(page) == auditPage {
 			last = string(page[len(page)-1].ID)
 		}

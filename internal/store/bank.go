@@ -41,8 +41,8 @@ var bankAccountTable = &table[storedAccount]{
 }
 
 var (
-	bankAccountColumns   = `SELECT ` + bankAccountFields.names("") + ` FROM bank_accounts `
-	storedAccountColumns = `SELECT ` + storedAccountFields.names("") + ` FROM bank_accounts `
+	selectBankAccounts   = `SELECT ` + bankAccountFields.names("") + ` FROM bank_accounts `
+	selectStoredAccounts = `SELECT ` + storedAccountFields.names("") + ` FROM bank_accounts `
 )
 
 // BankAccount finds the seller's current account.
@@ -57,31 +57,26 @@ func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, er
 
 func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account, error) {
 	var a bank.Account
-	ok, err := found(db.queryRow(ctx, bankAccountColumns+where, key).Scan(bankAccountFields.dest(&a)...))
+	ok, err := found(db.queryRow(ctx, selectBankAccounts+where, key).Scan(bankAccountFields.dest(&a)...))
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
 	return a, err
 }
 
-var accountsInReview = bankAccountColumns + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1 + 0`
+var accountsInReview = selectBankAccounts + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1 + 0`
 
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsInReview, func(r row) error {
-		var a bank.Account
-		err := r.Scan(bankAccountFields.dest(&a)...)
-		list = append(list, a)
-		return err
-	}, limit)
+	err := db.query(ctx, accountsInReview, collect(&list, bankAccountFields.dest), limit)
 	return list, err
 }
 
 // CurrentBankAccount finds the seller's current account, which stays as it is until the transaction ends.
 func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Account, error) {
 	var a bank.Account
-	ok, err := tx.one(ctx, bankAccountColumns+`WHERE seller_id = $1 AND is_current = 1`+tx.dialect.forUpdate("bank_accounts"), []any{seller}, bankAccountFields.dest(&a)...)
+	ok, err := tx.one(ctx, selectBankAccounts+`WHERE seller_id = $1 AND is_current = 1`+tx.dialect.forUpdate("bank_accounts"), []any{seller}, bankAccountFields.dest(&a)...)
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
@@ -110,12 +105,7 @@ func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, l
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE bank_accounts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
-			var id bank.ID
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
 	return ids, err
 }
 

@@ -187,7 +187,7 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 	var list []payout.Selected
 	err := db.query(ctx, source+selectedRows+from+selects+order, func(r row) error {
 		var p payout.Selected
-		err := scanPayout(r, &p.Payout, &p.SellerName)
+		err := r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
 		list = append(list, p)
 		return err
 	}, append(arguments(sel), after, sel.Limit)...)

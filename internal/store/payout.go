@@ -51,7 +51,7 @@ var payoutTable = &table[payoutMove]{
 		asText("state", seen, func(p *payoutMove) *payout.State { return &p.from })),
 }
 
-// payoutColumns are a payout with what is shown of its bank account; payoutFrom is where they are.
+// payoutColumns are a payout with what is shown of its bank account.
 var payoutColumns = payoutFields.names("p.") + `, CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END, b.holder, b.last4, b.ifsc`
 
 const (
@@ -60,10 +60,15 @@ const (
 	payoutFrom  = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
 )
 
-// scanPayout reads payoutColumns, and what more the query selects.
-func scanPayout(r row, p *payout.Payout, more ...any) error {
-	return r.Scan(append(payoutFields.dest(p, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC), more...)...)
+// payoutDest lists where payoutColumns are scanned to, and what more the query selects.
+func payoutDest(p *payout.Payout, more ...any) []any {
+	return append(payoutFields.dest(p, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC), more...)
 }
+
+var (
+	selectPayouts = `SELECT ` + payoutColumns + payoutFrom
+	payoutByID    = selectPayouts + `WHERE p.id = $1`
+)
 
 var keyTable = &table[idempotencyRow]{
 	name: "idempotency_keys", texts: &sync.Map{},
@@ -116,12 +121,8 @@ func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout,
 
 func (tx *Tx) payout(ctx context.Context, lock string, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
-	seen := false
-	err := tx.each(ctx, payoutByID+lock, []any{string(id)}, func(r row) error {
-		seen = true
-		return scanPayout(r, &p)
-	})
-	if err == nil && !seen {
+	ok, err := tx.one(ctx, payoutByID+lock, []any{string(id)}, payoutDest(&p)...)
+	if err == nil && !ok {
 		err = payout.ErrNotFound
 	}
 	return p, err
@@ -143,12 +144,7 @@ func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit i
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE payouts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
-			var id payout.ID
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
 	return ids, err
 }
 
@@ -209,12 +205,10 @@ func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, li
 	return keys + events, err
 }
 
-var payoutByID = `SELECT ` + payoutColumns + payoutFrom + `WHERE p.id = $1`
-
 // Payout finds one.
 func (db *DB) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
-	ok, err := found(scanPayout(db.queryRow(ctx, payoutByID, string(id)), &p))
+	ok, err := found(db.queryRow(ctx, payoutByID, string(id)).Scan(payoutDest(&p)...))
 	if err == nil && !ok {
 		err = payout.ErrNotFound
 	}

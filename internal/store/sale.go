@@ -67,19 +67,19 @@ var refundTable = &table[sale.Refund]{
 	},
 }
 
-var selectSales = `SELECT ` + saleFields.names("") + ` FROM sales WHERE `
+var selectSales = `SELECT ` + saleFields.names("") + ` FROM sales `
 
 // SaleForUpdate finds a sale and keeps others from changing it until the transaction ends.
 func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 	var s sale.Sale
-	ok, err := tx.one(ctx, selectSales+`id = $1`+tx.dialect.forUpdate("sales"), []any{id}, saleFields.dest(&s)...)
+	ok, err := tx.one(ctx, selectSales+`WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id}, saleFields.dest(&s)...)
 	if err == nil && !ok {
 		err = sale.ErrNotFound
 	}
 	return s, err
 }
 
-var salesPage = selectSales + `seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
+var salesPage = selectSales + `WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
 
 // ListSales lists a page of a seller's sales, newest first. The total comes from the seller's counters,
 // so that it costs the same however many there are.
@@ -90,12 +90,7 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 		return nil, total, err
 	}
 	list := make([]sale.Sale, 0, limit)
-	err = db.query(ctx, salesPage, func(r row) error {
-		var s sale.Sale
-		err := r.Scan(saleFields.dest(&s)...)
-		list = append(list, s)
-		return err
-	}, seller, limit, offset)
+	err = db.query(ctx, salesPage, collect(&list, saleFields.dest), seller, limit, offset)
 	return list, total, err
 }
 
@@ -201,11 +196,6 @@ func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string,
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id, seller_id FROM sales WHERE due_at <= $1
 			ORDER BY due_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
-		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, func(r row) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, collect(&ids, itself))
 	return ids, err
 }

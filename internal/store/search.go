@@ -81,23 +81,18 @@ func (db *DB) PayoutsWithPart(ctx context.Context, part string, limit int) ([]pa
 	return db.payouts(ctx, payoutsWithPart, limit, beginning, beginning+afterASCII, floor, holding(part))
 }
 
-var accountsEndingIn = bankAccountColumns + `WHERE last4 = $1 ORDER BY id DESC LIMIT $2 + 0`
+var accountsEndingIn = selectBankAccounts + `WHERE last4 = $1 ORDER BY id DESC LIMIT $2 + 0`
 
 // AccountsEndingIn lists bank accounts by the last four digits of their numbers, newest first.
 func (db *DB) AccountsEndingIn(ctx context.Context, last4 string, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsEndingIn, func(r row) error {
-		var a bank.Account
-		err := r.Scan(bankAccountFields.dest(&a)...)
-		list = append(list, a)
-		return err
-	}, last4, limit)
+	err := db.query(ctx, accountsEndingIn, collect(&list, bankAccountFields.dest), last4, limit)
 	return list, err
 }
 
 // SaleByID finds a sale, and reports whether there is one.
 func (db *DB) SaleByID(ctx context.Context, id string) (sale.Sale, bool, error) {
 	var s sale.Sale
-	ok, err := found(db.queryRow(ctx, selectSales+`id = $1`, id).Scan(saleFields.dest(&s)...))
+	ok, err := found(db.queryRow(ctx, selectSales+`WHERE id = $1`, id).Scan(saleFields.dest(&s)...))
 	return s, ok, err
 }

@@ -174,6 +174,19 @@ func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
+// collect scans each row to an element of a list.
+func collect[R any](list *[]R, dest func(row *R, more ...any) []any) func(row) error {
+	return func(r row) error {
+		var one R
+		err := r.Scan(dest(&one)...)
+		*list = append(*list, one)
+		return err
+	}
+}
+
+// itself is where a row of one column is scanned to.
+func itself[R any](row *R, more ...any) []any { return append([]any{row}, more...) }
+
 func eachRow(rows *sql.Rows, scan func(row) error) error {
 	defer rows.Close()
 	for rows.Next() {

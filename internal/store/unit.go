@@ -135,7 +135,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	var all []load
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
-		all = append(all, load{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
+		all = append(all, load{selectPayouts + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
 	}
 	all = append(all, u.loadAccounts(d, owners, payouts))
 	if len(owners) > 0 {
@@ -207,7 +207,7 @@ func (u *unit) repeats(d dialect) []load {
 		return nil
 	}
 	in, args := d.oneOf(nil, distinct(ids))
-	return []load{{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in, args, u.scanPayout}}
+	return []load{{selectPayouts + `WHERE p.id ` + in, args, u.scanPayout}}
 }
 
 func distinct(list []string) []string {
@@ -217,7 +217,7 @@ func distinct(list []string) []string {
 
 func (u *unit) scanPayout(r row) error {
 	p := &payout.Payout{}
-	err := scanPayout(r, p)
+	err := r.Scan(payoutDest(p)...)
 	u.payouts[p.ID] = p
 	return err
 }

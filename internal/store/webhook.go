@@ -192,11 +192,6 @@ func (tx *Tx) EndLease(ctx context.Context, l webhook.Lease, now time.Time) erro
 
 var deliveryColumns = deliveryFields.names("")
 
-func scanDelivery(r row) (d webhook.Delivery, err error) {
-	err = r.Scan(deliveryFields.dest(&d)...)
-	return d, err
-}
-
 // dueDeliveries are those of an endpoint, the longest due first.
 const dueDeliveries = `SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 + 0`
 
@@ -206,11 +201,7 @@ func (tx *Tx) TakeDeliveries(ctx context.Context, endpoint string, now, until ti
 	var all []webhook.Delivery
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (`+dueDeliveries+tx.dialect.skipLocked+`)
 		UPDATE webhook_deliveries SET due_at = $4, attempt = attempt + 1 WHERE id IN (SELECT id FROM due) RETURNING `+deliveryColumns,
-		[]any{endpoint, micros(now), limit, micros(until)}, func(r row) error {
-			d, err := scanDelivery(r)
-			all = append(all, d)
-			return err
-		})
+		[]any{endpoint, micros(now), limit, micros(until)}, collect(&all, deliveryFields.dest))
 	slices.SortFunc(all, func(a, b webhook.Delivery) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
 }
@@ -281,11 +272,7 @@ func (tx *Tx) SweepDeliveries(ctx context.Context, before time.Time, limit int) 
 func (s webhookStore) Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error) {
 	query, args := deliveriesQuery(f)
 	var all []webhook.Delivery
-	err := s.query(ctx, query, func(r row) error {
-		d, err := scanDelivery(r)
-		all = append(all, d)
-		return err
-	}, args...)
+	err := s.query(ctx, query, collect(&all, deliveryFields.dest), args...)
 	return all, err
 }
 
