@@ -9,7 +9,9 @@ import (
 )
 
 // Proofs is the database as package proof sees it.
-func (db *DB) Proofs() proof.Store { return db }
+func (db *DB) Proofs() proof.Store { return proofStore{db} }
+
+type proofStore struct{ *DB }
 
 const checkpointColumns = `c.number, c.at, c.currency, c.journals, c.root, c.previous, c.kid, c.signature, COALESCE(k.public_key, '')
 	FROM checkpoints c LEFT JOIN checkpoint_keys k ON k.kid = c.kid`
@@ -112,19 +114,28 @@ func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller 
 }
 
 // AcquireLease leases the making of the next checkpoint to one holder until a time.
-func (db *DB) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
+func (s proofStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error) {
+	return s.lease(ctx, "checkpoint_lease", holder, now, until)
+}
+
+// ReleaseLease ends the lease.
+func (s proofStore) ReleaseLease(ctx context.Context, holder string) error {
+	return s.release(ctx, "checkpoint_lease", holder)
+}
+
+// lease leases what a table of one row stands for to a holder until a time, or extends the holder's lease.
+func (db *DB) lease(ctx context.Context, table, holder string, now, until time.Time) (taken bool, err error) {
 	err = db.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE checkpoint_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
+		taken, err = tx.execOne(ctx, `UPDATE `+table+` SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
 			holder, micros(now), micros(until))
 		return err
 	})
 	return taken, err
 }
 
-// ReleaseLease ends the lease.
-func (db *DB) ReleaseLease(ctx context.Context, holder string) error {
+func (db *DB) release(ctx context.Context, table, holder string) error {
 	return db.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE checkpoint_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		_, err := tx.exec(ctx, `UPDATE `+table+` SET until = 0 WHERE id = 1 AND holder = $1`, holder)
 		return err
 	})
 }

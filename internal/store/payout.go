@@ -160,9 +160,9 @@ func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now time.
 		string(at), micros(now))
 }
 
-// AcquireLease reports whether it is the caller's turn to do what has that name: once in every so long. It is a
+// AllowRun reports whether the caller may run the job with that name, which runs once in every period. It is a
 // bucket that holds one attempt.
-func (tx *Tx) AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
+func (tx *Tx) AllowRun(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
 	_, mine, err := tx.TakeThrottle(ctx, "lease:"+name, now, every, every)
 	return mine, err
 }

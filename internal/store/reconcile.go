@@ -325,21 +325,13 @@ func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time
 }
 
 // AcquireLease leases reconciliation to one holder until a time.
-func (s reconcileStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
-	err = s.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE reconcile_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
-			holder, micros(now), micros(until))
-		return err
-	})
-	return taken, err
+func (s reconcileStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error) {
+	return s.lease(ctx, "reconcile_lease", holder, now, until)
 }
 
 // ReleaseLease ends the lease.
 func (s reconcileStore) ReleaseLease(ctx context.Context, holder string) error {
-	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE reconcile_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
-		return err
-	})
+	return s.release(ctx, "reconcile_lease", holder)
 }
 
 // Pace is how the daily work goes.
