@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,10 +32,9 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	return tx.write(ctx, saleTable.insertsMissing(tx.dialect, []sale.Sale{s}))
 }
 
-// saleFields are those of a sale's row.
-var saleFields = fields[sale.Sale]{
+// listedSaleFields are those of a sale's row but for the seller, whose list it is.
+var listedSaleFields = fields[sale.Sale]{
 	asText("id", key, func(s *sale.Sale) *string { return &s.ID }),
-	asText("seller_id", made, func(s *sale.Sale) *string { return &s.Seller }),
 	asNumber("amount", made, func(s *sale.Sale) *money.Amount { return &s.Amount }),
 	asNumber("refunded", made, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
 	asText("month", made, func(s *sale.Sale) *string { return &s.Month }),
@@ -50,6 +50,8 @@ var saleFields = fields[sale.Sale]{
 		return micros(s.AvailableAt)
 	}},
 }
+
+var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", made, func(s *sale.Sale) *string { return &s.Seller })})
 
 var saleTable = &table[sale.Sale]{
 	name: "sales", texts: &sync.Map{},
@@ -79,7 +81,7 @@ func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
 	return s, err
 }
 
-var salesPage = selectSales + `WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
+var salesPage = `SELECT ` + listedSaleFields.names("") + ` FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
 
 // ListSales lists a page of a seller's sales, newest first. The total comes from the seller's counters,
 // so that it costs the same however many there are.
@@ -90,7 +92,10 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 		return nil, total, err
 	}
 	list := make([]sale.Sale, 0, limit)
-	err = db.query(ctx, salesPage, collect(&list, saleFields.dest), seller, limit, offset)
+	err = db.query(ctx, salesPage, collect(&list, listedSaleFields.dest), seller, limit, offset)
+	for i := range list {
+		list[i].Seller = seller
+	}
 	return list, total, err
 }
 
