@@ -10,11 +10,10 @@ import (
 // What is rare is found by the small index that holds nothing else. MATERIALIZED keeps a planner from
 // walking through the whole table in the order of the ids instead.
 const (
-	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review')) `
 	discrepancyIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '') `
-	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
+	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = '` + payout.CodeNoGateway + `') `
 	isLate            = `due_at <= $2 AND status = 'processing' AND arrive_at < $1
-		AND state <> 'manual_review' AND discrepancy = '' AND reason_code <> 'gateway_not_configured'`
+		AND state <> 'manual_review' AND discrepancy = '' AND reason_code <> '` + payout.CodeNoGateway + `'`
 	// referredIDs are found one reference at a time, each by its index.
 	referredIDs = `WITH wanted AS MATERIALIZED (
 		SELECT id FROM payouts WHERE id = $2
@@ -22,7 +21,11 @@ const (
 		UNION SELECT id FROM payouts WHERE utr = $2 AND utr <> '') `
 )
 
+// unclear is payout.UnclearStates as SQL.
+var unclear = quoted(payout.UnclearStates)
+
 var (
+	unclearIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN (` + unclear + `)) `
 	wantedPayouts = selectPayouts + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
 	oldestWanted  = wantedPayouts + `LIMIT $1 + 0) ORDER BY p.id`
 	newestWanted  = wantedPayouts + `DESC LIMIT $1 + 0) ORDER BY p.id DESC`

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 // of a late payout; $8 whether a discrepancy is wanted; $9 and $10 the least and the most amount; $11 bank; $12 reason; $13 and
 // $14 when it was completed; $15 and $16 when it ended. Zero and "" select all.
 const (
-	ofUnclear     = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review') LIMIT 100001) `
 	ofDiscrepancy = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '' LIMIT 100001) `
 	ofLate        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE due_at <= $7 AND status = 'processing' AND arrive_at < $6 LIMIT 100001) `
 	unpaid        = `SELECT id FROM payouts WHERE status IN ('failed', 'cancelled') AND id > $1 AND id < $2 ORDER BY id DESC LIMIT 100001`
@@ -51,6 +51,8 @@ const (
 	notLookedAt = `SELECT id FROM payouts WHERE id > $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
 )
 
+var ofUnclear = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN (` + unclear + `) LIMIT 100001) `
+
 var selectedRows = `SELECT ` + payoutColumns + `, COALESCE(u.name, '')` + payoutFrom + `LEFT JOIN users u ON u.id = p.seller_id WHERE p.id IN (SELECT p.id`
 
 // ofEnded lists those that were completed or ended otherwise.
@@ -72,7 +74,7 @@ func (d dialect) sourceOf(sel payout.Selection) string {
 	switch {
 	case sel.Discrepancy:
 		return ofDiscrepancy
-	case sel.State == payout.Unknown || sel.State == payout.ManualReview:
+	case slices.Contains(payout.UnclearStates, sel.State):
 		return ofUnclear
 	case sel.Seller != "":
 		return d.ofSeller()

@@ -104,13 +104,10 @@ type load struct {
 }
 
 // keepsState is payout.KeepsState as SQL.
-var keepsState = func() string {
-	list := make([]string, len(payout.KeepsState))
-	for i, t := range payout.KeepsState {
-		list[i] = "'" + string(t) + "'"
-	}
-	return strings.Join(list, ", ")
-}()
+var keepsState = quoted(payout.KeepsState)
+
+// quoted writes constants as a list of SQL's.
+func quoted[T ~string](list []T) string { return "'" + strings.Join(texts(list), "', '") + "'" }
 
 // loads are the statements that lock and read what a group of changes names. Payouts are locked before journals, and
 // each in the order of their ids, as everywhere. On PostgreSQL each statement sees what was committed before it began,
