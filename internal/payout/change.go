@@ -134,10 +134,10 @@ func effect(from State, p Payout) ledger.Moved {
 }
 
 // Who causes a change that nobody asked for.
-const actorSystem = "system"
+const actorSystem = ledger.ActorSystem
 
-func actorUser(id string) string  { return "user:" + id }
-func actorAdmin(id string) string { return "admin:" + id }
+func actorUser(id string) string  { return ledger.ActorUser + id }
+func actorAdmin(id string) string { return ledger.ActorAdmin + id }
 
 // actor names the caller in the journal.
 func (c Caller) actor() string {

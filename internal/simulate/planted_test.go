@@ -326,7 +326,7 @@ var bugs = []planted{
 		{inBank, "if err := record(ctx, tx, seen, *a, actor, s.o.Now()); err", "if err := error(nil); err != nil && actor == \"\" || err"},
 	}},
 	{"what the gateway calls an account is not in the journal", []edit{
-		{inBank, "return record(ctx, tx, was, a, actorGateway, s.o.Now())", "_ = was\n\t\treturn nil"},
+		{inBank, "return record(ctx, tx, was, a, ledger.ActorGateway, s.o.Now())", "_ = was\n\t\treturn nil"},
 	}},
 	{"the default holding period is none", []edit{
 		{inSale, "draft.OccurredAt.Add(s.o.HoldingPeriod)", "draft.OccurredAt"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 )
 
 // DeleteSessions deletes all sessions of a user.
@@ -27,7 +28,7 @@ func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now 
 			string(a.ID), string(erased.Status), reason); err != nil {
 			return err
 		}
-		p, err := bank.Recorded(a, erased, userActor+userID, now)
+		p, err := bank.Recorded(a, erased, ledger.ActorUser+userID, now)
 		if err != nil {
 			return err
 		}

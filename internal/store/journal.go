@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -524,14 +523,6 @@ type decided struct {
 	Note   string          `json:"note"`
 }
 
-// Who decides, as entries say it before the id or the name.
-const (
-	adminActor    = "admin:"
-	operatorActor = "operator:"
-	userActor     = "user:"
-	keyActor      = "key:"
-)
-
 // RecordDecision adds d to the journal of whom it is about.
 func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
 	p, err := decisionPosting(d)
@@ -556,16 +547,7 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 		typ = ledger.PayoutsUnfrozen
 	default:
 	}
-	actor := adminActor + d.Admin
-	switch {
-	case d.Operator != "":
-		actor = operatorActor + d.Operator
-	case d.User != "":
-		actor = userActor + d.User
-	case d.Key != "":
-		actor = keyActor + d.Key
-	}
-	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: actor, Data: data}, err
+	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: ledger.DecidedBy(d), Data: data}, err
 }
 
 // areDecisions finds the entries of decisions, as the index entries_decided has it.
@@ -588,18 +570,11 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 		if err := json.Unmarshal([]byte(e.Data), &said); err != nil {
 			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		d := decision.Decision{ID: said.ID, At: e.At, Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note}
-		d.Admin, _ = strings.CutPrefix(e.Actor, adminActor)
-		if operator, ran := strings.CutPrefix(e.Actor, operatorActor); ran {
-			d.Admin, d.Operator = "", operator
-		}
-		if user, own := strings.CutPrefix(e.Actor, userActor); own {
-			d.Admin, d.User = "", user
-		}
-		if key, used := strings.CutPrefix(e.Actor, keyActor); used {
-			d.Admin, d.Key = "", key
-		}
-		all = append(all, d)
+		by := ledger.Decider(e.Actor)
+		all = append(all, decision.Decision{
+			ID: said.ID, At: e.At, Admin: by.Admin, Operator: by.Operator, User: by.User, Key: by.Key,
+			Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note,
+		})
 	}
 	return all, nil
 }

@@ -36,7 +36,7 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 	}
 	var done []Repair
 	err = db.writer.updateSlowly(ctx, func(tx *Tx) error {
-		r := &repairer{tx: tx, keys: keys, words: currency, actor: operatorActor + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
+		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
 		err := r.repair(ctx, found)
 		if done = r.done; err == nil && !apply {
 			err = errUndo
