@@ -14,6 +14,7 @@ import (
 	"bursar/internal/app"
 	"bursar/internal/auth"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 type apikeyCmd struct {
@@ -55,7 +56,7 @@ func (c apikeyCreateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	key, _, err := users.CreateServiceKey(ctx, auth.NewServiceKey{Name: c.Name, Scopes: c.Scope, ExpiresAt: expires}, operator())
+	key, _, err := users.CreateServiceKey(ctx, auth.NewServiceKey{Name: c.Name, Scopes: c.Scope, ExpiresAt: expires}, ledger.ActorOperator+operator())
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (c apikeyRotateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	key, stored, err := users.RotateServiceKey(ctx, c.Key, c.Grace, operator())
+	key, stored, err := users.RotateServiceKey(ctx, c.Key, c.Grace, ledger.ActorOperator+operator())
 	if err != nil {
 		return err
 	}
@@ -134,12 +135,12 @@ func (c apikeyRotateCmd) Run(ctx context.Context, e *env) error {
 	return printKey(e, key)
 }
 
-// operator names the person who runs the command, for the journal.
+// operator is the name of the person who runs the command.
 func operator() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
-		return "operator:" + u.Username
+		return u.Username
 	}
-	return "operator:unknown"
+	return "unknown"
 }
 
 type apikeyListCmd struct {
@@ -283,7 +284,7 @@ func (c apikeyRevokeCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	key, err := users.RevokeServiceKey(ctx, c.Key, operator())
+	key, err := users.RevokeServiceKey(ctx, c.Key, ledger.ActorOperator+operator())
 	if err != nil {
 		return err
 	}

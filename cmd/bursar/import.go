@@ -24,6 +24,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 	"bursar/internal/strictjson"
@@ -127,7 +128,7 @@ func (c importSalesCmd) Run(ctx context.Context, e *env) error {
 		}
 		err := decodeLine(text, &in, "a sale")
 		said := reported{SaleID: in.SaleID, SellerID: in.SellerID}
-		n := sale.NewSale{ID: in.SaleID, Actor: "operator:" + s.by.Operator}
+		n := sale.NewSale{ID: in.SaleID, Actor: ledger.ActorOperator + s.by.Operator}
 		err = errors.Join(err, s.amount("amount", in.Amount, &n.Amount), instantOf("occurredAt", in.OccurredAt, &n.OccurredAt), instantOf("availableAt", in.AvailableAt, &n.AvailableAt))
 		switch problem := id.CheckReference(in.SaleID); {
 		case err != nil:
@@ -171,7 +172,7 @@ func (c importBankAccountsCmd) Run(ctx context.Context, e *env) error {
 		}
 		err := decodeLine(text, &in, "a bank account")
 		said := reported{SellerID: in.SellerID}
-		r := bank.Registration{Holder: in.AccountHolder, Actor: "operator:" + s.by.Operator}
+		r := bank.Registration{Holder: in.AccountHolder, Actor: ledger.ActorOperator + s.by.Operator}
 		if err == nil {
 			var numberErr, ifscErr error
 			r.Number, numberErr = bank.ParseNumber(in.AccountNumber)

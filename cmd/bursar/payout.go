@@ -234,7 +234,7 @@ func (c payoutShowCmd) print(e *env, cfg config.Config, p payout.Payout, events 
 		t.row("Event", timeText(ev.At)+" "+string(ev.From)+" to "+string(ev.To))
 	}
 	for _, d := range decisions {
-		t.row("Decision", timeText(d.At)+" "+string(d.Action)+" by "+decider(d)+": "+d.Note)
+		t.row("Decision", timeText(d.At)+" "+string(d.Action)+" by "+ledger.DecidedBy(d)+": "+d.Note)
 	}
 	return t.Flush()
 }

@@ -51,7 +51,7 @@ func pauseOrResume(ctx context.Context, e *env, action decision.Action, reason s
 		return err
 	}
 	defer datastore.Close()
-	by := decision.By{Operator: strings.TrimPrefix(operator(), "operator:"), Note: strings.TrimSpace(reason)}
+	by := decision.By{Operator: operator(), Note: strings.TrimSpace(reason)}
 	if err := payout.PauseOrResume(ctx, datastore.DB().Payouts(), by, action, time.Now()); err != nil {
 		return err
 	}

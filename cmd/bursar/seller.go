@@ -186,10 +186,10 @@ func (s soldBy) asJSON(c money.Currency) any {
 		out.BankAccount = &account{s.account.ID, s.account.Holder, s.account.Masked(), s.account.IFSC, s.account.Status}
 	}
 	for _, a := range s.adjustments {
-		out.Corrections = append(out.Corrections, correction{a.ID, amount(a.Amount), a.Reason, a.Note, "admin:" + a.Admin, timeText(a.At)})
+		out.Corrections = append(out.Corrections, correction{a.ID, amount(a.Amount), a.Reason, a.Note, a.Actor(), timeText(a.At)})
 	}
 	for _, n := range s.notes {
-		out.Notes = append(out.Notes, note{n.Text, "admin:" + n.Admin, timeText(n.At)})
+		out.Notes = append(out.Notes, note{n.Text, ledger.ActorAdmin + n.Admin, timeText(n.At)})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"bursar/internal/app"
 	"bursar/internal/auth"
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 )
 
 // openUsers opens an existing datastore and the service that knows users.
@@ -173,22 +174,9 @@ func (c userShowCmd) Run(ctx context.Context, e *env) error {
 		t.row("Signs in through", i.Issuer+" ("+i.Email+")")
 	}
 	for _, d := range decisions {
-		t.row("Decision", d.At.UTC().Format(time.RFC3339)+" "+string(d.Action)+" by "+decider(d)+": "+d.Note)
+		t.row("Decision", d.At.UTC().Format(time.RFC3339)+" "+string(d.Action)+" by "+ledger.DecidedBy(d)+": "+d.Note)
 	}
 	return t.Flush()
-}
-
-// decider is who decided, as entries say it.
-func decider(d decision.Decision) string {
-	switch {
-	case d.Operator != "":
-		return "operator:" + d.Operator
-	case d.User != "":
-		return "user:" + d.User
-	case d.Key != "":
-		return "key:" + d.Key
-	}
-	return "admin:" + d.Admin
 }
 
 func detailsJSON(u auth.User, sessions int, signIns []auth.LinkedIdentity, decisions []decision.Decision) any {
@@ -220,7 +208,7 @@ type decidedJSON struct {
 func decisionsJSON(decisions []decision.Decision) []decidedJSON {
 	all := make([]decidedJSON, len(decisions))
 	for i, d := range decisions {
-		all[i] = decidedJSON{d.At.UTC().Format(millis), d.Action, decider(d), d.Note}
+		all[i] = decidedJSON{d.At.UTC().Format(millis), d.Action, ledger.DecidedBy(d), d.Note}
 	}
 	return all
 }

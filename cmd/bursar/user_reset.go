@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"bursar/internal/auth"
 )
@@ -38,7 +37,7 @@ func (c userResetCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	err = users.ResetUser(ctx, auth.Reset{
-		UserID: c.ID, Email: c.Email, Role: auth.Role(c.Role), Password: password, Operator: strings.TrimPrefix(operator(), "operator:"),
+		UserID: c.ID, Email: c.Email, Role: auth.Role(c.Role), Password: password, Operator: operator(),
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -41,7 +40,7 @@ func withEndpoints(ctx context.Context, e *env, run func(*webhook.Service) error
 
 // byOperator is a decision of the person who runs the command.
 func byOperator() decision.By {
-	return decision.By{Operator: strings.TrimPrefix(operator(), "operator:")}
+	return decision.By{Operator: operator()}
 }
 
 type webhookAddCmd struct {

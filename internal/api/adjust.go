@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 	"bursar/internal/sale"
 )
 
@@ -59,9 +60,9 @@ func (a *api) adminAdjustmentOf(m sale.Adjustment) adminAdjustmentJSON {
 	by := m.Admin
 	switch {
 	case m.Operator != "":
-		by = "operator:" + m.Operator
+		by = ledger.ActorOperator + m.Operator
 	case m.Key != "":
-		by = "key:" + m.Key
+		by = ledger.ActorKey + m.Key
 	}
 	return adminAdjustmentJSON{a.adjustmentOf(m), m.Seller, m.Note, by}
 }

@@ -13,6 +13,7 @@ import (
 	"bursar/internal/fault"
 	"bursar/internal/id"
 	"bursar/internal/inbox"
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/proof"
 )
@@ -217,20 +218,11 @@ func (a *api) decisionsOf(ctx context.Context, subject string, limit int) ([]dec
 	names, err := a.o.Decisions.UserNames(ctx, ids)
 	all := make([]decisionJSON, 0, len(list))
 	for _, d := range list {
-		by := "admin:" + d.Admin
-		switch {
-		case d.Operator != "":
-			by = "operator:" + d.Operator
-		case d.User != "":
-			by = "user:" + d.User
-		case d.Key != "":
-			by = "key:" + d.Key
-		}
 		seller := orNull(d.Owner)
 		if d.Owner == decision.Platform {
 			seller = ""
 		}
-		all = append(all, decisionJSON{d.ID, stamp(d.At), d.Action, by, orNull(names[d.Admin+d.User]), seller, d.Subject, d.Note})
+		all = append(all, decisionJSON{d.ID, stamp(d.At), d.Action, ledger.DecidedBy(d), orNull(names[d.Admin+d.User]), seller, d.Subject, d.Note})
 	}
 	return all, err
 }

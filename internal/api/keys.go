@@ -8,6 +8,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // serviceKeyJSON is a service key as admins see it.
@@ -91,7 +92,7 @@ func (a *api) createServiceKey(ctx context.Context, who caller, req createServic
 }
 
 // actorAdmin names an admin in the journal.
-func actorAdmin(who caller) string { return "admin:" + who.UserID }
+func actorAdmin(who caller) string { return ledger.ActorAdmin + who.UserID }
 
 // keyID takes the id of a service key from the path.
 func (in *input) keyID() string {

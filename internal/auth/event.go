@@ -35,11 +35,6 @@ type eventFacts struct {
 	Action   decision.Action `json:"action"`
 }
 
-const (
-	actorUser     = "user:"
-	actorOperator = "operator:"
-)
-
 // record adds a security event to the user's journal, in the transaction of the change. More facts are names and values in turn.
 func (s *Service) record(ctx context.Context, tx Tx, userID string, what ledger.Type, from Device, more ...any) error {
 	data, err := ledger.Facts(append([]any{
@@ -48,15 +43,15 @@ func (s *Service) record(ctx context.Context, tx Tx, userID string, what ledger.
 	if err != nil {
 		return err
 	}
-	_, err = tx.Append(ctx, ledger.Posting{Owner: userID, At: s.o.Now(), Type: what, Subject: userID, Actor: actorUser + userID, Data: data})
+	_, err = tx.Append(ctx, ledger.Posting{Owner: userID, At: s.o.Now(), Type: what, Subject: userID, Actor: ledger.ActorUser + userID, Data: data})
 	return err
 }
 
 // party is what kind of actor an entry names.
 func party(actor string) string {
-	switch kind, _, _ := strings.Cut(actor, ":"); kind {
-	case "user", "admin":
-		return kind
+	switch kind, _ := ledger.CutActor(actor); kind {
+	case ledger.ActorUser, ledger.ActorAdmin:
+		return strings.TrimSuffix(kind, ":")
 	default:
 		return "service"
 	}

@@ -381,7 +381,7 @@ func (s *Service) clearFactors(ctx context.Context, tx Tx, userID string, from D
 
 // holdPayouts puts a seller's payouts on hold after a change of the sign-in that the user made, and returns until when.
 func (s *Service) holdPayouts(ctx context.Context, tx Tx, user User, why ledger.HoldReason) (time.Time, error) {
-	return s.holdPayoutsBy(ctx, tx, actorUser+user.ID, user, why)
+	return s.holdPayoutsBy(ctx, tx, ledger.ActorUser+user.ID, user, why)
 }
 
 func (s *Service) holdPayoutsBy(ctx context.Context, tx Tx, actor string, user User, why ledger.HoldReason) (time.Time, error) {

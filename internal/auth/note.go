@@ -96,7 +96,7 @@ func notesOf(entries []ledger.Entry) ([]Note, error) {
 		if err := json.Unmarshal([]byte(e.Data), &data); err != nil {
 			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		notes = append(notes, Note{ID: data.ID, Admin: strings.TrimPrefix(e.Actor, "admin:"), At: e.At, Text: data.Note})
+		notes = append(notes, Note{ID: data.ID, Admin: strings.TrimPrefix(e.Actor, ledger.ActorAdmin), At: e.At, Text: data.Note})
 	}
 	return notes, nil
 }

@@ -214,5 +214,5 @@ func (s *Service) holdAfterReset(ctx context.Context, tx Tx, by decision.By, use
 			return time.Time{}, err
 		}
 	}
-	return s.holdPayoutsBy(ctx, tx, actorOperator+by.Operator, user, ledger.HoldPasswordReset)
+	return s.holdPayoutsBy(ctx, tx, ledger.ActorOperator+by.Operator, user, ledger.HoldPasswordReset)
 }

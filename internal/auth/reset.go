@@ -60,7 +60,7 @@ func (s *Service) ResetUser(ctx context.Context, r Reset) error {
 			return err
 		}
 		// The operator may have been talked into it, as with a password that is set.
-		if _, err := s.holdPayoutsBy(ctx, tx, actorOperator+r.Operator, user, ledger.HoldPasswordReset); err != nil {
+		if _, err := s.holdPayoutsBy(ctx, tx, ledger.ActorOperator+r.Operator, user, ledger.HoldPasswordReset); err != nil {
 			return err
 		}
 		return tx.RecordDecision(ctx, decision.New(by, decision.ChangeAccess, user.ID, user.ID, now))

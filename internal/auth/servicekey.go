@@ -14,6 +14,7 @@ import (
 
 	"bursar/internal/fault"
 	"bursar/internal/id"
+	"bursar/internal/ledger"
 )
 
 // Scope is something that a service key may do.
@@ -134,7 +135,7 @@ type NewServiceKey struct {
 }
 
 // Actor names the key in the journal.
-func (k ServiceKey) Actor() string { return "key:" + k.ID }
+func (k ServiceKey) Actor() string { return ledger.ActorKey + k.ID }
 
 // ServiceKeyPrefix begins the id of a service key.
 const ServiceKeyPrefix = "key_"

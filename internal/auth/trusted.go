@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // TrustedIssuer is the marketplace's own sign-in, whose access tokens sellers may send in place of ours.
@@ -74,5 +75,5 @@ func (p Principal) Actor() string {
 	if p.Issuer == "" {
 		return ""
 	}
-	return "issuer:" + p.Issuer
+	return ledger.ActorIssuer + p.Issuer
 }

@@ -91,9 +91,6 @@ func entryType(was, is Account) ledger.Type {
 	}
 }
 
-// actorGateway names in the journal whose report changed an account.
-const actorGateway = "gateway"
-
 // Rejected is the account after another person took over the user that it belonged to: not paid to any more, and
 // not to be decided on.
 func (a Account) Rejected(reason string) Account {

@@ -99,6 +99,6 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, 
 		if err != nil || !inserted {
 			return err
 		}
-		return record(ctx, tx, Account{ID: a.ID}, a, actorGateway, a.CreatedAt)
+		return record(ctx, tx, Account{ID: a.ID}, a, ledger.ActorGateway, a.CreatedAt)
 	})
 }

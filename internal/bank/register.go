@@ -154,7 +154,7 @@ func (r Registration) mayStill(ctx context.Context, tx Tx) error {
 }
 
 // by is who asks, as the journal names them.
-func (r Registration) by() string { return cmp.Or(r.Actor, "user:"+r.Seller) }
+func (r Registration) by() string { return cmp.Or(r.Actor, ledger.ActorUser+r.Seller) }
 
 // check names every field that breaks a rule.
 func (r Registration) check() error {

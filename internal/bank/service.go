@@ -177,7 +177,7 @@ func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name,
 		if named, err = tx.SetBeneficiary(ctx, a); err != nil || !named {
 			return err
 		}
-		return record(ctx, tx, was, a, actorGateway, s.o.Now())
+		return record(ctx, tx, was, a, ledger.ActorGateway, s.o.Now())
 	})
 	if err != nil || named {
 		return beneficiary, err

@@ -211,9 +211,9 @@ func sentence(given, otherwise string) string {
 // save records a change and the decision that it comes of, if any, unless another change came first, and
 // reports whether it did.
 func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decision.Decision) (bool, error) {
-	actor := actorGateway
+	actor := ledger.ActorGateway
 	if by != nil {
-		actor = "admin:" + by.Admin
+		actor = ledger.DecidedBy(*by)
 	}
 	saved := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {

@@ -10,6 +10,7 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // Where the service keys of the marketplace are.
@@ -206,7 +207,7 @@ func (d *dashboard) changeKey(a keyAction) handler {
 		if err != nil {
 			return page{}, err
 		}
-		secret, err := a.do(ctx, d, v, v.r.PathValue("id"), "admin:"+v.who.UserID)
+		secret, err := a.do(ctx, d, v, v.r.PathValue("id"), ledger.ActorAdmin+v.who.UserID)
 		switch {
 		case errors.Is(err, auth.ErrKeyNameTaken):
 			return d.again(ctx, p, shown.Form.fill(v.form), fault.Field("name", "was used before; choose another one"))

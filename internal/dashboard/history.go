@@ -43,25 +43,25 @@ func (r entryRow) What() string {
 
 // By says who caused it.
 func (r entryRow) By() string {
-	kind, name, _ := strings.Cut(r.Actor, ":")
+	kind, name := ledger.CutActor(r.Actor)
 	switch {
-	case kind == "user" && name == r.Owner:
+	case kind == ledger.ActorUser && name == r.Owner:
 		return "the seller"
-	case kind == "user":
+	case kind == ledger.ActorUser:
 		return "a user"
-	case kind == "issuer":
+	case kind == ledger.ActorIssuer:
 		return "the seller, by a token of " + name
-	case kind == "admin":
+	case kind == ledger.ActorAdmin:
 		return "an admin"
-	case kind == "operator":
+	case kind == ledger.ActorOperator:
 		return "operator " + name
-	case kind == "key" && r.Key != "":
+	case kind == ledger.ActorKey && r.Key != "":
 		return "service key " + r.Key
-	case kind == "key":
+	case kind == ledger.ActorKey:
 		return "service key " + name
-	case kind == "gateway" || kind == "marketplace":
+	case kind == ledger.ActorGateway || kind == ledger.ActorMarketplace:
 		return "the " + kind
-	case kind == "system":
+	case kind == ledger.ActorSystem:
 		return "Bursar"
 	default:
 		return r.Actor
@@ -70,7 +70,7 @@ func (r entryRow) By() string {
 
 // ByPath is the page of the admin who caused it, or "".
 func (r entryRow) ByPath() string {
-	if id, isAdmin := strings.CutPrefix(r.Actor, "admin:"); isAdmin {
+	if id, isAdmin := strings.CutPrefix(r.Actor, ledger.ActorAdmin); isAdmin {
 		return personAddress(id)
 	}
 	return ""
@@ -146,7 +146,7 @@ func (d *dashboard) readHistory(ctx context.Context, seller string, before int64
 // entryRows are entries as admins see them, with the names of the service keys that caused any.
 func (d *dashboard) entryRows(ctx context.Context, entries []ledger.Entry) ([]entryRow, error) {
 	names := map[string]string{}
-	if slices.ContainsFunc(entries, func(e ledger.Entry) bool { return strings.HasPrefix(e.Actor, "key:") }) {
+	if slices.ContainsFunc(entries, func(e ledger.Entry) bool { return strings.HasPrefix(e.Actor, ledger.ActorKey) }) {
 		keys, err := d.o.Auth.ServiceKeys(ctx)
 		if err != nil {
 			return nil, err

@@ -5,7 +5,7 @@ import "strings"
 // Finding is one invariant after a check of the whole ledger: what was promised, how much was looked
 // at, and where it does not hold.
 type Finding struct {
-	// Name is the invariant's stable name, such as balances-match-transfers.
+	// Name is the invariant's stable name, such as journals-are-whole.
 	Name string
 	// Promise is the invariant in a sentence.
 	Promise string

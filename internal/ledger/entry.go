@@ -42,7 +42,7 @@ type Posting struct {
 	Type  Type
 	// Subject is the id of the sale, payout, bank account or other thing that the entry is about.
 	Subject string
-	// Actor is who caused it: "user:…", "issuer:URL", "key:…", "admin:…", "system" or "gateway:NAME".
+	// Actor is who caused it, such as [ActorSystem], or [ActorUser] with an id.
 	Actor string
 	// Data is what the entry says of its subject: a JSON object, never with a full account number.
 	Data  string

@@ -10,6 +10,7 @@
 package ledger
 
 import (
+	"errors"
 	"time"
 
 	"bursar/internal/fault"
@@ -43,11 +44,6 @@ func Accounts() []string {
 // Amounts are what moves, in the order of [Accounts].
 func (m Moved) Amounts() []money.Amount {
 	return []money.Amount{m.Pending, m.Available, m.InTransit, m.Sales, m.Gateway, m.Fees}
-}
-
-// MovedOf is the inverse of [Moved.Amounts].
-func MovedOf(a [6]money.Amount) Moved {
-	return Moved{Pending: a[0], Available: a[1], InTransit: a[2], Sales: a[3], Gateway: a[4], Fees: a[5]}
 }
 
 // Balance is one owner's totals.
@@ -100,6 +96,8 @@ func (b Balance) Balances() Balances { return Balances{b.Pending, b.Available, b
 var (
 	// ErrInsufficient means that available would fall below zero; nothing was changed.
 	ErrInsufficient = fault.New(fault.Refused, "insufficient_balance", "The available balance is too low.")
+	// ErrBelowZero means that what is pending or in transit would fall below zero, which is a bug; nothing was changed.
+	ErrBelowZero = errors.New("more would be taken from pending or in transit than is there")
 	// ErrTooLarge means that a total would become larger than can be counted; nothing was changed.
 	ErrTooLarge = fault.New(fault.Invalid, "total_too_large",
 		"With this amount the seller's totals would become larger than can be counted. Record a smaller amount.")

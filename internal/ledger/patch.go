@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,15 +96,26 @@ func Apply[R any](data string, to *R) error {
 	return nil
 }
 
-// Fold is a projection after the entries of its subject, in the order of the journal. What a person decided or had
-// repaired is recorded by entries of its own, which change nothing by themselves.
+// Records lists the types of entries that record what a person decided or had repaired. They change no projection by
+// themselves.
+var Records = []Type{AdminDecided, Repaired}
+
+// ApplyEntry changes a projection by an entry about its subject.
+func ApplyEntry[R any](e Entry, to *R) error {
+	if slices.Contains(Records, e.Type) {
+		return nil
+	}
+	if err := Apply(e.Data, to); err != nil {
+		return fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
+	}
+	return nil
+}
+
+// Fold is a projection after the entries of its subject, in the order of the journal.
 func Fold[R any](first R, entries []Entry) (R, error) {
 	for _, e := range entries {
-		if e.Type == AdminDecided || e.Type == Repaired {
-			continue
-		}
-		if err := Apply(e.Data, &first); err != nil {
-			return first, fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
+		if err := ApplyEntry(e, &first); err != nil {
+			return first, err
 		}
 	}
 	return first, nil

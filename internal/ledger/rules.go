@@ -94,9 +94,9 @@ const (
 	ServiceKeyRevoked Type = "service_key.revoked"
 )
 
-// rule says how an entry of a type moves money: the signed sum that goes to each account for an amount and a fee.
-// fits reports whether m is a movement that the rule makes.
+// rule says how an entry of a type moves money, and what it counts as.
 type rule struct {
+	// fits reports whether m is a movement that the rule makes.
 	fits func(m Moved) bool
 	// withdrawn is -1, 0 or +1 times the entry's amount. What is earned comes from the account of sales, whatever the type.
 	withdrawn money.Amount
@@ -131,7 +131,7 @@ var rules = map[Type]rule{
 	PayoutCancelled: {fits: isRelease, counts: Counts{Processing: -1, Cancelled: +1}},
 	PayoutReturned: {
 		fits:      func(m Moved) bool { return m == ReturnPayout(-m.Gateway, -m.Fees) && m.Gateway < 0 && m.Fees <= 0 },
-		withdrawn: -1, counts: Counts{Completed: -1, Failed: +1}, mayGoNegative: true,
+		withdrawn: -1, counts: Counts{Completed: -1, Failed: +1},
 	},
 }
 
@@ -181,7 +181,8 @@ func (m Moved) amount() money.Amount {
 }
 
 // After is the balance after an entry. It fails with [ErrInsufficient] when available would fall below zero and the
-// rule forbids that, with [ErrTooLarge], and with a plain error for a movement that no rule makes, which is a bug.
+// rule forbids that, with [ErrTooLarge], and with a plain error for what is a bug: [ErrBelowZero], or a movement that
+// no rule makes.
 func (b Balance) After(t Type, m Moved) (Balance, error) {
 	r, moves := rules[t]
 	if !moves && !m.IsZero() {
@@ -217,7 +218,10 @@ func (b Balance) After(t Type, m Moved) (Balance, error) {
 			return b, ErrTooLarge
 		}
 	}
-	if b.Pending < 0 || b.InTransit < 0 || (b.Available < 0 && m.Available < 0 && !r.mayGoNegative) {
+	if b.Pending < 0 || b.InTransit < 0 {
+		return b, ErrBelowZero
+	}
+	if b.Available < 0 && m.Available < 0 && !r.mayGoNegative {
 		return b, ErrInsufficient
 	}
 	return b, nil

@@ -188,7 +188,7 @@ func TestAfter_Floors(t *testing.T) {
 		if _, err := tt.has.After(tt.typ, tt.m); err != nil {
 			t.Errorf("%s of exactly what there is: %v", tt.name, err)
 		}
-		less := tt.has
+		less, want := tt.has, ledger.ErrBelowZero
 		switch {
 		case tt.m.Pending < 0:
 			less.Pending--
@@ -196,8 +196,9 @@ func TestAfter_Floors(t *testing.T) {
 			less.InTransit--
 		default:
 			less.Available--
+			want = ledger.ErrInsufficient
 		}
-		if _, err := less.After(tt.typ, tt.m); errors.Is(err, ledger.ErrInsufficient) != tt.floor || (err != nil) != tt.floor {
+		if _, err := less.After(tt.typ, tt.m); errors.Is(err, want) != tt.floor || (err != nil) != tt.floor {
 			t.Errorf("%s of one more than there is: %v", tt.name, err)
 		}
 	}
@@ -249,7 +250,7 @@ func TestAfter_Ceilings(t *testing.T) {
 			var amounts [6]money.Amount
 			amounts[i] = extreme
 			for _, typ := range moving {
-				if _, err := (ledger.Balance{}).After(typ, ledger.MovedOf(amounts)); !errors.Is(err, ledger.ErrTooLarge) {
+				if _, err := (ledger.Balance{}).After(typ, movedOf(amounts)); !errors.Is(err, ledger.ErrTooLarge) {
 					t.Errorf("%s of %d in account %d: %v", typ, extreme, i, err)
 				}
 			}
@@ -267,7 +268,7 @@ func TestAfter_Property(t *testing.T) {
 			typ, m := anyMovement(t)
 			after, err := b.After(typ, m)
 			if err != nil {
-				if !errors.Is(err, ledger.ErrInsufficient) {
+				if !errors.Is(err, ledger.ErrInsufficient) && !errors.Is(err, ledger.ErrBelowZero) {
 					t.Fatalf("%s of %+v: %v", typ, m, err)
 				}
 				if m.Pending+b.Pending >= 0 && m.InTransit+b.InTransit >= 0 && m.Available+b.Available >= 0 {
@@ -286,7 +287,7 @@ func TestAfter_Property(t *testing.T) {
 				sales++
 			}
 		}
-		in := ledger.MovedOf(held)
+		in := movedOf(held)
 		if b.Pending != in.Pending || b.Available != in.Available || b.InTransit != in.InTransit || b.Earned != -in.Sales || b.Withdrawn != in.Gateway+in.Fees {
 			t.Fatalf("the totals are %s, and the accounts hold %+v", b.Text(), in)
 		}
@@ -338,7 +339,7 @@ func anyMovement(t *rapid.T) (ledger.Type, ledger.Moved) {
 // TestMoved_Amounts holds the order of amounts against the chart of accounts, which is stored and told by position.
 func TestMoved_Amounts(t *testing.T) {
 	m := ledger.Moved{Pending: 1, Available: 2, InTransit: 3, Sales: 4, Gateway: 5, Fees: 6}
-	if !slices.Equal(m.Amounts(), []money.Amount{1, 2, 3, 4, 5, 6}) || ledger.MovedOf([6]money.Amount{1, 2, 3, 4, 5, 6}) != m {
+	if !slices.Equal(m.Amounts(), []money.Amount{1, 2, 3, 4, 5, 6}) || movedOf([6]money.Amount{1, 2, 3, 4, 5, 6}) != m {
 		t.Errorf("%+v is told as %v", m, m.Amounts())
 	}
 	want := []string{"seller:pending", "seller:available", "seller:in_transit", "platform:sales", "platform:gateway", "platform:fees"}
@@ -348,11 +349,16 @@ func TestMoved_Amounts(t *testing.T) {
 	for i := range 6 {
 		var amounts [6]money.Amount
 		amounts[i] = 1
-		if ledger.MovedOf(amounts).IsZero() {
+		if movedOf(amounts).IsZero() {
 			t.Errorf("a movement in account %d is none", i)
 		}
 	}
 	if !(ledger.Moved{}).IsZero() {
 		t.Error("no movement is one")
 	}
+}
+
+// movedOf is the inverse of [ledger.Moved.Amounts].
+func movedOf(a [6]money.Amount) ledger.Moved {
+	return ledger.Moved{Pending: a[0], Available: a[1], InTransit: a[2], Sales: a[3], Gateway: a[4], Fees: a[5]}
 }

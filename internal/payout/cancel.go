@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,7 +23,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		return Payout{}, false, err
 	}
 	idempotencyKey := idempotencyKey{
-		user: c.User, key: key, fingerprint: fmt.Sprintf("cancel %s", id), payout: id, made: func(p Payout) bool { return p.ID == id },
+		user: c.User, key: key, fingerprint: FingerprintCancel + string(id), payout: id, made: func(p Payout) bool { return p.ID == id },
 	}
 	cancelled := false // before this call
 	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), idempotencyKey, func(tx ChangeTx) (Payout, error) {

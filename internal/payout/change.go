@@ -86,9 +86,6 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	_, err = tx.Append(ctx, ledger.Posting{
 		Owner: p.Seller, At: now, Type: entryType(was, p), Subject: string(p.ID), Actor: actor, Data: data, Moved: movement,
 	})
-	if errors.Is(err, ledger.ErrInsufficient) { // our bug, and no refusal for the caller: the money was reserved
-		err = errors.New(err.Error())
-	}
 	if err != nil {
 		return fmt.Errorf("payout %s from %s to %s: %w", p.ID, from, p.State, err)
 	}
@@ -134,10 +131,10 @@ func effect(from State, p Payout) ledger.Moved {
 }
 
 // Who causes a change that nobody asked for.
-const actorSystem = "system"
+const actorSystem = ledger.ActorSystem
 
-func actorUser(id string) string  { return "user:" + id }
-func actorAdmin(id string) string { return "admin:" + id }
+func actorUser(id string) string  { return ledger.ActorUser + id }
+func actorAdmin(id string) string { return ledger.ActorAdmin + id }
 
 // actor names the caller in the journal.
 func (c Caller) actor() string {

@@ -44,8 +44,8 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 }
 
 const (
-	// codeNoGateway marks a payout that waits because its gateway is not configured.
-	codeNoGateway = "gateway_not_configured"
+	// CodeNoGateway marks a payout that waits because its gateway is not configured.
+	CodeNoGateway = "gateway_not_configured"
 	// gatewayPollWait is how often it is checked whether the gateway is configured again.
 	gatewayPollWait = 10 * time.Minute
 )
@@ -58,7 +58,7 @@ func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 		}
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
 		if isMarked && p.ReasonCode != codeNegativeBalance {
-			p.ReasonCode, p.Reason = codeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
+			p.ReasonCode, p.Reason = CodeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
 		p.setNextPoll(seen, s.o.Now().Add(s.jitter(gatewayPollWait)))
 		return nil
@@ -70,7 +70,7 @@ func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 
 // clearNoGateway removes the mark of a payout whose gateway is configured again.
 func (p *Payout) clearNoGateway() {
-	if p.ReasonCode == codeNoGateway {
+	if p.ReasonCode == CodeNoGateway {
 		p.ReasonCode, p.Reason = "", ""
 	}
 }

@@ -28,8 +28,8 @@ func EventsOf(id ID, entries []ledger.Entry) ([]Event, error) {
 	p := Payout{ID: id}
 	for _, e := range entries {
 		was := p.State
-		if err := ledger.Apply(e.Data, &p); err != nil {
-			return nil, fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err)
+		if err := ledger.ApplyEntry(e, &p); err != nil {
+			return nil, err
 		}
 		if was != p.State && was != "" {
 			events = append(events, Event{At: e.At, From: was, To: p.State, Reason: p.Reason})
@@ -50,13 +50,12 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 	folded := Payout{ID: p.ID}
 	for _, e := range entries {
 		was := folded
-		if err := ledger.Apply(e.Data, &folded); err != nil {
-			return tampered("entry %d can't be read: %w", e.Number, err)
+		if err := ledger.ApplyEntry(e, &folded); err != nil {
+			return tampered("%w", err)
 		}
 		moved := ledger.Moved{}
 		switch {
-		case e.Type == ledger.AdminDecided || e.Type == ledger.Repaired:
-			folded = was // it tells what a person did, and changes nothing by itself
+		case slices.Contains(ledger.Records, e.Type):
 		case was.State == "":
 			moved = ledger.ReservePayout(folded.Amount)
 		case was.State != folded.State && !was.State.CanBecome(folded.State):
@@ -110,7 +109,7 @@ func cameToState(entries []ledger.Entry) int64 {
 }
 
 // KeepsState lists the types of entries that leave a payout in its state.
-var KeepsState = []ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved, ledger.AdminDecided, ledger.Repaired}
+var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
 
 // ErrTampered freezes a payout whose records the service did not write.
 var ErrTampered = fault.New(fault.Conflict, "payout_tampered",

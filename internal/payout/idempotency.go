@@ -24,6 +24,12 @@ type idempotencyKey struct {
 	alone bool
 }
 
+// The fingerprint of a request says what was asked for: the amount and the notes of a payout, or the payout to cancel.
+const (
+	FingerprintRequest = "request "
+	FingerprintCancel  = "cancel "
+)
+
 // idempotent runs act in a transaction and stores its answer, a payout or a refusal, under the idempotency key in
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.

@@ -172,9 +172,9 @@ type Tx interface {
 	RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error)
 	// LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
 	LockPause(ctx context.Context) error
-	// AcquireLease reports whether the caller may run the job with that name, which runs once in every period:
+	// AllowRun reports whether the caller may run the job with that name, which runs once in every period:
 	// the first caller wins.
-	AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
+	AllowRun(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error)
 	// ImportPayout adds p, which waits, unless there is a payout with its id, and reports whether it did.
 	ImportPayout(ctx context.Context, p Payout) (bool, error)
 	// UnsentPayouts lists the seller's payouts that the gateway is not known to have, and keeps others from changing

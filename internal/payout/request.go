@@ -82,7 +82,7 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 	}
 	draft := s.draft(r)
 	idempotencyKey := idempotencyKey{
-		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf("request %d %s", r.Amount, r.Notes), payout: draft.ID,
+		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes), payout: draft.ID,
 		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
 		alone: s.needsProof(r),
 	}

@@ -94,7 +94,7 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 }
 
 // actorGateway names in the journal whose report changed a payout.
-const actorGateway = "gateway"
+const actorGateway = ledger.ActorGateway
 
 func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 	s.o.Logger.ErrorContext(ctx, "payout discrepancy found",

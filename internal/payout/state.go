@@ -45,6 +45,9 @@ func States() []State {
 	return []State{Waiting, Submitting, Unknown, ManualReview, Submitted, Completed, Failed, Returned, Cancelled}
 }
 
+// UnclearStates are those of payouts whose outcome is not known.
+var UnclearStates = []State{Unknown, ManualReview}
+
 // Next lists the states that may follow s.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
 

@@ -133,21 +133,19 @@ func appendAdjustment(ctx context.Context, tx Tx, made decision.Decision, reason
 	if err != nil {
 		return Adjustment{}, err
 	}
-	actor := actorAdmin + made.Admin
-	switch {
-	case made.Operator != "":
-		actor = actorOperator + made.Operator
-	case made.Key != "":
-		actor = actorKey + made.Key
-	}
 	e, err := tx.Append(ctx, ledger.Posting{
-		Owner: made.Owner, At: made.At, Type: ledger.BalanceAdjusted, Subject: made.Subject, Actor: actor, Data: data,
+		Owner: made.Owner, At: made.At, Type: ledger.BalanceAdjusted, Subject: made.Subject, Actor: ledger.DecidedBy(made), Data: data,
 		Moved: ledger.AdjustBalance(amount),
 	})
 	if err != nil {
 		return Adjustment{}, err
 	}
 	return AdjustmentOf(e)
+}
+
+// Actor is who made it, as the journal names them.
+func (a Adjustment) Actor() string {
+	return ledger.DecidedBy(decision.Decision{Admin: a.Admin, Operator: a.Operator, Key: a.Key})
 }
 
 // AdjustmentOf is what an entry says of an adjustment. It fails with [ledger.ErrTampered] unless the entry moved the amount
@@ -160,21 +158,12 @@ func AdjustmentOf(e ledger.Entry) (Adjustment, error) {
 	}
 	err := json.Unmarshal([]byte(e.Data), &data)
 	id, isAdjustment := strings.CutPrefix(e.Subject, AdjustmentPrefix)
+	by := ledger.Decider(e.Actor)
 	a := Adjustment{
 		ID: id, Seller: e.Owner, Amount: data.Amount, Reason: data.Reason, Note: data.Note, At: e.At, Available: e.After.Available, Entry: e.Number,
+		Admin: by.Admin, Operator: by.Operator, Key: by.Key,
 	}
-	kind, name, _ := strings.Cut(e.Actor, ":")
-	switch kind + ":" {
-	case actorAdmin:
-		a.Admin = name
-	case actorOperator:
-		a.Operator = name
-	case actorKey:
-		a.Key = name
-	default:
-		isAdjustment = false
-	}
-	if err != nil || !isAdjustment || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(data.Amount) {
+	if err != nil || !isAdjustment || by.Admin+by.Operator+by.Key == "" || e.Type != ledger.BalanceAdjusted || e.Moved != ledger.AdjustBalance(data.Amount) {
 		return Adjustment{}, ledger.ErrTampered.Because(fmt.Errorf(
 			"entry %d of %s is no adjustment by an admin, an operator or a service key that moves the amount it tells of", e.Number, e.Owner))
 	}

@@ -128,7 +128,7 @@ func (s *Service) openIn(ctx context.Context, tx Tx, n NewOpening, now time.Time
 		pending.OccurredAt = pending.AvailableAt
 	}
 	pending.Month = pending.OccurredAt.In(s.o.Zone).Format(monthLayout)
-	_, created, err := record(ctx, tx, pending, actorOperator+n.By.Operator, now)
+	_, created, err := record(ctx, tx, pending, ledger.ActorOperator+n.By.Operator, now)
 	return created, err
 }
 

@@ -249,22 +249,13 @@ func applyRefund(ctx context.Context, tx Tx, sale Sale, r Refund, actor string) 
 	return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)
 }
 
-// Who releases sales, who records and refunds them where no service key is named, and who adjusts a balance, before the id.
-const (
-	actorSystem      = "system"
-	actorMarketplace = "marketplace"
-	actorAdmin       = "admin:"
-	actorOperator    = "operator:"
-	actorKey         = "key:"
-)
-
 // post appends to the seller's journal what changes of a sale, and the money that goes with it.
 func post(ctx context.Context, tx Tx, t ledger.Type, actor string, was, is Sale, now time.Time, moved ledger.Moved, more ...any) error {
 	data, err := ledger.Change(was, is, more...)
 	if err != nil {
 		return err
 	}
-	p := ledger.Posting{Owner: is.Seller, At: now, Type: t, Subject: subject(is.ID), Actor: cmp.Or(actor, actorMarketplace), Data: data, Moved: moved}
+	p := ledger.Posting{Owner: is.Seller, At: now, Type: t, Subject: subject(is.ID), Actor: cmp.Or(actor, ledger.ActorMarketplace), Data: data, Moved: moved}
 	_, err = tx.Append(ctx, p)
 	return err
 }
@@ -356,5 +347,5 @@ func release(ctx context.Context, tx Tx, whole journals, id string, now time.Tim
 	}
 	after := sale
 	after.ReleasedAt = now
-	return nil, post(ctx, tx, ledger.SaleReleased, actorSystem, sale, after, now, ledger.ReleaseSale(sale.Left()))
+	return nil, post(ctx, tx, ledger.SaleReleased, ledger.ActorSystem, sale, after, now, ledger.ReleaseSale(sale.Left()))
 }

@@ -128,7 +128,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.proofs, err = proof.New(proof.Options{
-		Store: on.db, Signer: m.keys, Keys: m.keys, Currency: rupees(), Every: time.Hour, Zone: indianTime, Now: on.now, Logger: logger,
+		Store: on.db.Proofs(), Signer: m.keys, Keys: m.keys, Currency: rupees(), Every: time.Hour, Zone: indianTime, Now: on.now, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -124,7 +124,7 @@ var bugs = []planted{
 		{inLedger, "b.Frozen = t == PayoutsFrozen\n", "b.Frozen = t == PayoutsFrozen\n\t\tif !b.Frozen {\n\t\t\tb.HoldUntil = 0\n\t\t}\n"},
 	}},
 	{"what waited is not sent when payouts are resumed", []edit{
-		{inStore, "reason_code = 'payouts_stopped' AND ($1 = '' OR seller_id = $1)", "reason_code = 'payouts_stopped' AND ($1 = 'nobody' OR seller_id = $1)"},
+		{inStore, "reason_code = '`+payout.CodeStopped+`' AND ($1 = '' OR seller_id = $1)", "reason_code = '`+payout.CodeStopped+`' AND ($1 = 'nobody' OR seller_id = $1)"},
 	}},
 	{"a proof makes several payouts", []edit{
 		{inAuth, "\tif err == nil && !first {\n\t\terr = s.stepUpRequired(p, all, a, to)\n", "\tif err == nil && !first && given.ByCode {\n\t\terr = s.stepUpRequired(p, all, a, to)\n"},
@@ -326,7 +326,7 @@ var bugs = []planted{
 		{inBank, "if err := record(ctx, tx, seen, *a, actor, s.o.Now()); err", "if err := error(nil); err != nil && actor == \"\" || err"},
 	}},
 	{"what the gateway calls an account is not in the journal", []edit{
-		{inBank, "return record(ctx, tx, was, a, actorGateway, s.o.Now())", "_ = was\n\t\treturn nil"},
+		{inBank, "return record(ctx, tx, was, a, ledger.ActorGateway, s.o.Now())", "_ = was\n\t\treturn nil"},
 	}},
 	{"the default holding period is none", []edit{
 		{inSale, "draft.OccurredAt.Add(s.o.HoldingPeriod)", "draft.OccurredAt"},
@@ -375,10 +375,10 @@ var bugs = []planted{
 		{inPayout, "\tmoved, err := s.mergeGuarded(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.mergeGuarded(ctx, p, report,"},
 	}},
 	{"the key of a cancellation does not tell payouts apart", []edit{
-		{inPayout, `fingerprint: fmt.Sprintf("cancel %s", id), payout`, `fingerprint: fmt.Sprint("cancel"), payout`},
+		{inPayout, `fingerprint: FingerprintCancel + string(id), payout`, `fingerprint: FingerprintCancel, payout`},
 	}},
 	{"a key does not tell notes apart", []edit{
-		{inPayout, `fmt.Sprintf("request %d %s", r.Amount, r.Notes)`, `fmt.Sprintf("request %d", r.Amount)`},
+		{inPayout, `fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes)`, `fmt.Sprintf(FingerprintRequest+"%d", r.Amount)`},
 	}},
 	{"the overview shows a former account", []edit{
 		{inStore, "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1", "LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current >= 0"},

@@ -189,7 +189,7 @@ func (s *seen) append(ctx context.Context, tx appender, p ledger.Posting) (ledge
 	case err == nil:
 		s.touch(p.Owner)
 		s.entries = append(s.entries, e)
-	case errors.Is(err, ledger.ErrInsufficient) && (p.Type != ledger.PayoutRequested || p.Moved.InTransit <= available):
+	case errors.Is(err, ledger.ErrBelowZero), errors.Is(err, ledger.ErrInsufficient) && (p.Type != ledger.PayoutRequested || p.Moved.InTransit <= available):
 		s.refusal = fmt.Errorf("%s has %d available, and %s of %d was refused", p.Owner, available, p.Type, p.Moved.InTransit)
 	case errors.Is(err, ledger.ErrInsufficient) && s.m.current.ask != nil:
 		s.m.current.ask.had = available

@@ -10,23 +10,28 @@ import (
 // What is rare is found by the small index that holds nothing else. MATERIALIZED keeps a planner from
 // walking through the whole table in the order of the ids instead.
 const (
-	unclearIDs        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review')) `
 	discrepancyIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '') `
-	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = 'gateway_not_configured') `
-	// latePayouts are those under way that should have arrived by $1, and that no other list has. Each has a next step before $2,
-	// so that the many that are paid and watched for longer are not looked at.
-	latePayouts = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE ` + isLate + `) ` + wantedPayouts + `LIMIT $3 + 0) ORDER BY p.id`
-	isLate      = `due_at <= $2 AND status = 'processing' AND arrive_at < $1
-		AND state <> 'manual_review' AND discrepancy = '' AND reason_code <> 'gateway_not_configured'`
+	withoutGatewayIDs = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE reason_code = '` + payout.CodeNoGateway + `') `
+	isLate            = `due_at <= $2 AND status = 'processing' AND arrive_at < $1
+		AND state <> 'manual_review' AND discrepancy = '' AND reason_code <> '` + payout.CodeNoGateway + `'`
 	// referredIDs are found one reference at a time, each by its index.
 	referredIDs = `WITH wanted AS MATERIALIZED (
 		SELECT id FROM payouts WHERE id = $2
 		UNION SELECT id FROM payouts WHERE gateway_id = $2 AND gateway_id <> ''
 		UNION SELECT id FROM payouts WHERE utr = $2 AND utr <> '') `
+)
 
-	wantedPayouts = `SELECT ` + payoutColumns + payoutFrom + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
+// unclear is payout.UnclearStates as SQL.
+var unclear = quoted(payout.UnclearStates)
+
+var (
+	unclearIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN (` + unclear + `)) `
+	wantedPayouts = selectPayouts + `WHERE p.id IN (SELECT id FROM wanted ORDER BY id `
 	oldestWanted  = wantedPayouts + `LIMIT $1 + 0) ORDER BY p.id`
 	newestWanted  = wantedPayouts + `DESC LIMIT $1 + 0) ORDER BY p.id DESC`
+	// latePayouts are those under way that should have arrived by $1, and that no other list has. Each has a next step before $2,
+	// so that the many that are paid and watched for longer are not looked at.
+	latePayouts = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE ` + isLate + `) ` + wantedPayouts + `LIMIT $3 + 0) ORDER BY p.id`
 )
 
 // UnclearPayouts lists those that are unknown or in review, oldest first.
@@ -59,12 +64,7 @@ func (db *DB) SearchPayouts(ctx context.Context, query string, limit int) ([]pay
 
 func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.Payout, error) {
 	var list []payout.Payout
-	err := db.query(ctx, query, func(r row) error {
-		var p payout.Payout
-		err := scanPayout(r, &p)
-		list = append(list, p)
-		return err
-	}, args...)
+	err := db.query(ctx, query, collect(&list, payoutDest), args...)
 	return list, err
 }
 

@@ -64,10 +64,10 @@ var invariants = []invariant{
 		name: "keys-match-payouts", promise: "Each idempotency key stands for the payout that was asked for under it.",
 		query: `SELECT k.user_id, k.payout_id, 'an idempotency key stands for it that was used for something else' FROM idempotency_keys k
 		WHERE k.refusal = '' AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id
-			AND (k.fingerprint = 'cancel ' || p.id OR p.seller_id = k.user_id AND k.fingerprint = 'request ' || p.amount || ' ' || p.notes))
+			AND (k.fingerprint = '` + payout.FingerprintCancel + `' || p.id OR p.seller_id = k.user_id AND k.fingerprint = '` + payout.FingerprintRequest + `' || p.amount || ' ' || p.notes))
 		UNION ALL
 		SELECT k.user_id, k.payout_id, 'an idempotency key says that it was refused, and it is there' FROM idempotency_keys k
-		WHERE k.refusal <> '' AND k.fingerprint LIKE 'request %' AND EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id)`,
+		WHERE k.refusal <> '' AND k.fingerprint LIKE '` + payout.FingerprintRequest + `%' AND EXISTS (SELECT 1 FROM payouts p WHERE p.id = k.payout_id)`,
 		next: "It moves no money; Bursar forgets the key seven days after it was used. Find out who changed it",
 	},
 	{

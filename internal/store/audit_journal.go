@@ -23,11 +23,11 @@ const (
 
 // selectJournals is each owner's entries with, behind the last one that it covers, where each checkpoint and the row of
 // totals have the journal.
-const selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
-	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, totals, hash, '', 1 FROM checkpoint_journals WHERE hash <> ''
-	UNION ALL SELECT owner, number, 0, '', '', '', '', 0, 0, 0, 0, 0, 0, pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
+var selectJournals = `SELECT ` + entryColumns + `, 0 AS what FROM entries
+	UNION ALL SELECT seller_id, number, checkpoint, '', '', '', '', 0, 0, 0, 0, 0, 0, hash, '', totals, 1 FROM checkpoint_journals WHERE hash <> ''
+	UNION ALL SELECT owner, number, 0, '', '', '', '', 0, 0, 0, 0, 0, 0, hash, mac, pending || ' ' || available || ' ' || in_transit || ' ' || earned || ' ' || withdrawn
 		|| ' ' || sales || ' ' || processing || ' ' || completed || ' ' || failed || ' ' || cancelled
-		|| CASE WHEN hold_until = 0 AND frozen = 0 THEN '' ELSE ' ' || hold_until END || CASE frozen WHEN 0 THEN '' ELSE ' ' || frozen END, hash, mac, 2 FROM journals
+		|| CASE WHEN hold_until = 0 AND frozen = 0 THEN '' ELSE ' ' || hold_until END || CASE frozen WHEN 0 THEN '' ELSE ' ' || frozen END, 2 FROM journals
 	ORDER BY 1, 2, 17`
 
 // journals follows each journal from its first entry, and holds it against the row of totals and the checkpoints. After a
@@ -209,12 +209,7 @@ func (a *auditor) payouts() ledger.Finding {
 	f := ledger.Finding{Name: "payouts-match-journal", Promise: "Each payout is what its entries fold to, and each step moved the money that it stands for."}
 	a.fold("pyt_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []payout.Payout
-		a.all(`SELECT `+payoutColumns+payoutFrom+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, func(r row) error {
-			var p payout.Payout
-			err := scanPayout(r, &p)
-			page = append(page, p)
-			return err
-		}, after, auditPage)
+		a.all(selectPayouts+`WHERE p.id > $1 ORDER BY p.id LIMIT $2 + 0`, collect(&page, payoutDest), after, auditPage)
 		if len(page) == auditPage {
 			last = string(page[len(page)-1].ID)
 		}
@@ -234,12 +229,7 @@ func (a *auditor) sales() ledger.Finding {
 	a.fold(sale.SubjectPrefix, func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []sale.Sale
 		first := after[len(sale.SubjectPrefix):]
-		a.all(`SELECT id, `+saleColumns+` FROM sales WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
-			var s sale.Sale
-			err := r.Scan(append([]any{&s.ID}, saleDest(&s)...)...)
-			page = append(page, s)
-			return err
-		}, first, auditPage)
+		a.all(selectSales+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, collect(&page, saleFields.dest), first, auditPage)
 		upTo := ""
 		if len(page) == auditPage {
 			upTo = page[len(page)-1].ID
@@ -270,12 +260,7 @@ func (a *auditor) bankAccounts() []ledger.Finding {
 	numbers := ledger.Finding{Name: "account-numbers-are-encrypted", Promise: "Each bank account's number was encrypted with a key of the key set, for that account, and ends as it is shown."}
 	a.fold("bka_", func(after string, entries func(string) map[string][]ledger.Entry) (last string, n int) {
 		var page []storedAccount
-		a.all(storedAccountColumns+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, func(r row) error {
-			var account storedAccount
-			err := r.Scan(account.dest()...)
-			page = append(page, account)
-			return err
-		}, after, auditPage)
+		a.all(selectStoredAccounts+`WHERE id > $1 ORDER BY id LIMIT $2 + 0`, collect(&page, storedAccountFields.dest), after, auditPage)
 		if len(page) == auditPage {
 			last = string(page[len(page)-1].ID)
 		}

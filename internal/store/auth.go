@@ -177,12 +177,7 @@ func (tx *Tx) SetProfile(ctx context.Context, userID string, change auth.Profile
 func (tx *Tx) Admins(ctx context.Context) ([]string, error) {
 	var ids []string
 	err := tx.each(ctx, `SELECT id FROM users WHERE role = 'admin' AND suspended = 0 ORDER BY id`+tx.dialect.forUpdate("users"), nil,
-		func(r row) error {
-			var id string
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		collect(&ids, itself))
 	return ids, err
 }
 

@@ -6,51 +6,44 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/gateway"
 )
 
-const (
-	bankAccountFields = `id, seller_id, holder, ifsc, last4, encrypted_number, status, reason, registered_name,
-		name_score, beneficiary, gateway, verification_id, tries, due_at, created_at, verified_at, is_current`
-	bankAccountColumns = `SELECT ` + bankAccountFields + ` FROM bank_accounts `
-	// storedAccountColumns are with the row's MAC.
-	storedAccountColumns = `SELECT ` + bankAccountFields + `, mac FROM bank_accounts `
-)
+// bankAccountFields are those of a bank account's row but for its MAC.
+var bankAccountFields = fields[bank.Account]{
+	asText("id", key, func(a *bank.Account) *bank.ID { return &a.ID }),
+	asText("seller_id", made, func(a *bank.Account) *string { return &a.Seller }),
+	asFlag("is_current", made, func(a *bank.Account) *bool { return &a.Current }),
+	asText("holder", made, func(a *bank.Account) *string { return &a.Holder }),
+	asText("ifsc", made, func(a *bank.Account) *bank.IFSC { return &a.IFSC }),
+	asText("last4", made, func(a *bank.Account) *string { return &a.Last4 }),
+	asText("encrypted_number", made, func(a *bank.Account) *string { return &a.EncryptedNumber }),
+	asText("status", made, func(a *bank.Account) *bank.Status { return &a.Status }),
+	asText("reason", made, func(a *bank.Account) *string { return &a.Reason }),
+	asText("registered_name", made, func(a *bank.Account) *string { return &a.RegisteredName }),
+	asNumber("name_score", made, func(a *bank.Account) *int { return &a.NameScore }),
+	asText("beneficiary", made, func(a *bank.Account) *string { return &a.Beneficiary }),
+	asText("gateway", made, func(a *bank.Account) *gateway.Name { return &a.Gateway }),
+	asText("verification_id", made, func(a *bank.Account) *string { return &a.VerificationID }),
+	asNumber("tries", made, func(a *bank.Account) *int { return &a.Tries }),
+	orNull("due_at", made, func(a *bank.Account) *time.Time { return &a.DueAt }),
+	asTime("created_at", made, func(a *bank.Account) *time.Time { return &a.CreatedAt }),
+	orNull("verified_at", made, func(a *bank.Account) *time.Time { return &a.VerifiedAt }),
+}
+
+// storedAccountFields are with the row's MAC.
+var storedAccountFields = within(func(a *storedAccount) *bank.Account { return &a.Account }, bankAccountFields,
+	asText("mac", made, func(a *storedAccount) *string { return &a.mac }))
 
 var bankAccountTable = &table[storedAccount]{
 	name: "bank_accounts", texts: &sync.Map{},
-	columns: []column[storedAccount]{
-		asText("id", key, func(a *storedAccount) string { return string(a.ID) }),
-		asText("seller_id", made, func(a *storedAccount) string { return a.Seller }),
-		asNumber("is_current", made, func(a *storedAccount) int64 { return int64(flag(a.Current)) }),
-		asText("holder", made, func(a *storedAccount) string { return a.Holder }),
-		asText("ifsc", made, func(a *storedAccount) string { return string(a.IFSC) }),
-		asText("last4", made, func(a *storedAccount) string { return a.Last4 }),
-		asText("encrypted_number", made, func(a *storedAccount) string { return a.EncryptedNumber }),
-		asText("status", made, func(a *storedAccount) string { return string(a.Status) }),
-		asText("reason", made, func(a *storedAccount) string { return a.Reason }),
-		asText("registered_name", made, func(a *storedAccount) string { return a.RegisteredName }),
-		asNumber("name_score", made, func(a *storedAccount) int64 { return int64(a.NameScore) }),
-		asText("beneficiary", made, func(a *storedAccount) string { return a.Beneficiary }),
-		asText("gateway", made, func(a *storedAccount) string { return string(a.Gateway) }),
-		asText("verification_id", made, func(a *storedAccount) string { return a.VerificationID }),
-		asNumber("tries", made, func(a *storedAccount) int64 { return int64(a.Tries) }),
-		orNull("due_at", made, func(a *storedAccount) any { return nullMicros(a.DueAt) }),
-		asNumber("created_at", made, func(a *storedAccount) int64 { return micros(a.CreatedAt) }),
-		orNull("verified_at", made, func(a *storedAccount) any { return nullMicros(a.VerifiedAt) }),
-		asText("mac", made, func(a *storedAccount) string { return a.mac }),
-	},
+	columns: storedAccountFields,
 }
 
-func bankAccountDest(a *bank.Account) []any {
-	return []any{
-		&a.ID, &a.Seller, &a.Holder, &a.IFSC, &a.Last4, &a.EncryptedNumber, &a.Status, &a.Reason, &a.RegisteredName,
-		&a.NameScore, &a.Beneficiary, &a.Gateway, &a.VerificationID, &a.Tries,
-		instant{&a.DueAt},
-		instant{&a.CreatedAt},
-		instant{&a.VerifiedAt},
-		flagged{&a.Current},
-	}
-}
+var (
+	selectBankAccounts   = `SELECT ` + bankAccountFields.names("") + ` FROM bank_accounts `
+	selectStoredAccounts = `SELECT ` + storedAccountFields.names("") + ` FROM bank_accounts `
+)
 
 // BankAccount finds the seller's current account.
 func (db *DB) BankAccount(ctx context.Context, seller string) (bank.Account, error) {
@@ -64,31 +57,26 @@ func (db *DB) BankAccountByID(ctx context.Context, id bank.ID) (bank.Account, er
 
 func (db *DB) bankAccount(ctx context.Context, where, key string) (bank.Account, error) {
 	var a bank.Account
-	ok, err := found(db.queryRow(ctx, bankAccountColumns+where, key).Scan(bankAccountDest(&a)...))
+	ok, err := found(db.queryRow(ctx, selectBankAccounts+where, key).Scan(bankAccountFields.dest(&a)...))
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
 	return a, err
 }
 
-const accountsInReview = bankAccountColumns + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1 + 0`
+var accountsInReview = selectBankAccounts + `WHERE status = 'review' AND is_current = 1 ORDER BY id LIMIT $1 + 0`
 
 // AccountsInReview lists current accounts that wait for a person, oldest first.
 func (db *DB) AccountsInReview(ctx context.Context, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsInReview, func(r row) error {
-		var a bank.Account
-		err := r.Scan(bankAccountDest(&a)...)
-		list = append(list, a)
-		return err
-	}, limit)
+	err := db.query(ctx, accountsInReview, collect(&list, bankAccountFields.dest), limit)
 	return list, err
 }
 
 // CurrentBankAccount finds the seller's current account, which stays as it is until the transaction ends.
 func (tx *Tx) CurrentBankAccount(ctx context.Context, seller string) (bank.Account, error) {
 	var a bank.Account
-	ok, err := tx.one(ctx, bankAccountColumns+`WHERE seller_id = $1 AND is_current = 1`+tx.dialect.forUpdate("bank_accounts"), []any{seller}, bankAccountDest(&a)...)
+	ok, err := tx.one(ctx, selectBankAccounts+`WHERE seller_id = $1 AND is_current = 1`+tx.dialect.forUpdate("bank_accounts"), []any{seller}, bankAccountFields.dest(&a)...)
 	if err == nil && !ok {
 		err = bank.ErrNone
 	}
@@ -117,12 +105,7 @@ func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, l
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM bank_accounts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE bank_accounts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
-			var id bank.ID
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
 	return ids, err
 }
 

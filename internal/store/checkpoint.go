@@ -9,7 +9,9 @@ import (
 )
 
 // Proofs is the database as package proof sees it.
-func (db *DB) Proofs() proof.Store { return db }
+func (db *DB) Proofs() proof.Store { return proofStore{db} }
+
+type proofStore struct{ *DB }
 
 const checkpointColumns = `c.number, c.at, c.currency, c.journals, c.root, c.previous, c.kid, c.signature, COALESCE(k.public_key, '')
 	FROM checkpoints c LEFT JOIN checkpoint_keys k ON k.kid = c.kid`
@@ -58,14 +60,14 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 }
 
 // journalsAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
-const journalsAsOf = `SELECT b.owner, b.number, b.hash, b.mac, b.pending, b.available, b.in_transit, b.earned, b.withdrawn, b.sales, b.processing, b.completed, b.failed, b.cancelled, b.hold_until, b.frozen,
+var journalsAsOf = `SELECT ` + accountFields.names("b.") + `,
 	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
 	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
 func scanJournalState(r row) (b proof.JournalState, err error) {
 	var totals string
-	err = r.Scan(append(accountDest(&b.Now), &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	err = r.Scan(accountFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
 	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
 	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)
@@ -112,19 +114,28 @@ func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller 
 }
 
 // AcquireLease leases the making of the next checkpoint to one holder until a time.
-func (db *DB) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
+func (s proofStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error) {
+	return s.lease(ctx, "checkpoint_lease", holder, now, until)
+}
+
+// ReleaseLease ends the lease.
+func (s proofStore) ReleaseLease(ctx context.Context, holder string) error {
+	return s.release(ctx, "checkpoint_lease", holder)
+}
+
+// lease leases what a table of one row stands for to a holder until a time, or extends the holder's lease.
+func (db *DB) lease(ctx context.Context, table, holder string, now, until time.Time) (taken bool, err error) {
 	err = db.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE checkpoint_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
+		taken, err = tx.execOne(ctx, `UPDATE `+table+` SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
 			holder, micros(now), micros(until))
 		return err
 	})
 	return taken, err
 }
 
-// ReleaseLease ends the lease.
-func (db *DB) ReleaseLease(ctx context.Context, holder string) error {
+func (db *DB) release(ctx context.Context, table, holder string) error {
 	return db.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE checkpoint_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
+		_, err := tx.exec(ctx, `UPDATE `+table+` SET until = 0 WHERE id = 1 AND holder = $1`, holder)
 		return err
 	})
 }

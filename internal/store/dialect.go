@@ -80,3 +80,11 @@ func (d dialect) pairs(first, second []string) (string, []any) {
 	}
 	return "(SELECT DISTINCT column1 AS c0, column2 AS c1 FROM (VALUES " + parameterRows(n, 2) + ")) AS asked", args
 }
+
+func texts[T ~string](ids []T) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = string(id)
+	}
+	return all
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 )
 
 // DeleteSessions deletes all sessions of a user.
@@ -16,13 +17,8 @@ func (tx *Tx) DeleteSessions(ctx context.Context, userID string) error {
 // EraseBankAccounts deletes the numbers of all bank accounts of a user. They are rejected in the journal.
 func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
 	var all []bank.Account
-	err := tx.each(ctx, bankAccountColumns+`WHERE seller_id = $1 AND encrypted_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"), []any{userID},
-		func(r row) error {
-			var a bank.Account
-			err := r.Scan(bankAccountDest(&a)...)
-			all = append(all, a)
-			return err
-		})
+	err := tx.each(ctx, selectBankAccounts+`WHERE seller_id = $1 AND encrypted_number <> '' ORDER BY id`+tx.dialect.forUpdate("bank_accounts"),
+		[]any{userID}, collect(&all, bankAccountFields.dest))
 	if err != nil {
 		return err
 	}
@@ -32,7 +28,7 @@ func (tx *Tx) EraseBankAccounts(ctx context.Context, userID, reason string, now 
 			string(a.ID), string(erased.Status), reason); err != nil {
 			return err
 		}
-		p, err := bank.Recorded(a, erased, userActor+userID, now)
+		p, err := bank.Recorded(a, erased, ledger.ActorUser+userID, now)
 		if err != nil {
 			return err
 		}

@@ -19,19 +19,19 @@ var (
 	queuedEventTable = &table[event.Queued]{
 		name: "queued_events", texts: &sync.Map{},
 		columns: []column[event.Queued]{
-			asText("owner", made, func(q *event.Queued) string { return q.Owner }),
-			asNumber("entry", made, func(q *event.Queued) int64 { return q.Entry }),
-			asText("type", made, func(q *event.Queued) string { return string(q.Type) }),
+			asText("owner", made, func(q *event.Queued) *string { return &q.Owner }),
+			asNumber("entry", made, func(q *event.Queued) *int64 { return &q.Entry }),
+			asText("type", made, func(q *event.Queued) *event.Type { return &q.Type }),
 		},
 	}
 	eventTable = &table[event.Event]{
 		name: "events", texts: &sync.Map{},
 		columns: []column[event.Event]{
-			asNumber("number", key, func(e *event.Event) int64 { return e.Number }),
-			asText("id", made, func(e *event.Event) string { return e.ID }),
-			asText("owner", made, func(e *event.Event) string { return e.Owner }),
-			asNumber("entry", made, func(e *event.Event) int64 { return e.Entry }),
-			asText("type", made, func(e *event.Event) string { return string(e.Type) }),
+			asNumber("number", key, func(e *event.Event) *int64 { return &e.Number }),
+			asText("id", made, func(e *event.Event) *string { return &e.ID }),
+			asText("owner", made, func(e *event.Event) *string { return &e.Owner }),
+			asNumber("entry", made, func(e *event.Event) *int64 { return &e.Entry }),
+			asText("type", made, func(e *event.Event) *event.Type { return &e.Type }),
 		},
 	}
 )

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,6 @@ import (
 // of a late payout; $8 whether a discrepancy is wanted; $9 and $10 the least and the most amount; $11 bank; $12 reason; $13 and
 // $14 when it was completed; $15 and $16 when it ended. Zero and "" select all.
 const (
-	ofUnclear     = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN ('unknown', 'manual_review') LIMIT 100001) `
 	ofDiscrepancy = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE discrepancy <> '' LIMIT 100001) `
 	ofLate        = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE due_at <= $7 AND status = 'processing' AND arrive_at < $6 LIMIT 100001) `
 	unpaid        = `SELECT id FROM payouts WHERE status IN ('failed', 'cancelled') AND id > $1 AND id < $2 ORDER BY id DESC LIMIT 100001`
@@ -37,11 +37,10 @@ const (
 		AND (CAST($13 AS BIGINT) = 0 OR p.completed_at >= $13 AND p.completed_at < CAST($14 AS BIGINT))
 		AND (CAST($15 AS BIGINT) = 0 OR p.ended_at >= $15 AND p.ended_at < CAST($16 AS BIGINT))`
 
-	fromWanted   = ` FROM wanted JOIN payouts p ON p.id = wanted.id WHERE`
-	fromAll      = ` FROM payouts p WHERE`
-	sumsWanted   = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
-	sumsAll      = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), 0` + fromAll + selects
-	selectedRows = `SELECT ` + payoutColumns + `, COALESCE(u.name, '')` + payoutFrom + `LEFT JOIN users u ON u.id = p.seller_id WHERE p.id IN (SELECT p.id`
+	fromWanted = ` FROM wanted JOIN payouts p ON p.id = wanted.id WHERE`
+	fromAll    = ` FROM payouts p WHERE`
+	sumsWanted = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), (SELECT COUNT(*) FROM wanted)` + fromWanted + selects
+	sumsAll    = `SELECT COUNT(*), COALESCE(SUM(p.amount), 0), COALESCE(SUM(p.fee), 0), 0` + fromAll + selects
 
 	newestFirst  = ` AND p.id < $17 ORDER BY p.id DESC LIMIT $18 + 0) ORDER BY p.id DESC`
 	oldestFirst  = ` AND p.id > $17 ORDER BY p.id LIMIT $18 + 0) ORDER BY p.id`
@@ -51,6 +50,10 @@ const (
 	// notLookedAt is the newest payout between $1 and $2 behind the first $3.
 	notLookedAt = `SELECT id FROM payouts WHERE id > $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
 )
+
+var ofUnclear = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN (` + unclear + `) LIMIT 100001) `
+
+var selectedRows = `SELECT ` + payoutColumns + `, COALESCE(u.name, '')` + payoutFrom + `LEFT JOIN users u ON u.id = p.seller_id WHERE p.id IN (SELECT p.id`
 
 // ofEnded lists those that were completed or ended otherwise.
 var ofEnded = `WITH wanted AS MATERIALIZED (SELECT id FROM (` + strings.NewReplacer("$13", "$15", "$14", "$16").Replace(completed) + `) AS paid
@@ -71,7 +74,7 @@ func (d dialect) sourceOf(sel payout.Selection) string {
 	switch {
 	case sel.Discrepancy:
 		return ofDiscrepancy
-	case sel.State == payout.Unknown || sel.State == payout.ManualReview:
+	case slices.Contains(payout.UnclearStates, sel.State):
 		return ofUnclear
 	case sel.Seller != "":
 		return d.ofSeller()
@@ -186,17 +189,9 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 	var list []payout.Selected
 	err := db.query(ctx, source+selectedRows+from+selects+order, func(r row) error {
 		var p payout.Selected
-		err := scanPayout(scanMore{r, &p.SellerName}, &p.Payout)
+		err := r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
 		list = append(list, p)
 		return err
 	}, append(arguments(sel), after, sel.Limit)...)
 	return list, err
 }
-
-// scanMore scans a row that has one column more than its reader knows.
-type scanMore struct {
-	row
-	last any
-}
-
-func (s scanMore) Scan(dest ...any) error { return s.row.Scan(append(dest, s.last)...) }

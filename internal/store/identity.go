@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/bank"
+	"bursar/internal/ledger"
 )
 
 // Identities lists a user's ways to sign in through a provider, the oldest first.
@@ -93,7 +94,7 @@ func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string, now 
 		return err
 	}
 	rejected := a.Rejected(reason)
-	p, err := bank.Recorded(a, rejected, "system", now)
+	p, err := bank.Recorded(a, rejected, ledger.ActorSystem, now)
 	if err != nil {
 		return err
 	}

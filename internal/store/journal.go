@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,75 +32,73 @@ func (s *signer) get() (ledger.Keys, error) {
 // UseKeys sets the keys that the journal's entries are authenticated with. Nothing is appended before.
 func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
 
+// balanceFields are an owner's totals.
+var balanceFields = fields[ledger.Balance]{
+	asNumber("pending", set, func(b *ledger.Balance) *money.Amount { return &b.Pending }),
+	asNumber("available", set, func(b *ledger.Balance) *money.Amount { return &b.Available }),
+	asNumber("in_transit", set, func(b *ledger.Balance) *money.Amount { return &b.InTransit }),
+	asNumber("earned", set, func(b *ledger.Balance) *money.Amount { return &b.Earned }),
+	asNumber("withdrawn", set, func(b *ledger.Balance) *money.Amount { return &b.Withdrawn }),
+	asNumber("sales", set, func(b *ledger.Balance) *int64 { return &b.Counts.Sales }),
+	asNumber("processing", set, func(b *ledger.Balance) *int64 { return &b.Counts.Processing }),
+	asNumber("completed", set, func(b *ledger.Balance) *int64 { return &b.Counts.Completed }),
+	asNumber("failed", set, func(b *ledger.Balance) *int64 { return &b.Counts.Failed }),
+	asNumber("cancelled", set, func(b *ledger.Balance) *int64 { return &b.Counts.Cancelled }),
+	rare(asNumber("hold_until", set, func(b *ledger.Balance) *int64 { return &b.HoldUntil })),
+	rare(asFlag("frozen", set, func(b *ledger.Balance) *bool { return &b.Frozen })),
+}
+
+// accountFields are where a journal stands.
+var accountFields = append(fields[ledger.Account]{
+	asText("owner", key, func(a *ledger.Account) *string { return &a.Owner }),
+	asNumber("number", set, func(a *ledger.Account) *int64 { return &a.Number }),
+	asText("hash", set, func(a *ledger.Account) *ledger.Hash { return &a.Hash }),
+	asText("mac", set, func(a *ledger.Account) *string { return &a.MAC }),
+}, within(func(a *ledger.Account) *ledger.Balance { return &a.Balance }, balanceFields)...)
+
 var journalTable = &table[journalMove]{
 	name: "journals", texts: &sync.Map{},
-	columns: []column[journalMove]{
-		asText("owner", key, func(m *journalMove) string { return m.Owner }),
-		asNumber("number", seen, func(m *journalMove) int64 { return m.from }),
-		asNumber("number", set, func(m *journalMove) int64 { return m.Number }),
-		asText("hash", set, func(m *journalMove) string { return string(m.Hash) }),
-		asText("mac", set, func(m *journalMove) string { return m.MAC }),
-		asNumber("pending", set, func(m *journalMove) int64 { return int64(m.Pending) }),
-		asNumber("available", set, func(m *journalMove) int64 { return int64(m.Available) }),
-		asNumber("in_transit", set, func(m *journalMove) int64 { return int64(m.InTransit) }),
-		asNumber("earned", set, func(m *journalMove) int64 { return int64(m.Earned) }),
-		asNumber("withdrawn", set, func(m *journalMove) int64 { return int64(m.Withdrawn) }),
-		asNumber("sales", set, func(m *journalMove) int64 { return m.Counts.Sales }),
-		asNumber("processing", set, func(m *journalMove) int64 { return m.Counts.Processing }),
-		asNumber("completed", set, func(m *journalMove) int64 { return m.Counts.Completed }),
-		asNumber("failed", set, func(m *journalMove) int64 { return m.Counts.Failed }),
-		asNumber("cancelled", set, func(m *journalMove) int64 { return m.Counts.Cancelled }),
-		rare(asNumber("hold_until", set, func(m *journalMove) int64 { return m.HoldUntil })),
-		rare(asNumber("frozen", set, func(m *journalMove) int64 { return int64(flag(m.Frozen)) })),
-	},
+	columns: within(func(m *journalMove) *ledger.Account { return &m.Account }, accountFields,
+		asNumber("number", seen, func(m *journalMove) *int64 { return &m.from })),
+}
+
+var (
+	balanceColumns = balanceFields.names("")
+	accountColumns = accountFields.names("")
+	selectAccount  = `SELECT ` + accountColumns + ` FROM journals WHERE owner = $1`
+	selectBalance  = `SELECT ` + balanceColumns + ` FROM journals WHERE owner = $1`
+)
+
+// entryFields are those of an entry's row. scanEntry reads the totals after it, which may be no totals.
+var entryFields = fields[ledger.Entry]{
+	asText("owner", key, func(e *ledger.Entry) *string { return &e.Owner }),
+	asNumber("number", key, func(e *ledger.Entry) *int64 { return &e.Number }),
+	asTime("at", made, func(e *ledger.Entry) *time.Time { return &e.At }),
+	asText("type", made, func(e *ledger.Entry) *ledger.Type { return &e.Type }),
+	asText("subject", made, func(e *ledger.Entry) *string { return &e.Subject }),
+	asText("actor", made, func(e *ledger.Entry) *string { return &e.Actor }),
+	asText("data", made, func(e *ledger.Entry) *string { return &e.Data }),
+	rare(asNumber("pending", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Pending })),
+	asNumber("available", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Available }),
+	asNumber("in_transit", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.InTransit }),
+	rare(asNumber("sales", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Sales })),
+	rare(asNumber("gateway", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Gateway })),
+	rare(asNumber("fees", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Fees })),
+	{name: "after", isText: true, role: made, value: func(e *ledger.Entry) any { return e.After.Text() }},
+	asText("hash", made, func(e *ledger.Entry) *ledger.Hash { return &e.Hash }),
+	asText("mac", made, func(e *ledger.Entry) *string { return &e.MAC }),
 }
 
 var entryTable = &table[ledger.Entry]{
 	name: "entries", texts: &sync.Map{},
-	columns: []column[ledger.Entry]{
-		asText("owner", key, func(e *ledger.Entry) string { return e.Owner }),
-		asNumber("number", key, func(e *ledger.Entry) int64 { return e.Number }),
-		asNumber("at", made, func(e *ledger.Entry) int64 { return micros(e.At) }),
-		asText("type", made, func(e *ledger.Entry) string { return string(e.Type) }),
-		asText("subject", made, func(e *ledger.Entry) string { return e.Subject }),
-		asText("actor", made, func(e *ledger.Entry) string { return e.Actor }),
-		asText("data", made, func(e *ledger.Entry) string { return e.Data }),
-		rare(asNumber("pending", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Pending) })),
-		asNumber("available", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Available) }),
-		asNumber("in_transit", made, func(e *ledger.Entry) int64 { return int64(e.Moved.InTransit) }),
-		rare(asNumber("sales", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Sales) })),
-		rare(asNumber("gateway", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Gateway) })),
-		rare(asNumber("fees", made, func(e *ledger.Entry) int64 { return int64(e.Moved.Fees) })),
-		asText("after", made, func(e *ledger.Entry) string { return e.After.Text() }),
-		asText("hash", made, func(e *ledger.Entry) string { return string(e.Hash) }),
-		asText("mac", made, func(e *ledger.Entry) string { return e.MAC }),
-	},
-}
-
-const balanceColumns = `pending, available, in_transit, earned, withdrawn, sales, processing, completed, failed, cancelled, hold_until, frozen`
-
-// balanceDest lists where balanceColumns are scanned to.
-func balanceDest(b *ledger.Balance) []any {
-	c := &b.Counts
-	return []any{
-		&b.Pending, &b.Available, &b.InTransit, &b.Earned, &b.Withdrawn,
-		&c.Sales, &c.Processing, &c.Completed, &c.Failed, &c.Cancelled, &b.HoldUntil,
-		flagged{&b.Frozen},
-	}
-}
-
-const accountColumns = `owner, number, hash, mac, ` + balanceColumns
-
-func accountDest(a *ledger.Account) []any {
-	return append([]any{&a.Owner, &a.Number, &a.Hash, &a.MAC}, balanceDest(&a.Balance)...)
+	columns: entryFields,
 }
 
 // account finds where an owner's journal stands, and keeps others from appending to it until the transaction ends. An
 // owner without entries has a new account, which is not stored yet.
 func (tx *Tx) account(ctx context.Context, owner string) (ledger.Account, error) {
 	var a ledger.Account
-	found, err := tx.one(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`+tx.dialect.forUpdate("journals"),
-		[]any{owner}, accountDest(&a)...)
+	found, err := tx.one(ctx, selectAccount+tx.dialect.forUpdate("journals"), []any{owner}, accountFields.dest(&a)...)
 	switch {
 	case err != nil:
 	case found && tx.absent[owner]: // what was decided without a journal is stale
@@ -167,7 +164,7 @@ func (tx *Tx) write(ctx context.Context, writes []write) (bool, error) {
 // errFirstEntryRaced undoes a transaction that is to be tried again.
 var errFirstEntryRaced = errors.New("another transaction has made the first entry of this journal")
 
-const entryColumns = `owner, number, at, type, subject, actor, data, pending, available, in_transit, sales, gateway, fees, after, hash, mac`
+var entryColumns = entryFields.names("") + `, after`
 
 // entryTaken says that there is an entry already where a journal is to be continued: its row was put back to an older state.
 func entryTaken(e ledger.Entry) error {
@@ -177,13 +174,7 @@ func entryTaken(e ledger.Entry) error {
 // scanEntry reads entryColumns, and what more the query selects.
 func scanEntry(r row, more ...any) (e ledger.Entry, err error) {
 	var after string
-	m := &e.Moved
-	err = r.Scan(append([]any{
-		&e.Owner, &e.Number,
-		instant{&e.At},
-		&e.Type, &e.Subject, &e.Actor, &e.Data,
-		&m.Pending, &m.Available, &m.InTransit, &m.Sales, &m.Gateway, &m.Fees, &after, &e.Hash, &e.MAC,
-	}, more...)...)
+	err = r.Scan(append(entryFields.dest(&e, &after), more...)...)
 	if err != nil {
 		return e, err
 	}
@@ -195,9 +186,8 @@ func scanEntry(r row, more ...any) (e ledger.Entry, err error) {
 
 // entriesAboutColumns is entries with the hash of the one before; entriesAbout is those of one subject in one journal. The
 // owner is compared as an expression, because SQLite would rather read the owner's whole journal than the index of subjects.
-const (
-	entriesAboutColumns = `SELECT e.owner, e.number, e.at, e.type, e.subject, e.actor, e.data, e.pending, e.available, e.in_transit, e.sales,
-		e.gateway, e.fees, e.after, e.hash, e.mac, COALESCE(b.hash, '') FROM entries e
+var (
+	entriesAboutColumns = `SELECT ` + entryFields.names("e.") + `, e.after, COALESCE(b.hash, '') FROM entries e
 		LEFT JOIN entries b ON b.owner = e.owner AND b.number = e.number - 1`
 	entriesAbout = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 ORDER BY e.number`
 )
@@ -251,7 +241,7 @@ func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger
 }
 
 // entriesAboutPage is a page of entriesAbout, newest first.
-const entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
+var entriesAboutPage = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 AND e.number < $3 ORDER BY e.number DESC LIMIT $4 + 0`
 
 // EntriesAboutBefore lists what the owner's journal says of a subject, numbered below before, newest first, up to limit;
 // before 0 begins at the newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
@@ -334,7 +324,7 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) e
 // journal is where an owner's journal stands. One without entries is not stored.
 func (db *DB) journal(ctx context.Context, owner string) (ledger.Account, error) {
 	a := ledger.NewAccount(owner)
-	err := db.queryOne(ctx, `SELECT `+accountColumns+` FROM journals WHERE owner = $1`, []any{owner}, accountDest(&a)...)
+	err := db.queryOne(ctx, selectAccount, []any{owner}, accountFields.dest(&a)...)
 	return a, err
 }
 
@@ -458,7 +448,7 @@ func (tx *Tx) BelowSince(ctx context.Context, owner string, amount money.Amount)
 	return at, err
 }
 
-const entriesPage = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`
+var entriesPage = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC LIMIT $3 + 0`
 
 // Entries lists an owner's entries numbered below before, newest first; before 0 begins at the newest.
 func (db *DB) Entries(ctx context.Context, owner string, before int64, limit int) ([]ledger.Entry, error) {
@@ -469,7 +459,7 @@ func (db *DB) Entries(ctx context.Context, owner string, before int64, limit int
 }
 
 // checkedPage is entriesPage with what checking an entry takes.
-const checkedPage = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 ORDER BY e.number DESC LIMIT $3 + 0`
+var checkedPage = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 ORDER BY e.number DESC LIMIT $3 + 0`
 
 // CheckedEntries is [DB.Entries] with each entry checked. At the first that the service did not write, it fails with
 // [ledger.ErrTampered], and that entry is the last of the list.
@@ -494,7 +484,7 @@ func (db *DB) CheckedEntries(ctx context.Context, owner string, before int64, li
 	return entries, errors.Join(err, tampered)
 }
 
-const entriesFrom = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT $3 + 0`
+var entriesFrom = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT $3 + 0`
 
 // EntriesAfter lists an owner's entries above a number, in order, up to limit.
 func (db *DB) EntriesAfter(ctx context.Context, owner string, number int64, limit int) ([]ledger.Entry, error) {
@@ -522,7 +512,7 @@ func (db *DB) Period(ctx context.Context, owner string, among int64, from, to ti
 // Balance is an owner's totals; zero for an owner without a journal.
 func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
 	var b ledger.Balance
-	_, err := found(db.queryRow(ctx, `SELECT `+balanceColumns+` FROM journals WHERE owner = $1`, owner).Scan(balanceDest(&b)...))
+	_, err := found(db.queryRow(ctx, selectBalance, owner).Scan(balanceFields.dest(&b)...))
 	return b, err
 }
 
@@ -532,14 +522,6 @@ type decided struct {
 	Action decision.Action `json:"action"`
 	Note   string          `json:"note"`
 }
-
-// Who decides, as entries say it before the id or the name.
-const (
-	adminActor    = "admin:"
-	operatorActor = "operator:"
-	userActor     = "user:"
-	keyActor      = "key:"
-)
 
 // RecordDecision adds d to the journal of whom it is about.
 func (tx *Tx) RecordDecision(ctx context.Context, d decision.Decision) error {
@@ -565,16 +547,7 @@ func decisionPosting(d decision.Decision) (ledger.Posting, error) {
 		typ = ledger.PayoutsUnfrozen
 	default:
 	}
-	actor := adminActor + d.Admin
-	switch {
-	case d.Operator != "":
-		actor = operatorActor + d.Operator
-	case d.User != "":
-		actor = userActor + d.User
-	case d.Key != "":
-		actor = keyActor + d.Key
-	}
-	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: actor, Data: data}, err
+	return ledger.Posting{Owner: owner, At: d.At, Type: typ, Subject: d.Subject, Actor: ledger.DecidedBy(d), Data: data}, err
 }
 
 // areDecisions finds the entries of decisions, as the index entries_decided has it.
@@ -597,18 +570,11 @@ func (db *DB) Decisions(ctx context.Context, subject string, limit int) ([]decis
 		if err := json.Unmarshal([]byte(e.Data), &said); err != nil {
 			return nil, fmt.Errorf("read entry %d of %s: %w", e.Number, e.Owner, err)
 		}
-		d := decision.Decision{ID: said.ID, At: e.At, Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note}
-		d.Admin, _ = strings.CutPrefix(e.Actor, adminActor)
-		if operator, ran := strings.CutPrefix(e.Actor, operatorActor); ran {
-			d.Admin, d.Operator = "", operator
-		}
-		if user, own := strings.CutPrefix(e.Actor, userActor); own {
-			d.Admin, d.User = "", user
-		}
-		if key, used := strings.CutPrefix(e.Actor, keyActor); used {
-			d.Admin, d.Key = "", key
-		}
-		all = append(all, d)
+		by := ledger.Decider(e.Actor)
+		all = append(all, decision.Decision{
+			ID: said.ID, At: e.At, Admin: by.Admin, Operator: by.Operator, User: by.User, Key: by.Key,
+			Action: said.Action, Owner: e.Owner, Subject: e.Subject, Note: said.Note,
+		})
 	}
 	return all, nil
 }

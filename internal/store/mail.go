@@ -80,12 +80,7 @@ func (tx *Tx) LeaseDueMails(ctx context.Context, now, until time.Time, limit int
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE mails SET due_at = $2, tries = tries + 1 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
-			var id string
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
 	return ids, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/ledger"
+	"bursar/internal/payout"
 )
 
 // Payouts are paused for everyone while those of the platform are frozen. platformAccount is where the platform's journal
@@ -21,7 +22,7 @@ func paused(keys ledger.Keys, r row) (bool, error) {
 	a := ledger.NewAccount(decision.Platform)
 	var newest int64
 	var hash ledger.Hash
-	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceDest(&a.Balance)...)...); err != nil {
+	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...); err != nil {
 		return false, err
 	}
 	if a.Number > 0 {
@@ -77,6 +78,6 @@ func (tx *Tx) lock(ctx context.Context, statement string) error {
 // RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 // sellers where seller is "", and returns how many.
 func (tx *Tx) RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error) {
-	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE reason_code = 'payouts_stopped' AND ($1 = '' OR seller_id = $1)
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE reason_code = '`+payout.CodeStopped+`' AND ($1 = '' OR seller_id = $1)
 		AND state = 'waiting' AND due_at > $2`, seller, micros(now))
 }

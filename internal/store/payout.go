@@ -11,71 +11,74 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
+	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
-// payoutColumns are a payout with what is shown of its bank account; payoutFrom is where they are.
-// listColumns are what a list shows of it: every column of every row costs.
-const (
-	listColumns   = `p.id, p.amount, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
-	payoutColumns = `p.id, p.seller_id, p.bank_account_id, p.amount, p.fee, p.notes, p.mode, p.state,
-		p.requested_at, p.arrive_at, p.sent_at, p.processed_at, p.completed_at, p.ended_at, p.due_at, p.tries,
-		p.order_body, p.gateway_id, p.progress, p.utr, p.reason_code, p.reason, p.discrepancy, p.gateway, p.source,
-		CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END,
-		b.holder, b.last4, b.ifsc`
-	payoutFrom = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
-)
-
-func scanPayout(r row, p *payout.Payout) error {
-	return r.Scan(&p.ID, &p.Seller, &p.BankAccountID, &p.Amount, &p.Fee, &p.Notes, &p.Mode, &p.State,
-		instant{&p.RequestedAt}, instant{&p.ArriveAt}, instant{&p.SentAt}, instant{&p.ProcessedAt},
-		instant{&p.CompletedAt}, instant{&p.EndedAt}, instant{&p.DueAt}, &p.Tries,
-		&p.OrderBody, &p.GatewayID, &p.Progress, &p.UTR, &p.ReasonCode, &p.Reason, &p.Discrepancy,
-		&p.Gateway, &p.Source, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC)
+// payoutFields are those of a payout's row.
+var payoutFields = fields[payout.Payout]{
+	asText("id", key, func(p *payout.Payout) *payout.ID { return &p.ID }),
+	asText("seller_id", made, func(p *payout.Payout) *string { return &p.Seller }),
+	asText("bank_account_id", made, func(p *payout.Payout) *bank.ID { return &p.BankAccountID }),
+	asNumber("amount", made, func(p *payout.Payout) *money.Amount { return &p.Amount }),
+	asNumber("fee", made, func(p *payout.Payout) *money.Amount { return &p.Fee }),
+	asText("notes", made, func(p *payout.Payout) *string { return &p.Notes }),
+	asText("mode", made, func(p *payout.Payout) *gateway.RailName { return &p.Mode }),
+	asText("gateway", made, func(p *payout.Payout) *gateway.Name { return &p.Gateway }),
+	asTime("requested_at", made, func(p *payout.Payout) *time.Time { return &p.RequestedAt }),
+	asTime("arrive_at", made, func(p *payout.Payout) *time.Time { return &p.ArriveAt }),
+	asText("state", set, func(p *payout.Payout) *payout.State { return &p.State }),
+	{name: "status", isText: true, value: func(p *payout.Payout) any { return string(p.Status()) }},
+	rare(orNull("sent_at", set, func(p *payout.Payout) *time.Time { return &p.SentAt })),
+	rare(orNull("processed_at", set, func(p *payout.Payout) *time.Time { return &p.ProcessedAt })),
+	rare(orNull("completed_at", set, func(p *payout.Payout) *time.Time { return &p.CompletedAt })),
+	rare(orNull("ended_at", set, func(p *payout.Payout) *time.Time { return &p.EndedAt })),
+	orNull("due_at", set, func(p *payout.Payout) *time.Time { return &p.DueAt }),
+	rare(asNumber("tries", set, func(p *payout.Payout) *int { return &p.Tries })),
+	rare(asText("order_body", set, func(p *payout.Payout) *string { return &p.OrderBody })),
+	rare(asText("gateway_id", set, func(p *payout.Payout) *string { return &p.GatewayID })),
+	rare(asText("progress", set, func(p *payout.Payout) *gateway.Progress { return &p.Progress })),
+	rare(asText("utr", set, func(p *payout.Payout) *string { return &p.UTR })),
+	rare(asText("reason_code", set, func(p *payout.Payout) *string { return &p.ReasonCode })),
+	rare(asText("reason", set, func(p *payout.Payout) *string { return &p.Reason })),
+	rare(asText("source", made, func(p *payout.Payout) *payout.Source { return &p.Source })),
+	rare(asText("discrepancy", set, func(p *payout.Payout) *string { return &p.Discrepancy })),
 }
 
 var payoutTable = &table[payoutMove]{
 	name: "payouts", texts: &sync.Map{},
-	columns: []column[payoutMove]{
-		asText("id", key, func(p *payoutMove) string { return string(p.ID) }),
-		asText("state", seen, func(p *payoutMove) string { return string(p.from) }),
-		asText("seller_id", made, func(p *payoutMove) string { return p.Seller }),
-		asText("bank_account_id", made, func(p *payoutMove) string { return string(p.BankAccountID) }),
-		asNumber("amount", made, func(p *payoutMove) int64 { return int64(p.Amount) }),
-		asNumber("fee", made, func(p *payoutMove) int64 { return int64(p.Fee) }),
-		asText("notes", made, func(p *payoutMove) string { return p.Notes }),
-		asText("mode", made, func(p *payoutMove) string { return string(p.Mode) }),
-		asText("gateway", made, func(p *payoutMove) string { return string(p.Gateway) }),
-		asNumber("requested_at", made, func(p *payoutMove) int64 { return micros(p.RequestedAt) }),
-		asNumber("arrive_at", made, func(p *payoutMove) int64 { return micros(p.ArriveAt) }),
-		asText("state", set, func(p *payoutMove) string { return string(p.State) }),
-		asText("status", set, func(p *payoutMove) string { return string(p.Status()) }),
-		rare(orNull("sent_at", set, func(p *payoutMove) any { return nullMicros(p.SentAt) })),
-		rare(orNull("processed_at", set, func(p *payoutMove) any { return nullMicros(p.ProcessedAt) })),
-		rare(orNull("completed_at", set, func(p *payoutMove) any { return nullMicros(p.CompletedAt) })),
-		rare(orNull("ended_at", set, func(p *payoutMove) any { return nullMicros(p.EndedAt) })),
-		orNull("due_at", set, func(p *payoutMove) any { return nullMicros(p.DueAt) }),
-		rare(asNumber("tries", set, func(p *payoutMove) int64 { return int64(p.Tries) })),
-		rare(asText("order_body", set, func(p *payoutMove) string { return p.OrderBody })),
-		rare(asText("gateway_id", set, func(p *payoutMove) string { return p.GatewayID })),
-		rare(asText("progress", set, func(p *payoutMove) string { return string(p.Progress) })),
-		rare(asText("utr", set, func(p *payoutMove) string { return p.UTR })),
-		rare(asText("reason_code", set, func(p *payoutMove) string { return p.ReasonCode })),
-		rare(asText("reason", set, func(p *payoutMove) string { return p.Reason })),
-		rare(asText("source", made, func(p *payoutMove) string { return string(p.Source) })),
-		rare(asText("discrepancy", set, func(p *payoutMove) string { return p.Discrepancy })),
-	},
+	columns: within(func(p *payoutMove) *payout.Payout { return &p.Payout }, payoutFields,
+		asText("state", seen, func(p *payoutMove) *payout.State { return &p.from })),
 }
+
+// payoutColumns are a payout with what is shown of its bank account.
+var payoutColumns = payoutFields.names("p.") + `, CASE WHEN b.gateway = p.gateway THEN b.beneficiary ELSE '' END, b.holder, b.last4, b.ifsc`
+
+const (
+	// listColumns are what a list shows of it: every column of every row costs.
+	listColumns = `p.id, p.amount, p.state, p.requested_at, p.arrive_at, p.completed_at, p.utr, b.last4`
+	payoutFrom  = ` FROM payouts p JOIN bank_accounts b ON b.id = p.bank_account_id `
+)
+
+// payoutDest lists where payoutColumns are scanned to, and what more the query selects.
+func payoutDest(p *payout.Payout, more ...any) []any {
+	return append(payoutFields.dest(p, &p.Beneficiary, &p.AccountHolder, &p.AccountLast4, &p.AccountIFSC), more...)
+}
+
+var (
+	selectPayouts = `SELECT ` + payoutColumns + payoutFrom
+	payoutByID    = selectPayouts + `WHERE p.id = $1`
+)
 
 var keyTable = &table[idempotencyRow]{
 	name: "idempotency_keys", texts: &sync.Map{},
 	columns: []column[idempotencyRow]{
-		asText("user_id", key, func(k *idempotencyRow) string { return k.user }),
-		asText("key", key, func(k *idempotencyRow) string { return k.key }),
-		asText("fingerprint", made, func(k *idempotencyRow) string { return k.Fingerprint }),
-		asText("payout_id", made, func(k *idempotencyRow) string { return string(k.Payout) }),
-		rare(asText("refusal", made, func(k *idempotencyRow) string { return k.Refusal })),
-		asNumber("created_at", made, func(k *idempotencyRow) int64 { return micros(k.at) }),
+		asText("user_id", key, func(k *idempotencyRow) *string { return &k.user }),
+		asText("key", key, func(k *idempotencyRow) *string { return &k.key }),
+		asText("fingerprint", made, func(k *idempotencyRow) *string { return &k.Fingerprint }),
+		asText("payout_id", made, func(k *idempotencyRow) *payout.ID { return &k.Payout }),
+		rare(asText("refusal", made, func(k *idempotencyRow) *string { return &k.Refusal })),
+		asTime("created_at", made, func(k *idempotencyRow) *time.Time { return &k.at }),
 	},
 }
 
@@ -113,17 +116,13 @@ func (tx *Tx) ImportPayout(ctx context.Context, p payout.Payout) (bool, error) {
 
 // PayoutForUpdate finds a payout and keeps others from changing it until the transaction ends.
 func (tx *Tx) PayoutForUpdate(ctx context.Context, id payout.ID) (payout.Payout, error) {
-	return tx.payoutWhere(ctx, `WHERE p.id = $1`+tx.dialect.forUpdate("p"), id)
+	return tx.payout(ctx, tx.dialect.forUpdate("p"), id)
 }
 
-func (tx *Tx) payoutWhere(ctx context.Context, where string, id payout.ID) (payout.Payout, error) {
+func (tx *Tx) payout(ctx context.Context, lock string, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
-	seen := false
-	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+where, []any{string(id)}, func(r row) error {
-		seen = true
-		return scanPayout(r, &p)
-	})
-	if err == nil && !seen {
+	ok, err := tx.one(ctx, payoutByID+lock, []any{string(id)}, payoutDest(&p)...)
+	if err == nil && !ok {
 		err = payout.ErrNotFound
 	}
 	return p, err
@@ -131,7 +130,7 @@ func (tx *Tx) payoutWhere(ctx context.Context, where string, id payout.ID) (payo
 
 // Payout finds a payout as it is now.
 func (tx *Tx) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
-	return tx.payoutWhere(ctx, `WHERE p.id = $1`, id)
+	return tx.payout(ctx, "", id)
 }
 
 // UpdatePayout saves p if the stored state is still from.
@@ -145,12 +144,7 @@ func (tx *Tx) LeaseDuePayouts(ctx context.Context, now, until time.Time, limit i
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id FROM payouts WHERE due_at <= $1 ORDER BY due_at LIMIT $3 + 0`+tx.dialect.skipLocked+`)
 		UPDATE payouts SET due_at = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
-			var id payout.ID
-			err := r.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		[]any{micros(now), micros(until), limit}, collect(&ids, itself))
 	return ids, err
 }
 
@@ -166,9 +160,9 @@ func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now time.
 		string(at), micros(now))
 }
 
-// AcquireLease reports whether it is the caller's turn to do what has that name: once in every so long. It is a
+// AllowRun reports whether the caller may run the job with that name, which runs once in every period. It is a
 // bucket that holds one attempt.
-func (tx *Tx) AcquireLease(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
+func (tx *Tx) AllowRun(ctx context.Context, name string, now time.Time, every time.Duration) (bool, error) {
 	_, mine, err := tx.TakeThrottle(ctx, "lease:"+name, now, every, every)
 	return mine, err
 }
@@ -214,7 +208,7 @@ func (tx *Tx) Forget(ctx context.Context, keysBefore, eventsBefore time.Time, li
 // Payout finds one.
 func (db *DB) Payout(ctx context.Context, id payout.ID) (payout.Payout, error) {
 	var p payout.Payout
-	ok, err := found(scanPayout(db.queryRow(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id = $1`, string(id)), &p))
+	ok, err := found(db.queryRow(ctx, payoutByID, string(id)).Scan(payoutDest(&p)...))
 	if err == nil && !ok {
 		err = payout.ErrNotFound
 	}

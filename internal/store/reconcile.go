@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"bursar/internal/gateway"
@@ -23,20 +21,6 @@ type reconcileStore struct {
 
 func (s reconcileStore) InTx(ctx context.Context, fn func(reconcile.Tx) error) error {
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
-}
-
-// placesFor are the parameters from number first on that a list is bound to, with the list added to args. No
-// list at all is one that nothing is in.
-func placesFor[T ~string](args []any, list []T) (string, []any) {
-	if len(list) == 0 {
-		return "NULL", args
-	}
-	named := make([]string, len(list))
-	for i, value := range list {
-		args = append(args, string(value))
-		named[i] = fmt.Sprintf("$%d", len(args))
-	}
-	return strings.Join(named, ", "), args
 }
 
 // keepLine adds a line or updates it to its newest version; its first version stays.
@@ -144,16 +128,16 @@ func (s reconcileStore) ChangedLines(ctx context.Context, from, to time.Time, li
 
 // LinesAbout lists all lines that name one of the payouts.
 func (s reconcileStore) LinesAbout(ctx context.Context, payouts []payout.ID, transfers []string) ([]reconcile.Line, error) {
-	ids, args := placesFor(nil, payouts)
-	gatewayIDs, args := placesFor(args, transfers)
-	return s.lines(ctx, `WHERE (gateway, id) IN (SELECT gateway, id FROM statement_lines WHERE payout_id <> '' AND payout_id IN (`+ids+`)
-		UNION SELECT gateway, id FROM statement_lines WHERE transfer_id <> '' AND transfer_id IN (`+gatewayIDs+`)) ORDER BY at, id`, args...)
+	ofPayouts, args := s.dialect.oneOf(nil, texts(payouts))
+	ofTransfers, args := s.dialect.oneOf(args, transfers)
+	return s.lines(ctx, `WHERE (gateway, id) IN (SELECT gateway, id FROM statement_lines WHERE payout_id <> '' AND payout_id `+ofPayouts+`
+		UNION SELECT gateway, id FROM statement_lines WHERE transfer_id <> '' AND transfer_id `+ofTransfers+`) ORDER BY at, id`, args...)
 }
 
 // LinesByID finds those of ids that there are.
 func (s reconcileStore) LinesByID(ctx context.Context, ids []string) ([]reconcile.Line, error) {
-	named, args := placesFor(nil, ids)
-	return s.lines(ctx, `WHERE id IN (`+named+`) ORDER BY at, id`, args...)
+	named, args := s.dialect.oneOf(nil, ids)
+	return s.lines(ctx, `WHERE id `+named+` ORDER BY at, id`, args...)
 }
 
 // SumOfLines adds up what the lines of a period took, less what they put in.
@@ -192,9 +176,9 @@ func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (p
 
 // PayoutsByTransfer finds the payouts that have these ids at the gateway.
 func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error) {
-	named, args := placesFor(nil, transfers)
+	named, args := s.dialect.oneOf(nil, transfers)
 	found := map[string]payout.ID{}
-	err := s.query(ctx, `SELECT gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id IN (`+named+`) GROUP BY gateway_id`,
+	err := s.query(ctx, `SELECT gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id `+named+` GROUP BY gateway_id`,
 		func(r row) error {
 			var transfer string
 			var id payout.ID
@@ -207,9 +191,9 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 
 // ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
 func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error) {
-	named, args := placesFor(nil, transfers)
+	named, args := s.dialect.oneOf(nil, transfers)
 	resolved := map[string]bool{}
-	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway_id IN (`+named+`)`, func(r row) error {
+	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway_id `+named, func(r row) error {
 		var transfer string
 		err := r.Scan(&transfer)
 		resolved[transfer] = true
@@ -251,8 +235,8 @@ func (s reconcileStore) Difference(ctx context.Context, id string) (reconcile.Di
 
 // Differences finds those of ids that there are, the first found first.
 func (s reconcileStore) Differences(ctx context.Context, ids []string) ([]reconcile.Difference, error) {
-	named, args := placesFor(nil, ids)
-	return s.differences(ctx, differenceColumns+`WHERE id IN (`+named+`) ORDER BY first_seen, id`, args...)
+	named, args := s.dialect.oneOf(nil, ids)
+	return s.differences(ctx, differenceColumns+`WHERE id `+named+` ORDER BY first_seen, id`, args...)
 }
 
 // OpenDifferences lists those that wait for a person, after one of them.
@@ -341,21 +325,13 @@ func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time
 }
 
 // AcquireLease leases reconciliation to one holder until a time.
-func (s reconcileStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (taken bool, err error) {
-	err = s.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE reconcile_lease SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
-			holder, micros(now), micros(until))
-		return err
-	})
-	return taken, err
+func (s reconcileStore) AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error) {
+	return s.lease(ctx, "reconcile_lease", holder, now, until)
 }
 
 // ReleaseLease ends the lease.
 func (s reconcileStore) ReleaseLease(ctx context.Context, holder string) error {
-	return s.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE reconcile_lease SET until = 0 WHERE id = 1 AND holder = $1`, holder)
-		return err
-	})
+	return s.release(ctx, "reconcile_lease", holder)
 }
 
 // Pace is how the daily work goes.

@@ -239,12 +239,12 @@ func pattern(text string, whole bool) *regexp.Regexp {
 
 var begins = regexp.MustCompile(`^(SELECT|WITH|INSERT|UPDATE|DELETE|PRAGMA|VACUUM) `)
 
-// constantsOf lists the constants with texts in raw quotes, by name. The package has no two of a name.
+// constantsOf lists the constants and variables with texts in raw quotes, by name. The package has no two of a name.
 func constantsOf(files []*ast.File) map[string]ast.Expr {
 	constants := map[string]ast.Expr{}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
-			if decl, ok := n.(*ast.GenDecl); ok && decl.Tok == token.CONST {
+			if decl, ok := n.(*ast.GenDecl); ok && (decl.Tok == token.CONST || decl.Tok == token.VAR) {
 				for _, spec := range decl.Specs {
 					spec := spec.(*ast.ValueSpec)
 					for i, value := range spec.Values {

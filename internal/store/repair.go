@@ -36,7 +36,7 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 	}
 	var done []Repair
 	err = db.writer.updateSlowly(ctx, func(tx *Tx) error {
-		r := &repairer{tx: tx, keys: keys, words: currency, actor: operatorActor + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
+		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
 		err := r.repair(ctx, found)
 		if done = r.done; err == nil && !apply {
 			err = errUndo
@@ -369,7 +369,7 @@ func (r *repairer) bankAccount(ctx context.Context, owner string, id bank.ID, en
 		return nil
 	}
 	var stored storedAccount
-	found, err := r.tx.one(ctx, storedAccountColumns+`WHERE id = $1`, []any{string(id)}, stored.dest()...)
+	found, err := r.tx.one(ctx, selectStoredAccounts+`WHERE id = $1`, []any{string(id)}, storedAccountFields.dest(&stored)...)
 	if err != nil {
 		return err
 	}
@@ -436,11 +436,8 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 		return nil
 	}
 	var stored payout.Payout // beside the account that it has to have: the row may name one that is gone
-	missing := true
-	err = r.tx.each(ctx, `SELECT `+payoutColumns+` FROM payouts p JOIN bank_accounts b ON b.id = $2 WHERE p.id = $1`, []any{string(id), string(account.ID)}, func(row row) error {
-		missing = false
-		return scanPayout(row, &stored)
-	})
+	found, err := r.tx.one(ctx, `SELECT `+payoutColumns+` FROM payouts p JOIN bank_accounts b ON b.id = $2 WHERE p.id = $1`,
+		[]any{string(id), string(account.ID)}, payoutDest(&stored)...)
 	if err != nil {
 		return err
 	}
@@ -448,7 +445,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 	if err != nil {
 		return err
 	}
-	change := describeChange(r.words, missing, folded, stored, "")
+	change := describeChange(r.words, !found, folded, stored, "")
 	switch {
 	case folded.OrderLost(stored):
 		change += "; the journal has only the hash of the order that was sent, so nothing of it is sent again: ask the gateway, and decide on the payout in the admin's inbox"
@@ -466,7 +463,7 @@ func (r *repairer) payout(ctx context.Context, owner string, id payout.ID, entri
 // accountOf finds the bank account that a payout goes to, or says why it is not what its own journal says.
 func (r *repairer) accountOf(ctx context.Context, p payout.Payout) (a bank.Account, damage string, err error) {
 	a.ID = p.BankAccountID
-	found, err := r.tx.one(ctx, bankAccountColumns+`WHERE id = $1`, []any{string(a.ID)}, bankAccountDest(&a)...)
+	found, err := r.tx.one(ctx, selectBankAccounts+`WHERE id = $1`, []any{string(a.ID)}, bankAccountFields.dest(&a)...)
 	if err != nil || !found {
 		return a, "the account's row is missing; repair that first", err
 	}

@@ -151,8 +151,6 @@ type storedAccount struct {
 	mac string
 }
 
-func (a *storedAccount) dest() []any { return append(bankAccountDest(&a.Account), &a.mac) }
-
 // accountMAC is the MAC of a bank account's row: that of what a request takes from it, while new payouts go there.
 func (s *signer) accountMAC(a bank.Account) (string, error) {
 	if !goesTo(a) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,65 +32,56 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 	return tx.write(ctx, saleTable.insertsMissing(tx.dialect, []sale.Sale{s}))
 }
 
+// listedSaleFields are those of a sale's row but for the seller, whose list it is.
+var listedSaleFields = fields[sale.Sale]{
+	asText("id", key, func(s *sale.Sale) *string { return &s.ID }),
+	asNumber("amount", made, func(s *sale.Sale) *money.Amount { return &s.Amount }),
+	asNumber("refunded", made, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
+	asText("month", made, func(s *sale.Sale) *string { return &s.Month }),
+	asTime("occurred_at", made, func(s *sale.Sale) *time.Time { return &s.OccurredAt }),
+	asTime("available_at", made, func(s *sale.Sale) *time.Time { return &s.AvailableAt }),
+	orNull("released_at", made, func(s *sale.Sale) *time.Time { return &s.ReleasedAt }),
+	asTime("created_at", made, func(s *sale.Sale) *time.Time { return &s.CreatedAt }),
+	asText("fingerprint", made, func(s *sale.Sale) *string { return &s.Fingerprint }),
+	{name: "due_at", isNull: true, role: made, value: func(s *sale.Sale) any {
+		if s.Released() {
+			return nil
+		}
+		return micros(s.AvailableAt)
+	}},
+}
+
+var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", made, func(s *sale.Sale) *string { return &s.Seller })})
+
 var saleTable = &table[sale.Sale]{
 	name: "sales", texts: &sync.Map{},
-	columns: []column[sale.Sale]{
-		asText("id", key, func(s *sale.Sale) string { return s.ID }),
-		asText("seller_id", made, func(s *sale.Sale) string { return s.Seller }),
-		asNumber("amount", made, func(s *sale.Sale) int64 { return int64(s.Amount) }),
-		asNumber("refunded", made, func(s *sale.Sale) int64 { return int64(s.Refunded) }),
-		asText("month", made, func(s *sale.Sale) string { return s.Month }),
-		asNumber("occurred_at", made, func(s *sale.Sale) int64 { return micros(s.OccurredAt) }),
-		asNumber("available_at", made, func(s *sale.Sale) int64 { return micros(s.AvailableAt) }),
-		orNull("released_at", made, func(s *sale.Sale) any { return nullMicros(s.ReleasedAt) }),
-		asNumber("created_at", made, func(s *sale.Sale) int64 { return micros(s.CreatedAt) }),
-		asText("fingerprint", made, func(s *sale.Sale) string { return s.Fingerprint }),
-		orNull("due_at", made, func(s *sale.Sale) any {
-			if s.Released() {
-				return nil
-			}
-			return micros(s.AvailableAt)
-		}),
-	},
+	columns: saleFields,
 }
 
 var refundTable = &table[sale.Refund]{
 	name: "sale_refunds", texts: &sync.Map{},
 	columns: []column[sale.Refund]{
-		asText("sale_id", key, func(r *sale.Refund) string { return r.Sale }),
-		asText("id", key, func(r *sale.Refund) string { return r.ID }),
-		asNumber("amount", made, func(r *sale.Refund) int64 { return int64(r.Amount) }),
-		asNumber("at", made, func(r *sale.Refund) int64 { return micros(r.At) }),
-		asText("fingerprint", made, func(r *sale.Refund) string { return r.Fingerprint }),
+		asText("sale_id", key, func(r *sale.Refund) *string { return &r.Sale }),
+		asText("id", key, func(r *sale.Refund) *string { return &r.ID }),
+		asNumber("amount", made, func(r *sale.Refund) *money.Amount { return &r.Amount }),
+		asTime("at", made, func(r *sale.Refund) *time.Time { return &r.At }),
+		asText("fingerprint", made, func(r *sale.Refund) *string { return &r.Fingerprint }),
 	},
 }
 
-const saleColumns = `seller_id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint`
-
-// saleDest lists where saleColumns are scanned to.
-func saleDest(s *sale.Sale) []any {
-	return []any{
-		&s.Seller, &s.Amount, &s.Refunded, &s.Month,
-		instant{&s.OccurredAt},
-		instant{&s.AvailableAt},
-		instant{&s.ReleasedAt},
-		instant{&s.CreatedAt},
-		&s.Fingerprint,
-	}
-}
+var selectSales = `SELECT ` + saleFields.names("") + ` FROM sales `
 
 // SaleForUpdate finds a sale and keeps others from changing it until the transaction ends.
 func (tx *Tx) SaleForUpdate(ctx context.Context, id string) (sale.Sale, error) {
-	s := sale.Sale{ID: id}
-	ok, err := tx.one(ctx, `SELECT `+saleColumns+` FROM sales WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id}, saleDest(&s)...)
+	var s sale.Sale
+	ok, err := tx.one(ctx, selectSales+`WHERE id = $1`+tx.dialect.forUpdate("sales"), []any{id}, saleFields.dest(&s)...)
 	if err == nil && !ok {
 		err = sale.ErrNotFound
 	}
 	return s, err
 }
 
-const salesPage = `SELECT id, amount, refunded, month, occurred_at, available_at, released_at, created_at, fingerprint
-	FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
+var salesPage = `SELECT ` + listedSaleFields.names("") + ` FROM sales WHERE seller_id = $1 ORDER BY occurred_at DESC, id DESC LIMIT $2 + 0 OFFSET $3`
 
 // ListSales lists a page of a seller's sales, newest first. The total comes from the seller's counters,
 // so that it costs the same however many there are.
@@ -100,13 +92,10 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 		return nil, total, err
 	}
 	list := make([]sale.Sale, 0, limit)
-	err = db.query(ctx, salesPage, func(r row) error {
-		s := sale.Sale{Seller: seller}
-		err := r.Scan(&s.ID, &s.Amount, &s.Refunded, &s.Month, instant{&s.OccurredAt}, instant{&s.AvailableAt},
-			instant{&s.ReleasedAt}, instant{&s.CreatedAt}, &s.Fingerprint)
-		list = append(list, s)
-		return err
-	}, seller, limit, offset)
+	err = db.query(ctx, salesPage, collect(&list, listedSaleFields.dest), seller, limit, offset)
+	for i := range list {
+		list[i].Seller = seller
+	}
 	return list, total, err
 }
 
@@ -155,7 +144,7 @@ func pendingByDay(days int) string {
 }
 
 // adjustmentEntries are entriesAboutColumns of a seller's adjustments.
-const adjustmentEntries = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 AND e.type = 'balance.adjusted' ORDER BY e.number DESC LIMIT $3 + 0`
+var adjustmentEntries = entriesAboutColumns + ` WHERE e.owner = $1 AND e.number < $2 AND e.type = 'balance.adjusted' ORDER BY e.number DESC LIMIT $3 + 0`
 
 // AdjustmentEntries lists the entries of a seller's adjustments numbered below before, newest first; before 0 begins at the
 // newest. It fails with [ledger.ErrTampered] if the service did not write all of it.
@@ -212,11 +201,6 @@ func (tx *Tx) DueSales(ctx context.Context, now time.Time, limit int) ([]string,
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (
 			SELECT id, seller_id FROM sales WHERE due_at <= $1
 			ORDER BY due_at LIMIT $2 + 0`+tx.dialect.skipLocked+`)
-		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, func(r row) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+		SELECT id FROM due ORDER BY seller_id, id`, []any{micros(now), limit}, collect(&ids, itself))
 	return ids, err
 }

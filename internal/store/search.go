@@ -66,7 +66,7 @@ func (db *DB) UserNames(ctx context.Context, ids []string) (map[string]string, e
 }
 
 // payoutsWithPart are found among the newest, and by the beginning of the id among all.
-const payoutsWithPart = `WITH wanted AS MATERIALIZED (
+var payoutsWithPart = `WITH wanted AS MATERIALIZED (
 		SELECT id FROM (SELECT id FROM payouts WHERE id >= $2 AND id < $3 ORDER BY id DESC LIMIT $1 + 0) AS beginning
 		UNION SELECT id FROM (SELECT id FROM payouts WHERE id > $4 AND lower(id) LIKE $5 ESCAPE '\' ORDER BY id DESC LIMIT $1 + 0) AS holding) ` + newestWanted
 
@@ -81,23 +81,18 @@ func (db *DB) PayoutsWithPart(ctx context.Context, part string, limit int) ([]pa
 	return db.payouts(ctx, payoutsWithPart, limit, beginning, beginning+afterASCII, floor, holding(part))
 }
 
-const accountsEndingIn = bankAccountColumns + `WHERE last4 = $1 ORDER BY id DESC LIMIT $2 + 0`
+var accountsEndingIn = selectBankAccounts + `WHERE last4 = $1 ORDER BY id DESC LIMIT $2 + 0`
 
 // AccountsEndingIn lists bank accounts by the last four digits of their numbers, newest first.
 func (db *DB) AccountsEndingIn(ctx context.Context, last4 string, limit int) ([]bank.Account, error) {
 	var list []bank.Account
-	err := db.query(ctx, accountsEndingIn, func(r row) error {
-		var a bank.Account
-		err := r.Scan(bankAccountDest(&a)...)
-		list = append(list, a)
-		return err
-	}, last4, limit)
+	err := db.query(ctx, accountsEndingIn, collect(&list, bankAccountFields.dest), last4, limit)
 	return list, err
 }
 
 // SaleByID finds a sale, and reports whether there is one.
 func (db *DB) SaleByID(ctx context.Context, id string) (sale.Sale, bool, error) {
-	s := sale.Sale{ID: id}
-	ok, err := found(db.queryRow(ctx, `SELECT `+saleColumns+` FROM sales WHERE id = $1`, id).Scan(saleDest(&s)...))
+	var s sale.Sale
+	ok, err := found(db.queryRow(ctx, selectSales+`WHERE id = $1`, id).Scan(saleFields.dest(&s)...))
 	return s, ok, err
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"bursar/internal/payout"
@@ -25,16 +23,11 @@ func (db *DB) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]p
 	if len(ids) == 0 {
 		return found, nil
 	}
-	places, args := make([]string, len(ids)), make([]any, len(ids))
-	for i, id := range ids {
-		places[i], args[i] = fmt.Sprintf("$%d", i+1), string(id)
-	}
-	err := db.query(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.id IN (`+strings.Join(places, ", ")+`)`, func(r row) error {
-		var p payout.Payout
-		err := scanPayout(r, &p)
+	in, args := db.dialect.oneOf(nil, texts(ids))
+	list, err := db.payouts(ctx, selectPayouts+`WHERE p.id `+in, args...)
+	for _, p := range list {
 		found[p.ID] = p
-		return err
-	}, args...)
+	}
 	return found, err
 }
 
@@ -47,13 +40,8 @@ func (db *DB) UserExists(ctx context.Context, id string) (bool, error) {
 // UnsentPayouts lists a seller's payouts that the gateway is not known to have, and locks them.
 func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout, error) {
 	var unsent []payout.Payout
-	err := tx.each(ctx, `SELECT `+payoutColumns+payoutFrom+`WHERE p.seller_id = $1 AND p.status = 'processing'
-		AND p.state IN ('waiting', 'submitting', 'unknown') ORDER BY p.id`+tx.dialect.forUpdate("p"), []any{seller}, func(r row) error {
-		var p payout.Payout
-		err := scanPayout(r, &p)
-		unsent = append(unsent, p)
-		return err
-	})
+	err := tx.each(ctx, selectPayouts+`WHERE p.seller_id = $1 AND p.status = 'processing'
+		AND p.state IN ('waiting', 'submitting', 'unknown') ORDER BY p.id`+tx.dialect.forUpdate("p"), []any{seller}, collect(&unsent, payoutDest))
 	return unsent, err
 }
 

@@ -1,8 +1,9 @@
 // Package store keeps everything durable: one set of portable SQL behind the ports of the domains.
 //
-// [DB.Update] is the only way to write. Its closure sees one transaction and may run more than once,
-// so it must touch nothing but the database; an answer is given only after the commit is durable.
-// Reads go to connections of their own and never wait for a write.
+// There are three ways to write. [DB.Update] gives a closure a transaction. Changes of payouts share one with those that
+// wait beside them: InGroup of [DB.Payouts], see unit.go. On PostgreSQL a refresh is a single statement in a group, see
+// postgres_statements.go. A closure may run more than once, so it must touch nothing but the database; an answer is given
+// only after the commit is durable. Reads go to connections of their own and never wait for a write.
 //
 // A LIMIT is written as $n + 0: SQLite plans a statement again, each time that it is run, if a parameter alone
 // is its LIMIT, and that costs more than to run it.
@@ -173,6 +174,19 @@ func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	}
 	return stmt, nil
 }
+
+// collect scans each row to an element of a list.
+func collect[R any](list *[]R, dest func(row *R, more ...any) []any) func(row) error {
+	return func(r row) error {
+		var one R
+		err := r.Scan(dest(&one)...)
+		*list = append(*list, one)
+		return err
+	}
+}
+
+// itself is where a row of one column is scanned to.
+func itself[R any](row *R, more ...any) []any { return append([]any{row}, more...) }
 
 func eachRow(rows *sql.Rows, scan func(row) error) error {
 	defer rows.Close()

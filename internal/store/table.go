@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
+	"time"
 )
 
 // table is how a row of the database holds an R: its one list of columns serves every statement that writes it, on both
@@ -21,6 +22,8 @@ type column[R any] struct {
 	isText bool
 	isNull bool // of some rows
 	value  func(*R) any
+	// dest is where a read scans it to; nil for what follows from other columns, which no read selects.
+	dest func(*R) any
 	// role says what an UPDATE does with it.
 	role role
 	// isRare says that the column is mostly "", 0 or NULL, which is its default in the database. An INSERT of nothing
@@ -41,16 +44,86 @@ const (
 	seen
 )
 
-func asText[R any](name string, r role, value func(*R) string) column[R] {
-	return column[R]{name: name, isText: true, value: func(row *R) any { return value(row) }, role: r}
+func asText[R any, S ~string](name string, r role, field func(*R) *S) column[R] {
+	return column[R]{
+		name: name, isText: true, role: r,
+		value: func(row *R) any { return string(*field(row)) },
+		dest:  func(row *R) any { return field(row) },
+	}
 }
 
-func asNumber[R any](name string, r role, value func(*R) int64) column[R] {
-	return column[R]{name: name, value: func(row *R) any { return value(row) }, role: r}
+func asNumber[R any, N ~int | ~int64](name string, r role, field func(*R) *N) column[R] {
+	return column[R]{
+		name: name, role: r,
+		value: func(row *R) any { return int64(*field(row)) },
+		dest:  func(row *R) any { return field(row) },
+	}
 }
 
-func orNull[R any](name string, r role, value func(*R) any) column[R] {
-	return column[R]{name: name, isNull: true, value: value, role: r}
+func asFlag[R any](name string, r role, field func(*R) *bool) column[R] {
+	return column[R]{
+		name: name, role: r,
+		value: func(row *R) any { return int64(flag(*field(row))) },
+		dest:  func(row *R) any { return flagged{field(row)} },
+	}
+}
+
+func asTime[R any](name string, r role, field func(*R) *time.Time) column[R] {
+	return column[R]{
+		name: name, role: r,
+		value: func(row *R) any { return micros(*field(row)) },
+		dest:  func(row *R) any { return instant{field(row)} },
+	}
+}
+
+// orNull is asTime with NULL for the zero time.
+func orNull[R any](name string, r role, field func(*R) *time.Time) column[R] {
+	c := asTime(name, r, field)
+	c.isNull, c.value = true, func(row *R) any { return nullMicros(*field(row)) }
+	return c
+}
+
+func (c *column[R]) isRead() bool { return c.dest != nil && c.role != seen }
+
+// fields are the columns of what a row holds, in the order in which reads select and scan them.
+type fields[R any] []column[R]
+
+// names is what a SELECT lists.
+func (f fields[R]) names(prefix string) string {
+	var read []column[R]
+	for i := range f {
+		if f[i].isRead() {
+			read = append(read, f[i])
+		}
+	}
+	return columnNames(read, prefix)
+}
+
+// dest lists where names are scanned to, and what more the query selects.
+func (f fields[R]) dest(row *R, more ...any) []any {
+	list := make([]any, 0, len(f)+len(more))
+	for i := range f {
+		if f[i].isRead() {
+			list = append(list, f[i].dest(row))
+		}
+	}
+	return append(list, more...)
+}
+
+// within makes the fields of a part those of the whole, followed by more.
+func within[R, P any](part func(*R) *P, f fields[P], more ...column[R]) fields[R] {
+	all := make(fields[R], 0, len(f)+len(more))
+	for _, c := range f {
+		lifted := column[R]{
+			name: c.name, isText: c.isText, isNull: c.isNull, role: c.role, isRare: c.isRare,
+			value: func(row *R) any { return c.value(part(row)) },
+		}
+		if c.dest != nil {
+			lifted.dest = func(row *R) any { return c.dest(part(row)) }
+		}
+		all = append(all, lifted)
+	}
+	return append(all, more...)
 }
 
 // rare marks a column of which most rows have the default.

@@ -104,13 +104,10 @@ type load struct {
 }
 
 // keepsState is payout.KeepsState as SQL.
-var keepsState = func() string {
-	list := make([]string, len(payout.KeepsState))
-	for i, t := range payout.KeepsState {
-		list[i] = "'" + string(t) + "'"
-	}
-	return strings.Join(list, ", ")
-}()
+var keepsState = quoted(payout.KeepsState)
+
+// quoted writes constants as a list of SQL's.
+func quoted[T ~string](list []T) string { return "'" + strings.Join(texts(list), "', '") + "'" }
 
 // loads are the statements that lock and read what a group of changes names. Payouts are locked before journals, and
 // each in the order of their ids, as everywhere. On PostgreSQL each statement sees what was committed before it began,
@@ -135,7 +132,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	var all []load
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
-		all = append(all, load{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
+		all = append(all, load{selectPayouts + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
 	}
 	all = append(all, u.loadAccounts(d, owners, payouts))
 	if len(owners) > 0 {
@@ -207,7 +204,7 @@ func (u *unit) repeats(d dialect) []load {
 		return nil
 	}
 	in, args := d.oneOf(nil, distinct(ids))
-	return []load{{`SELECT ` + payoutColumns + payoutFrom + `WHERE p.id ` + in, args, u.scanPayout}}
+	return []load{{selectPayouts + `WHERE p.id ` + in, args, u.scanPayout}}
 }
 
 func distinct(list []string) []string {
@@ -217,14 +214,14 @@ func distinct(list []string) []string {
 
 func (u *unit) scanPayout(r row) error {
 	p := &payout.Payout{}
-	err := scanPayout(r, p)
+	err := r.Scan(payoutDest(p)...)
 	u.payouts[p.ID] = p
 	return err
 }
 
 func (u *unit) scanAccount(r row) error {
 	j := &unitJournal{}
-	err := r.Scan(accountDest(&j.loaded)...)
+	err := r.Scan(accountFields.dest(&j.loaded)...)
 	j.now = j.loaded
 	u.journals[j.now.Owner] = j
 	return err

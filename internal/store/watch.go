@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"bursar/internal/payout"
 )
 
 // Watched is what operators keep an eye on, as it stands at one moment.
@@ -46,11 +48,11 @@ const watchLate = `SELECT COUNT(*), MIN(arrive_at) FROM payouts WHERE ` + isLate
 func (db *DB) Watch(ctx context.Context, now time.Time) (Watched, error) {
 	var w Watched
 	err := db.queryOne(ctx, `SELECT
-		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'unknown'),
-		(SELECT COUNT(*) FROM payouts WHERE state IN ('unknown', 'manual_review') AND state = 'manual_review'),
+		(SELECT COUNT(*) FROM payouts WHERE state IN (`+unclear+`) AND state = 'unknown'),
+		(SELECT COUNT(*) FROM payouts WHERE state IN (`+unclear+`) AND state = 'manual_review'),
 		(SELECT COUNT(*) FROM payouts WHERE discrepancy <> ''),
 		(SELECT COUNT(*) FROM unmatched_transfers WHERE resolved = 0),
-		(SELECT COUNT(*) FROM payouts WHERE reason_code = 'payouts_stopped'),
+		(SELECT COUNT(*) FROM payouts WHERE reason_code = '`+payout.CodeStopped+`'),
 		COALESCE((SELECT frozen FROM journals WHERE owner = 'platform'), 0),
 		(SELECT COUNT(*) FROM bank_accounts WHERE status = 'review' AND is_current = 1),
 		(SELECT MIN(due_at) FROM payouts WHERE due_at IS NOT NULL),

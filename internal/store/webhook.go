@@ -25,23 +25,22 @@ func (s webhookStore) InTx(ctx context.Context, fn func(webhook.Tx) error) error
 	return s.Update(ctx, func(tx *Tx) error { return fn(tx) })
 }
 
-// webhookDeliveryTable holds each event on its way to each endpoint.
-var webhookDeliveryTable = &table[webhook.Delivery]{
-	name: "webhook_deliveries", texts: &sync.Map{},
-	columns: []column[webhook.Delivery]{
-		asText("id", key, func(d *webhook.Delivery) string { return d.ID }),
-		asText("event_id", made, func(d *webhook.Delivery) string { return d.EventID }),
-		asText("endpoint_id", made, func(d *webhook.Delivery) string { return d.EndpointID }),
-		asText("status", set, func(d *webhook.Delivery) string { return string(d.Status) }),
-		asNumber("attempt", set, func(d *webhook.Delivery) int64 { return d.Attempt }),
-		asNumber("response_status", set, func(d *webhook.Delivery) int64 { return int64(d.ResponseStatus) }),
-		asText("answer", set, func(d *webhook.Delivery) string { return d.Answer }),
-		asText("problem", set, func(d *webhook.Delivery) string { return d.Problem }),
-		asNumber("created_at", made, func(d *webhook.Delivery) int64 { return micros(d.CreatedAt) }),
-		orNull("at", set, func(d *webhook.Delivery) any { return nullMicros(d.At) }),
-		orNull("due_at", set, func(d *webhook.Delivery) any { return nullMicros(d.DueAt) }),
-	},
+// deliveryFields are those of an event on its way to an endpoint.
+var deliveryFields = fields[webhook.Delivery]{
+	asText("id", key, func(d *webhook.Delivery) *string { return &d.ID }),
+	asText("event_id", made, func(d *webhook.Delivery) *string { return &d.EventID }),
+	asText("endpoint_id", made, func(d *webhook.Delivery) *string { return &d.EndpointID }),
+	asText("status", set, func(d *webhook.Delivery) *webhook.DeliveryStatus { return &d.Status }),
+	asNumber("attempt", set, func(d *webhook.Delivery) *int64 { return &d.Attempt }),
+	asNumber("response_status", set, func(d *webhook.Delivery) *int { return &d.ResponseStatus }),
+	asText("answer", set, func(d *webhook.Delivery) *string { return &d.Answer }),
+	asText("problem", set, func(d *webhook.Delivery) *string { return &d.Problem }),
+	asTime("created_at", made, func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
+	orNull("at", set, func(d *webhook.Delivery) *time.Time { return &d.At }),
+	orNull("due_at", set, func(d *webhook.Delivery) *time.Time { return &d.DueAt }),
 }
+
+var webhookDeliveryTable = &table[webhook.Delivery]{name: "webhook_deliveries", texts: &sync.Map{}, columns: deliveryFields}
 
 // endpointMessage is what the MAC of an endpoint covers: all but how deliveries go.
 func endpointMessage(e webhook.Endpoint) []byte {
@@ -191,13 +190,7 @@ func (tx *Tx) EndLease(ctx context.Context, l webhook.Lease, now time.Time) erro
 	return err
 }
 
-const deliveryColumns = `id, event_id, endpoint_id, status, attempt, response_status, answer, problem, created_at, at, due_at`
-
-func scanDelivery(r row) (d webhook.Delivery, err error) {
-	err = r.Scan(&d.ID, &d.EventID, &d.EndpointID, &d.Status, &d.Attempt, &d.ResponseStatus, &d.Answer, &d.Problem,
-		instant{&d.CreatedAt}, instant{&d.At}, instant{&d.DueAt})
-	return d, err
-}
+var deliveryColumns = deliveryFields.names("")
 
 // dueDeliveries are those of an endpoint, the longest due first.
 const dueDeliveries = `SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3 + 0`
@@ -208,11 +201,7 @@ func (tx *Tx) TakeDeliveries(ctx context.Context, endpoint string, now, until ti
 	var all []webhook.Delivery
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (`+dueDeliveries+tx.dialect.skipLocked+`)
 		UPDATE webhook_deliveries SET due_at = $4, attempt = attempt + 1 WHERE id IN (SELECT id FROM due) RETURNING `+deliveryColumns,
-		[]any{endpoint, micros(now), limit, micros(until)}, func(r row) error {
-			d, err := scanDelivery(r)
-			all = append(all, d)
-			return err
-		})
+		[]any{endpoint, micros(now), limit, micros(until)}, collect(&all, deliveryFields.dest))
 	slices.SortFunc(all, func(a, b webhook.Delivery) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
 }
@@ -283,11 +272,7 @@ func (tx *Tx) SweepDeliveries(ctx context.Context, before time.Time, limit int) 
 func (s webhookStore) Deliveries(ctx context.Context, f webhook.Filter) ([]webhook.Delivery, error) {
 	query, args := deliveriesQuery(f)
 	var all []webhook.Delivery
-	err := s.query(ctx, query, func(r row) error {
-		d, err := scanDelivery(r)
-		all = append(all, d)
-		return err
-	}, args...)
+	err := s.query(ctx, query, collect(&all, deliveryFields.dest), args...)
 	return all, err
 }
 

@@ -115,8 +115,8 @@ func testFloors(_ *testing.T, b *bench) {
 		want  error
 	}{
 		{"available, one too much", ledger.PayoutRequested, ledger.ReservePayout(1001), ledger.ErrInsufficient},
-		{"pending below zero", ledger.SaleRefunded, ledger.RefundSale(1, false), ledger.ErrInsufficient},
-		{"in transit below zero", ledger.PayoutCancelled, ledger.ReleasePayout(1), ledger.ErrInsufficient},
+		{"pending below zero", ledger.SaleRefunded, ledger.RefundSale(1, false), ledger.ErrBelowZero},
+		{"in transit below zero", ledger.PayoutCancelled, ledger.ReleasePayout(1), ledger.ErrBelowZero},
 		{"all that is available", ledger.PayoutRequested, ledger.ReservePayout(1000), nil},
 		{"a refund beyond it", ledger.SaleRefunded, ledger.RefundSale(500, true), nil},
 		{"more while below zero", ledger.PayoutRequested, ledger.ReservePayout(1), ledger.ErrInsufficient},

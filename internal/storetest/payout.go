@@ -151,7 +151,7 @@ func testReschedule(_ *testing.T, b *bench) {
 	})
 }
 
-func testPayoutTurns(_ *testing.T, b *bench) {
+func testAllowRun(_ *testing.T, b *bench) {
 	const every = 5 * time.Minute
 	for _, tt := range []struct {
 		name  string
@@ -169,9 +169,9 @@ func testPayoutTurns(_ *testing.T, b *bench) {
 		{"returns", 10*every + time.Second, false},
 	} {
 		b.update(func(tx *store.Tx) error {
-			mine, err := tx.AcquireLease(b.ctx(), tt.name, b.now.Add(tt.after), every)
+			mine, err := tx.AllowRun(b.ctx(), tt.name, b.now.Add(tt.after), every)
 			if mine != tt.want {
-				b.Errorf("lease for %s after %s: %t, want %t", tt.name, tt.after, mine, tt.want)
+				b.Errorf("a run of %s after %s: %t, want %t", tt.name, tt.after, mine, tt.want)
 			}
 			return err
 		})

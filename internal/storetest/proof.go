@@ -127,7 +127,7 @@ func testTurns(_ *testing.T, b *bench) {
 	b.seller("usr_a")
 	take := func(holder string, now time.Time) bool {
 		b.Helper()
-		mine, err := b.db.AcquireLease(b.ctx(), holder, now, now.Add(time.Minute))
+		mine, err := b.db.Proofs().AcquireLease(b.ctx(), holder, now, now.Add(time.Minute))
 		b.must(err)
 		return mine
 	}
@@ -144,11 +144,11 @@ func testTurns(_ *testing.T, b *bench) {
 	}
 	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, journals))
 	b.must(b.db.SaveJournals(b.ctx(), "b", b.now.Add(time.Hour), 1, journals))
-	b.must(b.db.ReleaseLease(b.ctx(), "b"))
+	b.must(b.db.Proofs().ReleaseLease(b.ctx(), "b"))
 	if !take("a", b.now) {
 		b.Error("a released lease is not free")
 	}
-	b.must(b.db.ReleaseLease(b.ctx(), "a"))
+	b.must(b.db.Proofs().ReleaseLease(b.ctx(), "a"))
 	made := make(chan int64, 8)
 	b.atOnce(8, func(int) error {
 		switch c, err := b.proofs(b.db).Make(b.ctx(), proof.Trust{}); {

@@ -130,7 +130,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/MovesAreCompareAndSet":                  testMoves,
 		"Payout/DuePayoutsAreLeasedOnce":                testLeases,
 		"Payout/NotificationsRescheduleOnlyWhatWasSent": testReschedule,
-		"Payout/LeasesAreExclusiveForAWhile":            testPayoutTurns,
+		"Payout/AJobRunsOnceInEveryPeriod":              testAllowRun,
 		"Payout/KeysAreRemembered":                      testKeys,
 		"Payout/HistoryIsPagedNewestFirst":              testHistory,
 		"Payout/IDsSortAsBytes":                         testOrder,
