@@ -181,7 +181,7 @@ func (a *api) requestSellerPayout(ctx context.Context, c caller, req sellerPayou
 		return reply[sellerRequestedJSON]{}, err
 	}
 	p, replayed, err := a.o.Payouts.Request(ctx, payout.Request{
-		Seller: user.ID, ServiceKey: c.service.Actor(), Amount: req.amount, Notes: req.notes, Key: req.key,
+		Seller: user.ID, KeyActor: c.service.Actor(), Amount: req.amount, Notes: req.notes, Key: req.key,
 	})
 	if err != nil {
 		return reply[sellerRequestedJSON]{replayed: isReplay(replayed, err)}, err

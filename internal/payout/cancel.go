@@ -12,7 +12,8 @@ import (
 )
 
 // Cancel cancels a payout that waits, or that the gateway agrees to cancel, and releases its reservation. An admin's
-// cancellation is recorded as a decision. It fails with [ErrNotFound] or [ErrNotCancellable]. It reports whether the answer is that of an earlier call under the same key.
+// cancellation is recorded as a decision. It reports whether the answer is an earlier one under the same key. It fails with
+// [ErrNotFound] or [ErrNotCancellable].
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	if err == nil { // it waits only if the gateway does not have it

@@ -141,5 +141,5 @@ func (c Caller) actor() string {
 	if c.Admin {
 		return actorAdmin(c.User)
 	}
-	return cmp.Or(c.Issuer, actorUser(c.User))
+	return cmp.Or(c.IssuerActor, actorUser(c.User))
 }

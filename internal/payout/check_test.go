@@ -88,7 +88,7 @@ func TestRefunded(t *testing.T) {
 }
 
 // The metrics count each change of state once, however it came about.
-func TestMoved_EachChangeOnce(t *testing.T) {
+func TestStateChanged_EachChangeOnce(t *testing.T) {
 	type move struct{ from, to payout.State }
 	for name, tt := range map[string]struct {
 		story func(s *story)

@@ -152,7 +152,7 @@ func TestStep_InReviewIsNotSentAgain(t *testing.T) {
 		t.Errorf("sent to review twice: %v", err)
 	}
 	s.wantDecisions(string(s.id), decision.ReviewPayout)
-	s.put(s.made(gateway.Paid)) // news are still taken in
+	s.put(s.made(gateway.Paid)) // its report is still applied
 	s.later(8 * time.Hour)
 	s.wantState(payout.Completed)
 }
@@ -537,7 +537,7 @@ func TestAskGateway(t *testing.T) {
 		"unknown, paid":         {newUnclearStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"in review, never made": {newReviewStory, func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
 		"in review, failed":     {newReviewStory, func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
-		"submitted, no news":    {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
+		"submitted, not paid":   {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
 		"submitted, paid":       {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
 		"submitted, forgotten":  {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},
 		"completed, returned": {newSubmittedStory, func(s *story) {

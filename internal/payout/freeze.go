@@ -127,7 +127,7 @@ func (s *Service) decideStop(ctx context.Context, by decision.By, action decisio
 		return err
 	}
 	s.logDecision(ctx, made)
-	if err := sendWaiting(ctx, s.o.Store, made); err != nil { // they are sent at their next look
+	if err := sendWaiting(ctx, s.o.Store, made); err != nil { // they are sent by their next step
 		s.o.Logger.WarnContext(ctx, "stopped payouts not rescheduled", slog.String("owner", owner), slog.Any("error", err))
 	}
 	return nil

@@ -51,7 +51,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		if e.After.Available >= 0 {
 			return nil
 		}
-		return s.doubtUnsent(ctx, tx, waiting.Seller, now)
+		return s.markUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
 		return s.recordUnmatched(ctx, t, tamperedSeller)
@@ -66,10 +66,10 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	return nil
 }
 
-// doubtUnsent marks the seller's payouts that the gateway is not known to have: they may be of the money that an imported
+// markUnsent marks the seller's payouts that the gateway is not known to have: they may be of the money that an imported
 // payout has paid already. It changes payouts after a balance, against the usual order of locks: a deadlock is undone
 // and tried again.
-func (s *Service) doubtUnsent(ctx context.Context, tx Tx, seller string, now time.Time) error {
+func (s *Service) markUnsent(ctx context.Context, tx Tx, seller string, now time.Time) error {
 	unsent, err := tx.UnsentPayouts(ctx, seller)
 	if err != nil {
 		return err

@@ -63,7 +63,8 @@ func (p *Payout) pollMost(now time.Time) time.Duration {
 	return min(max(now.Sub(p.SentAt)/8, pollMostEarly), pollMostLate)
 }
 
-// finalCheck polls a payout that ended unpaid after it was sent, or about which a notification came after its end. The
+// finalCheck polls a payout that ended unpaid and that a gateway may have, see mayBeAtGateway, or about which a notification
+// came after its end. The
 // answer can't change the payout any more, but a transfer that was paid all the same is a discrepancy.
 func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 	report, err := s.lookUp(ctx, seen)

@@ -39,12 +39,13 @@ type Request struct {
 	// signed in to ask; then no proof is needed.
 	Session, Proof string
 
-	// ServiceKey names in the journal the key with which the marketplace asks for the seller; empty where the seller asks.
-	ServiceKey string
+	// KeyActor is the service key with which the marketplace asks for the seller, as the journal names it ("key:ID"); empty
+	// where the seller asks.
+	KeyActor string
 
-	// Issuer names in the journal the identity provider whose token a seller without a session asks with. No proof can come
-	// with it.
-	Issuer string
+	// IssuerActor is the identity provider whose token a seller without a session asks with, as the journal names it
+	// ("issuer:URL"). No proof can come with it.
+	IssuerActor string
 
 	Seller string
 	Amount money.Amount
@@ -56,7 +57,7 @@ type Request struct {
 }
 
 func (r Request) source() Source {
-	if r.ServiceKey == "" {
+	if r.KeyActor == "" {
 		return ""
 	}
 	return FromMarketplace
@@ -64,10 +65,10 @@ func (r Request) source() Source {
 
 // key keeps the idempotency keys of a service key apart from the seller's own, which contain no line break.
 func (r Request) key() string {
-	if r.ServiceKey == "" || r.Key == "" {
+	if r.KeyActor == "" || r.Key == "" {
 		return r.Key
 	}
-	return r.ServiceKey + "\n" + r.Key
+	return r.KeyActor + "\n" + r.Key
 }
 
 // Request reserves the amount and records the payout, durably, before it returns. It reports whether
@@ -175,7 +176,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 			return Payout{}, err
 		}
 	}
-	if r.ServiceKey+r.Issuer != "" && s.NeedsProof(r.Amount) {
+	if r.KeyActor+r.IssuerActor != "" && s.NeedsProof(r.Amount) {
 		return Payout{}, ErrSellerProof
 	}
 	if err := s.mayRequest(ctx, tx, p.Seller, p.RequestedAt); err != nil {
@@ -201,7 +202,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.ServiceKey, r.Issuer, actorUser(p.Seller)),
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.KeyActor, r.IssuerActor, actorUser(p.Seller)),
 		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {

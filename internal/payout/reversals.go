@@ -10,7 +10,7 @@ import (
 )
 
 // PollReversals asks each gateway that lists which transfers of the last weeks have come back, and makes the next
-// look at each payout that the ledger still takes for paid or under way due now. The list is a notification, like
+// poll of each payout that the ledger still takes for paid or under way due now. The list is a notification, like
 // a webhook, and is not applied. One instance asks in each [Options.ReversalsEvery]; for the others, and in
 // between, there is nothing to do. It returns how many payouts were made due.
 func (s *Service) PollReversals(ctx context.Context) (_ int, failed error) {

@@ -107,8 +107,8 @@ func jitter(d time.Duration) time.Duration {
 type Caller struct {
 	User  string
 	Admin bool
-	// Issuer names in the journal the identity provider whose token a seller without a session asks with; empty for others.
-	Issuer string
+	// IssuerActor is as in [Request].
+	IssuerActor string
 	// Note is why an admin acts, for the record; it may be empty.
 	Note string
 }

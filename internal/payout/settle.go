@@ -196,7 +196,7 @@ func (p *Payout) enter(to State, r gateway.Report, now time.Time) {
 	}
 }
 
-// endAs brings a payout to an endAs, with nothing left to do.
+// endAs takes the payout to a final state, with nothing left to do.
 func (p *Payout) endAs(to State, now time.Time) {
 	p.State, p.EndedAt = to, now
 	p.clearStopped()

@@ -695,7 +695,7 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	}
 }
 
-// The bank takes four days and no notification arrives. Polls must find news soon, and be few, because the gateway
+// The bank takes four days and no notification arrives. Polls must find what happened soon, and be few, because the gateway
 // limits their rate.
 func TestPoll_SlowPayout_IntervalsGrow(t *testing.T) {
 	for name, mood := range map[string]mood{"answered": fair, "unanswered": silent} {
@@ -785,7 +785,7 @@ func TestStep_FinalCheckFindsNothing(t *testing.T) {
 func TestRequest_Source(t *testing.T) {
 	s := newStory(t)
 	for actor, want := range map[string]payout.Source{"": "", "key:shop": payout.FromMarketplace} {
-		p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, ServiceKey: actor})
+		p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, KeyActor: actor})
 		if err != nil || p.Source != want || s.stored(t, p.ID).Source != want {
 			t.Errorf("%q asked for %+v, %v; want the source %q", actor, p, err, want)
 		}

@@ -130,7 +130,7 @@ func cannotAsk(err error) bool {
 // codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
 const codeNegativeBalance = "negative_balance"
 
-// stopIfBalanceNegative stops a doubted payout while its seller's balance is negative, because it
+// stopIfBalanceNegative stops a payout marked with codeNegativeBalance while its seller's balance is negative, because it
 // would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
 // manual review. Once the balance is not negative, the mark is cleared.
 func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {

@@ -61,17 +61,17 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 		if err != nil {
 			return err
 		}
-		unread, err := s.newOf(page.Lines, day, seen)
+		fresh, err := s.newOf(page.Lines, day, seen)
 		if err != nil {
 			return err
 		}
-		if stale++; len(unread) > 0 {
+		if stale++; len(fresh) > 0 {
 			stale = 0
 		}
 		if stale >= mostStale && page.Next != "" {
 			break
 		}
-		if err := s.o.Store.KeepLines(ctx, unread, began); err != nil {
+		if err := s.o.Store.KeepLines(ctx, fresh, began); err != nil {
 			return fmt.Errorf("keep what was read: %w", err)
 		}
 		s.o.Progress(day.From, len(seen))
@@ -99,7 +99,7 @@ func (s *Service) endReading(ctx context.Context, day Period, began time.Time) e
 // second that the day ends with, in case the gateway leaves that out; what belongs to the next day is left
 // to its own reading.
 func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) ([]Line, error) {
-	var unread []Line
+	var fresh []Line
 	for _, line := range page {
 		l := lineOf(s.o.Statement.Name(), line)
 		if err := l.check(); err != nil {
@@ -117,9 +117,9 @@ func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) (
 		}
 		l.FirstReported = s.reportOf(l)
 		l.LastReported = l.FirstReported
-		unread = append(unread, l)
+		fresh = append(fresh, l)
 	}
-	return unread, nil
+	return fresh, nil
 }
 
 // check refuses what can't be a line.

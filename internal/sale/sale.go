@@ -77,7 +77,8 @@ type Store interface {
 // Tx is what sale asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
-	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], and then nothing was changed.
+	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], or with a plain error for a bug of the caller, such
+	// as [ledger.ErrBelowZero]. Then nothing was changed.
 	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
@@ -131,8 +132,8 @@ func CheckEntries(s Sale, entries []ledger.Entry) error {
 	folded := Sale{ID: s.ID}
 	for i, e := range entries {
 		was := folded
-		if err := ledger.Apply(e.Data, &folded); err != nil {
-			return tampered("entry %d can't be read: %w", e.Number, err)
+		if err := ledger.ApplyEntry(e, &folded); err != nil {
+			return tampered("%w", err)
 		}
 		moved := ledger.Moved{}
 		switch e.Type {

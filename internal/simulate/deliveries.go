@@ -152,10 +152,11 @@ func (m *market) deliver() {
 			leases, err := on.webhooks.LeaseDue(m.ctx, len(m.receivers))
 			for _, l := range leases {
 				r := m.wasLeased(on, l)
+				until := r.leased
 				m.work(on, 0, "delivery", func() {
 					m.try(on, "deliver", func() error {
 						err := on.webhooks.Step(m.ctx, l)
-						if err == nil {
+						if err == nil && r.leased == until { // nobody has leased it since
 							r.leased = 0
 						}
 						return err

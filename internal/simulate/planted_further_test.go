@@ -101,7 +101,7 @@ var furtherBugs = []planted{
 	{"of what is numbered at once, the last is dropped", []edit{
 		{inStore, "events := make([]event.Event, len(waiting))", "waiting = waiting[:max(1, len(waiting)-1)]\n\tevents := make([]event.Event, len(waiting))"},
 	}},
-	{"the feed inJournal a journal backwards", []edit{
+	{"the feed tells a journal backwards", []edit{
 		{inStore, "return cmp.Compare(a.place, b.place)", "return cmp.Compare(b.place, a.place)"},
 	}},
 	{"a page of the feed begins with the last event of the one before", []edit{

@@ -193,7 +193,7 @@ var bugs = []planted{
 		{inPayout, "ledger.ReservePayout(waiting.Amount)", "ledger.ReservePayout(1)"},
 	}},
 	{"the same money is paid again after a restore", []edit{
-		{inPayout, "return s.doubtUnsent(ctx, tx, waiting.Seller, now)", "return nil"},
+		{inPayout, "return s.markUnsent(ctx, tx, waiting.Seller, now)", "return nil"},
 	}},
 	{"the cancel window is skipped", []edit{
 		{inPayout, "\t\tDueAt:       submitAt,", "\t\tDueAt:       now,"},
@@ -530,7 +530,7 @@ var bugs = []planted{
 	}},
 	{"a balance moves without its entry", []edit{
 		{inStore, "all = append(all, entryTable.inserts(d, w.entries)...)", "all = append(all, entryTable.inserts(d, slices.DeleteFunc(w.entries, func(e ledger.Entry) bool { return e.Number%16 == 0 }))...)"},
-		{inStore, "added, err := tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))", "added, err := true, error(nil)\n\tif e.Number%16 != 0 {\n\t\tadded, err = tx.write(ctx, entryTable.inserts(tx.dialect, []ledger.Entry{e}))\n\t}"},
+		{inStore, "added, err := tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))", "added, err := true, error(nil)\n\tif e.Number%16 != 0 {\n\t\tadded, err = tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))\n\t}"},
 	}},
 	{"a page of the journal leaves one out", []edit{
 		{inStore, "FROM entries WHERE owner = $1 AND number > $2 ORDER BY number LIMIT", "FROM entries WHERE owner = $1 AND number > $2 AND (number + $2) % 50 <> 7 ORDER BY number LIMIT"},

@@ -110,7 +110,7 @@ func (tx *Tx) LeaseDueVerifications(ctx context.Context, now, until time.Time, l
 }
 
 // SaveVerification records progress from seen to a. The account must be as it was seen in all that the journal records,
-// because the entry tells what differs from that. A hint that came since seen was read is kept: its due time is the earlier one.
+// because the entry tells what differs from that. A notification that came since seen was read is kept: its due time is the earlier one.
 func (tx *Tx) SaveVerification(ctx context.Context, seen, a bank.Account) (bool, error) {
 	mac, err := tx.signer.accountMAC(a)
 	if err != nil {

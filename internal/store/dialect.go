@@ -55,10 +55,14 @@ func (d dialect) withoutLocks() dialect {
 	return d
 }
 
-// oneOf is a condition that a column is one of a list, with the list added to args.
+// oneOf is a condition that a column is one of a list, with the list added to args. An empty list has nothing in it. SQLite
+// takes lists of at most 16,384.
 func (d dialect) oneOf(args []any, list []string) (string, []any) {
 	if d.arrays {
 		return fmt.Sprintf("= ANY($%d::text[])", len(args)+1), append(args, list)
+	}
+	if len(list) == 0 {
+		return "IN (NULL)", args
 	}
 	n := 1 << bits.Len(uint(len(list)-1)) // so that there are few statements to prepare
 	for i := range n {

@@ -57,13 +57,13 @@ func testPause(t *testing.T, b *bench) {
 	for _, seller := range []string{"usr_a", "usr_b"} {
 		b.fund(b.seller(seller), 1000)
 	}
-	onHold := func(id payout.ID, seller string) {
+	stopped := func(id payout.ID, seller string) {
 		p := b.ask(id, seller, 100, 0)
 		p.ReasonCode, p.DueAt = "payouts_stopped", b.now.Add(time.Hour)
 		b.move(p, payout.Waiting)
 	}
-	onHold("pyt_1", "usr_a")
-	onHold("pyt_2", "usr_b")
+	stopped("pyt_1", "usr_a")
+	stopped("pyt_2", "usr_b")
 	p := b.ask("pyt_3", "usr_a", 100, 0)
 	p.DueAt = b.now.Add(time.Hour)
 	b.move(p, payout.Waiting)

@@ -123,7 +123,7 @@ func testCheckpoints(_ *testing.T, b *bench) {
 	b.wantCleanAudit()
 }
 
-func testTurns(_ *testing.T, b *bench) {
+func testCheckpointLease(_ *testing.T, b *bench) {
 	b.seller("usr_a")
 	take := func(holder string, now time.Time) bool {
 		b.Helper()

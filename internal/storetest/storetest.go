@@ -155,7 +155,7 @@ func Run(t *testing.T, e Engine) {
 		"Watch/WhatNeedsLookingAfterIsSeen":             testWatch,
 		"Stats/GroupsAreCounted":                        testGroupSizes,
 		"Proof/CheckpointsHoldAllJournals":              testCheckpoints,
-		"Proof/OneMakesACheckpoint":                     testTurns,
+		"Proof/OneMakesACheckpoint":                     testCheckpointLease,
 		"Proof/NothingBrokenIsCheckpointed":             testNothingBrokenIsCheckpointed,
 		"Reconcile/LinesAreStoredAsReported":            testStatementLines,
 		"Reconcile/DaysAreReadWhole":                    testStatementDays,
