@@ -81,8 +81,9 @@ type journalWalk struct {
 	sales ledger.Sales
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
 	ended, noted bool
-	// torn says that the journal is not whole, so that it can't tell what the totals should be.
-	torn bool
+	// torn says that the journal is not whole, so that it can't tell what the totals should be. closed says that it was whole up
+	// to the row of totals, so that a repair removes what the service did not write behind it.
+	torn, closed bool
 }
 
 // begin ends the walk of one journal, and begins that of another.
@@ -111,17 +112,21 @@ func (w *journalWalk) brokenBy(err error) { w.broken(restoreJournal, "%s", w.a.w
 
 func (w *journalWalk) entry(e ledger.Entry) {
 	next, err := w.at.Follow(w.a.keys, e)
-	if err != nil {
+	isForged := err != nil && w.a.keys != nil && !e.IsOurs(w.a.keys)
+	if isForged {
+		w.a.found.forged[entryPlace{e.Owner, e.Number}] = true
+	}
+	switch {
+	case isForged && w.closed:
+		w.broken(runRepair, "%s", w.a.words.problem("", err))
+	case err != nil:
 		w.brokenBy(err)
-		if w.a.keys != nil && !e.IsOurs(w.a.keys) {
-			w.a.found.forged[entryPlace{e.Owner, e.Number}] = true
-		}
 	}
 	if err := w.sales.Record(e); err != nil {
 		w.brokenBy(err)
 	}
 	if w.ended && !w.noted {
-		w.broken(restoreJournal, "entry %d is behind the end of the journal", e.Number)
+		w.broken(w.advice(), "entry %d is behind the end of the journal", e.Number)
 		w.noted = true
 	}
 	w.at = next
@@ -131,6 +136,7 @@ func (w *journalWalk) entry(e ledger.Entry) {
 func (w *journalWalk) totals(row ledger.Account) {
 	w.ended = true
 	w.torn = w.torn || row.Number > w.at.Number // the last entries are missing
+	w.closed = row == w.at && !w.torn
 	if row != w.at {
 		w.broken(w.advice(), "%s", w.a.words.balance(row, w.at))
 	}
@@ -181,7 +187,7 @@ func (a *auditor) compare(f *ledger.Finding, about map[string][]ledger.Entry, su
 			own = append(own, e)
 			continue
 		}
-		note(f, ledger.Violation{Seller: owner, Subject: subject, Problem: fmt.Sprintf("entry %d of seller %s is about it too", e.Number, e.Owner)}, restoreJournal)
+		note(f, ledger.Violation{Seller: owner, Subject: subject, Problem: fmt.Sprintf("entry %d of seller %s is about it too", e.Number, e.Owner)}, runRepair)
 	}
 	delete(about, subject)
 	if err := check(own); err != nil {

@@ -115,8 +115,8 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	if err := l.read(ctx, true, u.loads(postgresDialect, group)); err != nil {
 		return false, err
 	}
-	if repeats := u.repeats(postgresDialect); len(repeats) > 0 {
-		if err := l.read(ctx, false, repeats); err != nil {
+	if more := u.followUps(postgresDialect, group); len(more) > 0 {
+		if err := l.read(ctx, false, more); err != nil {
 			return false, err
 		}
 	}

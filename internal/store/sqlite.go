@@ -331,7 +331,7 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool,
 	if err := w.read(u.loads(sqliteDialect, changes)); err != nil {
 		return false, err
 	}
-	if err := w.read(u.repeats(sqliteDialect)); err != nil {
+	if err := w.read(u.followUps(sqliteDialect, changes)); err != nil {
 		return false, err
 	}
 	for i, j := range group {

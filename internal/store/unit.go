@@ -23,8 +23,10 @@ import (
 // statements on SQLite, and one seller's changes would wait for each other's commits. The measurements are in
 // docs/adr/0010-grouped-requests.md.
 type unit struct {
-	signing      ledger.Keys
-	journals     map[string]*unitJournal
+	signing  ledger.Keys
+	journals map[string]*unitJournal
+	// orphaned are owners whose row of totals is missing, although they have entries.
+	orphaned     map[string]bool
 	bankAccounts map[string]storedAccount // that sellers are paid to
 	keys         map[ownedKey]payout.Idempotency
 	payouts      map[payout.ID]*payout.Payout
@@ -89,7 +91,7 @@ type unitJob struct {
 // newUnit makes a unit for a group of that many changes.
 func newUnit(keys ledger.Keys, size int) *unit {
 	return &unit{
-		signing: keys, journals: make(map[string]*unitJournal, size), bankAccounts: make(map[string]storedAccount, size),
+		signing: keys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
 		entries: map[entriesOf]subjectEntries{}, newest: map[string][]ledger.Entry{},
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
@@ -190,6 +192,30 @@ func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
 		in, args = `IN (SELECT owner FROM journals WHERE owner `+in+` UNION SELECT seller_id FROM payouts WHERE id `+whose+`)`, more
 	}
 	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner ` + in + ` ORDER BY owner` + d.forUpdate("journals"), args, u.scanAccount}
+}
+
+// followUps are the statements that depend on what was loaded: the payouts that the group's keys stand for already, and
+// whether owners without a row of totals have entries.
+func (u *unit) followUps(d dialect, group []*unitJob) []load {
+	var owners []string
+	for _, j := range group {
+		if owner := j.scope.Owner; owner != "" && u.journals[owner] == nil {
+			owners = append(owners, owner)
+		}
+	}
+	all := u.repeats(d)
+	if len(owners) > 0 {
+		in, args := d.oneOf(nil, distinct(owners))
+		all = append(all, load{`SELECT DISTINCT owner FROM entries WHERE owner ` + in, args, u.scanOrphaned})
+	}
+	return all
+}
+
+func (u *unit) scanOrphaned(r row) error {
+	var owner string
+	err := r.Scan(&owner)
+	u.orphaned[owner] = true
+	return err
 }
 
 // repeats are the statements that read the payouts that the group's keys stand for already.
@@ -415,6 +441,9 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 	if !known {
 		return ledger.Entry{}, tx.outsideScope("the journal of " + p.Owner)
 	}
+	if tx.u.orphaned[p.Owner] {
+		return ledger.Entry{}, errOrphaned
+	}
 	after, e, err := a.Post(tx.u.signing, p)
 	if err != nil {
 		return ledger.Entry{}, err
@@ -423,6 +452,9 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 	tx.entries = append(tx.entries, e)
 	return e, nil
 }
+
+// errOrphaned refuses to begin a journal that has entries.
+var errOrphaned = ledger.ErrTampered.Because(errors.New("there are entries, and the row of the balance is missing"))
 
 func (tx *unitTx) RecordDecision(ctx context.Context, d decision.Decision) error {
 	p, err := decisionPosting(d)

@@ -82,6 +82,13 @@ func testRepair(t *testing.T, b *bench) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			copied.hands(tt.sql)
+			// What belongs to no journal, or can't be read, may be all that is left of one, so there the audit is careful.
+			careful := slices.Contains([]string{"a balance of nobody", "another seller's entries where there is no journal", "an entry that can't be read"}, tt.name)
+			for name, said := range copied.broken() {
+				if strings.Contains(said, "Restore the journal from a backup") && !careful {
+					t.Errorf("a repair does it, and %s says: %s", name, said)
+				}
+			}
 			before := copied.state()
 			dry := repair(false)
 			if after := copied.state(); after != before {
