@@ -150,9 +150,6 @@ var furtherBugs = []planted{
 	{"each night reads its own day alone", []edit{
 		{inReconcile, "s.reconcile(ctx, day, true, true)", "s.reconcile(ctx, day, false, true)"},
 	}},
-	{"two instances deliver to one endpoint", []edit{
-		{inStore, "e.status = 'enabled' AND e.leased_until <= $1 AND", "e.status = 'enabled' AND $1 > 0 AND"},
-	}},
 	{"a webhook's old secret does not sign", []edit{
 		{inWebhook, "if !now.Before(e.OldUntil) {", "if now.Before(e.OldUntil) {"},
 	}},
