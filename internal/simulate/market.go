@@ -236,7 +236,7 @@ func (m *market) open() {
 	m.after(m.auditEvery(), m.auditNowAndThen)
 	m.awaitMonth()
 	m.after(m.end()/2, m.rotateKeys)
-	if m.o.Faults[outage] && m.chance(400) { // towards the end, since there is little to see in it
+	if m.o.Faults[outage] { // towards the end, since there is little to see in it
 		lasts := m.between(m.runsOut(), m.capabilities().KeyLifetime+48*time.Hour)
 		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
 	}
