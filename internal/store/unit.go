@@ -206,7 +206,9 @@ func (u *unit) followUps(d dialect, group []*unitJob) []load {
 	all := u.repeats(d)
 	if len(owners) > 0 {
 		in, args := d.oneOf(nil, distinct(owners))
-		all = append(all, load{`SELECT DISTINCT owner FROM entries WHERE owner ` + in, args, u.scanOrphaned})
+		// In one statement, or a first entry that is committed since the loads would look like one without its row.
+		all = append(all, load{`SELECT DISTINCT owner FROM entries WHERE owner ` + in + `
+			AND NOT EXISTS (SELECT 1 FROM journals WHERE journals.owner = entries.owner)`, args, u.scanOrphaned})
 	}
 	return all
 }
