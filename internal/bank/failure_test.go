@@ -54,7 +54,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			return func() error {
-				name, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double", 1)
+				name, _, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double")
 				if err == nil && name != "fa_"+string(a.ID) {
 					err = errors.New("another name: " + name)
 				}

@@ -41,14 +41,8 @@ type entriesReader interface {
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 }
 
-// check fails with [ledger.ErrTampered] if the account is not what the service wrote.
-func (s *Service) check(ctx context.Context, a Account) error {
-	_, err := checkIn(ctx, s.o.Store, a)
-	return err
-}
-
-// checkIn is check of what a transaction sees. It returns the account's entries too.
-func checkIn(ctx context.Context, from entriesReader, a Account) ([]ledger.Entry, error) {
+// check fails with [ledger.ErrTampered] if the account is not what the service wrote. It returns the account's entries.
+func check(ctx context.Context, from entriesReader, a Account) ([]ledger.Entry, error) {
 	entries, err := from.EntriesAbout(ctx, a.Seller, string(a.ID))
 	if err == nil {
 		err = CheckEntries(a, entries)

@@ -47,7 +47,7 @@ func (s *Service) recognise(ctx context.Context, g gateway.Gateway, a Account, b
 	if err != nil {
 		return err
 	}
-	a, err = s.trusted(ctx, a.ID) // it may have changed while the gateway was asked
+	a, _, err = s.trusted(ctx, a.ID) // it may have changed while the gateway was asked
 	if err != nil && !errors.Is(err, ledger.ErrTampered) {
 		return err
 	}

@@ -300,7 +300,7 @@ func (s *Service) same(ctx context.Context, tx Tx, current Account, r Registrati
 	if current.ID == "" {
 		return false, false, false, nil
 	}
-	entries, err := checkIn(ctx, tx, current)
+	entries, err := check(ctx, tx, current)
 	known = len(entries) > 0
 	switch {
 	case errors.Is(err, ledger.ErrTampered):

@@ -89,9 +89,9 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 // Beneficiary is a gateway's name of a seller's account. The account is registered there when it is first paid.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
 // with [ledger.ErrTampered] for one that was tampered with, or that is another seller's, and if an entry of the seller was
-// changed or is missing. requested is the number of the entry that asks for the payout. Safe to repeat.
-func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name, requested int64) (string, error) {
-	a, err := s.trusted(ctx, id)
+// changed or is missing. upTo is the number of the last entry that was looked at. Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name) (name string, upTo int64, err error) {
+	a, entries, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
 	}
@@ -99,16 +99,19 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 		err = ErrNotAccepted
 	}
 	if err == nil {
-		err = s.checkNewest(ctx, a, requested)
+		// One of the seller's entries that is missing could have told that the account was rejected, or that the money is from
+		// a sale that was recorded twice.
+		upTo, err = s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)
 	}
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	g, err := s.o.Gateways.Named(at)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return s.beneficiaryOf(ctx, a, g)
+	name, err = s.beneficiaryOf(ctx, a, g)
+	return name, upTo, err
 }
 
 // beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is
@@ -136,36 +139,26 @@ func (s *Service) beneficiaryOf(ctx context.Context, a Account, g gateway.Gatewa
 	return s.nameAtGateway(ctx, a, g.Name(), beneficiary)
 }
 
-// checkNewest fails with [ledger.ErrTampered] if one of the seller's entries is missing. It could have told that the account
-// was rejected, or that the money is from a sale that was recorded twice.
-func (s *Service) checkNewest(ctx context.Context, a Account, requested int64) error {
-	entries, err := checkIn(ctx, s.o.Store, a)
-	if err != nil {
-		return err
-	}
-	last := entries[len(entries)-1].Number
-	return s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
-}
-
-// trusted finds an account, and fails with [ledger.ErrTampered] if it is not what the service wrote.
-func (s *Service) trusted(ctx context.Context, id ID) (Account, error) {
+// trusted finds an account and its entries, and fails with [ledger.ErrTampered] if it is not what the service wrote.
+func (s *Service) trusted(ctx context.Context, id ID) (Account, []ledger.Entry, error) {
 	const reads = 3 // one that changes between two reads is read again
 	var a Account
+	var entries []ledger.Entry
 	var tampered error
 	for range reads {
 		now, err := s.o.Store.BankAccountByID(ctx, id)
 		if err != nil {
-			return a, err
+			return a, nil, err
 		}
 		if _, differs := ledger.Differs(a, now); tampered != nil && !differs {
 			break
 		}
 		a = now
-		if tampered = s.check(ctx, a); !errors.Is(tampered, ledger.ErrTampered) {
+		if entries, tampered = check(ctx, s.o.Store, a); !errors.Is(tampered, ledger.ErrTampered) {
 			break
 		}
 	}
-	return a, tampered
+	return a, entries, tampered
 }
 
 // nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept.

@@ -73,7 +73,7 @@ func (s *Service) Notify(ctx context.Context, verificationID string) error {
 // Step does what is next in an account's verification. It asks outside of any transaction, and
 // records what it learnt only if nobody decided meanwhile.
 func (s *Service) Step(ctx context.Context, id ID) error {
-	seen, err := s.trusted(ctx, id)
+	seen, _, err := s.trusted(ctx, id)
 	if err != nil || seen.Status != StatusUnverified {
 		return err
 	}
@@ -245,7 +245,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 		return Account{}, fault.Field("reason", "must say to the seller what is wrong, in up to 500 characters")
 	}
 	for range 2 { // a verification that ends meanwhile is overruled
-		seen, err := s.trusted(ctx, id)
+		seen, _, err := s.trusted(ctx, id)
 		if errors.Is(err, ledger.ErrTampered) {
 			return Account{}, ErrTampered.Because(err)
 		}

@@ -92,24 +92,24 @@ func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, e
 func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
 	entries, err := check(ctx, tx, p)
 	if err == nil {
-		err = tx.CheckJournal(ctx, p.Seller, cameToState(entries))
+		err = tx.CheckJournal(ctx, p.Seller, CameToState(entries))
 	}
 	return entries, err
 }
 
-// cameToState is the number of the entry with which a payout came to the state that it has. What was added since, about a
-// discrepancy or by a decision, may have been added to what is left of its entries.
-func cameToState(entries []ledger.Entry) int64 {
+// CameToState is the number of the entry with which a payout came to the state that it has; 0 if none tells. What was added
+// since, about a discrepancy or by a decision, may have been added to what is left of its entries.
+func CameToState(entries []ledger.Entry) int64 {
 	for _, e := range slices.Backward(entries) {
-		if !slices.Contains(KeepsState, e.Type) {
+		if !slices.Contains(keepsState, e.Type) {
 			return e.Number
 		}
 	}
 	return 0
 }
 
-// KeepsState lists the types of entries that leave a payout in its state.
-var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
+// keepsState lists the types of entries that leave a payout in its state.
+var keepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
 
 // ErrTampered freezes a payout whose records the service did not write.
 var ErrTampered = fault.New(fault.Conflict, "payout_tampered",

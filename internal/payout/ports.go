@@ -225,8 +225,8 @@ type Proofs interface {
 type Beneficiaries interface {
 	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A
 	// fault of kind Refused means that the gateway will never pay to that account. It fails with [ledger.ErrTampered] unless
-	// the seller's newest entries are all there, that with the number requested among them.
-	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error)
+	// the seller's newest entries are all there. upTo is the number of the last of them.
+	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (name string, upTo int64, err error)
 	// Recover makes sure that the seller's account with that id is in the ledger, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
 	// when there is no such account anywhere, or it belongs to another seller, or the beneficiary is another one.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -116,9 +117,10 @@ func (w *fixture) instance() *reconcile.Service {
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
 type beneficiaries struct{ w *fixture }
 
-func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name, _ int64) (string, error) {
+func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name) (string, int64, error) {
 	last4 := string(id[len(id)-4:])
-	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
+	name, err := b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
+	return name, math.MaxInt64, err
 }
 
 func (beneficiaries) Recover(context.Context, string, bank.ID, gateway.Name, string) error {

@@ -22,6 +22,7 @@ type unitWriter struct {
 	// alone serves one change in a transaction of its own, when its group could not be committed.
 	alone  func(ctx context.Context, fn func(*Tx) error) error
 	signer *signer
+	tails  *journalTails
 }
 
 // unitWriters is how many groups are under way at once: while one commits, the next is decided.
@@ -31,12 +32,13 @@ const unitWriters = 2
 type unitLine struct {
 	postgresLine
 	signer *signer
+	tails  *journalTails
 }
 
 func newUnitWriter(config *pgx.ConnConfig, keys *signer, alone func(context.Context, func(*Tx) error) error) *unitWriter {
 	config = config.Copy()
 	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
-	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys}
+	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys, tails: &journalTails{}}
 	for range unitWriters {
 		w.writers.Go(w.run)
 	}
@@ -59,7 +61,7 @@ func (w *unitWriter) Close() error {
 }
 
 func (w *unitWriter) run() {
-	line := &unitLine{postgresLine{config: w.config}, w.signer}
+	line := &unitLine{postgresLine{config: w.config}, w.signer, w.tails}
 	defer line.hangUp()
 	group := w.queue.take(make([]*unitJob, 0, maxGroup))
 	for ; len(group) > 0; group = w.queue.take(group) {
@@ -111,7 +113,7 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 	if err != nil {
 		return false, err
 	}
-	u := newUnit(keys, len(group))
+	u := newUnit(keys, l.tails, len(group))
 	if err := l.read(ctx, true, u.loads(postgresDialect, group)); err != nil {
 		return false, err
 	}
@@ -120,10 +122,16 @@ func (l *unitLine) transact(ctx context.Context, group []*unitJob, outcomes []er
 			return false, err
 		}
 	}
+	if err := u.checkTails(); err != nil {
+		return false, err
+	}
 	for i, j := range group {
 		outcomes[i] = u.serve(j)
 	}
-	return l.write(ctx, u.written(postgresDialect))
+	if committing, err = l.write(ctx, u.written(postgresDialect)); err == nil {
+		u.keepTails()
+	}
+	return committing, err
 }
 
 // read runs the statements that load a unit, in one round trip.

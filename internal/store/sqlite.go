@@ -25,7 +25,7 @@ import (
 // does not. The log is checkpointed at 32 MiB: often enough to stay small, rarely enough that pages
 // changed by many commits are written back once.
 const pragmas = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=foreign_keys(1)&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-32000)&_pragma=temp_store(2)"
+	"&_pragma=foreign_keys(1)&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-8000)&_pragma=temp_store(2)"
 
 var sqliteDialect = dialect{
 	ddl: func(s string) string {
@@ -153,6 +153,7 @@ type groupWriter struct {
 	queue  queue[*sqliteJob]
 	done   chan struct{}
 	signer *signer
+	tails  *journalTails
 	// trouble is the error of the last commit, if it failed because of the disk.
 	trouble atomic.Pointer[error]
 	// oneAtATime says that nobody writes beside another: each commits in their own turn.
@@ -174,6 +175,7 @@ func newGroupWriter(ctx context.Context, pool *sql.DB) (*groupWriter, error) {
 		queue:  newQueue[*sqliteJob](),
 		done:   make(chan struct{}),
 		signer: &signer{},
+		tails:  &journalTails{},
 	}
 	go w.run()
 	return w, nil
@@ -279,7 +281,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		w.note(err, false)
 		return outcomes, err
 	}
-	wrote, err := w.changes(group, outcomes)
+	u, wrote, err := w.changes(group, outcomes)
 	if err != nil { // it may be one change's trouble, which its own statements tell better
 		w.rollback()
 		return outcomes, errSpoiled
@@ -307,13 +309,16 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		w.note(err, false)
 		return outcomes, err
 	}
+	if u != nil {
+		u.keepTails()
+	}
 	w.note(nil, wrote)
 	return outcomes, nil
 }
 
-// changes serves the group's changes in one unit of work, before anything else of the group. An error takes the place of
-// all outcomes.
-func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool, err error) {
+// changes serves the group's changes in one unit of work, before anything else of the group. The unit is nil for a group
+// without changes. An error takes the place of all outcomes.
+func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (u *unit, wrote bool, err error) {
 	var changes []*unitJob
 	for _, j := range group {
 		if j.change != nil {
@@ -321,18 +326,21 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool,
 		}
 	}
 	if len(changes) == 0 {
-		return false, nil
+		return nil, false, nil
 	}
 	keys, err := w.signer.get()
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	u := newUnit(keys, len(changes))
+	u = newUnit(keys, w.tails, len(changes))
 	if err := w.read(u.loads(sqliteDialect, changes)); err != nil {
-		return false, err
+		return u, false, err
 	}
 	if err := w.read(u.followUps(sqliteDialect, changes)); err != nil {
-		return false, err
+		return u, false, err
+	}
+	if err := u.checkTails(); err != nil {
+		return u, false, err
 	}
 	for i, j := range group {
 		if j.change != nil {
@@ -343,13 +351,13 @@ func (w *groupWriter) changes(group []*sqliteJob, outcomes []error) (wrote bool,
 	for _, write := range writes {
 		result, err := w.conn.ExecContext(context.Background(), write.sql, write.args...)
 		if err != nil {
-			return true, err
+			return u, true, err
 		}
 		if n, err := result.RowsAffected(); err != nil || n != write.rows {
-			return true, errors.Join(err, fmt.Errorf("%d rows were written, and %d should have been: %s", n, write.rows, write.sql))
+			return u, true, errors.Join(err, fmt.Errorf("%d rows were written, and %d should have been: %s", n, write.rows, write.sql))
 		}
 	}
-	return len(writes) > 0, nil
+	return u, len(writes) > 0, nil
 }
 
 func (w *groupWriter) read(loads []load) error {

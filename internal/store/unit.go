@@ -33,8 +33,10 @@ type unit struct {
 	// entries are those about the payouts that the group names, those to be written included.
 	entries      map[entriesOf]subjectEntries
 	namesPayouts bool
-	// newest are the stored entries of an owner from the earliest on with which a payout of the group came to its state.
-	newest map[string][]ledger.Entry
+	// tails are the ends of the journals, by owner, on which the payouts of the group rely.
+	tails map[string]*unitTail
+	// kept are the tails that units before this one found whole.
+	kept *journalTails
 	// paused says whether payouts are paused for everyone, or pausedErr why that can't be told.
 	paused    bool
 	pausedErr error
@@ -89,11 +91,11 @@ type unitJob struct {
 }
 
 // newUnit makes a unit for a group of that many changes.
-func newUnit(keys ledger.Keys, size int) *unit {
+func newUnit(keys ledger.Keys, kept *journalTails, size int) *unit {
 	return &unit{
 		signing: keys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
-		entries: map[entriesOf]subjectEntries{}, newest: map[string][]ledger.Entry{},
+		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, kept: kept,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
 	}
 }
@@ -104,9 +106,6 @@ type load struct {
 	args []any
 	scan func(row) error
 }
-
-// keepsState is payout.KeepsState as SQL.
-var keepsState = quoted(payout.KeepsState)
 
 // quoted writes constants as a list of SQL's.
 func quoted[T ~string](list []T) string { return "'" + strings.Join(texts(list), "', '") + "'" }
@@ -150,10 +149,6 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 	if len(payouts) > 0 {
 		in, args := d.oneOf(nil, payouts)
 		all = append(all, load{entriesAboutColumns + ` WHERE e.subject ` + in + ` ORDER BY e.subject, e.owner, e.number`, args, u.scanEntry})
-		all = append(all, load{`SELECT ` + entryColumns + ` FROM (SELECT owner AS of, MIN(number) AS since FROM (
-				SELECT a.owner, a.subject, MAX(a.number) AS number FROM entries a JOIN payouts p ON p.id = a.subject AND p.seller_id = a.owner
-				WHERE a.subject ` + in + ` AND a.type NOT IN (` + keepsState + `) GROUP BY a.owner, a.subject) AS last_ones GROUP BY owner) AS f
-			JOIN entries ON owner = f.of AND number >= f.since ORDER BY owner, number`, args, u.scanNewest})
 	}
 	return append(all, u.loadPaused(d, group)...)
 }
@@ -194,8 +189,8 @@ func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
 	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner ` + in + ` ORDER BY owner` + d.forUpdate("journals"), args, u.scanAccount}
 }
 
-// followUps are the statements that depend on what was loaded: the payouts that the group's keys stand for already, and
-// whether owners without a row of totals have entries.
+// followUps are the statements that depend on what was loaded: the payouts that the group's keys stand for already, the
+// ends of journals, and whether owners without a row of totals have entries.
 func (u *unit) followUps(d dialect, group []*unitJob) []load {
 	var owners []string
 	for _, j := range group {
@@ -203,7 +198,7 @@ func (u *unit) followUps(d dialect, group []*unitJob) []load {
 			owners = append(owners, owner)
 		}
 	}
-	all := u.repeats(d)
+	all := append(u.loadTails(group), u.repeats(d)...)
 	if len(owners) > 0 {
 		in, args := d.oneOf(nil, distinct(owners))
 		// In one statement, or a first entry that is committed since the loads would look like one without its row.
@@ -277,15 +272,6 @@ func (u *unit) scanEntry(r row) error {
 	about.list = append(about.list, e)
 	about.err = errors.Join(about.err, tampered)
 	u.entries[at] = about
-	return err
-}
-
-func (u *unit) scanNewest(r row) error {
-	e, err := scanEntry(r)
-	if errors.Is(err, ledger.ErrTampered) {
-		err = nil // its hash says so as well
-	}
-	u.newest[e.Owner] = append(u.newest[e.Owner], e)
 	return err
 }
 
@@ -480,16 +466,14 @@ func (tx *unitTx) EntriesAbout(_ context.Context, seller, id string) ([]ledger.E
 	return own, about.err
 }
 
-func (tx *unitTx) CheckJournal(_ context.Context, owner string, from int64) error {
+func (tx *unitTx) CheckJournal(_ context.Context, owner string, _ int64) error {
 	if owner != tx.seller() {
 		return tx.outsideScope("the journal's end of " + owner)
 	}
-	var loaded ledger.Account
-	if j := tx.u.journals[owner]; j != nil {
-		loaded = j.loaded
+	if tail := tx.u.tails[owner]; tail != nil {
+		return tail.err
 	}
-	_, err := loaded.CheckNewest(tx.u.signing, from, ledger.Account{}, slices.Values(tx.u.newest[owner]))
-	return err
+	return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s does not tell how payout %s came to its state", owner, tx.scope.Payout))
 }
 
 func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, error) {

@@ -14,21 +14,21 @@ type scanned struct{ err error }
 
 func (s scanned) Scan(...any) error { return s.err }
 
-// TestUnit_ScanNewest keeps an entry whose totals can't be read, so that it stops its owner alone, and fails with the read.
-func TestUnit_ScanNewest(t *testing.T) {
-	u := newUnit(nil, 1)
-	if err := u.scanNewest(scanned{}); err != nil || len(u.newest[""]) != 1 {
-		t.Errorf("an entry that can't be read: %v, kept %d; want it kept", err, len(u.newest[""]))
+// TestUnitTail_Scan keeps an entry whose totals can't be read, so that it stops its owner alone, and fails with the read.
+func TestUnitTail_Scan(t *testing.T) {
+	tail := &unitTail{}
+	if err := tail.scan(scanned{}); err != nil || len(tail.entries) != 1 {
+		t.Errorf("an entry that can't be read: %v, kept %d; want it kept", err, len(tail.entries))
 	}
 	lost := errors.New("the connection is lost")
-	if err := u.scanNewest(scanned{lost}); !errors.Is(err, lost) {
+	if err := tail.scan(scanned{lost}); !errors.Is(err, lost) {
 		t.Errorf("a row that can't be had: %v, want %v", err, lost)
 	}
 }
 
 // TestUnit_KeysInOrder writes idempotency keys in one order, so that two units that share some don't wait for each other.
 func TestUnit_KeysInOrder(t *testing.T) {
-	u := newUnit(nil, 3)
+	u := newUnit(nil, &journalTails{}, 3)
 	for _, k := range []ownedKey{{"usr_b", "1"}, {"usr_a", "2"}, {"usr_a", "1"}} {
 		u.writes.keys = append(u.writes.keys, idempotencyRow{ownedKey: k})
 	}
@@ -44,7 +44,7 @@ func TestUnit_KeysInOrder(t *testing.T) {
 
 // TestUnit_RefusalWithoutKey fails: the refusal would be answered to nobody.
 func TestUnit_RefusalWithoutKey(t *testing.T) {
-	tx := &unitTx{u: newUnit(nil, 1)}
+	tx := &unitTx{u: newUnit(nil, &journalTails{}, 1)}
 	if err := tx.SaveIdempotencyRefusal(t.Context(), "usr_a", "key", "no"); err == nil {
 		t.Error("a refusal was stored for a key that was not")
 	}
@@ -65,7 +65,7 @@ func TestUnit_SharesPause(t *testing.T) {
 		"does not ask": {ledger.Scope{Payout: "pyt_1"}, false},
 	} {
 		for engine, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
-			loads := newUnit(nil, 1).loadPaused(d, []*unitJob{{scope: tt.scope}})
+			loads := newUnit(nil, &journalTails{}, 1).loadPaused(d, []*unitJob{{scope: tt.scope}})
 			shares := slices.ContainsFunc(loads, func(l load) bool { return l.sql == d.sharePause })
 			if want := tt.shares && engine == "PostgreSQL"; shares != want {
 				t.Errorf("%s, on %s: the pause is locked: %t, want %t", name, engine, shares, want)

@@ -139,6 +139,7 @@ func Run(t *testing.T, e Engine) {
 		"Settings/TheKeySetIsReplacedByOneOfMany":       testKeySet,
 		"Payout/RequestsAreServedOnce":                  testRequests,
 		"Payout/ChangesInGroups":                        testChangesInGroups,
+		"Payout/UnitsRememberEndsOfJournals":            testTails,
 		"Payout/AFailingRequestHarmsNobody":             testFailingRequests,
 		"Payout/OfManyWithOneKeyOneGetsThrough":         testKeysAtOnce,
 		"Isolation/WhatIsReadUnderALockStays":           testLockedReads,

@@ -24,7 +24,7 @@ type floorStatements struct{ begin, commit, rollback, key, balance, payout, entr
 
 // sqliteFloorPragmas are those of the service where they bear on speed.
 const sqliteFloorPragmas = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-32000)&_pragma=temp_store(2)"
+	"&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-8000)&_pragma=temp_store(2)"
 
 var sqliteFloorSchema = []string{
 	`CREATE TABLE sellers (id TEXT PRIMARY KEY, name TEXT, email TEXT, role TEXT, created_at INTEGER) STRICT, WITHOUT ROWID`,

@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"bursar/internal/ledger"
+	"bursar/internal/payout"
+)
+
+// testTails moves payouts in units of work, which remember the ends of journals that they found whole. An entry that is taken
+// away afterwards is missed all the same, whether a unit has seen it or not, and nothing moves until it is back.
+func testTails(_ *testing.T, b *bench) {
+	seller := b.seller("usr_a")
+	b.fund(seller, 1000)
+	b.ask("pyt_1", seller, 300, 0)
+	b.ask("pyt_2", seller, 300, 0)
+	hands := b.engine.Hands(b.T, b.db)
+	without := func(subject string, t ledger.Type, do func()) {
+		entry := fmt.Sprintf(`subject = '%s' AND type = '%s'`, subject, t)
+		hands(`UPDATE entries SET owner = 'usr_hidden' WHERE owner = 'usr_a' AND ` + entry)
+		do()
+		hands(`UPDATE entries SET owner = 'usr_a' WHERE owner = 'usr_hidden' AND ` + entry)
+	}
+	moves := func(id payout.ID, to payout.State) {
+		b.Helper()
+		b.must(b.moveInUnit(id, to))
+	}
+	refuses := func(id payout.ID, to payout.State) {
+		b.Helper()
+		if err := b.moveInUnit(id, to); !errors.Is(err, ledger.ErrTampered) {
+			b.Errorf("%s to %s without an entry: %v, want %v", id, to, err, ledger.ErrTampered)
+		}
+	}
+	moves("pyt_1", payout.Submitting)
+	moves("pyt_2", payout.Submitting)
+	moves("pyt_1", payout.Unknown)
+	b.sell("sale-1", seller, 500)
+	moves("pyt_2", payout.Unknown)
+	moves("pyt_1", payout.Submitted)
+
+	without("pyt_1", ledger.PayoutSubmitted, func() {
+		hands(`UPDATE payouts SET state = 'unknown' WHERE id = 'pyt_1'`)
+		refuses("pyt_1", payout.Submitted)
+		refuses("pyt_2", payout.Submitted)
+		hands(`UPDATE payouts SET state = 'submitted' WHERE id = 'pyt_1'`)
+	})
+	moves("pyt_2", payout.Submitted)
+
+	b.sell("sale-2", seller, 500)
+	b.sell("sale-3", seller, 500)
+	without("sale:sale-2", ledger.SaleRecorded, func() { refuses("pyt_2", payout.Completed) })
+	moves("pyt_2", payout.Completed)
+	moves("pyt_1", payout.Completed)
+	b.wantCleanAudit()
+}
+
+// moveInUnit takes a payout to a state in a unit of work, after the checks that package payout makes before money moves.
+func (b *bench) moveInUnit(id payout.ID, to payout.State) error {
+	return b.db.Payouts().InGroup(b.ctx(), ledger.Scope{Payout: string(id)}, func(tx payout.ChangeTx) error {
+		was, err := tx.PayoutForUpdate(b.ctx(), id)
+		if err != nil {
+			return err
+		}
+		entries, err := tx.EntriesAbout(b.ctx(), was.Seller, string(id))
+		if err == nil {
+			err = errors.Join(payout.CheckEntries(was, entries), tx.CheckJournal(b.ctx(), was.Seller, payout.CameToState(entries)))
+		}
+		if err != nil {
+			return err
+		}
+		p, moved := was, ledger.Moved{}
+		if p.State = to; to == payout.Completed {
+			moved = ledger.SettlePayout(p.Net(), p.Fee)
+			p.GatewayID, p.CompletedAt, p.EndedAt, p.DueAt = "pout_"+string(p.ID[4:]), b.now, b.now, time.Time{}
+		}
+		if updated, err := tx.UpdatePayout(b.ctx(), was.State, p); err != nil || !updated {
+			return errors.Join(err, fmt.Errorf("%s was loaded as %s, and moved: %t", id, was.State, updated))
+		}
+		return post(b, tx, was.Seller, steps[to], string(id), was, p, moved)
+	})
+}
