@@ -217,7 +217,7 @@ var bugs = []planted{
 		{inStore, "[]any{f.Limit, f.Seller, f.Offset, f.Limit + f.Offset}", "[]any{f.Limit, f.Seller, f.Offset, f.Limit}"},
 	}},
 	{"this month and the last are exchanged", []edit{
-		{inStore, "&s.Sales, &s.ThisMonth, &s.LastMonth", "&s.Sales, &s.LastMonth, &s.ThisMonth"},
+		{inStore, "&sales, &s.ThisMonth, &s.LastMonth", "&sales, &s.LastMonth, &s.ThisMonth"},
 	}},
 	{"what is pending counts what was released", []edit{
 		{inStore, "s.seller_id = $1 AND s.released_at IS NULL AND s.available_at", "s.seller_id = $1 AND s.available_at"},
