@@ -121,6 +121,7 @@ type RequestTx interface {
 	// PayoutsPaused reports whether payouts are paused for everyone. In a change of a payout that stays so until the
 	// transaction ends.
 	PayoutsPaused(ctx context.Context) (bool, error)
+	// InsertPayout adds p. If its id is taken by a row that was inserted by hand, the transaction fails with [ledger.ErrTampered].
 	InsertPayout(ctx context.Context, p Payout) error
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)

@@ -12,6 +12,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -101,11 +102,12 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 	return a.Account, err
 }
 
-// InsertPayout adds a payout that has just been asked for.
+// InsertPayout adds a payout that has just been asked for. It fails with [ledger.ErrTampered] if its id, which has just been
+// made, is taken: an attacker inserted a row.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	added, err := tx.ImportPayout(ctx, p)
 	if err == nil && !added {
-		err = fmt.Errorf("there is a payout %s already", p.ID)
+		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("there is a payout %s already, which the service did not make", p.ID)))
 	}
 	return err
 }

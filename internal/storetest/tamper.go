@@ -431,3 +431,24 @@ func testOldBalance(t *testing.T, b *bench) {
 		t.Errorf("a payout that was asked for after the last entry was dropped: %v", err)
 	}
 }
+
+// testTakenID inserts a row under the id of a payout that is about to be requested. The request is refused, alone and in a
+// group, and no money moves.
+func testTakenID(t *testing.T, b *bench) {
+	t.Helper()
+	b.target()
+	copied := b.tampered()
+	copied.hands(`CREATE TABLE taken AS SELECT * FROM payouts WHERE id = 'pyt_open'; UPDATE taken SET id = 'pyt_tampered'; INSERT INTO payouts SELECT * FROM taken`)
+	before := copied.state()
+	alone := copied.db.Update(b.ctx(), func(tx *store.Tx) error {
+		_, err := copied.reserve(tx, "usr_a", "pyt_tampered", 100)
+		return err
+	})
+	if inGroup := requests("usr_a", 100)(copied.bench); !errors.Is(alone, ledger.ErrTampered) || !errors.Is(inGroup, ledger.ErrTampered) {
+		t.Errorf("requested alone: %v, in a group: %v", alone, inGroup)
+	}
+	if after := copied.state(); after != before {
+		t.Errorf("a request under a taken id was written: %s", cmp.Diff(before, after))
+	}
+	copied.ask("pyt_next", "usr_a", 100, 0)
+}
