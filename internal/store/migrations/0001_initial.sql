@@ -398,7 +398,9 @@ CREATE TABLE unmatched_transfers (
   reference  TEXT NOT NULL, -- the payout's id
   seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
   amount     BIGINT NOT NULL, -- that the bank was sent
+  currency   TEXT NOT NULL DEFAULT '', -- as the gateway tells it; empty where it does not
   progress   TEXT NOT NULL, -- when it was found
+  utr        TEXT NOT NULL DEFAULT '', -- the bank's reference then; empty where there was none
   made_at    BIGINT,
   found_at   BIGINT NOT NULL,
   why        TEXT NOT NULL,
