@@ -109,7 +109,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	}
 	p = Payout{
 		ID: id, Seller: o.Seller, BankAccountID: bank.ID(o.Account), Amount: o.Gross, Fee: o.Gross - t.Amount,
-		State: Waiting, Mode: o.Rail, Gateway: g.Name(), RequestedAt: id.requestedAt(),
+		State: Waiting, Mode: o.Rail, Source: FromImport, Gateway: g.Name(), RequestedAt: id.requestedAt(),
 	}
 	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt)
 	return p, "", err

@@ -326,7 +326,7 @@ CREATE TABLE payouts (
   reason          TEXT NOT NULL DEFAULT '',
   discrepancy     TEXT NOT NULL DEFAULT '', -- how a gateway report disagrees with the journal, until an admin resolves it
   gateway         TEXT NOT NULL, -- that it goes through; what is in flight stays there
-  source          TEXT NOT NULL DEFAULT '' -- marketplace if its server asked for it; empty for the seller
+  source          TEXT NOT NULL DEFAULT '' -- marketplace if its server asked for it; imported if the gateway told of it; empty for the seller
 ) /* clustered */;
 
 -- The one index that every request pays for: each page of a seller's history is read from its ends.
