@@ -95,7 +95,7 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 	if isTampered(err) {
 		return false, nil
 	}
-	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == actorGateway }), err
+	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway }), err
 }
 
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {

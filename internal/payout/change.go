@@ -130,13 +130,10 @@ func effect(from State, p Payout) ledger.Moved {
 // Who causes a change that nobody asked for.
 const actorSystem = ledger.ActorSystem
 
-func actorUser(id string) string  { return ledger.ActorUser + id }
-func actorAdmin(id string) string { return ledger.ActorAdmin + id }
-
 // actor names the caller in the journal.
 func (c Caller) actor() string {
 	if c.Admin {
-		return actorAdmin(c.User)
+		return ledger.ActorAdmin + c.User
 	}
-	return cmp.Or(c.IssuerActor, actorUser(c.User))
+	return cmp.Or(c.IssuerActor, ledger.ActorUser+c.User)
 }

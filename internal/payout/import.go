@@ -38,14 +38,14 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 			return err
 		}
 		e, err := tx.Append(ctx, ledger.Posting{
-			Owner: waiting.Seller, At: now, Type: ledger.PayoutImported, Subject: string(id), Actor: actorGateway,
+			Owner: waiting.Seller, At: now, Type: ledger.PayoutImported, Subject: string(id), Actor: ledger.ActorGateway,
 			Data: data, Moved: ledger.ReservePayout(waiting.Amount),
 		})
 		if err != nil {
 			return err
 		}
 		found.foundAtGateway(t.Report, now)
-		if err := s.save(ctx, tx, waiting, found, actorGateway, now); err != nil {
+		if err := s.save(ctx, tx, waiting, found, ledger.ActorGateway, now); err != nil {
 			return err
 		}
 		if e.After.Available >= 0 {
