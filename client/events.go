@@ -119,7 +119,8 @@ type Payout struct {
 	Notes           string `json:"notes"`
 	GatewayPayoutID string `json:"gatewayPayoutId"`
 	FailureReason   string `json:"failureReason"`
-	// Source is seller or marketplace: who asked for it.
+	// Source is seller or marketplace: who asked for it. It is imported where that is not known, because a restore of the service's
+	// database had lost the payout and it was imported from the gateway.
 	Source string `json:"source"`
 }
 

@@ -68,18 +68,15 @@ func readSeller(ctx context.Context, datastore *app.Datastore, named string) (s 
 		return s, err
 	}
 	db := datastore.DB()
-	if s.balance, err = db.Balance(ctx, s.user.ID); err != nil {
-		return s, err
+	if s.balance, err = db.Payouts().Balance(ctx, s.user.ID); err != nil {
+		return s, journalError(err)
 	}
 	if s.account, err = db.BankAccount(ctx, s.user.ID); err != nil && !errors.Is(err, bank.ErrNone) {
 		return s, err
 	}
 	entries, err := db.AdjustmentEntries(ctx, s.user.ID, 0, newestShown)
-	if errors.Is(err, ledger.ErrTampered) {
-		return s, errors.New("the journal of this seller was changed outside Bursar: run bursar audit")
-	}
 	if err != nil {
-		return s, err
+		return s, journalError(err)
 	}
 	for _, entry := range entries {
 		a, err := sale.AdjustmentOf(entry)
@@ -91,6 +88,14 @@ func readSeller(ctx context.Context, datastore *app.Datastore, named string) (s 
 	s.notes, err = users.Notes(ctx, s.user.ID)
 	s.notes = s.notes[:min(len(s.notes), newestShown)]
 	return s, err
+}
+
+// journalError tells an operator what to do where the seller's journal or balance can't be believed.
+func journalError(err error) error {
+	if errors.Is(err, ledger.ErrTampered) {
+		return errors.New("the journal or the balance of this seller was changed outside Bursar: run bursar audit")
+	}
+	return err
 }
 
 func (s soldBy) print(e *env, cfg config.Config) error {

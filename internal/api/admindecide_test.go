@@ -169,13 +169,15 @@ func TestUnmatchedTransfers(t *testing.T) {
 	for i, of := range []string{seller.id, "usr_gone"} {
 		must(t, h.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
 			_, err := tx.RecordUnmatchedTransfer(t.Context(), payout.UnmatchedTransfer{FoundAt: h.clock.Now().Add(time.Duration(i) * time.Second), Why: "nobody knows whose", Transfer: gateway.Transfer{
-				Report: gateway.Report{GatewayID: fmt.Sprint("pout_", i), Reference: "pyt_lost", Amount: 700_50, Progress: gateway.Paid}, Order: gateway.Order{Seller: of},
+				Report: gateway.Report{GatewayID: fmt.Sprint("pout_", i), Reference: "pyt_lost", Amount: 700_50, Currency: []string{"", "INR"}[i], Progress: gateway.Paid, UTR: []string{"", "627812345678"}[i]}, Order: gateway.Order{Seller: of},
 			}})
 			return err
 		}))
 	}
 	list := get(path).want(t, 200)
-	for i, want := range map[string]any{"0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil} {
+	for i, want := range map[string]any{"0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil,
+		"0.currency": nil, "0.utr": nil, "1.currency": "INR", "1.utr": "627812345678",
+	} {
 		if got := list.read(t, "data.transfers."+i); got != want {
 			t.Errorf("%s is %v", i, got)
 		}

@@ -36,22 +36,28 @@ func (h *fixture) explain(u user) explained {
 // addUp reads an explanation, whose buckets have to add up.
 func (h *fixture) addUp(a answer) explained {
 	h.t.Helper()
-	var body struct{ Data explained }
-	must(h.t, json.Unmarshal([]byte(a.body), &body))
+	e := readExplained(h.t, a)
 	var sum money.Amount
 	add := func(n json.Number) {
 		sum += minor(h.t, n.String())
 	}
-	add(body.Data.Buckets.Available)
-	for _, p := range body.Data.Buckets.Pending {
+	add(e.Buckets.Available)
+	for _, p := range e.Buckets.Pending {
 		add(p.Amount)
 	}
-	for _, p := range body.Data.Buckets.InTransit {
+	for _, p := range e.Buckets.InTransit {
 		add(p.Amount)
 	}
-	if minor(h.t, body.Data.Buckets.Owed.String()) != sum {
+	if minor(h.t, e.Buckets.Owed.String()) != sum {
 		h.t.Errorf("the buckets of %s add up to %v", a.body, sum)
 	}
+	return e
+}
+
+func readExplained(t *testing.T, a answer) explained {
+	t.Helper()
+	var body struct{ Data explained }
+	must(t, json.Unmarshal([]byte(a.body), &body))
 	return body.Data
 }
 
@@ -191,6 +197,39 @@ func TestExplain_TamperedTotalsAreNamed(t *testing.T) {
 		t.Fatalf("the blockers are %+v", list)
 	}
 	h.request(seller, `{"amount":500}`).wantFailure(t, 409, list[0].Refusal)
+}
+
+// TestExplain_OldTotalsAreNamed puts back the row of totals from before two sales and a payout. The pending sales are more than
+// the row has, and the reason is shown all the same.
+func TestExplain_OldTotalsAreNamed(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.withBank(seller, "6789")
+	h.earn(seller, "s1", "3000")
+	h.place.ByHand(t, `CREATE TABLE kept_journals AS SELECT * FROM journals`)
+	h.request(seller, `{"amount":500}`).want(t, 201)
+	h.do(call{method: "POST", path: "/api/marketplace/sales", token: h.serviceKey, body: `{"saleId":"s2","sellerId":"` + seller.id + `","amount":10}`}).want(t, 201)
+	h.place.ByHand(t, `DELETE FROM journals WHERE owner = '`+seller.id+`'`)
+	h.place.ByHand(t, `INSERT INTO journals SELECT * FROM kept_journals WHERE owner = '`+seller.id+`'`)
+	list := readExplained(t, h.do(call{method: "GET", path: "/api/payouts/explain", token: seller.token}).want(t, 200)).Blockers
+	if len(list) != 1 || list[0].Code != "records_tampered" {
+		t.Fatalf("the blockers are %+v", list)
+	}
+	h.request(seller, `{"amount":500}`).wantFailure(t, 409, list[0].Refusal)
+}
+
+// TestBalance_RowMissing removes the row of totals. Nobody is told that the seller has nothing.
+func TestBalance_RowMissing(t *testing.T) {
+	h := openFixture(t)
+	seller := h.signUp("Asha", auth.Seller)
+	h.earn(seller, "s1", "1000")
+	h.place.ByHand(t, `DELETE FROM journals WHERE owner = '`+seller.id+`'`)
+	for _, path := range []string{"/api/payouts/balance", "/api/payouts/explain"} {
+		h.do(call{method: "GET", path: path, token: seller.token}).wantFailure(t, 409, "records_tampered")
+	}
+	for _, path := range []string{"balance", "explain"} {
+		h.marketplace("GET", "sellers/"+seller.id+"/"+path, "").wantFailure(t, 409, "records_tampered")
+	}
 }
 
 // TestExplain_BucketsAddUp walks through random sales, releases, refunds, corrections and payouts. After each step the buckets

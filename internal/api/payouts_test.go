@@ -37,7 +37,7 @@ func TestTamperedRecords(t *testing.T) {
 
 	h.place.ByHand(t, `UPDATE journals SET available = available + 100000`)
 	h.do(request).wantFailure(t, 409, "records_tampered")
-	h.do(cancel).wantFailure(t, 409, "payout_tampered")
+	h.do(cancel).wantFailure(t, 409, "records_tampered") // the payout itself is as it was
 	sale := func(path, body string) call {
 		return call{method: "POST", path: "/api/marketplace/sales" + path, token: h.serviceKey, body: body}
 	}

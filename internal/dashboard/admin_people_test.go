@@ -63,7 +63,7 @@ func TestUnmatchedTransferPage_ResolvedOnce(t *testing.T) {
 	o.unmatched("pout_lost", "its <b>seller</b> is not in the ledger")
 	const page = adminHome + "/unmatched-transfers/pout_lost"
 	o.admin.get(adminHome+"/inbox?kind=unmatched-transfer").want(t, 200).says(t, `href="`+page+`"`).reads(t, "Unmatched transfer (1)", "₹700.00 · usr_gone").saysNot(t, "<b>seller")
-	o.admin.get(page).want(t, 200).reads(t, "no payout matches it: its <b>seller</b> is not in the ledger.", "₹700.00", "paid", "pyt_lost", "usr_gone not in the ledger").
+	o.admin.get(page).want(t, 200).reads(t, "no payout matches it: its <b>seller</b> is not in the ledger.", "₹700.00", "Currency INR", "paid", "Bank reference (UTR) 627812345678", "pyt_lost", "usr_gone not in the ledger").
 		saysNot(t, "<b>seller")
 	o.admin.post(page).want(t, 422).reads(t, "Note must say why")
 	o.wantDecisions("pout_lost")

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // Failures of the gateway that an admin may see.
@@ -120,7 +121,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	if seen.State == Waiting {
 		err = s.applyFoundBy(ctx, id, report, made)
 	} else {
-		_, err = s.mergeGuarded(ctx, seen, report, actorAdmin(by.Admin), func(tx ChangeTx, p Payout) error {
+		_, err = s.mergeGuarded(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx, p Payout) error {
 			if !p.isUnclear() {
 				return movedOn(p)
 			}

@@ -13,7 +13,8 @@ import (
 
 // Cancel cancels a payout that waits, or that the gateway agrees to cancel, and releases its reservation. An admin's
 // cancellation is recorded as a decision. It reports whether the answer is an earlier one under the same key. It fails with
-// [ErrNotFound] or [ErrNotCancellable].
+// [ErrNotFound], [ErrNotCancellable] or [ErrTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
+// and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
 	if err == nil { // it waits only if the gateway does not have it
@@ -72,10 +73,7 @@ func (s *Service) toCancel(ctx context.Context, tx ChangeTx, c Caller, id ID, ke
 		return Payout{}, ErrNotFound
 	}
 	if s.Cancellable(p) {
-		_, err := check(ctx, tx, p)
-		if isTampered(err) { // the gateway is not even asked
-			err = ErrTampered.Because(err)
-		}
+		_, err := check(ctx, tx, p) // the gateway is not even asked of one that was tampered with
 		return p, err
 	}
 	if unanswered, err := isUnanswered(ctx, tx, p, key); err != nil || unanswered {
@@ -97,7 +95,7 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 	if isTampered(err) {
 		return false, nil
 	}
-	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == actorGateway }), err
+	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway }), err
 }
 
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {

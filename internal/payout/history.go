@@ -78,17 +78,21 @@ type entriesReader interface {
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 }
 
-// check fails with [ledger.ErrTampered] if the payout is not what the service wrote.
+// check fails with [ErrTampered] if the payout is not what the service wrote.
 func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, error) {
 	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err == nil {
 		err = CheckEntries(p, entries)
 	}
+	if isTampered(err) {
+		err = ErrTampered.Because(err)
+	}
 	return entries, err
 }
 
 // checkToMove is check for a payout whose money is about to move: no later entry of its seller may be missing either, or
-// the payout could have been put back to what it was before it was sent, or ended.
+// the payout could have been put back to what it was before it was sent, or ended. That is [ledger.ErrTampered] and not
+// [ErrTampered]: the payout itself may be as the service wrote it.
 func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
 	entries, err := check(ctx, tx, p)
 	if err == nil {

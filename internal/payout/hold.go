@@ -34,7 +34,7 @@ func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) e
 			return ErrNoHold
 		}
 		_, err = tx.Append(ctx, ledger.Posting{
-			Owner: seller, At: now, Type: ledger.PayoutsHoldLifted, Subject: seller, Actor: actorAdmin(by.Admin), Data: data,
+			Owner: seller, At: now, Type: ledger.PayoutsHoldLifted, Subject: seller, Actor: ledger.ActorAdmin + by.Admin, Data: data,
 		})
 		return errors.Join(err, tx.RecordDecision(ctx, made))
 	})

@@ -38,14 +38,14 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 			return err
 		}
 		e, err := tx.Append(ctx, ledger.Posting{
-			Owner: waiting.Seller, At: now, Type: ledger.PayoutImported, Subject: string(id), Actor: actorGateway,
+			Owner: waiting.Seller, At: now, Type: ledger.PayoutImported, Subject: string(id), Actor: ledger.ActorGateway,
 			Data: data, Moved: ledger.ReservePayout(waiting.Amount),
 		})
 		if err != nil {
 			return err
 		}
 		found.foundAtGateway(t.Report, now)
-		if err := s.save(ctx, tx, waiting, found, actorGateway, now); err != nil {
+		if err := s.save(ctx, tx, waiting, found, ledger.ActorGateway, now); err != nil {
 			return err
 		}
 		if e.After.Available >= 0 {
@@ -109,7 +109,7 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 	}
 	p = Payout{
 		ID: id, Seller: o.Seller, BankAccountID: bank.ID(o.Account), Amount: o.Gross, Fee: o.Gross - t.Amount,
-		State: Waiting, Mode: o.Rail, Gateway: g.Name(), RequestedAt: id.requestedAt(),
+		State: Waiting, Mode: o.Rail, Source: FromImport, Gateway: g.Name(), RequestedAt: id.requestedAt(),
 	}
 	_, p.ArriveAt = s.o.Arrival.Estimate(g.Capabilities().Rails, t.Amount, p.RequestedAt)
 	return p, "", err

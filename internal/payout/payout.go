@@ -18,8 +18,13 @@ import (
 // Source is who asked for a payout in the seller's name.
 type Source string
 
-// FromMarketplace is a payout that a server of the marketplace asked for.
-const FromMarketplace Source = "marketplace"
+// Sources, besides the seller.
+const (
+	// FromMarketplace is a payout that a server of the marketplace asked for.
+	FromMarketplace Source = "marketplace"
+	// FromImport is a payout that a restore had lost and that was imported from the gateway, which does not tell who asked for it.
+	FromImport Source = "imported"
+)
 
 // ID is a payout's identifier, with prefix "pyt_"; it sorts by the time of the request.
 type ID string

@@ -19,7 +19,8 @@ type Store interface {
 	// ListPayouts lists those that f selects, newest first, and how many f selects in all. Of each it
 	// tells what a list shows: id, seller, amount, state, times, UTR, and the account's last digits.
 	ListPayouts(ctx context.Context, f Filter) ([]Payout, int64, error)
-	// Summary is all that a seller's overview shows, in one read.
+	// Summary is all that a seller's overview shows, in one read. It fails with [ledger.ErrTampered] if the row of the seller's
+	// totals is missing.
 	Summary(ctx context.Context, seller, thisMonth, lastMonth string) (Summary, error)
 	// EntriesAbout lists what a seller's journal says of a payout, oldest first. It fails with [ledger.ErrTampered] if
 	// the service did not write all of it.
@@ -51,7 +52,7 @@ type Store interface {
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
 	// PayoutsPaused reports whether payouts are paused for everyone.
 	PayoutsPaused(ctx context.Context) (bool, error)
-	// Balance is the totals of a seller or of the platform.
+	// Balance is the totals of a seller or of the platform. It fails with [ledger.ErrTampered] if their row is missing.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// UserExists reports whether there is such a user, whatever their role.
 	UserExists(ctx context.Context, id string) (bool, error)
@@ -66,7 +67,7 @@ type Store interface {
 // View is one moment of what is stored.
 type View interface {
 	stopsReader
-	// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals.
+	// CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals, and they count every entry.
 	CheckBalance(ctx context.Context, owner string) error
 	// AccountToPay is as in [RequestTx].
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)
@@ -120,6 +121,7 @@ type RequestTx interface {
 	// PayoutsPaused reports whether payouts are paused for everyone. In a change of a payout that stays so until the
 	// transaction ends.
 	PayoutsPaused(ctx context.Context) (bool, error)
+	// InsertPayout adds p. If its id is taken by a row that was inserted by hand, the transaction fails with [ledger.ErrTampered].
 	InsertPayout(ctx context.Context, p Payout) error
 	// Payout finds one, or [ErrNotFound]. Nothing keeps it from changing.
 	Payout(ctx context.Context, id ID) (Payout, error)

@@ -202,7 +202,7 @@ func (s *Service) reserve(ctx context.Context, tx RequestTx, r Request, p Payout
 		return Payout{}, err
 	}
 	_, err = tx.Append(ctx, ledger.Posting{
-		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.KeyActor, r.IssuerActor, actorUser(p.Seller)),
+		Owner: p.Seller, At: p.RequestedAt, Type: ledger.PayoutRequested, Subject: string(p.ID), Actor: cmp.Or(r.KeyActor, r.IssuerActor, ledger.ActorUser+p.Seller),
 		Data: data, Moved: ledger.ReservePayout(p.Amount),
 	})
 	if errors.Is(err, ledger.ErrInsufficient) {

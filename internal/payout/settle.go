@@ -18,7 +18,7 @@ import (
 // recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked. Of the answer to the
 // first sending, seen is the id alone: a report there that disagrees is not recorded, and the gateway is asked again at once.
 func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.mergeGuarded(ctx, seen, r, actorGateway, func(ChangeTx, Payout) error { return nil })
+	return s.mergeGuarded(ctx, seen, r, ledger.ActorGateway, func(ChangeTx, Payout) error { return nil })
 }
 
 // mergeGuarded is merge, unless guard returns an error for the payout as it is now.
@@ -92,9 +92,6 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 	}
 	return err == nil, err
 }
-
-// actorGateway names in the journal whose report changed a payout.
-const actorGateway = ledger.ActorGateway
 
 func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 	s.o.Logger.ErrorContext(ctx, "payout discrepancy found",

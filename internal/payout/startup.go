@@ -137,7 +137,7 @@ func (s *Service) applyFound(ctx context.Context, id ID, r gateway.Report) (bool
 
 // applyFoundBy is applyFound for the transfer that an admin matched.
 func (s *Service) applyFoundBy(ctx context.Context, id ID, r gateway.Report, by decision.Decision) error {
-	moved, err := s.applyFoundIf(ctx, id, r, actorAdmin(by.Admin), func(tx ChangeTx) error { return tx.RecordDecision(ctx, by) })
+	moved, err := s.applyFoundIf(ctx, id, r, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, by) })
 	if err == nil && !moved {
 		err = ErrMovedOn
 	}

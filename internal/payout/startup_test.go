@@ -220,7 +220,7 @@ func TestImport_LostPayout(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.State != tt.want || p.Amount != lost.Amount || p.Fee != lost.Fee || p.Mode != lost.Mode || p.Seller != "usr_b" ||
-				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() {
+				p.BankAccountID != lost.BankAccountID || !p.RequestedAt.Equal(lost.RequestedAt) || p.ArriveAt.IsZero() || !p.SentAt.IsZero() || p.Source != payout.FromImport {
 				t.Errorf("imported was\n%+v of\n%+v, want it %s", p, lost, tt.want)
 			}
 			if entries := s.entriesAbout(lost.ID); len(entries) == 0 || entries[0].Type != ledger.PayoutImported {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
 
@@ -42,7 +43,7 @@ func cancelAgain(t *testing.T, hide string) {
 	s.place.ByHand(t, hide+`type = 'payout.cancelled'`)
 	s.wantRow(true) // it is what is left of its entries
 	s.wantJournal(false)
-	if err := cancel(); !errors.Is(err, payout.ErrTampered) {
+	if err := cancel(); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered) {
 		t.Errorf("cancelled again: %v", err)
 	}
 	s.wantAvailable(available)

@@ -148,6 +148,9 @@ func TestTamperedBalance_OlderRow(t *testing.T) {
 	if p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 1_500_000}); err == nil {
 		t.Errorf("the same money was asked for twice: %+v", p)
 	}
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered) {
+		t.Errorf("cancelled a payout that is as the service wrote it: %v", err)
+	}
 	s.later(windowOver)
 	if s.gateway.sent > 0 {
 		t.Error("a payout was sent though its seller's balance is older than the journal")

@@ -116,14 +116,21 @@ var invariants = []invariant{
 	},
 	{
 		name: "unmatched-transfers-are-resolved", promise: "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
-		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.why FROM unmatched_transfers s
+		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.currency, s.utr, s.why FROM unmatched_transfers s
 		WHERE s.resolved = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
 		next: lookInInbox,
 		scan: func(w words, r row) (v ledger.Violation, err error) {
-			var transfer, why string
+			var transfer, currency, utr, why string
 			var amount money.Amount
-			err = r.Scan(&v.Seller, &v.Subject, &transfer, &amount, &why)
-			v.Problem = fmt.Sprintf("the gateway has the transfer %s of %s for it: %s", transfer, w.amount(amount), why)
+			err = r.Scan(&v.Seller, &v.Subject, &transfer, &amount, &currency, &utr, &why)
+			v.Problem = fmt.Sprintf("the gateway has the transfer %s of %s for it", transfer, w.amount(amount))
+			if currency != "" {
+				v.Problem += ", in " + currency
+			}
+			if utr != "" {
+				v.Problem += ", with UTR " + utr
+			}
+			v.Problem += ": " + why
 			return v, err
 		},
 	},

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -100,11 +102,12 @@ func (tx *Tx) AccountToPay(ctx context.Context, seller string) (bank.Account, er
 	return a.Account, err
 }
 
-// InsertPayout adds a payout that has just been asked for.
+// InsertPayout adds a payout that has just been asked for. It fails with [ledger.ErrTampered] if its id, which has just been
+// made, is taken: an attacker inserted a row.
 func (tx *Tx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	added, err := tx.ImportPayout(ctx, p)
 	if err == nil && !added {
-		err = fmt.Errorf("there is a payout %s already", p.ID)
+		err = tx.fail(ledger.ErrTampered.Because(fmt.Errorf("there is a payout %s already, which the service did not make", p.ID)))
 	}
 	return err
 }
@@ -359,18 +362,24 @@ func (db *DB) countPayouts(ctx context.Context, f payout.Filter) (int64, error) 
 	return total, err
 }
 
-// Summary is what a seller's overview shows, in one read. Every column costs, so there are no more.
+// Summary is what a seller's overview shows, in one read. Every column costs, so there are no more. It fails with
+// [ledger.ErrTampered] if the row of the seller's totals is missing.
 func (db *DB) Summary(ctx context.Context, seller, thisMonth, lastMonth string) (payout.Summary, error) {
 	var s payout.Summary
-	_, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
-		COALESCE(earned, 0), COALESCE(withdrawn, 0), COALESCE(sales, 0),
+	var sales sql.Null[int64] // NULL where the row of the totals is missing
+	exists, err := found(db.queryRow(ctx, `SELECT COALESCE(pending, 0), COALESCE(available, 0), COALESCE(in_transit, 0),
+		COALESCE(earned, 0), COALESCE(withdrawn, 0), sales,
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $2), 0),
 		COALESCE((SELECT amount FROM earnings WHERE seller_id = u.id AND month = $3), 0), NULLIF(hold_until, 0),
 		COALESCE(a.last4, ''), COALESCE(a.ifsc, ''), COALESCE(a.status, '')
 		FROM users u LEFT JOIN journals s ON s.owner = u.id
 		LEFT JOIN bank_accounts a ON a.seller_id = u.id AND a.is_current = 1
 		WHERE u.id = $1`, seller, thisMonth, lastMonth).Scan(
-		&s.Pending, &s.Available, &s.InTransit, &s.Earned, &s.Withdrawn, &s.Sales, &s.ThisMonth, &s.LastMonth, instant{&s.HoldUntil},
+		&s.Pending, &s.Available, &s.InTransit, &s.Earned, &s.Withdrawn, &sales, &s.ThisMonth, &s.LastMonth, instant{&s.HoldUntil},
 		&s.Account.Last4, &s.Account.IFSC, &s.Account.Status))
+	s.Sales = sales.V
+	if exists && !sales.Valid {
+		err = db.checkNoEntries(ctx, seller)
+	}
 	return s, err
 }

@@ -48,9 +48,9 @@ func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout
 // RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
 func (tx *Tx) RecordUnmatchedTransfer(ctx context.Context, s payout.UnmatchedTransfer) (bool, error) {
 	t := s.Transfer
-	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, progress, made_at, found_at, why, resolved)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0) ON CONFLICT (gateway_id) DO NOTHING`,
-		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), string(t.Progress), nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
+	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why, resolved)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0) ON CONFLICT (gateway_id) DO NOTHING`,
+		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), t.Currency, string(t.Progress), t.UTR, nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
 
 // ResolveUnmatchedTransfer marks an unmatched transfer as resolved.

@@ -59,7 +59,7 @@ func (s payoutStore) InGroup(ctx context.Context, scope ledger.Scope, fn func(pa
 
 // View has fn read one moment of the database. It takes no lock, so it waits for no write and keeps none waiting.
 func (s payoutStore) View(ctx context.Context, fn func(payout.View) error) error {
-	return s.view(ctx, func(tx *Tx) error { return fn(tx) })
+	return s.view(ctx, func(tx *Tx) error { return fn(payoutView{tx}) })
 }
 
 // view runs fn, which only reads, on one moment of the database.

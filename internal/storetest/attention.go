@@ -120,7 +120,7 @@ func testAttention(_ *testing.T, b *bench) {
 		}
 	}
 	later, sooner := unmatchedTransfer("pout_1", b.now.Add(time.Hour)), unmatchedTransfer("pout_2", b.now)
-	later.Transfer.MadeAt = time.Time{}
+	later.Transfer.MadeAt, later.Transfer.Currency, later.Transfer.UTR = time.Time{}, "", "" // the gateway did not say
 	b.update(func(tx *store.Tx) error {
 		for _, s := range []payout.UnmatchedTransfer{later, sooner} {
 			if _, err := tx.RecordUnmatchedTransfer(b.ctx(), s); err != nil {
@@ -140,7 +140,7 @@ func testAttention(_ *testing.T, b *bench) {
 func unmatchedTransfer(gatewayID string, found time.Time) payout.UnmatchedTransfer {
 	s := payout.UnmatchedTransfer{FoundAt: found, Why: "its seller is not in the ledger"}
 	s.Transfer.Report = gateway.Report{
-		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, MadeAt: found.Add(-time.Hour), Progress: gateway.Paid,
+		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, Currency: "INR", MadeAt: found.Add(-time.Hour), Progress: gateway.Paid, UTR: "627812345678",
 	}
 	s.Transfer.Order.Seller = "usr_gone"
 	return s

@@ -179,6 +179,7 @@ func Run(t *testing.T, e Engine) {
 		"Tamper/EveryAttemptIsFoundAndRefused":          testAttempts,
 		"Tamper/WithoutTheKeysNothingFits":              testForgeries,
 		"Tamper/AnOldBalanceStopsItsJournal":            testOldBalance,
+		"Tamper/ARowUnderANewIDStopsTheRequest":         testTakenID,
 		"Repair/RowsBecomeWhatTheJournalSays":           testRepair,
 	} {
 		t.Run(name, func(t *testing.T) {

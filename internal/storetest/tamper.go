@@ -340,6 +340,37 @@ func testAttempts(t *testing.T, b *bench) {
 	}
 }
 
+// readTotals reads totals that do not count the newest entries, because their row is an old one or missing. What is shown of an
+// old row is old. Without the row nothing can be shown.
+func (b *bench) readTotals(owner string, isMissing bool) {
+	b.Helper()
+	want := func(what string, err error, tampered bool) {
+		b.Helper()
+		if errors.Is(err, ledger.ErrTampered) != tampered || !tampered && err != nil {
+			b.Errorf("%s: %v, want it to be tampered with: %t", what, err, tampered)
+		}
+	}
+	_, err := b.db.Summary(b.ctx(), owner, "2026-11", "2026-10")
+	want("the summary of "+owner, err, isMissing)
+	_, err = b.db.Payouts().Balance(b.ctx(), owner)
+	want("the balance of "+owner, err, isMissing)
+	balance, err := b.db.Payouts().Balance(b.ctx(), "usr_nobody")
+	want("the balance of nobody", err, false)
+	b.must(b.db.Payouts().View(b.ctx(), func(v payout.View) error {
+		_, err := v.Balance(b.ctx(), owner)
+		want("the balance of "+owner+" in a view", err, isMissing)
+		want("a check of "+owner, v.CheckBalance(b.ctx(), owner), true)
+		viewed, err := v.Balance(b.ctx(), "usr_nobody")
+		want("the balance of nobody in a view", err, false)
+		want("a check of nobody", v.CheckBalance(b.ctx(), "usr_nobody"), false)
+		want("a check of another seller", v.CheckBalance(b.ctx(), "usr_b"), false)
+		if zero := (ledger.Balance{}); balance != zero || viewed != zero {
+			b.Errorf("nobody has %+v and %+v", balance, viewed)
+		}
+		return nil
+	}))
+}
+
 // testOldBalance puts an old row of totals back, which carries a MAC of the service. The next entry would get a number
 // that is taken. That fails, in a transaction of its own and in one with others, and harms nobody else.
 func testOldBalance(t *testing.T, b *bench) {
@@ -352,6 +383,7 @@ func testOldBalance(t *testing.T, b *bench) {
 		t.Run(name, func(t *testing.T) {
 			copied := b.tampered()
 			copied.hands(change)
+			copied.readTotals("usr_a", name == "dropped")
 			before := copied.state()
 			swallowed := copied.db.Update(b.ctx(), func(tx *store.Tx) error {
 				_, err := tx.Append(b.ctx(), b.posting("usr_a", ledger.SaleRecorded, ledger.Sale(1)))
@@ -398,4 +430,25 @@ func testOldBalance(t *testing.T, b *bench) {
 	if err := sends("pyt_behind")(copied.bench); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("a payout that was asked for after the last entry was dropped: %v", err)
 	}
+}
+
+// testTakenID inserts a row under the id of a payout that is about to be requested. The request is refused, alone and in a
+// group, and no money moves.
+func testTakenID(t *testing.T, b *bench) {
+	t.Helper()
+	b.target()
+	copied := b.tampered()
+	copied.hands(`CREATE TABLE taken AS SELECT * FROM payouts WHERE id = 'pyt_open'; UPDATE taken SET id = 'pyt_tampered'; INSERT INTO payouts SELECT * FROM taken`)
+	before := copied.state()
+	alone := copied.db.Update(b.ctx(), func(tx *store.Tx) error {
+		_, err := copied.reserve(tx, "usr_a", "pyt_tampered", 100)
+		return err
+	})
+	if inGroup := requests("usr_a", 100)(copied.bench); !errors.Is(alone, ledger.ErrTampered) || !errors.Is(inGroup, ledger.ErrTampered) {
+		t.Errorf("requested alone: %v, in a group: %v", alone, inGroup)
+	}
+	if after := copied.state(); after != before {
+		t.Errorf("a request under a taken id was written: %s", cmp.Diff(before, after))
+	}
+	copied.ask("pyt_next", "usr_a", 100, 0)
 }

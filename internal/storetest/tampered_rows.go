@@ -79,8 +79,8 @@ var hands = map[string]struct {
 		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {onlyIdentifies, ""},
 	}},
 	"unmatched_transfers": {"gateway_id = 'pout_unmatched'", gatewayHas, map[string]tamperedCell{
-		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""},
-		"progress": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "resolved": {"unmatched-transfers-are-resolved", "0"},
+		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""}, "currency": {gatewayHas, ""},
+		"progress": {gatewayHas, ""}, "utr": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "resolved": {"unmatched-transfers-are-resolved", "0"},
 	}},
 	"users": {"id = 'usr_b'", "owners-are-there", all("users-are-ours", map[string]tamperedCell{
 		"role": {"users-are-ours", "'admin'"}, "verified": {"users-are-ours", "1"}, "suspended": {"users-are-ours", "1"},

@@ -326,7 +326,7 @@ CREATE TABLE payouts (
   reason          TEXT NOT NULL DEFAULT '',
   discrepancy     TEXT NOT NULL DEFAULT '', -- how a gateway report disagrees with the journal, until an admin resolves it
   gateway         TEXT NOT NULL, -- that it goes through; what is in flight stays there
-  source          TEXT NOT NULL DEFAULT '' -- marketplace if its server asked for it; empty for the seller
+  source          TEXT NOT NULL DEFAULT '' -- marketplace if its server asked for it; imported if the gateway told of it; empty for the seller
 ) /* clustered */;
 
 -- The one index that every request pays for: each page of a seller's history is read from its ends.
@@ -398,7 +398,9 @@ CREATE TABLE unmatched_transfers (
   reference  TEXT NOT NULL, -- the payout's id
   seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
   amount     BIGINT NOT NULL, -- that the bank was sent
+  currency   TEXT NOT NULL DEFAULT '', -- as the gateway tells it; empty where it does not
   progress   TEXT NOT NULL, -- when it was found
+  utr        TEXT NOT NULL DEFAULT '', -- the bank's reference then; empty where there was none
   made_at    BIGINT,
   found_at   BIGINT NOT NULL,
   why        TEXT NOT NULL,
