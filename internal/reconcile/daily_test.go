@@ -110,6 +110,42 @@ func TestRunDue_ClockWasAhead_ReconcilesSkippedDays(t *testing.T) {
 	}
 }
 
+// Between two days, only what is open is compared again, and no sooner than ten minutes after the last time.
+func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
+	w := newFixture(t)
+	hand := "payout"
+	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	transfer, _ := line["source"].(map[string]any)["id"].(string)
+	w.goTo(3, 4)
+	w.must(w.runDue(w.service))
+	asked := w.asked
+	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error { // which explains the line
+		s := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
+		if _, err := tx.RecordUnmatchedTransfer(t.Context(), s); err != nil {
+			return err
+		}
+		_, err := tx.ResolveUnmatchedTransfer(t.Context(), transfer)
+		return err
+	}))
+	for _, tt := range []struct {
+		wait time.Duration
+		want []reconcile.Kind
+	}{
+		{10*time.Minute - time.Second, []reconcile.Kind{reconcile.LineWithoutPayout}},
+		{time.Second, nil},
+	} {
+		w.now = w.now.Add(tt.wait)
+		w.must(w.runDue(w.service))
+		if got := w.open(); !slices.Equal(got, tt.want) {
+			t.Errorf("at %s, open are %v, want %v", w.now.Format(time.TimeOnly), got, tt.want)
+		}
+	}
+	w.wantDays(2)
+	if w.asked != asked {
+		t.Errorf("the gateway was asked %d times for no new day", w.asked-asked)
+	}
+}
+
 func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
