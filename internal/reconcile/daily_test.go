@@ -488,6 +488,23 @@ func TestReconcile_LastLineMissing_GapNextDay(t *testing.T) {
 	}
 }
 
+// A day without lines keeps the balance that the day before ended with.
+func TestReconcile_DayWithoutLines_GapAfterIt(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(2, 12)
+	last := w.pay("1234", 20_000)
+	w.goTo(4, 12)
+	w.pay("1234", 30_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(last)})
+	w.goTo(5, 4)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
+	if r := w.reconcile("03", "03"); r.Lines != 0 {
+		t.Fatalf("the day between has %d lines, want none", r.Lines)
+	}
+	wantKinds(t, w.reconcile("04", "04"), reconcile.StatementHasGap)
+}
+
 func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {
 	w := newFixture(t)
 	id, entity := w.ask("1234", 10_000), "payout"
