@@ -54,6 +54,14 @@ func TestRegister_InvalidFields_Refused(t *testing.T) {
 	}
 }
 
+func TestCheckHolder_Length(t *testing.T) {
+	for name, right := range map[string]bool{"Al": false, "Raj": true, strings.Repeat("आ", 120): true, strings.Repeat("आ", 121): false} {
+		if problem := bank.CheckHolder(name); (problem == "") != right {
+			t.Errorf("%.9q may be a holder: %q, want %t", name, problem, right)
+		}
+	}
+}
+
 func TestRegister_SameAccountAgain_Unchanged(t *testing.T) {
 	h := newFixture(t, valid("ASHA DESAI", 100))
 	first := h.register(h.ashas())

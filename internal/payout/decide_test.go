@@ -614,6 +614,9 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 		if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, unknown); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 			t.Errorf("settle %q: %v", unknown, err)
 		}
+		if _, err := s.payouts.UnmatchedTransfer(t.Context(), unknown); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
+			t.Errorf("find %q: %v", unknown, err)
+		}
 	}
 	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9"); err != nil {
 		t.Fatal(err)

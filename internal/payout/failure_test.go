@@ -59,6 +59,13 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return fmt.Sprint(p.ID == first.ID, found), errors.Join(err, again)
 			}
 		},
+		"answered": func(s *story) func() (any, error) {
+			_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
+			return func() (any, error) {
+				answered, again := s.payouts.Answered(t.Context(), "usr_b", "k1")
+				return answered, errors.Join(err, again)
+			}
+		},
 		"refused": func(s *story) func() (any, error) {
 			return func() (any, error) {
 				_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: opening + 1, Key: "k1"})
@@ -335,14 +342,15 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				if errors.Is(transferErr, payout.ErrUnmatchedTransferResolved) {
 					transferErr = nil
 				}
-				answered, answeredErr := s.payouts.Answered(t.Context(), "usr_b", "k1")
-				return fmt.Sprintf("%+v %+v %d %d %t", figures.Days, figures.Open, len(attention.Unclear), len(options), answered),
-					errors.Join(figuresErr, attentionErr, optionsErr, transferErr, answeredErr, s.payouts.CheckExport(t.Context(), payout.Selection{}))
+				return fmt.Sprintf("%+v %+v %d %d", figures.Days, figures.Open, len(attention.Unclear), len(options)),
+					errors.Join(figuresErr, attentionErr, optionsErr, transferErr, s.payouts.CheckExport(t.Context(), payout.Selection{}))
 			}
 		},
 	}
 	// What the gateway was asked in vain is put off, and what it did is found by the next poll.
 	notRepeatable := []string{"submit, lost", "submit, no", "submit, closed", "submit, unsent", "match transfer", "cancel at the gateway", "ask the gateway", "refund what the gateway has"}
+	// These write nothing, so that no group tries anything again and hides the error.
+	readOnly := []string{"read", "explain", "read for admins"}
 	for name, begin := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,7 +362,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				act := begin(s)
 				var read any
 				return storetest.Story{
-					Grouped: true, Repeatable: !slices.Contains(notRepeatable, name),
+					Grouped: !slices.Contains(readOnly, name), Repeatable: !slices.Contains(notRepeatable, name),
 					Act: func() (err error) { read, err = act(); return err },
 					State: func() string {
 						switch then := read.(type) {

@@ -61,3 +61,17 @@ func TestOptions_Submitted(t *testing.T) {
 	s.wantState(payout.Submitted)
 	s.wantOptions(decision.AskGateway)
 }
+
+// What the gateway says otherwise can be resolved for as long as it stands, and is offered before what changes the payout.
+func TestOptions_Discrepancy(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].amount++
+	s.later(time.Hour)
+	said := s.wantState(payout.Submitted).Discrepancy
+	s.wantOptions(decision.AskGateway, decision.ResolveDiscrepancy)
+	if err := s.payouts.ResolveDiscrepancy(t.Context(), ada, s.id, said); err != nil {
+		t.Fatal(err)
+	}
+	s.wantOptions(decision.AskGateway)
+}

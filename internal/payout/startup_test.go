@@ -437,7 +437,13 @@ func TestRestored_SpentMoney_NotPaidAgain(t *testing.T) {
 
 // TestRestored_WaitingIsSentDownToZero has the lost payout leave as much as the one that waits, or a paisa less.
 func TestRestored_WaitingIsSentDownToZero(t *testing.T) {
-	for lost, want := range map[money.Amount]payout.State{opening - 100_000: payout.Submitted, opening - 99_999: payout.Failed} {
+	for lost, want := range map[money.Amount]struct {
+		marked string
+		state  payout.State
+	}{
+		opening - 100_000: {"", payout.Submitted},
+		opening - 99_999:  {"negative_balance", payout.Failed},
+	} {
 		s := newStory(t)
 		saved := s.save()
 		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
@@ -448,8 +454,11 @@ func TestRestored_WaitingIsSentDownToZero(t *testing.T) {
 		s.putBack(t, saved)
 		s.reconcileStartup()
 		s.wantAvailable(int64(opening - 100_000 - lost))
+		if p := s.wantState(payout.Waiting); p.ReasonCode != want.marked {
+			t.Errorf("with %d available, what waits is marked %q, want %q", opening-100_000-lost, p.ReasonCode, want.marked)
+		}
 		s.later(time.Minute)
-		s.wantState(want)
+		s.wantState(want.state)
 	}
 }
 

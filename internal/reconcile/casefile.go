@@ -76,7 +76,7 @@ func (d caseFile) movements() (kind Kind, detail string, judged bool) {
 	switch {
 	case debits-credits > 1:
 		return PaidTwice, fmt.Sprintf("The statement has %s and %s for it.", count(debits, "debit"), count(credits, "credit")), true
-	case debits+credits > 0 && d.newest().After(d.after) && !d.agrees():
+	case d.newest().After(d.after) && !d.agrees():
 		return "", "", false
 	}
 	switch d.p.State {
@@ -214,7 +214,7 @@ func begun(p payout.Payout) time.Time {
 // clocksApart is how far the gateway's clock may be from ours.
 const clocksApart = 10 * time.Minute
 
-// newest is when money moved last.
+// newest is when money moved last, or zero if none did.
 func (d caseFile) newest() time.Time {
 	var at time.Time
 	for _, l := range slices.Concat(d.debits, d.credits) {

@@ -110,6 +110,42 @@ func TestRunDue_ClockWasAhead_ReconcilesSkippedDays(t *testing.T) {
 	}
 }
 
+// Between two days, only what is open is compared again, and no sooner than ten minutes after the last time.
+func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
+	w := newFixture(t)
+	hand := "payout"
+	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	transfer, _ := line["source"].(map[string]any)["id"].(string)
+	w.goTo(3, 4)
+	w.must(w.runDue(w.service))
+	asked := w.asked
+	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error { // which explains the line
+		s := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
+		if _, err := tx.RecordUnmatchedTransfer(t.Context(), s); err != nil {
+			return err
+		}
+		_, err := tx.ResolveUnmatchedTransfer(t.Context(), transfer)
+		return err
+	}))
+	for _, tt := range []struct {
+		wait time.Duration
+		want []reconcile.Kind
+	}{
+		{10*time.Minute - time.Second, []reconcile.Kind{reconcile.LineWithoutPayout}},
+		{time.Second, nil},
+	} {
+		w.now = w.now.Add(tt.wait)
+		w.must(w.runDue(w.service))
+		if got := w.open(); !slices.Equal(got, tt.want) {
+			t.Errorf("at %s, open are %v, want %v", w.now.Format(time.TimeOnly), got, tt.want)
+		}
+	}
+	w.wantDays(2)
+	if w.asked != asked {
+		t.Errorf("the gateway was asked %d times for no new day", w.asked-asked)
+	}
+}
+
 func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
@@ -450,6 +486,23 @@ func TestReconcile_LastLineMissing_GapNextDay(t *testing.T) {
 	if got := w.open(); len(got) > 0 {
 		t.Errorf("open are still %v", got)
 	}
+}
+
+// A day without lines keeps the balance that the day before ended with.
+func TestReconcile_DayWithoutLines_GapAfterIt(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(2, 12)
+	last := w.pay("1234", 20_000)
+	w.goTo(4, 12)
+	w.pay("1234", 30_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(last)})
+	w.goTo(5, 4)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
+	if r := w.reconcile("03", "03"); r.Lines != 0 {
+		t.Fatalf("the day between has %d lines, want none", r.Lines)
+	}
+	wantKinds(t, w.reconcile("04", "04"), reconcile.StatementHasGap)
 }
 
 func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {

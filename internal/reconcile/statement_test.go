@@ -91,6 +91,23 @@ func TestReconcile_GapIsOfFirstLine(t *testing.T) {
 	}
 }
 
+// A transfer that no payout explains happened when its newest line did.
+func TestReconcile_LineWithoutPayout_IsOfNewestLine(t *testing.T) {
+	w := newFixture(t)
+	hand, reversal := "payout", "reversal"
+	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	transfer, _ := line["source"].(map[string]any)["id"].(string)
+	taken := w.now
+	w.goTo(2, 15)
+	w.misstate(sandbox.StatementChange{Change: "add", Line: transfer, Credit: new(int64(2_000)), Entity: &reversal})
+	returned := w.now
+	w.goTo(3, 4)
+	differences := w.reconcile("02", "02").Differences
+	if len(differences) != 1 || differences[0].Kind != reconcile.LineWithoutPayout || !differences[0].At.Equal(returned) {
+		t.Errorf("found are %+v, want one at %s, and not at %s", differences, returned, taken)
+	}
+}
+
 // Nobody is warned of a statement that agrees, and somebody is of one that doesn't.
 func TestReconcile_LogLevel(t *testing.T) {
 	var log bytes.Buffer

@@ -73,3 +73,20 @@ func TestUnit_SharesPause(t *testing.T) {
 		}
 	}
 }
+
+// TestUnit_Loads reads what a group names, and nothing else: each statement is a round trip on PostgreSQL.
+func TestUnit_Loads(t *testing.T) {
+	for name, tt := range map[string]struct {
+		scope ledger.Scope
+		want  int
+	}{
+		"a seller":               {ledger.Scope{Owner: "usr_a"}, 2},               // the journal and the bank account
+		"a seller and a key":     {ledger.Scope{Owner: "usr_a", Key: "k"}, 3},     // the key too
+		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 4},              // the payout, the journal, its entries, and the newest ones
+		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", Pause: true}, 5}, // the platform's journal too
+	} {
+		if loads := newUnit(nil, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
+			t.Errorf("%s takes %d statements, want %d: %+v", name, len(loads), tt.want, loads)
+		}
+	}
+}

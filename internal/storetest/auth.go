@@ -210,6 +210,9 @@ func testDecidedAdmin(_ *testing.T, b *bench) {
 	hands(`CREATE TABLE old_users AS SELECT * FROM users`) //nolint:unqueryvet // all of it
 	set(auth.Seller)
 	hands(`UPDATE users SET (role, mac) = (SELECT o.role, o.mac FROM old_users o WHERE o.id = users.id)`)
+	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {
+		b.Errorf("with the row of before the decision: %v", err)
+	}
 	hands(`DELETE FROM entries WHERE number = 2`)
 	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {
 		b.Errorf("without the decision: %v", err)
