@@ -509,13 +509,6 @@ func (db *DB) Period(ctx context.Context, owner string, among int64, from, to ti
 	return first, last, err
 }
 
-// Balance is an owner's totals; zero for an owner without a journal.
-func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
-	var b ledger.Balance
-	_, err := found(db.queryRow(ctx, selectBalance, owner).Scan(balanceFields.dest(&b)...))
-	return b, err
-}
-
 // decided is what the entry of a decision says.
 type decided struct {
 	ID     string          `json:"id"`

@@ -27,11 +27,11 @@ func (db *DB) checkNoEntries(ctx context.Context, owner string) error {
 }
 
 // Balance is the owner's totals; zero for an owner without a journal. It fails with [ledger.ErrTampered] if their row is missing.
-func (s payoutStore) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
+func (db *DB) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
 	var b ledger.Balance
-	exists, err := found(s.queryRow(ctx, selectBalance, owner).Scan(balanceFields.dest(&b)...))
+	exists, err := found(db.queryRow(ctx, selectBalance, owner).Scan(balanceFields.dest(&b)...))
 	if err == nil && !exists {
-		err = s.checkNoEntries(ctx, owner)
+		err = db.checkNoEntries(ctx, owner)
 	}
 	return b, err
 }
