@@ -101,6 +101,7 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 	if m.strikes(hookForged) {
 		m.gateways.named(p.Gateway).announce(p.ID)
 	}
+	m.replaceSoon(payout.Waiting)
 	if m.backUpSoon {
 		m.backUpSoon = false
 		m.after(m.between(0, cancelWindow), m.backUp)
@@ -151,6 +152,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 			"payout %s was refunded %s after it went to review, and what was sent before may still arrive", p.ID, m.now-w.changed)
 	}
 	w.changed = m.now
+	m.replaceSoon(p.State)
 	if p.State == payout.Unknown {
 		m.tally.unknown++
 		if m.chance(150) && !m.closing {

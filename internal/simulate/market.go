@@ -51,8 +51,9 @@ type market struct {
 	recordings []recording
 	saved      *backup
 	lost       []loss
-	// backUpSoon says that a backup is wanted.
+	// backUpSoon says that a backup is wanted, and replaceAt in which state of a payout another configuration is.
 	backUpSoon  bool
+	replaceAt   payout.State
 	ever        map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
 	proofs      map[string]*proven       // fresh proofs that sellers got
 	sessionEnds map[string]time.Time     // the sessions that sellers signed in to
@@ -240,7 +241,7 @@ func (m *market) open() {
 		m.after(m.between(m.restoreEvery()/4, m.restoreEvery()), m.wantBackUp)
 	}
 	if len(m.gateways.all) > 1 {
-		m.after(m.around(m.replaceEvery()/3), m.replaceNowAndThen)
+		m.after(m.around(m.replaceEvery()/3), m.wantReplacement)
 	}
 	m.gateways.wake()
 }

@@ -26,10 +26,24 @@ func (o Options) another() (sandbox.Profile, bool) {
 }
 
 // replaceEvery spaces changes of the configuration.
-func (m *market) replaceEvery() time.Duration { return max(10*time.Hour, m.end()/30) }
+func (m *market) replaceEvery() time.Duration { return max(8*time.Hour, m.end()/30) }
 
-// replaceNowAndThen has the gateways configured otherwise now and then, and the instances started again.
-func (m *market) replaceNowAndThen() {
+// wantReplacement has the gateways configured otherwise when next a payout comes to some state: what is under way is what this is most
+// about.
+func (m *market) wantReplacement() {
+	m.replaceAt = one(m, []payout.State{payout.Waiting, payout.Waiting, payout.Unknown, payout.Submitted})
+}
+
+// replaceSoon has them configured otherwise within moments, if a payout has come to the state that was waited for.
+func (m *market) replaceSoon(is payout.State) {
+	if m.replaceAt == is {
+		m.replaceAt = ""
+		m.after(m.between(0, cancelWindow), m.replaceGateways)
+	}
+}
+
+// replaceGateways has the gateways configured otherwise, and the instances started again.
+func (m *market) replaceGateways() {
 	main, another := m.gateways.all[0], m.gateways.all[1]
 	isPutBack := m.saved != nil && m.saved.restored // all gateways are asked first
 	if m.closing {
@@ -37,13 +51,16 @@ func (m *market) replaceNowAndThen() {
 	}
 	lasts := m.between(m.replaceEvery()/2, m.replaceEvery()*3/2)
 	if !isPutBack && !m.restoring {
-		configured := one(m, [][]*gateway{{main, another}, {another, main}, {another, main}, {main}, {another}})
+		others := slices.DeleteFunc([][]*gateway{{main, another}, {another, main}, {main}, {another}}, func(c []*gateway) bool {
+			return slices.Equal(c, m.gateways.configured)
+		})
+		configured := one(m, others)
 		m.configure(configured)
 		if len(configured) == 1 {
 			lasts = m.between(time.Minute, one(m, []time.Duration{time.Hour, 12 * time.Hour, 36 * time.Hour}))
 		}
 	}
-	m.after(lasts, m.replaceNowAndThen)
+	m.after(lasts, m.wantReplacement)
 }
 
 // configure has the instances started again with these gateways, one after the other. The first gateway is for new payouts.
@@ -55,13 +72,13 @@ func (m *market) configure(gateways []*gateway) {
 	m.strike(replace)
 	m.note("", "", "configured from now on: "+namesOf(gateways))
 	for _, mc := range m.machines {
-		m.after(m.between(0, 2*time.Minute), func() {
+		m.after(m.between(0, one(m, []time.Duration{time.Second, 2 * time.Minute})), func() {
 			if mc.on == nil || slices.Equal(mc.on.gateways, m.gateways.configured) {
 				return
 			}
 			m.note("", "", mc.name+" is stopped, to be configured otherwise")
 			m.shutDown(mc.on)
-			m.after(m.between(time.Second, time.Minute), func() { m.startUp(mc) })
+			m.after(m.between(time.Second, 20*time.Second), func() { m.startUp(mc) })
 		})
 	}
 }
