@@ -75,7 +75,7 @@ func (c *comparison) takeLines(ctx context.Context) error {
 			if err := c.balances.take(ctx, c, l); err != nil {
 				return err
 			}
-			c.takeLine(l, owners[l.ID])
+			c.takeLine(l, owners[l.key()])
 		}
 		last = page[len(page)-1]
 	}
@@ -126,9 +126,20 @@ func aboutLine(k Kind, l Line, detail string, args ...any) Difference {
 	return Difference{Kind: k, Subject: l.ID, Detail: fmt.Sprintf(detail, args...), At: l.At, AtGateway: l.Taken()}
 }
 
+// TransferKey names a transfer, and lineKey a line: two gateways may give the same id.
+type (
+	TransferKey struct {
+		Gateway gateway.Name
+		ID      string
+	}
+	lineKey TransferKey
+)
+
+func (l Line) key() lineKey { return lineKey{l.Gateway, l.ID} }
+
 // owners finds the payouts that lines belong to: that which has the line's transfer, or else the one that
 // its notes name. Lines of nobody are left out.
-func (s *Service) owners(ctx context.Context, lines []Line) (map[string]payout.ID, error) {
+func (s *Service) owners(ctx context.Context, lines []Line) (map[lineKey]payout.ID, error) {
 	var transfers []string
 	var ids []payout.ID
 	for _, l := range lines {
@@ -147,12 +158,12 @@ func (s *Service) owners(ctx context.Context, lines []Line) (map[string]payout.I
 	if err != nil {
 		return nil, err
 	}
-	owners := make(map[string]payout.ID, len(lines))
+	owners := make(map[lineKey]payout.ID, len(lines))
 	for _, l := range lines {
-		if id, isKnown := byTransfer[l.Transfer]; isKnown {
-			owners[l.ID] = id
+		if id, isKnown := byTransfer[TransferKey{l.Gateway, l.Transfer}]; isKnown {
+			owners[l.key()] = id
 		} else if _, isKnown := byID[l.Payout]; isKnown {
-			owners[l.ID] = l.Payout
+			owners[l.key()] = l.Payout
 		}
 	}
 	return owners, nil
@@ -272,7 +283,7 @@ func (s *Service) caseFiles(ctx context.Context, ids []payout.ID, read coverage)
 	}
 	byOwner := map[payout.ID][]Line{}
 	for _, l := range lines {
-		byOwner[owners[l.ID]] = append(byOwner[owners[l.ID]], l)
+		byOwner[owners[l.key()]] = append(byOwner[owners[l.key()]], l)
 	}
 	all := make([]caseFile, 0, len(known))
 	for _, id := range slices.Sorted(maps.Keys(known)) {
@@ -342,7 +353,7 @@ func (s *Service) unmatched(ctx context.Context, names []string) (map[string]unm
 	}
 	all := map[string]unmatchedLines{}
 	for _, l := range lines {
-		if owners[l.ID] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
+		if owners[l.key()] == "" && !l.Missing && l.Currency == s.o.Currency.Code() {
 			one := all[l.names()]
 			one.resolved = resolved[l.names()]
 			one.take(l, s.o.Now().Add(-s.o.GracePeriod))

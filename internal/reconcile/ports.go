@@ -59,8 +59,8 @@ type Store interface {
 	SumOfEntries(ctx context.Context, from, to time.Time) (paid, returned money.Amount, err error)
 	// PayoutsByID finds those of ids that there are.
 	PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error)
-	// PayoutsByTransfer finds the payouts that have these ids at the gateway.
-	PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error)
+	// PayoutsByTransfer finds the payouts that have these ids at any gateway.
+	PayoutsByTransfer(ctx context.Context, transfers []string) (map[TransferKey]payout.ID, error)
 	// ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
 	ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error)
 

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"runtime/debug"
 	"time"
+
+	"bursar/internal/payout"
 )
 
 // actor does one thing after another: a seller, a worker, the marketplace. Actors take
@@ -27,8 +29,10 @@ type actor struct {
 	askedAt time.Duration
 	// unfiltered says that the gateway lists all payouts where they asked for one.
 	unfiltered bool
-	// event is the gateway's id of the notification that they bring.
+	// event is the gateway's id of the notification that they bring, behind the gateway's name.
 	event string
+	// about is the payout of which they take a step, or on which they decide.
+	about payout.ID
 
 	act  func()
 	rest func(struct{}) bool
@@ -56,7 +60,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.event = name, m.begun, act, nil, nil, "", "", "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", ""
 	a.goOn()
 }
 

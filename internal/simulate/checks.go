@@ -57,6 +57,8 @@ var (
 	statementAgrees       = Check{"statement-agrees", "The gateway's statement and the ledger account for each other to the last minor unit, and faults explain each difference."}
 	misstatementsFound    = Check{"misstatements-are-found", "Each false line of the gateway's statement is found as a difference of its kind, until the line is corrected or an admin resolves it."}
 	askedFirst            = Check{"asked-first", "After a start nothing is sent before the gateway has listed what it knows."}
+	ownGateway            = Check{"own-gateway", "A payout is requested for the gateway that new payouts go to. It is sent to that gateway alone, and no other is asked about it."}
+	waitsForGateway       = Check{"waits-for-its-gateway", "A payout whose gateway is not configured waits and tells why, until that gateway is configured again."}
 	forgeriesRefused      = Check{"forgeries-are-refused", "A webhook with a wrong signature is refused."}
 	onlyRightAccount      = Check{"own-account", "A payout goes to the bank account that was the seller's verified one when it was asked for."}
 	importedAsItWas       = Check{"imported-as-it-was", "A payout that was lost and found again is of the same seller, account, amount and fee."}
@@ -95,7 +97,7 @@ func Checks() []Check {
 		paidOnce, paidExactly, completedIsPaid, refundedStaysEnded, onlyOrdersPaid, allImported, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverGoesNegative, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
-		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, forgeriesRefused, onlyRightAccount,
+		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,
 		importedAsItWas, windowIsKept, verifiedIsTrue, failuresHaveCause, waitingIsUnsent, waitsAsAsked, listsReadWhole,
 		writtenAsMeant, discrepanciesKept, referencesKept, oldestFirst, minimumKept, holdsKept, stopsKept, proofsKept, numbersSecret, decisionsKept,
 		tamperingFound, statementsProve, checkpointsMade, nightsReconciled, fewRegistrations, refundsAreDue, adjustmentsDue, feedTellsAll, deliveriesTrue, deliveriesArrive, nobodyOverpaid, datastoreReadable, nothingPanics,

@@ -8,6 +8,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/decision"
+	port "bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
@@ -67,7 +68,7 @@ func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	m.note(id, e.seller, "sale released:")
 }
 
-func (m *market) wasAsked(p payout.Payout) {
+func (m *market) wasAsked(on *instance, p payout.Payout) {
 	h := m.model.sellers[p.Seller]
 	a := m.current.ask
 	m.assert(oneAnswerPerKey, a != nil && a.made == "" && m.model.payouts[p.ID] == nil, p.Seller,
@@ -89,6 +90,7 @@ func (m *market) wasAsked(p payout.Payout) {
 		m.assert(answersAreTrue, p.Amount == a.amount && p.Notes == a.notes, p.Seller, "%d with notes %q were asked for, and recorded were %d with %q", a.amount, a.notes, p.Amount, p.Notes)
 	}
 	m.assert(stopsKept, !m.model.stopped(p.Seller), p.Seller, "%s asked for %s, and payouts are stopped", p.Seller, p.ID)
+	m.assert(ownGateway, p.Gateway == on.gateways[0].name, string(p.ID), "payout %s is asked for at gateway %s, and new ones go to %s", p.ID, p.Gateway, on.gateways[0].name)
 	m.checkProof(a, p)
 	m.model.asked(p)
 	m.model.payouts[p.ID].sendAt = p.RequestedAt.Add(cancelWindow)
@@ -97,8 +99,9 @@ func (m *market) wasAsked(p payout.Payout) {
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d committed:", p.Amount))
 	m.payoutDue(p.ID, m.model.payouts[p.ID], p.DueAt)
 	if m.strikes(hookForged) {
-		m.announce(p.ID)
+		m.gateways.named(p.Gateway).announce(p.ID)
 	}
+	m.replaceSoon(payout.Waiting)
 	if m.backUpSoon {
 		m.backUpSoon = false
 		m.after(m.between(0, cancelWindow), m.backUp)
@@ -107,7 +110,7 @@ func (m *market) wasAsked(p payout.Payout) {
 
 func (m *market) wasImported(p payout.Payout) {
 	first := m.ever[p.ID]
-	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee, string(p.ID),
+	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.at == p.Gateway, string(p.ID),
 		"payout %s was of %s to %s: %d, fee %d; it is in the ledger again as of %s to %s: %d, fee %d",
 		p.ID, first.seller, first.account, first.amount, first.fee, p.Seller, p.BankAccountID, p.Amount, p.Fee)
 	m.model.asked(p)
@@ -119,6 +122,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	w := m.model.payouts[p.ID]
 	was := w.state
 	m.checkWait(on, w, p)
+	m.checkWaits(on, w, p)
 	m.checkLie(w, p)
 	m.assert(referencesKept, keeps(w.last.GatewayID, p.GatewayID) && (w.last.UTR == "" || p.UTR != ""), string(p.ID),
 		"payout %s was %q at the gateway and %q at the bank, and is %q and %q now", p.ID, w.last.GatewayID, w.last.UTR, p.GatewayID, p.UTR)
@@ -126,7 +130,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkAsked(w, p)
 	m.checkShown(w, p)
 	if was == payout.Submitting && p.State == payout.Waiting {
-		m.assert(waitingIsUnsent, !m.gateway.has(p.ID) || m.gateway.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
+		m.assert(waitingIsUnsent, !m.gateways.has(p.ID) || m.gateways.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
 	w.last = p
 	if from != p.State || was != p.State {
@@ -148,6 +152,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 			"payout %s was refunded %s after it went to review, and what was sent before may still arrive", p.ID, m.now-w.changed)
 	}
 	w.changed = m.now
+	m.replaceSoon(p.State)
 	if p.State == payout.Unknown {
 		m.tally.unknown++
 		if m.chance(150) && !m.closing {
@@ -185,14 +190,14 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is postponed to %s at %s, for the %dth time after the %dth",
 			p.ID, p.DueAt, at, p.Tries, w.last.Tries)
 	case p.State == payout.ManualReview && w.state != payout.ManualReview:
-		runOut := at.Sub(w.sentAt) >= m.runsOut()-mostOff
+		runOut := at.Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-mostOff
 		m.assert(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
 	}
 }
 
 // checkAsked asserts that a payout that was sent and rejected is refunded only after the gateway was asked again.
 func (m *market) checkAsked(w *withdrawal, p payout.Payout) {
-	o := m.gateway.orders[string(p.ID)]
+	o := m.gateways.orders[string(p.ID)]
 	if w.state != payout.Waiting || kindOf(p.State) == underWay || o == nil {
 		return
 	}
@@ -240,7 +245,7 @@ func (m *market) mayArrive() time.Duration {
 
 // checkEnd asks the gateway's own records about a payout that has just come to an end.
 func (m *market) checkEnd(id payout.ID, w *withdrawal) {
-	for _, t := range m.gateway.transfers(id) {
+	for _, t := range m.gateways.transfers(id) {
 		switch {
 		case w.state != payout.Completed:
 			m.assert(refundedStaysEnded, isDead(t.Status), string(id), "payout %s is %s, and the gateway's transfer %s is %s", id, w.state, t.ID, t.Status)
@@ -252,10 +257,10 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 		}
 	}
 	if w.state == payout.Completed {
-		m.assert(completedIsPaid, m.gateway.has(id), string(id), "payout %s is completed, and the gateway has no transfer of it", id)
+		m.assert(completedIsPaid, m.gateways.has(id), string(id), "payout %s is completed, and the gateway has no transfer of it", id)
 	}
-	if w.state == payout.Failed && !m.gateway.has(id) {
-		o, a := m.gateway.orders[string(id)], m.model.accounts[w.account]
+	if w.state == payout.Failed && !m.gateways.has(id) {
+		o, a := m.gateways.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
 		doubted := w.last.ReasonCode == negativeBalance && w.doubted && m.model.row(w.seller).Available < 0
 		m.assert(failuresHaveCause, refused || doubted || w.last.Refunded() && m.current.name == admin, string(id),
@@ -268,7 +273,7 @@ func keeps(before, now string) bool { return before == "" || before == now }
 
 // checkWait holds the next sending of an order that the gateway postponed with what it asked for.
 func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
-	o := m.gateway.orders[string(p.ID)]
+	o := m.gateways.orders[string(p.ID)]
 	if o == nil || o.setNextPoll != m.current.number {
 		return
 	}
@@ -280,7 +285,7 @@ func (m *market) checkWait(on *instance, w *withdrawal, p payout.Payout) {
 
 // checkLie holds what is written of a payout against what the gateway has just lied about it.
 func (m *market) checkLie(w *withdrawal, p payout.Payout) {
-	lie := m.gateway.lies[p.ID]
+	lie := m.gateways.lies[p.ID]
 	if lie == nil || lie.to != m.current.number {
 		return
 	}
@@ -291,10 +296,10 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 }
 
 // wereRescheduled notes that a start made all payouts due that the gateway may have.
-func (m *market) wereRescheduled(n int64, now time.Time) {
+func (m *market) wereRescheduled(at port.Name, n int64, now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
+		if w.at == at && w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
 			m.wasRescheduled(id, now)
 			n--
 		}
@@ -417,13 +422,13 @@ func (m *market) wasRecovered(a bank.Account) {
 	m.assert(verifiedIsTrue, a.Status == bank.StatusUnverified, a.Seller, "bank account %s, which was lost and found again, is %s", a.ID, a.Status)
 }
 
-func (m *market) wasRegisteredAtGateway(id bank.ID, beneficiary string) {
+func (m *market) wasRegisteredAtGateway(id bank.ID, at port.Name, beneficiary string) {
 	a := m.model.accounts[id]
 	if a == nil {
 		return
 	}
-	a.beneficiary = beneficiary
-	number, err := m.gateway.numberOf(beneficiary)
+	a.beneficiary, a.at = beneficiary, at
+	number, err := m.gateways.named(at).numberOf(beneficiary)
 	m.assert(onlyRightAccount, err == nil && (a.number == "" || number == a.number), a.seller, "bank account %s is %s at the gateway, which is another account (error %v)", id, beneficiary, err)
 }
 
@@ -433,9 +438,10 @@ func (m *market) wasVerified(before, a bank.Account) {
 		"bank account %s went from %s to %s; it was %s, and its seller has %s", a.ID, before.Status, a.Status, known.status, m.model.sellers[known.seller].current)
 	if known.status != a.Status {
 		m.note(string(a.ID), a.Seller, "bank account is "+string(a.Status)+":")
-		confirmed := m.gateway.confirms(a) || m.current.name == admin
-		m.assert(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and the gateway says %q of %s",
-			a.ID, m.gateway.verdicts[a.VerificationID], a.VerificationID)
+		asked := m.gateways.named(a.Gateway)
+		confirmed := m.current.name == admin || asked != nil && asked.confirms(a)
+		m.assert(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and gateway %s does not say so of %s",
+			a.ID, a.Gateway, a.VerificationID)
 		m.accountDecided(a.ID, known.seller, a.Status)
 	}
 	m.assert(verifiedIsTrue, a.Status != bank.StatusUnverified || !a.DueAt.IsZero(), known.seller, "bank account %s is unverified (%s), and nothing more is to be done", a.ID, a.Reason)

@@ -36,6 +36,7 @@ const (
 	restore
 	clock
 	undone
+	replace
 	numFaults
 )
 
@@ -70,6 +71,7 @@ var catalogue = [numFaults]struct {
 	stall:       {"stall", "a worker hangs between two steps, for longer than its lease", 15},
 	restore:     {"restore", "a backup is put in the place of the ledger", 1000},
 	clock:       {"clock", "an instance's clock jumps by minutes", 1000},
+	replace:     {"replace", "in a few of eight seeds, the gateway for new payouts is replaced by another one and back; now and then one of the two is not configured", 0},
 	undone:      {"undone", "a transaction is undone at its end, and is run again or fails", 15},
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -28,33 +27,29 @@ const (
 	webhookSecret = "simulated-webhooks"
 )
 
-// gateway is the sandbox, its life in virtual time, and its records, which judge what was paid.
+// gateway is a sandbox, its life in virtual time, and its records, which judge what was paid.
 type gateway struct {
-	m   *market
-	box *sandbox.Sandbox
+	m       *market
+	name    port.Name
+	profile sandbox.Profile
+	box     *sandbox.Sandbox
+	// webhooks reads what it posts, signed with secret.
+	webhooks *razorpayx.Webhooks
+	secret   string
 	// next is when its next step is on the agenda; zero is not at all.
 	next time.Time
-	// made are the transfers that it made, by reference.
-	made map[payout.ID]bool
-	// orders are what was sent to it, by key.
-	orders map[string]*order
 	// verdicts are what it is made to say of validations, by their ids.
 	verdicts map[string]string
-	// lies are the last things it said that can't be true, by payout.
-	lies map[payout.ID]*gatewayLie
 	// madeAt is when it made its transfers, by its own ids.
 	madeAt map[string]time.Duration
 	// hook is the last webhook that it sent, and fundAccount the last one that it told of.
 	hookHeader        http.Header
 	hook, fundAccount []byte
-	// settleAfter is how long a step of a payout takes.
-	settleAfter time.Duration
-	balance     int64
-	silentUntil time.Duration
 }
 
 // order is what was sent under one idempotency key.
 type order struct {
+	at   *gateway
 	body string
 	// first is when it was sent for the first time and not turned away at the door, if it was: then it may have been taken.
 	first       time.Duration
@@ -86,18 +81,26 @@ type gatewayLie struct {
 // plenty is more than all sellers earn.
 const plenty = int64(1_000_000_000_000_00)
 
-func (m *market) openGateway(dir string) error {
-	g := &gateway{
-		m: m, made: map[payout.ID]bool{}, orders: map[string]*order{}, verdicts: map[string]string{}, lies: map[payout.ID]*gatewayLie{}, madeAt: map[string]time.Duration{},
-		settleAfter: usualSettling, balance: plenty,
+// openGateway opens a gateway that keeps its records in a file.
+func (m *market) openGateway(name port.Name, profile sandbox.Profile, file string) (err error) {
+	g := &gateway{m: m, name: name, profile: profile, secret: webhookSecret + string(name), verdicts: map[string]string{}, madeAt: map[string]time.Duration{}}
+	if g.webhooks, err = razorpayx.NewWebhooks(g.secret); err != nil {
+		return err
 	}
-	m.gateway = g
-	var err error
+	// The ids at a gateway with lists and a statement are its own: an admin is told of them alone. Else two gateways may give the same ones.
+	apart := time.Duration(0)
+	if len(m.gateways.all) > 0 && profile == sandbox.Full && m.gateways.main().profile == sandbox.Full {
+		apart = time.Hour
+	}
 	g.box, err = sandbox.New(sandbox.Options{
-		Path: filepath.Join(dir, "gateway.db"), KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
-		WebhookURL: "http://bursar.simulated/webhooks", WebhookSecret: webhookSecret, SettleAfter: g.settleAfter,
-		Currency: rupees(), Now: m.clock, Logger: slog.New(slog.DiscardHandler), Post: postman{m}, Profile: m.o.profile(),
+		Path: file, KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
+		WebhookURL: "http://bursar.simulated/webhooks/" + string(name), WebhookSecret: g.secret, SettleAfter: usualSettling,
+		Currency: rupees(), Now: func() time.Time { return m.clock().Add(apart) }, Logger: slog.New(slog.DiscardHandler), Post: postman{g}, Profile: profile,
 	})
+	apart = 0 // it begins to count at the time at which it is opened
+	if err == nil {
+		m.gateways.all = append(m.gateways.all, g)
+	}
 	return err
 }
 
@@ -183,44 +186,14 @@ func (g *gateway) ask(method, path string, in, out any) error {
 	return json.Unmarshal(a.body.Bytes(), out)
 }
 
-// transfers are what the gateway has under a payout's id.
+// transfers are what the gateway has under the id of a payout that it has made.
 func (g *gateway) transfers(id payout.ID) []razorpayx.Payout {
-	if !g.has(id) {
-		return nil
-	}
 	var list razorpayx.Collection[razorpayx.Payout]
 	if err := g.ask(http.MethodGet, "/v1/payouts?count=100&account_number="+ourAccount+"&reference_id="+url.QueryEscape(string(id)), nil, &list); err != nil {
 		g.m.broken(datastoreReadable, string(id), err.Error())
 	}
 	g.m.assert(paidOnce, len(list.Items) == 1, string(id), "the gateway has %d transfers of payout %s", len(list.Items), id)
 	return list.Items
-}
-
-func (g *gateway) has(id payout.ID) bool { return g.made[id] }
-
-// moves are all money that moved.
-func (g *gateway) moves() (list []sandbox.Move, err error) {
-	err = g.ask(http.MethodGet, "/control/moves", nil, &list)
-	return list, err
-}
-
-func (g *gateway) settle(after time.Duration) {
-	g.settleAfter = after
-	if err := g.ask(http.MethodPut, "/control/settle-after", sandbox.SettleAfter{SettleAfter: after.String()}, nil); err != nil {
-		g.m.broken(datastoreReadable, "", err.Error())
-	}
-}
-
-// fund sets what our account at the gateway holds.
-func (g *gateway) fund(amount int64) {
-	if g.balance == amount {
-		return
-	}
-	g.balance = amount
-	if err := g.ask(http.MethodPut, "/control/balance", sandbox.Balance{Amount: &amount}, nil); err != nil {
-		g.m.broken(datastoreReadable, "", err.Error())
-	}
-	g.wake()
 }
 
 // arrive is the arrival of a request at the gateway, in time or late.
@@ -230,7 +203,7 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 	if key == "" {
 		return a
 	}
-	o, id := g.orders[key], payout.ID(key)
+	o, id := g.m.gateways.orders[key], payout.ID(key)
 	if a.status != http.StatusOK {
 		g.m.assert(ordersSound, a.cut || a.status >= http.StatusInternalServerError, key, "the gateway does not take the order\n  %s: %d, %s", body, a.status, a.body.String())
 		return a
@@ -239,8 +212,10 @@ func (g *gateway) arrive(req *http.Request, body []byte) *answer {
 		return a
 	}
 	o.known = true
-	g.made[id] = true
 	m := g.m
+	first := m.gateways.made[id]
+	m.assert(paidOnce, first == nil, key, "%s makes a transfer of payout %s, of which %s has one", g.name, id, nameOfGateway(first))
+	m.gateways.made[id] = g
 	for _, t := range g.transfers(id) {
 		g.madeAt[t.ID] = m.now
 	}
@@ -262,21 +237,22 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 	m := g.m
 	m.note(key, "", "order sent:")
 	m.tally.sent++
-	m.assert(askedFirst, on.asked, key, "%s sends payout %s before the gateway has listed what it knows", on.name, key)
+	for _, one := range on.gateways {
+		m.assert(askedFirst, on.asked[one.name] || !one.capabilities().List, key, "%s sends payout %s before gateway %s has listed what it knows", on.name, key, one.name)
+	}
 	var in razorpayx.PayoutRequest
 	err := json.Unmarshal(body, &in)
 	m.assert(oneKeyPerPayout, err == nil && in.ReferenceID == key, key, "payout %s is ordered under the key %s", in.ReferenceID, key)
-	o := g.orders[key]
+	o := m.gateways.orders[key]
 	if o == nil {
-		o = &order{body: string(body)}
-		g.orders[key] = o
+		o = &order{at: g, body: string(body)}
+		m.gateways.orders[key] = o
 	}
+	m.assert(ownGateway, o.at == g, key, "payout %s was sent to %s, and is sent to %s now", key, o.at.name, g.name)
 	m.assert(ordersToLetter, o.body == string(body), key, "the key %s was sent with\n  %s, and now with\n  %s", key, o.body, body)
-	m.assert(keysAreAlive, !o.mayBeStored || m.now-o.first < m.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
+	m.assert(keysAreAlive, !o.mayBeStored || m.now-o.first < g.capabilities().KeyLifetime, key, "payout %s was first ordered %s ago, and is sent again", key, m.now-o.first)
 	w := m.model.payouts[payout.ID(key)]
-	if a := m.accountOf(w); a != nil {
-		m.assert(onlyRightAccount, a.beneficiary == in.FundAccountID, key, "payout %s is to go to %s, and its account is %s at the gateway", key, in.FundAccountID, a.beneficiary)
-	}
+	m.checkBeneficiary(g, w, key, in.FundAccountID)
 	m.keepSecret(string(body))
 	m.assert(claimedFirst, m.current.claimed == key, key, "%s sends payout %s, and has not put down in the ledger that it does", on.name, key)
 	m.current.claimed, m.current.sent = "", key
@@ -289,7 +265,7 @@ func (g *gateway) sending(on *instance, key string, body []byte) *order {
 }
 
 // turnAway notes that what was sent under a key was not looked at.
-func (g *gateway) turnAway(key string) {
+func (g *gateways) turnAway(key string) {
 	if o := g.orders[key]; o != nil {
 		o.turnedAway = true
 	}
@@ -308,15 +284,21 @@ func (g *gateway) numberOf(beneficiary string) (string, error) {
 	return a.BankAccount.AccountNumber, err
 }
 
-// accountOf is the account that a payout goes to, if its name at the gateway is known.
-func (m *market) accountOf(w *withdrawal) *account {
+// checkBeneficiary holds where an order goes against the payout's account. One gateway's name of it is in the ledger; of any other the
+// gateway's own records tell.
+func (m *market) checkBeneficiary(g *gateway, w *withdrawal, key, beneficiary string) {
 	if w == nil {
-		return nil
+		return
 	}
-	if a := m.model.accounts[w.account]; a != nil && a.beneficiary != "" {
-		return a
+	a := m.model.accounts[w.account]
+	switch {
+	case a == nil || a.beneficiary == "":
+	case a.at == g.name:
+		m.assert(onlyRightAccount, a.beneficiary == beneficiary, key, "payout %s is to go to %s, and its account is %s at the gateway", key, beneficiary, a.beneficiary)
+	case a.number != "":
+		number, err := g.numberOf(beneficiary)
+		m.assert(onlyRightAccount, err == nil && number == a.number, key, "payout %s is to go to %s, which is not its account at %s (error %v)", key, beneficiary, g.name, err)
 	}
-	return nil
 }
 
 // noSuchAccount are the last digits of an account that the sandbox does not confirm.
@@ -331,11 +313,11 @@ func (o Options) profile() sandbox.Profile {
 }
 
 // capabilities are what the gateway offers.
-func (m *market) capabilities() port.Capabilities { return m.o.profile().Capabilities(rupees()) }
+func (g *gateway) capabilities() port.Capabilities { return g.profile.Capabilities(rupees()) }
 
 // runsOut is how long an order is sent again after it was first. The margin is the model's own.
-func (m *market) runsOut() time.Duration {
-	lives := m.capabilities().KeyLifetime
+func (g *gateway) runsOut() time.Duration {
+	lives := g.capabilities().KeyLifetime
 	return lives - min(24*time.Hour, lives/4)
 }
 
@@ -350,7 +332,7 @@ func nameOf(on *instance) string {
 func (m *market) bankDecides(id payout.ID) {
 	switch {
 	case m.strikes(bankReturns):
-		paid := m.gateway.settleAfter
+		paid := m.gateways.settleAfter
 		last := lastReturn(m.clock().Add(paid)).Sub(m.clock())
 		if m.chance(700) { // most come soon
 			last /= 3
@@ -359,7 +341,7 @@ func (m *market) bankDecides(id payout.ID) {
 			m.moveByHand(id, razorpayx.StatusProcessed, razorpayx.StatusReversed, "beneficiary_bank_rejected")
 		})
 	case m.strikes(bankFails):
-		when := m.between(0, m.gateway.settleAfter)
+		when := m.between(0, m.gateways.settleAfter)
 		how := one(m, []string{razorpayx.StatusReversed, razorpayx.StatusFailed})
 		m.after(when, func() { m.moveByHand(id, razorpayx.StatusProcessing, how, "bank_account_closed") })
 	}
@@ -386,7 +368,7 @@ func lastReturn(paid time.Time) time.Time {
 }
 
 func (m *market) bankDecidesAtLast(id payout.ID) {
-	for _, t := range m.gateway.transfers(id) {
+	for _, t := range m.gateways.transfers(id) {
 		if t.Status == razorpayx.StatusQueued {
 			m.after(time.Hour, func() { m.bankDecidesAtLast(id) })
 			return
@@ -397,12 +379,12 @@ func (m *market) bankDecidesAtLast(id payout.ID) {
 
 // moveByHand moves a transfer, if it is in the status from.
 func (m *market) moveByHand(id payout.ID, from, to, reason string) {
-	for _, t := range m.gateway.transfers(id) {
+	for _, t := range m.gateways.transfers(id) {
 		if t.Status != from {
 			return
 		}
 		m.note(string(id), "", "the bank moves it to "+to+":")
-		if err := m.gateway.ask(http.MethodPut, "/control/payouts/"+t.ID, sandbox.HandMove{Status: to, Reason: reason}, nil); err != nil {
+		if err := m.gateways.made[id].ask(http.MethodPut, "/control/payouts/"+t.ID, sandbox.HandMove{Status: to, Reason: reason}, nil); err != nil {
 			m.broken(datastoreReadable, string(id), err.Error())
 		}
 	}
@@ -411,4 +393,6 @@ func (m *market) moveByHand(id payout.ID, from, to, reason string) {
 var (
 	errLost    = errors.New("simulate: the instance died before it answered")
 	errNowhere = errors.New("simulate: no instance is there")
+	// errNoAddress means that an instance is not configured with the gateway whose webhook it gets.
+	errNoAddress = errors.New("simulate: no such address")
 )

@@ -11,7 +11,6 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/event"
 	port "bursar/internal/gateway"
-	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/ledger"
 	"bursar/internal/mail"
 	"bursar/internal/payout"
@@ -44,8 +43,12 @@ type instance struct {
 	webhooks    *webhook.Service
 	reconciling *reconcile.Service
 	dead        bool
-	// ready says that it has asked the gateway what it knows, and asked that the gateway has answered.
-	ready, asked bool
+	// gateways are those that it is configured with. The first one is for new payouts.
+	gateways []*gateway
+	router   *port.Router
+	// ready says that it has asked the gateways what they know, and asked which have answered to the end.
+	ready bool
+	asked map[port.Name]bool
 	// page is where the last page of a list of the gateway's began, and read where the next one does; troubled says
 	// that something has gone wrong since.
 	page, read int
@@ -93,12 +96,7 @@ func (on *instance) open() (err error) {
 	}
 	on.db.UseKeys(m.keys)
 	logger := m.logger(on.name)
-	capabilities := m.capabilities()
-	client, err := razorpayx.New(razorpayx.Options{
-		Capabilities: &capabilities,
-		BaseURL:      "http://gateway.simulated/v1", KeyID: keyID, KeySecret: keySecret, AccountNumber: ourAccount,
-		Currency: rupees(), Timeout: 1000 * time.Hour, Transport: wire{on}.transport(), Now: on.now,
-	})
+	router, err := on.openClients()
 	if err != nil {
 		return err
 	}
@@ -108,7 +106,7 @@ func (on *instance) open() (err error) {
 	}
 	on.bank, err = bank.New(bank.Options{
 		Mails: mails,
-		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: port.Only(client), Directory: nowhere{},
+		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: router, Directory: nowhere{},
 		CoolDown: coolDown, Now: on.now, Logger: logger, IDs: m.ids, Jitter: m.jitter,
 	})
 	if err != nil {
@@ -144,7 +142,7 @@ func (on *instance) open() (err error) {
 		return err
 	}
 	on.payouts, err = payout.New(payout.Options{
-		Store: payoutStore{on.db.Payouts(), on}, Gateways: port.Only(client), Beneficiaries: on.bank, Currency: rupees(),
+		Store: payoutStore{on.db.Payouts(), on}, Gateways: router, Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Mails: mails, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
 		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, StateChanged: func(payout.State, payout.State) {},
@@ -152,7 +150,8 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	on.reconciling, err = on.newReconciling(client)
+	on.router = router
+	on.reconciling, err = on.newReconciling(on.gateways[0].name)
 	return err
 }
 
@@ -167,9 +166,8 @@ func (m *market) reconcileStartup(on *instance) {
 		m.pause(pause)
 	}
 	on.ready = true
-	on.asked = on.asked || m.o.Limited // which lists nothing that could be waited for
 	m.note("", "", on.name+" has asked the gateway")
-	if m.saved != nil && m.saved.restored {
+	if m.saved != nil && m.saved.restored && on.knowsAll() {
 		m.saved = nil
 		m.checkAllImported()
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"bursar/internal/decision"
-	"bursar/internal/gateway/sandbox"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -43,7 +42,7 @@ func (m *market) audit(on *instance) {
 func (m *market) checkDiscrepancies(violations []ledger.Violation) {
 	for _, v := range violations {
 		id := subjectOf(v)
-		m.assert(discrepanciesKept, m.gateway.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
+		m.assert(discrepanciesKept, m.gateways.lies[payout.ID(id)] != nil, id, "%s; the gateway has told no lie", v)
 	}
 	n := 0
 	for _, w := range m.model.payouts {
@@ -87,14 +86,18 @@ func (m *market) comparePayouts(on *instance) {
 }
 
 // checkAllImported holds the gateway's record of what moved against the model.
-func (m *market) checkAllImported() []sandbox.Move {
-	moves, err := m.gateway.moves()
+func (m *market) checkAllImported() []move {
+	moves, err := m.gateways.moves()
 	m.assert(datastoreReadable, err == nil, "", "%v", err)
+	at := map[string]*gateway{}
 	for _, move := range moves {
 		w := m.model.payouts[payout.ID(move.ReferenceID)]
+		m.assert(paidOnce, at[move.ReferenceID] == nil, move.ReferenceID, "payout %s has a transfer at %s and at %s", move.ReferenceID, nameOfGateway(at[move.ReferenceID]), move.at.name)
+		at[move.ReferenceID] = move.at
 		m.assert(paidOnce, move.Count == 1 && move.Net <= move.Debit, move.ReferenceID, "the gateway paid payout %s %d times", move.ReferenceID, move.Count)
 		m.assert(allImported, w != nil, move.ReferenceID, "the gateway has a transfer of payout %s, and the ledger has no such payout", move.ReferenceID)
 		if w != nil {
+			m.assert(ownGateway, w.at == move.at.name, move.ReferenceID, "payout %s is at gateway %s, and was paid by %s", move.ReferenceID, w.at, move.at.name)
 			m.assert(paidExactly, money.Amount(move.Debit) == w.net(), move.ReferenceID, "payout %s of %d net was paid %d", move.ReferenceID, w.net(), move.Debit)
 			a := m.model.accounts[w.account] // of one that was lost with the ledger, nobody knows more than the gateway
 			m.assert(onlyRightAccount, a == nil || a.last4 == move.AccountLast4, move.ReferenceID, "payout %s was paid to the account ending in %s", move.ReferenceID, move.AccountLast4)
@@ -149,7 +152,7 @@ func (m *market) judgePayout(id payout.ID, w *withdrawal, net money.Amount) {
 	m.assert(entriesAreTrue, w.gateway == net || w.state == payout.ManualReview, string(id), "by its entries, %d of payout %s left through the gateway, by whose record it is %d", w.gateway, id, net)
 	switch {
 	case w.state == payout.ManualReview:
-		m.assert(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.runsOut()-mostOff, string(id),
+		m.assert(allEnd, w.sentToReview || m.tally.restores > 0 || m.clock().Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-mostOff, string(id),
 			"payout %s is in review, sent at %s", id, w.sentAt)
 	case kindOf(w.state) == underWay:
 		m.assert(allEnd, false, string(id), "payout %s is %s for ever, due at %s; %s stayed with the bank", id, w.state, time.UnixMicro(w.due).UTC(), fmt.Sprint(net))

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"bursar/internal/auth"
-	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/id"
 	"bursar/internal/keyset"
 	"bursar/internal/money"
@@ -44,8 +43,7 @@ type market struct {
 	idle     []*actor
 
 	keys       *keyset.Set
-	webhooks   *razorpayx.Webhooks
-	gateway    *gateway
+	gateways   *gateways
 	machines   []*machine
 	sellers    []*seller
 	admin      string // a user's id
@@ -53,8 +51,9 @@ type market struct {
 	recordings []recording
 	saved      *backup
 	lost       []loss
-	// backUpSoon says that a backup is wanted.
+	// backUpSoon says that a backup is wanted, and replaceAt in which state of a payout another configuration is.
 	backUpSoon  bool
+	replaceAt   payout.State
 	ever        map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
 	proofs      map[string]*proven       // fresh proofs that sellers got
 	sessionEnds map[string]time.Time     // the sessions that sellers signed in to
@@ -136,14 +135,12 @@ func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*marke
 	if m.keys, err = keyset.Open(ctx, keyset.File(filepath.Join(dir, "keys.json"))); err != nil {
 		return nil, err
 	}
-	if m.webhooks, err = razorpayx.NewWebhooks(webhookSecret); err != nil {
-		return nil, err
-	}
-	if err := m.openGateway(dir); err != nil {
+	if err := m.openGateways(dir); err != nil {
 		return nil, err
 	}
 	if err := m.inviteSellers(); err != nil {
-		return nil, errors.Join(err, m.gateway.box.Close())
+		m.gateways.close()
+		return nil, err
 	}
 	return m, nil
 }
@@ -192,7 +189,7 @@ func (m *market) run() {
 	m.open()
 	m.pass(m.end())
 	m.close()
-	m.pass(max(m.end(), m.gateway.silentUntil) + quiet)
+	m.pass(max(m.end(), m.gateways.silentUntil) + quiet)
 	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
 		m.reconcileAll()
 	}
@@ -237,13 +234,16 @@ func (m *market) open() {
 	m.awaitMonth()
 	m.after(m.end()/2, m.rotateKeys)
 	if m.o.Faults[outage] { // towards the end, since there is little to see in it
-		lasts := m.between(m.runsOut(), m.capabilities().KeyLifetime+48*time.Hour)
+		lasts := m.between(m.gateways.main().runsOut(), m.gateways.main().capabilities().KeyLifetime+48*time.Hour)
 		m.after(m.end()-m.between(0, min(24*time.Hour, m.end()/3)), func() { m.fallSilent(lasts) })
 	}
 	if m.o.Faults[restore] && !m.o.Limited {
 		m.after(m.between(m.restoreEvery()/4, m.restoreEvery()), m.wantBackUp)
 	}
-	m.gateway.wake()
+	if len(m.gateways.all) > 1 {
+		m.after(m.around(m.replaceEvery()/3), m.wantReplacement)
+	}
+	m.gateways.wake()
 }
 
 // pass lets time pass until a moment, a broken promise, or the end of the run's context.
@@ -279,6 +279,7 @@ func (m *market) happen(e scheduled) {
 func (m *market) close() {
 	m.closing = true
 	m.beFair()
+	m.configure(m.gateways.all)
 	m.note("", "", "trading ends, and the weather is fair")
 	m.after(0, m.pollAll)
 }
@@ -293,7 +294,7 @@ func (m *market) leave() {
 			_ = mc.on.db.Close()
 		}
 	}
-	_ = m.gateway.box.Close()
+	m.gateways.close()
 }
 
 // tickEvery is how often the ledger is swept, the gateway is asked for returns, and everybody looks whether anything is
@@ -418,7 +419,7 @@ func (m *market) changeFaultProfile() {
 	}
 	for f := range numFaults {
 		m.faultProfile[f] = 0
-		if m.o.Faults[f] && m.chance(usual) {
+		if m.o.Faults[f] && f != replace && m.chance(usual) {
 			m.faultProfile[f] = max(1, catalogue[f].most/one(m, strengths))
 		}
 	}
@@ -428,17 +429,17 @@ func (m *market) changeFaultProfile() {
 	}
 	if m.faultProfile[broke] > 0 && m.chance(500) {
 		m.strike(broke)
-		m.gateway.fund(0)
+		m.gateways.fund(0)
 		m.after(m.between(10*time.Minute, lasts), func() {
 			m.cancelQueued()
-			m.after(30*time.Second, func() { m.gateway.fund(plenty) })
+			m.after(30*time.Second, func() { m.gateways.fund(plenty) })
 		})
 	}
 	if m.faultProfile[clock] > 0 {
 		m.jump()
 	}
 	if m.anyFaults() {
-		m.gateway.settle(one(m, []time.Duration{50 * time.Millisecond, usualSettling, usualSettling, 20 * time.Minute}))
+		m.gateways.settle(one(m, []time.Duration{50 * time.Millisecond, usualSettling, usualSettling, 20 * time.Minute}))
 	}
 	m.fair = false
 	if m.isLong() {
@@ -474,8 +475,8 @@ func (m *market) clearUp() {
 // beFair ends all that goes wrong; only a gateway that has fallen silent stays so for its time.
 func (m *market) beFair() {
 	m.faultProfile = [numFaults]int{}
-	m.gateway.fund(plenty)
-	m.gateway.settle(usualSettling)
+	m.gateways.fund(plenty)
+	m.gateways.settle(usualSettling)
 	for _, mc := range m.machines {
 		mc.offset = 0
 	}
@@ -488,7 +489,7 @@ func (m *market) strike(f trouble) { m.tally.faults[f]++ }
 
 func (m *market) fallSilent(lasts time.Duration) {
 	m.strike(outage)
-	m.gateway.silentUntil = max(m.gateway.silentUntil, m.now+lasts)
+	m.gateways.silentUntil = max(m.gateways.silentUntil, m.now+lasts)
 	m.note("", "", "the gateway falls silent for "+lasts.String())
 }
 

@@ -32,7 +32,7 @@ func falsehoods() []falsehood {
 	completed := func(_ *market, w *withdrawal) bool { return w.state == payout.Completed }
 	returned := func(_ *market, w *withdrawal) bool { return w.state == payout.Returned }
 	neverMade := func(m *market, w *withdrawal) bool {
-		return kindOf(w.state) == calledOff && len(m.gateway.transfers(w.last.ID)) == 0
+		return kindOf(w.state) == calledOff && len(m.gateways.transfers(w.last.ID)) == 0
 	}
 	return []falsehood{
 		{reconcile.PayoutWithoutLine, sandbox.StatementChange{Change: "drop"}, completed, false},
@@ -77,7 +77,7 @@ func (m *market) checkMisstatements() {
 		}
 	}
 	m.assert(misstatementsFound, changed >= mustShow, "", "%d lines were changed, and %d are found", mustShow, changed)
-	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(datastoreReadable, "", err.Error())
 	}
 	m.reconcileAgain(on)
@@ -98,7 +98,7 @@ func (m *market) checkRereading(on *instance) {
 	var newest *withdrawal
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.state == payout.Completed && m.clock().Sub(w.last.CompletedAt) < 24*time.Hour && (newest == nil || w.last.CompletedAt.After(newest.last.CompletedAt)) {
+		if w.state == payout.Completed && w.at == m.gateways.main().name && m.clock().Sub(w.last.CompletedAt) < 24*time.Hour && (newest == nil || w.last.CompletedAt.After(newest.last.CompletedAt)) {
 			newest = w
 		}
 	}
@@ -111,7 +111,7 @@ func (m *market) checkRereading(on *instance) {
 		ID string `json:"id"`
 	}
 	change := sandbox.StatementChange{Line: string(newest.last.ID), Change: "alter", Debit: &seven}
-	if err := m.gateway.ask(http.MethodPost, "/control/statement", change, &line); err != nil {
+	if err := m.gateways.main().ask(http.MethodPost, "/control/statement", change, &line); err != nil {
 		m.broken(datastoreReadable, change.Line, err.Error())
 	}
 	m.pass(m.now + 36*time.Hour)
@@ -119,7 +119,7 @@ func (m *market) checkRereading(on *instance) {
 	isFound := slices.ContainsFunc(open, func(d reconcile.Difference) bool { return d.Kind == reconcile.LineChanged && d.Subject == line.ID })
 	m.assert(nightsReconciled, m.violation != nil || err == nil && isFound, change.Line,
 		"the line of %s was changed after it was read, and no night has found that (error %v)", change.Line, err)
-	if err := m.gateway.ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
 		m.broken(datastoreReadable, "", err.Error())
 	}
 }
@@ -132,7 +132,7 @@ func (m *market) misstate() (planted []falsehood) {
 		if f.fits != nil {
 			at := slices.IndexFunc(ids, func(id payout.ID) bool {
 				w := m.model.payouts[id]
-				return !used[id] && w.last.ID == id && w.last.Discrepancy == "" && m.clock().Sub(w.last.RequestedAt) < finalCheckAfter-48*time.Hour && f.fits(m, w)
+				return !used[id] && w.at == m.gateways.main().name && w.last.ID == id && w.last.Discrepancy == "" && m.clock().Sub(w.last.RequestedAt) < finalCheckAfter-48*time.Hour && f.fits(m, w)
 			})
 			if at < 0 {
 				continue
@@ -143,7 +143,7 @@ func (m *market) misstate() (planted []falsehood) {
 			ID     string              `json:"id"`
 			Source struct{ ID string } `json:"source"`
 		}
-		if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, &line); err != nil {
+		if err := m.gateways.main().ask(http.MethodPost, "/control/statement", f.change, &line); err != nil {
 			m.broken(datastoreReadable, f.change.Line, err.Error())
 		}
 		if f.fits == nil {
@@ -192,7 +192,7 @@ func (m *market) misstateAgain(on *instance, f falsehood, d reconcile.Difference
 	m.assert(misstatementsFound, isFound && !again.Open(), f.change.Line, "a difference that was settled is open: %+v", again)
 	eight := int64(8_000)
 	f.change.Debit = &eight
-	if err := m.gateway.ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
+	if err := m.gateways.main().ask(http.MethodPost, "/control/statement", f.change, nil); err != nil {
 		m.broken(datastoreReadable, f.change.Line, err.Error())
 	}
 	again, isFound = f.in(m.reconcileAgain(on))

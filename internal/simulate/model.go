@@ -9,6 +9,7 @@ import (
 	"bursar/internal/bank"
 	"bursar/internal/decision"
 	"bursar/internal/event"
+	port "bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
@@ -81,6 +82,7 @@ func (e *earning) left() money.Amount { return e.amount - e.refunded }
 
 type withdrawal struct {
 	seller  string
+	at      port.Name // the gateway that it was asked for
 	account bank.ID
 	amount  money.Amount
 	fee     money.Amount
@@ -111,11 +113,13 @@ type withdrawal struct {
 func (w *withdrawal) net() money.Amount { return w.amount - w.fee }
 
 type account struct {
-	seller      string
-	number      string // in full, if it is known
-	last4       string
-	status      bank.Status
+	seller string
+	number string // in full, if it is known
+	last4  string
+	status bank.Status
+	// beneficiary is what a gateway calls it, and at which one.
 	beneficiary string
+	at          port.Name
 	due         int64
 	folded      bank.Account
 }
@@ -195,7 +199,7 @@ func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 
 func (o *model) asked(p payout.Payout) {
 	o.payouts[p.ID] = &withdrawal{
-		seller: p.Seller, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
+		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
 	}
 }
 

@@ -54,8 +54,8 @@ func (w wire) mixUp(req *http.Request, a *answer) {
 	var made, other razorpayx.FundAccount
 	switch {
 	case req.Method == http.MethodPost && req.URL.Path == "/v1/fund_accounts":
-		was := m.gateway.fundAccount
-		m.gateway.fundAccount = bytes.Clone(a.body.Bytes())
+		was := w.g.fundAccount
+		w.g.fundAccount = bytes.Clone(a.body.Bytes())
 		if json.Unmarshal(was, &other) != nil || json.Unmarshal(a.body.Bytes(), &made) != nil || last4(made) == last4(other) {
 			return
 		}
@@ -91,6 +91,12 @@ func (m *market) makeOdd(p *razorpayx.Payout) {
 	}
 }
 
+// isNamedAt reports whether the ledger may know what the payout's gateway calls its account: it has the name that one gateway gave.
+func (m *market) isNamedAt(w *withdrawal) bool {
+	a := m.model.accounts[w.account]
+	return a == nil || a.at == "" || a.at == w.at
+}
+
 // lieAbout says of a payout what can't be true beside the ledger. What was asked for by its id may also be said to be
 // another.
 func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
@@ -112,7 +118,7 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 		p.ReferenceID, lie.what = razorpayx.Text(m.ids.New("pyt_", m.clock())), "it is another payout's"
 	case n == 1 && refunded:
 		p.Status, lie.what = razorpayx.StatusProcessed, "it was paid"
-	case p.Amount%3 == 0: // the amount chooses among the others, so that runs from before are thrown the same dice
+	case p.Amount%3 == 0 && m.isNamedAt(known): // the amount chooses among the others, so that runs from before are thrown the same dice
 		p.FundAccountID, lie.what = "fa_00000000000000", "it went to another account"
 	case p.Amount%3 == 1:
 		p.Currency, lie.what = "USD", "it is in another currency"
@@ -121,6 +127,6 @@ func (w wire) lieAbout(req *http.Request, a *answer, p *razorpayx.Payout) {
 	default:
 		p.Amount, lie.what = p.Amount+1-2*int64(m.begun%2), "it is of another amount"
 	}
-	a.lie, m.gateway.lies[id] = lie, lie
+	a.lie, m.gateways.lies[id] = lie, lie
 	m.note(string(id), known.seller, "the gateway lies, "+lie.what+":")
 }

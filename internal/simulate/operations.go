@@ -94,7 +94,7 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 		unknown += int64(btoi(w.state == payout.Unknown))
 		reviewed += int64(btoi(w.state == payout.ManualReview))
 		discrepancies += int64(btoi(w.last.Discrepancy != ""))
-		late += int64(btoi(kindOf(w.state) == underWay && w.state != payout.ManualReview && w.last.Discrepancy == "" && w.folded.ArriveAt.Before(now)))
+		late += int64(btoi(kindOf(w.state) == underWay && w.state != payout.ManualReview && w.last.Discrepancy == "" && w.last.ReasonCode != payout.CodeNoGateway && w.folded.ArriveAt.Before(now)))
 	}
 	m.assert(readsAgree, watched.Late == late, "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
 	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
@@ -118,6 +118,8 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 	by := decided{subject, m.current.number}
 	before := m.decided[by]
 	var answer error
+	m.current.about = payout.ID(subject)
+	defer func() { m.current.about = "" }()
 	err := m.call(on, func() error {
 		answer = do(on)
 		m.assert(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
@@ -126,7 +128,7 @@ func (m *market) decide(subject string, always bool, do func(on *instance) error
 			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
 		return answer
 	})
-	if lie := m.gateway.lies[payout.ID(subject)]; lie != nil && lie.to == m.current.number {
+	if lie := m.gateways.lies[payout.ID(subject)]; lie != nil && lie.to == m.current.number {
 		lie.to = 0
 	}
 	return err
@@ -158,7 +160,7 @@ func (m *market) settleUnclear(id payout.ID) {
 		m.askGateway(id)
 	case n < 4 && w.state == payout.Unknown && !m.closing:
 		m.reviewUnknown(id)
-	case (n < 5 || n < 8 && m.gateway.has(id)) && !m.closing:
+	case (n < 5 || n < 8 && m.gateways.has(id)) && !m.closing:
 		m.match(id)
 	case m.chance(200) || m.closing:
 		m.refundToBalance(id)
@@ -195,18 +197,18 @@ func (m *market) askGateway(id payout.ID) {
 
 // match names a transfer, which may be another payout's.
 func (m *market) match(id payout.ID) {
-	others := slices.Sorted(maps.Keys(m.gateway.madeAt))
+	others := m.gateways.any().transferIDs()
 	if len(others) == 0 {
 		return
 	}
 	transfer := one(m, others)
-	if mine := m.gateway.transfers(id); len(mine) > 0 && m.chance(500) {
+	if mine := m.gateways.transfers(id); len(mine) > 0 && m.chance(500) {
 		transfer = mine[0].ID
 	}
 	_ = m.decide(string(id), false, func(on *instance) error {
 		_, err := on.payouts.MatchTransfer(m.ctx, m.by(), id, transfer)
 		if err == nil {
-			mine := m.gateway.transfers(id)
+			mine := m.gateways.transfers(id)
 			m.assert(discrepanciesKept, len(mine) == 1 && mine[0].ID == transfer, string(id), "payout %s was taken for the transfer %s, which is another one's", id, transfer)
 		}
 		return err

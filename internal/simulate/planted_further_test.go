@@ -66,7 +66,7 @@ var furtherBugs = []planted{
 		{inStore, "AND currency = $3 AND missing = 0`, []any", "AND currency = $3`, []any"},
 	}},
 	{"a line belongs to whom its notes name", []edit{
-		{inReconcile, "if id, isKnown := byTransfer[l.Transfer]; isKnown {", `if id, isKnown := byTransfer[l.Transfer]; isKnown && l.Payout != "" {`},
+		{inReconcile, "if id, isKnown := byTransfer[TransferKey{l.Gateway, l.Transfer}]; isKnown {", `if id, isKnown := byTransfer[TransferKey{l.Gateway, l.Transfer}]; isKnown && l.Payout != "" {`},
 	}},
 	{"why it was not paid is not kept", []edit{
 		{inPayout, "\tdefault:\n\t\tp.ReasonCode, p.Reason = r.ReasonCode, r.Reason\n", "\tdefault:\n"},

@@ -11,63 +11,70 @@ import (
 	"bursar/internal/payout"
 )
 
-// postman carries the gateway's webhooks.
-type postman struct{ m *market }
+// postman carries a gateway's webhooks.
+type postman struct{ g *gateway }
 
 // RoundTrip takes a webhook, and says that it arrived; the gateway would else send it again until it does.
 func (p postman) RoundTrip(req *http.Request) (*http.Response, error) {
-	m := p.m
+	m, g := p.g.m, p.g
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
 	}
 	_ = req.Body.Close()
 	m.tally.webhooks++
-	m.gateway.hookHeader, m.gateway.hook = req.Header, body
+	g.hookHeader, g.hook = req.Header, body
 	on := m.anyInstance()
 	switch {
+	case on != nil && !on.knows(g.name):
+		return response(req, http.StatusNotFound, http.Header{}, http.NoBody), nil // so that it is posted again
 	case on == nil:
 		return response(req, http.StatusServiceUnavailable, http.Header{}, http.NoBody), nil
 	case m.strikes(hookLost):
 	case m.strikes(hookLate):
-		m.post(m.between(time.Second, one(m, []time.Duration{time.Minute, 6 * time.Hour, 7 * 24 * time.Hour})), req.Header, body)
+		g.post(m.between(time.Second, one(m, []time.Duration{time.Minute, 6 * time.Hour, 7 * 24 * time.Hour})), req.Header, body)
 	default:
-		m.post(m.between(0, 100*time.Millisecond), req.Header, body)
+		g.post(m.between(0, 100*time.Millisecond), req.Header, body)
 	}
 	if m.strikes(hookTwice) {
-		m.post(m.between(0, one(m, []time.Duration{time.Second, time.Hour, 3 * 24 * time.Hour})), req.Header, body)
+		g.post(m.between(0, one(m, []time.Duration{time.Second, time.Hour, 3 * 24 * time.Hour})), req.Header, body)
 	}
 	if m.strikes(hookForged) {
-		m.forge(req.Header, body)
+		g.forge(req.Header, body)
 	}
 	return response(req, http.StatusOK, http.Header{}, http.NoBody), nil
 }
 
 // announce posts, as an attacker with the secret, a notification about a payout that was requested just now.
-func (m *market) announce(id payout.ID) {
-	g := m.gateway
-	notification, err := m.webhooks.Read(g.hookHeader, g.hook)
+func (g *gateway) announce(id payout.ID) {
+	m := g.m
+	notification, err := g.webhooks.Read(g.hookHeader, g.hook)
 	if err != nil || notification.Reference == "" {
 		return
 	}
 	header, body := g.hookHeader.Clone(), bytes.ReplaceAll(g.hook, []byte(notification.Reference), []byte(id))
-	header.Set(razorpayx.SignatureHeader, razorpayx.Sign(webhookSecret, body))
+	header.Set(razorpayx.SignatureHeader, razorpayx.Sign(g.secret, body))
 	header.Set(razorpayx.EventIDHeader, "evt_forged_"+string(id))
-	m.post(m.between(0, cancelWindow), header, body)
+	g.post(m.between(0, cancelWindow), header, body)
 }
 
 // post delivers a webhook to some instance, which may not be there.
-func (m *market) post(after time.Duration, header http.Header, body []byte) {
+func (g *gateway) post(after time.Duration, header http.Header, body []byte) {
+	m := g.m
 	m.spawn(after, "webhook", func() {
 		if on := m.anyInstance(); on != nil {
-			_ = m.call(on, func() error { return m.receive(on, header, body) })
+			_ = m.call(on, func() error { return g.receive(on, header, body) })
 		}
 	})
 }
 
-// receive takes a webhook as the API does.
-func (m *market) receive(on *instance, header http.Header, body []byte) error {
-	notification, err := m.webhooks.Read(header, body)
+// receive takes a webhook as the API does. It knows no address for those of a gateway that is not configured.
+func (g *gateway) receive(on *instance, header http.Header, body []byte) error {
+	m := g.m
+	if !on.knows(g.name) {
+		return errNoAddress
+	}
+	notification, err := g.webhooks.Read(header, body)
 	if err != nil {
 		return err
 	}
@@ -78,18 +85,19 @@ func (m *market) receive(on *instance, header http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	m.current.event = header.Get(razorpayx.EventIDHeader)
-	return m.applyReport(on, notification.EventID, id)
+	m.current.event = string(g.name) + "/" + header.Get(razorpayx.EventIDHeader)
+	return g.applyReport(on, notification.EventID, id)
 }
 
 // applyReport takes a notification about a payout, which is then due, unless it was never sent, is being sent, or its step is taken meanwhile.
-func (m *market) applyReport(on *instance, event string, id payout.ID) error {
+func (g *gateway) applyReport(on *instance, event string, id payout.ID) error {
+	m := g.m
 	w, began, now, again := m.model.payouts[id], m.now, on.now().UnixMicro(), m.heard[m.current.event]
 	var before withdrawal
 	if w != nil {
 		before = *w
 	}
-	err := on.payouts.Notify(m.ctx, razorpayx.DefaultName, event, id)
+	err := on.payouts.Notify(m.ctx, g.name, event, id)
 	if err != nil || again || w == nil || m.model.payouts[id] != w {
 		return err
 	}
@@ -102,21 +110,22 @@ func (m *market) applyReport(on *instance, event string, id payout.ID) error {
 
 // forge posts what the gateway never sent: under a wrong signature, or, as an attacker who has the
 // secret, that a payout was paid or has failed, whatever became of it.
-func (m *market) forge(header http.Header, body []byte) {
+func (g *gateway) forge(header http.Header, body []byte) {
+	m := g.m
 	header = header.Clone()
 	if m.chance(500) {
 		lies := []string{`"status":"processed"`, `"status":"failed"`, `"status":"reversed"`, `"status":"cancelled"`}
 		for _, truth := range []string{`"status":"processing"`, `"status":"processed"`, `"status":"reversed"`, `"status":"failed"`, `"status":"queued"`} {
 			body = bytes.Replace(body, []byte(truth), []byte(one(m, lies)), 1)
 		}
-		header.Set(razorpayx.SignatureHeader, razorpayx.Sign(webhookSecret, body))
+		header.Set(razorpayx.SignatureHeader, razorpayx.Sign(g.secret, body))
 		header.Set(razorpayx.EventIDHeader, "evt_forged_"+m.ids.New("", m.clock()))
-		m.post(m.between(0, time.Minute), header, body)
+		g.post(m.between(0, time.Minute), header, body)
 		return
 	}
-	signature := razorpayx.Sign(webhookSecret, body)
+	signature := razorpayx.Sign(g.secret, body)
 	header.Set(razorpayx.SignatureHeader, one(m, []string{
-		razorpayx.Sign("another secret", body), razorpayx.Sign("", body), razorpayx.Sign(webhookSecret, append(bytes.Clone(body), ' ')),
+		razorpayx.Sign("another secret", body), razorpayx.Sign("", body), razorpayx.Sign(g.secret, append(bytes.Clone(body), ' ')),
 		"", signature[:1], signature[:len(signature)-1], signature + "0", "null",
 	}))
 	m.spawn(m.between(0, time.Second), "forger", func() {
@@ -124,7 +133,7 @@ func (m *market) forge(header http.Header, body []byte) {
 		if on == nil {
 			return
 		}
-		err := m.call(on, func() error { return m.receive(on, header, body) })
+		err := m.call(on, func() error { return g.receive(on, header, body) })
 		f := fault.From(err)
 		m.assert(forgeriesRefused, err != nil && (f == nil || f.Kind == fault.Unauthenticated), "", "a forged webhook was answered with %v", err)
 	})

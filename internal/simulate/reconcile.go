@@ -3,52 +3,73 @@ package simulate
 import (
 	"time"
 
-	"bursar/internal/gateway/razorpayx"
+	port "bursar/internal/gateway"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
 )
 
-// newReconciling makes what compares the gateway's statement with the ledger.
-func (on *instance) newReconciling(statement reconcile.Statement) (*reconcile.Service, error) {
+// newReconciling makes what compares a gateway's statement with the ledger.
+func (on *instance) newReconciling(at port.Name) (*reconcile.Service, error) {
+	statement, err := on.router.Named(at)
+	if err != nil {
+		return nil, err
+	}
 	return reconcile.New(reconcile.Options{
 		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), GracePeriod: 10 * time.Minute,
 		Zone: indianTime, Now: on.now, Logger: on.m.logger(on.name), IDs: on.m.ids,
 	})
 }
 
-// reconcileAll compares the gateway's statement of all the time with the ledger, once all is quiet.
+// reconcileAll compares the statement of each gateway of all the time with the ledger, once all is quiet.
 func (m *market) reconcileAll() {
 	on := m.anyInstance()
 	if on == nil {
 		return // which the judge tells
 	}
 	m.checkNights(on)
+	open := map[string]bool{}
+	for _, g := range m.gateways.all {
+		if g.capabilities().Statement {
+			m.reconcileAt(on, g, open)
+		}
+	}
+	kinds, err := on.db.OpenKinds(m.ctx)
+	waiting := 0
+	for _, n := range kinds {
+		waiting += int(n)
+	}
+	m.assert(statementAgrees, m.violation != nil || err == nil && waiting == len(open), "", "%d differences were found and are open, and %v wait for a person (error %v)", len(open), kinds, err)
+	m.assert(statementAgrees, m.violation != nil || m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and no difference is found: %v", kinds)
+}
+
+// reconcileAt compares a gateway's statement with the ledger, and adds the ids of the differences that are open.
+func (m *market) reconcileAt(on *instance, g *gateway, open map[string]bool) {
+	reconciling, err := on.newReconciling(g.name)
+	if m.violation != nil || !m.assert(statementAgrees, err == nil, "", "reconcile: %v", err) {
+		return
+	}
 	var r reconcile.Result
-	err := errLost
+	err = errLost
 	m.work(on, 0, "reconcile", func() {
 		from, to := midnight(m.start), midnight(m.clock())
-		r, err = on.reconciling.Reconcile(m.ctx, reconcile.Period{From: from, To: to}, false)
+		r, err = reconciling.Reconcile(m.ctx, reconcile.Period{From: from, To: to}, false)
 	})
 	m.pass(m.now + 12*time.Hour)
 	if m.violation != nil || !m.assert(statementAgrees, err == nil, "", "reconcile: %v", err) {
 		return
 	}
 	m.assert(statementAgrees, r.Sums.Rest() == 0 && r.Sums.Gap() == 0, "", "nothing accounts for %d, and balances miss %d: %+v", r.Sums.Rest(), r.Sums.Gap(), r.Sums)
-	kinds, err := on.db.OpenKinds(m.ctx)
-	waiting := 0
-	for _, n := range kinds {
-		waiting += int(n)
-	}
-	m.assert(statementAgrees, err == nil && waiting == r.Open, "", "%d differences were found and are open, and %v wait for a person (error %v)", r.Open, kinds, err)
-	m.assert(statementAgrees, m.tally.faults[broke] == 0 || kinds[reconcile.UnexplainedDebit] > 0, "", "money was taken from the account by hand, and no difference is found: %v", kinds)
 	for _, d := range r.Differences {
 		m.assert(statementAgrees, !d.Open() || m.explains(d), string(d.Payout), "%s of %s: %s", d.Kind, d.Subject, d.Detail)
+		if d.Open() {
+			open[d.ID] = true
+		}
 	}
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.
 func (m *market) checkNights(on *instance) {
-	days, err := on.db.Reconciling(razorpayx.DefaultName).Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
+	days, err := on.db.Reconciling(m.gateways.main().name).Days(m.ctx, m.start.AddDate(0, 0, -7), m.clock())
 	if !m.assert(datastoreReadable, err == nil, "", "the days that were reconciled: %v", err) {
 		return
 	}

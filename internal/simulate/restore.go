@@ -53,6 +53,14 @@ func (m *market) putBack() {
 	if m.closing {
 		return
 	}
+	if m.isBeyondRestore(m.saved) {
+		m.note("", "", "the backup is thrown away")
+		if err := os.Remove(m.saved.file); err != nil {
+			m.broken(datastoreReadable, "", err.Error())
+		}
+		m.saved = nil
+		return
+	}
 	m.restoring = true
 	m.strike(restore)
 	m.note("", "", "the ledger is lost")
@@ -72,10 +80,11 @@ func (m *market) putBack() {
 		m.note("", "", fmt.Sprintf("the ledger of %s ago is put in place", m.now-m.saved.at))
 		m.model, m.saved.restored = m.saved.model, true
 		m.lost = append(m.lost, loss{m.saved.at, m.now})
-		for _, o := range m.gateway.orders { // what has not arrived by now never will, and the gateway lists what has
+		for _, o := range m.gateways.orders { // what has not arrived by now never will, and the gateway lists what has
 			o.mayBeStored = o.mayBeStored && o.known
 		}
 		m.restoring = false
+		m.gateways.configured = m.gateways.all // each is asked what it has made
 		for _, mc := range m.machines {
 			m.startUp(mc)
 		}
@@ -83,6 +92,16 @@ func (m *market) putBack() {
 		m.cancelWhatWaits()
 		m.spawn(m.between(0, time.Hour), "marketplace", m.recordAgain)
 	})
+}
+
+// isBeyondRestore reports whether a gateway that can't list was sent something since a backup, of which nobody could tell.
+func (m *market) isBeyondRestore(b *backup) bool {
+	for _, o := range m.gateways.orders {
+		if o.since >= b.at && !o.at.capabilities().List {
+			return true
+		}
+	}
+	return false
 }
 
 // cancelWhatWaits has sellers stop what they see waiting again, before anything is sent.

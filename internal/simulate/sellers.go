@@ -304,7 +304,7 @@ func (m *market) cancelQueued() {
 		if w.state != payout.Submitted {
 			continue
 		}
-		if list := m.gateway.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
+		if list := m.gateways.transfers(id); len(list) == 1 && list[0].Status == razorpayx.StatusQueued {
 			latest := w.last.Progress // a status that nobody knows may have been told since
 			m.assert(queuedCancellable, latest == port.Queued || latest == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the ledger", id, latest)
 			s := m.sellerOf(w.seller)
@@ -321,6 +321,8 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	}
 	answered, restores := false, m.tally.restores
 	_ = m.persist(time.Minute, func(on *instance) error {
+		m.current.about = id
+		defer func() { m.current.about = "" }()
 		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
 		w := m.model.payouts[id]
 		answered = err == nil || errors.Is(err, payout.ErrNotCancellable)

@@ -5,7 +5,11 @@ import (
 	"errors"
 
 	port "bursar/internal/gateway"
+	"bursar/internal/payout"
 )
+
+// stepName is what a worker is called who takes a step of a loop.
+func stepName(on *instance, loop int) string { return on.name + " " + loopNames[loop] + " step" }
 
 // takeDue leases what is due and begins its steps, each by a worker of its own, as a loop does.
 func takeDue[ID ~string](m *market, on *instance, loop int,
@@ -18,6 +22,7 @@ func takeDue[ID ~string](m *market, on *instance, loop int,
 	}
 	for _, id := range ids {
 		m.work(on, 0, loopNames[loop]+" step", func() {
+			m.current.about = payout.ID(id) // in the other loops there is no such payout
 			err := step(m.ctx, id)
 			m.guard(err)
 			if err != nil && !errors.Is(err, port.ErrUnknownTransfer) {

@@ -32,7 +32,7 @@ func (m *market) checkTakeOver() {
 	h.former, h.current = h.current, ""
 	m.pass(m.now + time.Hour)
 	w := m.model.payouts[a.made]
-	m.assert(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateway.has(a.made), string(a.made),
+	m.assert(onlyRightAccount, m.violation != nil || w.state == payout.Failed && !m.gateways.has(a.made), string(a.made),
 		"payout %s is %s, and its account was rejected before it was sent", a.made, w.state)
 	m.readOverview(on, s)
 }

@@ -157,9 +157,9 @@ func (t *tamperer) wantPaid(id payout.ID) {
 // wantUnsent wants a payout that was tampered with not to be sent, and a discrepancy.
 func (t *tamperer) wantUnsent(id payout.ID) {
 	w := t.m.model.payouts[id]
-	t.m.assert(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateway.has(id) && w.last.IsTampered(), string(id),
+	t.m.assert(tamperingFound, t.m.violation != nil || w.state == payout.Waiting && !t.m.gateways.has(id) && w.last.IsTampered(), string(id),
 		"payout %s was tampered with before it was sent; it is %s with the discrepancy %q, and the gateway has a transfer: %t",
-		id, w.state, w.last.Discrepancy, t.m.gateway.has(id))
+		id, w.state, w.last.Discrepancy, t.m.gateways.has(id))
 }
 
 // raiseSale makes a pending sale ten times as large.
@@ -301,13 +301,13 @@ func (t *tamperer) redirectAccount() {
 // raisePayoutUnderWay has more come from a payout than was reserved, when the gateway has paid it.
 func (t *tamperer) raisePayoutUnderWay() {
 	m, id := t.m, t.request()
-	m.gateway.settle(20 * time.Minute)
+	m.gateways.settle(20 * time.Minute)
 	m.pass(m.now + 5*time.Minute)
 	where := quote("id", string(id))
 	m.assert(answersAreTrue, m.violation != nil || m.model.payouts[id].state == payout.Submitted, string(id), "payout %s is %s and should be under way", id, m.model.payouts[id].state)
 	t.whileTampered(string(id), "payouts-match-journal", time.Hour,
 		t.write("payouts", "amount = amount + 5000", where), t.write("payouts", "fee = fee + 5000", where))
-	m.gateway.settle(usualSettling)
+	m.gateways.settle(usualSettling)
 	w := m.model.payouts[id]
 	m.assert(tamperingFound, m.violation != nil || w.state == payout.Submitted && w.last.IsTampered(), string(id),
 		"payout %s was tampered with before it was paid, and is %s with the discrepancy %q", id, w.state, w.last.Discrepancy)
@@ -329,8 +329,8 @@ func (t *tamperer) hidePause() {
 	t.put("journals", where, before[0])
 	t.whileTampered(decision.Platform, "journals-are-whole", 15*time.Minute, func() { t.put("journals", where, paused[0]) })
 	w := m.model.payouts[id]
-	m.assert(tamperingFound, m.violation != nil || w.state == payout.Waiting && !m.gateway.has(id), string(id),
-		"payouts were paused, and that was hidden in the database; payout %s is %s, and the gateway has a transfer: %t", id, w.state, m.gateway.has(id))
+	m.assert(tamperingFound, m.violation != nil || w.state == payout.Waiting && !m.gateways.has(id), string(id),
+		"payouts were paused, and that was hidden in the database; payout %s is %s, and the gateway has a transfer: %t", id, w.state, m.gateways.has(id))
 	m.spawn(0, admin, func() { m.resume(decision.Platform) })
 	m.pass(m.now + time.Minute)
 	delete(m.stopping, decision.Platform)

@@ -237,7 +237,7 @@ func (t changeTx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, e
 func (t changeTx) InsertPayout(ctx context.Context, p payout.Payout) error {
 	err := t.ChangeTx.InsertPayout(ctx, p)
 	t.seen.payouts[p.ID] = p
-	t.seen.note(func() { t.seen.m.wasAsked(p) })
+	t.seen.note(func() { t.seen.m.wasAsked(t.seen.on, p) })
 	return err
 }
 
@@ -320,7 +320,7 @@ func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.T
 
 func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now time.Time) (int64, error) {
 	n, err := t.Tx.RescheduleInFlight(ctx, at, now)
-	t.seen.note(func() { t.seen.m.wereRescheduled(n, now) })
+	t.seen.note(func() { t.seen.m.wereRescheduled(at, n, now) })
 	return n, err
 }
 
@@ -434,7 +434,7 @@ func (t bankTx) SaveVerification(ctx context.Context, before, a bank.Account) (b
 func (t bankTx) SetBeneficiary(ctx context.Context, a bank.Account) (bool, error) {
 	named, err := t.Tx.SetBeneficiary(ctx, a)
 	if named {
-		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Beneficiary) })
+		t.seen.note(func() { t.seen.m.wasRegisteredAtGateway(a.ID, a.Gateway, a.Beneficiary) })
 	}
 	return named, err
 }

@@ -15,8 +15,11 @@ import (
 	"bursar/internal/gateway/razorpayx"
 )
 
-// wire carries an instance's requests to the gateway, or does not.
-type wire struct{ on *instance }
+// wire carries an instance's requests to a gateway, or does not.
+type wire struct {
+	on *instance
+	g  *gateway
+}
 
 // transport is what a client takes, with the wire in the place of HTTP.
 func (w wire) transport() *http.Transport {
@@ -43,15 +46,16 @@ func (w wire) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // carry takes one request through whatever weather there is.
 func (w wire) carry(req *http.Request) (*http.Response, error) {
-	m, g := w.on.m, w.on.m.gateway
+	m, g := w.on.m, w.g
 	m.tally.calls++
+	w.checkGateway()
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
 	}
 	_ = req.Body.Close()
 	m.step(w.on, time.Millisecond, 20*time.Millisecond)
-	if silent := m.now < g.silentUntil; (silent && m.chance(300)) || (!silent && m.chance(300) && m.strikes(cut)) {
+	if silent := m.now < m.gateways.silentUntil; (silent && m.chance(300)) || (!silent && m.chance(300) && m.strikes(cut)) {
 		m.pause(m.between(0, time.Second))
 		return nil, errRefusedConnection // without a connection, so that the client knows that nothing was sent
 	}
@@ -66,7 +70,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 		}()
 	}
 	stopped, res, err := w.before(req, key, body)
-	if o := g.orders[key]; o != nil && !o.mayBeStored && !(stopped && o.turnedAway) {
+	if o := m.gateways.orders[key]; o != nil && !o.mayBeStored && !(stopped && o.turnedAway) {
 		o.mayBeStored, o.first = true, m.now
 	}
 	if stopped {
@@ -95,30 +99,30 @@ func connected(req *http.Request) {
 func (w wire) before(req *http.Request, key string, body []byte) (stopped bool, res *http.Response, err error) {
 	m := w.on.m
 	switch {
-	case m.now < m.gateway.silentUntil, m.strikes(cut):
+	case m.now < m.gateways.silentUntil, m.strikes(cut):
 		err = w.lost()
 	case m.strikes(throttle):
-		m.gateway.turnAway(key)
+		m.gateways.turnAway(key)
 		res = w.said(req, http.StatusTooManyRequests, "Throttling Error")
 		if m.chance(500) {
 			w.setNextPoll(key, 1+m.dice.IntN(600), res)
 		}
 	case m.strikes(lockedOut):
-		m.gateway.turnAway(key)
+		m.gateways.turnAway(key)
 		res = w.keptOut(req)
-	case req.Method == http.MethodGet && m.justMade(req) && m.strikes(lag):
+	case req.Method == http.MethodGet && w.g.justMade(req) && m.strikes(lag):
 		res = w.said(req, http.StatusBadRequest, "The id provided does not exist")
 	case m.chance(500) && m.strikes(serverError):
 		res = w.trouble(req)
 	case m.chance(300) && m.strikes(html):
 		res = w.page(req)
-	case key != "" && (m.strikes(refuse) || m.gateway.orders[key].mayBeStored && m.chance(700) && m.refusesRepeats()):
-		m.gateway.orders[key].refused = true
-		m.gateway.turnAway(key)
+	case key != "" && (m.strikes(refuse) || m.gateways.orders[key].mayBeStored && m.chance(700) && m.refusesRepeats()):
+		m.gateways.orders[key].refused = true
+		m.gateways.turnAway(key)
 		res = w.said(req, http.StatusBadRequest, "The fund account is inactive.")
 	case m.chance(500) && m.strikes(slow):
 		late := w.copyOf(req, body)
-		m.after(callTimeout+m.between(0, mostLate), func() { m.gateway.arrive(late, body) })
+		m.after(callTimeout+m.between(0, mostLate), func() { w.g.arrive(late, body) })
 		err = w.timeout()
 	default:
 		return false, nil, nil
@@ -167,7 +171,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 		a.lie.to = m.current.number
 	}
 	if page >= 0 && a.status == http.StatusOK {
-		w.on.listed(page, a.body.Bytes())
+		w.on.listed(w.g, page, a.body.Bytes())
 	}
 	return response(req, a.status, a.header, &a.body), nil
 }
@@ -175,7 +179,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 // deny turns away an order that the gateway has made, or refuses it. The gateway has it in its records at once.
 func (w wire) deny(req *http.Request, a *answer) *http.Response {
 	m := w.on.m
-	o := m.gateway.orders[req.Header.Get(razorpayx.IdempotencyHeader)]
+	o := m.gateways.orders[req.Header.Get(razorpayx.IdempotencyHeader)]
 	switch {
 	case o == nil || a.status != http.StatusOK || a.cut || a.lie != nil:
 		return nil
@@ -208,21 +212,21 @@ func pageOf(req *http.Request) int {
 }
 
 // listed records a page that has arrived. Where it is empty, the instance has read the list to its end.
-func (on *instance) listed(page int, body []byte) {
+func (on *instance) listed(g *gateway, page int, body []byte) {
 	var list razorpayx.Collection[json.RawMessage]
 	err := json.Unmarshal(body, &list)
 	again := page == on.page && on.troubled // what was on it could not be taken in
 	on.m.assert(listsReadWhole, err == nil && (page == on.read || again), "", "%s has read %d of a list and goes on after %d (error %v)", on.name, on.read, page, err)
 	on.page, on.read, on.troubled = page, page+len(list.Items), false
 	if len(list.Items) == 0 {
-		on.read, on.asked = 0, true
+		on.read, on.asked[g.name] = 0, true
 	}
 }
 
 // setNextPoll asks to be left alone for some seconds.
 func (w wire) setNextPoll(key string, seconds int, res *http.Response) {
 	res.Header.Set("Retry-After", strconv.Itoa(seconds))
-	if o := w.on.m.gateway.orders[key]; o != nil {
+	if o := w.on.m.gateways.orders[key]; o != nil {
 		o.setNextPoll, o.notBefore = w.on.m.current.number, w.on.m.now+time.Duration(seconds)*time.Second
 	}
 }
@@ -269,10 +273,10 @@ func (w wire) keptOut(req *http.Request) *http.Response {
 }
 
 // justMade reports whether a request is for the record of a transfer that the gateway has just made.
-func (m *market) justMade(req *http.Request) bool {
+func (g *gateway) justMade(req *http.Request) bool {
 	id, isRecord := strings.CutPrefix(req.URL.Path, "/v1/payouts/")
-	at, made := m.gateway.madeAt[id]
-	return isRecord && made && m.now-at < mostLag
+	at, made := g.madeAt[id]
+	return isRecord && made && g.m.now-at < mostLag
 }
 
 // failing is a body that breaks off.
@@ -304,7 +308,7 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 		return r
 	}
 	query := r.URL.Query()
-	o := m.gateway.orders[query.Get("reference_id")]
+	o := m.gateways.orders[query.Get("reference_id")]
 	if !query.Has("skip") || !query.Has("reference_id") { // later pages are as the first
 		m.current.unfiltered = query.Has("reference_id") && m.strikes(odd)
 	}
@@ -341,12 +345,12 @@ func (w wire) misreport(req *http.Request, a *answer) {
 	if err := json.Unmarshal(a.body.Bytes(), &v); err != nil || v.Status != razorpayx.ValidationCompleted || v.Results == nil {
 		return
 	}
-	verdict, said := m.gateway.verdicts[id]
+	verdict, said := w.g.verdicts[id]
 	if !said {
 		if m.strikes(verify) {
 			verdict = one(m, []string{otherName, nearName, "invalid", "failed"})
 		}
-		m.gateway.verdicts[id] = verdict
+		w.g.verdicts[id] = verdict
 	}
 	switch verdict {
 	case "":

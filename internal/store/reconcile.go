@@ -174,15 +174,15 @@ func (s reconcileStore) SumOfEntries(ctx context.Context, from, to time.Time) (p
 	return paid, returned, err
 }
 
-// PayoutsByTransfer finds the payouts that have these ids at the gateway.
-func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[string]payout.ID, error) {
+// PayoutsByTransfer finds the payouts that have these ids at any gateway.
+func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []string) (map[reconcile.TransferKey]payout.ID, error) {
 	named, args := s.dialect.oneOf(nil, transfers)
-	found := map[string]payout.ID{}
-	err := s.query(ctx, `SELECT gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id `+named+` GROUP BY gateway_id`,
+	found := map[reconcile.TransferKey]payout.ID{}
+	err := s.query(ctx, `SELECT gateway, gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id `+named+` GROUP BY gateway, gateway_id`,
 		func(r row) error {
-			var transfer string
+			var transfer reconcile.TransferKey
 			var id payout.ID
-			err := r.Scan(&transfer, &id)
+			err := r.Scan(&transfer.Gateway, &transfer.ID, &id)
 			found[transfer] = id
 			return err
 		}, args...)

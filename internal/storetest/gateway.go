@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,10 @@ func testGateways(_ *testing.T, b *bench) {
 	there := here
 	there.ID, there.Gateway = "pyt_2", elsewhere
 	b.update(func(tx *store.Tx) error { return tx.InsertPayout(b.ctx(), there) })
+	for _, p := range []payout.Payout{here, there} {
+		p.GatewayID = "pout_same"
+		b.move(p, payout.Submitted)
+	}
 	for id, want := range map[payout.ID]payout.Payout{"pyt_1": {Gateway: atGateway, Beneficiary: "fa_1"}, "pyt_2": {Gateway: elsewhere}} {
 		got, err := b.db.Payout(b.ctx(), id)
 		if err != nil || got.Gateway != want.Gateway || got.Beneficiary != want.Beneficiary {
@@ -45,6 +50,11 @@ func testGateways(_ *testing.T, b *bench) {
 	})
 
 	ours, theirs := b.db.Reconciling(atGateway), b.db.Reconciling(elsewhere)
+	transfers, err := ours.PayoutsByTransfer(b.ctx(), []string{"pout_same"})
+	want := map[reconcile.TransferKey]payout.ID{{Gateway: atGateway, ID: "pout_same"}: "pyt_1", {Gateway: elsewhere, ID: "pout_same"}: "pyt_2"}
+	if err != nil || !maps.Equal(transfers, want) {
+		b.Errorf("two gateways gave the same id to %v, %v; want %v", transfers, err, want)
+	}
 	day := reconcile.Day{From: start, To: start.Add(24 * time.Hour), ReadAt: start.Add(30 * time.Hour)}
 	b.must(ours.KeepLines(b.ctx(), []reconcile.Line{line("txn_1", time.Hour, 105)}, day.ReadAt))
 	b.must(theirs.KeepLines(b.ctx(), []reconcile.Line{line("txn_1", time.Hour, 305)}, day.ReadAt))

@@ -148,7 +148,7 @@ func testClearingAccount(_ *testing.T, b *bench) {
 		b.Errorf("in the second hour paid %d, returned %d, %v; want 0 and 990", paid, returned, err)
 	}
 	named, err := s.PayoutsByTransfer(b.ctx(), []string{"pout_1", "pout_9"})
-	if err != nil || len(named) != 1 || named["pout_1"] != "pyt_1" {
+	if err != nil || len(named) != 1 || named[reconcile.TransferKey{Gateway: atGateway, ID: "pout_1"}] != "pyt_1" {
 		b.Errorf("by their transfers there are %v, %v", named, err)
 	}
 	b.update(func(tx *store.Tx) error {
