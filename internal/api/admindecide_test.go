@@ -175,7 +175,8 @@ func TestUnmatchedTransfers(t *testing.T) {
 		}))
 	}
 	list := get(path).want(t, 200)
-	for i, want := range map[string]any{"0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil,
+	for i, want := range map[string]any{
+		"0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil,
 		"0.currency": nil, "0.utr": nil, "1.currency": "INR", "1.utr": "627812345678",
 	} {
 		if got := list.read(t, "data.transfers."+i); got != want {

@@ -87,7 +87,8 @@ func (m *market) openGateway(name port.Name, profile sandbox.Profile, file strin
 	if g.webhooks, err = razorpayx.NewWebhooks(g.secret); err != nil {
 		return err
 	}
-	// The ids at a gateway with lists and a statement are its own: an admin is told of them alone. Else two gateways may give the same ones.
+	// The ids at a gateway with lists and a statement are its own, because an admin sees nothing else of a transfer. Else two
+	// gateways may give the same ones.
 	apart := time.Duration(0)
 	if len(m.gateways.all) > 0 && profile == sandbox.Full && m.gateways.main().profile == sandbox.Full {
 		apart = time.Hour

@@ -88,9 +88,11 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET order_body = REPLACE(order_body, 'fa_usr_a', 'fa_usr_b') WHERE id = 'pyt_sending'`, []string{"payouts-match-journal"}},
 		{`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, progress, found_at, why, resolved)
 			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"unmatched-transfers-are-resolved: the gateway has the transfer pout_again of 990 minor units for it: paid again"}},
-		{`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, currency, progress, utr, found_at, why, resolved)
+		{
+			`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, currency, progress, utr, found_at, why, resolved)
 			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'USD', 'paid', '627812345678', 0, 'paid again', 0)`,
-			[]string{"unmatched-transfers-are-resolved: the gateway has the transfer pout_again of 990 minor units for it, in USD, with UTR 627812345678: paid again"}},
+			[]string{"unmatched-transfers-are-resolved: the gateway has the transfer pout_again of 990 minor units for it, in USD, with UTR 627812345678: paid again"},
+		},
 		{`DELETE FROM users WHERE id = 'usr_b'`, []string{"owners-are-there"}},
 		{`DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
 		{`DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, []string{"owners-are-there", "bank-accounts-match-journal", "payouts-match-journal"}},
