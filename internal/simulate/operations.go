@@ -139,8 +139,12 @@ func (m *market) liftHold(seller string) {
 	_ = m.decide(seller, false, func(on *instance) error { return on.payouts.LiftHold(m.ctx, m.by(), seller) })
 }
 
-// resolveDiscrepancy settles what the gateway said, as it was seen or as it was not.
+// resolveDiscrepancy settles what the gateway said, as it was seen or as it was not. While stored money is tampered with, what
+// was found then stays: it would come back with the payout's next step, which may be after the tampering has ended.
 func (m *market) resolveDiscrepancy(p payout.Payout) {
+	if p.IsTampered() && m.tampered != "" {
+		return
+	}
 	seen := p.Discrepancy
 	if m.chance(300) && !m.closing {
 		seen = strings.ToUpper(seen)
