@@ -54,7 +54,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			return func() error {
-				name, _, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double")
+				name, err := h.service.Beneficiary(t.Context(), "usr_asha", a.ID, "double", 1)
 				if err == nil && name != "fa_"+string(a.ID) {
 					err = errors.New("another name: " + name)
 				}

@@ -89,8 +89,8 @@ var ErrNotAccepted = fault.New(fault.Refused, "bank_account_not_accepted",
 // Beneficiary is a gateway's name of a seller's account. The account is registered there when it is first paid.
 // It fails with [ErrNotAccepted] for an account that is not verified, whatever it was when the payout was asked for, and
 // with [ledger.ErrTampered] for one that was tampered with, or that is another seller's, and if an entry of the seller was
-// changed or is missing. upTo is the number of the last entry that was looked at. Safe to repeat.
-func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name) (name string, upTo int64, err error) {
+// changed or is missing. requested is the number of the entry that asks for the payout. Safe to repeat.
+func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gateway.Name, requested int64) (string, error) {
 	a, entries, err := s.trusted(ctx, id)
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
@@ -101,17 +101,17 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 	if err == nil {
 		// One of the seller's entries that is missing could have told that the account was rejected, or that the money is from
 		// a sale that was recorded twice.
-		upTo, err = s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)
+		last := entries[len(entries)-1].Number
+		err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))
 	}
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	g, err := s.o.Gateways.Named(at)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
-	name, err = s.beneficiaryOf(ctx, a, g)
-	return name, upTo, err
+	return s.beneficiaryOf(ctx, a, g)
 }
 
 // beneficiaryOf is a gateway's name of a trusted account, which it registers there if need be. One name is

@@ -521,19 +521,19 @@ func TestStep_AlreadyVerified_AsksNothing(t *testing.T) {
 func TestBeneficiary(t *testing.T) {
 	h := newFixture(t, pending())
 	a := h.register(h.ashas())
-	if to, _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("an account that nobody has accepted is paid to %q, %v", to, err)
 	}
 	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.gateway.beneficiaryErr = errors.New("down")
-	if _, _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); !errors.Is(err, h.gateway.beneficiaryErr) {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, h.gateway.beneficiaryErr) {
 		t.Errorf("err = %v, want the gateway's", err)
 	}
 	h.gateway.beneficiaryErr = nil
 	for range 2 {
-		got, _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double")
+		got, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1)
 		if want := "fa_" + string(a.ID); got != want || err != nil {
 			t.Errorf("Beneficiary = %q, %v; want %q", got, err, want)
 		}
@@ -541,7 +541,7 @@ func TestBeneficiary(t *testing.T) {
 	if diff := cmp.Diff([]string{"50100123456789", "50100123456789"}, h.gateway.registered); diff != "" {
 		t.Errorf("numbers made known: one that failed and one for good (-want +got):\n%s", diff)
 	}
-	if _, _, err := h.service.Beneficiary(t.Context(), "usr_nobody", "bka_nobody", "double"); !errors.Is(err, bank.ErrNone) {
+	if _, err := h.service.Beneficiary(t.Context(), "usr_nobody", "bka_nobody", "double", 1); !errors.Is(err, bank.ErrNone) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
@@ -550,7 +550,7 @@ func TestBeneficiary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double"); !errors.Is(err, bank.ErrNotAccepted) {
+	if _, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, bank.ErrNotAccepted) {
 		t.Errorf("of a rejected account: err = %v, want ErrNotAccepted", err)
 	}
 }
@@ -591,7 +591,7 @@ func TestBeneficiary_CopiedEncryptedNumber_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.service.Beneficiary(t.Context(), stolen.Seller, stolen.ID, "double"); err == nil || len(h.gateway.registered) > 0 {
+	if _, err := h.service.Beneficiary(t.Context(), stolen.Seller, stolen.ID, "double", 1); err == nil || len(h.gateway.registered) > 0 {
 		t.Error("an encrypted number was opened in another row")
 	}
 }

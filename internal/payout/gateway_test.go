@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +115,7 @@ func (t *transfer) advance(luck int) {
 	}
 }
 
-func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (string, int64, error) {
+func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error) {
 	if g.whenAsked != nil {
 		g.whenAsked()
 	}
@@ -124,15 +123,15 @@ func (g *paperGateway) Beneficiary(ctx context.Context, seller string, id bank.I
 		defer g.whenAnswered()
 	}
 	if g.bank != nil {
-		return g.bank.Beneficiary(ctx, seller, id, at)
+		return g.bank.Beneficiary(ctx, seller, id, at, requested)
 	}
 	switch g.mood {
 	case silent:
-		return "", 0, errors.New("silence")
+		return "", errors.New("silence")
 	case shunning:
-		return "", 0, fmt.Errorf("tell the gateway: %w", fault.New(fault.Refused, "bank_account_refused", "No such account."))
+		return "", fmt.Errorf("tell the gateway: %w", fault.New(fault.Refused, "bank_account_refused", "No such account."))
 	default:
-		return strings.Replace(string(id), "bka_", "fa_", 1), math.MaxInt64, nil
+		return strings.Replace(string(id), "bka_", "fa_", 1), nil
 	}
 }
 

@@ -105,15 +105,15 @@ func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, er
 // since, about a discrepancy or by a decision, may have been added to what is left of its entries.
 func CameToState(entries []ledger.Entry) int64 {
 	for _, e := range slices.Backward(entries) {
-		if !slices.Contains(keepsState, e.Type) {
+		if !slices.Contains(KeepsState, e.Type) {
 			return e.Number
 		}
 	}
 	return 0
 }
 
-// keepsState lists the types of entries that leave a payout in its state.
-var keepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
+// KeepsState lists the types of entries that leave a payout in its state.
+var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
 
 // ErrTampered freezes a payout whose records the service did not write.
 var ErrTampered = fault.New(fault.Conflict, "payout_tampered",

@@ -146,7 +146,8 @@ type ChangeTx interface {
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all
-	// entries from a number on are there.
+	// entries from a number on are there. It may leave out entries that it has found there before, and that are about
+	// something else than the payout.
 	CheckJournal(ctx context.Context, owner string, from int64) error
 	// RecordDecision adds to the record of what admins decided.
 	RecordDecision(ctx context.Context, d decision.Decision) error
@@ -227,8 +228,8 @@ type Proofs interface {
 type Beneficiaries interface {
 	// Beneficiary tells what a gateway calls a seller's bank account, making it known there if need be. A
 	// fault of kind Refused means that the gateway will never pay to that account. It fails with [ledger.ErrTampered] unless
-	// the seller's newest entries are all there. upTo is the number of the last of them.
-	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name) (name string, upTo int64, err error)
+	// the seller's newest entries are all there, that with the number requested among them.
+	Beneficiary(ctx context.Context, seller string, id bank.ID, at gateway.Name, requested int64) (string, error)
 	// Recover makes sure that the seller's account with that id is in the ledger, and makes one that is
 	// missing again of what the gateway knows of the beneficiary. It fails with a fault of kind NotFound
 	// when there is no such account anywhere, or it belongs to another seller, or the beneficiary is another one.

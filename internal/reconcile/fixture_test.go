@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -117,10 +116,9 @@ func (w *fixture) instance() *reconcile.Service {
 // beneficiaries knows the accounts of the sellers, whose ids end with an account's last digits.
 type beneficiaries struct{ w *fixture }
 
-func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name) (string, int64, error) {
+func (b beneficiaries) Beneficiary(ctx context.Context, _ string, id bank.ID, _ gateway.Name, _ int64) (string, error) {
 	last4 := string(id[len(id)-4:])
-	name, err := b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
-	return name, math.MaxInt64, err
+	return b.w.client.EnsureBeneficiary(ctx, string(id), gateway.Destination{Holder: "Asha Rao", IFSC: "HDFC0000053", AccountNumber: "5010001234" + last4})
 }
 
 func (beneficiaries) Recover(context.Context, string, bank.ID, gateway.Name, string) error {

@@ -148,7 +148,7 @@ var bugs = []planted{
 		{inPayout, "errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified)", "errors.Is(err, bank.ErrNone)"},
 	}},
 	{"a payout goes to the account of today", []edit{
-		{inBank, "\tname, err = s.beneficiaryOf(ctx, a, g)\n", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta = today\n\t}\n\tname, err = s.beneficiaryOf(ctx, a, g)\n"},
+		{inBank, "\treturn s.beneficiaryOf(ctx, a, g)\n", "\tif today, none := s.o.Store.BankAccount(ctx, a.Seller); none == nil {\n\t\ta = today\n\t}\n\treturn s.beneficiaryOf(ctx, a, g)\n"},
 	}},
 	{"other sellers see payouts", []edit{
 		{inPayout, "return c.Admin || c.User == p.Seller", "return c.Admin || c.User != \"\" || p.Seller != \"\""},
@@ -335,7 +335,7 @@ var bugs = []planted{
 		{inPayout, "p.State, p.OrderBody, p.SentAt = Submitting, body, now //", "p.State, p.OrderBody = Submitting, body //"},
 	}},
 	{"who has lost the claim sends all the same", []edit{
-		{inPayout, "claimed, err := s.claim(ctx, p, body, upTo)\n", "_, err = s.claim(ctx, p, body, upTo)\n"},
+		{inPayout, "claimed, err := s.claim(ctx, p, body)\n", "_, err = s.claim(ctx, p, body)\n"},
 		{inPayout, "\tif err != nil || !claimed {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)", "\tif err != nil {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)"},
 	}},
 	{"what is sent again is not counted", []edit{
@@ -476,12 +476,13 @@ var bugs = []planted{
 		{inStore, "FROM entries WHERE owner = $1 AND number < $2 ORDER BY number DESC", "FROM entries WHERE owner = $1 AND number <= $2 ORDER BY number DESC"},
 	}},
 	{"a payout is sent as its row has it", []edit{
-		{inPayout, "entries, err := checkToMove(ctx, tx, *p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
+		{inPayout, "entries, err := check(ctx, s.o.Store, p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
+		{inPayout, "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif _, err := checkToMove(ctx, tx, *p); err != nil {", "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif err := error(nil); err != nil {"},
 		{inPayout, "if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {", "if err != nil && !isTampered(err) {"},
 	}},
 	{"a payout is sent though entries are missing", []edit{
 		{inPayout, "err = tx.CheckJournal(ctx, p.Seller, CameToState(entries))", "_ = entries"},
-		{inBank, "upTo, err = s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)", "upTo, _ = 1<<62, entries"},
+		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))", "_ = last"},
 	}},
 	{"a journal is not checked again when a sale is recorded", []edit{
 		{inStore, "if known.Counts.Sales != a.Counts.Sales {", "if known.Counts.Sales < 0 {"},
@@ -494,7 +495,7 @@ var bugs = []planted{
 	}},
 	{"a bank account is paid as its row has it", []edit{
 		{inBank, "if entries, tampered = check(ctx, s.o.Store, a); !errors.Is(tampered, ledger.ErrTampered) {", "if s != nil {"},
-		{inBank, "upTo, err = s.o.Store.CheckNewest(ctx, a.Seller, entries[len(entries)-1].Number)", "upTo, _ = 1<<62, entries"},
+		{inBank, "err = s.o.Store.CheckNewest(ctx, a.Seller, last, max(last, requested))", "_ = last"},
 	}},
 	{"a payout that was tampered with is cancelled", []edit{
 		{inPayout, "_, err := check(ctx, tx, p) // the gateway is not even asked of one that was tampered with\n\t\treturn p, err", "return p, nil"},
@@ -554,6 +555,9 @@ var bugs = []planted{
 	}},
 	{"a verification goes on from what it is not any more", []edit{
 		{inStore, "AND reason = $13 AND registered_name = $14 AND name_score = $15 AND verification_id = $16", "AND CAST($13 AS TEXT) IS NOT NULL AND CAST($14 AS TEXT) IS NOT NULL AND CAST($15 AS BIGINT) IS NOT NULL AND CAST($16 AS TEXT) IS NOT NULL"},
+	}},
+	{"what has moved on meanwhile is taken for tampered with", []edit{
+		{inPayout, "isTampered(err) && s.hasMovedOn(ctx, p) {", "isTampered(err) && p.Amount < 0 && s.hasMovedOn(ctx, p) {"},
 	}},
 }
 

@@ -295,16 +295,16 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) e
 	return err
 }
 
-// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry last at least. It reads on
+// CheckNewest is [Tx.CheckNewest] outside of a transaction, for a journal that goes on to the entry upTo at least. It reads on
 // from where it found the journal whole, unless older entries may have been hidden since: the caller relies on another entry,
-// last, or a sale was recorded, which may have been recorded before. It returns the number of the journal's last entry.
-func (db *DB) CheckNewest(ctx context.Context, owner string, last int64) (int64, error) {
+// last, or a sale was recorded, which may have been recorded before.
+func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) error {
 	a, err := db.journal(ctx, owner)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if a.Number < last { // the row is an old one
-		return 0, ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, a.Number, last))
+	if a.Number < upTo { // the row is an old one
+		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, a.Number, upTo))
 	}
 	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
 	known := db.whole.upTo(place, a.Number)
@@ -318,7 +318,7 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last int64) (int64,
 	if err == nil {
 		db.whole.keep(place, at)
 	}
-	return at.Number, err
+	return err
 }
 
 // journal is where an owner's journal stands. One without entries is not stored.

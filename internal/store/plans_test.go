@@ -120,7 +120,7 @@ var ranPlans = []ranPlan{
 	},
 	{
 		plan{"a journal's row", "", `'asha'`, []string{"PRIMARY KEY (owner=?)"}, []string{"journals_pkey"}},
-		"frozen FROM journals WHERE owner", func(ctx context.Context, db *DB) error { _, err := db.CheckNewest(ctx, "asha", 1); return err },
+		"frozen FROM journals WHERE owner", func(ctx context.Context, db *DB) error { return db.CheckNewest(ctx, "asha", 1, 0) },
 	},
 	{
 		plan{"a seller's unsent payouts", "", `'asha'`, []string{"payouts_history (seller_id=? AND status=?)"}, []string{"Scan using payouts_history"}},

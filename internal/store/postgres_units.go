@@ -13,8 +13,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// unitWriter serves changes on PostgreSQL in units of work, in two round trips for each: what is loaded goes in one
-// pipeline, what is written in the next.
+// unitWriter serves changes on PostgreSQL in units of work, in two or three round trips for each: what is loaded goes in one
+// pipeline, what follows from it in the next, if anything does, and what is written in the last.
 type unitWriter struct {
 	config  *pgx.ConnConfig
 	queue   queue[*unitJob]

@@ -60,7 +60,7 @@ func TestRead_FailureIsReturned(t *testing.T) {
 			_, err := db.EntriesAboutBefore(ctx, "asha", "s1", 10, 10)
 			return err
 		},
-		"CheckNewest": func(ctx context.Context) error { _, err := db.CheckNewest(ctx, "asha", 1); return err },
+		"CheckNewest": func(ctx context.Context) error { return db.CheckNewest(ctx, "asha", 1, 0) },
 		"CheckJournal in a transaction": func(ctx context.Context) error {
 			return db.Update(ctx, func(tx *Tx) error { return tx.CheckJournal(ctx, "asha", 1) })
 		},

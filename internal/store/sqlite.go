@@ -23,7 +23,8 @@ import (
 
 // Pragmas of every connection. FULL makes each commit durable against power loss; in WAL, NORMAL
 // does not. The log is checkpointed at 32 MiB: often enough to stay small, rarely enough that pages
-// changed by many commits are written back once.
+// changed by many commits are written back once. The cache is 8 MB: after nearly each commit SQLite looks at
+// every page of it, which takes longer than to read some pages again.
 const pragmas = "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=foreign_keys(1)&_pragma=wal_autocheckpoint(8000)&_pragma=cache_size(-8000)&_pragma=temp_store(2)"
 

@@ -15,67 +15,73 @@ import (
 // step of a payout reads what its seller's journal holds since the step before: of a seller with many payouts under way,
 // all of their entries.
 type journalTails struct {
-	mu sync.Mutex
-	of map[string]*journalTail // by owner
-	// subjects is how many all tails know.
-	subjects int
+	mu      sync.Mutex
+	byOwner map[string]*journalTail
+	// numbers is how many entries all tails know.
+	numbers int
 }
 
 // journalTail is what is known of a journal's newest entries.
 type journalTail struct {
-	// at is where the journal stood when the tail was kept.
-	at ledger.Account
-	// newest is the number of the newest entry about each subject that is known. It tells that an entry was deleted since:
-	// the newest one that is left of its subject has another number.
-	newest map[string]int64
+	// end is where the journal stood when the tail was kept.
+	end ledger.Account
+	// entries are the numbers of the entries about each subject, from the one with which it came to its state. They tell an
+	// entry that was taken away since: those that are left of its subject are others.
+	entries map[string][]int64
 }
 
-// mostSubjects bounds the memory of all tails to some megabytes.
-const mostSubjects = 50_000
+// mostNumbers bounds the memory of all tails to some megabytes.
+const mostNumbers = 50_000
 
-// find returns where an owner's journal stood, if its tail knows the newest entry of each of the subjects by that number.
-func (t *journalTails) find(owner string, newest map[string]int64) (at ledger.Account, known bool) {
+// find returns where an owner's journal stood, if its tail knows just those entries about each of the subjects.
+func (t *journalTails) find(owner string, entries map[string][]int64) (end ledger.Account, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tail := t.of[owner]
+	tail := t.byOwner[owner]
 	if tail == nil {
-		return at, false
+		return end, false
 	}
-	for subject, number := range newest {
-		if tail.newest[subject] != number {
-			return at, false
+	for subject, numbers := range entries {
+		if !slices.Equal(tail.entries[subject], numbers) {
+			return end, false
 		}
 	}
-	return tail.at, true
+	return tail.end, true
 }
 
-// keep has the tail of a journal that stood at known go on with entries, up to now. known is zero for a tail that begins
-// with entries. Where another unit has gone on from known before, keep does nothing.
+// keep has the tail of a journal that stood at known go on with entries, up to now. If known is zero, the entries begin a new
+// tail. If another unit has gone on from known before, keep does nothing.
 func (t *journalTails) keep(known ledger.Account, entries []ledger.Entry, now ledger.Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tail := t.of[now.Owner]
+	tail := t.byOwner[now.Owner]
 	switch {
 	case known == ledger.Account{}:
 		t.remove(now.Owner)
-		tail = &journalTail{newest: make(map[string]int64, len(entries))}
-	case tail == nil || tail.at != known:
+		tail = &journalTail{entries: make(map[string][]int64, len(entries))}
+	case tail == nil || tail.end != known:
 		return
 	}
-	if t.subjects+len(entries) > mostSubjects {
-		t.of, t.subjects = nil, 0
+	if t.numbers+len(entries) > mostNumbers {
+		t.byOwner, t.numbers = nil, 0
 		return
 	}
-	if t.of == nil {
-		t.of = map[string]*journalTail{}
+	if t.byOwner == nil {
+		t.byOwner = map[string]*journalTail{}
 	}
-	t.of[now.Owner] = tail
-	t.subjects -= len(tail.newest)
+	t.byOwner[now.Owner] = tail
 	for _, e := range entries {
-		tail.newest[e.Subject] = e.Number
+		before := tail.entries[e.Subject]
+		after := append(before, e.Number)
+		if !slices.Contains(payout.KeepsState, e.Type) {
+			after = []int64{e.Number}
+		} else if len(before) == 0 { // the tail begins behind the entry with which it came to its state
+			continue
+		}
+		tail.entries[e.Subject] = after
+		t.numbers += len(after) - len(before)
 	}
-	tail.at = now
-	t.subjects += len(tail.newest)
+	tail.end = now
 }
 
 func (t *journalTails) forget(owner string) {
@@ -84,18 +90,22 @@ func (t *journalTails) forget(owner string) {
 	t.remove(owner)
 }
 
-// remove is forget for who has the lock.
+// remove is forget; the caller holds mu.
 func (t *journalTails) remove(owner string) {
-	if tail := t.of[owner]; tail != nil {
-		t.subjects -= len(tail.newest)
-		delete(t.of, owner)
+	tail := t.byOwner[owner]
+	if tail == nil {
+		return
 	}
+	for _, numbers := range tail.entries {
+		t.numbers -= len(numbers)
+	}
+	delete(t.byOwner, owner)
 }
 
 // unitTail is the end of a journal, on which payouts of a unit rely.
 type unitTail struct {
-	// newest is the number of the newest entry about each of the payouts.
-	newest map[string]int64
+	// about are the numbers of the entries about each of the payouts, from the one with which it came to its state.
+	about map[string][]int64
 	// known is where the journal stood when it was last found whole up to there; zero if that does not help.
 	known ledger.Account
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
@@ -111,27 +121,26 @@ type unitTail struct {
 func (u *unit) loadTails(group []*unitJob) []load {
 	for _, j := range group {
 		if p := u.payouts[payout.ID(j.scope.Payout)]; p != nil {
-			u.relyOn(p.Seller, string(p.ID))
+			u.addTail(p.Seller, string(p.ID))
 		}
 	}
 	var all []load
 	for owner, tail := range u.tails {
-		stood := u.stood(owner)
-		at, known := u.kept.find(owner, tail.newest)
-		switch {
-		case known && at == stood:
-			tail.known, tail.from = at, at.Number+1
+		loaded := u.loadedEnd(owner)
+		end, known := u.kept.find(owner, tail.about)
+		if known && (end == loaded || end.Number < loaded.Number) {
+			tail.known, tail.from = end, end.Number+1
+		}
+		if known && end == loaded {
 			continue
-		case known && at.Number < stood.Number:
-			tail.known, tail.from = at, at.Number+1
 		}
 		all = append(all, load{entriesSince, []any{owner, tail.from}, tail.scan})
 	}
 	return all
 }
 
-// relyOn notes that a change relies on what its owner's journal says of a payout.
-func (u *unit) relyOn(owner, id string) {
+// addTail notes that a change relies on what its owner's journal says of a payout.
+func (u *unit) addTail(owner, id string) {
 	about := u.entries[entriesOf{owner, id}].list
 	came := payout.CameToState(about)
 	if came == 0 {
@@ -139,15 +148,21 @@ func (u *unit) relyOn(owner, id string) {
 	}
 	tail := u.tails[owner]
 	if tail == nil {
-		tail = &unitTail{newest: map[string]int64{}, from: math.MaxInt64}
+		tail = &unitTail{about: map[string][]int64{}, from: math.MaxInt64}
 		u.tails[owner] = tail
 	}
-	tail.newest[id] = about[len(about)-1].Number
+	var numbers []int64
+	for _, e := range about {
+		if e.Number >= came {
+			numbers = append(numbers, e.Number)
+		}
+	}
+	tail.about[id] = numbers
 	tail.from = min(tail.from, came)
 }
 
-// stood is where an owner's journal stood when it was loaded; zero without its row.
-func (u *unit) stood(owner string) ledger.Account {
+// loadedEnd is where an owner's journal stood when it was loaded; zero without its row.
+func (u *unit) loadedEnd(owner string) ledger.Account {
 	if j := u.journals[owner]; j != nil {
 		return j.loaded
 	}
@@ -159,17 +174,17 @@ var entriesSince = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AN
 func (t *unitTail) scan(r row) error {
 	e, err := scanEntry(r)
 	if errors.Is(err, ledger.ErrTampered) {
-		err = nil // its hash says so as well
+		err = nil // CheckNewest finds it by its hash
 	}
 	t.entries = append(t.entries, e)
 	return err
 }
 
-// checkTails checks the ends of journals. It fails if one does not go on from where its tail was kept, as after a restore of
-// the datastore: then each change of the group is checked by itself, without tails.
+// checkTails checks the ends of journals. It fails if one does not go on from where its tail was kept. Then each change of the
+// group is checked by itself, without tails: the datastore may have been restored, or an entry tampered with.
 func (u *unit) checkTails() error {
 	for owner, tail := range u.tails {
-		_, tail.err = u.stood(owner).CheckNewest(u.signing, tail.from, tail.known, slices.Values(tail.entries))
+		_, tail.err = u.loadedEnd(owner).CheckNewest(u.signing, tail.from, tail.known, slices.Values(tail.entries))
 		if tail.err == nil {
 			continue
 		}
@@ -194,8 +209,8 @@ func (u *unit) keepTails() {
 		}
 	}
 	for owner, entries := range written {
-		if at := u.journals[owner].loaded; at.Number > 0 {
-			u.kept.keep(at, entries, u.journals[owner].now)
+		if end := u.journals[owner].loaded; end.Number > 0 {
+			u.kept.keep(end, entries, u.journals[owner].now)
 		}
 	}
 }

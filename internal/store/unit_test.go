@@ -74,7 +74,7 @@ func TestUnit_SharesPause(t *testing.T) {
 	}
 }
 
-// TestUnit_Loads reads what a group names, and nothing else: each statement is a round trip on PostgreSQL.
+// TestUnit_Loads reads what a group names, and nothing else: each statement costs.
 func TestUnit_Loads(t *testing.T) {
 	for name, tt := range map[string]struct {
 		scope ledger.Scope
