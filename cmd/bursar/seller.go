@@ -68,7 +68,7 @@ func readSeller(ctx context.Context, datastore *app.Datastore, named string) (s 
 		return s, err
 	}
 	db := datastore.DB()
-	if s.balance, err = db.Payouts().Balance(ctx, s.user.ID); err != nil {
+	if s.balance, err = db.Balance(ctx, s.user.ID); err != nil {
 		return s, journalError(err)
 	}
 	if s.account, err = db.BankAccount(ctx, s.user.ID); err != nil && !errors.Is(err, bank.ErrNone) {

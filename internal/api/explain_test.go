@@ -218,7 +218,7 @@ func TestExplain_OldTotalsAreNamed(t *testing.T) {
 	h.request(seller, `{"amount":500}`).wantFailure(t, 409, list[0].Refusal)
 }
 
-// TestBalance_RowMissing removes the row of totals. Nobody is told that the seller has nothing.
+// TestBalance_RowMissing removes the row of totals. No read says that the seller has nothing.
 func TestBalance_RowMissing(t *testing.T) {
 	h := openFixture(t)
 	seller := h.signUp("Asha", auth.Seller)
