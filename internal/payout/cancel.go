@@ -36,7 +36,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		if p.State == Submitted {
 			return Payout{}, errAskGateway
 		}
-		if asked.State != Waiting || !p.SentAt.Equal(asked.SentAt) { // it was sent and turned away since then
+		if _, differs := ledger.Differs(asked, p); differs { // whether it may be at a gateway, and at which, was judged of another row
 			return Payout{}, ErrCancelUnclear
 		}
 		return s.cancelIn(ctx, tx, c, p)

@@ -141,7 +141,7 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 		return Payout{}, ErrGatewayUnclear.Because(err)
 	}
 	return s.decide(ctx, by, decision.RefundPayout, id, func(p *Payout) (string, error) {
-		if p.State != ManualReview {
+		if _, differs := ledger.Differs(seen, *p); differs || p.State != ManualReview { // the gateway was asked about another row
 			return "", movedOn(*p)
 		}
 		now := s.o.Now()

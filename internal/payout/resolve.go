@@ -84,7 +84,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	isStopped := false
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
-		if p.State != Unknown || p.Tries != seen.Tries || !mayResend(g, *p, s.o.Now()) {
+		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
 		if _, err := checkToMove(ctx, tx, *p); err != nil {
