@@ -217,6 +217,8 @@ func (a *api) refundPayout(ctx context.Context, who caller, req refundPayoutRequ
 }
 
 type unmatchedJSON struct {
+	ID         string       `json:"id"`
+	Gateway    string       `json:"gateway"`
 	GatewayID  string       `json:"gatewayPayoutId"`
 	Reference  string       `json:"reference"`
 	Amount     *json.Number `json:"amount"`
@@ -233,7 +235,7 @@ type unmatchedJSON struct {
 func (a *api) unmatchedOf(u payout.UnmatchedTransfer, names map[string]string) unmatchedJSON {
 	t := u.Transfer
 	return unmatchedJSON{
-		GatewayID: t.GatewayID, Reference: t.Reference, Amount: a.amountOrNull(t.Amount), Currency: orNull(t.Currency), SellerID: orNull(t.Order.Seller),
+		ID: u.ID(), Gateway: string(u.Gateway), GatewayID: t.GatewayID, Reference: t.Reference, Amount: a.amountOrNull(t.Amount), Currency: orNull(t.Currency), SellerID: orNull(t.Order.Seller),
 		SellerName: orNull(names[t.Order.Seller]), Progress: string(t.Progress), UTR: orNull(t.UTR), Why: u.Why, MadeAt: stampOrNull(t.MadeAt), FoundAt: stamp(u.FoundAt),
 	}
 }
@@ -268,17 +270,17 @@ func (a *api) unmatchedTransfers(ctx context.Context, _ caller, _ none) (reply[u
 	return reply[unmatchedListJSON]{data: data}, err
 }
 
-type unmatchedRequest struct{ gatewayID string }
+type unmatchedRequest struct{ id string }
 
 func (req *unmatchedRequest) read(in *input) {
-	req.gatewayID = in.r.PathValue("gatewayId")
-	if id.CheckReference(req.gatewayID) != "" {
+	req.id = in.r.PathValue("id")
+	if id.CheckReference(req.id) != "" {
 		in.refuse(payout.ErrUnmatchedTransferResolved)
 	}
 }
 
 func (a *api) unmatchedTransfer(ctx context.Context, _ caller, req unmatchedRequest) (reply[unmatchedJSON], error) {
-	u, err := a.o.Payouts.UnmatchedTransfer(ctx, req.gatewayID)
+	u, err := a.o.Payouts.UnmatchedTransfer(ctx, req.id)
 	if err != nil {
 		return reply[unmatchedJSON]{}, err
 	}
@@ -297,13 +299,13 @@ func (req *resolveUnmatchedRequest) read(in *input) {
 }
 
 type resolvedUnmatchedJSON struct {
-	GatewayID string `json:"gatewayPayoutId"`
+	ID string `json:"id"`
 }
 
 func (a *api) resolveUnmatched(ctx context.Context, who caller, req resolveUnmatchedRequest) (reply[resolvedUnmatchedJSON], error) {
-	err := a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.gatewayID)
+	err := a.o.Payouts.ResolveUnmatchedTransfer(ctx, decision.By{Admin: who.UserID, Note: req.note}, req.id)
 	if err != nil {
 		return reply[resolvedUnmatchedJSON]{}, err
 	}
-	return reply[resolvedUnmatchedJSON]{message: "The transfer is resolved. No money was moved.", data: resolvedUnmatchedJSON{req.gatewayID}}, nil
+	return reply[resolvedUnmatchedJSON]{message: "The transfer is resolved. No money was moved.", data: resolvedUnmatchedJSON{req.id}}, nil
 }

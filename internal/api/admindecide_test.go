@@ -168,7 +168,7 @@ func TestUnmatchedTransfers(t *testing.T) {
 	}
 	for i, of := range []string{seller.id, "usr_gone"} {
 		must(t, h.db.Payouts().InTx(t.Context(), func(tx payout.Tx) error {
-			_, err := tx.RecordUnmatchedTransfer(t.Context(), payout.UnmatchedTransfer{FoundAt: h.clock.Now().Add(time.Duration(i) * time.Second), Why: "nobody knows whose", Transfer: gateway.Transfer{
+			_, err := tx.RecordUnmatchedTransfer(t.Context(), payout.UnmatchedTransfer{Gateway: "paper", FoundAt: h.clock.Now().Add(time.Duration(i) * time.Second), Why: "nobody knows whose", Transfer: gateway.Transfer{
 				Report: gateway.Report{GatewayID: fmt.Sprint("pout_", i), Reference: "pyt_lost", Amount: 700_50, Currency: []string{"", "INR"}[i], Progress: gateway.Paid, UTR: []string{"", "627812345678"}[i]}, Order: gateway.Order{Seller: of},
 			}})
 			return err
@@ -176,27 +176,27 @@ func TestUnmatchedTransfers(t *testing.T) {
 	}
 	list := get(path).want(t, 200)
 	for i, want := range map[string]any{
-		"0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil,
+		"0.id": "paper:pout_0", "0.gateway": "paper", "0.gatewayPayoutId": "pout_0", "0.sellerName": "Asha", "1.sellerName": nil, "1.why": "nobody knows whose", "1.madeAt": nil,
 		"0.currency": nil, "0.utr": nil, "1.currency": "INR", "1.utr": "627812345678",
 	} {
 		if got := list.read(t, "data.transfers."+i); got != want {
 			t.Errorf("%s is %v", i, got)
 		}
 	}
-	if got := fmt.Sprint(get(path+"/pout_1").want(t, 200).read(t, "data.amount")); got != "700.5" {
+	if got := fmt.Sprint(get(path+"/paper:pout_1").want(t, 200).read(t, "data.amount")); got != "700.5" {
 		t.Errorf("the amount is %s", got)
 	}
-	get(path+"/pout_2").wantFailure(t, 404, "unmatched_transfer_not_found")
+	get(path+"/paper:pout_2").wantFailure(t, 404, "unmatched_transfer_not_found")
 	get(path+"/%00").wantFailure(t, 404, "unmatched_transfer_not_found")
 	resolve := func(by user, id, body string) answer {
 		return h.do(call{method: "POST", path: path + "/" + id + "/resolve", token: by.token, body: body})
 	}
-	resolve(seller, "pout_1", `{"note":"x"}`).wantFailure(t, 403, "forbidden")
-	resolve(admin, "pout_1", `{}`).wantFailure(t, 400, "invalid_request", "note")
-	resolve(admin, "pout_1", `{"note":"Paid by hand."}`).want(t, 200)
-	resolve(admin, "pout_1", `{"note":"Paid by hand."}`).wantFailure(t, 404, "unmatched_transfer_not_found")
-	get(path+"/pout_1").wantFailure(t, 404, "unmatched_transfer_not_found")
-	if got := get("/api/admin/decisions?subject=pout_1").want(t, 200).text(t, "data.decisions.0.action"); got != "resolve_unmatched_transfer" {
+	resolve(seller, "paper:pout_1", `{"note":"x"}`).wantFailure(t, 403, "forbidden")
+	resolve(admin, "paper:pout_1", `{}`).wantFailure(t, 400, "invalid_request", "note")
+	resolve(admin, "paper:pout_1", `{"note":"Paid by hand."}`).want(t, 200)
+	resolve(admin, "paper:pout_1", `{"note":"Paid by hand."}`).wantFailure(t, 404, "unmatched_transfer_not_found")
+	get(path+"/paper:pout_1").wantFailure(t, 404, "unmatched_transfer_not_found")
+	if got := get("/api/admin/decisions?subject=paper:pout_1").want(t, 200).text(t, "data.decisions.0.action"); got != "resolve_unmatched_transfer" {
 		t.Errorf("decided was %s", got)
 	}
 }

@@ -207,11 +207,11 @@ type Payouts interface {
 	MatchTransfer(ctx context.Context, by decision.By, id payout.ID, gatewayID string) (payout.Payout, error)
 	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
 	RefundToBalance(ctx context.Context, by decision.By, id payout.ID) (payout.Payout, error)
-	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
+	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, id string) error
 	// UnmatchedTransfers lists those that no admin has resolved; UnmatchedTransfer finds one of them, or fails with
 	// [payout.ErrUnmatchedTransferResolved].
 	UnmatchedTransfers(ctx context.Context) ([]payout.UnmatchedTransfer, error)
-	UnmatchedTransfer(ctx context.Context, gatewayID string) (payout.UnmatchedTransfer, error)
+	UnmatchedTransfer(ctx context.Context, id string) (payout.UnmatchedTransfer, error)
 	// LiftHold ends the hold on a seller's payouts before its time, by an admin's decision.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.

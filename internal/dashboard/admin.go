@@ -239,6 +239,6 @@ func adminPayoutAddress(id payout.ID) string {
 	return adminHome + "/payouts/" + url.PathEscape(string(id))
 }
 func personAddress(id string) string { return adminHome + "/sellers/" + url.PathEscape(id) }
-func unmatchedAddress(gatewayID string) string {
-	return adminHome + "/unmatched-transfers/" + url.PathEscape(gatewayID)
+func unmatchedAddress(id string) string {
+	return adminHome + "/unmatched-transfers/" + url.PathEscape(id)
 }

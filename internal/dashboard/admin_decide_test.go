@@ -194,7 +194,7 @@ func TestAdminPages_PostFromElsewhere_Refused(t *testing.T) {
 	id := o.unknown(640_00)
 	paths := []string{
 		adminPayout(id) + "/review", adminPayout(id) + "/ask", adminHome + "/sellers/" + o.seller.id + "/access", adminHome + "/ledger",
-		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/unmatched-transfers/pout_1",
+		adminHome + "/bank-accounts/bka_000000000000000000000000", adminHome + "/unmatched-transfers/paper:pout_1",
 	}
 	for _, path := range paths {
 		o.admin.postFrom("https://evil.example", path, "note", "x").want(t, http.StatusForbidden).reads(t, "sent from another site")
@@ -214,7 +214,7 @@ func TestAddressesOfNothing(t *testing.T) {
 	for _, path := range []string{
 		"/payouts/nonsense", "/payouts/pyt_000000000000000000000000", "/payouts/%00", adminPayout(id)[len(adminHome):] + "/explode",
 		"/payouts/pyt_000000000000000000000000/review", "/bank-accounts/nonsense", "/bank-accounts/bka_000000000000000000000000",
-		"/unmatched-transfers/pout_none", "/unmatched-transfers/%2e%2e", "/unmatched-transfers/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
+		"/unmatched-transfers/paper:pout_none", "/unmatched-transfers/%2e%2e", "/unmatched-transfers/%00%ff", "/sellers/nobody", "/sellers/usr_000000000000000000000000", "/sellers/%00",
 		"/sellers/usr_000000000000000000000000/access", "/nowhere",
 	} {
 		a := o.admin.get(adminHome+path).want(t, http.StatusNotFound)

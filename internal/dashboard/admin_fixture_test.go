@@ -200,7 +200,7 @@ func (o *adminFixture) withDiscrepancy(says string) payout.ID {
 func (o *adminFixture) unmatched(gatewayID, why string) {
 	o.Helper()
 	must(o, o.db.Payouts().InTx(o.Context(), func(tx payout.Tx) error {
-		_, err := tx.RecordUnmatchedTransfer(o.Context(), payout.UnmatchedTransfer{FoundAt: o.clock.Now(), Why: why, Transfer: gateway.Transfer{
+		_, err := tx.RecordUnmatchedTransfer(o.Context(), payout.UnmatchedTransfer{Gateway: "paper", FoundAt: o.clock.Now(), Why: why, Transfer: gateway.Transfer{
 			Report: gateway.Report{GatewayID: gatewayID, Reference: "pyt_lost", Amount: 700_00, Currency: "INR", MadeAt: o.clock.Now(), Progress: gateway.Paid, UTR: "627812345678"},
 			Order:  gateway.Order{Seller: "usr_gone"},
 		}})

@@ -56,7 +56,7 @@ func TestAdminPages_HighlightTheirEntry(t *testing.T) {
 	account := o.inReview(o.seller, "ASHA RAUT")
 	o.unmatched("pout_lost", "it has a transfer of 999999986758.25 INR, made at 2026-11-20T09:30:00Z")
 	for path, entry := range map[string]string{
-		"": "", "/inbox": "/inbox", "/bank-accounts/" + string(account): "/inbox", "/unmatched-transfers/pout_lost": "/inbox",
+		"": "", "/inbox": "/inbox", "/bank-accounts/" + string(account): "/inbox", "/unmatched-transfers/paper:pout_lost": "/inbox",
 		"/payouts": "/payouts", "/pause": "/payouts", "/reconciliation": "/ledger", "/decisions": "/ledger", "/mails": "/health", "/sellers/" + o.seller.id: "/sellers",
 	} {
 		page := o.admin.get(adminHome+path).want(t, 200)

@@ -61,16 +61,16 @@ func TestBankAccountReview_ShowsBothNames(t *testing.T) {
 func TestUnmatchedTransferPage_ResolvedOnce(t *testing.T) {
 	o := openAdminFixture(t)
 	o.unmatched("pout_lost", "its <b>seller</b> is not in the ledger")
-	const page = adminHome + "/unmatched-transfers/pout_lost"
+	const page = adminHome + "/unmatched-transfers/paper:pout_lost"
 	o.admin.get(adminHome+"/inbox?kind=unmatched-transfer").want(t, 200).says(t, `href="`+page+`"`).reads(t, "Unmatched transfer (1)", "₹700.00 · usr_gone").saysNot(t, "<b>seller")
 	o.admin.get(page).want(t, 200).reads(t, "no payout matches it: its <b>seller</b> is not in the ledger.", "₹700.00", "Currency INR", "paid", "Bank reference (UTR) 627812345678", "pyt_lost", "usr_gone not in the ledger").
 		saysNot(t, "<b>seller")
 	o.admin.post(page).want(t, 422).reads(t, "Note must say why")
-	o.wantDecisions("pout_lost")
+	o.wantDecisions("paper:pout_lost")
 	o.admin.then(o.admin.post(page, "note", "Asha has it; she pays it back.").leadsTo(t, page)).
-		reads(t, "The unmatched transfer is marked as resolved.", "pout_lost is resolved.", "Asha has it").saysNot(t, "<textarea")
+		reads(t, "The unmatched transfer is marked as resolved.", "paper:pout_lost is resolved.", "Asha has it").saysNot(t, "<textarea")
 	o.admin.then(o.admin.post(page, "note", "Again.").leadsTo(t, page)).reads(t, "Nothing was changed")
-	o.wantDecisions("pout_lost", decision.ResolveUnmatchedTransfer)
+	o.wantDecisions("paper:pout_lost", decision.ResolveUnmatchedTransfer)
 	o.admin.get(adminHome+"/inbox").reads(t, "All clear.")
 	o.admin.get(adminHome+"/decisions").want(t, 200).reads(t, "Resolved an unmatched transfer").says(t, `href="`+page+`"`)
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func (o *adminFixture) adminPages() []string {
 		adminHome, adminHome + "/inbox", adminHome + "/inbox?kind=unknown", adminHome + "/search", adminHome + "/search?q=a", adminHome + "/payouts", adminHome + "/payouts?status=processing",
 		payouts + string(unknown), payouts + string(unknown) + "/review", payouts + string(unknown) + "/ask",
 		payouts + string(inReview) + "/match", payouts + string(inReview) + "/refund",
-		adminHome + "/bank-accounts/" + string(account), adminHome + "/unmatched-transfers/pout_unmatched", adminHome + "/sellers", seller, seller + "/access",
+		adminHome + "/bank-accounts/" + string(account), adminHome + "/unmatched-transfers/paper:pout_unmatched", adminHome + "/sellers", seller, seller + "/access",
 		difference, reconciliation, adminHome + "/ledger", adminHome + "/health", adminHome + "/decisions", adminHome + "/mails", adminHome + "/keys", adminHome + "/keys/new",
 	}
 }
@@ -32,7 +33,7 @@ func TestAdminPages_OnlyForAdmins(t *testing.T) {
 	for _, path := range o.adminPages() {
 		page := o.admin.get(path).want(t, http.StatusOK).saysNot(t, accountDigits, "ZgotmplZ", "&lt;no value", "%!")
 		checkPage(t, path, page)
-		stranger.get(path).leadsTo(t, "/login?redirect="+strings.NewReplacer("/", "%2F", "?", "%3F", "=", "%3D").Replace(path))
+		stranger.get(path).leadsTo(t, "/login?redirect="+url.QueryEscape(path))
 		for _, other := range []*browser{buyer.browser, o.seller.browser} {
 			other.get(path).want(t, http.StatusForbidden).reads(t, "You don't have access to this page.")
 		}

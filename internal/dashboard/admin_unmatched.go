@@ -10,7 +10,7 @@ import (
 
 // unmatchedView is a transfer of ours at the gateway that belongs to no payout in the ledger.
 type unmatchedView struct {
-	GatewayID string
+	ID string
 	// UnmatchedTransfer is nil once it is settled.
 	UnmatchedTransfer *payout.UnmatchedTransfer
 	SellerName        string
@@ -33,12 +33,12 @@ var errNoUnmatched = payout.ErrUnmatchedTransferResolved.WithMessage("There is n
 
 // unmatched finds the transfer that the address names among the open ones, or what was decided about it.
 func (d *dashboard) unmatched(ctx context.Context, v *pageRequest) (*unmatchedView, error) {
-	shown := &unmatchedView{GatewayID: v.r.PathValue("id")}
+	shown := &unmatchedView{ID: v.r.PathValue("id")}
 	odd := func(c rune) bool { return c <= ' ' || c > '~' } // which no reference holds, and not every database takes
-	if strings.ContainsFunc(shown.GatewayID, odd) {
+	if strings.ContainsFunc(shown.ID, odd) {
 		return nil, errNoUnmatched
 	}
-	open, err := d.o.Payouts.UnmatchedTransfer(ctx, shown.GatewayID)
+	open, err := d.o.Payouts.UnmatchedTransfer(ctx, shown.ID)
 	if err != nil && !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 		return nil, err
 	}
@@ -50,9 +50,9 @@ func (d *dashboard) unmatched(ctx context.Context, v *pageRequest) (*unmatchedVi
 			return nil, err
 		}
 		shown.SellerName = names[seller]
-		shown.Form = &form{Action: unmatchedAddress(shown.GatewayID), Submit: "Mark as resolved", Fields: []field{noteField(false)}}
+		shown.Form = &form{Action: unmatchedAddress(shown.ID), Submit: "Mark as resolved", Fields: []field{noteField(false)}}
 	}
-	if shown.Decisions, err = d.decisionsAbout(ctx, shown.GatewayID); err != nil {
+	if shown.Decisions, err = d.decisionsAbout(ctx, shown.ID); err != nil {
 		return nil, err
 	}
 	if shown.UnmatchedTransfer == nil && len(shown.Decisions) == 0 {
@@ -80,13 +80,13 @@ func (d *dashboard) adminResolveUnmatched(ctx context.Context, v *pageRequest) (
 	}
 	by := byOf(v)
 	if err = by.RequireNote(); err == nil {
-		err = d.o.Payouts.ResolveUnmatchedTransfer(ctx, by, shown.GatewayID)
+		err = d.o.Payouts.ResolveUnmatchedTransfer(ctx, by, shown.ID)
 	}
 	switch {
 	case err == nil:
-		return goTo(unmatchedAddress(shown.GatewayID)).saying("unmatched-resolved"), nil
+		return goTo(unmatchedAddress(shown.ID)).saying("unmatched-resolved"), nil
 	case shown.Form == nil || errors.Is(err, payout.ErrUnmatchedTransferResolved):
-		return goTo(unmatchedAddress(shown.GatewayID)).saying("no-longer-fits"), nil
+		return goTo(unmatchedAddress(shown.ID)).saying("no-longer-fits"), nil
 	default:
 		return d.again(ctx, showUnmatched(shown), shown.Form.fill(v.form), err)
 	}

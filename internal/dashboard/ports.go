@@ -177,8 +177,8 @@ type Payouts interface {
 	// ResolveDiscrepancy takes off what the gateway said, if it is still what was seen.
 	ResolveDiscrepancy(ctx context.Context, by decision.By, id payout.ID, seen string) error
 	// UnmatchedTransfer finds one that no admin has resolved, or fails with [payout.ErrUnmatchedTransferResolved].
-	UnmatchedTransfer(ctx context.Context, gatewayID string) (payout.UnmatchedTransfer, error)
-	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error
+	UnmatchedTransfer(ctx context.Context, id string) (payout.UnmatchedTransfer, error)
+	ResolveUnmatchedTransfer(ctx context.Context, by decision.By, id string) error
 	// LiftHold ends the hold on a seller's payouts before its time.
 	LiftHold(ctx context.Context, by decision.By, seller string) error
 	// Freeze stops a seller's payouts until Unfreeze, and Pause those of all sellers until Resume, by an admin's decision.

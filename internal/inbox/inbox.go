@@ -48,7 +48,7 @@ const ClaimLasts = time.Hour
 // Task is one thing that waits for a person.
 type Task struct {
 	Kind Kind
-	// Subject is the id of the payout, bank account, difference or webhook endpoint, or the gateway's id of the transfer.
+	// Subject is the id of the payout, bank account, difference, webhook endpoint or unmatched transfer.
 	Subject string
 	Since   time.Time
 	Amount  money.Amount
@@ -140,7 +140,7 @@ func (s Service) Tasks(ctx context.Context) (all []Task, cut bool, err error) {
 	}
 	all = ofPayouts(attention)
 	for _, t := range attention.UnmatchedTransfers {
-		all = append(all, Task{Kind: Unmatched, Subject: t.Transfer.GatewayID, Since: t.FoundAt, Amount: t.Transfer.Amount, Seller: t.Transfer.Order.Seller, Transfer: &t})
+		all = append(all, Task{Kind: Unmatched, Subject: t.ID(), Since: t.FoundAt, Amount: t.Transfer.Amount, Seller: t.Transfer.Order.Seller, Transfer: &t})
 	}
 	for _, f := range differences {
 		task, err := s.ofDifference(ctx, f)

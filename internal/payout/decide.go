@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"bursar/internal/decision"
@@ -185,18 +186,19 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 	return err
 }
 
-// ResolveUnmatchedTransfer records that an admin has resolved a transfer that matches no payout. It
+// ResolveUnmatchedTransfer records that an admin has resolved a transfer that matches no payout, by [UnmatchedTransfer.ID]. It
 // fails with [ErrUnmatchedTransferResolved].
-func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, gatewayID string) error {
+func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, id string) error {
 	if err := by.RequireNote(); err != nil {
 		return err
 	}
-	if !isReference(gatewayID) {
+	if !isReference(id) {
 		return ErrUnmatchedTransferResolved
 	}
-	made := decision.New(by, decision.ResolveUnmatchedTransfer, decision.Platform, gatewayID, s.o.Now())
+	made := decision.New(by, decision.ResolveUnmatchedTransfer, decision.Platform, id, s.o.Now())
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		resolved, err := tx.ResolveUnmatchedTransfer(ctx, gatewayID)
+		at, gatewayID, _ := strings.Cut(id, ":")
+		resolved, err := tx.ResolveUnmatchedTransfer(ctx, gateway.Name(at), gatewayID)
 		if err != nil {
 			return err
 		}

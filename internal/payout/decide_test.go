@@ -610,7 +610,7 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 	s.payouts = s.newPayouts(t)
 	s.reconcileStartup()
 	s.wantViolated("unmatched-transfers-are-resolved")
-	for _, unknown := range []string{"pout_8", "", "\x00"} {
+	for _, unknown := range []string{"paper:pout_8", "other:pout_9", "pout_9", "", "\x00"} {
 		if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, unknown); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 			t.Errorf("settle %q: %v", unknown, err)
 		}
@@ -618,15 +618,15 @@ func TestResolveUnmatchedTransfer_Once(t *testing.T) {
 			t.Errorf("find %q: %v", unknown, err)
 		}
 	}
-	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9"); err != nil {
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "paper:pout_9"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
+	if err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "paper:pout_9"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 		t.Errorf("settled twice: %v", err)
 	}
 	s.wantViolated()
-	s.wantDecisions("pout_9", decision.ResolveUnmatchedTransfer)
-	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 || !strings.Contains(log.String(), "subject=pout_9") {
+	s.wantDecisions("paper:pout_9", decision.ResolveUnmatchedTransfer)
+	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 || !strings.Contains(log.String(), "subject=paper:pout_9") {
 		t.Errorf("the log has %d decisions: %s", n, log.String())
 	}
 	s.payouts = s.newPayouts(t)

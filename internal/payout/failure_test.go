@@ -270,8 +270,8 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
 			s.reconcileStartup()
 			return func() (any, error) {
-				err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "pout_9")
-				return s.decided("pout_9"), err
+				err := s.payouts.ResolveUnmatchedTransfer(t.Context(), ada, "paper:pout_9")
+				return s.decided("paper:pout_9"), err
 			}
 		},
 		"startup": func(s *story) func() (any, error) {
@@ -338,7 +338,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				figures, figuresErr := s.payouts.Figures(t.Context())
 				attention, attentionErr := s.payouts.Attention(t.Context())
 				options, optionsErr := s.payouts.Options(t.Context(), reviewed)
-				_, transferErr := s.payouts.UnmatchedTransfer(t.Context(), "pout_9")
+				_, transferErr := s.payouts.UnmatchedTransfer(t.Context(), "paper:pout_9")
 				if errors.Is(transferErr, payout.ErrUnmatchedTransferResolved) {
 					transferErr = nil
 				}

@@ -19,13 +19,13 @@ const tamperedSeller = "the records of its seller were changed outside the servi
 func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, t gateway.Transfer) error {
 	waiting, why, err := s.remake(ctx, g, id, t)
 	if isTampered(err) {
-		return s.recordUnmatched(ctx, t, tamperedSeller)
+		return s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
 	}
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		return s.recordUnmatched(ctx, t, why)
+		return s.recordUnmatched(ctx, g.Name(), t, why)
 	}
 	found, imported := waiting, false
 	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
@@ -54,7 +54,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 		return s.markUnsent(ctx, tx, waiting.Seller, now)
 	})
 	if isTampered(err) { // no money of this seller moves, and the others go on
-		return s.recordUnmatched(ctx, t, tamperedSeller)
+		return s.recordUnmatched(ctx, g.Name(), t, tamperedSeller)
 	}
 	if err != nil || !imported {
 		return err
@@ -116,15 +116,15 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, id ID, t gatewa
 }
 
 // recordUnmatched stores a transfer that matches no payout, once.
-func (s *Service) recordUnmatched(ctx context.Context, t gateway.Transfer, why string) error {
+func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gateway.Transfer, why string) error {
 	isNew := false
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		isNew, err = tx.RecordUnmatchedTransfer(ctx, UnmatchedTransfer{Transfer: t, FoundAt: s.o.Now(), Why: why})
+		isNew, err = tx.RecordUnmatchedTransfer(ctx, UnmatchedTransfer{Gateway: at, Transfer: t, FoundAt: s.o.Now(), Why: why})
 		return err
 	})
 	if err == nil && isNew {
 		s.o.Logger.ErrorContext(ctx, "unmatched transfer found",
-			slog.String("payout_id", t.Reference), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
+			slog.String("payout_id", t.Reference), slog.String("gateway", string(at)), slog.String("gateway_id", t.GatewayID), slog.String("why", why))
 	}
 	return err
 }

@@ -188,7 +188,7 @@ type Tx interface {
 	RecordUnmatchedTransfer(ctx context.Context, s UnmatchedTransfer) (bool, error)
 	// ResolveUnmatchedTransfer marks an unmatched transfer as resolved, unless it is resolved already or there
 	// is none, and reports whether it did.
-	ResolveUnmatchedTransfer(ctx context.Context, gatewayID string) (bool, error)
+	ResolveUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (bool, error)
 	// SaveEvent notes the id of a gateway's event and reports whether it is new.
 	SaveEvent(ctx context.Context, at gateway.Name, eventID string, now time.Time) (bool, error)
 	// Forget deletes up to limit keys and as many gateway events from before the given instants, and
@@ -208,11 +208,15 @@ type Idempotency struct {
 
 // UnmatchedTransfer is a transfer that the gateway made under a reference of ours, and that no payout can be made of.
 type UnmatchedTransfer struct {
+	Gateway  gateway.Name
 	Transfer gateway.Transfer
 	FoundAt  time.Time
 	// Why says what is in the way, for an operator.
 	Why string
 }
+
+// ID names it among the transfers of all gateways: two may use one id.
+func (u UnmatchedTransfer) ID() string { return string(u.Gateway) + ":" + u.Transfer.GatewayID }
 
 // Proofs checks fresh proofs of who a seller is.
 type Proofs interface {

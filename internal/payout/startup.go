@@ -115,7 +115,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	case !isKnown:
 		return s.importTransfer(ctx, g, id, t)
 	case p.Gateway != g.Name():
-		return s.recordUnmatched(ctx, t, "the payout is at another gateway")
+		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
 	case p.State == Waiting:
 		_, err := s.applyFound(ctx, id, t.Report)
 		if isTampered(err) { // its next step freezes it
@@ -123,7 +123,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 		}
 		return err
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
-		return s.recordUnmatched(ctx, t, "the payout has another transfer at the gateway")
+		return s.recordUnmatched(ctx, g.Name(), t, "the payout has another transfer at the gateway")
 	default:
 		_, err := s.rescheduleIfChanged(ctx, p, t.Report)
 		return err

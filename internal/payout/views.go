@@ -38,8 +38,8 @@ const (
 	// attentionShown bounds each list of what waits for a person. An operator with more of them has one problem
 	// that caused them all.
 	attentionShown = 100
-	// longestReference is longer than any payout's id, gateway's id or bank's reference.
-	longestReference = 64
+	// longestReference is longer than any id of a payout, id at a gateway, id of an unmatched transfer or bank reference.
+	longestReference = 128
 )
 
 // Attention is what waits for a person now.
@@ -66,17 +66,17 @@ func (s *Service) UnmatchedTransfers(ctx context.Context) ([]UnmatchedTransfer, 
 	return s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 }
 
-// UnmatchedTransfer finds one of [Service.UnmatchedTransfers] by its id at the gateway, or fails with
+// UnmatchedTransfer finds one of [Service.UnmatchedTransfers] by its id, or fails with
 // [ErrUnmatchedTransferResolved].
-func (s *Service) UnmatchedTransfer(ctx context.Context, gatewayID string) (UnmatchedTransfer, error) {
-	if !isReference(gatewayID) {
+func (s *Service) UnmatchedTransfer(ctx context.Context, id string) (UnmatchedTransfer, error) {
+	if !isReference(id) {
 		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
 	}
 	open, err := s.UnmatchedTransfers(ctx)
 	if err != nil {
 		return UnmatchedTransfer{}, err
 	}
-	i := slices.IndexFunc(open, func(u UnmatchedTransfer) bool { return u.Transfer.GatewayID == gatewayID })
+	i := slices.IndexFunc(open, func(u UnmatchedTransfer) bool { return u.ID() == id })
 	if i < 0 {
 		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
 	}

@@ -120,11 +120,11 @@ func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
 	w.must(w.runDue(w.service))
 	asked := w.asked
 	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error { // which explains the line
-		s := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
+		s := payout.UnmatchedTransfer{Gateway: w.client.Name(), Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
 		if _, err := tx.RecordUnmatchedTransfer(t.Context(), s); err != nil {
 			return err
 		}
-		_, err := tx.ResolveUnmatchedTransfer(t.Context(), transfer)
+		_, err := tx.ResolveUnmatchedTransfer(t.Context(), w.client.Name(), transfer)
 		return err
 	}))
 	for _, tt := range []struct {
@@ -603,11 +603,11 @@ func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
 
 	// An admin who resolves it as an unmatched transfer explains it too.
 	w.must(w.db.Update(t.Context(), func(tx *store.Tx) error {
-		s := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
+		s := payout.UnmatchedTransfer{Gateway: w.client.Name(), Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: transfer}}, FoundAt: w.now}
 		if _, err := tx.RecordUnmatchedTransfer(t.Context(), s); err != nil {
 			return err
 		}
-		_, err := tx.ResolveUnmatchedTransfer(t.Context(), transfer)
+		_, err := tx.ResolveUnmatchedTransfer(t.Context(), w.client.Name(), transfer)
 		return err
 	}))
 	wantKinds(t, w.reconcile("03", "03"))

@@ -254,7 +254,7 @@ func (m *market) meddle() {
 			}
 		}
 	}
-	unmatched := "pout_none" + m.ids.New("", m.clock())[:8]
+	unmatched := "sandbox:pout_none" + m.ids.New("", m.clock())[:8]
 	_ = m.decide(unmatched, false, func(on *instance) error {
 		m.decideWithoutReason(on)
 		m.adjustOwn(on)
@@ -288,7 +288,7 @@ func (m *market) decideWithoutReason(on *instance) {
 	_, refundErr := on.payouts.RefundToBalance(m.ctx, silent, id)
 	_, matchErr := on.payouts.MatchTransfer(m.ctx, silent, id, transfer)
 	clearErr := on.payouts.ResolveDiscrepancy(m.ctx, silent, id, "anything")
-	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, transfer)
+	settleErr := on.payouts.ResolveUnmatchedTransfer(m.ctx, silent, "sandbox:"+transfer)
 	freezeErr := on.payouts.Freeze(m.ctx, silent, m.sellers[0].id)
 	pauseErr := on.payouts.Pause(m.ctx, silent)
 	liftErr := on.payouts.LiftHold(m.ctx, silent, m.sellers[0].id)

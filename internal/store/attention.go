@@ -68,8 +68,8 @@ func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.
 	return list, err
 }
 
-const openUnmatchedTransfers = `SELECT gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why
-	FROM unmatched_transfers WHERE resolved = 0 ORDER BY found_at, gateway_id LIMIT $1 + 0`
+const openUnmatchedTransfers = `SELECT gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why
+	FROM unmatched_transfers WHERE resolved = 0 ORDER BY found_at, gateway, gateway_id LIMIT $1 + 0`
 
 // OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
 func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.UnmatchedTransfer, error) {
@@ -77,7 +77,7 @@ func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.U
 	err := db.query(ctx, openUnmatchedTransfers, func(r row) error {
 		var s payout.UnmatchedTransfer
 		t := &s.Transfer
-		err := r.Scan(&t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
+		err := r.Scan(&s.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
 		list = append(list, s)
 		return err
 	}, limit)

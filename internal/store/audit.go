@@ -116,14 +116,14 @@ var invariants = []invariant{
 	},
 	{
 		name: "unmatched-transfers-are-resolved", promise: "Each transfer that the gateway made for us belongs to a payout, or a person has resolved it.",
-		query: `SELECT s.seller_id, s.reference, s.gateway_id, s.amount, s.currency, s.utr, s.why FROM unmatched_transfers s
-		WHERE s.resolved = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway_id = s.gateway_id)`,
+		query: `SELECT s.seller_id, s.reference, s.gateway, s.gateway_id, s.amount, s.currency, s.utr, s.why FROM unmatched_transfers s
+		WHERE s.resolved = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway = s.gateway AND p.gateway_id = s.gateway_id)`,
 		next: lookInInbox,
 		scan: func(w words, r row) (v ledger.Violation, err error) {
-			var transfer, currency, utr, why string
+			var at, transfer, currency, utr, why string
 			var amount money.Amount
-			err = r.Scan(&v.Seller, &v.Subject, &transfer, &amount, &currency, &utr, &why)
-			v.Problem = fmt.Sprintf("the gateway has the transfer %s of %s for it", transfer, w.amount(amount))
+			err = r.Scan(&v.Seller, &v.Subject, &at, &transfer, &amount, &currency, &utr, &why)
+			v.Problem = fmt.Sprintf("the gateway %s has the transfer %s of %s for it", at, transfer, w.amount(amount))
 			if currency != "" {
 				v.Problem += ", in " + currency
 			}
@@ -152,8 +152,8 @@ var invariants = []invariant{
 	},
 	{
 		name: "decisions-are-on-record", promise: "What only an admin can decide was decided by one.",
-		query: `SELECT s.seller_id, s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM unmatched_transfers s
-		WHERE s.resolved = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_unmatched_transfer"%')
+		query: `SELECT s.seller_id, s.gateway || ':' || s.gateway_id, 'the unmatched transfer was resolved, and no admin decided it' FROM unmatched_transfers s
+		WHERE s.resolved = 1 AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = s.gateway || ':' || s.gateway_id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_unmatched_transfer"%')
 		UNION ALL
 		SELECT '', f.id, 'the difference was resolved, and no admin decided it' FROM differences f
 		WHERE f.resolved_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM entries d WHERE d.subject = f.id AND d.type = 'admin.decided' AND d.data LIKE '%"action":"resolve_difference"%')`,

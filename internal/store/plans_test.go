@@ -263,7 +263,7 @@ func fillDatastore(numbers string) []string {
 		`INSERT INTO journals SELECT 'usr_' || i, 1, '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM ` + numbers,
 		`INSERT INTO entries SELECT 'usr_' || (i % 4 + 1), i, i, 'payout.requested', 'pyt_' || (i / 4), 'system', '{}', 0, 0, 0, 0, 0, 0, '', '', '' FROM ` + numbers, //nolint:dupword // zeros
 		`INSERT INTO sales SELECT 'sale_' || i, 'usr_' || (i % 100 + 1), 500, 0, '2026-11', i, i + 1, NULL, 1, '', CASE WHEN i % 100 = 0 THEN i END FROM ` + numbers,
-		`INSERT INTO unmatched_transfers SELECT 'pout_' || i, 'pyt_' || i, '', 500, 'INR', 'paid', '', NULL, 1, '', 1 FROM ` + numbers,
+		`INSERT INTO unmatched_transfers SELECT 'sandbox', 'pout_' || i, 'pyt_' || i, '', 500, 'INR', 'paid', '', NULL, 1, '', 1 FROM ` + numbers,
 		`INSERT INTO bank_accounts SELECT 'bka_' || i, 'usr_' || i, 1, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, NULL, 1, 1, '' FROM ` + numbers,
 		`INSERT INTO webhook_deliveries SELECT 'whd_p' || i, 'evt_' || i, 'whe_4', 'pending', 1, 500, '', '', i, i + 1, 1000000 + i FROM ` + numbers + ` WHERE i % 10 = 0`,
 		`INSERT INTO webhook_deliveries SELECT 'whd_' || i, 'evt_' || i, 'whe_' || (i % 3 + 1), 'delivered', 1, 200, '', '', i, i + 1, NULL FROM ` + numbers,

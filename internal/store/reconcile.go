@@ -191,9 +191,9 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 
 // ResolvedUnmatchedTransfers finds those of the transfers that an admin has resolved as unmatched.
 func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error) {
-	named, args := s.dialect.oneOf(nil, transfers)
+	named, args := s.dialect.oneOf([]any{s.gateway}, transfers)
 	resolved := map[string]bool{}
-	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway_id `+named, func(r row) error {
+	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, func(r row) error {
 		var transfer string
 		err := r.Scan(&transfer)
 		resolved[transfer] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -48,12 +49,12 @@ func (tx *Tx) UnsentPayouts(ctx context.Context, seller string) ([]payout.Payout
 // RecordUnmatchedTransfer stores an unmatched transfer and reports whether it is new.
 func (tx *Tx) RecordUnmatchedTransfer(ctx context.Context, s payout.UnmatchedTransfer) (bool, error) {
 	t := s.Transfer
-	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why, resolved)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0) ON CONFLICT (gateway_id) DO NOTHING`,
-		t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), t.Currency, string(t.Progress), t.UTR, nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
+	return tx.execOne(ctx, `INSERT INTO unmatched_transfers (gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why, resolved)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0) ON CONFLICT (gateway, gateway_id) DO NOTHING`,
+		string(s.Gateway), t.GatewayID, t.Reference, t.Order.Seller, int64(t.Amount), t.Currency, string(t.Progress), t.UTR, nullMicros(t.MadeAt), micros(s.FoundAt), s.Why)
 }
 
 // ResolveUnmatchedTransfer marks an unmatched transfer as resolved.
-func (tx *Tx) ResolveUnmatchedTransfer(ctx context.Context, gatewayID string) (bool, error) {
-	return tx.execOne(ctx, `UPDATE unmatched_transfers SET resolved = 1 WHERE gateway_id = $1 AND resolved = 0`, gatewayID)
+func (tx *Tx) ResolveUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (bool, error) {
+	return tx.execOne(ctx, `UPDATE unmatched_transfers SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0`, string(at), gatewayID)
 }

@@ -138,7 +138,7 @@ func testAttention(_ *testing.T, b *bench) {
 }
 
 func unmatchedTransfer(gatewayID string, found time.Time) payout.UnmatchedTransfer {
-	s := payout.UnmatchedTransfer{FoundAt: found, Why: "its seller is not in the ledger"}
+	s := payout.UnmatchedTransfer{Gateway: atGateway, FoundAt: found, Why: "its seller is not in the ledger"}
 	s.Transfer.Report = gateway.Report{
 		GatewayID: gatewayID, Reference: "pyt_9", Amount: 500, Currency: "INR", MadeAt: found.Add(-time.Hour), Progress: gateway.Paid, UTR: "627812345678",
 	}

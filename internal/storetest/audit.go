@@ -86,12 +86,12 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE payouts SET gateway_id = 'pout_returned' WHERE id = 'pyt_completed'`, []string{"gateway-transfers-are-told-apart"}},
 		{`UPDATE payouts SET bank_account_id = 'bka_usr_empty' WHERE id = 'pyt_completed'`, []string{"owners-are-there", "payouts-match-journal"}},
 		{`UPDATE payouts SET order_body = REPLACE(order_body, 'fa_usr_a', 'fa_usr_b') WHERE id = 'pyt_sending'`, []string{"payouts-match-journal"}},
-		{`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, progress, found_at, why, resolved)
-			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"unmatched-transfers-are-resolved: the gateway has the transfer pout_again of 990 minor units for it: paid again"}},
+		{`INSERT INTO unmatched_transfers (gateway, gateway_id, reference, seller_id, amount, progress, found_at, why, resolved)
+			VALUES ('sandbox', 'pout_again', 'pyt_completed', 'usr_a', 990, 'paid', 0, 'paid again', 0)`, []string{"unmatched-transfers-are-resolved: the gateway sandbox has the transfer pout_again of 990 minor units for it: paid again"}},
 		{
-			`INSERT INTO unmatched_transfers (gateway_id, reference, seller_id, amount, currency, progress, utr, found_at, why, resolved)
-			VALUES ('pout_again', 'pyt_completed', 'usr_a', 990, 'USD', 'paid', '627812345678', 0, 'paid again', 0)`,
-			[]string{"unmatched-transfers-are-resolved: the gateway has the transfer pout_again of 990 minor units for it, in USD, with UTR 627812345678: paid again"},
+			`INSERT INTO unmatched_transfers (gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, found_at, why, resolved)
+			VALUES ('sandbox', 'pout_again', 'pyt_completed', 'usr_a', 990, 'USD', 'paid', '627812345678', 0, 'paid again', 0)`,
+			[]string{"unmatched-transfers-are-resolved: the gateway sandbox has the transfer pout_again of 990 minor units for it, in USD, with UTR 627812345678: paid again"},
 		},
 		{`DELETE FROM users WHERE id = 'usr_b'`, []string{"owners-are-there"}},
 		{`DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
@@ -105,7 +105,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		{`UPDATE service_keys SET hash = hash || 'x'`, []string{"service-keys-are-ours"}},
 		{`DELETE FROM entries WHERE type = 'service_key.created'`, []string{"service-keys-are-ours", "journals-are-whole"}},
 		{`UPDATE webhook_endpoints SET url = 'https://mallory.example'`, []string{"webhook-endpoints-are-ours"}},
-		{`DELETE FROM entries WHERE subject = 'pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
+		{`DELETE FROM entries WHERE subject = 'sandbox:pout_unmatched'`, []string{"decisions-are-on-record", "journals-are-whole"}},
 		{`UPDATE users SET role = 'admin' WHERE id = 'usr_b'`, []string{"users-are-ours"}},
 		{`UPDATE users SET suspended = 1 WHERE id = 'usr_b'`, []string{"users-are-ours"}},
 		{`INSERT INTO differences (id, kind, subject, payout_id, detail, at, at_gateway, in_ledger, first_seen, last_seen, resolved_at)

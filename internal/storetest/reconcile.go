@@ -152,12 +152,20 @@ func testClearingAccount(_ *testing.T, b *bench) {
 		b.Errorf("by their transfers there are %v, %v", named, err)
 	}
 	b.update(func(tx *store.Tx) error {
-		for _, id := range []string{"pout_7", "pout_8"} {
-			if _, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: id}}, FoundAt: b.now}); err != nil {
+		for _, of := range []payout.UnmatchedTransfer{
+			{Gateway: atGateway, Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_7"}}},
+			{Gateway: atGateway, Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_8"}}},
+			{Gateway: "another", Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_8"}}},
+		} {
+			if _, err := tx.RecordUnmatchedTransfer(b.ctx(), of); err != nil {
 				return err
 			}
 		}
-		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), "pout_7")
+		_, err := tx.ResolveUnmatchedTransfer(b.ctx(), atGateway, "pout_7")
+		if err != nil {
+			return err
+		}
+		_, err = tx.ResolveUnmatchedTransfer(b.ctx(), "another", "pout_8") // which explains nothing here
 		return err
 	})
 	settled, err := s.ResolvedUnmatchedTransfers(b.ctx(), []string{"pout_7", "pout_8", "pout_9"})

@@ -111,27 +111,30 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 	}
 	undated := t
 	undated.GatewayID, undated.MadeAt = "pout_2", time.Time{}
+	const other = "another" // which has a transfer with the same id
 	for i, tt := range []struct {
+		at       gateway.Name
 		transfer gateway.Transfer
 		want     bool
-	}{{t, true}, {t, false}, {undated, true}} {
+	}{{atGateway, t, true}, {atGateway, t, false}, {atGateway, undated, true}, {other, t, true}, {other, t, false}} {
 		b.update(func(tx *store.Tx) error {
-			isNew, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Transfer: tt.transfer, FoundAt: b.now, Why: "nobody knows"})
+			isNew, err := tx.RecordUnmatchedTransfer(b.ctx(), payout.UnmatchedTransfer{Gateway: tt.at, Transfer: tt.transfer, FoundAt: b.now, Why: "nobody knows"})
 			if isNew != tt.want {
 				b.Errorf("time %d: new %t, want %t", i, isNew, tt.want)
 			}
 			return err
 		})
 	}
-	if n := b.watch().UnmatchedTransfers; n != 2 {
-		b.Errorf("%d unmatched transfers, want 2", n)
+	if n := b.watch().UnmatchedTransfers; n != 3 {
+		b.Errorf("%d unmatched transfers, want 3", n)
 	}
 	for _, tt := range []struct {
+		at        gateway.Name
 		gatewayID string
 		want      bool
-	}{{"pout_1", true}, {"pout_1", false}, {"pout_none", false}} {
+	}{{atGateway, "pout_1", true}, {atGateway, "pout_1", false}, {atGateway, "pout_none", false}, {other, "pout_2", false}} {
 		b.update(func(tx *store.Tx) error {
-			resolved, err := tx.ResolveUnmatchedTransfer(b.ctx(), tt.gatewayID)
+			resolved, err := tx.ResolveUnmatchedTransfer(b.ctx(), tt.at, tt.gatewayID)
 			if resolved != tt.want {
 				b.Errorf("settle %s: %t, want %t", tt.gatewayID, resolved, tt.want)
 			}
@@ -139,7 +142,7 @@ func testUnmatchedTransfers(_ *testing.T, b *bench) {
 		})
 	}
 	open, err := b.db.OpenUnmatchedTransfers(b.ctx(), 10)
-	if n := b.watch().UnmatchedTransfers; err != nil || n != 1 || len(open) != 1 || open[0].Transfer.GatewayID != "pout_2" {
+	if n := b.watch().UnmatchedTransfers; err != nil || n != 2 || len(open) != 2 || open[0].ID() != other+":pout_1" || open[1].ID() != string(atGateway)+":pout_2" {
 		b.Errorf("after one was settled %d are open: %+v, %v", n, open, err)
 	}
 }

@@ -79,7 +79,7 @@ var hands = map[string]struct {
 		"payout_id": {"keys-match-payouts", ""}, "refusal": {"keys-match-payouts", ""}, "created_at": {onlyIdentifies, ""},
 	}},
 	"unmatched_transfers": {"gateway_id = 'pout_unmatched'", gatewayHas, map[string]tamperedCell{
-		"gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""}, "currency": {gatewayHas, ""},
+		"gateway": {"decisions-are-on-record", ""}, "gateway_id": {"decisions-are-on-record", ""}, "reference": {gatewayHas, ""}, "seller_id": {gatewayHas, ""}, "amount": {gatewayHas, ""}, "currency": {gatewayHas, ""},
 		"progress": {gatewayHas, ""}, "utr": {gatewayHas, ""}, "made_at": {gatewayHas, ""}, "found_at": {shownOnly, ""}, "why": {shownOnly, ""}, "resolved": {"unmatched-transfers-are-resolved", "0"},
 	}},
 	"users": {"id = 'usr_b'", "owners-are-there", all("users-are-ours", map[string]tamperedCell{
@@ -173,16 +173,16 @@ func (b *bench) decided() {
 		if err := tx.InsertUser(b.ctx(), auth.User{ID: "usr_admin", Email: "admin", Role: auth.Admin, CreatedAt: b.now}); err != nil {
 			return err
 		}
-		unmatchedTransfer := payout.UnmatchedTransfer{Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_unmatched", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
+		unmatchedTransfer := payout.UnmatchedTransfer{Gateway: "sandbox", Transfer: gateway.Transfer{Report: gateway.Report{GatewayID: "pout_unmatched", Reference: "pyt_lost", Amount: 100}}, FoundAt: b.now, Why: "lost"}
 		if _, err := tx.RecordUnmatchedTransfer(b.ctx(), unmatchedTransfer); err != nil {
 			return err
 		}
-		if _, err := tx.ResolveUnmatchedTransfer(b.ctx(), "pout_unmatched"); err != nil {
+		if _, err := tx.ResolveUnmatchedTransfer(b.ctx(), "sandbox", "pout_unmatched"); err != nil {
 			return err
 		}
 		for _, d := range []decision.Decision{
 			decision.New(by, decision.RefundPayout, "usr_a", "pyt_given", b.now),
-			decision.New(by, decision.ResolveUnmatchedTransfer, "", "pout_unmatched", b.now), // which no seller owns
+			decision.New(by, decision.ResolveUnmatchedTransfer, "", "sandbox:pout_unmatched", b.now), // which no seller owns
 			decision.New(by, decision.ChangeAccess, "usr_b", "usr_b", b.now),
 		} {
 			if err := tx.RecordDecision(b.ctx(), d); err != nil {

@@ -362,7 +362,7 @@ func (d *drill) resolveUnmatched(t *testing.T, service *instance, payout string)
 		t.Fatalf("user create: %v\n%s", err, out)
 	}
 	var transfer string
-	if err := d.database.QueryRow(`SELECT gateway_id FROM unmatched_transfers WHERE reference = $1`, payout).Scan(&transfer); err != nil {
+	if err := d.database.QueryRow(`SELECT gateway || ':' || gateway_id FROM unmatched_transfers WHERE reference = $1`, payout).Scan(&transfer); err != nil {
 		t.Fatal(err)
 	}
 	visitor := newVisitor(t)

@@ -392,9 +392,10 @@ CREATE TABLE used_sign_ins (
 CREATE INDEX used_sign_ins_old ON used_sign_ins (expires_at);
 
 -- Transfers that the gateway made under references of ours, and that no payout in the ledger could be made
--- of. A person has to look at each, and says so with settled = 1.
+-- of. A person has to look at each, and says so with resolved = 1.
 CREATE TABLE unmatched_transfers (
-  gateway_id TEXT PRIMARY KEY,
+  gateway    TEXT NOT NULL,
+  gateway_id TEXT NOT NULL, -- its id of the transfer; two gateways may use the same
   reference  TEXT NOT NULL, -- the payout's id
   seller_id  TEXT NOT NULL, -- as the gateway tells it; empty where it does not
   amount     BIGINT NOT NULL, -- that the bank was sent
@@ -404,14 +405,15 @@ CREATE TABLE unmatched_transfers (
   made_at    BIGINT,
   found_at   BIGINT NOT NULL,
   why        TEXT NOT NULL,
-  resolved   BIGINT NOT NULL CHECK (resolved IN (0, 1))
+  resolved   BIGINT NOT NULL CHECK (resolved IN (0, 1)),
+  PRIMARY KEY (gateway, gateway_id)
 ) /* clustered */;
 CREATE INDEX bank_accounts_in_review ON bank_accounts (id) WHERE status = 'review' AND is_current = 1;
-CREATE INDEX unmatched_transfers_open ON unmatched_transfers (gateway_id) WHERE resolved = 0;
+CREATE INDEX unmatched_transfers_open ON unmatched_transfers (gateway, gateway_id) WHERE resolved = 0;
 
 -- Which admin is on what waits in the inbox. A claim expires, and decides nothing.
 CREATE TABLE claims (
-  subject  TEXT PRIMARY KEY, -- the id of the payout, bank account or difference, or the gateway's of a transfer
+  subject  TEXT PRIMARY KEY, -- the id of the payout, bank account, difference or unmatched transfer
   admin_id TEXT NOT NULL,
   at       BIGINT NOT NULL
 ) /* clustered */;
