@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"bursar/internal/decision"
@@ -192,13 +191,13 @@ func (s *Service) ResolveUnmatchedTransfer(ctx context.Context, by decision.By, 
 	if err := by.RequireNote(); err != nil {
 		return err
 	}
-	if !isReference(id) {
+	at, gatewayID, ok := parseUnmatchedID(id)
+	if !ok {
 		return ErrUnmatchedTransferResolved
 	}
 	made := decision.New(by, decision.ResolveUnmatchedTransfer, decision.Platform, id, s.o.Now())
 	err := s.o.Store.InTx(ctx, func(tx Tx) error {
-		at, gatewayID, _ := strings.Cut(id, ":")
-		resolved, err := tx.ResolveUnmatchedTransfer(ctx, gateway.Name(at), gatewayID)
+		resolved, err := tx.ResolveUnmatchedTransfer(ctx, at, gatewayID)
 		if err != nil {
 			return err
 		}

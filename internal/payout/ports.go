@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"bursar/internal/bank"
@@ -217,6 +218,12 @@ type UnmatchedTransfer struct {
 
 // ID names it among the transfers of all gateways: two may use one id.
 func (u UnmatchedTransfer) ID() string { return string(u.Gateway) + ":" + u.Transfer.GatewayID }
+
+// parseUnmatchedID splits an id of [UnmatchedTransfer.ID], and reports whether it can be one.
+func parseUnmatchedID(id string) (at gateway.Name, gatewayID string, ok bool) {
+	name, gatewayID, _ := strings.Cut(id, ":")
+	return gateway.Name(name), gatewayID, isReference(name) && isReference(gatewayID)
+}
 
 // Proofs checks fresh proofs of who a seller is.
 type Proofs interface {

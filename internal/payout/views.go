@@ -38,8 +38,8 @@ const (
 	// attentionShown bounds each list of what waits for a person. An operator with more of them has one problem
 	// that caused them all.
 	attentionShown = 100
-	// longestReference is longer than any id of a payout, id at a gateway, id of an unmatched transfer or bank reference.
-	longestReference = 128
+	// longestReference is longer than any payout's id, gateway's id or bank's reference.
+	longestReference = 64
 )
 
 // Attention is what waits for a person now.
@@ -69,9 +69,6 @@ func (s *Service) UnmatchedTransfers(ctx context.Context) ([]UnmatchedTransfer, 
 // UnmatchedTransfer finds one of [Service.UnmatchedTransfers] by its id, or fails with
 // [ErrUnmatchedTransferResolved].
 func (s *Service) UnmatchedTransfer(ctx context.Context, id string) (UnmatchedTransfer, error) {
-	if !isReference(id) {
-		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
-	}
 	open, err := s.UnmatchedTransfers(ctx)
 	if err != nil {
 		return UnmatchedTransfer{}, err
