@@ -4,7 +4,7 @@
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 
-FUZZTIME ?= 10s
+FUZZTIME ?= 5s
 COUNT ?= 1
 BENCH ?= .
 ROUNDS ?= 10
@@ -41,7 +41,7 @@ fmt: ## Format the code and order its imports
 	go tool -modfile=tools/go.mod golangci-lint fmt
 
 .PHONY: fuzz
-fuzz: ## Every fuzz target for FUZZTIME each (10s)
+fuzz: ## Every fuzz target for FUZZTIME each (5s)
 	@FUZZTIME=$(FUZZTIME) bash .ci/run fuzz
 
 .PHONY: bench
