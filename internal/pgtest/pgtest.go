@@ -54,6 +54,10 @@ func Copy(t testing.TB, original string) string {
 	return create(t, server, name)
 }
 
+// copyFiles has the server copy a template's files, which takes a fifth of the time of writing each page to its log, as it does
+// by itself since version 15. Older ones know nothing else, nor the word.
+const copyFiles = " STRATEGY FILE_COPY"
+
 // create makes a database that is like the template.
 func create(t testing.TB, server, template string) string {
 	t.Helper()
@@ -62,7 +66,7 @@ func create(t testing.TB, server, template string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, "CREATE DATABASE "+name+" TEMPLATE "+template)
+	run(t, server, "CREATE DATABASE "+name+" TEMPLATE "+template+copyFiles)
 	t.Cleanup(func() { run(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	return database
 }
@@ -106,6 +110,9 @@ func run(t testing.TB, server, statement string) {
 		t.Fatalf("connect to PostgreSQL: %v", err)
 	}
 	defer conn.Close(ctx)
+	if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); len(major) == 2 && major < "15" {
+		statement = strings.TrimSuffix(statement, copyFiles)
+	}
 	for try := 1; ; try++ {
 		_, err := conn.Exec(ctx, statement)
 		if err == nil {
