@@ -83,7 +83,7 @@ var bugs = []planted{
 	}},
 	{"what was sent is cancelled without asking", []edit{
 		{inPayout, "if p.State != Submitted || p.Progress != gateway.Queued {", "if p.State != Submitted {"},
-		{inPayout, "if asked.State != Waiting || !p.SentAt.Equal(asked.SentAt) {", "if asked.State == Waiting && !p.SentAt.Equal(asked.SentAt) {"},
+		{inPayout, "if _, differs := ledger.Differs(asked, p); differs {", "if _, differs := ledger.Differs(asked, p); differs && asked.State == Waiting {"},
 		{inPayout, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
@@ -345,7 +345,7 @@ var bugs = []planted{
 		{inPayout, "\t\tp.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled\n", ""},
 	}},
 	{"a payout in review is sent again", []edit{
-		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || !mayResend", "if p.Tries != seen.Tries || !mayResend"},
+		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || p.Gateway", "if p.Tries != seen.Tries || p.Gateway"},
 	}},
 	{"a refusal is believed without looking", []edit{
 		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)"},
