@@ -45,7 +45,7 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 	if err != nil {
 		return seen, gatewayFault(err)
 	}
-	if err := s.applyReport(ctx, seen, report); err != nil {
+	if err := s.applyAnswer(ctx, seen, report); err != nil {
 		return Payout{}, err
 	}
 	return s.o.Store.Payout(ctx, id)
@@ -54,20 +54,27 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 // PollNow makes the next poll of a payout due now, for a caller that has reason to think that there
 // is a change. Only the gateway's answer decides.
 func (s *Service) PollNow(ctx context.Context, id ID) error {
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.ReschedulePayout(ctx, id, s.o.Now())
-		return err
-	})
+	_, err := s.reschedule(ctx, id)
+	return err
 }
 
-// applyReport applies a gateway report to a payout. A discrepancy is no error here: it
+// reschedule makes the next poll of a payout due now, and reports whether it is one that is polled.
+func (s *Service) reschedule(ctx context.Context, id ID) (rescheduled bool, err error) {
+	err = s.o.Store.InTx(ctx, func(tx Tx) error {
+		rescheduled, err = tx.ReschedulePayout(ctx, id, s.o.Now())
+		return err
+	})
+	return rescheduled, err
+}
+
+// applyAnswer applies a gateway report to a payout. A discrepancy is no error here: it
 // is recorded on the payout.
-func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) error {
+func (s *Service) applyAnswer(ctx context.Context, seen Payout, r gateway.Report) error {
 	if seen.State == Waiting {
-		_, err := s.applyFound(ctx, seen.ID, r)
+		_, err := s.recordTransfer(ctx, seen.ID, r)
 		return err
 	}
-	_, err := s.merge(ctx, seen, r)
+	_, err := s.applyReport(ctx, seen, r)
 	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return nil
 	}
@@ -119,9 +126,13 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	}
 	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
 	if seen.State == Waiting {
-		err = s.applyFoundBy(ctx, id, report, made)
+		moved := false
+		moved, err = s.recordTransferIf(ctx, id, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, made) })
+		if err == nil && !moved {
+			err = ErrMovedOn
+		}
 	} else {
-		_, err = s.mergeGuarded(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx, p Payout) error {
+		_, err = s.applyReportIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx, p Payout) error {
 			if !p.isUnclear() {
 				return movedOn(p)
 			}
@@ -150,7 +161,7 @@ func (s *Service) isTransferOf(p Payout, gatewayID string, r gateway.Report) err
 		return ErrOtherTransfer.WithMessage("This transfer is of %s %s, and the payout sends %s. Nothing was changed.",
 			c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
 	}
-	if err := differs(r, p, s.o.Currency); err != nil {
+	if err := reportMismatch(r, p, s.o.Currency); err != nil {
 		return ErrOtherTransfer.WithMessage("This transfer is not this payout's: the gateway says that %s. Nothing was changed.", err)
 	}
 	return nil

@@ -58,7 +58,7 @@ func tamperedBlocker(err error) Blocker {
 	return Blocker{Code: BlockedTampered, Message: ledger.ErrTampered.Message, Action: "Contact support.", Refusal: ledger.ErrTampered.Because(err)}
 }
 
-// mayRequest fails with [ErrOnHold] if the seller can't request a payout at now.
+// mayRequest returns the refusal of the first blocker: [ErrOnHold], or [ledger.ErrTampered] if the record of the pause was changed.
 func (s *Service) mayRequest(ctx context.Context, tx RequestTx, seller string, now time.Time) error {
 	_, list, err := s.stopBlockers(ctx, tx, seller, now)
 	if err == nil && len(list) > 0 {

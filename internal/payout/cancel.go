@@ -130,7 +130,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempo
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	moved, err := s.mergeGuarded(ctx, p, report, c.actor(), func(tx ChangeTx, p Payout) error {
+	moved, err := s.applyReportIf(ctx, p, report, c.actor(), func(tx ChangeTx, p Payout) error {
 		if p.State != Submitted || report.Progress != gateway.CalledOff {
 			return nil
 		}

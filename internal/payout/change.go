@@ -52,6 +52,9 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	if from != p.State && !from.CanBecome(p.State) {
 		return fmt.Errorf("payout %s may not go from %s to %s", p.ID, from, p.State)
 	}
+	// A change that moves money also needs the seller's journal to be complete. A tampered payout may still record a discrepancy
+	// or a new poll time, but never a new state or money. If the seller's journal has no entry about the payout, an attacker gave
+	// the row to this seller: the row is saved and no entry is appended.
 	movement, inJournal := effect(from, p), false
 	if _, differs := ledger.Differs(was, p); differs {
 		verify := check
@@ -61,10 +64,10 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 			}
 		}
 		entries, err := verify(ctx, tx, was)
-		if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) { // its amount or its state may be another than the journal's
+		if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {
 			return err
 		}
-		inJournal = len(entries) > 0 // else the row was given to another seller, whose journal does not know it
+		inJournal = len(entries) > 0
 	}
 	updated, err := tx.UpdatePayout(ctx, from, p)
 	if err != nil {

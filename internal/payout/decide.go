@@ -144,17 +144,15 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 		if _, differs := ledger.Differs(seen, *p); differs || p.State != ManualReview { // the gateway was asked about another row
 			return "", movedOn(*p)
 		}
-		now := s.o.Now()
 		p.ReasonCode, p.Reason = codeRefunded, "This payout was not made, and its amount is back in your balance. You can request it again."
-		p.endAs(Failed, now)
-		p.DueAt = s.nextPollAt(*p, now)
+		s.finish(p, Failed)
 		return "", nil
 	})
 }
 
 // applyLateReport applies the report of a payout that was to be refunded, and says that it was not.
 func (s *Service) applyLateReport(ctx context.Context, seen Payout, r gateway.Report) (Payout, error) {
-	if err := s.applyReport(ctx, seen, r); err != nil {
+	if err := s.applyAnswer(ctx, seen, r); err != nil {
 		return Payout{}, err
 	}
 	p, err := s.o.Store.Payout(ctx, seen.ID)

@@ -224,6 +224,34 @@ func whyStopped(ctx context.Context, from stopsReader, seller string) (string, e
 	return whyPaused, nil
 }
 
+// leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
+// that was marked as stopped before: of others, the claim finds out.
+func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != CodeStopped {
+		return false, nil
+	}
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+		why, err := whyStopped(ctx, tx, p.Seller)
+		if err != nil {
+			return err
+		}
+		if why == "" || p.State != Waiting {
+			return errRaced
+		}
+		s.markStopped(p, why)
+		return nil
+	})
+}
+
+// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codeNegativeBalance stays so,
+// because submit must still check whether its money was paid already.
+func (s *Service) markStopped(p *Payout, why string) {
+	if p.ReasonCode != codeNegativeBalance {
+		p.ReasonCode, p.Reason = CodeStopped, why+" This payout is sent when they are resumed. Until then you can cancel it."
+	}
+	p.DueAt = s.o.Now().Add(s.jitter(stoppedPollWait))
+}
+
 // IsStopped reports whether the payout waits because payouts are frozen or paused. Its reason says so.
 func (p Payout) IsStopped() bool { return p.State == Waiting && p.ReasonCode == CodeStopped }
 

@@ -62,7 +62,7 @@ func (s *Service) importTransfer(ctx context.Context, g gateway.Gateway, id ID, 
 	s.o.StateChanged("", Waiting)
 	s.o.StateChanged(Waiting, Submitted)
 	s.o.Logger.WarnContext(ctx, "payout imported from gateway", slog.String("payout_id", string(id)))
-	s.mergeFound(ctx, found, t.Report)
+	s.applyFound(ctx, found, t.Report)
 	return nil
 }
 

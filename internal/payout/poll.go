@@ -13,7 +13,7 @@ import (
 func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	report, err := g.Fetch(ctx, seen.GatewayID)
 	if err == nil {
-		_, err := s.merge(ctx, seen, report)
+		_, err := s.applyReport(ctx, seen, report)
 		return err
 	}
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
@@ -64,12 +64,11 @@ func (p *Payout) pollMost(now time.Time) time.Duration {
 }
 
 // finalCheck polls a payout that ended unpaid and that a gateway may have, see mayBeAtGateway, or about which a notification
-// came after its end. The
-// answer can't change the payout any more, but a transfer that was paid all the same is a discrepancy.
+// came after its end. The answer can't change the payout any more, but a transfer that was paid all the same is a discrepancy.
 func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 	report, err := s.lookUp(ctx, seen)
 	if err == nil {
-		_, err := s.merge(ctx, seen, report)
+		_, err := s.applyReport(ctx, seen, report)
 		return err
 	}
 	notOffered := errors.Is(err, gateway.ErrNotOffered)
@@ -110,6 +109,40 @@ var (
 func backoff(tries int, base, most time.Duration) time.Duration {
 	return min(base<<min(max(tries-1, 0), 20), most)
 }
+
+// nextPollAt is when to poll the gateway next. Soon while the gateway is at work or the UTR is missing. Rarely while the bank may
+// still return the money, or the gateway may still report a failed payout as paid. Zero after that, and for a payout that ended
+// unpaid and has a discrepancy.
+func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
+	switch {
+	case p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)):
+		return time.Time{}
+	case p.State == Completed && p.UTR != "":
+		waits := paidWaits
+		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
+			waits = refundedWaits
+		}
+		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
+		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
+			return last
+		}
+		return next
+	case p.State == Completed || p.Status() == StatusProcessing:
+		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
+	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
+		return time.Time{}
+	case p.Refunded():
+		return now.Add(s.jitter(refundedWaits[min(p.Tries, len(refundedWaits)-1)]))
+	default:
+		return now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
+	}
+}
+
+// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
+func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
+
+// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
+func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }
 
 // Notify records a gateway's notification about a payout. Its content is not trusted: it only makes the next poll due now.
 // A repeated notification, and one about an unknown payout, is ignored.

@@ -40,7 +40,7 @@ func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) erro
 func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) error {
 	report, err := s.lookUp(ctx, p)
 	if err == nil {
-		_, err := s.merge(ctx, p, report)
+		_, err := s.applyReport(ctx, p, report)
 		return err
 	}
 	isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
@@ -110,7 +110,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	}
 	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
 	if answer.Answer == gateway.Accepted {
-		_, err := s.merge(ctx, sent, answer.Report)
+		_, err := s.applyReport(ctx, sent, answer.Report)
 		return err
 	}
 	return errors.Join(s.stillUnknown(ctx, g, sent, sent.Tries, answer.RetryAfter),
@@ -120,7 +120,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 // stillUnknown sets the next attempt after so many tries, or moves the payout to manual review when the key has expired.
 func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if p.State != Unknown && p.State != ManualReview {
+		if !p.isUnclear() {
 			return errRaced
 		}
 		now := s.o.Now()
@@ -134,12 +134,6 @@ func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payo
 		return nil
 	})
 	return err
-}
-
-// review moves a payout whose outcome can't be learnt to manual review.
-func (p *Payout) review() {
-	p.State = ManualReview
-	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
 }
 
 // reviewPollWait is the wait between polls of a payout in review: the gateway may still report it.

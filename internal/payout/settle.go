@@ -12,17 +12,19 @@ import (
 	"bursar/internal/money"
 )
 
-// merge applies a gateway report to the payout, and reports whether that changed its state.
+// applyReport applies a gateway report to the payout, and reports whether that changed its state.
 // Reports may come twice, late and out of order: each is compared with what is stored, and one that
 // has nothing new changes nothing but the time of the next poll. One that disagrees with the journal is
-// recorded as a discrepancy, and moves no money. seen is the payout as it was when the gateway was asked. Of the answer to the
-// first sending, seen is the id alone: a report there that disagrees is not recorded, and the gateway is asked again at once.
-func (s *Service) merge(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.mergeGuarded(ctx, seen, r, ledger.ActorGateway, func(ChangeTx, Payout) error { return nil })
+// recorded as a discrepancy, and moves no money.
+//
+// seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
+// date: it is ignored, and the gateway is asked again at once. recordFirst passes only the id, so this always holds there.
+func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
+	return s.applyReportIf(ctx, seen, r, ledger.ActorGateway, func(ChangeTx, Payout) error { return nil })
 }
 
-// mergeGuarded is merge, unless guard returns an error for the payout as it is now.
-func (s *Service) mergeGuarded(ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(ChangeTx, Payout) error) (bool, error) {
+// applyReportIf is applyReport, unless guard returns an error for the payout as it is now.
+func (s *Service) applyReportIf(ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(ChangeTx, Payout) error) (bool, error) {
 	var from, to State
 	var discrepancy error
 	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
@@ -31,7 +33,7 @@ func (s *Service) mergeGuarded(ctx context.Context, seen Payout, r gateway.Repor
 		}
 		now := s.o.Now()
 		from = p.State
-		to, discrepancy = outcome(r, *p, s.o.Currency)
+		to, discrepancy = nextState(r, *p, s.o.Currency)
 		intact, err := s.isIntact(ctx, tx, *p, to, discrepancy)
 		if err != nil {
 			return err
@@ -101,16 +103,16 @@ func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 // discrepancyError is a discrepancy that was recorded on the payout.
 type discrepancyError struct{ error }
 
-// outcome is the state that follows from the report, or why it can't be true. What is final stays so:
+// nextState is the state that follows from the report, or why it can't be true. What is final stays so:
 // only completed may still be returned.
-func outcome(r gateway.Report, p Payout, c money.Currency) (State, error) {
+func nextState(r gateway.Report, p Payout, c money.Currency) (State, error) {
 	if r.Reference != string(p.ID) || (p.GatewayID != "" && p.GatewayID != r.GatewayID) {
 		return "", fmt.Errorf("it was asked for %s (%s there) and answered with %s for %s", p.ID, p.GatewayID, r.GatewayID, r.Reference)
 	}
-	if err := differs(r, p, c); err != nil {
+	if err := reportMismatch(r, p, c); err != nil {
 		return "", err
 	}
-	to := follows(r, p.State)
+	to := reportedState(r, p.State)
 	switch {
 	case p.State == Waiting:
 		return "", fmt.Errorf("it has a transfer (%s) that was never ordered", r.RawStatus)
@@ -125,10 +127,10 @@ func outcome(r gateway.Report, p Payout, c money.Currency) (State, error) {
 	}
 }
 
-// differs says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
+// reportMismatch says, as an error, why the transfer is not what the payout ordered. What the gateway leaves out is no
 // difference. The account is compared by its row, because the order itself is not kept once the gateway has it;
 // the row never changes, and the audit holds each order against it.
-func differs(r gateway.Report, p Payout, c money.Currency) error {
+func reportMismatch(r gateway.Report, p Payout, c money.Currency) error {
 	switch {
 	case r.Amount != p.Net():
 		return fmt.Errorf("it has a transfer of %s %s, ordered were %s", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))
@@ -141,8 +143,8 @@ func differs(r gateway.Report, p Payout, c money.Currency) error {
 	}
 }
 
-// follows is the state that a report stands for.
-func follows(r gateway.Report, from State) State {
+// reportedState is the state that a report stands for.
+func reportedState(r gateway.Report, from State) State {
 	switch r.Progress {
 	case gateway.Paid:
 		return Completed
@@ -200,36 +202,55 @@ func (p *Payout) endAs(to State, now time.Time) {
 	p.OrderBody, p.Tries, p.DueAt = "", 0, time.Time{}
 }
 
-// nextPollAt is when to poll the gateway next: soon while it is at work or its bank reference is
-// missing, and now and then while the bank may still return the money, or the gateway come to say that it
-// paid what ended here unpaid. After that, and once a person has to look, it is never.
-func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
-	switch {
-	case p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)):
-		return time.Time{}
-	case p.State == Completed && p.UTR != "":
-		waits := paidWaits
-		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
-			waits = refundedWaits
-		}
-		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
-		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
-			return last
-		}
-		return next
-	case p.State == Completed || p.Status() == StatusProcessing:
-		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
-	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
-		return time.Time{}
-	case p.Refunded():
-		return now.Add(s.jitter(refundedWaits[min(p.Tries, len(refundedWaits)-1)]))
-	default:
-		return now.Add(s.jitter(paidWaits[min(p.Tries, len(paidWaits)-1)]))
-	}
+// finish ends a payout that was not paid. One that a gateway may have still gets its final check.
+func (s *Service) finish(p *Payout, to State) {
+	now := s.o.Now()
+	p.endAs(to, now)
+	p.DueAt = s.nextPollAt(*p, now)
 }
 
-// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
-func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
+// review moves a payout whose outcome can't be learnt to manual review.
+func (p *Payout) review() {
+	p.State = ManualReview
+	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
+}
 
-// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
-func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }
+// recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did.
+func (s *Service) recordTransfer(ctx context.Context, id ID, r gateway.Report) (bool, error) {
+	return s.recordTransferIf(ctx, id, r, actorSystem, func(ChangeTx) error { return nil })
+}
+
+// recordTransferIf is recordTransfer in an actor's name, with what else is recorded in the same transaction.
+func (s *Service) recordTransferIf(ctx context.Context, id ID, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
+	var found Payout
+	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actor, func(tx ChangeTx, p *Payout) error {
+		if p.State != Waiting {
+			return errRaced
+		}
+		p.foundAtGateway(r, s.o.Now())
+		found = *p
+		return also(tx)
+	})
+	if moved {
+		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(id)))
+		s.applyFound(ctx, found, r)
+	}
+	return moved, err
+}
+
+// foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
+func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
+	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
+	p.ProcessedAt = r.MadeAt
+	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
+	p.Tries, p.DueAt = 0, now
+}
+
+// applyFound applies the gateway's report of a payout just found there. A failure is left to the
+// payout's next step, which asks again.
+func (s *Service) applyFound(ctx context.Context, p Payout, r gateway.Report) {
+	if _, err := s.applyReport(ctx, p, r); err != nil {
+		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
+			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
+	}
+}

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/gateway"
-	"bursar/internal/ledger"
 )
 
 // ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
@@ -117,7 +115,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	case p.Gateway != g.Name():
 		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
 	case p.State == Waiting:
-		_, err := s.applyFound(ctx, id, t.Report)
+		_, err := s.recordTransfer(ctx, id, t.Report)
 		if isTampered(err) { // its next step freezes it
 			err = nil
 		}
@@ -130,65 +128,11 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	}
 }
 
-// applyFound moves a waiting payout to the state that the gateway reports, and reports whether it did.
-func (s *Service) applyFound(ctx context.Context, id ID, r gateway.Report) (bool, error) {
-	return s.applyFoundIf(ctx, id, r, actorSystem, func(ChangeTx) error { return nil })
-}
-
-// applyFoundBy is applyFound for the transfer that an admin matched.
-func (s *Service) applyFoundBy(ctx context.Context, id ID, r gateway.Report, by decision.Decision) error {
-	moved, err := s.applyFoundIf(ctx, id, r, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, by) })
-	if err == nil && !moved {
-		err = ErrMovedOn
-	}
-	return err
-}
-
-// applyFoundIf is applyFound in an actor's name, with what else is recorded in the same transaction.
-func (s *Service) applyFoundIf(ctx context.Context, id ID, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
-	var found Payout
-	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actor, func(tx ChangeTx, p *Payout) error {
-		if p.State != Waiting {
-			return errRaced
-		}
-		p.foundAtGateway(r, s.o.Now())
-		found = *p
-		return also(tx)
-	})
-	if moved {
-		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(id)))
-		s.mergeFound(ctx, found, r)
-	}
-	return moved, err
-}
-
-// foundAtGateway is how a payout that waited goes on whose transfer was made all the same.
-func (p *Payout) foundAtGateway(r gateway.Report, now time.Time) {
-	p.State, p.GatewayID, p.Progress = Submitted, r.GatewayID, r.Progress
-	p.ProcessedAt = r.MadeAt
-	p.ReasonCode, p.Reason = "found_at_gateway", "The payment gateway already had this transfer; our records were behind."
-	p.Tries, p.DueAt = 0, now
-}
-
-// mergeFound applies the gateway's report of a payout just found there. A failure is left to the
-// payout's next step, which asks again.
-func (s *Service) mergeFound(ctx context.Context, p Payout, r gateway.Report) {
-	if _, err := s.merge(ctx, p, r); err != nil {
-		s.o.Logger.WarnContext(ctx, "report of payout found at gateway not applied",
-			slog.String("payout_id", string(p.ID)), slog.Any("error", err))
-	}
-}
-
 // rescheduleIfChanged makes the next step of a payout due now if the gateway reports a change, and reports
 // whether it did.
 func (s *Service) rescheduleIfChanged(ctx context.Context, p Payout, r gateway.Report) (bool, error) {
-	if to, err := outcome(r, p, s.o.Currency); err == nil && to == p.State {
+	if to, err := nextState(r, p, s.o.Currency); err == nil && to == p.State {
 		return false, nil
 	}
-	rescheduled := false
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		rescheduled, err = tx.ReschedulePayout(ctx, p.ID, s.o.Now())
-		return err
-	})
-	return rescheduled, err
+	return s.reschedule(ctx, p.ID)
 }

@@ -72,34 +72,6 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	return s.recordFirst(context.WithoutCancel(ctx), g, p.ID, answer)
 }
 
-// leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
-// that was marked as stopped before: of others, the claim finds out.
-func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != CodeStopped {
-		return false, nil
-	}
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
-		why, err := whyStopped(ctx, tx, p.Seller)
-		if err != nil {
-			return err
-		}
-		if why == "" || p.State != Waiting {
-			return errRaced
-		}
-		s.markStopped(p, why)
-		return nil
-	})
-}
-
-// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codeNegativeBalance stays so,
-// because submit must still check whether its money was paid already.
-func (s *Service) markStopped(p *Payout, why string) {
-	if p.ReasonCode != codeNegativeBalance {
-		p.ReasonCode, p.Reason = CodeStopped, why+" This payout is sent when they are resumed. Until then you can cancel it."
-	}
-	p.DueAt = s.o.Now().Add(s.jitter(stoppedPollWait))
-}
-
 // applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
 // amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
 // has it, applyIfSent applies its report and returns true.
@@ -113,12 +85,12 @@ func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
 		return false, nil
 	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
 		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case cannotAsk(err) && p.SentAt.IsZero(): // it was never sent: what this gateway was sent is never taken back to waiting
+	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordFirst
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
 	default:
-		return s.applyFound(ctx, p.ID, report)
+		return s.recordTransfer(ctx, p.ID, report)
 	}
 }
 
@@ -221,13 +193,13 @@ func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a g
 	}
 	switch a.Answer {
 	case gateway.Accepted:
-		_, err := s.merge(ctx, Payout{ID: id}, a.Report)
+		_, err := s.applyReport(ctx, Payout{ID: id}, a.Report)
 		return err
 	case gateway.Refused:
 		report, err := g.Find(ctx, string(id))
 		switch {
 		case err == nil:
-			_, err := s.merge(ctx, Payout{ID: id}, report)
+			_, err := s.applyReport(ctx, Payout{ID: id}, report)
 			return err
 		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
@@ -270,13 +242,6 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 		return nil
 	})
 	return err
-}
-
-// finish ends a payout that was not paid. One that a gateway may have still gets its final check.
-func (s *Service) finish(p *Payout, to State) {
-	now := s.o.Now()
-	p.endAs(to, now)
-	p.DueAt = s.nextPollAt(*p, now)
 }
 
 // fail ends a payout whose order was refused, if it is still submitting.

@@ -6,7 +6,7 @@ var furtherBugs = []planted{
 		{inPayout, "p.SentAt = seen.SentAt", "p.SentAt = time.Time{}"},
 	}},
 	{"a refunded payout is not polled again", []edit{
-		{inPayout, "\t\tp.endAs(Failed, now)\n\t\tp.DueAt = s.nextPollAt(*p, now)\n", "\t\tp.endAs(Failed, now)\n"},
+		{inPayout, "You can request it again.\"\n\t\ts.finish(p, Failed)", "You can request it again.\"\n\t\tp.endAs(Failed, s.o.Now())"},
 	}},
 	{"what the gateway does not know is looked at once", []edit{
 		{inPayout, "due := s.nextPollAt(*p, now)\n\t\tif notOffered", "due := time.Time{}\n\t\tif notOffered"},

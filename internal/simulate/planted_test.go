@@ -58,7 +58,7 @@ var bugs = []planted{
 		{inPayout, "\tif isUnknown && p.State == Unknown && p.Tries > 0", "\tif isUnknown && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif isUnknown && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a resend is final", []edit{
-		{inPayout, "\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)", "\tif answer.Answer == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.merge(ctx, sent, answer.Report)"},
+		{inPayout, "\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)", "\tif answer.Answer == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
 		{inPayout, "g.Submit(ctx, string(sent.ID), sent.OrderBody)", `g.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
@@ -88,7 +88,7 @@ var bugs = []planted{
 	}},
 	{"an old payout is cancelled without asking", []edit{
 		{inPayout, "if _, err := s.applyIfSent(ctx, asked); err != nil {", "if err := ctx.Err(); err != nil {"},
-		{inPayout, "\t\t_, err := s.applyFound(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
+		{inPayout, "\t\t_, err := s.recordTransfer(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
 	}},
 	{"the balance is read, and then written", []edit{
 		{inPayout, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},
@@ -348,7 +348,7 @@ var bugs = []planted{
 		{inPayout, "if p.State != Unknown || p.Tries != seen.Tries || p.Gateway", "if p.Tries != seen.Tries || p.Gateway"},
 	}},
 	{"a refusal is believed without looking", []edit{
-		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.merge(ctx, Payout{ID: id}, report)"},
+		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)"},
 	}},
 	{"what was turned away counts as never sent", []edit{
 		{inPayout, "\tif answer.NotSent {", "\tif answer.Answer == gateway.NotTaken {"},
@@ -372,7 +372,7 @@ var bugs = []planted{
 		{inPayout, "\t\treturn c.recordCancel(ctx, tx, p, s.o.Now())\n\t})\n\tif _, contr", "\t\treturn nil\n\t})\n\tif _, contr"},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
-		{inPayout, "\tmoved, err := s.mergeGuarded(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.mergeGuarded(ctx, p, report,"},
+		{inPayout, "\tmoved, err := s.applyReportIf(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.applyReportIf(ctx, p, report,"},
 	}},
 	{"the key of a cancellation does not tell payouts apart", []edit{
 		{inPayout, `fingerprint: FingerprintCancel + string(id), payout`, `fingerprint: FingerprintCancel, payout`},

@@ -1,0 +1,101 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"bursar/internal/fault"
+	"bursar/internal/ledger"
+)
+
+// CheckEntries fails with [ledger.ErrTampered] unless the payout is what its entries fold to, and each of them moved
+// the money that its change of state stands for. The caller has checked that the service wrote them.
+func CheckEntries(p Payout, entries []ledger.Entry) error {
+	tampered := func(format string, args ...any) error {
+		return ledger.ErrTampered.Because(fmt.Errorf("payout %s: %w", p.ID, fmt.Errorf(format, args...)))
+	}
+	if len(entries) == 0 {
+		return tampered("its seller's journal does not know it")
+	}
+	folded := Payout{ID: p.ID}
+	for _, e := range entries {
+		was := folded
+		if err := ledger.ApplyEntry(e, &folded); err != nil {
+			return tampered("%w", err)
+		}
+		moved := ledger.Moved{}
+		switch {
+		case slices.Contains(ledger.Records, e.Type):
+		case was.State == "":
+			moved = ledger.ReservePayout(folded.Amount)
+		case was.State != folded.State && !was.State.CanBecome(folded.State):
+			return tampered("entry %d takes it from %s to %s", e.Number, was.State, folded.State)
+		default:
+			moved = effect(was.State, folded)
+		}
+		if e.Moved != moved || (was.State == "") != (e.Type == ledger.PayoutRequested || e.Type == ledger.PayoutImported) {
+			return tampered("entry %d does not move the money that %s stands for", e.Number, e.Type)
+		}
+	}
+	if mismatch, differs := ledger.Compare(folded, p); differs {
+		return tampered("%w", mismatch)
+	}
+	return nil
+}
+
+// entriesReader is where a payout's entries are read.
+type entriesReader interface {
+	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
+}
+
+// check fails with [ErrTampered] if the payout is not what the service wrote.
+func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, error) {
+	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
+	if err == nil {
+		err = CheckEntries(p, entries)
+	}
+	if isTampered(err) {
+		err = ErrTampered.Because(err)
+	}
+	return entries, err
+}
+
+// checkToMove is check for a payout whose money is about to move: no later entry of its seller may be missing either, or
+// the payout could have been put back to what it was before it was sent, or ended. That is [ledger.ErrTampered] and not
+// [ErrTampered]: the payout itself may be as the service wrote it.
+func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
+	entries, err := check(ctx, tx, p)
+	if err == nil {
+		err = tx.CheckJournal(ctx, p.Seller, CameToState(entries))
+	}
+	return entries, err
+}
+
+// CameToState is the number of the entry with which a payout came to the state that it has; 0 if none tells. What was added
+// since, about a discrepancy or by a decision, may have been added to what is left of its entries.
+func CameToState(entries []ledger.Entry) int64 {
+	for _, e := range slices.Backward(entries) {
+		if !slices.Contains(KeepsState, e.Type) {
+			return e.Number
+		}
+	}
+	return 0
+}
+
+// KeepsState lists the types of entries that leave a payout in its state.
+var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
+
+// ErrTampered freezes a payout whose records the service did not write.
+var ErrTampered = fault.New(fault.Conflict, "payout_tampered",
+	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
+
+// TamperedNote is what is written down on such a payout, in place of the gateway's word.
+const TamperedNote = "this payout or its bank account is not what was asked for: it was changed in the database outside the service, so it is frozen"
+
+// IsTampered reports whether what is written down on the payout is that it was changed by hand, and not what the gateway said.
+func (p Payout) IsTampered() bool { return p.Discrepancy == TamperedNote }
+
+// isTampered reports whether an error says that the service did not write what was read.
+func isTampered(err error) bool { return errors.Is(err, ledger.ErrTampered) }
