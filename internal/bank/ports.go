@@ -57,6 +57,9 @@ type Tx interface {
 	// InsertBankAccount adds an account, unless there is one with its id, and reports whether it did. An account that
 	// is to be the current one replaces the one before: that stays for the payouts made with it, without a next step.
 	InsertBankAccount(ctx context.Context, a Account) (bool, error)
+	// CheckNewest fails with [ledger.ErrTampered] unless the owner's totals and 10,000 newest entries, if there are any, are all
+	// there and as the service wrote them.
+	CheckNewest(ctx context.Context, owner string) error
 	// CurrentBankAccount finds the seller's current account, or [ErrNone].
 	CurrentBankAccount(ctx context.Context, seller string) (Account, error)
 	// LeaseDueVerifications leases up to limit accounts whose verification is due by now: their due

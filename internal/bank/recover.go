@@ -13,8 +13,8 @@ import (
 
 // Recover makes sure that the seller's account with that id is in the ledger. One that is missing is
 // made again of what the gateway knows of the beneficiary: a former account, for the payouts that
-// went there. It fails with [ErrNone] when there is no such account anywhere, or it belongs to another seller, or
-// the beneficiary, where it is known, is another account.
+// went there. It fails with [ErrNone] when there is no such account anywhere, or it belongs to another seller, was
+// changed outside the service, or the beneficiary, where it is known, is another account.
 func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at gateway.Name, beneficiary string) error {
 	if !id.Valid(idPrefix, string(accountID)) {
 		return ErrNone
@@ -23,8 +23,10 @@ func (s *Service) Recover(ctx context.Context, seller string, accountID ID, at g
 	if err != nil {
 		return err
 	}
-	a, err := s.o.Store.BankAccountByID(ctx, accountID)
+	a, _, err := s.trusted(ctx, accountID)
 	switch {
+	case errors.Is(err, ledger.ErrTampered):
+		return ErrNone.Because(err)
 	case errors.Is(err, ErrNone):
 		return s.remake(ctx, g, seller, accountID, beneficiary)
 	case err != nil:
@@ -94,11 +96,22 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, 
 	if err := a.encryptNumber(s.o.Keys, number); err != nil {
 		return err
 	}
-	return s.o.Store.InTx(ctx, func(tx Tx) error {
-		inserted, err := tx.InsertBankAccount(ctx, a)
-		if err != nil || !inserted {
+	inserted := false
+	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+		if inserted, err = tx.InsertBankAccount(ctx, a); err != nil || !inserted {
 			return err
 		}
 		return record(ctx, tx, Account{ID: a.ID}, a, ledger.ActorGateway, a.CreatedAt)
 	})
+	if err != nil || inserted {
+		return err
+	}
+	there, _, err := s.trusted(ctx, accountID) // another start made it meanwhile, or it was hidden when it was looked for
+	if err == nil && (there.Seller != seller || there.Beneficiary != beneficiary || there.Gateway != g.Name()) {
+		err = errors.New("it is not the account that the gateway paid")
+	}
+	if err != nil {
+		return ErrNone.Because(err)
+	}
+	return nil
 }

@@ -241,6 +241,13 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	// has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
 	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
+	if !diverts { // an entry may be missing that says that the account is verified
+		if err := tx.CheckNewest(ctx, r.Seller); err != nil && !errors.Is(err, ledger.ErrTampered) {
+			return Account{}, err
+		} else if err != nil {
+			diverts = true
+		}
+	}
 	// A seller with a second factor proves each new account, the first one too: a thief would add the account that is missing. A
 	// service key has no proof, so it registers none for such a seller.
 	if s.o.Proofs != nil && (r.Session != "" || r.Actor != "") {

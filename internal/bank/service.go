@@ -95,7 +95,7 @@ func (s *Service) Beneficiary(ctx context.Context, seller string, id ID, at gate
 	if err == nil && a.Seller != seller { // it was lent to the seller by hand when the payout was asked for
 		err = ledger.ErrTampered.Because(fmt.Errorf("bank account %s is not one of seller %s", id, seller))
 	}
-	if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {
+	if err == nil && a.Status != StatusVerified {
 		err = ErrNotAccepted
 	}
 	if err == nil {
@@ -161,7 +161,8 @@ func (s *Service) trusted(ctx context.Context, id ID) (Account, []ledger.Entry, 
 	return a, entries, tampered
 }
 
-// nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept.
+// nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept. A name that somebody
+// wrote by hand meanwhile is [ledger.ErrTampered].
 func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name, beneficiary string) (string, error) {
 	was := a
 	a.Beneficiary, a.Gateway = beneficiary, at
@@ -175,12 +176,15 @@ func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name,
 	if err != nil || named {
 		return beneficiary, err
 	}
-	now, err := s.o.Store.BankAccountByID(ctx, a.ID)
+	now, _, err := s.trusted(ctx, a.ID)
 	if err == nil && now.Beneficiary == "" {
 		err = fmt.Errorf("bank account %s was decided on while it was being registered at the gateway", a.ID)
 	}
-	if err == nil && now.Gateway != at {
+	if err != nil {
+		return "", err
+	}
+	if now.Gateway != at {
 		return beneficiary, nil
 	}
-	return now.Beneficiary, err
+	return now.Beneficiary, nil
 }

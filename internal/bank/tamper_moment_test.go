@@ -1,0 +1,72 @@
+package bank_test
+
+import (
+	"errors"
+	"testing"
+
+	"bursar/internal/bank"
+	"bursar/internal/fault"
+	"bursar/internal/gateway"
+	"bursar/internal/ledger"
+)
+
+// In these tests a record is changed by hand while the service is at work, and may be put back later.
+
+// TestBeneficiary_NamedByHandMeanwhile_NotPaid has somebody write a name of their own while the gateway is told of the account.
+func TestBeneficiary_NamedByHandMeanwhile_NotPaid(t *testing.T) {
+	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: -1}})
+	a := h.register(h.ashas())
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.gateway.told = func() {
+		h.gateway.told = nil
+		h.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_ravi', gateway = 'double'`)
+	}
+	if to, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("it is paid to %q, %v", to, err)
+	}
+}
+
+// TestBeneficiary_RejectedByHand_IsTampered does not take the word of a row: the payout would fail, and its amount be released.
+func TestBeneficiary_RejectedByHand_IsTampered(t *testing.T) {
+	h := newFixture(t, accepted(100))
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.place.ByHand(t, `UPDATE bank_accounts SET status = 'rejected'`)
+	_, err := h.service.Beneficiary(t.Context(), a.Seller, a.ID, "double", 1)
+	if f := fault.From(err); !errors.Is(err, ledger.ErrTampered) || f != nil && f.Kind == fault.Refused {
+		t.Errorf("it is answered with %v", err)
+	}
+}
+
+// TestRegister_VerificationHidden_HoldsPayouts hides the entry that verified the current account while another one is registered.
+func TestRegister_VerificationHidden_HoldsPayouts(t *testing.T) {
+	h := newFixture(t, accepted(100))
+	h.register(h.ashas())
+	h.place.ByHand(t, `CREATE TABLE kept_accounts AS SELECT * FROM bank_accounts`)
+	h.mustStep()
+	h.place.ByHand(t, `CREATE TABLE kept_entries AS SELECT * FROM entries`)
+	h.place.ByHand(t, `DELETE FROM entries WHERE type <> 'bank_account.added'`)
+	h.place.ByHand(t, `DELETE FROM bank_accounts`)
+	h.place.ByHand(t, `INSERT INTO bank_accounts SELECT * FROM kept_accounts`)
+	next := h.ashas()
+	next.Number = mustNumber(t, "50100123456711")
+	h.register(next)
+	h.place.ByHand(t, `INSERT INTO entries SELECT * FROM kept_entries WHERE number NOT IN (SELECT number FROM entries)`)
+	balance, err := h.db.Balance(t.Context(), "usr_asha")
+	if err != nil || balance.Hold(h.now).IsZero() {
+		t.Errorf("payouts are on hold until %v, %v", balance.Hold(h.now), err)
+	}
+}
+
+// TestRecover_ChangedRow_None has the row say, while it is read, that a lost payout went to this account.
+func TestRecover_ChangedRow_None(t *testing.T) {
+	h := newFixture(t, pending())
+	a := h.register(h.ashas())
+	h.mustStep()
+	h.place.ByHand(t, `UPDATE bank_accounts SET beneficiary = 'fa_ravi'`)
+	if err := h.service.Recover(t.Context(), a.Seller, a.ID, "double", "fa_ravi"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("a payout to fa_ravi is taken for one to this account: %v", err)
+	}
+}
