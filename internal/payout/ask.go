@@ -71,7 +71,7 @@ func (s *Service) reschedule(ctx context.Context, id ID) (rescheduled bool, err 
 // is recorded on the payout.
 func (s *Service) applyAnswer(ctx context.Context, seen Payout, r gateway.Report) error {
 	if seen.State == Waiting {
-		_, err := s.recordTransfer(ctx, seen.ID, r)
+		_, err := s.recordTransfer(ctx, seen, r)
 		return err
 	}
 	_, err := s.applyReport(ctx, seen, r)
@@ -127,17 +127,22 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
 	if seen.State == Waiting {
 		moved := false
-		moved, err = s.recordTransferIf(ctx, id, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, made) })
+		moved, err = s.recordTransferIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, made) })
 		if err == nil && !moved {
 			err = ErrMovedOn
 		}
 	} else {
-		_, err = s.applyReportIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx, p Payout) error {
+		_, err = s.applyReportIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(p Payout) (decision.Decision, bool, error) {
 			if !p.isUnclear() {
-				return movedOn(p)
+				return made, false, movedOn(p)
 			}
-			return tx.RecordDecision(ctx, made)
+			return made, true, nil
 		})
+	}
+	if d, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy && d.Error() == TamperedNote {
+		err = ErrTampered.Because(err)
+	} else if isDiscrepancy { // which is recorded: the payout is not what was read of it
+		err = ErrMovedOn.Because(err)
 	}
 	if err != nil {
 		return Payout{}, err

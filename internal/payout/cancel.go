@@ -17,8 +17,9 @@ import (
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)
+	isSent := false
 	if err == nil { // it waits only if the gateway does not have it
-		if _, err := s.applyIfSent(ctx, asked); err != nil {
+		if isSent, err = s.applyIfSent(ctx, asked); err != nil {
 			return Payout{}, false, ErrCancelUnclear.Because(err)
 		}
 	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
@@ -27,14 +28,19 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	idempotencyKey := idempotencyKey{
 		user: c.User, key: key, fingerprint: FingerprintCancel + string(id), payout: id, made: func(p Payout) bool { return p.ID == id },
 	}
-	cancelled := false // before this call
+	var atGateway Payout // as it was checked
+	cancelled := false   // before this call
 	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), idempotencyKey, func(tx ChangeTx) (Payout, error) {
 		p, err := s.toCancel(ctx, tx, c, id, key)
 		if cancelled = p.State == Cancelled; cancelled || err != nil {
 			return p, err
 		}
 		if p.State == Submitted {
+			atGateway = p
 			return Payout{}, errAskGateway
+		}
+		if isSent { // and the gateway's report was not applied, because the row changed meanwhile
+			return Payout{}, ErrCancelUnclear
 		}
 		if _, differs := ledger.Differs(asked, p); differs { // whether it may be at a gateway, and at which, was judged of another row
 			return Payout{}, ErrCancelUnclear
@@ -42,7 +48,7 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 		return s.cancelIn(ctx, tx, c, p)
 	})
 	if errors.Is(err, errAskGateway) {
-		return s.cancelAtGateway(ctx, c, id, idempotencyKey)
+		return s.cancelAtGateway(ctx, c, atGateway, idempotencyKey)
 	}
 	if err == nil && !replayed && !cancelled {
 		s.o.StateChanged(Waiting, Cancelled)
@@ -101,27 +107,24 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
-	if err := s.save(ctx, tx, was, p, c.actor(), now); err != nil {
-		return Payout{}, err
+	err := s.save(ctx, tx, was, p, c.actor(), now)
+	if d, isDecision := c.cancelDecision(p, now); isDecision && err == nil {
+		err = tx.RecordDecision(ctx, d)
 	}
-	return p, c.recordCancel(ctx, tx, p, now)
+	return p, err
 }
 
-// recordCancel records the decision of an admin who cancelled another user's payout.
-func (c Caller) recordCancel(ctx context.Context, tx ChangeTx, p Payout, now time.Time) error {
+// cancelDecision is the decision of an admin who cancels another user's payout.
+func (c Caller) cancelDecision(p Payout, now time.Time) (d decision.Decision, isDecision bool) {
 	if !c.Admin || c.User == p.Seller {
-		return nil
+		return d, false
 	}
-	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), now))
+	return decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), now), true
 }
 
-// cancelAtGateway asks the gateway to let go of a payout, and then tells what came of it. Of several
+// cancelAtGateway asks the gateway to let go of a payout, as it was checked, and then tells what came of it. Of several
 // who ask at once, the one whose call cancelled it succeeds.
-func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempotencyKey) (Payout, bool, error) {
-	p, err := s.Payout(ctx, c, id)
-	if err != nil {
-		return Payout{}, false, err
-	}
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m idempotencyKey) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -130,11 +133,11 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempo
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	moved, err := s.applyReportIf(ctx, p, report, c.actor(), func(tx ChangeTx, p Payout) error {
-		if p.State != Submitted || report.Progress != gateway.CalledOff {
-			return nil
+	moved, err := s.applyReportIf(ctx, p, report, c.actor(), func(p Payout) (d decision.Decision, isDecision bool, err error) {
+		if p.State == Submitted && report.Progress == gateway.CalledOff {
+			d, isDecision = c.cancelDecision(p, s.o.Now())
 		}
-		return c.recordCancel(ctx, tx, p, s.o.Now())
+		return d, isDecision, nil
 	})
 	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -142,8 +145,8 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, id ID, m idempo
 	if err != nil {
 		return Payout{}, false, err
 	}
-	return s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
-		p, err := tx.PayoutForUpdate(ctx, id)
+	return s.idempotent(ctx, ledger.Scope{Payout: string(p.ID)}, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
+		p, err := tx.PayoutForUpdate(ctx, p.ID)
 		if err != nil || p.State == Cancelled && moved {
 			return p, err
 		}

@@ -84,7 +84,7 @@ func (s *Service) reconcileUnlisted(ctx context.Context, g gateway.Gateway) erro
 	}
 	rescheduled := int64(0)
 	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		rescheduled, err = tx.RescheduleInFlight(ctx, g.Name(), s.o.Now())
+		rescheduled, err = tx.RescheduleInFlight(ctx, g.Name(), s.o.Now(), s.o.Now().Add(s.o.Lease))
 		return err
 	})
 	if err == nil {

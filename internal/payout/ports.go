@@ -170,8 +170,8 @@ type Tx interface {
 	// reports whether it did.
 	ReschedulePayout(ctx context.Context, id ID, now time.Time) (bool, error)
 	// RescheduleInFlight makes the next step of every payout due now that a gateway may have and that has not ended, but for
-	// those that are being sent, and returns how many.
-	RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error)
+	// those that are being sent, and returns how many. An unknown one that is due before leased may be being sent again.
+	RescheduleInFlight(ctx context.Context, at gateway.Name, now, leased time.Time) (int64, error)
 	// RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all
 	// sellers where seller is "", and returns how many.
 	RescheduleStopped(ctx context.Context, seller string, now time.Time) (int64, error)

@@ -20,7 +20,7 @@ var unknownWaits = []time.Duration{
 // the first attempt may already resend it.
 func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
 	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
-		if p.State != Submitting {
+		if p.State != Submitting || s.o.Now().Before(p.SentAt.Add(s.o.Lease)) { // another worker is sending it
 			return errRaced
 		}
 		p.State, p.Tries = Unknown, 1
@@ -85,6 +85,9 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
+			return errRaced
+		}
+		if p.ReasonCode == codeNegativeBalance { // which stopIfBalanceNegative did not see
 			return errRaced
 		}
 		if _, err := checkToMove(ctx, tx, *p); err != nil {

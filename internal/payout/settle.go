@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -20,15 +21,19 @@ import (
 // seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
 // date: it is ignored, and the gateway is asked again at once. recordFirst passes only the id, so this always holds there.
 func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.applyReportIf(ctx, seen, r, ledger.ActorGateway, func(ChangeTx, Payout) error { return nil })
+	return s.applyReportIf(ctx, seen, r, ledger.ActorGateway, func(Payout) (d decision.Decision, isDecision bool, err error) { return d, false, nil })
 }
 
-// applyReportIf is applyReport, unless guard returns an error for the payout as it is now.
-func (s *Service) applyReportIf(ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(ChangeTx, Payout) error) (bool, error) {
+// applyReportIf is applyReport, unless guard returns an error for the payout as it is now. If guard returns a decision, it is
+// recorded if the report is applied, and only then.
+func (s *Service) applyReportIf(
+	ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(Payout) (d decision.Decision, isDecision bool, err error),
+) (bool, error) {
 	var from, to State
 	var discrepancy error
 	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
-		if err := guard(tx, *p); err != nil {
+		made, isDecision, err := guard(*p)
+		if err != nil {
 			return err
 		}
 		now := s.o.Now()
@@ -42,8 +47,10 @@ func (s *Service) applyReportIf(ctx context.Context, seen Payout, r gateway.Repo
 			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
 		if discrepancy != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
-			to, discrepancy = from, nil
-			p.DueAt = now
+			if discrepancy = nil; from == Submitting { // the sending is over, so it need not wait for its lease
+				p.State, p.Tries = Unknown, 0
+			}
+			to, p.DueAt = p.State, now
 			return nil
 		}
 		if discrepancy != nil {
@@ -68,6 +75,9 @@ func (s *Service) applyReportIf(ctx context.Context, seen Payout, r gateway.Repo
 		p.DueAt = s.nextPollAt(*p, now)
 		if rescheduled && !p.DueAt.IsZero() { // a notification that came while the gateway was being asked is still to be followed
 			p.DueAt = now
+		}
+		if isDecision {
+			return tx.RecordDecision(ctx, made)
 		}
 		return nil
 	})
@@ -215,16 +225,17 @@ func (p *Payout) review() {
 	p.ReasonCode, p.Reason = "outcome_unknown", "The payment gateway can't say whether this payout was made. Our team is looking into it."
 }
 
-// recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did.
-func (s *Service) recordTransfer(ctx context.Context, id ID, r gateway.Report) (bool, error) {
-	return s.recordTransferIf(ctx, id, r, actorSystem, func(ChangeTx) error { return nil })
+// recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did. seen is the payout as
+// read before the gateway was asked: one that has changed since stays as it is.
+func (s *Service) recordTransfer(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
+	return s.recordTransferIf(ctx, seen, r, actorSystem, func(ChangeTx) error { return nil })
 }
 
 // recordTransferIf is recordTransfer in an actor's name, with what else is recorded in the same transaction.
-func (s *Service) recordTransferIf(ctx context.Context, id ID, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
+func (s *Service) recordTransferIf(ctx context.Context, seen Payout, r gateway.Report, actor string, also func(ChangeTx) error) (bool, error) {
 	var found Payout
-	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actor, func(tx ChangeTx, p *Payout) error {
-		if p.State != Waiting {
+	moved, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
+		if _, differs := ledger.Differs(seen, *p); differs || p.State != Waiting {
 			return errRaced
 		}
 		p.foundAtGateway(r, s.o.Now())
@@ -232,7 +243,7 @@ func (s *Service) recordTransferIf(ctx context.Context, id ID, r gateway.Report,
 		return also(tx)
 	})
 	if moved {
-		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(id)))
+		s.o.Logger.WarnContext(ctx, "waiting payout found at gateway", slog.String("payout_id", string(seen.ID)))
 		s.applyFound(ctx, found, r)
 	}
 	return moved, err

@@ -115,7 +115,7 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	case p.Gateway != g.Name():
 		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
 	case p.State == Waiting:
-		_, err := s.recordTransfer(ctx, id, t.Report)
+		_, err := s.recordTransfer(ctx, p, t.Report)
 		if isTampered(err) { // its next step freezes it
 			err = nil
 		}

@@ -288,7 +288,7 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 			"in the answer to the order": {func(s *story) {
 				s.gateway.whenTaken = lie.alter
 				s.later(windowOver)
-				s.wantState(payout.Submitting) // it is asked once more
+				s.wantState(payout.Unknown) // it is asked once more
 				s.later(time.Second)
 			}, payout.Unknown},
 			"when it is paid": {func(s *story) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/decision"
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -59,4 +61,92 @@ func TestResend_ReadChangedRow_NotSent(t *testing.T) {
 		t.Errorf("the other gateway was sent it %d times", another.sent)
 	}
 	s.wantState(payout.Unknown)
+}
+
+// TestCancel_AtTheGateway_ReadChangedRow_AsksForItsOwn has the row name another seller's transfer once it was checked.
+func TestCancel_AtTheGateway_ReadChangedRow_AsksForItsOwn(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	other := s.request("usr_b", 100_000)
+	s.later(windowOver)
+	seen := s.wantState(payout.Submitted)
+	seen.GatewayID = s.gateway.transfers[string(other.ID)].id
+	if _, _, err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+		t.Error(err)
+	}
+	if progress := s.gateway.transfers[string(other.ID)].progress; progress != gateway.Queued {
+		t.Errorf("the transfer of usr_b is %s", progress)
+	}
+	s.wantState(payout.Cancelled)
+}
+
+// TestResend_MarkHidden_NotSent hides, while it is read, that a payout's money was paid already. In the backup it is being sent;
+// it was refused after that, and its money paid out by another payout.
+func TestResend_MarkHidden_NotSent(t *testing.T) {
+	s := newStory(t)
+	saved := s.savedWhileSent(refusing)
+	s.request("usr_a", opening)
+	s.later(windowOver)
+	sent := s.gateway.sent
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	s.now = s.now.Add(lease)
+	seen := s.wantState(payout.Submitting)
+	if seen.ReasonCode != "negative_balance" {
+		t.Fatalf("it is marked %q", seen.ReasonCode)
+	}
+	seen.ReasonCode = ""
+	_ = s.newPayoutsOn(t, late{s.db.Payouts(), seen}).Step(t.Context(), s.id)
+	if s.gateway.sent != sent {
+		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
+	}
+}
+
+// TestAskGateway_ReadChangedRow_NotAttached has the row name another gateway, which has a transfer under the same reference.
+func TestAskGateway_ReadChangedRow_NotAttached(t *testing.T) {
+	s := newStory(t)
+	another := s.another()
+	s.route(paper, s.gateway, another)
+	another.transfers[string(s.id)] = &transfer{id: "x_1", amount: s.payout().Net(), progress: gateway.Paid, made: s.now}
+	seen := s.payout()
+	seen.Gateway = another.Name()
+	_, _ = s.newPayoutsOn(t, late{s.db.Payouts(), seen}).AskGateway(t.Context(), ada, s.id)
+	if p := s.wantState(payout.Waiting); p.GatewayID != "" {
+		t.Errorf("it has the transfer %s", p.GatewayID)
+	}
+}
+
+// TestMatchTransfer_TamperedPayout_IsNoDecision records what was found, and no decision, because none was carried out.
+func TestMatchTransfer_TamperedPayout_IsNoDecision(t *testing.T) {
+	s := newReviewStory(t)
+	s.put(s.made(gateway.Paid))
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'by hand'`)
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrTampered) {
+		t.Errorf("matched with %v", err)
+	}
+	s.wantState(payout.ManualReview)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
+}
+
+// TestStep_WhileItIsBeingSent_NotReclaimed has a worker who leased the payout before another one sent it come late.
+func TestStep_WhileItIsBeingSent_NotReclaimed(t *testing.T) {
+	s := newStory(t)
+	saved := s.savedWhileSent(fair)
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	s.now = s.payout().SentAt.Add(lease - time.Second)
+	s.tryStep(s.id)
+	s.wantState(payout.Submitting)
+	s.now = s.now.Add(time.Second)
+	s.tryStep(s.id)
+	s.wantState(payout.Submitted)
+}
+
+// savedWhileSent sends the payout to a gateway of that mood, and returns the database as it was while that lasted.
+func (s *story) savedWhileSent(m mood) (saved *backup) {
+	s.Helper()
+	s.gateway.mood, s.gateway.whenSent = m, func() { saved = s.save() }
+	s.later(windowOver)
+	s.gateway.mood, s.gateway.whenSent = fair, nil
+	return saved
 }

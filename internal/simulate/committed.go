@@ -291,7 +291,8 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 	}
 	lie.to = 0
 	overtaken := w.state != lie.was
-	m.assert(discrepanciesKept, overtaken || (p.State == w.state && (lie.overtaken || p.Discrepancy != "")), string(p.ID),
+	asksAgain := lie.overtaken && w.state == payout.Submitting && p.State == payout.Unknown
+	m.assert(discrepanciesKept, overtaken || asksAgain || (p.State == w.state && (lie.overtaken || p.Discrepancy != "")), string(p.ID),
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the discrepancy %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Discrepancy, p.Tries)
 }
 

@@ -84,10 +84,10 @@ var bugs = []planted{
 	{"what was sent is cancelled without asking", []edit{
 		{inPayout, "if p.State != Submitted || p.Progress != gateway.Queued {", "if p.State != Submitted {"},
 		{inPayout, "if _, differs := ledger.Differs(asked, p); differs {", "if _, differs := ledger.Differs(asked, p); differs && asked.State == Waiting {"},
-		{inPayout, "\t\tif p.State == Submitted {\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
+		{inPayout, "\t\tif p.State == Submitted {\n\t\t\tatGateway = p\n\t\t\treturn Payout{}, errAskGateway\n\t\t}\n", ""},
 	}},
 	{"an old payout is cancelled without asking", []edit{
-		{inPayout, "if _, err := s.applyIfSent(ctx, asked); err != nil {", "if err := ctx.Err(); err != nil {"},
+		{inPayout, "if isSent, err = s.applyIfSent(ctx, asked); err != nil {", "if err = ctx.Err(); err != nil {"},
 		{inPayout, "\t\t_, err := s.recordTransfer(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
 	}},
 	{"the balance is read, and then written", []edit{
@@ -369,7 +369,7 @@ var bugs = []planted{
 		{inPayout, "if !c.Admin || c.User == p.Seller {", "if c.Admin || c.User == p.Seller {"},
 	}},
 	{"a cancellation at the gateway is not on record", []edit{
-		{inPayout, "\t\treturn c.recordCancel(ctx, tx, p, s.o.Now())\n\t})\n\tif _, contr", "\t\treturn nil\n\t})\n\tif _, contr"},
+		{inPayout, "d, isDecision = c.cancelDecision(p, s.o.Now())", "d, _ = c.cancelDecision(p, s.o.Now())"},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
 		{inPayout, "\tmoved, err := s.applyReportIf(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.applyReportIf(ctx, p, report,"},
@@ -427,7 +427,7 @@ var bugs = []planted{
 		{inDecision, `if strings.TrimSpace(by.Note) == "" {`, `if strings.TrimSpace(by.Note) == "-" {`},
 	}},
 	{"identifying a transfer is not on record", []edit{
-		{inPayout, "\t\t\treturn movedOn(p)\n\t\t}\n\t\treturn tx.RecordDecision(ctx, made)", "\t\t\treturn movedOn(p)\n\t\t}\n\t\treturn nil"},
+		{inPayout, "\t\t\t\treturn made, false, movedOn(p)\n\t\t\t}\n\t\t\treturn made, true, nil", "\t\t\t\treturn made, false, movedOn(p)\n\t\t\t}\n\t\t\treturn made, false, nil"},
 	}},
 	{"asking the gateway is not on record", []edit{
 		{inPayout, "if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err", "if err := error(nil); err"},
@@ -445,7 +445,7 @@ var bugs = []planted{
 		{inBank, "a.Status, a.Reason, a.NameScore = StatusUnverified,", "a.Status, a.Reason, a.NameScore = StatusVerified,"},
 	}},
 	{"a rejected account is paid", []edit{
-		{inBank, "if a.Status == StatusRejected || (err == nil && a.Status != StatusVerified) {", `if err == nil && a.Status == "none" {`},
+		{inBank, "if err == nil && a.Status != StatusVerified {", `if err == nil && a.Status == "none" {`},
 	}},
 	{"a verification takes no lease", []edit{
 		{inBank, "now.Add(lease), limit", "now, limit"},
@@ -477,7 +477,7 @@ var bugs = []planted{
 	}},
 	{"a payout is sent as its row has it", []edit{
 		{inPayout, "entries, err := check(ctx, s.o.Store, p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
-		{inPayout, "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif _, err := checkToMove(ctx, tx, *p); err != nil {", "\t\tif p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {\n\t\t\treturn errRaced\n\t\t}\n\t\tif err := error(nil); err != nil {"},
+		{inPayout, "if _, err := checkToMove(ctx, tx, *p); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()", "if err := error(nil); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()"},
 		{inPayout, "if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {", "if err != nil && !isTampered(err) {"},
 	}},
 	{"a payout is sent though entries are missing", []edit{

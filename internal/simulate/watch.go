@@ -318,8 +318,8 @@ func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.T
 	return rescheduled, err
 }
 
-func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now time.Time) (int64, error) {
-	n, err := t.Tx.RescheduleInFlight(ctx, at, now)
+func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now, leased time.Time) (int64, error) {
+	n, err := t.Tx.RescheduleInFlight(ctx, at, now, leased)
 	t.seen.note(func() { t.seen.m.wereRescheduled(at, n, now) })
 	return n, err
 }

@@ -157,10 +157,11 @@ func (tx *Tx) ReschedulePayout(ctx context.Context, id payout.ID, now time.Time)
 		AND (due_at IS NULL OR due_at > $2)`, string(id), micros(now))
 }
 
-// RescheduleInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent.
-func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now time.Time) (int64, error) {
-	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'manual_review', 'submitted')`,
-		string(at), micros(now))
+// RescheduleInFlight makes the next step of a gateway's payouts under way due now, but for those being sent or never sent. One that
+// is being sent again is unknown and has a lease: it is due before leased.
+func (tx *Tx) RescheduleInFlight(ctx context.Context, at gateway.Name, now, leased time.Time) (int64, error) {
+	return tx.exec(ctx, `UPDATE payouts SET due_at = $2 WHERE due_at > $2 AND gateway = $1 AND state IN ('unknown', 'manual_review', 'submitted')
+		AND (state <> 'unknown' OR due_at > $3)`, string(at), micros(now), micros(leased))
 }
 
 // AllowRun reports whether the caller may run the job with that name, which runs once in every period. It is a

@@ -92,12 +92,15 @@ func testRescheduleInFlight(_ *testing.T, b *bench) {
 		b.move(p, state)
 	}
 	b.update(func(tx *store.Tx) error {
-		if n, err := tx.RescheduleInFlight(b.ctx(), "elsewhere", b.now); err != nil || n != 0 {
+		if n, err := tx.RescheduleInFlight(b.ctx(), "elsewhere", b.now, b.now); err != nil || n != 0 {
 			b.Errorf("%d payouts of another gateway were made due, %v", n, err)
 		}
-		n, err := tx.RescheduleInFlight(b.ctx(), atGateway, b.now)
-		if n != 3 {
-			b.Errorf("%d payouts were made due, want 3", n)
+		if n, err := tx.RescheduleInFlight(b.ctx(), atGateway, b.now, later); err != nil || n != 2 { // the unknown one may have a lease
+			b.Errorf("%d payouts without a lease were made due, %v, want 2", n, err)
+		}
+		n, err := tx.RescheduleInFlight(b.ctx(), atGateway, b.now, later.Add(-time.Second))
+		if n != 1 {
+			b.Errorf("%d payouts whose lease is over were made due, want 1", n)
 		}
 		return err
 	})

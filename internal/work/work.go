@@ -24,8 +24,8 @@ type Loop struct {
 	Every time.Duration
 	// Workers is how many steps run at once.
 	Workers int
-	// StepTimeout bounds a step. Leases are longer, so that a step that hangs has given up before
-	// anybody else takes it up.
+	// StepTimeout bounds the time from the lease of a step to its end. Leases are longer, so that a step that hangs, or that waits
+	// for a worker, has given up before anybody else takes it up.
 	StepTimeout time.Duration
 	// Take leases up to limit things that are due and returns a step for each.
 	Take func(ctx context.Context, limit int) ([]Step, error)
@@ -47,7 +47,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if l.Name == "" || l.Every <= 0 || l.Workers <= 0 || l.StepTimeout <= 0 || l.Take == nil || l.Done == nil || l.Logger == nil || l.Now == nil {
 		return errors.New("work: a loop needs all its parts")
 	}
-	steps := make(chan Step)
+	steps := make(chan leased)
 	var workers sync.WaitGroup
 	for range l.Workers {
 		workers.Go(func() {
@@ -63,7 +63,7 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // feed hands out what is due, as fast as the workers take it.
-func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
+func (l *Loop) feed(ctx context.Context, steps chan<- leased) {
 	var failing outage
 	for ctx.Err() == nil {
 		began := l.Now()
@@ -80,7 +80,7 @@ func (l *Loop) feed(ctx context.Context, steps chan<- Step) {
 		}
 		for _, step := range due {
 			select {
-			case steps <- step:
+			case steps <- leased{step, began.Add(l.StepTimeout)}:
 			case <-ctx.Done():
 				return // the leases of the rest run out
 			}
@@ -125,13 +125,24 @@ func (l *Loop) tell(ctx context.Context, o *outage, err error) {
 	}
 }
 
+// leased is a step and when it has to be over.
+type leased struct {
+	step Step
+	end  time.Time
+}
+
 // do lets a step that has begun come to its end when the loop stops: cutting off a transfer that is
-// being sent would leave its outcome unknown for no reason.
-func (l *Loop) do(ctx context.Context, step Step) {
+// being sent would leave its outcome unknown for no reason. A step that waited so long for a worker that less than half of its
+// time is left does not begin: its lease runs out.
+func (l *Loop) do(ctx context.Context, due leased) {
 	start := l.Now()
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.StepTimeout)
+	left := due.end.Sub(start)
+	if left < l.StepTimeout/2 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
-	err := safely(bounded, step)
+	err := safely(bounded, due.step)
 	l.tally.stepped(l.Now(), err)
 	l.Done(l.Name, l.Now().Sub(start), err)
 	if err == nil || ctx.Err() != nil {

@@ -279,3 +279,30 @@ func TestStatus_TruncatesError(t *testing.T) {
 		done.Wait()
 	})
 }
+
+// TestLoop_StepWaitsLong_IsLeft has a step wait for a worker until its lease is nearly over.
+func TestLoop_StepWaitsLong_IsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Int64
+		var once sync.Once
+		l := loop(func(context.Context, int) (steps []work.Step, err error) {
+			once.Do(func() {
+				for range 3 { // as many as there are workers
+					steps = append(steps, func(context.Context) error { time.Sleep(40 * time.Second); return nil })
+				}
+				for range 2 {
+					steps = append(steps, func(context.Context) error { late.Add(1); return nil })
+				}
+			})
+			return steps, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := late.Load(); n != 0 {
+			t.Errorf("%d steps began 20 seconds before their leases may be over", n)
+		}
+	})
+}
