@@ -7,9 +7,8 @@ import (
 	"bursar/internal/fault"
 )
 
-// webhook takes messages of a gateway: it checks the signature over the raw body and makes the
-// next look at the payout due now. The look itself is the work loops' business, so the answer is fast;
-// it is given only once the notification is durable, so that the gateway sends again what we could not keep.
+// webhook takes messages of a gateway: it checks the signature over the raw body and makes the next poll of the payout due now.
+// A worker polls later, so the answer is fast. It is given after the commit, so that the gateway repeats what was not stored.
 func (a *api) webhook(read ReadWebhook) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { a.takeMessage(w, r, read) }
 }

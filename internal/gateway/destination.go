@@ -20,9 +20,6 @@ type Destination struct {
 	IFSC          string
 }
 
-// Kind is the destination's kind.
-func (Destination) Kind() DestinationKind { return BankAccount }
-
 // Last4 gives the last four digits of the account number.
 func (d Destination) Last4() string { return d.AccountNumber[max(0, len(d.AccountNumber)-4):] }
 

@@ -62,16 +62,16 @@ const (
 	PayoutsUnfrozen Type = "payouts.unfrozen"
 
 	// What changed of a user's sign-in. The subject is the user.
-	AccountPasswordChanged Type = "account.password_changed"
-	AccountIdentityLinked  Type = "account.identity_linked"
-	AccountEmailVerified   Type = "account.email_verified"
-	AccountPasswordReset   Type = "account.password_reset" // by a mailed link
-	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
+	AccountPasswordChanged   Type = "account.password_changed"
+	AccountIdentityLinked    Type = "account.identity_linked"
+	AccountEmailVerified     Type = "account.email_verified"
+	AccountPasswordReset     Type = "account.password_reset" // by a mailed link
 	AccountEmailChanged      Type = "account.email_changed"
 	AccountEmailChangeUndone Type = "account.email_change_undone"
 	// AccountProofMissing is another bank account that was refused: no proof came with it, or another one than it needs.
 	AccountProofMissing Type = "account.proof_missing"
-	AccountTakenOver    Type = "account.taken_over"
+	// AccountTakenOver is an account that another person had registered, and that the owner of its address has now.
+	AccountTakenOver Type = "account.taken_over"
 	// AccountFactorsCleared removes all second factors: the account has another owner, or an operator reset it.
 	AccountFactorsCleared   Type = "account.factors_cleared"
 	AccountFactorAdded      Type = "account.factor_added"

@@ -67,37 +67,24 @@ func (s *Service) mayRequest(ctx context.Context, tx RequestTx, seller string, n
 	return err
 }
 
-// stopsReader is where it is read whether payouts are stopped.
-type stopsReader interface {
-	Balance(ctx context.Context, owner string) (ledger.Balance, error)
-	PayoutsPaused(ctx context.Context) (bool, error)
-}
-
 // stopBlockers lists why no payout of the seller may be requested, whatever the account and the amount.
 func (s *Service) stopBlockers(ctx context.Context, from stopsReader, seller string, now time.Time) (ledger.Balance, []Blocker, error) {
-	balance, err := from.Balance(ctx, seller)
-	if err != nil {
+	balance, stops, err := stopsOf(ctx, from, seller)
+	if err != nil && !errors.Is(err, errPauseUnclear) {
 		return balance, nil, err
 	}
 	var list []Blocker
-	stopped := func(code, why string) Blocker {
-		refusal := ErrOnHold.WithMessage("%s Your balance is safe.", why)
-		refusal.Details = map[string]string{"reason": why}
-		return Blocker{Code: code, Message: refusal.Message, Refusal: refusal}
-	}
-	if balance.Frozen {
-		b := stopped(BlockedFrozen, whyFrozen)
-		b.Action = "Contact support."
+	for _, st := range stops {
+		refusal := ErrOnHold.WithMessage("%s Your balance is safe.", st.why)
+		refusal.Details = map[string]string{"reason": st.why}
+		b := Blocker{Code: st.code, Message: refusal.Message, Refusal: refusal}
+		if st.code == BlockedFrozen {
+			b.Action = "Contact support."
+		}
 		list = append(list, b)
 	}
-	paused, err := from.PayoutsPaused(ctx)
-	switch {
-	case isTampered(err):
+	if err != nil {
 		list = append(list, tamperedBlocker(err))
-	case err != nil:
-		return balance, nil, err
-	case paused:
-		list = append(list, stopped(BlockedPaused, whyPaused))
 	}
 	if until := balance.Hold(now); !until.IsZero() {
 		refusal := s.errOnHoldUntil(until)

@@ -16,7 +16,7 @@ var errRaced = errors.New("payout: changed by another caller")
 // change loads a payout, calls alter with it, and saves it, all in one transaction. It reports whether it did. alter may
 // run more than once. Where alter returns errRaced, the payout stays as it is, and that is no error of change.
 func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) (bool, error) {
-	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, actorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
+	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
 }
 
 // changeIn is change for an alter that reads the store, or for an actor other than the system.
@@ -129,9 +129,6 @@ func effect(from State, p Payout) ledger.Moved {
 		return ledger.Moved{}
 	}
 }
-
-// Who causes a change that nobody asked for.
-const actorSystem = ledger.ActorSystem
 
 // actor names the caller in the journal.
 func (c Caller) actor() string {

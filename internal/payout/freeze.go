@@ -207,21 +207,39 @@ func sendWaiting(ctx context.Context, store Store, d decision.Decision) error {
 
 // whyStopped is [Service.WhyStopped], as a transaction sees it.
 func whyStopped(ctx context.Context, from stopsReader, seller string) (string, error) {
-	balance, err := from.Balance(ctx, seller)
-	if err != nil {
-		return "", err
+	_, stops, err := stopsOf(ctx, from, seller)
+	if len(stops) > 0 {
+		return stops[0].why, nil
+	}
+	return "", err
+}
+
+// stop is a reason why no payout of a seller is requested or sent until an admin resumes payouts: its code and the sentence.
+type stop struct{ code, why string }
+
+// stopsReader is where it is read whether payouts are stopped.
+type stopsReader interface {
+	Balance(ctx context.Context, owner string) (ledger.Balance, error)
+	PayoutsPaused(ctx context.Context) (bool, error)
+}
+
+// stopsOf lists what stops a seller's payouts. It fails with errPauseUnclear if the record of the pause was changed; what it
+// lists holds all the same.
+func stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledger.Balance, stops []stop, err error) {
+	if balance, err = from.Balance(ctx, seller); err != nil {
+		return balance, nil, err
 	}
 	if balance.Frozen {
-		return whyFrozen, nil
+		stops = append(stops, stop{BlockedFrozen, whyFrozen})
 	}
 	paused, err := from.PayoutsPaused(ctx)
 	if isTampered(err) {
-		return "", fmt.Errorf("%w: %s", errPauseUnclear, err.Error())
+		err = fmt.Errorf("%w: %s", errPauseUnclear, err.Error())
 	}
-	if err != nil || !paused {
-		return "", err
+	if err == nil && paused {
+		stops = append(stops, stop{BlockedPaused, whyPaused})
 	}
-	return whyPaused, nil
+	return balance, stops, err
 }
 
 // leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
@@ -230,7 +248,7 @@ func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 	if seen.ReasonCode != CodeStopped {
 		return false, nil
 	}
-	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	return s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		why, err := whyStopped(ctx, tx, p.Seller)
 		if err != nil {
 			return err

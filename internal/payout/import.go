@@ -77,7 +77,7 @@ func (s *Service) markUnsent(ctx context.Context, tx Tx, seller string, now time
 	for _, p := range unsent {
 		was := p
 		p.ReasonCode = codeNegativeBalance
-		if err := s.save(ctx, tx, was, p, actorSystem, now); err != nil {
+		if err := s.save(ctx, tx, was, p, ledger.ActorSystem, now); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) erro
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	var sent Payout
 	isStopped := false
-	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	claimed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
 			return errRaced

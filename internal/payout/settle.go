@@ -228,7 +228,7 @@ func (p *Payout) review() {
 // recordTransfer moves a waiting payout to the state that the gateway reports, and reports whether it did. seen is the payout as
 // read before the gateway was asked: one that has changed since stays as it is.
 func (s *Service) recordTransfer(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.recordTransferIf(ctx, seen, r, actorSystem, func(ChangeTx) error { return nil })
+	return s.recordTransferIf(ctx, seen, r, ledger.ActorSystem, func(ChangeTx) error { return nil })
 }
 
 // recordTransferIf is recordTransfer in an actor's name, with what else is recorded in the same transaction.

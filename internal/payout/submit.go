@@ -111,7 +111,7 @@ func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool,
 		return false, nil
 	}
 	stopped := false
-	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		stopped = false
 		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
@@ -155,7 +155,7 @@ func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
 // freezes or pauses waits for this transaction, or comes first.
 func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
 	isStopped := false
-	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, actorSystem, func(tx ChangeTx, p *Payout) error {
+	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) || p.ReasonCode == codeNegativeBalance { // which stopIfBalanceNegative did not see
 			return errRaced

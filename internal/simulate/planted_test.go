@@ -67,7 +67,7 @@ var bugs = []planted{
 		{inPayout, "return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))", "return !p.SentAt.IsZero()"},
 	}},
 	{"a webhook is believed", []edit{
-		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.endAs(Completed, now)\n\t\treturn s.save(ctx, tx, was, p, actorSystem, now)\n"},
+		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.endAs(Completed, now)\n\t\treturn s.save(ctx, tx, was, p, "system", now)\n"},
 	}},
 	{"a webhook's signature is not checked", []edit{
 		{inRazorpayx, "\tmatch := false\n", "\tmatch := true\n"},
@@ -118,7 +118,7 @@ var bugs = []planted{
 		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\treturn errRaced", "if isStopped = why == \"never\"; isStopped {\n\t\t\treturn errRaced"},
 	}},
 	{"payouts may be requested while all are paused", []edit{
-		{inPayout, "\tif err != nil || !paused {\n", "\tif err != nil || !paused || balance.InTransit == 0 {\n"},
+		{inPayout, "\tif err == nil && paused {\n", "\tif err == nil && paused && balance.InTransit != 0 {\n"},
 	}},
 	{"resuming payouts thaws a frozen seller's cool-down", []edit{
 		{inLedger, "b.Frozen = t == PayoutsFrozen\n", "b.Frozen = t == PayoutsFrozen\n\t\tif !b.Frozen {\n\t\t\tb.HoldUntil = 0\n\t\t}\n"},
