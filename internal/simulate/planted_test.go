@@ -67,7 +67,7 @@ var bugs = []planted{
 		{inPayout, "return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))", "return !p.SentAt.IsZero()"},
 	}},
 	{"a webhook is believed", []edit{
-		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.endAs(Completed, now)\n\t\treturn s.save(ctx, tx, was, p, "system", now)\n"},
+		{inPayout, "\t\t_, err = tx.ReschedulePayout(ctx, id, now)\n\t\treturn err\n", "\t\tp, err := tx.PayoutForUpdate(ctx, id)\n\t\tif err != nil || p.State != Submitted {\n\t\t\treturn nil\n\t\t}\n\t\twas := p\n\t\tp.CompletedAt = now\n\t\tp.endAs(Completed, now)\n\t\treturn s.save(ctx, tx, was, p, \"system\", now)\n"},
 	}},
 	{"a webhook's signature is not checked", []edit{
 		{inRazorpayx, "\tmatch := false\n", "\tmatch := true\n"},
