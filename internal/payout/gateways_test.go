@@ -209,6 +209,36 @@ func TestSubmit_WithoutLookup(t *testing.T) {
 	}
 }
 
+// TestStep_StillUnknown fails where the look-up fails. A gateway without a look-up gives no answer, and that is no failure.
+func TestStep_StillUnknown(t *testing.T) {
+	review := func(s *story) *story {
+		s.Helper()
+		s.gateway.mood = lostRequests
+		s.later(windowOver)
+		s.sendToReview(t, s.id)
+		s.now = s.payout().DueAt
+		return s
+	}
+	t.Run("look-up fails", func(t *testing.T) {
+		s := review(newStory(t))
+		s.gateway.deaf = true
+		if err := s.payouts.Step(t.Context(), s.id); err == nil || !strings.Contains(err.Error(), "still unknown") {
+			t.Errorf("the step ended with %v", err)
+		}
+		s.wantState(payout.ManualReview)
+	})
+	t.Run("no look-up", func(t *testing.T) {
+		s := review(newStoryAt(t, blind))
+		before := s.payout()
+		if err := s.payouts.Step(t.Context(), s.id); err != nil {
+			t.Errorf("the step ended with %v", err)
+		}
+		if p := s.wantState(payout.ManualReview); !p.DueAt.After(before.DueAt) {
+			t.Errorf("it is due at %v, as before the step", p.DueAt)
+		}
+	})
+}
+
 // TestSubmit_WithoutLookupResentSoon waits at most 18 seconds after the first attempt, which sends nothing.
 func TestSubmit_WithoutLookupResentSoon(t *testing.T) {
 	s := newStoryAt(t, blind)
