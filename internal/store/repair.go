@@ -353,10 +353,7 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 		return err
 	}
 	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{sql: `DELETE FROM sale_refunds WHERE sale_id = $1`, args: []any{id}, rows: anyRows})
-	if len(refunds) > 0 {
-		writes = append(writes, refundTable.inserts(r.tx.dialect, refunds)...)
-	}
-	if err := r.write(ctx, writes...); err != nil {
+	if err := r.write(ctx, append(writes, refundTable.inserts(r.tx.dialect, refunds)...)...); err != nil {
 		return err
 	}
 	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release were changed; they become what the journal says"))
