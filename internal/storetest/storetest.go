@@ -190,17 +190,6 @@ func Run(t *testing.T, e Engine) {
 	}
 }
 
-func testClosed(_ *testing.T, b *bench) {
-	b.must(b.db.Ping(b.ctx()))
-	b.must(b.db.Close())
-	if err := b.db.Ping(b.ctx()); err == nil {
-		b.Error("a closed database answers")
-	}
-	if err := b.db.Update(b.ctx(), func(*store.Tx) error { return nil }); err == nil {
-		b.Error("a closed database is written to")
-	}
-}
-
 var start = time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 
 // bench is what a test works on: an open database and a moment.
