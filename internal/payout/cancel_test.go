@@ -117,6 +117,26 @@ func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestMatchTransfer_WaitingCancelledMeanwhile has the seller cancel the payout while the gateway tells of the transfer.
+func TestMatchTransfer_WaitingCancelledMeanwhile(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.later(windowOver)
+	sent := s.wantState(payout.Submitted)
+	s.putBack(t, saved)
+	s.gateway.misplaced = true
+	s.gateway.whenFetched = func() {
+		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, sent.GatewayID); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("it was cancelled meanwhile, and matched: %v", err)
+	}
+	s.wantState(payout.Cancelled)
+	s.wantDecisions(string(s.id))
+}
+
 // TestTamperedKey_ShowsNothing points a seller's idempotency key at another seller's payout.
 func TestTamperedKey_ShowsNothing(t *testing.T) {
 	s := newStory(t)
