@@ -19,6 +19,12 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			_, created, err := s.sales.Record(t.Context(), sale.NewSale{ID: "order-3", Seller: "usr_seller", Amount: 700})
 			return created, err
 		},
+		"record many": func(s *fixture) (any, error) {
+			refused, err := s.sales.RecordAll(t.Context(), []sale.NewSale{
+				{ID: "order-3", Seller: "usr_seller", Amount: 700}, order, {ID: "order-4", Seller: "usr_buyer", Amount: 100},
+			})
+			return refused, err
+		},
 		"record again": func(s *fixture) (any, error) {
 			got, created, err := s.sales.Record(t.Context(), order)
 			return fmt.Sprint(got.Amount, created), err
