@@ -505,6 +505,23 @@ func TestReconcile_DayWithoutLines_GapAfterIt(t *testing.T) {
 	wantKinds(t, w.reconcile("04", "04"), reconcile.StatementHasGap)
 }
 
+// A day that ends with the balance that it began with is followed by one that begins with it.
+func TestReconcile_DayEndsAsItBegan_NoGap(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 20_000)
+	w.goTo(3, 12)
+	hand, back := "payout", "reversal"
+	w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	w.misstate(sandbox.StatementChange{Change: "add", Credit: new(int64(7_000)), Entity: &back})
+	w.goTo(4, 12)
+	w.pay("1234", 30_000)
+	w.goTo(5, 4)
+	if s := w.reconcile("03", "03").Sums; !s.HasBalances || s.Opening == 0 || s.Opening != s.Closing {
+		t.Errorf("the day's sums are %+v, want one balance", s)
+	}
+	wantKinds(t, w.reconcile("04", "04"))
+}
+
 func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {
 	w := newFixture(t)
 	id, entity := w.ask("1234", 10_000), "payout"
