@@ -339,13 +339,10 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 		return r.remove(ctx, subject, id, `DELETE FROM sale_refunds WHERE sale_id = $1`, `DELETE FROM sales WHERE id = $1`)
 	}
 	folded, err := sale.Fold(id, entries)
-	if err != nil {
+	refunds, refundsErr := sale.RefundsOf(id, entries)
+	if err := errors.Join(err, refundsErr); err != nil {
 		r.unreadable(owner, subject, err)
 		return nil
-	}
-	refunds, err := sale.RefundsOf(id, entries)
-	if err != nil {
-		return err
 	}
 	stored, err := r.tx.SaleForUpdate(ctx, id)
 	missing := errors.Is(err, sale.ErrNotFound)
