@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +103,21 @@ func (m *manyReads) check(t *testing.T) {
 		if found && (err != nil || m.owners[i] != key || m.available[i] != want) || !found && !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("read %d of %q got %d of %q, %v", i, key, m.available[i], m.owners[i], err)
 		}
+	}
+}
+
+// hungUp counts the servers that have hung up.
+type hungUp struct{ servers *atomic.Int64 }
+
+func (hungUp) serve([]*rowRead) {}
+func (h hungUp) hangUp()        { h.servers.Add(1) }
+
+// TestRowReader_Close_WaitsForItsServers returns once no connection is used any more.
+func TestRowReader_Close_WaitsForItsServers(t *testing.T) {
+	var servers atomic.Int64
+	r := newRowReader(func() rowServer { return hungUp{&servers} })
+	if err := r.Close(); err != nil || servers.Load() != rowReaders {
+		t.Errorf("%d servers have hung up, %v; want %d", servers.Load(), err, rowReaders)
 	}
 }
 
