@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +88,24 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 			s.wantAvailable(want)
 		})
 	}
+}
+
+// TestCancel_TooLate_SaysWhy tells a payout that the bank works on from one that has ended.
+func TestCancel_TooLate_SaysWhy(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	refuses := func(state payout.State, want string) {
+		t.Helper()
+		s.wantState(state)
+		_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+		if !errors.Is(err, payout.ErrNotCancellable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("cancel a payout that is %s: %v, want %q", state, err, want)
+		}
+	}
+	refuses(payout.Submitted, "the bank is already working on it")
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	refuses(payout.Completed, "it is completed")
 }
 
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a
