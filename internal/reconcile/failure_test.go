@@ -32,6 +32,20 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
 			return func() (any, error) { return nil, w.service.Settle(t.Context(), by, d.ID, d.Detail) }
 		},
+		"evidence": func(w *fixture) func() (any, error) {
+			found := w.reconcile("02", "02").Differences
+			return func() (any, error) {
+				var read []string
+				for _, d := range found {
+					e, err := w.service.Evidence(t.Context(), d.ID)
+					if err != nil {
+						return nil, err
+					}
+					read = append(read, fmt.Sprint(e.Kind, len(e.Lines)))
+				}
+				return read, nil
+			}
+		},
 		"read": func(w *fixture) func() (any, error) {
 			w.reconcile("02", "02")
 			return func() (any, error) {
