@@ -90,6 +90,17 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 	}
 }
 
+func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
+	s := newStory(t)
+	for _, c := range []payout.Caller{{User: "usr_b"}, {}} {
+		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); !errors.Is(err, payout.ErrNotFound) {
+			t.Errorf("cancelled by %q: %v", c.User, err)
+		}
+	}
+	s.wantState(payout.Waiting)
+	s.wantAvailable(afterReserve)
+}
+
 // TestCancel_TooLate_SaysWhy tells a payout that the bank works on from one that has ended.
 func TestCancel_TooLate_SaysWhy(t *testing.T) {
 	s := newStory(t)
