@@ -138,6 +138,9 @@ func TestEvidence_BothSides(t *testing.T) {
 		if e.ID != d.ID || (e.Payout == nil) != (d.Payout == "") || e.Payout != nil && e.Payout.ID != d.Payout {
 			t.Errorf("the evidence of %+v is %+v", d, e)
 		}
+		if d.Kind == reconcile.LineWithoutPayout && e.AtGateway != 7_000 {
+			t.Errorf("%d were taken at the gateway, want 7000", e.AtGateway)
+		}
 		lines[d.Kind] = len(e.Lines)
 	}
 	if want := map[reconcile.Kind]int{reconcile.PayoutWithoutLine: 0, reconcile.PaidTwice: 2, reconcile.LineWithoutPayout: 1, reconcile.UnexplainedDebit: 1}; !maps.Equal(lines, want) {
