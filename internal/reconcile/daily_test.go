@@ -146,6 +146,31 @@ func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
 	}
 }
 
+// A difference about a line alone stays open for as long as the line stands.
+func TestRunDue_LineStands_DifferenceStays(t *testing.T) {
+	charge, usd := "charge", "USD"
+	for kind, change := range map[reconcile.Kind]*sandbox.StatementChange{
+		reconcile.UnexplainedDebit: nil, reconcile.CurrencyDiffers: {Change: "alter", Currency: &usd},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newFixture(t)
+			line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &charge})
+			if change != nil {
+				change.Line, _ = line["id"].(string)
+				w.misstate(*change)
+			}
+			w.goTo(3, 4)
+			for range 3 {
+				w.must(w.runDue(w.service))
+				if got := w.open(); !slices.Equal(got, []reconcile.Kind{kind}) {
+					t.Errorf("at %s, open are %v, want %v", w.now.Format(time.TimeOnly), got, kind)
+				}
+				w.now = w.now.Add(10 * time.Minute)
+			}
+		})
+	}
+}
+
 func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
