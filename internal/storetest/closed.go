@@ -25,7 +25,7 @@ func testClosed(_ *testing.T, b *bench) {
 				continue
 			}
 			results := method.Call(args)
-			if err, _ := results[len(results)-1].Interface().(error); err == nil {
+			if err, _ := reflect.TypeAssert[error](results[len(results)-1]); err == nil {
 				b.Errorf("%s succeeds", name)
 			}
 		}
