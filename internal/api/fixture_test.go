@@ -237,7 +237,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 		Store: db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00,
 		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
-		Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
+		GracePeriod: 10 * time.Minute, ReversalsEvery: 5 * time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
 	})
 	must(t, err)
 	post, err := sender.New(sender.Options{Loopback: true, Now: h.clock.Now})

@@ -32,6 +32,7 @@ func TestResolve(t *testing.T) {
 		{"a review is rejected", valid("A DESAI", 70), false, "This is your sister's.", bank.StatusRejected, nil},
 		{"a rejection is overruled", valid("RAVI KUMAR", 0), true, "", bank.StatusVerified, nil},
 		{"a rejection is explained", valid("RAVI KUMAR", 0), false, "A firm's account.", bank.StatusRejected, nil},
+		{"a rejection is explained at length", valid("RAVI KUMAR", 0), false, strings.Repeat("é", 500), bank.StatusRejected, nil},
 		{"one under way is verified", pending(), true, "", bank.StatusVerified, nil},
 		{"a verified one stays", valid("ASHA DESAI", 100), false, "Too late.", bank.StatusVerified, bank.ErrDecided},
 		{"a verified one is not verified again", valid("ASHA DESAI", 100), true, "", bank.StatusVerified, bank.ErrDecided},

@@ -193,7 +193,7 @@ func (h *fixture) openServices(logger *slog.Logger) {
 		Store: h.db.Payouts(), Gateways: gateway.Only(client), Beneficiaries: h.bank, Currency: rupees(t), Minimum: 500_00, Fee: fee,
 		ProveAbove: proveAbove, Proofs: storetest.Proofs{Auth: h.auth}, Mails: h.mailbox,
 		Arrival: payout.NewArrival(rupees(t), time.UTC, payout.Holidays{}), Lease: time.Minute, CancelWindow: 30 * time.Second,
-		Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
+		GracePeriod: 10 * time.Minute, ReversalsEvery: 5 * time.Minute, Zone: time.UTC, Now: h.clock.Now, Logger: logger, StateChanged: func(payout.State, payout.State) {},
 	})
 	must(t, err)
 	h.reconciling, err = reconcile.New(reconcile.Options{

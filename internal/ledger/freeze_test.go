@@ -37,6 +37,9 @@ func TestAfter_Frozen(t *testing.T) {
 		if at = after; at.Frozen != tt.frozen || at.HoldUntil != tt.hold || at.Text() != tt.text {
 			t.Errorf("after entry %d, %s, the totals are %s", i+1, tt.typ, at.Text())
 		}
+		if !e.HoldUntil.IsZero() { // it is not stored
+			t.Errorf("entry %d, %s, has a hold until %s beside its totals", i+1, tt.typ, e.HoldUntil)
+		}
 		if read, err := before.Follow(ours, e); err != nil || read != at {
 			t.Errorf("entry %d, %s, is read back as %+v, %v", i+1, tt.typ, read, err)
 		}

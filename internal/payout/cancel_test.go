@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,35 @@ func TestCancel_GatewayNotConfigured(t *testing.T) {
 	}
 }
 
+func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
+	s := newStory(t)
+	for _, c := range []payout.Caller{{User: "usr_b"}, {}} {
+		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); !errors.Is(err, payout.ErrNotFound) {
+			t.Errorf("cancelled by %q: %v", c.User, err)
+		}
+	}
+	s.wantState(payout.Waiting)
+	s.wantAvailable(afterReserve)
+}
+
+// TestCancel_TooLate_SaysWhy tells a payout that the bank works on from one that has ended.
+func TestCancel_TooLate_SaysWhy(t *testing.T) {
+	s := newStory(t)
+	s.later(windowOver)
+	refuses := func(state payout.State, want string) {
+		t.Helper()
+		s.wantState(state)
+		_, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "")
+		if !errors.Is(err, payout.ErrNotCancellable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("cancel a payout that is %s: %v, want %q", state, err, want)
+		}
+	}
+	refuses(payout.Submitted, "the bank is already working on it")
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	refuses(payout.Completed, "it is completed")
+}
+
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a
 // gateway that finds nothing by reference.
 func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {
@@ -115,6 +145,26 @@ func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {
 	}
 	s.wantAvailable(afterReserve)
 	s.wantViolated()
+}
+
+// TestMatchTransfer_WaitingCancelledMeanwhile has the seller cancel the payout while the gateway tells of the transfer.
+func TestMatchTransfer_WaitingCancelledMeanwhile(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.later(windowOver)
+	sent := s.wantState(payout.Submitted)
+	s.putBack(t, saved)
+	s.gateway.misplaced = true
+	s.gateway.whenFetched = func() {
+		if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, sent.GatewayID); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("it was cancelled meanwhile, and matched: %v", err)
+	}
+	s.wantState(payout.Cancelled)
+	s.wantDecisions(string(s.id))
 }
 
 // TestTamperedKey_ShowsNothing points a seller's idempotency key at another seller's payout.

@@ -397,6 +397,7 @@ func TestMatchTransfer(t *testing.T) {
 		"in another currency":    {"pout_9", func(s *story) { s.putOdd("another currency") }, payout.ErrOtherTransfer, payout.ManualReview},
 		"no id of the gateway's": {"../contacts", func(*story) {}, fault.Field("gatewayId", ""), payout.ManualReview},
 		"no id":                  {"", func(*story) {}, fault.Field("gatewayId", ""), payout.ManualReview},
+		"an id of other signs":   {"azAZ09-_", func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newReviewStory(t)
@@ -422,6 +423,17 @@ func TestMatchTransfer(t *testing.T) {
 				t.Errorf("identified twice: %v", err)
 			}
 		})
+	}
+}
+
+// An id with any other sign could make another address of the gateway's of it.
+func TestMatchTransfer_OtherSigns_Refused(t *testing.T) {
+	s := newReviewStory(t)
+	for _, sign := range "/:@[`{ .%" {
+		s.gateway.whenFetched = func() { t.Errorf("the gateway was asked for an id with %q", sign) }
+		if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout"+string(sign)); !errors.Is(err, fault.Field("gatewayId", "")) {
+			t.Errorf("an id with %q: %v", sign, err)
+		}
 	}
 }
 

@@ -4,10 +4,38 @@ import (
 	"slices"
 	"testing"
 
+	"bursar/internal/auth"
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
+
+// TestExplain_Account says what each bank account lacks that is not paid to.
+func TestExplain_Account(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	for status, want := range map[bank.Status]string{
+		"": payout.BlockedNoAccount, bank.StatusUnverified: payout.BlockedUnverified, bank.StatusReview: payout.BlockedInReview, bank.StatusRejected: payout.BlockedRejected,
+	} {
+		seller := "usr_" + string(status)
+		if err := insertUser(t.Context(), s.db, seller, auth.Seller, s.now); err != nil {
+			t.Fatal(err)
+		}
+		if status != "" {
+			if err := addAccount(t.Context(), s.db, s.keys, bank.Account{
+				ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234", Current: true,
+				Status: status, NameScore: -1, CreatedAt: s.now,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		explained, err := s.payouts.Explain(t.Context(), seller)
+		if err != nil || len(explained.Blockers) == 0 || explained.Blockers[0].Code != want {
+			t.Errorf("a seller whose account is %q is blocked by %+v, %v; want %s", status, explained.Blockers, err, want)
+		}
+	}
+}
 
 // TestExplain_Balance tells a balance below zero from one that is only too small. A payout of the minimum itself may be asked for.
 func TestExplain_Balance(t *testing.T) {

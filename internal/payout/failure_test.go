@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/event"
 	"bursar/internal/gateway"
+	"bursar/internal/id"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/storetest"
@@ -124,6 +127,23 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 					err = nil
 				}
 				return nil, err
+			}
+		},
+		"final check": func(s *story) func() (any, error) {
+			s.gateway.mood = refusing
+			s.later(windowOver)
+			s.wantState(payout.Failed)
+			return step(s)
+		},
+		"mail": func(s *story) func() (any, error) {
+			s.gateway.mood = refusing
+			s.later(windowOver)
+			s.wantState(payout.Failed)
+			return func() (any, error) {
+				events, err := s.db.NumberEvents(t.Context(), 100, s.now, func(prefix string) string { return id.New(prefix, s.now) }, func(ctx context.Context, tx event.MailTx, e event.Event) error {
+					return s.payouts.MailFailure(ctx, tx, e.Owner, payout.ID(e.Subject))
+				})
+				return len(events), err
 			}
 		},
 		"return": func(s *story) func() (any, error) {

@@ -114,6 +114,16 @@ func TestFind_NextOnlyWhereMoreFollow(t *testing.T) {
 	}
 }
 
+func TestParseSelection_Bank(t *testing.T) {
+	s := newStory(t)
+	for bank, want := range map[string]bool{"AZAZ": true, "za": false, "HDFCX": false, "HD@C": false, "HD[C": false} {
+		sel, err := s.payouts.ParseSelection(func(name string) string { return map[string]string{"bank": bank}[name] })
+		if is := err == nil && sel.Bank == bank; is != want {
+			t.Errorf("bank %q is taken %t, %v; want %t", bank, is, err, want)
+		}
+	}
+}
+
 // An export is of the whole selection, whatever page of it is on the screen.
 func TestExport_IgnoresPage(t *testing.T) {
 	s := newStory(t)

@@ -273,3 +273,33 @@ func TestPauseState_UnreadableEntry(t *testing.T) {
 		t.Errorf("the state is %+v", state)
 	}
 }
+
+// TestLiftHold needs a note, and a hold that stands. It lets the seller request again.
+func TestLiftHold(t *testing.T) {
+	s := newStory(t)
+	request := func() error {
+		_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 60_000})
+		return err
+	}
+	if err := s.payouts.LiftHold(t.Context(), ada, "usr_a"); !errors.Is(err, payout.ErrNoHold) {
+		t.Errorf("without a hold: %v", err)
+	}
+	if err := s.hold("usr_a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := request(); !errors.Is(err, payout.ErrOnHold) {
+		t.Errorf("requested under a hold: %v", err)
+	}
+	if err := s.payouts.LiftHold(t.Context(), decision.By{Admin: ada.Admin}, "usr_a"); !errors.Is(err, fault.Field("note", "")) {
+		t.Errorf("without a note: %v", err)
+	}
+	s.wantDecisions("usr_a")
+	if err := s.payouts.LiftHold(t.Context(), ada, "usr_a"); err != nil {
+		t.Fatal(err)
+	}
+	s.wantDecisions("usr_a", decision.LiftHold)
+	if err := request(); err != nil {
+		t.Errorf("requested after the hold was lifted: %v", err)
+	}
+	s.wantViolated()
+}

@@ -209,6 +209,56 @@ func TestSubmit_WithoutLookup(t *testing.T) {
 	}
 }
 
+// TestStep_LookUpFails fails the step in each state in which the gateway is asked, and asks again later. A gateway without
+// look-ups gives no answer, and that is no failure.
+func TestStep_LookUpFails(t *testing.T) {
+	send := func(m mood) func(*story) {
+		return func(s *story) {
+			s.gateway.mood = m
+			s.later(windowOver)
+		}
+	}
+	paid := func(s *story) {
+		s.later(windowOver)
+		s.gateway.transfers[string(s.id)].advance(1)
+		s.later(time.Hour)
+	}
+	for state, begin := range map[payout.State]func(*story){
+		payout.Submitting: send(diesAfter), payout.Unknown: send(lostAnswers), payout.Submitted: send(fair), payout.Completed: paid, payout.Failed: send(refusing),
+		payout.ManualReview: func(s *story) {
+			send(lostAnswers)(s)
+			s.sendToReview(t, s.id)
+		},
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			s := newStory(t)
+			begin(s)
+			before := s.wantState(state)
+			s.gateway.mood, s.gateway.deaf = silent, true
+			s.now = before.DueAt
+			if err := s.payouts.Step(t.Context(), s.id); err == nil {
+				t.Error("the step succeeded")
+			}
+			if p := s.payout(); p.Status() != before.Status() || !p.DueAt.After(s.now) {
+				t.Errorf("it is %s and due at %v, after a step at %v", p.State, p.DueAt, s.now)
+			}
+			s.wantViolated()
+		})
+	}
+	t.Run("no look-up", func(t *testing.T) {
+		s := newStoryAt(t, blind)
+		send(lostRequests)(s)
+		s.sendToReview(t, s.id)
+		s.now = s.payout().DueAt
+		if err := s.payouts.Step(t.Context(), s.id); err != nil {
+			t.Errorf("the step ended with %v", err)
+		}
+		if p := s.wantState(payout.ManualReview); !p.DueAt.After(s.now) {
+			t.Errorf("it is due at %v, after a step at %v", p.DueAt, s.now)
+		}
+	})
+}
+
 // TestSubmit_WithoutLookupResentSoon waits at most 18 seconds after the first attempt, which sends nothing.
 func TestSubmit_WithoutLookupResentSoon(t *testing.T) {
 	s := newStoryAt(t, blind)

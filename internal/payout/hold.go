@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"bursar/internal/decision"
@@ -36,7 +35,10 @@ func (s *Service) LiftHold(ctx context.Context, by decision.By, seller string) e
 		_, err = tx.Append(ctx, ledger.Posting{
 			Owner: seller, At: now, Type: ledger.PayoutsHoldLifted, Subject: seller, Actor: ledger.ActorAdmin + by.Admin, Data: data,
 		})
-		return errors.Join(err, tx.RecordDecision(ctx, made))
+		if err != nil {
+			return err
+		}
+		return tx.RecordDecision(ctx, made)
 	})
 	if err == nil {
 		s.logDecision(ctx, made)

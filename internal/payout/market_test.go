@@ -158,7 +158,7 @@ func (m *market) options(t failer, store payout.Store) payout.Options {
 	}
 	return payout.Options{
 		Mails: mails, Store: store, Gateways: m.gateways(), Restored: m.restoredByHand, Beneficiaries: m.gateway, Currency: inr, Minimum: 50000, Fee: fee,
-		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, Zone: time.UTC,
+		Arrival: payout.Arrival{Zone: time.UTC}, CancelWindow: time.Minute, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: 5 * time.Minute, Zone: time.UTC,
 		Now: func() time.Time { return m.now }, Logger: cmp.Or(m.logger, slog.New(slog.DiscardHandler)), StateChanged: func(payout.State, payout.State) {},
 		IDs: id.Source{Random: m.luck}, Jitter: m.luck.jitter,
 	}
@@ -177,15 +177,19 @@ func openSeller(ctx context.Context, db *store.DB, keys bank.Keys, seller string
 	if err := insertUser(ctx, db, seller, auth.Seller, now); err != nil {
 		return err
 	}
-	a := bank.Account{
+	return addAccount(ctx, db, keys, bank.Account{
 		ID: bank.ID("bka_" + seller), Seller: seller, Holder: "Asha", IFSC: "HDFC0000053", Last4: "1234", Current: true,
 		Status: bank.StatusVerified, NameScore: -1, Beneficiary: "fa_" + seller, Gateway: paper, CreatedAt: now, VerifiedAt: now,
-	}
+	})
+}
+
+// addAccount adds a bank account as package bank does.
+func addAccount(ctx context.Context, db *store.DB, keys bank.Keys, a bank.Account) error {
 	var err error
 	if a.EncryptedNumber, err = keys.Encrypt("50100123451234", "bank_accounts|encrypted_number|"+string(a.ID)); err != nil {
 		return err
 	}
-	added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+seller, now)
+	added, err := bank.Recorded(bank.Account{ID: a.ID}, a, "user:"+a.Seller, a.CreatedAt)
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,11 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		t.Fatalf("complete options: %v", err)
 	}
 	atOnce := complete
-	atOnce.CancelWindow, atOnce.GracePeriod, atOnce.ReversalsEvery, atOnce.ProveAbove = 0, 0, 0, 0
+	atOnce.CancelWindow, atOnce.ProveAbove = 0, 0
 	if _, err := payout.New(atOnce); err != nil {
 		t.Errorf("options without waits: %v", err)
 	}
-	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "StateChanged", "Minimum", "Lease"} {
+	for _, field := range []string{"Store", "Gateways", "Beneficiaries", "Mails", "Now", "Zone", "Logger", "StateChanged", "Minimum", "Lease", "GracePeriod", "ReversalsEvery"} {
 		o := complete
 		reflect.ValueOf(&o).Elem().FieldByName(field).SetZero()
 		if _, err := payout.New(o); err == nil {

@@ -101,7 +101,7 @@ func benchMarket(b *testing.B, sellers int) (*store.DB, *payout.Service) {
 	g := &paperGateway{}
 	service, err := payout.New(payout.Options{
 		Mails: storetest.NewMailbox(b, db, keys, time.Now), Store: db.Payouts(), Gateways: gateway.Only(g), Beneficiaries: g, Currency: inr, Minimum: 50000,
-		CancelWindow: time.Hour, Lease: time.Minute, Zone: time.UTC, Now: time.Now,
+		CancelWindow: time.Hour, Lease: time.Minute, GracePeriod: gracePeriod, ReversalsEvery: time.Minute, Zone: time.UTC, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), StateChanged: func(payout.State, payout.State) {},
 	})
 	if err != nil {

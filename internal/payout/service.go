@@ -35,9 +35,9 @@ type Options struct {
 	// holds a payout up. It must be longer than a step can last.
 	Lease time.Duration
 	// GracePeriod is how long after its last sending an order may still turn up at the gateway. A payout in review
-	// is refunded to the balance only after it. Zero is ten minutes.
+	// is refunded to the balance only after it.
 	GracePeriod time.Duration
-	// ReversalsEvery is how often the gateway is asked which transfers came back. Zero is five minutes.
+	// ReversalsEvery is how often the gateway is asked which transfers came back.
 	ReversalsEvery time.Duration
 	// Restored says that the database was put back to an older state, and that nobody has compared it with the records
 	// of the gateways that can't list yet. Nothing is sent through any gateway then.
@@ -75,8 +75,10 @@ func New(o Options) (*Service, error) {
 		return nil, errors.New("payout: a service needs a clock, a zone, a logger and a function for changes of state")
 	case o.ProveAbove < 0 || o.ProveAbove > 0 && o.Proofs == nil:
 		return nil, errors.New("payout: a limit for proofs must not be below zero, and needs proofs")
-	case o.CancelWindow < 0 || o.Lease <= 0 || o.GracePeriod < 0 || o.ReversalsEvery < 0:
-		return nil, errors.New("payout: the lease must be above zero, and no other wait below it")
+	case o.CancelWindow < 0:
+		return nil, errors.New("payout: the cancel window must not be below zero")
+	case o.Lease <= 0 || o.GracePeriod <= 0 || o.ReversalsEvery <= 0:
+		return nil, errors.New("payout: the lease, the grace period and the time between polls for reversals must be above zero")
 	}
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
@@ -84,20 +86,11 @@ func New(o Options) (*Service, error) {
 	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
 		return nil, errors.New("payout: no gateway pays bank accounts in this currency")
 	}
-	if o.GracePeriod == 0 {
-		o.GracePeriod = defaultGracePeriod
-	}
-	if o.ReversalsEvery == 0 {
-		o.ReversalsEvery = 5 * time.Minute
-	}
 	if o.Jitter == nil {
 		o.Jitter = jitter
 	}
 	return &Service{o: o, jitter: o.Jitter, started: o.Now()}, nil
 }
-
-// defaultGracePeriod leaves room for clocks that differ, besides the gateway's own delays.
-const defaultGracePeriod = 10 * time.Minute
 
 func jitter(d time.Duration) time.Duration {
 	return d - d/5 + rand.N(2*d/5+1)

@@ -352,6 +352,43 @@ func TestReconcileStartup_RestartsAfterCancel(t *testing.T) {
 	s.wantViolated()
 }
 
+// unrecovered can't tell whether the bank account of a lost payout is its seller's.
+type unrecovered struct {
+	payout.Beneficiaries
+	err error
+}
+
+func (u unrecovered) Recover(context.Context, string, bank.ID, gateway.Name, string) error {
+	return u.err
+}
+
+func TestImport_AccountNotChecked_ImportedLater(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.now = s.now.Add(time.Second)
+	lost := s.request("usr_b", 400_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	o := s.options(t, s.db.Payouts())
+	failed := errors.New("the bank's answer is lost")
+	o.Beneficiaries = unrecovered{s.gateway, failed}
+	payouts, err := payout.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := payouts.ReconcileStartup(t.Context()); !errors.Is(err, failed) || payouts.StartupReconciled() {
+		t.Errorf("startup reconciled: %v, want %v", err, failed)
+	}
+	if _, err := s.db.Payout(t.Context(), lost.ID); !errors.Is(err, payout.ErrNotFound) {
+		t.Errorf("the payout was imported: %v", err)
+	}
+	s.reconcileStartup()
+	if p := s.stored(t, lost.ID); p.State != payout.Submitted {
+		t.Errorf("it is %s then", p.State)
+	}
+	s.wantViolated()
+}
+
 func TestImport_OnceByConcurrentInstances(t *testing.T) {
 	s := newStory(t)
 	saved := s.save()

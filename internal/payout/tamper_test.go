@@ -211,6 +211,22 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 	}
 }
 
+// TestTamperedPayout_PutBackThenSent clears the discrepancy when the payout is sent. It doesn't wait for the answer.
+func TestTamperedPayout_PutBackThenSent(t *testing.T) {
+	s := newStory(t)
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !p.IsTampered() {
+		t.Fatalf("it says %q", p.Discrepancy)
+	}
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'rent'`)
+	s.gateway.mood = lostAnswers
+	s.later(time.Hour)
+	if p := s.wantState(payout.Unknown); p.Discrepancy != "" {
+		t.Errorf("it is still said that %s", p.Discrepancy)
+	}
+}
+
 // TestTamperedAccount_IsNotPaid has the real service of bank accounts say which account is paid. The payout is what was
 // asked for, so that it can be cancelled.
 func TestTamperedAccount_IsNotPaid(t *testing.T) {

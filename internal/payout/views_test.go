@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -83,5 +84,11 @@ func TestAttention(t *testing.T) {
 	if len(a.Unclear) != 1 || a.Unclear[0].ID != s.id || len(a.Discrepancies) != 1 || a.Discrepancies[0].ID != s.id ||
 		len(a.UnmatchedTransfers) != 1 || a.UnmatchedTransfers[0].Transfer.GatewayID != "pout_9" {
 		t.Errorf("unclear, with discrepancy and unmatched are %+v", a)
+	}
+	if u, err := s.payouts.UnmatchedTransfer(t.Context(), "pout_9"); err != nil || u.Transfer.GatewayID != "pout_9" {
+		t.Errorf("the unmatched transfer is %+v, %v", u, err)
+	}
+	if _, err := s.payouts.UnmatchedTransfer(t.Context(), "pout_8"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
+		t.Errorf("one that is not there: %v", err)
 	}
 }

@@ -62,19 +62,13 @@ func (b *balances) take(ctx context.Context, c *comparison, l Line) error {
 		return nil
 	}
 	start := l.Balance + l.Taken()
-	b.count(start, +1)
-	b.count(l.Balance, -1)
+	b.loose[start]++
+	b.loose[l.Balance]--
 	if _, isThere := b.starts[start]; !isThere {
 		b.starts[start] = l.At
 	}
 	b.ends[l.Balance] = l.At
 	return nil
-}
-
-func (b *balances) count(balance money.Amount, n int) {
-	if b.loose[balance] += n; b.loose[balance] == 0 {
-		delete(b.loose, balance)
-	}
 }
 
 // endBalances ends the last day.

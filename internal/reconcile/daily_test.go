@@ -146,6 +146,31 @@ func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
 	}
 }
 
+// A difference about a line alone stays open for as long as the line stands.
+func TestRunDue_LineStands_DifferenceStays(t *testing.T) {
+	charge, usd := "charge", "USD"
+	for kind, change := range map[reconcile.Kind]*sandbox.StatementChange{
+		reconcile.UnexplainedDebit: nil, reconcile.CurrencyDiffers: {Change: "alter", Currency: &usd},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newFixture(t)
+			line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &charge})
+			if change != nil {
+				change.Line, _ = line["id"].(string)
+				w.misstate(*change)
+			}
+			w.goTo(3, 4)
+			for range 3 {
+				w.must(w.runDue(w.service))
+				if got := w.open(); !slices.Equal(got, []reconcile.Kind{kind}) {
+					t.Errorf("at %s, open are %v, want %v", w.now.Format(time.TimeOnly), got, kind)
+				}
+				w.now = w.now.Add(10 * time.Minute)
+			}
+		})
+	}
+}
+
 func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w := newFixture(t)
 	w.pay("1234", 10_000)
@@ -370,6 +395,7 @@ func TestReconcile_InvalidStatement_IsError(t *testing.T) {
 		return `{"entity":"collection","count":1,"items":[{"id":"txn_1","entity":"transaction","account_number":"7878780080316316","currency":"INR",
 			"debit":100,"credit":0,"balance":5,"created_at":1793596000,` + change + `"source":{"id":"pout_1","entity":"payout"}}]}`
 	}
+	const pages = 11 // the first has a line, and ten in a row have nothing new
 	for name, tt := range map[string]struct{ body, want string }{
 		"an endless list":    {line(""), "does not come to an end"},
 		"no list":            {`{"entity":"payout"}`, "holds no list"},
@@ -389,12 +415,13 @@ func TestReconcile_InvalidStatement_IsError(t *testing.T) {
 			w.broken = func(rw http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(rw, tt.body) }
 			p, err := w.service.Period("2026-11-02", "2026-11-02")
 			w.must(err)
+			before := w.asked
 			_, err = w.service.Reconcile(t.Context(), p, false)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "7878780080316316") {
 				t.Errorf("it ended with %v, want one that says %q", err, tt.want)
 			}
-			if w.asked > 50 {
-				t.Errorf("the gateway was asked %d times", w.asked)
+			if asked := w.asked - before; name == "an endless list" && asked != pages {
+				t.Errorf("the gateway was asked for %d pages, want %d", asked, pages)
 			}
 		})
 	}
@@ -503,6 +530,23 @@ func TestReconcile_DayWithoutLines_GapAfterIt(t *testing.T) {
 		t.Fatalf("the day between has %d lines, want none", r.Lines)
 	}
 	wantKinds(t, w.reconcile("04", "04"), reconcile.StatementHasGap)
+}
+
+// A day that ends with the balance that it began with is followed by one that begins with it.
+func TestReconcile_DayEndsAsItBegan_NoGap(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 20_000)
+	w.goTo(3, 12)
+	hand, back := "payout", "reversal"
+	w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	w.misstate(sandbox.StatementChange{Change: "add", Credit: new(int64(7_000)), Entity: &back})
+	w.goTo(4, 12)
+	w.pay("1234", 30_000)
+	w.goTo(5, 4)
+	if s := w.reconcile("03", "03").Sums; !s.HasBalances || s.Opening == 0 || s.Opening != s.Closing {
+		t.Errorf("the day's sums are %+v, want one balance", s)
+	}
+	wantKinds(t, w.reconcile("04", "04"))
 }
 
 func TestReconcile_WaitingPayoutHasLine_LineBeforeOrder(t *testing.T) {

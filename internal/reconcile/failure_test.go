@@ -1,12 +1,15 @@
 package reconcile_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway/sandbox"
+	"bursar/internal/reconcile"
 	"bursar/internal/storetest"
 )
 
@@ -28,6 +31,20 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			d := w.reconcile("02", "02").Differences[0]
 			by := decision.By{Admin: "usr_admin", Note: "The rent, paid by hand."}
 			return func() (any, error) { return nil, w.service.Settle(t.Context(), by, d.ID, d.Detail) }
+		},
+		"evidence": func(w *fixture) func() (any, error) {
+			found := w.reconcile("02", "02").Differences
+			return func() (any, error) {
+				var read []string
+				for _, d := range found {
+					e, err := w.service.Evidence(t.Context(), d.ID)
+					if err != nil {
+						return nil, err
+					}
+					read = append(read, fmt.Sprint(e.Kind, len(e.Lines)))
+				}
+				return read, nil
+			}
 		},
 		"read": func(w *fixture) func() (any, error) {
 			w.reconcile("02", "02")
@@ -56,6 +73,44 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// daysLost is a store that can't say which days were read, at one of the times when it is asked.
+type daysLost struct {
+	reconcile.Store
+	lostAt, asked int
+}
+
+func (l *daysLost) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
+	if l.asked++; l.asked == l.lostAt {
+		return nil, storetest.ErrStatement
+	}
+	return l.Store.Days(ctx, from, to)
+}
+
+// The days that were read decide what counts as missing, so nothing is compared without them.
+func TestReconcile_DaysLost_IsError(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(4, 4)
+	store := &daysLost{Store: w.options.Store}
+	w.options.Store = store
+	service := w.instance()
+	p, err := service.Period("2026-11-02", "2026-11-03")
+	w.must(err)
+	for store.lostAt = 1; ; store.lostAt++ {
+		store.asked = 0
+		_, err := service.Reconcile(t.Context(), p, true)
+		if store.asked < store.lostAt { // they were never lost
+			if err != nil || store.lostAt < 3 {
+				t.Errorf("the days are asked for %d times, %v", store.asked, err)
+			}
+			break
+		}
+		if !errors.Is(err, storetest.ErrStatement) {
+			t.Errorf("the days are lost at the time %d: %v", store.lostAt, err)
+		}
 	}
 }
 

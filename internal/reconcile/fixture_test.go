@@ -87,7 +87,7 @@ func newFixtureAt(t *testing.T, place storetest.Place) *fixture {
 	w.must(err)
 	w.payouts, err = payout.New(payout.Options{
 		Mails: storetest.NewMailbox(t, w.db, storetest.Keys(t), clock), Store: w.db.Payouts(), Gateways: gateway.Only(w.client), Beneficiaries: beneficiaries{w}, Currency: inr, Minimum: 1000, Fee: fee,
-		Arrival: payout.NewArrival(inr, india, payout.Holidays{}), Lease: time.Minute, Zone: india, Now: clock, Logger: quiet, StateChanged: func(payout.State, payout.State) {},
+		Arrival: payout.NewArrival(inr, india, payout.Holidays{}), Lease: time.Minute, GracePeriod: grace, ReversalsEvery: time.Minute, Zone: india, Now: clock, Logger: quiet, StateChanged: func(payout.State, payout.State) {},
 		Jitter: func(d time.Duration) time.Duration { return d },
 	})
 	w.must(err)

@@ -1,8 +1,11 @@
 package reconcile_test
 
 import (
+	"errors"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +115,52 @@ func TestReconcile_EachDifference_HasItsKind(t *testing.T) {
 				t.Errorf("with the statement corrected %v are open, want %v", got, tt.kinds)
 			}
 		})
+	}
+}
+
+// TestEvidence_BothSides has the payout and the lines of each difference.
+func TestEvidence_BothSides(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 5_000)
+	w.goTo(3, 10)
+	lost := w.pay("1234", 10_000)
+	twice := w.pay("1234", 20_000)
+	hand, charge := "payout", "charge"
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(lost)})
+	w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(300)), Entity: &charge})
+	w.misstate(sandbox.StatementChange{Change: "double", Line: string(twice)})
+	w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
+	w.goTo(4, 4)
+	lines := map[reconcile.Kind]int{}
+	for _, d := range w.reconcile("03", "03").Differences {
+		e, err := w.service.Evidence(t.Context(), d.ID)
+		w.must(err)
+		if e.ID != d.ID || (e.Payout == nil) != (d.Payout == "") || e.Payout != nil && e.Payout.ID != d.Payout {
+			t.Errorf("the evidence of %+v is %+v", d, e)
+		}
+		if d.Kind == reconcile.LineWithoutPayout && e.AtGateway != 7_000 {
+			t.Errorf("%d were taken at the gateway, want 7000", e.AtGateway)
+		}
+		lines[d.Kind] = len(e.Lines)
+	}
+	if want := map[reconcile.Kind]int{reconcile.PayoutWithoutLine: 0, reconcile.PaidTwice: 2, reconcile.LineWithoutPayout: 1, reconcile.UnexplainedDebit: 1}; !maps.Equal(lines, want) {
+		t.Errorf("the differences have lines %v, want %v", lines, want)
+	}
+	for _, id := range []string{"", "dif_x", "dif_000000000000000000000000"} {
+		if _, err := w.service.Evidence(t.Context(), id); !errors.Is(err, reconcile.ErrNotFound) {
+			t.Errorf("the evidence of difference %q: %v", id, err)
+		}
+	}
+}
+
+// TestKinds_EachHasItsMeaning says each kind in a sentence of its own.
+func TestKinds_EachHasItsMeaning(t *testing.T) {
+	kinds := map[string]reconcile.Kind{}
+	for _, k := range reconcile.Kinds() {
+		meaning := k.Meaning()
+		if before, taken := kinds[meaning]; taken || !strings.HasSuffix(meaning, ".") {
+			t.Errorf("%s means %q, and so does %q", k, meaning, before)
+		}
+		kinds[meaning] = k
 	}
 }

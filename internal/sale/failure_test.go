@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/auth"
 	"bursar/internal/sale"
 	"bursar/internal/storetest"
 )
@@ -18,6 +19,12 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		"record": func(s *fixture) (any, error) {
 			_, created, err := s.sales.Record(t.Context(), sale.NewSale{ID: "order-3", Seller: "usr_seller", Amount: 700})
 			return created, err
+		},
+		"record many": func(s *fixture) (any, error) {
+			refused, err := s.sales.RecordAll(t.Context(), []sale.NewSale{
+				{ID: "order-3", Seller: "usr_seller", Amount: 700}, order, {ID: "order-4", Seller: "usr_buyer", Amount: 100},
+			})
+			return refused, err
 		},
 		"record again": func(s *fixture) (any, error) {
 			got, created, err := s.sales.Record(t.Context(), order)
@@ -44,6 +51,18 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			_, created, err := s.sales.Adjust(t.Context(), adjustment("adjustment-1", -200))
 			return created, err
 		},
+		"open": func(s *fixture) (any, error) {
+			n := opening(500, 300)
+			n.Seller = "usr_new"
+			created, err := s.sales.Open(t.Context(), n)
+			return created, err
+		},
+		"open again": func(s *fixture) (any, error) {
+			n := opening(400, 200)
+			n.Seller = "usr_opened"
+			created, err := s.sales.Open(t.Context(), n)
+			return created, err
+		},
 		"read": func(s *fixture) (any, error) {
 			adjustments, adjustmentsErr := s.sales.Adjustments(t.Context(), "usr_seller", 0, 10)
 			list, total, listErr := s.sales.List(t.Context(), "usr_seller", 0, 10)
@@ -63,6 +82,18 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.adjust(adjustment("adjustment-1", -200), true)
+				opened := opening(400, 200)
+				opened.Seller = "usr_opened"
+				for _, id := range []string{"usr_new", opened.Seller} {
+					if err := s.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
+						return tx.InsertUser(t.Context(), auth.User{ID: id, Name: "Asha", Email: id + "@example.com", Role: auth.Seller, CreatedAt: s.now})
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := s.sales.Open(t.Context(), opened); err != nil {
+					t.Fatal(err)
+				}
 				var read any
 				return storetest.Story{
 					Repeatable: true,
@@ -70,11 +101,12 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 					State: func() string {
 						b, err := s.db.Balance(t.Context(), "usr_seller")
 						months, monthsErr := s.sales.Months(t.Context(), "usr_seller", 2)
-						if err := errors.Join(err, monthsErr); err != nil {
+						opened, openedErr := s.db.Balance(t.Context(), "usr_new")
+						if err := errors.Join(err, monthsErr, openedErr); err != nil {
 							t.Fatal(err)
 						}
 						s.wantViolated()
-						return fmt.Sprintf("%+v %+v %v", b, months, read)
+						return fmt.Sprintf("%+v %+v %+v %v", b, opened, months, read)
 					},
 				}
 			})

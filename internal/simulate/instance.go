@@ -144,7 +144,7 @@ func (on *instance) open() (err error) {
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: router, Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Mails: mails, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
-		CancelWindow: cancelWindow, Lease: lease, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
+		CancelWindow: cancelWindow, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, StateChanged: func(payout.State, payout.State) {},
 	})
 	if err != nil {

@@ -103,6 +103,7 @@ type tally struct {
 // pace of the work, as with the real gateway.
 const (
 	lease        = 40 * time.Second
+	gracePeriod  = 10 * time.Minute
 	pollEvery    = 250 * time.Millisecond
 	cancelWindow = 30 * time.Second
 	// coolDown is short, so that sellers who often change their account still ask for payouts.

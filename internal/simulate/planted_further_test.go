@@ -96,7 +96,7 @@ var furtherBugs = []planted{
 		{inSale, "\tsale.Refunded += refund.Amount\n", ""},
 	}},
 	{"what is written in a group is not in the feed", []edit{
-		{inStore, "if events := eventsOf(w.entries); len(events) > 0 {", "if events := eventsOf(w.entries); len(events) > 1000 {"},
+		{inStore, "queuedEventTable.inserts(d, eventsOf(w.entries))", "queuedEventTable.inserts(d, nil)"},
 	}},
 	{"of what is numbered at once, the last is dropped", []edit{
 		{inStore, "events := make([]event.Event, len(waiting))", "waiting = waiting[:max(1, len(waiting)-1)]\n\tevents := make([]event.Event, len(waiting))"},

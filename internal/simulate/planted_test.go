@@ -529,7 +529,7 @@ var bugs = []planted{
 		{inLedger, "if f.same(from, to) {\n\t\t\tcontinue", "if f.same(from, to) || f.name == \"utr\" {\n\t\t\tcontinue"},
 	}},
 	{"a balance moves without its entry", []edit{
-		{inStore, "all = append(all, entryTable.inserts(d, w.entries)...)", "all = append(all, entryTable.inserts(d, slices.DeleteFunc(w.entries, func(e ledger.Entry) bool { return e.Number%16 == 0 }))...)"},
+		{inStore, "entryTable.inserts(d, w.entries)", "entryTable.inserts(d, slices.DeleteFunc(w.entries, func(e ledger.Entry) bool { return e.Number%16 == 0 }))"},
 		{inStore, "added, err := tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))", "added, err := true, error(nil)\n\tif e.Number%16 != 0 {\n\t\tadded, err = tx.write(ctx, entryTable.insertsMissing(tx.dialect, []ledger.Entry{e}))\n\t}"},
 	}},
 	{"a page of the journal leaves one out", []edit{

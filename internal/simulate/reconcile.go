@@ -15,7 +15,7 @@ func (on *instance) newReconciling(at port.Name) (*reconcile.Service, error) {
 		return nil, err
 	}
 	return reconcile.New(reconcile.Options{
-		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), GracePeriod: 10 * time.Minute,
+		Store: on.db.Reconciling(statement.Name()), Statement: statement, Payouts: on.payouts, Currency: rupees(), GracePeriod: gracePeriod,
 		Zone: indianTime, Now: on.now, Logger: on.m.logger(on.name), IDs: on.m.ids,
 	})
 }

@@ -47,9 +47,6 @@ func eventsOf(entries []ledger.Entry) []event.Queued {
 
 // queueEvents queues events to be numbered, once they are committed.
 func (tx *Tx) queueEvents(ctx context.Context, events []event.Queued) error {
-	if len(events) == 0 {
-		return nil
-	}
 	_, err := tx.write(ctx, queuedEventTable.inserts(tx.dialect, events))
 	return err
 }

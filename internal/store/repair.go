@@ -339,13 +339,10 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 		return r.remove(ctx, subject, id, `DELETE FROM sale_refunds WHERE sale_id = $1`, `DELETE FROM sales WHERE id = $1`)
 	}
 	folded, err := sale.Fold(id, entries)
-	if err != nil {
+	refunds, refundsErr := sale.RefundsOf(id, entries)
+	if err := errors.Join(err, refundsErr); err != nil {
 		r.unreadable(owner, subject, err)
 		return nil
-	}
-	refunds, err := sale.RefundsOf(id, entries)
-	if err != nil {
-		return err
 	}
 	stored, err := r.tx.SaleForUpdate(ctx, id)
 	missing := errors.Is(err, sale.ErrNotFound)
@@ -353,10 +350,7 @@ func (r *repairer) sale(ctx context.Context, owner, id string, entries []ledger.
 		return err
 	}
 	writes := append(saleTable.puts(r.tx.dialect, []sale.Sale{folded}), write{sql: `DELETE FROM sale_refunds WHERE sale_id = $1`, args: []any{id}, rows: anyRows})
-	if len(refunds) > 0 {
-		writes = append(writes, refundTable.inserts(r.tx.dialect, refunds)...)
-	}
-	if err := r.write(ctx, writes...); err != nil {
+	if err := r.write(ctx, append(writes, refundTable.inserts(r.tx.dialect, refunds)...)...); err != nil {
 		return err
 	}
 	return r.can(ctx, owner, subject, describeChange(r.words, missing, folded, stored, "its refunds or the time of its release were changed; they become what the journal says"))

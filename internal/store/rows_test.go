@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +103,61 @@ func (m *manyReads) check(t *testing.T) {
 		if found && (err != nil || m.owners[i] != key || m.available[i] != want) || !found && !errors.Is(err, sql.ErrNoRows) {
 			t.Errorf("read %d of %q got %d of %q, %v", i, key, m.available[i], m.owners[i], err)
 		}
+	}
+}
+
+// oneRow is a statement that found one row, or failed behind it.
+type oneRow struct {
+	scanned
+	taken bool
+	after error
+}
+
+func (o *oneRow) Next() bool {
+	first := !o.taken
+	o.taken = true
+	return first
+}
+
+func (o *oneRow) Err() error { return o.after }
+
+// TestScanEach_Fails answers no read, so that each is read again by itself. A row that can't be read answers its own read.
+func TestScanEach_Fails(t *testing.T) {
+	lost := errors.New("the connection is lost")
+	for name, tt := range map[string]struct {
+		rows   *oneRow
+		keyErr error
+		answer error // nil for none
+	}{
+		"key":    {&oneRow{}, lost, nil},
+		"behind": {&oneRow{after: lost}, nil, nil},
+		"row":    {&oneRow{scanned: scanned{lost}}, nil, lost},
+	} {
+		read := &rowRead{key: "asha", answer: make(chan error, 1)}
+		err := scanEach(tt.rows, func() (string, error) { return "asha", tt.keyErr }, []*rowRead{read})
+		if errors.Is(err, lost) != (tt.answer == nil) || len(read.answer) == 1 != (tt.answer != nil) {
+			t.Errorf("%s can't be read: %v, and %d answers", name, err, len(read.answer))
+		}
+		if tt.answer != nil {
+			if got := <-read.answer; !errors.Is(got, tt.answer) {
+				t.Errorf("%s can't be read: the answer is %v", name, got)
+			}
+		}
+	}
+}
+
+// hungUp counts the servers that have hung up.
+type hungUp struct{ servers *atomic.Int64 }
+
+func (hungUp) serve([]*rowRead) {}
+func (h hungUp) hangUp()        { h.servers.Add(1) }
+
+// TestRowReader_Close_WaitsForItsServers returns once no connection is used any more.
+func TestRowReader_Close_WaitsForItsServers(t *testing.T) {
+	var servers atomic.Int64
+	r := newRowReader(func() rowServer { return hungUp{&servers} })
+	if err := r.Close(); err != nil || servers.Load() != rowReaders {
+		t.Errorf("%d servers have hung up, %v; want %d", servers.Load(), err, rowReaders)
 	}
 }
 

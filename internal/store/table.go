@@ -145,7 +145,7 @@ type write struct {
 // anyRows is for a statement that may change any number of rows.
 const anyRows = -1
 
-// inserts adds rows, with as few statements as the engine needs. A row that is there already fails the transaction.
+// inserts adds rows, with as few statements as the engine needs, and none for no rows. A row that is there already fails the transaction.
 func (t *table[R]) inserts(d dialect, rows []R) []write {
 	all := t.insertsOr(d, rows, "insert", func() string { return "" })
 	for i := range all {
@@ -185,6 +185,9 @@ func (t *table[R]) onConflict() string {
 
 // insertsOr leaves out what is empty in all rows, but of rows that it may overwrite nothing.
 func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() string) []write {
+	if len(rows) == 0 {
+		return nil
+	}
 	columns := make([]column[R], 0, len(t.columns))
 	omitted := uint64(0)
 	for i, c := range t.columns {
@@ -228,8 +231,11 @@ func (c column[R]) isDefault(rows []R) bool {
 // maxRows bounds the rows of one statement; engines bound its parameters.
 const maxRows = 256
 
-// updates changes rows that are as they were seen.
+// updates changes rows that are as they were seen, with no statement for no rows.
 func (t *table[R]) updates(d dialect, rows []R) []write {
+	if len(rows) == 0 {
+		return nil
+	}
 	var columns []column[R]
 	for _, c := range t.columns {
 		if c.role != made {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -45,6 +46,55 @@ func TestJournalTails_Keep(t *testing.T) {
 	finds(0, nil)
 	if tails.numbers != 0 {
 		t.Errorf("without a tail, %d entries are counted", tails.numbers)
+	}
+}
+
+// TestUnit_KeepTails begins the tail of a journal with what the unit has read and written, and goes on from there.
+func TestUnit_KeepTails(t *testing.T) {
+	at := func(number int64) ledger.Account { return ledger.Account{Owner: "asha", Number: number} }
+	entry := func(number int64, kind ledger.Type) []ledger.Entry {
+		return []ledger.Entry{{Number: number, Posting: ledger.Posting{Owner: "asha", Subject: "pyt_1", Type: kind}}}
+	}
+	kept := &journalTails{}
+	unit := func(from int64, writes []ledger.Entry, tail *unitTail) {
+		u := newUnit(nil, kept, 1)
+		u.journals["asha"] = &unitJournal{loaded: at(from), now: at(from + int64(len(writes)))}
+		u.writes.entries = writes
+		if tail != nil {
+			u.tails["asha"] = tail
+		}
+		u.keepTails()
+	}
+	finds := func(want int64, numbers ...int64) {
+		t.Helper()
+		if got, known := kept.find("asha", map[string][]int64{"pyt_1": numbers}); got.Number != want || known != (want > 0) {
+			t.Errorf("the tail is known up to %d, %t; want %d", got.Number, known, want)
+		}
+	}
+	unit(3, entry(4, ledger.PayoutSubmitting), &unitTail{entries: entry(3, ledger.PayoutRequested), err: errors.New("an entry is missing")})
+	finds(0, 4)
+	unit(3, entry(4, ledger.PayoutSubmitting), &unitTail{entries: entry(3, ledger.PayoutRequested)})
+	finds(4, 4)
+	unit(4, entry(5, ledger.DiscrepancyFound), nil)
+	finds(5, 4, 5)
+}
+
+// TestUnit_CheckTails fails the unit where a journal does not go on from where it was found whole: the datastore may have been
+// restored, so each change is to be checked by itself. A journal that was not known before stops its own changes only.
+func TestUnit_CheckTails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		known ledger.Account
+		fails bool
+	}{
+		"known before":     {ledger.Account{Owner: "asha", Number: 1}, true},
+		"not known before": {ledger.Account{}, false},
+	} {
+		u := newUnit(testKeys(t), &journalTails{}, 1)
+		u.journals["asha"] = &unitJournal{loaded: ledger.Account{Owner: "asha", Number: 2}}
+		u.tails["asha"] = &unitTail{known: tt.known, from: 2}
+		if err := u.checkTails(); errors.Is(err, errSpoiled) != tt.fails || u.tails["asha"].err == nil {
+			t.Errorf("%s: the unit ends with %v, and the journal's changes with %v", name, err, u.tails["asha"].err)
+		}
 	}
 }
 

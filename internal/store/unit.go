@@ -300,13 +300,10 @@ func (u *unit) serve(j *unitJob) (err error) {
 // written are the statements that write what was decided, one per table.
 func (u *unit) written(d dialect) []write {
 	w := &u.writes
-	var all []write
-	if len(w.keys) > 0 { // in one order: those of a seller without a journal are under no lock yet
-		slices.SortFunc(w.keys, func(a, b idempotencyRow) int {
-			return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
-		})
-		all = append(all, keyTable.inserts(d, w.keys)...)
-	}
+	// In one order: those of a seller without a journal are under no lock yet.
+	slices.SortFunc(w.keys, func(a, b idempotencyRow) int {
+		return cmp.Or(strings.Compare(a.user, b.user), strings.Compare(a.key, b.key))
+	})
 	var moves, first []journalMove
 	for _, j := range u.journals {
 		switch move := (journalMove{j.now, j.loaded.Number}); {
@@ -320,26 +317,11 @@ func (u *unit) written(d dialect) []write {
 	byOwner := func(a, b journalMove) int { return strings.Compare(a.Owner, b.Owner) }
 	slices.SortFunc(first, byOwner)
 	slices.SortFunc(moves, byOwner)
-	if len(first) > 0 {
-		all = append(all, journalTable.inserts(d, first)...)
-	}
-	if len(moves) > 0 {
-		all = append(all, journalTable.updates(d, moves)...)
-	}
-	if len(w.entries) > 0 {
-		all = append(all, entryTable.inserts(d, w.entries)...)
-		if events := eventsOf(w.entries); len(events) > 0 {
-			all = append(all, queuedEventTable.inserts(d, events)...)
-		}
-	}
-	if len(w.added) > 0 {
-		all = append(all, payoutTable.inserts(d, w.added)...)
-	}
-	if len(w.changed) > 0 {
-		changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutMove) int { return strings.Compare(string(a.ID), string(b.ID)) })
-		all = append(all, payoutTable.updates(d, changed)...)
-	}
-	return all
+	changed := slices.SortedFunc(maps.Values(w.changed), func(a, b payoutMove) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return slices.Concat(
+		keyTable.inserts(d, w.keys), journalTable.inserts(d, first), journalTable.updates(d, moves), entryTable.inserts(d, w.entries),
+		queuedEventTable.inserts(d, eventsOf(w.entries)), payoutTable.inserts(d, w.added), payoutTable.updates(d, changed),
+	)
 }
 
 // unitTx is the unit as one change sees it. Nothing in it can wait or fail, so it needs no contexts.

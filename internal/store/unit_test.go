@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
@@ -39,6 +40,38 @@ func TestUnit_KeysInOrder(t *testing.T) {
 	}
 	if want := []ownedKey{{"usr_a", "1"}, {"usr_a", "2"}, {"usr_b", "1"}}; !slices.Equal(got, want) {
 		t.Errorf("written in the order %v, want %v", got, want)
+	}
+}
+
+// TestUnit_KeyOfTheSameGroup_IsTaken has two requests under one key in a group. The second finds the first's.
+func TestUnit_KeyOfTheSameGroup_IsTaken(t *testing.T) {
+	u := newUnit(nil, &journalTails{}, 2)
+	saved := map[payout.ID]bool{}
+	var found payout.Idempotency
+	for _, id := range []payout.ID{"pyt_1", "pyt_2"} {
+		j := &unitJob{scope: ledger.Scope{Owner: "usr_a", Key: "key"}}
+		j.ctx, j.fn = t.Context(), func(tx payout.ChangeTx) (err error) {
+			if saved[id], err = tx.SaveIdempotency(t.Context(), "usr_a", "key", payout.Idempotency{Payout: id}, time.Time{}); err != nil {
+				return err
+			}
+			found, err = tx.Idempotency(t.Context(), "usr_a", "key")
+			return err
+		}
+		if err := u.serve(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !saved["pyt_1"] || saved["pyt_2"] || found.Payout != "pyt_1" {
+		t.Errorf("saved are %v, and the second finds %+v; want the first alone", saved, found)
+	}
+}
+
+// TestUnit_NothingDecided_WritesNothing has no statement for a table to which nothing is written: each costs.
+func TestUnit_NothingDecided_WritesNothing(t *testing.T) {
+	for name, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
+		if writes := newUnit(nil, &journalTails{}, 1).written(d); len(writes) > 0 {
+			t.Errorf("%s: a unit in which nothing was decided writes %+v", name, writes)
+		}
 	}
 }
 

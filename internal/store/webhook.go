@@ -227,9 +227,6 @@ func (tx *Tx) RescheduleDelivery(ctx context.Context, endpoint, eventID string, 
 
 // InsertDeliveries adds deliveries.
 func (tx *Tx) InsertDeliveries(ctx context.Context, all []webhook.Delivery) error {
-	if len(all) == 0 {
-		return nil
-	}
 	_, err := tx.write(ctx, webhookDeliveryTable.inserts(tx.dialect, all))
 	return err
 }

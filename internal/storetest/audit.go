@@ -2,12 +2,15 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
+	"bursar/internal/store"
 )
 
 // fill fills a database with a bit of everything.
@@ -46,6 +49,35 @@ func (b *bench) wantCleanAudit() ledger.Report {
 		}
 	}
 	return report
+}
+
+// testAuditPages has more sales than are read at once, and changes the last one.
+func testAuditPages(_ *testing.T, b *bench) {
+	const page = 500
+	seller := b.seller("usr_a")
+	b.update(func(tx *store.Tx) error {
+		for i := range page + 1 {
+			if err := b.insertSale(tx, sale.Sale{
+				ID: fmt.Sprintf("sale-%03d", i), Seller: seller, Amount: 100, Month: "2026-11", OccurredAt: b.now, AvailableAt: b.now, CreatedAt: b.now, Fingerprint: "f",
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if report := b.wantCleanAudit(); report.Sales != page+1 {
+		b.Errorf("the report counts %d sales, want %d", report.Sales, page+1)
+	}
+	hands := b.engine.Hands(b.T, b.db)
+	for _, change := range []string{`UPDATE sales SET occurred_at = occurred_at + 1 WHERE id = 'sale-500'`, `DELETE FROM sales WHERE id = 'sale-500'`} {
+		hands(change)
+		report, err := b.db.Audit(b.ctx(), b.keys)
+		b.must(err)
+		i := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "sales-match-journal" })
+		if found := report.Findings[i].Violations; len(found) != 1 || found[0].Subject != "sale:sale-500" {
+			b.Errorf("after %s the audit finds %v", change, found)
+		}
+	}
 }
 
 // testAuditFinds changes rows by hand, as nobody may, and wants the audit to name each broken

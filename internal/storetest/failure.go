@@ -16,8 +16,8 @@ type Story struct {
 	State func() string
 	// Repeatable says that Act, after it has failed, can be tried again at the same moment, and then does all of it.
 	Repeatable bool
-	// Grouped says that Act writes with others in a group. Where a statement of the group fails, each is tried alone, so only
-	// one execution of a statement fails, and Act may do without it.
+	// Grouped says that Act writes with others in a group. Where a statement of the group fails, each is tried alone, with
+	// other statements in part, so Act may do without it.
 	Grouped bool
 }
 
@@ -48,7 +48,7 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 			case ran == n:
 				failed = statement
 				return ErrStatement
-			case failed == statement && !story.Grouped:
+			case failed == statement:
 				return ErrStatement
 			default:
 				return nil

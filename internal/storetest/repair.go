@@ -150,6 +150,23 @@ func testRepair(t *testing.T, b *bench) {
 		}
 		copied.restore()
 	})
+	t.Run("a payout to a bank account that can't be repaired", func(t *testing.T) {
+		copied.hands(`UPDATE entries SET data = ` + b.erased("bka_usr_a") + ` WHERE owner = 'usr_a' AND subject = 'bka_usr_a' AND number = (
+			SELECT MIN(number) FROM entries WHERE owner = 'usr_a' AND subject = 'bka_usr_a');
+			UPDATE bank_accounts SET holder = 'Mallory' WHERE id = 'bka_usr_a'; UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_open'`)
+		before := copied.state()
+		impossible := map[string]bool{}
+		for _, r := range repair(true) {
+			impossible[r.Subject] = r.Impossible != ""
+		}
+		if !impossible["bka_usr_a"] || !impossible["pyt_open"] {
+			t.Errorf("said to be impossible is %v, want the bank account and its payout", impossible)
+		}
+		if after := copied.state(); after != before {
+			t.Errorf("rows were written: %s", cmp.Diff(before, after))
+		}
+		copied.restore()
+	})
 	for name, tt := range map[string]struct{ sql, left string }{
 		"an entry changed":                                 {`UPDATE entries SET data = '{}' WHERE subject = 'pyt_open'`, inJournal},
 		"an entry dropped":                                 {`DELETE FROM entries WHERE owner = 'usr_a' AND number = 5`, inJournal},
