@@ -253,6 +253,7 @@ func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.assert(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
+	m.assert(endsTellWhy, p.State == payout.Waiting || p.ReasonCode != payout.CodeStopped, string(p.ID), "payout %s is %s, and still tells that payouts are stopped: %s", p.ID, p.State, p.Reason)
 	same := func(before, now time.Time) bool { return before.IsZero() || stored(before).Equal(stored(now)) }
 	m.assert(timesKept, same(w.last.ProcessedAt, p.ProcessedAt) && same(w.last.CompletedAt, p.CompletedAt) && (p.State != w.state || same(w.last.EndedAt, p.EndedAt)), string(p.ID),
 		"payout %s was taken on at %s, paid at %s and over at %s, and now at %s, %s and %s", p.ID, w.last.ProcessedAt, w.last.CompletedAt, w.last.EndedAt, p.ProcessedAt, p.CompletedAt, p.EndedAt)

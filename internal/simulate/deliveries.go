@@ -115,7 +115,7 @@ func (m *market) changeManners() {
 			if m.chance(100) {
 				m.rotateSecret(on, r)
 			}
-			if m.chance(100) && len(r.took) > 0 {
+			if m.chance(200) && len(r.took) > 0 {
 				again := slices.Sorted(maps.Keys(r.took))
 				id := again[m.dice.IntN(len(again))]
 				m.sendAgain(on, r, id)
@@ -130,7 +130,10 @@ func (m *market) sendAgain(on *instance, r *receiver, id string) {
 	again := webhook.Redelivery{Event: id, Endpoint: r.endpoint}
 	want := 1
 	if first, found, err := on.db.Webhooks().Event(m.ctx, id); err == nil && found {
-		behind, err := on.db.Events(m.ctx, first.Number-1, 1+m.dice.IntN(20))
+		behind, err := on.db.Events(m.ctx, first.Number-1, 10+m.dice.IntN(30))
+		for len(behind) > 1 && !slices.Contains(r.types, behind[len(behind)-1].Type) { // up to one that it wants
+			behind = behind[:len(behind)-1]
+		}
 		if err == nil && len(behind) > 1 {
 			again.Through, want = behind[len(behind)-1].ID, 0
 			for _, e := range behind {

@@ -54,16 +54,16 @@ type market struct {
 	saved      *backup
 	lost       []loss
 	// backUpSoon says that a backup is wanted, and replaceAt in which state of a payout another configuration is.
-	backUpSoon  bool
+	backUpSoon bool
 	// backUpUnknown says that it is wanted when next a payout becomes unknown.
 	backUpUnknown bool
-	replaceAt   payout.State
-	ever        map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
-	proofs      map[string]*proven       // fresh proofs that sellers got
-	sessionEnds map[string]time.Time     // the sessions that sellers signed in to
-	decided     map[decided]int          // decisions on record
-	numbers     map[string]bool          // every account number that was ever registered
-	heard       map[string]bool          // events of the gateway that some datastore has on record
+	replaceAt     payout.State
+	ever          map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
+	proofs        map[string]*proven       // fresh proofs that sellers got
+	sessionEnds   map[string]time.Time     // the sessions that sellers signed in to
+	decided       map[decided]int          // decisions on record
+	numbers       map[string]bool          // every account number that was ever registered
+	heard         map[string]bool          // events of the gateway that some datastore has on record
 
 	faultProfile [numFaults]int
 	disturbed    time.Duration // until when leases may be overrun, because a clock jumped or a worker hung

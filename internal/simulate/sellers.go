@@ -232,8 +232,10 @@ func (m *market) newKey(s *seller) string {
 func (m *market) send(a *ask) {
 	m.current.ask = a
 	defer func() { m.current.ask = nil }()
-	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof,
-		KeyActor: a.keyActor, IssuerActor: a.issuerActor}
+	request := payout.Request{
+		Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof,
+		KeyActor: a.keyActor, IssuerActor: a.issuerActor,
+	}
 	if a.key == "" {
 		if on := m.anyInstance(); on != nil {
 			_ = m.call(on, func() error { return m.ask(on, a, request) })
