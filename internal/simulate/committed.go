@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"bursar/internal/bank"
@@ -27,11 +28,13 @@ func (m *market) wasAppended(e ledger.Entry) {
 	if e.Type == ledger.BalanceAdjusted {
 		m.wasAdjusted(e)
 	}
+	m.checkActor(e)
 	m.assert(entriesAreTrue, e.Moved == m.model.moves(e), e.Owner, "entry %d of %s (%s of %s) moves %+v, and what happened moves %+v",
 		e.Number, e.Owner, e.Type, e.Subject, e.Moved, m.model.moves(e))
 	if e.Type == ledger.PayoutsHoldLifted {
 		m.model.sellers[e.Owner].holdUntil = 0
 	}
+	m.model.suspect(e)
 	err := m.model.fold(e)
 	m.assert(rowsMatchJournal, err == nil, e.Owner, "entry %d of %s can't be read: %v", e.Number, e.Owner, err)
 	if w := m.model.payouts[payout.ID(e.Subject)]; w != nil && w.folded.ReasonCode == negativeBalance && !w.doubted {
@@ -40,9 +43,31 @@ func (m *market) wasAppended(e ledger.Entry) {
 	}
 }
 
+// checkActor holds who caused an entry by its own word against whose turn it is.
+func (m *market) checkActor(e ledger.Entry) {
+	a := m.current
+	if a == nil { // what the run does by itself
+		return
+	}
+	kind, name := ledger.CutActor(e.Actor)
+	isTrue := true
+	switch {
+	case e.Type == ledger.PayoutRequested:
+		isTrue = a.ask != nil && e.Actor == a.ask.actor()
+	case kind == ledger.ActorAdmin:
+		isTrue = a.name == admin && name == m.admin
+	case kind == ledger.ActorUser:
+		isTrue = name == e.Owner && a.name != admin && !strings.Contains(a.name, "step")
+	case kind == ledger.ActorKey, kind == ledger.ActorIssuer:
+		isTrue = false
+	}
+	m.assert(actorsTrue, isTrue, e.Owner, "entry %d of %s (%s of %s) is by %s, and it was %s", e.Number, e.Owner, e.Type, e.Subject, e.Actor, a.name)
+}
+
 func (m *market) wasSold(s sale.Sale) {
 	m.assert(oncePerID, m.model.sales[s.ID] == nil, s.Seller, "sale %s was recorded again", s.ID)
 	m.model.sold(s)
+	m.model.sales[s.ID].recordedAt = m.now
 	m.tally.sales++
 	m.note(s.ID, s.Seller, "sale committed:")
 	m.saleDue(s.ID, s.AvailableAt)
@@ -58,11 +83,19 @@ func (m *market) wasRefunded(r sale.Refund) {
 	m.note(r.Sale, e.seller, fmt.Sprintf("refund of %d committed:", r.Amount))
 }
 
+// longestRelease is how late a sale is released at most: when no instance was there at its moment, some looks at what is due every few hours.
+const longestRelease = time.Hour
+
 func (m *market) wasReleased(on *instance, id string, at time.Time) {
 	e := m.model.sales[id]
 	early := min(at.UnixMicro(), on.now().UnixMicro()) < e.availableAt.UnixMicro() && m.leasesHold()
 	m.assert(releasedWhenDue, !e.released && !early, e.seller,
 		"sale %s was released at %s, due at %s, released before: %t", id, on.now(), e.availableAt, e.released)
+	late := m.clock().Sub(e.availableAt)
+	if e.recordedAt > 0 {
+		late = min(late, m.now-e.recordedAt)
+	}
+	m.assert(releasedWhenDue, late < longestRelease || m.closing || m.tally.restores > 0, e.seller, "sale %s, which was due at %s, is released %s later", id, e.availableAt, late)
 	e.released = true
 	m.tally.releases++
 	m.note(id, e.seller, "sale released:")
@@ -75,13 +108,15 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 		"payout %s was made by no request, or by one that has made another", p.ID)
 	if a != nil {
 		a.made, a.at = p.ID, m.now
+		m.assert(answersAreTrue, p.Notes == a.notes && (p.Source == payout.FromMarketplace) == (a.keyActor != ""), p.Seller, "payout %s has the notes %q and the source %q, and was asked for as %+v", p.ID, p.Notes, p.Source, a)
+		m.assert(proofsKept, a.keyActor+a.issuerActor == "" || p.Amount <= proveAbove, p.Seller, "%s asked for %d without the seller", a.actor(), p.Amount)
 	}
 	m.assert(minimumKept, p.Amount >= minimum, p.Seller, "%s asked for %d, the least is %d", p.Seller, p.Amount, minimum)
 	available := m.model.row(p.Seller).Available
 	m.assert(neverGoesNegative, p.Amount <= available, p.Seller, "%s asked for %d and had %d", p.Seller, p.Amount, available)
 	m.assert(holdsKept, p.RequestedAt.UnixMicro() >= m.model.sellers[p.Seller].holdUntil, p.Seller,
 		"%s asked for %s at %s, and payouts are on hold until %s", p.Seller, p.ID, p.RequestedAt, time.UnixMicro(m.model.sellers[p.Seller].holdUntil).UTC())
-	m.assert(feesAsAgreed, p.Fee == agreedFee(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, agreedFee(p.Amount))
+	m.assert(feesAsAgreed, p.Fee == on.tariff.of(p.Amount), string(p.ID), "the fee of %s on %d is %d, agreed were %d", p.ID, p.Amount, p.Fee, on.tariff.of(p.Amount))
 	current := m.model.accounts[h.current]
 	m.assert(onlyRightAccount, p.BankAccountID == h.current && current != nil && current.status == bank.StatusVerified, p.Seller,
 		"payout %s goes to %s, the seller's account is %s", p.ID, p.BankAccountID, h.current)
@@ -102,7 +137,7 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 		m.gateways.named(p.Gateway).announce(p.ID)
 	}
 	m.replaceSoon(payout.Waiting)
-	if m.backUpSoon {
+	if m.backUpSoon && !m.backUpUnknown {
 		m.backUpSoon = false
 		m.after(m.between(0, cancelWindow), m.backUp)
 	}
@@ -129,6 +164,10 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	m.checkSending(w, p, at)
 	m.checkAsked(w, p)
 	m.checkShown(w, p)
+	if was == payout.Submitting && p.State == payout.Waiting && m.gateways.has(p.ID) && m.chance(500) && !m.closing { // its seller stops it just before it is sent again
+		s := m.sellerOf(w.seller)
+		m.spawn(max(p.DueAt.Sub(at)-m.between(0, time.Second), 0), "seller "+s.name, func() { m.cancel(s, p.ID) })
+	}
 	if was == payout.Submitting && p.State == payout.Waiting {
 		m.assert(waitingIsUnsent, !m.gateways.has(p.ID) || m.gateways.orders[string(p.ID)].denied, string(p.ID), "payout %s goes back to waiting, and the gateway has a transfer of it", p.ID)
 	}
@@ -153,6 +192,9 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 	w.changed = m.now
 	m.replaceSoon(p.State)
+	if p.State == payout.Unknown && m.backUpSoon && m.backUpUnknown && !m.gateways.has(p.ID) {
+		m.backUpWith(p.ID)
+	}
 	if p.State == payout.Unknown {
 		m.tally.unknown++
 		if m.chance(150) && !m.closing {
@@ -160,7 +202,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 		}
 	}
 	if kindOf(p.State) != underWay {
-		m.checkEnd(p.ID, w)
+		m.checkEnd(p.ID, w, was)
 		return
 	}
 	if s := m.sellerOf(w.seller); m.chance(s.fickle/4) && !m.closing { // who watches it, and wants to stop it now
@@ -211,6 +253,7 @@ func (m *market) checkShown(w *withdrawal, p payout.Payout) {
 	unpaid := p.State == payout.Failed || p.State == payout.Returned || p.State == payout.ManualReview
 	m.assert(endsTellWhy, !unpaid || p.Reason != "", string(p.ID), "payout %s is %s (%s), and does not tell why", p.ID, p.State, p.ReasonCode)
 	m.assert(endsTellWhy, p.State != payout.Completed || p.Reason == "" && p.ReasonCode == "", string(p.ID), "payout %s is paid, and tells of %s: %s", p.ID, p.ReasonCode, p.Reason)
+	m.assert(endsTellWhy, p.State == payout.Waiting || p.ReasonCode != payout.CodeStopped, string(p.ID), "payout %s is %s, and still tells that payouts are stopped: %s", p.ID, p.State, p.Reason)
 	same := func(before, now time.Time) bool { return before.IsZero() || stored(before).Equal(stored(now)) }
 	m.assert(timesKept, same(w.last.ProcessedAt, p.ProcessedAt) && same(w.last.CompletedAt, p.CompletedAt) && (p.State != w.state || same(w.last.EndedAt, p.EndedAt)), string(p.ID),
 		"payout %s was taken on at %s, paid at %s and over at %s, and now at %s, %s and %s", p.ID, w.last.ProcessedAt, w.last.CompletedAt, w.last.EndedAt, p.ProcessedAt, p.CompletedAt, p.EndedAt)
@@ -244,7 +287,7 @@ func (m *market) mayArrive() time.Duration {
 }
 
 // checkEnd asks the gateway's own records about a payout that has just come to an end.
-func (m *market) checkEnd(id payout.ID, w *withdrawal) {
+func (m *market) checkEnd(id payout.ID, w *withdrawal, was payout.State) {
 	for _, t := range m.gateways.transfers(id) {
 		switch {
 		case w.state != payout.Completed:
@@ -262,7 +305,7 @@ func (m *market) checkEnd(id payout.ID, w *withdrawal) {
 	if w.state == payout.Failed && !m.gateways.has(id) {
 		o, a := m.gateways.orders[string(id)], m.model.accounts[w.account]
 		refused := o != nil && o.refused || a != nil && a.status == bank.StatusRejected
-		doubted := w.last.ReasonCode == negativeBalance && w.doubted && m.model.row(w.seller).Available < 0
+		doubted := was == payout.Waiting && w.last.ReasonCode == negativeBalance && w.doubted && m.model.row(w.seller).Available < 0
 		m.assert(failuresHaveCause, refused || doubted || w.last.Refunded() && m.current.name == admin, string(id),
 			"payout %s has failed (%s: %s), and nobody refused it", id, w.last.ReasonCode, w.last.Reason)
 	}
@@ -395,13 +438,17 @@ func (m *market) interfere(id payout.ID, w *withdrawal) {
 // wasTakenToVerify notes that an account's verification goes on. Notifications make it due earlier than the model knows.
 func (m *market) wasTakenToVerify(on *instance, id bank.ID, now, until time.Time) {
 	a := m.model.accounts[id]
+	if s := m.sellerOf(a.seller); m.chance(s.moves/2) && !m.closing { // who registers another one meanwhile
+		m.spawn(m.between(0, 100*time.Millisecond), "seller "+s.name, func() { m.register(s) })
+	}
 	m.assert(leasesHold, a.due != 0 && until.Sub(now) >= lease, a.seller, "%s took bank account %s at %s until %s, which is due at %s", on.name, id, now, until, time.UnixMicro(a.due).UTC())
 	m.verificationDue(id, a, until)
 }
 
 func (m *market) wasRegistered(a bank.Account) {
 	h := m.model.sellers[a.Seller]
-	if former := m.model.accounts[h.current]; former != nil {
+	former := m.model.accounts[h.current]
+	if former != nil {
 		former.due = 0
 		if at := a.CreatedAt.UnixMicro(); former.status == bank.StatusVerified || h.holdUntil > at {
 			h.holdUntil = max(h.holdUntil, at+coolDown.Microseconds())
@@ -410,6 +457,7 @@ func (m *market) wasRegistered(a bank.Account) {
 	h.former, h.current = h.current, a.ID
 	m.model.accounts[a.ID] = &account{seller: a.Seller, number: m.current.account, last4: a.Last4, status: a.Status, folded: bank.Account{ID: a.ID}}
 	h.registered = append(slices.DeleteFunc(slices.Clone(h.registered), func(at time.Duration) bool { return m.now-at > 24*time.Hour }), m.now)
+	m.checkReplacedMail(a.Seller, former, a.Last4)
 	m.assert(fewRegistrations, len(h.registered) <= 2*registrationsADay+1, a.Seller, "%s has registered %d accounts within a day", a.Seller, len(h.registered))
 	m.note(string(a.ID), a.Seller, "bank account registered:")
 	m.verificationDue(a.ID, m.model.accounts[a.ID], a.DueAt)

@@ -16,7 +16,6 @@ import (
 
 	"bursar/internal/decision"
 	"bursar/internal/event"
-	"bursar/internal/mail"
 	"bursar/internal/webhook"
 )
 
@@ -64,7 +63,7 @@ const (
 var operatorOfWebhooks = decision.By{Operator: "webhooks", Note: "simulated"}
 
 // newWebhooks makes the service that delivers. It sends one delivery at a time, so that the same seed gives the same run.
-func (on *instance) newWebhooks(mails *mail.Service, logger *slog.Logger) (*webhook.Service, error) {
+func (on *instance) newWebhooks(mails webhook.Mails, logger *slog.Logger) (*webhook.Service, error) {
 	m := on.m
 	return webhook.New(webhook.Options{
 		Store: on.db.Webhooks(), Keys: m.keys, Sender: post{on}, Bodies: eventBody, Mails: mails, Now: on.now, IDs: m.ids, Logger: logger,
@@ -116,15 +115,35 @@ func (m *market) changeManners() {
 			if m.chance(100) {
 				m.rotateSecret(on, r)
 			}
-			if m.chance(100) && len(r.took) > 0 {
+			if m.chance(200) && len(r.took) > 0 {
 				again := slices.Sorted(maps.Keys(r.took))
 				id := again[m.dice.IntN(len(again))]
-				_, err := on.webhooks.Redeliver(m.ctx, webhook.Redelivery{Event: id, Endpoint: r.endpoint})
-				m.guard(err)
+				m.sendAgain(on, r, id)
 			}
 			return nil
 		})
 	}
+}
+
+// sendAgain has an event sent again to a receiver, and those behind it that its endpoint wants.
+func (m *market) sendAgain(on *instance, r *receiver, id string) {
+	again := webhook.Redelivery{Event: id, Endpoint: r.endpoint}
+	want := 1
+	if first, found, err := on.db.Webhooks().Event(m.ctx, id); err == nil && found {
+		behind, err := on.db.Events(m.ctx, first.Number-1, 10+m.dice.IntN(30))
+		for len(behind) > 1 && !slices.Contains(r.types, behind[len(behind)-1].Type) { // up to one that it wants
+			behind = behind[:len(behind)-1]
+		}
+		if err == nil && len(behind) > 1 {
+			again.Through, want = behind[len(behind)-1].ID, 0
+			for _, e := range behind {
+				want += btoi(slices.Contains(r.types, e.Type))
+			}
+		}
+	}
+	n, err := on.webhooks.Redeliver(m.ctx, again)
+	m.assert(deliveriesArrive, err != nil || n == want, "", "%d events from %s on are sent to %s again, and %d should be", n, id, r.url, want)
+	m.guard(err)
 }
 
 func (m *market) rotateSecret(on *instance, r *receiver) {

@@ -37,7 +37,7 @@ func (m *market) numberEvents() {
 	m.work(on, 0, "events", func() {
 		m.try(on, "number events", func() error {
 			m.step(on, 0, 2*time.Millisecond)
-			n, err := on.events.Number(m.ctx)
+			n, err := m.number(on)
 			m.step(on, 0, 2*time.Millisecond)
 			if n > 0 && m.chance(500) {
 				m.numberEvents()
@@ -45,6 +45,16 @@ func (m *market) numberEvents() {
 			return err
 		})
 	})
+}
+
+// number numbers what is committed, and looks at the mails about it.
+func (m *market) number(on *instance) (int, error) {
+	m.mailed = nil
+	n, err := on.events.Number(m.ctx)
+	if err == nil {
+		m.checkFailureMails()
+	}
+	return n, err
 }
 
 // followFeed has the consumer read pages of the feed to its end, from whatever instance is there.
@@ -92,6 +102,7 @@ func (m *market) take(on *instance, e event.Event) {
 	}
 	m.assert(feedTellsAll, c.registered[e.Owner], e.Owner, "event %d (%s) is of %s, who has not registered", e.Number, e.Type, e.Owner)
 	m.follow(on, e.Owner)
+	m.checkFailureMail(e)
 	expected, n := m.model.journal(e.Owner).events, c.taken[e.Owner]
 	c.taken[e.Owner]++
 	if m.assert(feedTellsAll, n < len(expected), e.Owner, "event %d is %s, entry %d of %s, and the journal has no more to tell", e.Number, e.Type, e.Entry, e.Owner) {
@@ -104,7 +115,7 @@ func (m *market) take(on *instance, e event.Event) {
 func (m *market) checkFeed(on *instance) {
 	for n := -1; n != 0 && m.violation == nil; {
 		var err error
-		n, err = on.events.Number(m.ctx)
+		n, err = m.number(on)
 		m.assert(datastoreReadable, err == nil, "", "number events: %v", err)
 	}
 	for more := true; more && m.violation == nil; {

@@ -46,6 +46,8 @@ type instance struct {
 	// gateways are those that it is configured with. The first one is for new payouts.
 	gateways []*gateway
 	router   *port.Router
+	// tariff is the fee of payouts that are requested here.
+	tariff tariff
 	// ready says that it has asked the gateways what they know, and asked which have answered to the end.
 	ready bool
 	asked map[port.Name]bool
@@ -76,7 +78,7 @@ func (m *market) startUp(mc *machine) {
 	if mc.on != nil || m.restoring {
 		return
 	}
-	on := &instance{m: m, name: mc.name, machine: mc}
+	on := &instance{m: m, name: mc.name, machine: mc, tariff: m.tariff()}
 	if err := on.open(); err != nil {
 		m.broken(datastoreReadable, "", "start an instance: "+err.Error())
 		return
@@ -100,10 +102,11 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	mails, err := mail.New(mail.Options{Store: on.db.Mails(), Keys: m.keys, Now: on.now, Logger: logger})
+	mailService, err := mail.New(mail.Options{Store: on.db.Mails(), Keys: m.keys, Now: on.now, Logger: logger})
 	if err != nil {
 		return err
 	}
+	mails := mailQueue{mailService, m}
 	on.bank, err = bank.New(bank.Options{
 		Mails: mails,
 		Store: bankStore{on.db.Bank(), on}, Keys: m.keys, Gateways: router, Directory: nowhere{},
@@ -137,7 +140,7 @@ func (on *instance) open() (err error) {
 	if err != nil {
 		return err
 	}
-	fee, err := payout.ParseFee(agreedFeeText, rupees())
+	fee, err := payout.ParseFee(on.tariff.text, rupees())
 	if err != nil {
 		return err
 	}

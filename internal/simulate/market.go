@@ -17,8 +17,10 @@ import (
 	"bursar/internal/auth"
 	"bursar/internal/id"
 	"bursar/internal/keyset"
+	"bursar/internal/mail"
 	"bursar/internal/money"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 	"bursar/internal/store"
 )
 
@@ -52,14 +54,16 @@ type market struct {
 	saved      *backup
 	lost       []loss
 	// backUpSoon says that a backup is wanted, and replaceAt in which state of a payout another configuration is.
-	backUpSoon  bool
-	replaceAt   payout.State
-	ever        map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
-	proofs      map[string]*proven       // fresh proofs that sellers got
-	sessionEnds map[string]time.Time     // the sessions that sellers signed in to
-	decided     map[decided]int          // decisions on record
-	numbers     map[string]bool          // every account number that was ever registered
-	heard       map[string]bool          // events of the gateway that some datastore has on record
+	backUpSoon bool
+	// backUpUnknown says that it is wanted when next a payout becomes unknown.
+	backUpUnknown bool
+	replaceAt     payout.State
+	ever          map[payout.ID]withdrawal // every payout as it was asked for, whatever the ledger has lost
+	proofs        map[string]*proven       // fresh proofs that sellers got
+	sessionEnds   map[string]time.Time     // the sessions that sellers signed in to
+	decided       map[decided]int          // decisions on record
+	numbers       map[string]bool          // every account number that was ever registered
+	heard         map[string]bool          // events of the gateway that some datastore has on record
 
 	faultProfile [numFaults]int
 	disturbed    time.Duration // until when leases may be overrun, because a clock jumped or a worker hung
@@ -83,6 +87,15 @@ type market struct {
 	adjusting map[string]money.Amount
 	// kept is when the instances last kept house.
 	kept time.Duration
+	// mailed are the mails that the transaction under way has queued, and toldOf the payouts whose end a seller was mailed about.
+	mailed []mail.Mail
+	toldOf map[payout.ID]bool
+	// lookedUp says until when a cancellation of a payout may wait for the gateway's answer.
+	lookedUp map[payout.ID]time.Duration
+	// openings are the balances that sellers began with.
+	openings []sale.NewOpening
+	// feesChanged is how often another fee was agreed on.
+	feesChanged int
 }
 
 // decided is what a decision is about, and which beginning of the admin's decided.
@@ -126,7 +139,7 @@ var indianTime = time.FixedZone("IST", 5*3600+1800)
 func newMarket(ctx context.Context, o Options, dir string, stand *stand) (*market, error) {
 	m := &market{
 		ctx: ctx, o: o, dir: dir, dice: rand.New(rand.NewPCG(o.Seed, 0x6275_7273_6172)),
-		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
+		model: newModel(), ever: map[payout.ID]withdrawal{}, proofs: map[string]*proven{}, sessionEnds: map[string]time.Time{}, decided: map[decided]int{}, numbers: map[string]bool{}, heard: map[string]bool{}, stopping: map[string]bool{}, adjusting: map[string]money.Amount{}, toldOf: map[payout.ID]bool{}, lookedUp: map[payout.ID]time.Duration{}, consumer: newConsumer(), printed: sha256.New(), stand: stand,
 	}
 	m.ids = id.Source{Random: reader{m.dice}}
 	// Some time in two years, so that leap days, month ends and holidays are met.
@@ -203,6 +216,9 @@ func (m *market) run() {
 	if m.violation == nil && m.ctx.Err() == nil {
 		m.checkTakeOver()
 	}
+	if m.violation == nil && m.ctx.Err() == nil {
+		m.checkDeletion()
+	}
 	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
 		m.checkMisstatements()
 	}
@@ -223,9 +239,11 @@ func (m *market) open() {
 		m.settleIn(s)
 	}
 	if m.anyFaults() {
+		m.spawn(0, admin, m.openBalances)
 		m.operate()
 		m.often(stopEvery, admin, m.stopSome)
 		m.often(adjustEvery, admin, m.adjustSome)
+		m.often(m.changeFeeEvery(), "marketplace", m.changeFee)
 	}
 	m.often(numberEvery, "events", m.numberEvents)
 	m.often(followEvery, "consumer", m.followFeed)

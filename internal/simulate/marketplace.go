@@ -76,6 +76,10 @@ func monthsEdge(t time.Time) time.Time {
 }
 
 func (m *market) recordSale(n sale.NewSale) {
+	if m.chance(150) {
+		m.recordBatch(n)
+		return
+	}
 	m.recordings = append(m.recordings, recording{sale: n})
 	err := m.persist(time.Minute, func(on *instance) error {
 		known := m.model.sales[n.ID]
@@ -88,6 +92,35 @@ func (m *market) recordSale(n sale.NewSale) {
 		m.assert(answersAreTrue, err != nil || (s.Amount == n.Amount && s.Seller == n.Seller && microsOf(s.AvailableAt) == microsOf(until)), n.Seller,
 			"sale %+v was answered with %+v", n, s)
 		m.assert(oncePerID, err != nil || known == nil || !created, n.Seller, "sale %s was made again", n.ID)
+		return err
+	})
+	if !errors.Is(err, errNowhere) {
+		e := m.model.sales[n.ID]
+		m.assert(answersAreTrue, err == nil && e != nil && e.amount == n.Amount, n.Seller, "sale %s was answered with %v, and the ledger has %+v", n.ID, err, e)
+	}
+}
+
+// recordBatch records a sale in one call with a sale of nobody's, one that was recorded before, and the same sale again.
+func (m *market) recordBatch(n sale.NewSale) {
+	nobodys := n
+	nobodys.ID, nobodys.Seller = n.ID+"-nobodys", m.ids.New("usr_", m.clock())
+	batch := []sale.NewSale{nobodys, n}
+	if before := m.dice.IntN(len(m.recordings) + 1); before < len(m.recordings) && m.recordings[before].refund.ID == "" {
+		batch = append(batch, m.recordings[before].sale)
+	}
+	batch = append(batch, n)
+	m.recordings = append(m.recordings, recording{sale: n})
+	err := m.persist(time.Minute, func(on *instance) error {
+		refused, err := on.sales.RecordAll(m.ctx, batch)
+		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, n.Seller, "a batch of sales was answered with %v", err)
+		m.assert(answersAreTrue, err != nil || len(refused) == len(batch), n.Seller, "a batch of %d sales was answered with %d outcomes", len(batch), len(refused))
+		for i, outcome := range refused {
+			right := outcome == nil
+			if i == 0 {
+				right = errors.Is(outcome, sale.ErrSellerNotFound)
+			}
+			m.assert(oncePerID, right, n.Seller, "sale %+v, number %d of a batch, was answered with %v", batch[i], i, outcome)
+		}
 		return err
 	})
 	if !errors.Is(err, errNowhere) {

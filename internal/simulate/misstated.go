@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"bursar/internal/decision"
+	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/gateway/sandbox"
 	"bursar/internal/payout"
 	"bursar/internal/reconcile"
@@ -31,6 +34,7 @@ func falsehoods() []falsehood {
 	seven, paid, reversal, adjustment, dollars := int64(7_000), "payout", "reversal", "adjustment", "USD"
 	completed := func(_ *market, w *withdrawal) bool { return w.state == payout.Completed }
 	returned := func(_ *market, w *withdrawal) bool { return w.state == payout.Returned }
+	waits := func(m *market, w *withdrawal) bool { return w.state == payout.Waiting && m.model.stopped(w.seller) }
 	neverMade := func(m *market, w *withdrawal) bool {
 		return kindOf(w.state) == calledOff && len(m.gateways.transfers(w.last.ID)) == 0
 	}
@@ -45,6 +49,7 @@ func falsehoods() []falsehood {
 		{reconcile.RefundedButPaid, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, neverMade, true},
 		{reconcile.LineWithoutPayout, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, nil, true},
 		{reconcile.UnexplainedDebit, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &adjustment}, nil, true},
+		{reconcile.LineBeforeOrder, sandbox.StatementChange{Change: "add", Debit: &seven, Entity: &paid}, waits, true},
 	}
 }
 
@@ -56,6 +61,8 @@ func (m *market) checkMisstatements() {
 		return
 	}
 	m.checkRereading(on)
+	m.checkGap(on)
+	m.keepOneWaiting()
 	planted, began, at := m.misstate(), m.now, m.clock()
 	m.pass(m.now + 36*time.Hour) // until the day of what moved is over
 	found := m.reconcileAgain(on)
@@ -87,6 +94,73 @@ func (m *market) checkMisstatements() {
 		_, isOpen := f.in(open)
 		m.assert(misstatementsFound, isOpen == f.moves, f.change.Line, "the statement tells rightly of %q again, where it can, and that it is %s is open: %t", f.change.Line, f.kind, isOpen)
 	}
+}
+
+// checkGap leaves the last line of a day out of the statement, and wants the day that follows to be found to begin with another balance until the line is back.
+func (m *market) checkGap(on *instance) {
+	next := m.dropLastOfDay()
+	if next == "" || m.violation != nil {
+		return
+	}
+	isGap := func(d reconcile.Difference) bool { return d.Kind == reconcile.StatementHasGap && d.Subject == next }
+	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the last line of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
+	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
+		m.broken(datastoreReadable, "", err.Error())
+	}
+	m.reconcileAgain(on)
+	open, err := on.reconciling.Open(m.ctx, 10_000)
+	m.assert(misstatementsFound, err == nil && !slices.ContainsFunc(open, isGap), "", "the statement is right again, and that there is a gap on %s is open (error %v)", next, err)
+}
+
+// keepOneWaiting has a seller ask for a payout that an admin then keeps from being sent.
+func (m *market) keepOneWaiting() {
+	s := m.payable()
+	if s == nil || m.stopping[s.id] {
+		return
+	}
+	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	m.stopping[s.id] = true // or it would be resumed as forgotten
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.spawn(cancelWindow/2, admin, func() { _ = m.decideStop(s.id, true) })
+	m.pass(m.now + 5*time.Minute)
+	w := m.model.payouts[a.made]
+	m.assert(stopsKept, m.violation != nil || w != nil && w.state == payout.Waiting && w.last.IsStopped(), s.id, "%s asked for payout %q, and an admin froze their payouts before it was sent: %+v", s.id, a.made, w)
+}
+
+// dropLastOfDay leaves the last line of a day out of the main gateway's statement, and returns the next day that has lines, which then begins with a balance that
+// no line leads to. It returns "" where there are no two such days.
+func (m *market) dropLastOfDay() string {
+	const page = 100
+	var lines []razorpayx.Transaction
+	to := midnight(m.clock())
+	for skip := 0; ; skip += page {
+		var list razorpayx.Collection[razorpayx.Transaction]
+		path := fmt.Sprintf("/v1/transactions?account_number=%s&from=%d&to=%d&count=%d&skip=%d", ourAccount, to.Add(-10*24*time.Hour).Unix(), to.Unix(), page, skip)
+		if err := m.gateways.main().ask(http.MethodGet, path, nil, &list); err != nil {
+			m.broken(datastoreReadable, "", err.Error())
+			return ""
+		}
+		if lines = append(lines, list.Items...); len(list.Items) < page {
+			break
+		}
+	}
+	day := func(t razorpayx.Transaction) string {
+		return time.Unix(t.CreatedAt, 0).In(indianTime).Format(time.DateOnly)
+	}
+	slices.SortFunc(lines, func(a, b razorpayx.Transaction) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for i := 2; i < len(lines); i++ {
+		last, next := lines[i-1], lines[i]
+		if day(last) == day(next) || day(lines[i-2]) != day(last) || lines[i-2].CreatedAt == last.CreatedAt || last.Source.Entity != "bank_transfer" && last.Source.Entity != "payout" {
+			continue
+		}
+		if err := m.gateways.main().ask(http.MethodPost, "/control/statement", sandbox.StatementChange{Change: "drop", Line: last.ID}, nil); err != nil {
+			m.broken(datastoreReadable, "", err.Error())
+		}
+		return day(next)
+	}
+	return ""
 }
 
 // checkRereading has the statement tell otherwise of a payout that was paid lately, after its line was read, and wants the nights that

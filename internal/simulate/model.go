@@ -49,6 +49,8 @@ type holder struct {
 	holdUntil int64
 	// frozen is about the seller's payouts.
 	frozen stops
+	// suspects says that some of the seller's payouts are suspect.
+	suspects bool
 	// registered is when the last accounts were.
 	registered []time.Duration
 }
@@ -73,6 +75,7 @@ type earning struct {
 	occurredAt  time.Time
 	availableAt time.Time
 	released    bool
+	recordedAt  time.Duration
 	refunds     map[string]money.Amount
 	newest      money.Amount // of the refunds
 	folded      sale.Sale
@@ -108,6 +111,10 @@ type withdrawal struct {
 	gateway money.Amount
 	// doubted says that it may be of money that was paid already, and sentToReview that an admin sent it to review.
 	doubted, sentToReview bool
+	// suspect says that an imported payout took its seller's balance below zero before this one was sent, and that there has been less than nothing since.
+	suspect bool
+	// calledOff says that a caller was answered that they cancelled it.
+	calledOff bool
 }
 
 func (w *withdrawal) net() money.Amount { return w.amount - w.fee }
@@ -313,6 +320,21 @@ func (o *model) moves(e ledger.Entry) ledger.Moved {
 	}
 }
 
+// suspect notes which payouts may be of money that an imported one has paid already.
+func (o *model) suspect(e ledger.Entry) {
+	h, isNegative := o.sellers[e.Owner], e.After.Available < 0
+	if h == nil || isNegative && e.Type != ledger.PayoutImported || !isNegative && !h.suspects {
+		return
+	}
+	h.suspects = isNegative
+	for id, w := range o.payouts {
+		if w.seller == e.Owner {
+			isUnsent := w.state == payout.Waiting || w.state == payout.Submitting || w.state == payout.Unknown
+			w.suspect = isNegative && isUnsent && id != payout.ID(e.Subject)
+		}
+	}
+}
+
 // told lists the types of entries that are events of the same name.
 var told = []ledger.Type{
 	ledger.BankAccountAdded, ledger.BankAccountVerified, ledger.BankAccountRejected, ledger.BankAccountReview,
@@ -352,11 +374,3 @@ func (o *model) fold(e ledger.Entry) error {
 	}
 	return nil
 }
-
-// agreedFee is 5 rupees and half a percent with 18 percent of tax on them, each rounded half up.
-func agreedFee(amount money.Amount) money.Amount {
-	charge := 500 + (amount*50+5_000)/10_000
-	return charge + (charge*1_800+5_000)/10_000
-}
-
-const agreedFeeText = "5+0.5%+tax18%"

@@ -258,6 +258,7 @@ func (m *market) meddle() {
 	_ = m.decide(unmatched, false, func(on *instance) error {
 		m.decideWithoutReason(on)
 		m.adjustOwn(on)
+		m.openWrongly(on)
 		err := on.payouts.ResolveUnmatchedTransfer(m.ctx, m.by(), unmatched)
 		m.assert(answersAreTrue, errors.Is(err, payout.ErrUnmatchedTransferResolved) || isUnavailable(err), "", "an unknown transfer was resolved: %v", err)
 		return err
@@ -305,6 +306,9 @@ func (m *market) cancelAsAdmin(id payout.ID) {
 		_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}, id, "")
 		w := m.model.payouts[id]
 		m.assert(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
+		if err == nil {
+			m.checkCalledOff(id, w, false, "")
+		}
 		return err
 	})
 }

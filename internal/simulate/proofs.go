@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"bursar/internal/auth"
@@ -120,7 +121,19 @@ func (m *market) steal(s *seller) {
 			a.amount = last.amount
 		}
 	}
+	if m.chance(100) { // as much as goes without one
+		a.amount, a.proof = proveAbove, ""
+	}
 	m.send(a)
+}
+
+// moveAfterProof has a seller register another account after the proof of a request was given, and an admin lift the hold at once, so that the request goes to an
+// account that the proof is not for.
+func (m *market) moveAfterProof(s *seller) {
+	m.registerNumber(s, fmt.Sprintf("5%09d%04d", m.dice.IntN(1e9), 1000+m.dice.IntN(9000)))
+	m.pause(m.between(0, time.Second))
+	m.spawn(0, admin, func() { m.liftHold(s.id) })
+	m.pause(m.between(20*time.Second, 2*time.Minute))
 }
 
 // checkProof holds a payout that was requested in a session against the proof that came with it.

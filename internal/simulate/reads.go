@@ -40,18 +40,48 @@ func (m *market) readOverview(on *instance, s *seller) {
 	m.assert(readsAgree, err == nil && sum.Pending == row.Pending && sum.Available == row.Available && sum.InTransit == row.InTransit &&
 		sum.Earned == row.Earned && sum.Withdrawn == row.Withdrawn && sum.Sales == row.Counts.Sales, s.id,
 		"%s is shown %+v (error %v), and has %+v", s.id, sum, err, row)
+	until := time.UnixMicro(row.HoldUntil).UTC()
+	m.assert(readsAgree, row.HoldUntil == 0 && sum.HoldUntil.IsZero() || sum.HoldUntil.Equal(until), s.id, "%s is shown a hold until %s, and it ends at %s", s.id, sum.HoldUntil, until)
 	now := on.now().In(indianTime)
 	last := now.AddDate(0, 0, -now.Day())
 	m.assert(readsAgree, sum.ThisMonth == h.months[now.Format("2006-01")] && sum.LastMonth == h.months[last.Format("2006-01")], s.id,
 		"%s is shown %d for this month and %d for the last, and has %v", s.id, sum.ThisMonth, sum.LastMonth, h.months)
 	q := on.payouts.Quote(minimum + money.Amount(m.begun%100_000)*100)
-	m.assert(feesAsAgreed, q.Fee == agreedFee(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
+	m.assert(feesAsAgreed, q.Fee == on.tariff.of(q.Amount) && q.Net == q.Amount-q.Fee && stored(q.CancelUntil).Equal(stored(on.now().Add(cancelWindow))), s.id, "%s is quoted %+v", s.id, q)
 	a, err := on.bank.Account(m.ctx, s.id)
 	known := m.model.accounts[h.current]
+	m.readBlockers(on, s)
 	m.assert(readsAgree, known == nil && sum.Account.Status == "" || known != nil && sum.Account.Status == known.status && sum.Account.Last4 == known.last4, s.id,
 		"%s is shown the account %+v beside the balance, and has %s", s.id, sum.Account, h.current)
 	m.assert(readsAgree, (known == nil && errors.Is(err, bank.ErrNone)) || (err == nil && known != nil && a.ID == h.current && a.Status == known.status && a.Last4 == known.last4), s.id,
 		"%s is shown account %s, %s (error %v), and has %s", s.id, a.ID, a.Status, err, h.current)
+}
+
+// readBlockers compares what blocks a payout of a seller, and what is under way.
+func (m *market) readBlockers(on *instance, s *seller) {
+	e, err := on.payouts.Explain(m.ctx, s.id)
+	if !m.assert(readsAgree, err == nil, s.id, "explain what blocks payouts of %s: %v", s.id, err) || m.tampered != "" {
+		return
+	}
+	h, row := m.model.sellers[s.id], m.model.row(s.id)
+	account := m.model.accounts[h.current]
+	want := map[string]bool{
+		payout.BlockedFrozen: h.frozen.stopped, payout.BlockedPaused: m.model.paused.stopped, payout.BlockedOnHold: h.holdUntil > on.now().UnixMicro(),
+		payout.BlockedNoAccount: account == nil, payout.BlockedUnverified: account != nil && account.status == bank.StatusUnverified,
+		payout.BlockedInReview: account != nil && account.status == bank.StatusReview, payout.BlockedRejected: account != nil && account.status == bank.StatusRejected,
+		payout.BlockedBelowZero: row.Available < 0, payout.BlockedBelowLeast: row.Available >= 0 && row.Available < minimum,
+	}
+	maps.DeleteFunc(want, func(_ string, blocks bool) bool { return !blocks })
+	for _, b := range e.Blockers {
+		m.assert(readsAgree, want[b.Code] && b.Message != "", s.id, "payouts of %s are blocked by %q (%s), and should be by %v", s.id, b.Code, b.Message, want)
+		delete(want, b.Code)
+	}
+	m.assert(readsAgree, len(want) == 0 && e.Balance == row, s.id, "payouts of %s are blocked by %v, which is not told; the balance is told as %+v, and is %+v", s.id, want, e.Balance, row)
+	underWayNow := 0
+	for _, w := range m.model.payouts {
+		underWayNow += btoi(w.seller == s.id && kindOf(w.state) == underWay)
+	}
+	m.assert(readsAgree, len(e.InTransit) == min(underWayNow, 1000), s.id, "%d payouts of %s are told to be under way, and there are %d", len(e.InTransit), s.id, underWayNow)
 }
 
 // readSales compares a seller's sales, months and coming releases.
@@ -146,7 +176,9 @@ func (m *market) readHistory(on *instance, s *seller) []payout.Payout {
 	m.assert(readsAgree, len(list) == len(want), s.id, "%s can page through %d payouts, and has %d", s.id, len(list), len(want))
 	for i, p := range list[:min(len(list), len(want))] {
 		w := m.model.payouts[p.ID]
-		m.assert(readsAgree, p.ID == want[i] && w.state == p.State && w.amount == p.Amount && w.last.UTR == p.UTR, s.id,
+		a := m.model.accounts[w.account]
+		m.assert(readsAgree, p.ID == want[i] && w.state == p.State && w.amount == p.Amount && w.last.UTR == p.UTR && stored(p.CompletedAt).Equal(stored(w.folded.CompletedAt)) &&
+			stored(p.ArriveAt).Equal(stored(w.folded.ArriveAt)) && stored(p.RequestedAt).Equal(stored(w.folded.RequestedAt)) && (a == nil || p.AccountLast4 == a.last4), s.id,
 			"%s is shown %+v, and the ledger has %s, %+v", s.id, p, want[i], w)
 	}
 	return list

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -57,10 +58,21 @@ func (m *market) replaceGateways() {
 		configured := one(m, others)
 		m.configure(configured)
 		if len(configured) == 1 {
+			m.cancelWithoutGateway(configured[0].name)
 			lasts = m.between(time.Minute, one(m, []time.Duration{time.Hour, 12 * time.Hour, 36 * time.Hour}))
 		}
 	}
 	m.after(lasts, m.wantReplacement)
+}
+
+// cancelWithoutGateway has sellers stop what another gateway than this one has turned away, while that is not configured.
+func (m *market) cancelWithoutGateway(is port.Name) {
+	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
+		if w := m.model.payouts[id]; w.state == payout.Waiting && w.at != is && !w.sentAt.IsZero() {
+			s := m.sellerOf(w.seller)
+			m.spawn(m.between(time.Minute, 4*time.Minute), "seller "+s.name, func() { m.cancel(s, id) })
+		}
+	}
 }
 
 // configure has the instances started again with these gateways, one after the other. The first gateway is for new payouts.

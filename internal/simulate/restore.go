@@ -24,7 +24,34 @@ type backup struct {
 func (m *market) restoreEvery() time.Duration { return max(48*time.Hour, m.end()/12) }
 
 // wantBackUp has the ledger backed up when next a payout was asked for: what waits is what a restore is most about.
-func (m *market) wantBackUp() { m.backUpSoon = true }
+func (m *market) wantBackUp() { m.backUpSoon, m.backUpUnknown = true, m.chance(400) }
+
+// backUpWith backs the ledger up with a payout that has just become unknown and of which the gateway has nothing, and has its money refunded and
+// withdrawn again after that: both are in the balance of the backup.
+func (m *market) backUpWith(id payout.ID) {
+	m.backUpSoon, m.backUpUnknown = false, false
+	m.after(0, func() {
+		m.backUp()
+		if m.saved == nil || m.saved.at != m.now {
+			return
+		}
+		m.spawn(0, admin, func() {
+			m.reviewUnknown(id)
+			m.pause(12 * time.Minute)
+			m.refundToBalance(id)
+			w := m.model.payouts[id]
+			if w == nil || w.state != payout.Failed || m.closing {
+				return
+			}
+			s := m.sellerOf(w.seller)
+			m.spawn(0, "seller "+s.name, func() {
+				if available := m.model.row(s.id).Available; available >= minimum {
+					m.send(&ask{seller: s.id, amount: available, notes: s.temper.name, key: m.newKey(s)})
+				}
+			})
+		})
+	})
+}
 
 // backUp copies the ledger while it is in use, with the service's own means, to be put back some time later.
 func (m *market) backUp() {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -59,6 +60,8 @@ type ask struct {
 	key    string
 	// session is the one in which it is asked for, or "", and proof comes with it.
 	session, proof string
+	// keyActor and issuerActor name who asks for the seller: a service key, or an identity provider by its token.
+	keyActor, issuerActor string
 	// account is the one that the seller was shown, or "", and had what was available when it was refused.
 	account bank.ID
 	had     money.Amount
@@ -166,9 +169,14 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 	if a.amount > proveAbove && m.chance(300) {
 		m.prove(s, a)
-		m.pause(m.between(0, 3*time.Minute))
+		if m.pause(m.between(0, 3*time.Minute)); a.proof != "" && m.chance(100) {
+			m.moveAfterProof(s)
+		}
 	}
 	m.send(a)
+	if m.chance(150) {
+		m.sendForSeller(s, a)
+	}
 	if m.chance(200) {
 		m.spawn(m.between(0, one(m, []time.Duration{time.Second, 4 * time.Minute, 72 * time.Hour})), "thief", func() { m.steal(s) })
 	}
@@ -190,6 +198,28 @@ func (m *market) request(s *seller, amount money.Amount) {
 	}
 }
 
+// sendForSeller has a server of the marketplace ask for a payout under a key that the seller has used for the same, or a seller with a token of an identity
+// provider. Neither has a proof to give.
+func (m *market) sendForSeller(s *seller, a *ask) {
+	other := &ask{seller: s.id, amount: a.amount, notes: a.notes, key: a.key}
+	if m.chance(700) {
+		other.keyActor = ledger.ActorKey + "key_simulated"
+	} else {
+		other.key, other.issuerActor = "", ledger.ActorIssuer+"https://login.simulated"
+	}
+	if available := m.model.row(s.id).Available; available < other.amount && m.chance(700) {
+		other.amount = max(minimum, available)
+	}
+	m.send(other)
+	if other.key != "" && m.chance(300) {
+		m.pause(m.between(0, time.Hour))
+		m.send(other)
+	}
+}
+
+// actor is who asks, as the journal names them.
+func (a *ask) actor() string { return cmp.Or(a.keyActor, a.issuerActor, ledger.ActorUser+a.seller) }
+
 // newKey is an idempotency key, which other sellers may use too.
 func (m *market) newKey(s *seller) string {
 	if s.asked++; m.chance(500) {
@@ -202,7 +232,10 @@ func (m *market) newKey(s *seller) string {
 func (m *market) send(a *ask) {
 	m.current.ask = a
 	defer func() { m.current.ask = nil }()
-	request := payout.Request{Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof}
+	request := payout.Request{
+		Seller: a.seller, Amount: a.amount, Notes: a.notes, Key: a.key, Account: a.account, Session: a.session, Proof: a.proof,
+		KeyActor: a.keyActor, IssuerActor: a.issuerActor,
+	}
 	if a.key == "" {
 		if on := m.anyInstance(); on != nil {
 			_ = m.call(on, func() error { return m.ask(on, a, request) })
@@ -259,6 +292,8 @@ func (m *market) ask(on *instance, a *ask, r payout.Request) error {
 		m.broken(answersAreKnown, a.seller, "a request for a payout was answered with "+err.Error())
 	case f.Kind == fault.Invalid && f.Details["amount"] != "":
 		m.assert(refusalsAreTrue, a.amount < minimum, a.seller, "a request for %d was answered with %v, the least is %d", a.amount, f.Details, minimum)
+	case errors.Is(err, payout.ErrSellerProof):
+		m.assert(refusalsAreTrue, a.keyActor+a.issuerActor != "" && a.amount > proveAbove, a.seller, "%s asked for %d, and a proof of the seller was asked for", a.actor(), a.amount)
 	case errors.Is(err, auth.ErrStepUp):
 		m.checkUnproven(a)
 	case errors.Is(err, auth.ErrToken):
@@ -308,7 +343,11 @@ func (m *market) cancelQueued() {
 			latest := w.last.Progress // a status that nobody knows may have been told since
 			m.assert(queuedCancellable, latest == port.Queued || latest == port.Unrecognised, string(id), "payout %s is queued at the gateway, and %q by the ledger", id, latest)
 			s := m.sellerOf(w.seller)
-			m.spawn(m.between(0, time.Minute), "seller "+s.name, func() { m.callOff(s, id) })
+			soon := m.between(0, time.Minute)
+			m.spawn(soon, "seller "+s.name, func() { m.callOff(s, id) })
+			if m.chance(400) { // and somebody else at the same moment
+				m.spawn(soon+m.between(0, 50*time.Millisecond), "seller "+s.name, func() { m.callOff(s, id) })
+			}
 		}
 	}
 }
@@ -319,17 +358,18 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	if m.chance(500) {
 		key = m.newKey(s)
 	}
-	answered, restores := false, m.tally.restores
+	answered, succeeded, restores := false, false, m.tally.restores
 	_ = m.persist(time.Minute, func(on *instance) error {
 		m.current.about = id
 		defer func() { m.current.about = "" }()
 		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
 		w := m.model.payouts[id]
-		answered = err == nil || errors.Is(err, payout.ErrNotCancellable)
+		answered, succeeded = err == nil || errors.Is(err, payout.ErrNotCancellable), err == nil
 		switch {
 		case err == nil:
 			m.assert(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
 				"payout %s was said to be cancelled (replayed: %t), and the ledger has %+v", id, replayed, w)
+			m.checkCalledOff(id, w, replayed, key)
 		case errors.Is(err, payout.ErrNotFound):
 			m.assert(answersAreTrue, w == nil, string(id), "payout %s was said not to be there", id)
 		case errors.Is(err, payout.ErrCancelUnclear):
@@ -341,7 +381,36 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	})
 	if key != "" && answered && restores == m.tally.restores {
 		m.cancelOther(s, id, key)
+		if m.chance(300) {
+			m.cancelAgain(s, id, key, succeeded)
+		}
 	}
+}
+
+// checkCalledOff wants a payout to be cancelled by one caller: others are told that it is too late. Under a key the answer may be of a call whose
+// answer was lost.
+func (m *market) checkCalledOff(id payout.ID, w *withdrawal, replayed bool, key string) {
+	if w == nil || replayed {
+		return
+	}
+	m.assert(answersAreTrue, !w.calledOff || key != "", string(id), "two callers were told that they cancelled payout %s", id)
+	w.calledOff = true
+}
+
+// cancelAgain sends a cancellation again, which gets the answer that it got before.
+func (m *market) cancelAgain(s *seller, id payout.ID, key string, succeeded bool) {
+	restores := m.tally.restores
+	m.pause(m.between(0, one(m, []time.Duration{time.Minute, 6 * time.Hour, 72 * time.Hour})))
+	on := m.anyInstance()
+	if on == nil || m.closing || restores != m.tally.restores {
+		return
+	}
+	_ = m.call(on, func() error {
+		p, replayed, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, id, key)
+		same := succeeded && err == nil && p.ID == id && replayed || !succeeded && errors.Is(err, payout.ErrNotCancellable)
+		m.assert(oneAnswerPerKey, same || isUnavailable(err) || restores != m.tally.restores, string(id), "payout %s was cancelled under the key %s: %t; again, it is answered with %s, %v (replayed: %t)", id, key, succeeded, p.State, err, replayed)
+		return err
+	})
 }
 
 // cancelOther cancels another payout under a key that was used, which must be refused.
@@ -372,7 +441,16 @@ func (m *market) register(s *seller) {
 			digits = fmt.Sprintf("5%09d%s", m.dice.IntN(1e9), now.last4)
 		}
 	}
-	m.registerNumber(s, digits)
+	holder, ifsc := s.name, bank.IFSC(usualBranch)
+	if now := m.model.accounts[m.model.sellers[s.id].current]; now != nil && now.number != "" && m.chance(100) { // the present one, written otherwise
+		digits = now.number
+		if m.chance(500) {
+			holder = strings.ToUpper(holder)
+		} else {
+			ifsc = "HDFC0000054"
+		}
+	}
+	m.registerAccount(s, digits, holder, ifsc)
 	if m.chance(s.moves / 10) { // who tries one after another
 		for range 2*registrationsADay + 5 {
 			m.registerNumber(s, fmt.Sprintf("5%09d%04d", m.dice.IntN(1e9), 1000+m.dice.IntN(9000)))
@@ -380,7 +458,14 @@ func (m *market) register(s *seller) {
 	}
 }
 
+// usualBranch is where sellers have their accounts, most of the time.
+const usualBranch = "HDFC0000053"
+
 func (m *market) registerNumber(s *seller, digits string) {
+	m.registerAccount(s, digits, s.name, usualBranch)
+}
+
+func (m *market) registerAccount(s *seller, digits, holder string, ifsc bank.IFSC) {
 	m.numbers[digits], m.current.account = true, digits
 	defer func() { m.current.account = "" }()
 	number, err := bank.ParseNumber(digits)
@@ -388,7 +473,7 @@ func (m *market) registerNumber(s *seller, digits string) {
 		m.broken(answersAreKnown, s.id, err.Error())
 		return
 	}
-	r := bank.Registration{Seller: s.id, Holder: s.name, Number: number, IFSC: "HDFC0000053"}
+	r := bank.Registration{Seller: s.id, Holder: holder, Number: number, IFSC: ifsc}
 	_ = m.persist(5*time.Minute, func(on *instance) error {
 		a, err := on.bank.Register(m.ctx, r)
 		m.assert(answersAreKnown, err == nil || fault.From(err) != nil, s.id, "a registration was answered with %v", err)
@@ -399,6 +484,7 @@ func (m *market) registerNumber(s *seller, digits string) {
 		if err == nil {
 			m.assert(answersAreTrue, a.Status != bank.StatusRejected, s.id, "%s registered account %s, which was rejected before", s.id, a.ID)
 			known := m.model.accounts[a.ID]
+			m.assert(answersAreTrue, a.Holder == holder && a.IFSC == ifsc, s.id, "%s registered an account of %s at %s, and was answered with one of %s at %s", s.id, holder, ifsc, a.Holder, a.IFSC)
 			m.assert(answersAreTrue, known != nil && known.seller == s.id && (known.number == "" || known.number == digits), s.id,
 				"%s registered an account and was answered with %s, which is another one", s.id, a.ID)
 		}

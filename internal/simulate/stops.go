@@ -38,6 +38,11 @@ func (m *market) wereStopped(seller string) bool {
 // wasStopped notes a decision to stop payouts or to resume them.
 func (m *market) wasStopped(d decision.Decision) {
 	switch d.Action {
+	case decision.FreezePayouts, decision.UnfreezePayouts:
+		m.checkStopMail(d)
+	default:
+	}
+	switch d.Action {
 	case decision.FreezePayouts, decision.PausePayouts:
 		*m.model.stopsOf(d.Owner) = stops{stopped: true}
 		m.tally.stops++

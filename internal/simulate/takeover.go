@@ -41,7 +41,7 @@ func (m *market) checkTakeOver() {
 func (m *market) payable() *seller {
 	for _, s := range m.sellers {
 		h := m.model.sellers[s.id]
-		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && m.model.row(s.id).Available >= minimum && h.holdUntil == 0 {
+		if a := m.model.accounts[h.current]; a != nil && a.status == bank.StatusVerified && m.model.row(s.id).Available >= minimum && h.holdUntil == 0 && !m.model.stopped(s.id) {
 			return s
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"bursar/internal/money"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
+	"bursar/internal/store"
 )
 
 // checkTampering plays an attacker who can write to the database and has no key, once all else is over. While a row or an
@@ -109,6 +110,26 @@ func (t *tamperer) whileTampered(subject, finding string, lasts time.Duration, p
 	m.note(subject, t.s.id, "tampering undone:")
 }
 
+// repair has an operator rebuild a row from the journal, or now and then puts it right by hand.
+func (t *tamperer) repair(subject string, putRight func()) func() {
+	m := t.m
+	if m.chance(200) {
+		return putRight
+	}
+	return func() {
+		done, err := t.on.db.Repair(m.ctx, m.keys, "simulated", m.clock(), true)
+		isDone := slices.ContainsFunc(done, func(r store.Repair) bool { return r.Subject == subject && r.Impossible == "" })
+		m.assert(tamperingFound, err == nil && isDone, t.s.id, "%s was tampered with, and a repair does %+v (error %v)", subject, done, err)
+		m.follow(t.on, t.s.id)
+		id := payout.ID(subject)
+		if w := m.model.payouts[id]; w != nil {
+			w.last, err = t.on.db.Payout(m.ctx, id)
+			m.assert(tamperingFound, err == nil && w.last.Amount == w.amount && w.last.State == w.state, subject, "payout %s was repaired, and is %+v (error %v)", id, w.last, err)
+			m.payoutDue(id, w, w.last.DueAt)
+		}
+	}
+}
+
 // earn records a sale and returns its id.
 func (t *tamperer) earn(amount money.Amount, assert time.Duration) string {
 	m, s := t.m, t.s
@@ -132,6 +153,24 @@ func (t *tamperer) request() payout.ID {
 	m.pass(m.now + cancelWindow/2)
 	m.assert(answersAreTrue, m.violation != nil || a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id)
 	return a.made
+}
+
+// requestOfAnother has another seller ask for a payout, which is to be sent whatever was tampered with of the first. It returns "" where nobody can.
+func (t *tamperer) requestOfAnother() payout.ID {
+	m := t.m
+	for _, s := range m.sellers {
+		h := m.model.sellers[s.id]
+		a := m.model.accounts[h.current]
+		if s == t.s || a == nil || a.status != bank.StatusVerified || m.model.row(s.id).Available < minimum || h.holdUntil > m.clock().Add(-time.Hour).UnixMicro() || m.model.stopped(s.id) {
+			continue
+		}
+		other := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+		m.spawn(0, "seller "+s.name, func() { m.send(other) })
+		m.pass(m.now + time.Second)
+		m.assert(answersAreTrue, m.violation != nil || other.made != "", s.id, "%s has enough for a payout, and it was refused", s.id)
+		return other.made
+	}
+	return ""
 }
 
 // try makes a call, and wants it to be refused because of the tampering.
@@ -172,7 +211,7 @@ func (t *tamperer) raiseSale() {
 		_, _, _, err := t.on.sales.Refund(m.ctx, sale.NewRefund{Sale: id, ID: "refund-tampered", Amount: 100})
 		return err
 	})
-	t.whileTampered(id, "sales-match-journal", 2*time.Hour, putRight)
+	t.whileTampered(id, "sales-match-journal", 2*time.Hour, t.repair(sale.SubjectPrefix+id, putRight))
 	m.assert(tamperingFound, m.violation != nil || !m.model.sales[id].released, t.s.id, "sale %s was tampered with, and is released", id)
 	m.pass(m.now + 3*time.Hour)
 	m.assert(tamperingFound, m.violation != nil || m.model.sales[id].released, t.s.id, "sale %s was repaired, and is not released", id)
@@ -188,20 +227,22 @@ func (t *tamperer) raiseBalance() {
 		_, _, err := t.on.payouts.Request(m.ctx, payout.Request{Seller: t.s.id, Amount: asks})
 		return err
 	})
-	t.whileTampered(t.s.id, "journals-are-whole", time.Minute, putRight)
+	t.whileTampered(t.s.id, "journals-are-whole", time.Minute, t.repair(t.s.id, putRight))
+	m.compareRows(t.on, []string{t.s.id})
 }
 
 // raisePayout makes a payout three times as large, and tries to cancel it.
 func (t *tamperer) raisePayout() {
 	m, id := t.m, t.request()
 	putRight := t.write("payouts", "amount = amount * 3", quote("id", string(id)))
+	others := t.requestOfAnother()
 	m.tampered = string(id)
 	t.try("the cancellation of a payout that was tampered with", func() error {
 		_, _, err := t.on.payouts.Cancel(m.ctx, payout.Caller{User: t.s.id}, id, "")
 		return err
 	})
-	t.whileTampered(string(id), "payouts-match-journal", 15*time.Minute, putRight)
-	t.wantUnsent(id)
+	t.whileTampered(string(id), "payouts-match-journal", 15*time.Minute, func() { t.wantUnsent(id) }, t.repair(string(id), putRight))
+	m.assert(tamperingFound, m.violation != nil || others == "" || m.gateways.has(others), string(others), "a payout of %s was tampered with, and payout %s of another seller is not sent", t.s.id, others)
 	t.wantPaid(id)
 }
 
@@ -329,8 +370,8 @@ func (t *tamperer) hidePause() {
 	t.put("journals", where, before[0])
 	t.whileTampered(decision.Platform, "journals-are-whole", 15*time.Minute, func() { t.put("journals", where, paused[0]) })
 	w := m.model.payouts[id]
-	m.assert(tamperingFound, m.violation != nil || w.state == payout.Waiting && !m.gateways.has(id), string(id),
-		"payouts were paused, and that was hidden in the database; payout %s is %s, and the gateway has a transfer: %t", id, w.state, m.gateways.has(id))
+	m.assert(tamperingFound, m.violation != nil || w.state == payout.Waiting && !m.gateways.has(id) && w.last.Discrepancy == "", string(id),
+		"payouts were paused, and that was hidden in the database; payout %s is %s with the discrepancy %q, and the gateway has a transfer: %t", id, w.state, w.last.Discrepancy, m.gateways.has(id))
 	m.spawn(0, admin, func() { m.resume(decision.Platform) })
 	m.pass(m.now + time.Minute)
 	delete(m.stopping, decision.Platform)

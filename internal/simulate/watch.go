@@ -35,6 +35,7 @@ type seen struct {
 func (s *seen) reset() {
 	s.changes, s.touched, s.entries, s.refusal = s.changes[:0], s.touched[:0], s.entries[:0], nil
 	s.payouts, s.accounts = map[payout.ID]payout.Payout{}, map[bank.ID]bank.Account{}
+	s.m.mailed = nil
 }
 
 // touch says that an owner's journal is to be read again.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway/razorpayx"
+	"bursar/internal/payout"
 )
 
 // wire carries an instance's requests to a gateway, or does not.
@@ -81,6 +82,7 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	a := g.arrive(sent, body)
 	if reference := req.URL.Query().Get("reference_id"); reference != "" {
 		m.current.asked, m.current.askedAt = reference, m.now
+		w.linger(payout.ID(reference))
 	}
 	w.misreport(req, a)
 	w.mixUp(req, a)
@@ -176,6 +178,22 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	return response(req, a.status, a.header, &a.body), nil
 }
 
+// linger has the answer to a look-up take its time, now and then, that somebody makes who cancels the payout: a worker may send it meanwhile.
+func (w wire) linger(id payout.ID) {
+	m := w.on.m
+	known := m.model.payouts[id]
+	if known == nil || known.state != payout.Waiting || m.current.about != id || m.current.name == stepName(w.on, payouts) || m.closing || !m.o.Faults[slow] || m.chance(500) {
+		return
+	}
+	m.strike(slow)
+	until := m.now + callTimeout
+	m.lookedUp[id] = until
+	if known.due > 0 { // the worker looks it up too, and then sends it
+		m.pollNow(payouts)
+	}
+	m.pause(m.between(callTimeout/2, callTimeout))
+}
+
 // deny turns away an order that the gateway has made, or refuses it. The gateway has it in its records at once.
 func (w wire) deny(req *http.Request, a *answer) *http.Response {
 	m := w.on.m
@@ -183,7 +201,7 @@ func (w wire) deny(req *http.Request, a *answer) *http.Response {
 	switch {
 	case o == nil || a.status != http.StatusOK || a.cut || a.lie != nil:
 		return nil
-	case m.strikes(throttle):
+	case m.now < m.lookedUp[payout.ID(req.Header.Get(razorpayx.IdempotencyHeader))] && m.o.Faults[throttle] && m.chance(700), m.strikes(throttle):
 		o.denied = true
 		return w.said(req, http.StatusTooManyRequests, "Throttling Error")
 	case m.strikes(refuse):
@@ -348,7 +366,7 @@ func (w wire) misreport(req *http.Request, a *answer) {
 	verdict, said := w.g.verdicts[id]
 	if !said {
 		if m.strikes(verify) {
-			verdict = one(m, []string{otherName, nearName, "invalid", "failed"})
+			verdict = one(m, []string{otherName, nearName, "invalid", "failed", "nothing"})
 		}
 		w.g.verdicts[id] = verdict
 	}
@@ -357,6 +375,8 @@ func (w wire) misreport(req *http.Request, a *answer) {
 		return
 	case "invalid":
 		v.Results.AccountStatus, v.Results.RegisteredName = razorpayx.AccountInvalid, ""
+	case "nothing":
+		v.Results.AccountStatus = ""
 	case "failed":
 		v.Status = razorpayx.ValidationFailed
 	case nearName:

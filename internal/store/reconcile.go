@@ -317,10 +317,12 @@ func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Ru
 	return runs, err
 }
 
-// Reached is the end of the last day that the service had reconciled by itself at a time.
+// Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement. Days that were
+// reconciled with another gateway's do not count: of those, this one's were never compared.
 func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
-	err = s.queryOne(ctx, `SELECT ends_at FROM reconciliations WHERE daily = 1 AND ended_at <= $1 ORDER BY ends_at DESC LIMIT 1`,
-		[]any{micros(at)}, instant{&reached})
+	err = s.queryOne(ctx, `SELECT r.ends_at FROM reconciliations r
+		JOIN statement_days d ON d.gateway = $2 AND d.starts_at = r.starts_at AND d.ends_at = r.ends_at AND d.lines IS NOT NULL
+		WHERE r.daily = 1 AND r.ended_at <= $1 ORDER BY r.ends_at DESC LIMIT 1`, []any{micros(at), s.gateway}, instant{&reached})
 	return reached, err
 }
 

@@ -268,6 +268,9 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 		r := reconcile.Run{ID: id, Period: p, Daily: daily, EndedAt: start.AddDate(0, 0, day+2)}
 		r.Result = reconcile.Result{Period: p, Lines: 3, Sums: reconcile.Sums{Paid: 7, Opening: money.Max}}
 		b.must(s.KeepRun(b.ctx(), r))
+		read := reconcile.Day{From: p.From, To: p.To, ReadAt: r.EndedAt, Lines: 3}
+		b.must(s.KeepDay(b.ctx(), read))
+		b.must(s.KeepBalances(b.ctx(), read))
 		return r
 	}
 	if at, err := s.Reached(b.ctx(), start.AddDate(1, 0, 0)); err != nil || !at.IsZero() {
@@ -278,6 +281,9 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	third := run("rec_3", 5, false)
 	if at, err := s.Reached(b.ctx(), start.AddDate(1, 0, 0)); err != nil || !at.Equal(start.AddDate(0, 0, 2)) {
 		b.Errorf("%s was reached, %v; want the end of rec_1", at, err)
+	}
+	if at, err := b.db.Reconciling("elsewhere").Reached(b.ctx(), start.AddDate(1, 0, 0)); err != nil || !at.IsZero() {
+		b.Errorf("%s was reached, %v; want none at a gateway whose statement was never read", at, err)
 	}
 	if w := b.watch(); !w.ReconciledAt.Equal(start.AddDate(0, 0, 3)) {
 		b.Errorf("watched is %s", w.ReconciledAt)

@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bursar/internal/auth"
+	"bursar/internal/bank"
+	"bursar/internal/payout"
+	"bursar/internal/sale"
+)
+
+// checkDeletion has a seller withdraw all, and delete the account before, while and after the payout is under way.
+func (m *market) checkDeletion() {
+	on, s := m.anyInstance(), m.payable()
+	if on == nil || s == nil || !m.anyFaults() || m.model.row(s.id).InTransit != 0 {
+		return
+	}
+	m.deleteAccount(on, s, auth.ErrMoneyLeft)
+	a := &ask{seller: s.id, amount: m.model.row(s.id).Available, notes: s.temper.name}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.gateways.settle(20 * time.Minute)
+	m.pass(m.now + cancelWindow/2)
+	if m.violation != nil || !m.assert(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
+		return
+	}
+	m.deleteAccount(on, s, auth.ErrMoneyLeft)
+	m.pass(m.now + 5*time.Minute)
+	if kindOf(m.model.payouts[a.made].state) == underWay { // some accounts are paid at once
+		m.deleteAccount(on, s, auth.ErrMoneyLeft)
+	}
+	m.pass(m.now + 2*time.Hour)
+	m.gateways.settle(usualSettling)
+	w := m.model.payouts[a.made]
+	if m.violation != nil || w.state != payout.Completed {
+		return // the account is one that the bank does not pay
+	}
+	m.deleteAccount(on, s, nil)
+	m.checkDeleted(on, s)
+}
+
+// deleteAccount has a seller delete the account, and wants that to be answered with an error, or nil.
+func (m *market) deleteAccount(on *instance, s *seller, want error) {
+	if m.violation != nil {
+		return
+	}
+	err := m.signIn(on, s)
+	if err == nil {
+		err = on.users.DeleteAccount(m.ctx, auth.Principal{UserID: s.id, Session: s.session}, "", auth.Device{})
+	}
+	m.assert(deletionsWait, errors.Is(err, want) && (want != nil || err == nil), s.id, "%s has %+v, and the deletion of the account was answered with %v, want %v", s.id, m.model.row(s.id), err, want)
+	if err == nil {
+		m.follow(on, s.id)
+	}
+}
+
+// checkDeleted wants nothing to be recorded for a seller who is gone, and nothing to be left of the bank accounts.
+func (m *market) checkDeleted(on *instance, s *seller) {
+	h := m.model.sellers[s.id]
+	for id, a := range m.model.accounts {
+		if a.seller != s.id {
+			continue
+		}
+		got, err := on.db.BankAccountByID(m.ctx, id)
+		m.assert(deletionsWait, err == nil && got.EncryptedNumber == "" && got.Status == bank.StatusRejected && !got.Current, s.id, "%s deleted the account, and bank account %s is %s, current: %t (error %v)", s.id, id, got.Status, got.Current, err)
+		a.status, a.due = bank.StatusRejected, 0
+	}
+	h.former, h.current = h.current, ""
+	s.sold++
+	m.spawn(0, "marketplace", func() {
+		_ = m.call(on, func() error {
+			_, _, err := on.sales.Record(m.ctx, sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: minimum, OccurredAt: m.clock()})
+			m.assert(deletionsWait, errors.Is(err, sale.ErrSellerNotFound), s.id, "a sale of %s, who is gone, was answered with %v", s.id, err)
+			return err
+		})
+	})
+	m.pass(m.now + time.Minute)
+	if m.violation == nil {
+		m.audit(on)
+	}
+}

@@ -1,0 +1,80 @@
+package simulate_test
+
+// moreBugs were planted by somebody who had read the service and not the simulator. Many needed what it did not play, or did not check.
+var moreBugs = []planted{
+	{"a request of just the least amount is refused", []edit{
+		{inPayout, "if r.Amount < s.o.Minimum {", "if r.Amount <= s.o.Minimum {"},
+	}},
+	{"what was refused under a key is decided again", []edit{
+		{inPayout, "refusal = err\n\t\t\treturn saveRefusal(ctx, tx, m, refused)", "_ = saveRefusal\n\t\t\treturn err"},
+	}},
+	{"idempotency keys are forgotten after a day", []edit{
+		{inPayout, "keysKept   = 7 * 24 * time.Hour", "keysKept   = 24 * time.Hour"},
+	}},
+	{"a key does not tell amounts apart", []edit{
+		{inPayout, `fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes)`, `fmt.Sprintf(FingerprintRequest+"%s", r.Notes)`},
+	}},
+	{"the fee is taken without its tax", []edit{
+		{inPayout, "return min(charge+charge.Share(f.tax), amount)", "return min(charge, amount)"},
+	}},
+	{"a payout that is paid keeps the reason for which it waited", []edit{
+		{inPayout, "p.CompletedAt = now\n\t\tp.ReasonCode, p.Reason = \"\", \"\"\n", "p.CompletedAt = now\n"},
+	}},
+	{"a refund of all that is left is of the whole sale", []edit{
+		{inSale, "refund.Amount = sale.Left()", "refund.Amount = sale.Amount"},
+	}},
+	{"a page of the feed that is cut short skips the rest", []edit{
+		{inEvent, "next = e.Number\n\t\t\tif len(types)", "next = page[len(page)-1].Number\n\t\t\tif len(types)"},
+	}},
+	{"whatever a look-up lists is taken for the payout's transfer", []edit{
+		{inRazorpayx, "if reference == p.reference() {", "if reference != \"\" {"},
+	}},
+	{"a 400 about our own account is a refusal", []edit{
+		{inRazorpayx, "{text: \"razorpayx account number is invalid\", answer: gateway.NotTaken, code: \"debit_account_invalid\"},\n\t{field: \"account_number\", answer: gateway.NotTaken, code: \"debit_account_invalid\"},\n", ""},
+	}},
+	{"a payout of just the limit needs a proof", []edit{
+		{inPayout, "s.o.ProveAbove > 0 && amount > s.o.ProveAbove", "s.o.ProveAbove > 0 && amount >= s.o.ProveAbove"},
+	}},
+	{"a caller is told that they cancelled what another has cancelled", []edit{
+		{inPayout, "if err != nil || p.State == Cancelled && moved {", "_ = moved\n\t\tif err != nil || p.State == Cancelled {"},
+	}},
+	{"a payout that was sent while a cancellation looked it up is cancelled", []edit{
+		{inPayout, "if asked.State != Waiting || !p.SentAt.Equal(asked.SentAt) {", "if asked.State != Waiting {"},
+	}},
+	{"an imported payout is charged today's fee", []edit{
+		{inPayout, "Fee: o.Gross - t.Amount,", "Fee: s.o.Fee.Of(o.Gross),"},
+	}},
+	{"another holder's name makes no other account", []edit{
+		{inBank, "current.Status == StatusRejected && !r.imported || current.Holder != r.Holder || current.IFSC != r.IFSC", "current.Status == StatusRejected && !r.imported || current.IFSC != r.IFSC"},
+	}},
+	{"a returned payout is not mailed", []edit{
+		{inEvent, "return t == PayoutFailed || t == PayoutReturned", "return t == PayoutFailed"},
+	}},
+	{"a sale that is told again in a batch is earned again", []edit{
+		{inSale, "if !added[i] {\n\t\t\t\tcontinue", "if refused[i] != nil {\n\t\t\t\tcontinue"},
+	}},
+	{"a pause that was tampered with freezes each payout", []edit{
+		{inPayout, "return \"\", fmt.Errorf(\"%w: %s\", errPauseUnclear, err.Error())", "return \"\", err"},
+	}},
+	{"the wait of what is turned away does not grow", []edit{
+		{inPayout, "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n\tp.Tries++\n", "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n"},
+	}},
+	{"a payout that is sent still says that payouts are paused", []edit{
+		{inPayout, "p.clearNoGateway()\n\t\tp.clearStopped()\n", "p.clearNoGateway()\n"},
+	}},
+	{"an account with a payout under way may be deleted", []edit{
+		{inStore, "return pending != 0 || available != 0 || inTransit != 0 || processing != 0, err", "return pending != 0 || available != 0, err"},
+	}},
+	{"a refund counts in the month in which it is made", []edit{
+		{inSale, "return tx.AddEarnings(ctx, sale.Seller, sale.Month, -r.Amount)", "return tx.AddEarnings(ctx, sale.Seller, r.At.Format(monthLayout), -r.Amount)"},
+	}},
+	{"an imported payout is no event", []edit{
+		{inEvent, "ledger.PayoutImported:  PayoutRequested,\n", ""},
+	}},
+	{"a service key's idempotency keys are the seller's own", []edit{
+		{inPayout, "if r.KeyActor == \"\" || r.Key == \"\" {\n\t\treturn r.Key", "if r.KeyActor == \"\" || r.Key != \"\" {\n\t\treturn r.Key"},
+	}},
+	{"a debit for a payout that waits is not found", []edit{
+		{inReconcile, "case payout.Waiting:\n\t\tif debits > credits {", "case payout.Waiting:\n\t\tif debits > credits+1 {"},
+	}},
+}
