@@ -339,11 +339,13 @@ func (m *market) checkLie(w *withdrawal, p payout.Payout) {
 		"the gateway said of payout %s, which was %s, that %s; it is %s now, with the discrepancy %q (try %d)", p.ID, lie.was, lie.what, p.State, p.Discrepancy, p.Tries)
 }
 
-// wereRescheduled notes that a start made all payouts due that the gateway may have.
-func (m *market) wereRescheduled(at port.Name, n int64, now time.Time) {
+// wereRescheduled notes that a start made all payouts due that the gateway may have, but for those that may be being sent again:
+// they are unknown, and due before leased.
+func (m *market) wereRescheduled(at port.Name, n int64, now, leased time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.at == at && w.due > now.UnixMicro() && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
+		isLeased := w.state == payout.Unknown && w.due <= leased.UnixMicro()
+		if w.at == at && w.due > now.UnixMicro() && !isLeased && (w.state == payout.Unknown || w.state == payout.ManualReview || w.state == payout.Submitted) {
 			m.wasRescheduled(id, now)
 			n--
 		}

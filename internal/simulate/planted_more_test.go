@@ -39,7 +39,7 @@ var moreBugs = []planted{
 		{inPayout, "if err != nil || p.State == Cancelled && moved {", "_ = moved\n\t\tif err != nil || p.State == Cancelled {"},
 	}},
 	{"a payout that was sent while a cancellation looked it up is cancelled", []edit{
-		{inPayout, "if asked.State != Waiting || !p.SentAt.Equal(asked.SentAt) {", "if asked.State != Waiting {"},
+		{inPayout, "if _, differs := ledger.Differs(asked, p); differs {", "if asked.State != Waiting {"},
 	}},
 	{"an imported payout is charged today's fee", []edit{
 		{inPayout, "Fee: o.Gross - t.Amount,", "Fee: s.o.Fee.Of(o.Gross),"},
@@ -54,7 +54,7 @@ var moreBugs = []planted{
 		{inSale, "if !added[i] {\n\t\t\t\tcontinue", "if refused[i] != nil {\n\t\t\t\tcontinue"},
 	}},
 	{"a pause that was tampered with freezes each payout", []edit{
-		{inPayout, "return \"\", fmt.Errorf(\"%w: %s\", errPauseUnclear, err.Error())", "return \"\", err"},
+		{inPayout, "\tif isTampered(err) {\n\t\terr = fmt.Errorf(\"%w: %s\", errPauseUnclear, err.Error())\n\t}\n", ""},
 	}},
 	{"the wait of what is turned away does not grow", []edit{
 		{inPayout, "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n\tp.Tries++\n", "func (s *Service) putBack(p *Payout, atLeast time.Duration) {\n"},

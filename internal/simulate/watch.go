@@ -321,7 +321,7 @@ func (t payoutTx) ReschedulePayout(ctx context.Context, id payout.ID, now time.T
 
 func (t payoutTx) RescheduleInFlight(ctx context.Context, at port.Name, now, leased time.Time) (int64, error) {
 	n, err := t.Tx.RescheduleInFlight(ctx, at, now, leased)
-	t.seen.note(func() { t.seen.m.wereRescheduled(at, n, now) })
+	t.seen.note(func() { t.seen.m.wereRescheduled(at, n, now, leased) })
 	return n, err
 }
 
