@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -86,7 +85,10 @@ func (s *Service) stepOnce(ctx context.Context, l Lease, until time.Time) (more 
 		s.o.Logger.ErrorContext(ctx, "webhook endpoint tampered with; nothing delivered", slog.String("endpoint", e.ID))
 		return false, s.o.Store.InTx(ctx, func(tx Tx) error {
 			e.RetryAt = s.now().Add(longestWait)
-			return errors.Join(tx.SaveHealth(ctx, e.ID, e.Health), tx.EndLease(ctx, l, s.now()))
+			if err := tx.SaveHealth(ctx, e.ID, e.Health); err != nil {
+				return err
+			}
+			return tx.EndLease(ctx, l, s.now())
 		})
 	}
 	limit := takenAtOnce
