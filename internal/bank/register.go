@@ -241,7 +241,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	// has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
 	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
-	if !diverts { // an entry may be missing that says that the account is verified
+	if !diverts && current.ID != "" { // an entry may be missing that says that the account is verified
 		if err := tx.CheckNewest(ctx, r.Seller); err != nil && !errors.Is(err, ledger.ErrTampered) {
 			return Account{}, err
 		} else if err != nil {

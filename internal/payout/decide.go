@@ -141,8 +141,11 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 		return Payout{}, ErrGatewayUnclear.Because(err)
 	}
 	return s.decide(ctx, by, decision.RefundPayout, id, func(p *Payout) (string, error) {
-		if _, differs := ledger.Differs(seen, *p); differs || p.State != ManualReview { // the gateway was asked about another row
+		if p.State != ManualReview {
 			return "", movedOn(*p)
+		}
+		if _, differs := ledger.Differs(seen, *p); differs { // the gateway was asked about another row
+			return "", ErrMovedOn
 		}
 		p.ReasonCode, p.Reason = codeRefunded, "This payout was not made, and its amount is back in your balance. You can request it again."
 		s.finish(p, Failed)

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,13 @@ var unknownWaits = []time.Duration{
 // reclaim resolves an order whose worker is gone: its lease expired. The lease lasts longer than an order takes to arrive, so
 // the first attempt may already resend it.
 func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
-	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
-		if p.State != Submitting || s.o.Now().Before(p.SentAt.Add(s.o.Lease)) { // another worker is sending it
+	taken, err := s.changeIn(ctx, ledger.Scope{Payout: string(p.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+		if p.State != Submitting {
 			return errRaced
+		}
+		if s.o.Now().Before(p.SentAt.Add(s.o.Lease)) { // another worker is sending it, if that is what its entries say
+			_, err := check(ctx, tx, *p)
+			return cmp.Or(err, errRaced)
 		}
 		p.State, p.Tries = Unknown, 1
 		p.clearNoGateway()
@@ -87,7 +92,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
-		if p.ReasonCode == codeNegativeBalance { // which stopIfBalanceNegative did not see
+		if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
 			return errRaced
 		}
 		if _, err := checkToMove(ctx, tx, *p); err != nil {

@@ -19,7 +19,8 @@ import (
 // recorded as a discrepancy, and moves no money.
 //
 // seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
-// date: it is ignored, and the gateway is asked again at once. recordFirst passes only the id, so this always holds there.
+// date: it is not recorded, a payout that is being sent becomes unknown, and the gateway is asked again at once. recordFirst passes
+// only the id, so this always holds there.
 func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
 	return s.applyReportIf(ctx, seen, r, ledger.ActorGateway, func(Payout) (d decision.Decision, isDecision bool, err error) { return d, false, nil })
 }
@@ -47,10 +48,14 @@ func (s *Service) applyReportIf(
 			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
 		if discrepancy != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
-			if discrepancy = nil; from == Submitting { // the sending is over, so it need not wait for its lease
+			if isDecision {
+				return ErrMovedOn
+			}
+			if from == Submitting { // the sending is over, so it need not wait for its lease
 				p.State, p.Tries = Unknown, 0
 			}
-			to, p.DueAt = p.State, now
+			p.DueAt = now
+			to, discrepancy = p.State, nil
 			return nil
 		}
 		if discrepancy != nil {

@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // ReconcileStartup asks each gateway for every transfer since the last sending that the ledger tells of, and
@@ -115,11 +117,22 @@ func (s *Service) reconcileTransfer(ctx context.Context, g gateway.Gateway, id I
 	case p.Gateway != g.Name():
 		return s.recordUnmatched(ctx, g.Name(), t, "the payout is at another gateway")
 	case p.State == Waiting:
-		_, err := s.recordTransfer(ctx, p, t.Report)
+		moved, err := s.recordTransfer(ctx, p, t.Report)
 		if isTampered(err) { // its next step freezes it
-			err = nil
+			return nil
 		}
-		return err
+		if err != nil || moved {
+			return err
+		}
+		now, err := s.o.Store.Payout(ctx, id) // it has changed since the page was read, as by an import of the same page
+		if _, differs := ledger.Differs(p, now); err == nil && !differs {
+			err = errors.New("it changes while it is compared with the gateway; it is compared again")
+		}
+		if err != nil {
+			return err
+		}
+		known[id] = now
+		return s.reconcileTransfer(ctx, g, id, known, t)
 	case p.GatewayID != "" && p.GatewayID != t.GatewayID:
 		return s.recordUnmatched(ctx, g.Name(), t, "the payout has another transfer at the gateway")
 	default:

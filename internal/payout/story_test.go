@@ -227,7 +227,7 @@ func TestStep_LeaseExpired_SendsNothing(t *testing.T) {
 	}
 }
 
-func TestMerge_DiscrepancyIsRecordedAndMovesNoMoney(t *testing.T) {
+func TestApplyReport_DiscrepancyIsRecordedAndMovesNoMoney(t *testing.T) {
 	t.Run("paid after it was refused", func(t *testing.T) {
 		s := newStory(t)
 		s.gateway.mood = refusing
@@ -335,7 +335,7 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 }
 
 // The gateway names neither account nor currency, or the ledger lacks the bank account's beneficiary.
-func TestMerge_MissingFields_NoDiscrepancy(t *testing.T) {
+func TestApplyReport_MissingFields_NoDiscrepancy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leaveOut func(*story, *transfer)
 		violated []string
@@ -360,9 +360,9 @@ func TestMerge_MissingFields_NoDiscrepancy(t *testing.T) {
 	}
 }
 
-// TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy has an answer overtaken by a later one: the gateway said that it
+// TestApplyReport_AnswerFromBeforeTheEndIsNoDiscrepancy has an answer overtaken by a later one: the gateway said that it
 // had paid, and that the money came back is known first.
-func TestMerge_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
+func TestApplyReport_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
 	s.wantState(payout.Submitted)

@@ -74,7 +74,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 
 // applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
 // amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
-// has it, applyIfSent applies its report, unless the payout has changed since it was read, and returns true.
+// has it, applyIfSent returns true, also where the report was not applied because the row has changed since it was read.
 func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
 	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
 		return false, nil
@@ -157,7 +157,10 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 	isStopped := false
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
-		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) || p.ReasonCode == codeNegativeBalance { // which stopIfBalanceNegative did not see
+		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
 			return errRaced
 		}
 		if _, err := checkToMove(ctx, tx, *p); err != nil {

@@ -8,6 +8,7 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/payout"
+	"bursar/internal/sale"
 )
 
 // In these tests a row is changed by hand, read by the service, and put back before the service's transaction.
@@ -56,7 +57,11 @@ func TestResend_ReadChangedRow_NotSent(t *testing.T) {
 	seen.Gateway, seen.Tries = another.Name(), max(seen.Tries, 1)
 	payouts := s.newPayoutsOn(t, late{s.db.Payouts(), seen})
 	s.place.ByHand(t, `UPDATE payouts SET tries = 1`)
-	_ = payouts.Step(t.Context(), s.id)
+	asked := false
+	another.whenFound = func() { asked = true }
+	if err := payouts.Step(t.Context(), s.id); err != nil || !asked {
+		t.Fatalf("the other gateway was asked: %t, %v", asked, err)
+	}
 	if another.sent != 0 || len(another.transfers) != 0 {
 		t.Errorf("the other gateway was sent it %d times", another.sent)
 	}
@@ -96,7 +101,11 @@ func TestResend_MarkHidden_NotSent(t *testing.T) {
 		t.Fatalf("it is marked %q", seen.ReasonCode)
 	}
 	seen.ReasonCode = ""
-	_ = s.newPayoutsOn(t, late{s.db.Payouts(), seen}).Step(t.Context(), s.id)
+	asked := false
+	s.gateway.whenFound = func() { asked = true }
+	if err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).Step(t.Context(), s.id); err != nil || !asked {
+		t.Fatalf("the gateway was asked: %t, %v", asked, err)
+	}
 	if s.gateway.sent != sent {
 		t.Errorf("%d orders were sent, want the %d from before", s.gateway.sent, sent)
 	}
@@ -110,7 +119,11 @@ func TestAskGateway_ReadChangedRow_NotAttached(t *testing.T) {
 	another.transfers[string(s.id)] = &transfer{id: "x_1", amount: s.payout().Net(), progress: gateway.Paid, made: s.now}
 	seen := s.payout()
 	seen.Gateway = another.Name()
-	_, _ = s.newPayoutsOn(t, late{s.db.Payouts(), seen}).AskGateway(t.Context(), ada, s.id)
+	asked := false
+	another.whenFound = func() { asked = true }
+	if _, err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).AskGateway(t.Context(), ada, s.id); err != nil || !asked {
+		t.Fatalf("the other gateway was asked: %t, %v", asked, err)
+	}
 	if p := s.wantState(payout.Waiting); p.GatewayID != "" {
 		t.Errorf("it has the transfer %s", p.GatewayID)
 	}
@@ -149,4 +162,51 @@ func (s *story) savedWhileSent(m mood) (saved *backup) {
 	s.later(windowOver)
 	s.gateway.mood, s.gateway.whenSent = fair, nil
 	return saved
+}
+
+// TestStep_SentAtInTheFuture_IsFrozen has the row say that it will be sent next year: no worker is sending it.
+func TestStep_SentAtInTheFuture_IsFrozen(t *testing.T) {
+	s := newStory(t)
+	saved := s.savedWhileSent(fair)
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	s.place.ByHand(t, `UPDATE payouts SET sent_at = sent_at + 31536000000000`)
+	s.now = s.now.Add(lease)
+	s.tryStep(s.id)
+	if p := s.wantState(payout.Submitting); !p.IsTampered() {
+		t.Errorf("it is not frozen: %q", p.Discrepancy)
+	}
+}
+
+// TestMatchTransfer_MovedMeanwhile_IsNoDecision has a worker send the payout to review while the gateway is asked, and the gateway's
+// transfer be another one by then.
+func TestMatchTransfer_MovedMeanwhile_IsNoDecision(t *testing.T) {
+	s := newUnclearStory(t)
+	s.put(s.made(gateway.Paid))
+	s.gateway.whenFetched = func() {
+		s.sendToReview(t, s.id)
+		s.place.ByHand(t, `UPDATE payouts SET notes = 'by hand'`)
+	}
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrMovedOn) {
+		t.Errorf("matched with %v", err)
+	}
+	s.wantState(payout.ManualReview)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
+}
+
+// TestStartup_ImportMarksAKnownPayout_ItsTransferIsRecorded lists a lost payout and one that the backup calls waiting on one page.
+// The import of the first changes the second, after the page's payouts were read.
+func TestStartup_ImportMarksAKnownPayout_ItsTransferIsRecorded(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.later(windowOver)
+	s.record(t, sale.NewSale{ID: "lost", Seller: "usr_a", Amount: opening, OccurredAt: s.now, AvailableAt: s.now})
+	s.release(t)
+	s.request("usr_a", opening)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	s.wantState(payout.Waiting)
+	s.reconcileStartup()
+	s.wantAvailable(-100_000)
+	s.wantState(payout.Submitted)
 }

@@ -88,7 +88,7 @@ var bugs = []planted{
 	}},
 	{"an old payout is cancelled without asking", []edit{
 		{inPayout, "if isSent, err = s.applyIfSent(ctx, asked); err != nil {", "if err = ctx.Err(); err != nil {"},
-		{inPayout, "\t\t_, err := s.recordTransfer(ctx, id, t.Report)\n\t\tif isTampered(err) {", "\t\tvar err error\n\t\tif isTampered(err) {"},
+		{inPayout, "moved, err := s.recordTransfer(ctx, p, t.Report)", "moved, err := true, error(nil)"},
 	}},
 	{"the balance is read, and then written", []edit{
 		{inPayout, "\tdraft := s.draft(r)\n", "\tdraft := s.draft(r)\n\tif sum, err := s.o.Store.Summary(ctx, r.Seller, \"\", \"\"); err == nil && sum.Available >= r.Amount {\n\t\tdraft.Tries = 1\n\t}\n"},

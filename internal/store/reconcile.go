@@ -317,8 +317,8 @@ func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Ru
 	return runs, err
 }
 
-// Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement. Days that were
-// reconciled with another gateway's do not count: of those, this one's were never compared.
+// Reached is the end of the last day that the service had reconciled by itself at a time, with this gateway's statement. A day that
+// was reconciled with another gateway's statement does not count.
 func (s reconcileStore) Reached(ctx context.Context, at time.Time) (reached time.Time, err error) {
 	err = s.queryOne(ctx, `SELECT r.ends_at FROM reconciliations r
 		JOIN statement_days d ON d.gateway = $2 AND d.starts_at = r.starts_at AND d.ends_at = r.ends_at AND d.lines IS NOT NULL

@@ -125,6 +125,9 @@ func (l *Loop) tell(ctx context.Context, o *outage, err error) {
 	}
 }
 
+// errWaited is the end of a step that did not begin.
+var errWaited = errors.New("it waited too long for a worker; it is taken up again when its lease has run out")
+
 // leased is a step and when it has to be over.
 type leased struct {
 	step Step
@@ -132,17 +135,17 @@ type leased struct {
 }
 
 // do lets a step that has begun come to its end when the loop stops: cutting off a transfer that is
-// being sent would leave its outcome unknown for no reason. A step that waited so long for a worker that less than half of its
-// time is left does not begin: its lease runs out.
+// being sent would leave its outcome unknown for no reason. A step that waited for a worker for more than a quarter of its time
+// does not begin, because it could be cut off: another worker takes it once its lease has run out.
 func (l *Loop) do(ctx context.Context, due leased) {
 	start := l.Now()
 	left := due.end.Sub(start)
-	if left < l.StepTimeout/2 {
-		return
+	err := errWaited
+	if left >= l.StepTimeout*3/4 {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
+		defer cancel()
+		err = safely(bounded, due.step)
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
-	defer cancel()
-	err := safely(bounded, due.step)
 	l.tally.stepped(l.Now(), err)
 	l.Done(l.Name, l.Now().Sub(start), err)
 	if err == nil || ctx.Err() != nil {

@@ -306,3 +306,38 @@ func TestLoop_StepWaitsLong_IsLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestLoop_StepWaits_EndsInTime bounds a step that waited by what its lease has left, and reports one that was left.
+func TestLoop_StepWaits_EndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var ended time.Duration
+		var left atomic.Int64
+		var once sync.Once
+		l := loop(func(context.Context, int) (steps []work.Step, err error) {
+			once.Do(func() {
+				wait := func(context.Context) error { time.Sleep(10 * time.Second); return nil }
+				hang := func(ctx context.Context) error { <-ctx.Done(); ended = time.Since(began); return nil }
+				busy := func(context.Context) error { time.Sleep(time.Minute); return nil }
+				steps = []work.Step{wait, busy, busy, hang, wait}
+			})
+			return steps, nil
+		})
+		l.Done = func(_ string, _ time.Duration, err error) {
+			if err != nil {
+				left.Add(1)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		if err := l.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if ended != time.Minute {
+			t.Errorf("a step that waited ends %s after its lease, want a minute", ended)
+		}
+		if n := left.Load(); n != 1 {
+			t.Errorf("%d steps are reported as left, want 1", n)
+		}
+	})
+}
