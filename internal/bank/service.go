@@ -161,7 +161,7 @@ func (s *Service) trusted(ctx context.Context, id ID) (Account, []ledger.Entry, 
 	return a, entries, tampered
 }
 
-// nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept. A name that somebody
+// nameAtGateway records what a gateway calls an account. Of two that do so at once, the first one's is kept. A name that an attacker
 // wrote by hand meanwhile is [ledger.ErrTampered].
 func (s *Service) nameAtGateway(ctx context.Context, a Account, at gateway.Name, beneficiary string) (string, error) {
 	was := a

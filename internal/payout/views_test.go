@@ -85,10 +85,10 @@ func TestAttention(t *testing.T) {
 		len(a.UnmatchedTransfers) != 1 || a.UnmatchedTransfers[0].Transfer.GatewayID != "pout_9" {
 		t.Errorf("unclear, with discrepancy and unmatched are %+v", a)
 	}
-	if u, err := s.payouts.UnmatchedTransfer(t.Context(), "pout_9"); err != nil || u.Transfer.GatewayID != "pout_9" {
+	if u, err := s.payouts.UnmatchedTransfer(t.Context(), "paper:pout_9"); err != nil || u.Transfer.GatewayID != "pout_9" {
 		t.Errorf("the unmatched transfer is %+v, %v", u, err)
 	}
-	if _, err := s.payouts.UnmatchedTransfer(t.Context(), "pout_8"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
+	if _, err := s.payouts.UnmatchedTransfer(t.Context(), "paper:pout_8"); !errors.Is(err, payout.ErrUnmatchedTransferResolved) {
 		t.Errorf("one that is not there: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ var moreBugs = []planted{
 	{"a payout of just the limit needs a proof", []edit{
 		{inPayout, "s.o.ProveAbove > 0 && amount > s.o.ProveAbove", "s.o.ProveAbove > 0 && amount >= s.o.ProveAbove"},
 	}},
-	{"a caller is told that they cancelled what another has cancelled", []edit{
+	{"a caller hears that they cancelled what another has cancelled", []edit{
 		{inPayout, "if err != nil || p.State == Cancelled && moved {", "_ = moved\n\t\tif err != nil || p.State == Cancelled {"},
 	}},
 	{"a payout that was sent while a cancellation looked it up is cancelled", []edit{
@@ -50,7 +50,7 @@ var moreBugs = []planted{
 	{"a returned payout is not mailed", []edit{
 		{inEvent, "return t == PayoutFailed || t == PayoutReturned", "return t == PayoutFailed"},
 	}},
-	{"a sale that is told again in a batch is earned again", []edit{
+	{"a sale that a batch repeats is earned again", []edit{
 		{inSale, "if !added[i] {\n\t\t\t\tcontinue", "if refused[i] != nil {\n\t\t\t\tcontinue"},
 	}},
 	{"a pause that was tampered with freezes each payout", []edit{

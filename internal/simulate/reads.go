@@ -76,12 +76,12 @@ func (m *market) readBlockers(on *instance, s *seller) {
 		m.assert(readsAgree, want[b.Code] && b.Message != "", s.id, "payouts of %s are blocked by %q (%s), and should be by %v", s.id, b.Code, b.Message, want)
 		delete(want, b.Code)
 	}
-	m.assert(readsAgree, len(want) == 0 && e.Balance == row, s.id, "payouts of %s are blocked by %v, which is not told; the balance is told as %+v, and is %+v", s.id, want, e.Balance, row)
+	m.assert(readsAgree, len(want) == 0 && e.Balance == row, s.id, "payouts of %s are blocked by %v, which the answer lacks; it says that the balance is %+v, and it is %+v", s.id, want, e.Balance, row)
 	underWayNow := 0
 	for _, w := range m.model.payouts {
 		underWayNow += btoi(w.seller == s.id && kindOf(w.state) == underWay)
 	}
-	m.assert(readsAgree, len(e.InTransit) == min(underWayNow, 1000), s.id, "%d payouts of %s are told to be under way, and there are %d", len(e.InTransit), s.id, underWayNow)
+	m.assert(readsAgree, len(e.InTransit) == min(underWayNow, 1000), s.id, "%d payouts of %s are said to be under way, and there are %d", len(e.InTransit), s.id, underWayNow)
 }
 
 // readSales compares a seller's sales, months and coming releases.

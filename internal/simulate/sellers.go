@@ -345,7 +345,7 @@ func (m *market) cancelQueued() {
 			s := m.sellerOf(w.seller)
 			soon := m.between(0, time.Minute)
 			m.spawn(soon, "seller "+s.name, func() { m.callOff(s, id) })
-			if m.chance(400) { // and somebody else at the same moment
+			if m.chance(400) { // and another caller at the same moment
 				m.spawn(soon+m.between(0, 50*time.Millisecond), "seller "+s.name, func() { m.callOff(s, id) })
 			}
 		}
@@ -387,7 +387,7 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	}
 }
 
-// checkCalledOff wants a payout to be cancelled by one caller: others are told that it is too late. Under a key the answer may be of a call whose
+// checkCalledOff wants a payout to be cancelled by one caller: others hear that it is too late. Under a key the answer may be of a call whose
 // answer was lost.
 func (m *market) checkCalledOff(id payout.ID, w *withdrawal, replayed bool, key string) {
 	if w == nil || replayed {

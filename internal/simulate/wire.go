@@ -178,7 +178,7 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	return response(req, a.status, a.header, &a.body), nil
 }
 
-// linger has the answer to a look-up take its time, now and then, that somebody makes who cancels the payout: a worker may send it meanwhile.
+// linger has the answer to a look-up take its time, now and then, of a caller who cancels the payout: a worker may send it meanwhile.
 func (w wire) linger(id payout.ID) {
 	m := w.on.m
 	known := m.model.payouts[id]
