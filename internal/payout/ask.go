@@ -126,7 +126,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	}
 	made := decision.New(by, decision.MatchTransfer, seen.Seller, string(id), s.o.Now())
 	if seen.State == Waiting {
-		moved := false
+		var moved bool
 		moved, err = s.recordTransferIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(tx ChangeTx) error { return tx.RecordDecision(ctx, made) })
 		if err == nil && !moved {
 			err = ErrMovedOn
