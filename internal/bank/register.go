@@ -241,11 +241,13 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	// has waited as long as the first one.
 	onHold := balance.Hold(draft.CreatedAt)
 	diverts := current.Status == StatusVerified || tampered || !onHold.IsZero()
-	if !diverts && current.ID != "" { // an entry may be missing that says that the account is verified
-		if err := tx.CheckNewest(ctx, r.Seller); err != nil && !errors.Is(err, ledger.ErrTampered) {
+	if !diverts { // an entry that says that the account is verified may be missing, or the account's row
+		err := tx.CheckNewest(ctx, r.Seller)
+		if err == nil && current.ID == "" {
+			diverts, err = tx.HasVerifiedAccount(ctx, r.Seller)
+		}
+		if diverts = diverts || errors.Is(err, ledger.ErrTampered); err != nil && !diverts {
 			return Account{}, err
-		} else if err != nil {
-			diverts = true
 		}
 	}
 	// A seller with a second factor proves each new account, the first one too: a thief would add the account that is missing. A
@@ -269,7 +271,7 @@ func (s *Service) replace(ctx context.Context, tx Tx, r Registration, draft Acco
 	if err := record(ctx, tx, Account{ID: draft.ID}, draft, by, draft.CreatedAt); err != nil {
 		return Account{}, err
 	}
-	if current.ID == "" {
+	if current.ID == "" && !diverts {
 		return draft, nil
 	}
 	if diverts {

@@ -60,6 +60,23 @@ func TestRegister_VerificationHidden_HoldsPayouts(t *testing.T) {
 	}
 }
 
+// TestRegister_AccountHidden_HoldsPayouts hides the verified account itself while another one is registered.
+func TestRegister_AccountHidden_HoldsPayouts(t *testing.T) {
+	for _, hide := range []string{`UPDATE bank_accounts SET is_current = 0`, `DELETE FROM bank_accounts`} {
+		h := newFixture(t, accepted(100))
+		h.register(h.ashas())
+		h.mustStep()
+		h.place.ByHand(t, hide)
+		next := h.ashas()
+		next.Number = mustNumber(t, "50100123456711")
+		h.register(next)
+		balance, err := h.db.Balance(t.Context(), "usr_asha")
+		if err != nil || balance.Hold(h.now).IsZero() {
+			t.Errorf("after %s payouts are on hold until %v, %v", hide, balance.Hold(h.now), err)
+		}
+	}
+}
+
 // TestRecover_ChangedRow_None has the row say, while it is read, that a lost payout went to this account.
 func TestRecover_ChangedRow_None(t *testing.T) {
 	h := newFixture(t, pending())

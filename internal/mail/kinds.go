@@ -50,7 +50,7 @@ type PasswordChanged struct {
 func (PasswordChanged) Kind() Kind { return KindPasswordChanged }
 
 // BankAccountReplaced tells a seller that payouts go to another bank account from now on. Was and Now are the last four
-// digits of the numbers. HoldUntil is zero where payouts are not on hold.
+// digits of the numbers. Was is empty where the row of the account is missing. HoldUntil is zero where payouts are not on hold.
 type BankAccountReplaced struct {
 	At        time.Time
 	Was, Now  string

@@ -7,6 +7,7 @@ import (
 
 	"bursar/internal/bank"
 	"bursar/internal/gateway"
+	"bursar/internal/ledger"
 )
 
 // bankAccountFields are those of a bank account's row but for its MAC.
@@ -131,6 +132,14 @@ func (tx *Tx) RescheduleVerification(ctx context.Context, verificationID string,
 	// due_at > 0 keeps to the index of what is under way, which is little.
 	return tx.execOne(ctx, `UPDATE bank_accounts SET due_at = $2
 		WHERE due_at > 0 AND verification_id = $1 AND verification_id <> ''`, verificationID, micros(now))
+}
+
+// HasVerifiedAccount reports whether the newest entry that verified or rejected an account of the seller verified it.
+func (tx *Tx) HasVerifiedAccount(ctx context.Context, seller string) (bool, error) {
+	var newest ledger.Type
+	_, err := tx.one(ctx, `SELECT type FROM entries WHERE owner = $1 AND type IN ('bank_account.verified', 'bank_account.rejected')
+		ORDER BY number DESC LIMIT 1`, []any{seller}, &newest)
+	return newest == ledger.BankAccountVerified, err
 }
 
 // SetBeneficiary records what the gateway calls the account, if it has no name there yet and is as far as it was seen.
