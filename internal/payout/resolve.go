@@ -1,7 +1,6 @@
 package payout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +19,9 @@ var unknownWaits = []time.Duration{
 // reclaim resolves an order whose worker is gone: its lease expired. The lease lasts longer than an order takes to arrive, so
 // the first attempt may already resend it.
 func (s *Service) reclaim(ctx context.Context, g gateway.Gateway, p Payout) error {
-	taken, err := s.changeIn(ctx, ledger.Scope{Payout: string(p.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+	taken, err := s.change(ctx, p.ID, func(p *Payout) error {
 		if p.State != Submitting {
 			return errRaced
-		}
-		if s.o.Now().Before(p.SentAt.Add(s.o.Lease)) { // another worker is sending it, if that is what its entries say
-			_, err := check(ctx, tx, *p)
-			return cmp.Or(err, errRaced)
 		}
 		p.State, p.Tries = Unknown, 1
 		p.clearNoGateway()

@@ -141,20 +141,6 @@ func TestMatchTransfer_TamperedPayout_IsNoDecision(t *testing.T) {
 	s.wantDecisions(string(s.id), decision.ReviewPayout)
 }
 
-// TestStep_WhileItIsBeingSent_NotReclaimed has a worker who leased the payout before another one sent it come late.
-func TestStep_WhileItIsBeingSent_NotReclaimed(t *testing.T) {
-	s := newStory(t)
-	saved := s.savedWhileSent(fair)
-	s.putBack(t, saved)
-	s.reconcileStartup()
-	s.now = s.payout().SentAt.Add(lease - time.Second)
-	s.tryStep(s.id)
-	s.wantState(payout.Submitting)
-	s.now = s.now.Add(time.Second)
-	s.tryStep(s.id)
-	s.wantState(payout.Submitted)
-}
-
 // savedWhileSent sends the payout to a gateway of that mood, and returns the database as it was while that lasted.
 func (s *story) savedWhileSent(m mood) (saved *backup) {
 	s.Helper()
