@@ -444,10 +444,17 @@ func sqliteUnavailable(err error) error {
 	}
 }
 
-// sqliteDamaged says what to do about a file that SQLite can't make sense of.
+// sqliteDamaged says what to do about a file that SQLite can't make sense of. A table or column that is missing is damage too: the
+// schema's version was checked when the file was opened.
 func sqliteDamaged(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
-	if !ok || (e.Code()&0xff != sqlitecodes.SQLITE_CORRUPT && e.Code()&0xff != sqlitecodes.SQLITE_NOTADB) {
+	if !ok {
+		return err
+	}
+	switch code := e.Code() & 0xff; {
+	case code == sqlitecodes.SQLITE_CORRUPT, code == sqlitecodes.SQLITE_NOTADB:
+	case code == sqlitecodes.SQLITE_ERROR && (strings.Contains(e.Error(), "no such column") || strings.Contains(e.Error(), "no such table")):
+	default:
 		return err
 	}
 	return fmt.Errorf("the database is damaged: %w; stop the service, keep a copy of all the database's files, and restore a backup", err)

@@ -1,0 +1,18 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"bursar/internal/storetest"
+)
+
+// TestAudit_SchemaDamaged_SaysSo renames a column, as a flipped bit in the schema does.
+func TestAudit_SchemaDamaged_SaysSo(t *testing.T) {
+	place := storetest.NewPlace(t)
+	db := place.Open(t)
+	place.ByHand(t, `ALTER TABLE webhook_endpoints RENAME COLUMN retry_at TO retry_au`)
+	if _, err := db.Audit(t.Context(), storetest.Keys(t)); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("the audit says %v", err)
+	}
+}
