@@ -107,11 +107,14 @@ func (s *Service) remake(ctx context.Context, g gateway.Gateway, seller string, 
 		return err
 	}
 	there, _, err := s.trusted(ctx, accountID) // another start made it meanwhile, or it was hidden when it was looked for
-	if err == nil && (there.Seller != seller || there.Beneficiary != beneficiary || there.Gateway != g.Name()) {
-		err = errors.New("it is not the account that the gateway paid")
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrTampered):
 		return ErrNone.Because(err)
+	case err != nil: // nobody knows whose it is; the start tries again
+		return err
+	case there.Seller != seller || there.Beneficiary != beneficiary || there.Gateway != g.Name():
+		return ErrNone
+	default:
+		return nil
 	}
-	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // In these tests a record is changed by hand while the service is at work, and may be put back later.
 
-// TestBeneficiary_NamedByHandMeanwhile_NotPaid has somebody write a name of their own while the gateway is told of the account.
+// TestBeneficiary_NamedByHandMeanwhile_NotPaid writes another name by hand while the service registers the account at the gateway.
 func TestBeneficiary_NamedByHandMeanwhile_NotPaid(t *testing.T) {
 	h := newFixture(t, answer{verification: gateway.Verification{Outcome: gateway.OutcomeReview, NameScore: -1}})
 	a := h.register(h.ashas())

@@ -1,6 +1,6 @@
 package simulate_test
 
-// moreBugs were planted by somebody who had read the service and not the simulator. Many needed what it did not play, or did not check.
+// moreBugs were planted by an engineer who had read the service and not the simulator. Many needed what it did not play, or did not check.
 var moreBugs = []planted{
 	{"a request of just the least amount is refused", []edit{
 		{inPayout, "if r.Amount < s.o.Minimum {", "if r.Amount <= s.o.Minimum {"},
