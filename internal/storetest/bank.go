@@ -170,6 +170,41 @@ func testVerificationProgress(_ *testing.T, b *bench) {
 	wantStored(verified)
 }
 
+// testHasVerifiedAccount takes accounts through decisions. Only the newest verification or rejection counts, and only the seller's own.
+func testHasVerifiedAccount(_ *testing.T, b *bench) {
+	want := func(seller string, want bool) {
+		b.Helper()
+		b.update(func(tx *store.Tx) error {
+			has, err := tx.HasVerifiedAccount(b.ctx(), seller)
+			if has != want {
+				b.Errorf("the journal says that %s has a verified account: %t, want %t", seller, has, want)
+			}
+			return err
+		})
+	}
+	decide := func(a bank.Account, status bank.Status) bank.Account {
+		b.Helper()
+		is := a
+		is.Status = status
+		b.update(func(tx *store.Tx) error { return b.record(tx, a, is) })
+		return is
+	}
+	seller, other := b.seller("usr_a"), b.seller("usr_b")
+	a := b.register("bka_a", seller)
+	decide(b.register("bka_b", other), bank.StatusVerified)
+	want("usr_none", false)
+	want(seller, false)
+
+	a = decide(a, bank.StatusVerified)
+	want(seller, true)
+	a = decide(a, bank.StatusReview)
+	want(seller, true)
+	decide(a, bank.StatusRejected)
+	want(seller, false)
+	decide(b.register("bka_a2", seller), bank.StatusVerified)
+	want(seller, true)
+}
+
 func testFormerAccounts(_ *testing.T, b *bench) {
 	seller := b.seller("usr_a")
 	current, err := b.db.BankAccount(b.ctx(), seller)

@@ -98,6 +98,7 @@ func Run(t *testing.T, e Engine) {
 		"Bank/ARejectionStandsAgainstAVerification":     testRejectedBankAccount,
 		"Bank/VerificationsAreLeasedOnce":               testVerificationLeases,
 		"Bank/ProgressIsCompareAndSet":                  testVerificationProgress,
+		"Bank/JournalTellsOfAVerifiedAccount":           testHasVerifiedAccount,
 		"Bank/AFormerAccountStaysFormer":                testFormerAccounts,
 		"Bank/AccountsInReviewAreListed":                testAccountsInReview,
 		"Ledger/EntriesAreReadFromTheNewest":            testEntries,
