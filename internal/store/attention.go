@@ -74,12 +74,11 @@ const openUnmatchedTransfers = `SELECT gateway, gateway_id, reference, seller_id
 // OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
 func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.UnmatchedTransfer, error) {
 	var list []payout.UnmatchedTransfer
-	err := db.query(ctx, openUnmatchedTransfers, func(r row) error {
+	err := db.query(ctx, openUnmatchedTransfers, func(r *row) {
 		var s payout.UnmatchedTransfer
 		t := &s.Transfer
-		err := r.Scan(&s.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
+		r.Scan(&s.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
 		list = append(list, s)
-		return err
 	}, limit)
 	return list, err
 }

@@ -26,7 +26,7 @@ type invariant struct {
 	promise string
 	query   string
 	next    string
-	scan    func(words, row) (ledger.Violation, error)
+	scan    func(words, *row) ledger.Violation
 }
 
 // invariants are what no single row's entries tell. That rows equal what the journal folds to is checked apart.
@@ -34,22 +34,22 @@ var invariants = []invariant{
 	{
 		name: "earnings-match-sales", promise: "What each seller earned in each month is the sum of the month's sales, less their refunds.",
 		query: wrongEarnings, next: runRepair,
-		scan: func(w words, r row) (v ledger.Violation, err error) {
+		scan: func(w words, r *row) (v ledger.Violation) {
 			var month string
 			var earned, sold money.Amount
-			err = r.Scan(&v.Seller, &month, &earned, &sold)
+			r.Scan(&v.Seller, &month, &earned, &sold)
 			v.Problem = fmt.Sprintf("the earnings of %s are %s, and the sales make %s", month, w.amount(earned), w.amount(sold))
-			return v, err
+			return v
 		},
 	},
 	{
 		name: "totals-match-adjustments", promise: "What each seller earned in all is the sum of the seller's sales, less their refunds, and of the adjustments.",
 		query: wrongTotals, next: runRepair,
-		scan: func(w words, r row) (v ledger.Violation, err error) {
+		scan: func(w words, r *row) (v ledger.Violation) {
 			var earned, explained money.Amount
-			err = r.Scan(&v.Seller, &earned, &explained)
+			r.Scan(&v.Seller, &earned, &explained)
 			v.Problem = fmt.Sprintf("the seller earned %s, and sales and adjustments make %s", w.amount(earned), w.amount(explained))
-			return v, err
+			return v
 		},
 	},
 	{
@@ -104,14 +104,14 @@ var invariants = []invariant{
 		name: "gateway-agrees", promise: "The gateway has reported nothing about a payout that conflicts with the journal, and none is frozen.",
 		query: `SELECT seller_id, id, state, discrepancy FROM payouts WHERE discrepancy <> ''`,
 		next:  lookInInbox,
-		scan: func(_ words, r row) (v ledger.Violation, err error) {
+		scan: func(_ words, r *row) (v ledger.Violation) {
 			var p payout.Payout
-			err = r.Scan(&v.Seller, &v.Subject, &p.State, &p.Discrepancy)
+			r.Scan(&v.Seller, &v.Subject, &p.State, &p.Discrepancy)
 			v.Problem = fmt.Sprintf("it is %s; found: %s", p.State, p.Discrepancy)
 			if p.IsTampered() {
 				v.Next = runRepair
 			}
-			return v, err
+			return v
 		},
 	},
 	{
@@ -119,10 +119,10 @@ var invariants = []invariant{
 		query: `SELECT s.seller_id, s.reference, s.gateway, s.gateway_id, s.amount, s.currency, s.utr, s.why FROM unmatched_transfers s
 		WHERE s.resolved = 0 AND NOT EXISTS (SELECT 1 FROM payouts p WHERE p.id = s.reference AND p.gateway = s.gateway AND p.gateway_id = s.gateway_id)`,
 		next: lookInInbox,
-		scan: func(w words, r row) (v ledger.Violation, err error) {
+		scan: func(w words, r *row) (v ledger.Violation) {
 			var at, transfer, currency, utr, why string
 			var amount money.Amount
-			err = r.Scan(&v.Seller, &v.Subject, &at, &transfer, &amount, &currency, &utr, &why)
+			r.Scan(&v.Seller, &v.Subject, &at, &transfer, &amount, &currency, &utr, &why)
 			v.Problem = fmt.Sprintf("the gateway %s has the transfer %s of %s for it", at, transfer, w.amount(amount))
 			if currency != "" {
 				v.Problem += ", in " + currency
@@ -131,7 +131,7 @@ var invariants = []invariant{
 				v.Problem += ", with UTR " + utr
 			}
 			v.Problem += ": " + why
-			return v, err
+			return v
 		},
 	},
 	{
@@ -207,7 +207,7 @@ func (db *DB) Audit(ctx context.Context, keys AuditKeys) (ledger.Report, error) 
 		"SELECT COUNT(*) FROM journals WHERE sales > 0": &r.Sellers, "SELECT COUNT(*) FROM entries": &r.Entries,
 		"SELECT COUNT(*) FROM payouts": &r.Payouts, "SELECT COUNT(*) FROM sales": &r.Sales,
 	} {
-		a.each(query, func(rows row) error { return rows.Scan(n) })
+		a.each(query, func(rows *row) { rows.Scan(n) })
 	}
 	r.Findings = append(r.Findings, a.journals(), a.payouts(), a.sales())
 	r.Findings = append(r.Findings, a.bankAccounts()...)
@@ -229,11 +229,10 @@ func (db *DB) newAuditor(ctx context.Context, keys AuditKeys) (a *auditor, end f
 	for _, statement := range db.dialect.readAll {
 		a.do(statement)
 	}
-	a.each(`SELECT value FROM settings WHERE name = '`+CurrencySetting+`'`, func(r row) error {
+	a.each(`SELECT value FROM settings WHERE name = '`+CurrencySetting+`'`, func(r *row) {
 		var code string
-		err := r.Scan(&code)
+		r.Scan(&code)
 		a.words.currency, _ = money.ParseCurrency(code) // without one, minor units are shown
-		return err
 	})
 	return a, func() { _ = tx.Rollback() }, nil // it only read
 }
@@ -281,11 +280,7 @@ func (a *auditor) check(i invariant) ledger.Finding {
 		scan = scanViolation
 	}
 	a.do(`SAVEPOINT invariant`)
-	a.each(i.query, func(r row) error {
-		v, err := scan(a.words, r)
-		note(&f, v, i.next)
-		return err
-	})
+	a.each(i.query, func(r *row) { note(&f, scan(a.words, r), i.next) })
 	if a.err != nil && a.overflowed(a.err) {
 		a.err = nil
 		a.do(`ROLLBACK TO SAVEPOINT invariant`)
@@ -296,13 +291,13 @@ func (a *auditor) check(i invariant) ledger.Finding {
 }
 
 // scanViolation reads the seller, the subject and the problem.
-func scanViolation(_ words, r row) (ledger.Violation, error) {
+func scanViolation(_ words, r *row) ledger.Violation {
 	var seller, subject, problem sql.NullString
-	err := r.Scan(&seller, &subject, &problem)
+	r.Scan(&seller, &subject, &problem)
 	if !problem.Valid {
 		problem.String = nameless
 	}
-	return ledger.Violation{Seller: seller.String, Subject: subject.String, Problem: problem.String}, err
+	return ledger.Violation{Seller: seller.String, Subject: subject.String, Problem: problem.String}
 }
 
 // note adds a violation to a finding that does not list enough of them yet. next is what to do where the violation does
@@ -332,38 +327,35 @@ func (a *auditor) sound(query string) ledger.Finding {
 	if query == "" {
 		return f
 	}
-	a.each(query, func(r row) error {
+	a.each(query, func(r *row) {
 		var problem string
-		err := r.Scan(&problem)
+		r.Scan(&problem)
 		note(&f, ledger.Violation{Problem: problem}, "Restore the database from a backup, and check the disk")
-		return err
 	})
 	return f
 }
 
 // each scans the first rows of a query, as many as a finding lists violations.
-func (a *auditor) each(query string, scan func(row) error) {
+func (a *auditor) each(query string, scan func(*row)) {
 	n := 0
-	a.all(query, func(r row) error {
-		if n++; n > ledger.MaxViolations {
-			return nil
+	a.all(query, func(r *row) {
+		if n++; n <= ledger.MaxViolations {
+			scan(r)
 		}
-		return scan(r)
 	})
 }
 
 // all scans every row of a query.
-func (a *auditor) all(query string, scan func(row) error, args ...any) {
+func (a *auditor) all(query string, scan func(*row), args ...any) {
 	if a.err != nil {
 		return
 	}
 	rows, err := a.tx.QueryContext(a.ctx, query, args...)
 	if err == nil {
-		err = eachRow(rows, func(r row) error {
-			if err := scan(r); err != nil { // it has nothing, or something else, where every row has a number or a text
-				return fmt.Errorf("the database is damaged, a row of it can't be read: %w", err)
+		err = eachRow(rows, func(r *row) {
+			if scan(r); r.err != nil { // it has nothing, or something else, where every row has a number or a text
+				r.err = fmt.Errorf("the database is damaged, a row of it can't be read: %w", r.err)
 			}
-			return nil
 		})
 	}
 	if err != nil {

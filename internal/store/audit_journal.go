@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,17 +37,14 @@ func (a *auditor) journals() ledger.Finding {
 		Promise: "Each journal's entries are numbered without a gap, follow on each other in hash and totals, were written by the service, and lead to the owner's balance and to what checkpoints hold.",
 	}
 	w := journalWalk{a: a, f: &f, ended: true}
-	a.all(selectJournals, func(r row) error {
+	a.all(selectJournals, func(r *row) {
 		var what int
-		e, err := scanEntry(r, &what)
-		if err != nil && !errors.Is(err, ledger.ErrTampered) {
-			return err
-		}
+		e, tampered := scanEntry(r, &what)
 		if e.Owner != w.at.Owner {
 			w.begin(e.Owner)
 		}
-		if err != nil {
-			w.brokenBy(err)
+		if tampered != nil {
+			w.brokenBy(tampered)
 		}
 		switch what {
 		case anEntry:
@@ -61,13 +57,11 @@ func (a *auditor) journals() ledger.Finding {
 		case aJournal:
 			w.totals(ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC})
 		}
-		return nil
 	})
 	w.begin("")
-	a.all(selectWithoutEntries, func(r row) error {
-		err := r.Scan(&w.at.Owner)
+	a.all(selectWithoutEntries, func(r *row) {
+		r.Scan(&w.at.Owner)
 		w.broken(restoreJournal, "there are payouts, sales or bank accounts, and no entries")
-		return err
 	})
 	return f
 }
@@ -160,15 +154,11 @@ func (a *auditor) fold(prefix string, page func(after string, entries func(upTo 
 				upTo = end
 			}
 			about := map[string][]ledger.Entry{}
-			a.all(`SELECT `+entryColumns+` FROM entries WHERE subject > $1 AND subject <= $2 ORDER BY subject, owner, number`, func(r row) error {
-				e, err := scanEntry(r)
-				if errors.Is(err, ledger.ErrTampered) { // told with its journal
-					err = nil
-				}
+			a.all(`SELECT `+entryColumns+` FROM entries WHERE subject > $1 AND subject <= $2 ORDER BY subject, owner, number`, func(r *row) {
+				e, _ := scanEntry(r) // the finding about its journal names one that was tampered with
 				if !a.found.forged[entryPlace{e.Owner, e.Number}] {
 					about[e.Subject] = append(about[e.Subject], e)
 				}
-				return err
 			}, after, upTo)
 			return about
 		})
@@ -242,11 +232,10 @@ func (a *auditor) sales() ledger.Finding {
 			last = sale.SubjectPrefix + upTo
 		}
 		refunds := map[string][]sale.Refund{}
-		a.all(`SELECT sale_id, id, amount, at, fingerprint FROM sale_refunds WHERE sale_id > $1 AND ($2 = '' OR sale_id <= $2)`, func(r row) error {
+		a.all(`SELECT sale_id, id, amount, at, fingerprint FROM sale_refunds WHERE sale_id > $1 AND ($2 = '' OR sale_id <= $2)`, func(r *row) {
 			var refund sale.Refund
-			err := r.Scan(&refund.Sale, &refund.ID, &refund.Amount, instant{&refund.At}, &refund.Fingerprint)
+			r.Scan(&refund.Sale, &refund.ID, &refund.Amount, instant{&refund.At}, &refund.Fingerprint)
 			refunds[refund.Sale] = append(refunds[refund.Sale], refund)
-			return err
 		}, first, upTo)
 		about := entries(last)
 		for _, s := range page {
@@ -298,34 +287,28 @@ func (a *auditor) checkpoints() []ledger.Finding {
 	chain := ledger.Finding{Name: "checkpoints-are-signed", Promise: "Each checkpoint is signed, and names the one before it; each key that is published signed one."}
 	journals := ledger.Finding{Name: "journals-match-checkpoint", Promise: "The newest checkpoint was made of the journals that are stored with it."}
 	var last proof.Checkpoint
-	a.all(`SELECT `+checkpointColumns+` ORDER BY c.number`, func(r row) error {
-		c, key, err := scanCheckpoint(r)
-		if err != nil {
-			return err
-		}
+	a.all(`SELECT `+checkpointColumns+` ORDER BY c.number`, func(r *row) {
+		c, key := scanCheckpoint(r)
 		for _, err := range []error{c.SignedBy(key), c.Follows(last)} {
 			if err != nil {
 				note(&chain, ledger.Violation{Subject: fmt.Sprint("checkpoint ", c.Number), Problem: err.Error()}, restoreCheckpoints)
 			}
 		}
 		last = c
-		return nil
 	})
-	a.each(`SELECT k.kid FROM checkpoint_keys k WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.kid = k.kid) ORDER BY k.kid`, func(r row) error {
+	a.each(`SELECT k.kid FROM checkpoint_keys k WHERE NOT EXISTS (SELECT 1 FROM checkpoints c WHERE c.kid = k.kid) ORDER BY k.kid`, func(r *row) {
 		var kid string
-		err := r.Scan(&kid)
+		r.Scan(&kid)
 		note(&chain, ledger.Violation{Subject: "key " + kid, Problem: "it is published, and signed no checkpoint"}, restoreCheckpoints)
-		return err
 	})
 	var root proof.Root
 	a.all(`SELECT seller_id, number, hash FROM checkpoint_journals s
 		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals WHERE seller_id = s.seller_id
-			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r row) error {
+			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r *row) {
 		var seller string
 		var c ledger.Account
-		err := r.Scan(&seller, &c.Number, &c.Hash)
+		r.Scan(&seller, &c.Number, &c.Hash)
 		root.Add(seller, c)
-		return err
 	})
 	if last.Number > 0 && (root.String() != last.Root || root.Journals() != last.Journals) {
 		note(&journals, ledger.Violation{Subject: fmt.Sprint("checkpoint ", last.Number), Problem: fmt.Sprintf(

@@ -1,28 +1,11 @@
 package store
 
 import (
-	"errors"
 	"testing"
 
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
-
-// TestInvariants_UnreadableRow_IsError fails the audit, because nobody knows what the row would have said.
-func TestInvariants_UnreadableRow_IsError(t *testing.T) {
-	lost := errors.New("the connection is lost")
-	scans := map[string]func(words, row) (ledger.Violation, error){"": scanViolation}
-	for _, i := range invariants {
-		if i.scan != nil {
-			scans[i.name] = i.scan
-		}
-	}
-	for name, scan := range scans {
-		if _, err := scan(words{}, scanned{lost}); !errors.Is(err, lost) {
-			t.Errorf("%s: a row that can't be read: %v", name, err)
-		}
-	}
-}
 
 // TestNote_KeepsTheFirst keeps as many violations as are listed.
 func TestNote_KeepsTheFirst(t *testing.T) {

@@ -57,11 +57,10 @@ func (db *DB) UserWithStats(ctx context.Context, id string) (auth.User, auth.Sta
 func (db *DB) FindUsers(ctx context.Context, emailPrefix string, limit int) ([]auth.User, error) {
 	var all []auth.User
 	err := db.query(ctx, `SELECT `+userColumns+` FROM users u WHERE u.email_key >= $1 AND u.email_key < $2 ORDER BY u.email_key LIMIT $3 + 0`,
-		func(r row) error {
+		func(r *row) {
 			var u storedUser
-			err := r.Scan(u.dest()...)
+			r.Scan(u.dest()...)
 			all = append(all, u.User)
-			return err
 		}, emailPrefix, emailPrefix+afterASCII, limit)
 	return all, err
 }
@@ -80,7 +79,7 @@ const sessionOf = `SELECT u.id, u.email, u.email_key, u.role, u.password_hash, u
 func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 	from := int64(0)
 	if u.decided != "" {
-		entries, err := db.signer.checkedEntries(func(scan func(row) error) error {
+		entries, err := db.signer.checkedEntries(func(scan func(*row)) error {
 			return db.query(ctx, entriesAboutColumns+` WHERE e.subject = $1 AND e.owner >= $1 AND e.owner <= $1 AND e.data = $2 ORDER BY e.number DESC LIMIT 1`,
 				scan, u.ID, u.decided)
 		})
@@ -220,18 +219,17 @@ func (tx *Tx) InsertSession(ctx context.Context, s auth.Session) error {
 func (db *DB) LiveSessions(ctx context.Context, userID string, now time.Time, limit int) ([]auth.SessionInfo, error) {
 	var all []auth.SessionInfo
 	err := db.query(ctx, `SELECT id, created_at, refreshes, agent, address, methods FROM sessions
-		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, func(r row) error {
+		WHERE user_id = $1 AND ended_at IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3 + 0`, func(r *row) {
 		var s auth.SessionInfo
 		var refreshes []time.Time
 		var methods string
-		err := r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address, &methods)
+		r.Scan(&s.ID, instant{&s.CreatedAt}, refreshInstants{&refreshes}, &s.Agent, &s.Address, &methods)
 		s.Methods = strings.Fields(methods)
 		s.LastUsedAt = s.CreatedAt
 		if len(refreshes) > 0 {
 			s.LastUsedAt = refreshes[0]
 		}
 		all = append(all, s)
-		return err
 	}, userID, micros(now), limit)
 	return all, err
 }
@@ -360,12 +358,11 @@ func (tx *Tx) TakeThrottle(ctx context.Context, bucket string, now time.Time, co
 func (db *DB) ThrottledAt(ctx context.Context, buckets []string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	in, args := db.dialect.oneOf(nil, buckets)
-	err := db.query(ctx, `SELECT bucket, virtual_at FROM throttles WHERE bucket `+in, func(r row) error {
+	err := db.query(ctx, `SELECT bucket, virtual_at FROM throttles WHERE bucket `+in, func(r *row) {
 		var bucket string
 		var virtual time.Time
-		err := r.Scan(&bucket, instant{&virtual})
+		r.Scan(&bucket, instant{&virtual})
 		all[bucket] = virtual
-		return err
 	}, args...)
 	return all, err
 }

@@ -17,44 +17,36 @@ const checkpointColumns = `c.number, c.at, c.currency, c.journals, c.root, c.pre
 	FROM checkpoints c LEFT JOIN checkpoint_keys k ON k.kid = c.kid`
 
 // scanCheckpoint gives the zero key for one that can't be read, which has signed nothing.
-func scanCheckpoint(r row) (c proof.Checkpoint, key proof.Key, err error) {
+func scanCheckpoint(r *row) (c proof.Checkpoint, key proof.Key) {
 	var public string
-	err = r.Scan(&c.Number, instant{&c.At}, &c.Currency, &c.Journals, &c.Root, &c.Previous, &c.KeyID, &c.Signature, &public)
+	r.Scan(&c.Number, instant{&c.At}, &c.Currency, &c.Journals, &c.Root, &c.Previous, &c.KeyID, &c.Signature, &public)
 	if known, unreadable := proof.ParseKey(public); unreadable == nil {
 		key = known
 	}
-	return c, key, err
+	return c, key
 }
 
 // LastCheckpoint is the newest one with its key, or the zero one where there is none.
 func (db *DB) LastCheckpoint(ctx context.Context) (c proof.Checkpoint, key proof.Key, err error) {
-	err = db.query(ctx, `SELECT `+checkpointColumns+` ORDER BY c.number DESC LIMIT 1`, func(r row) (err error) {
-		c, key, err = scanCheckpoint(r)
-		return err
-	})
+	err = db.query(ctx, `SELECT `+checkpointColumns+` ORDER BY c.number DESC LIMIT 1`, func(r *row) { c, key = scanCheckpoint(r) })
 	return c, key, err
 }
 
 // Checkpoint is the one with a number, or the zero one where there is none.
 func (db *DB) Checkpoint(ctx context.Context, number int64) (c proof.Checkpoint, err error) {
-	err = db.query(ctx, `SELECT `+checkpointColumns+` WHERE c.number = $1`, func(r row) (err error) {
-		c, _, err = scanCheckpoint(r)
-		return err
-	}, number)
+	err = db.query(ctx, `SELECT `+checkpointColumns+` WHERE c.number = $1`, func(r *row) { c, _ = scanCheckpoint(r) }, number)
 	return c, err
 }
 
 // CheckpointKeys are those that ever signed one.
 func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 	var keys []proof.Key
-	err := db.query(ctx, `SELECT public_key FROM checkpoint_keys ORDER BY kid`, func(r row) error {
+	err := db.query(ctx, `SELECT public_key FROM checkpoint_keys ORDER BY kid`, func(r *row) {
 		var public string
-		if err := r.Scan(&public); err != nil {
-			return err
-		}
+		r.Scan(&public)
 		key, err := proof.ParseKey(public)
+		r.fail(err)
 		keys = append(keys, key)
-		return err
 	})
 	return keys, err
 }
@@ -65,34 +57,29 @@ var journalsAsOf = `SELECT ` + accountFields.names("b.") + `,
 	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
-func scanJournalState(r row) (b proof.JournalState, err error) {
+func scanJournalState(r *row) (b proof.JournalState) {
 	var totals string
-	err = r.Scan(accountFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	r.Scan(accountFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
 	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
 	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)
 	}
-	return b, err
+	return b
 }
 
 // Journals lists journals in the order of their owners' ids from after one on, up to limit, each beside what a
 // checkpoint has of it.
 func (db *DB) Journals(ctx context.Context, checkpoint int64, after string, limit int) ([]proof.JournalState, error) {
 	var journals []proof.JournalState
-	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r row) error {
-		b, err := scanJournalState(r)
-		journals = append(journals, b)
-		return err
+	err := db.query(ctx, journalsAsOf+` WHERE b.owner > $2 ORDER BY b.owner LIMIT $3 + 0`, func(r *row) {
+		journals = append(journals, scanJournalState(r))
 	}, checkpoint, after, limit)
 	return journals, err
 }
 
 // JournalState is one of them, or one without a seller where there is none.
 func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string) (b proof.JournalState, err error) {
-	err = db.query(ctx, journalsAsOf+` WHERE b.owner = $2`, func(r row) (err error) {
-		b, err = scanJournalState(r)
-		return err
-	}, checkpoint, seller)
+	err = db.query(ctx, journalsAsOf+` WHERE b.owner = $2`, func(r *row) { b = scanJournalState(r) }, checkpoint, seller)
 	return b, err
 }
 
@@ -100,15 +87,14 @@ func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string)
 func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error) {
 	var accounts []ledger.Account
 	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_journals WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
-		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r row) error {
+		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r *row) {
 		a := ledger.Account{Owner: seller}
 		var totals string
-		err := r.Scan(&a.Number, &totals, &a.Hash)
-		if err == nil {
-			a.Balance, err = ledger.ParseBalance(totals)
-		}
+		r.Scan(&a.Number, &totals, &a.Hash)
+		var err error
+		a.Balance, err = ledger.ParseBalance(totals)
+		r.fail(err)
 		accounts = append(accounts, a)
-		return err
 	}, seller, checkpoint, above, upTo)
 	return accounts, err
 }

@@ -15,11 +15,10 @@ type inboxStore struct{ *DB }
 // Claims lists those made after a moment. There are few: those that have expired are deleted with the next.
 func (s inboxStore) Claims(ctx context.Context, after time.Time) ([]inbox.Claim, error) {
 	var all []inbox.Claim
-	err := s.query(ctx, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, func(r row) error {
+	err := s.query(ctx, `SELECT subject, admin_id, at FROM claims WHERE at > $1 ORDER BY subject`, func(r *row) {
 		var c inbox.Claim
-		err := r.Scan(&c.Subject, &c.Admin, instant{&c.At})
+		r.Scan(&c.Subject, &c.Admin, instant{&c.At})
 		all = append(all, c)
-		return err
 	}, micros(after))
 	return all, err
 }

@@ -93,11 +93,10 @@ func (tx *Tx) numberEvents(ctx context.Context, limit int, now time.Time, newID 
 	}
 	var waiting []queued
 	err := tx.each(ctx, `DELETE FROM queued_events WHERE place IN (SELECT place FROM queued_events ORDER BY place LIMIT $1 + 0)
-		RETURNING place, owner, entry, type`, []any{limit}, func(r row) error {
+		RETURNING place, owner, entry, type`, []any{limit}, func(r *row) {
 		var q queued
-		err := r.Scan(&q.place, &q.Owner, &q.Entry, &q.Type)
+		r.Scan(&q.place, &q.Owner, &q.Entry, &q.Type)
 		waiting = append(waiting, q)
-		return err
 	})
 	if err != nil || len(waiting) == 0 {
 		return nil, err
@@ -120,17 +119,14 @@ func (tx *Tx) numberEvents(ctx context.Context, limit int, now time.Time, newID 
 const selectEvents = `SELECT e.number, e.id, e.owner, e.entry, e.type, COALESCE(j.at, u.created_at, 0), COALESCE(j.subject, e.owner)
 	FROM events e LEFT JOIN entries j ON j.owner = e.owner AND j.number = e.entry LEFT JOIN users u ON e.entry = 0 AND u.id = e.owner`
 
-func scanEvent(r row) (e event.Event, err error) {
-	err = r.Scan(&e.Number, &e.ID, &e.Owner, &e.Entry, &e.Type, instant{&e.At}, &e.Subject)
-	return e, err
+func scanEvent(r *row) (e event.Event) {
+	r.Scan(&e.Number, &e.ID, &e.Owner, &e.Entry, &e.Type, instant{&e.At}, &e.Subject)
+	return e
 }
 
 // event is an event with what its entry says of it.
 func (tx *Tx) event(ctx context.Context, number int64) (e event.Event, err error) {
-	err = tx.each(ctx, selectEvents+` WHERE e.number = $1`, []any{number}, func(r row) error {
-		e, err = scanEvent(r)
-		return err
-	})
+	err = tx.each(ctx, selectEvents+` WHERE e.number = $1`, []any{number}, func(r *row) { e = scanEvent(r) })
 	return e, err
 }
 
@@ -140,11 +136,7 @@ const eventsAfter = selectEvents + ` WHERE e.number > $1 ORDER BY e.number LIMIT
 // Events lists events numbered above a number, in order, up to limit.
 func (db *DB) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
 	var events []event.Event
-	err := db.query(ctx, eventsAfter, func(r row) error {
-		e, err := scanEvent(r)
-		events = append(events, e)
-		return err
-	}, after, limit)
+	err := db.query(ctx, eventsAfter, func(r *row) { events = append(events, scanEvent(r)) }, after, limit)
 	return events, err
 }
 
@@ -158,10 +150,9 @@ func (db *DB) LastEvent(ctx context.Context) (last int64, err error) {
 func (db *DB) Event(ctx context.Context, id string) (event.Event, bool, error) {
 	var e event.Event
 	found := false
-	err := db.query(ctx, selectEvents+` WHERE e.id = $1`, func(r row) (err error) {
+	err := db.query(ctx, selectEvents+` WHERE e.id = $1`, func(r *row) {
 		found = true
-		e, err = scanEvent(r)
-		return err
+		e = scanEvent(r)
 	}, id)
 	return e, found, err
 }

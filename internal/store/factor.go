@@ -26,25 +26,24 @@ func factorMessage(f auth.Factor) []byte {
 }
 
 // scanFactor reads a row of factorsOf, and says whether the service wrote it.
-func scanFactor(r row, keys ledger.Keys) (f auth.Factor, ours bool, err error) {
+func scanFactor(r *row, keys ledger.Keys) (f auth.Factor, ours bool) {
 	var mac string
-	err = r.Scan(&f.ID, &f.UserID, &f.Kind, &f.Name, &f.Secret, &f.Counter, instant{&f.CreatedAt}, instant{&f.ConfirmedAt}, &mac)
-	return f, err == nil && ledger.CheckMAC(keys, mac, factorMessage(f)), err
+	r.Scan(&f.ID, &f.UserID, &f.Kind, &f.Name, &f.Secret, &f.Counter, instant{&f.CreatedAt}, instant{&f.ConfirmedAt}, &mac)
+	return f, ledger.CheckMAC(keys, mac, factorMessage(f))
 }
 
 // factors collects a user's, and fails with [auth.ErrTampered] unless the service wrote all of them.
-func (s *signer) factors(each func(scan func(row) error) error) ([]auth.Factor, error) {
+func (s *signer) factors(each func(scan func(*row)) error) ([]auth.Factor, error) {
 	keys, err := s.get()
 	if err != nil {
 		return nil, err
 	}
 	var all []auth.Factor
 	tampered := false
-	err = each(func(r row) error {
-		f, ours, err := scanFactor(r, keys)
+	err = each(func(r *row) {
+		f, ours := scanFactor(r, keys)
 		tampered = tampered || !ours
 		all = append(all, f)
-		return err
 	})
 	if err == nil && tampered {
 		err = auth.ErrTampered
@@ -54,12 +53,12 @@ func (s *signer) factors(each func(scan func(row) error) error) ([]auth.Factor, 
 
 // FactorsOf lists a user's second factors, the oldest first.
 func (db *DB) FactorsOf(ctx context.Context, userID string) ([]auth.Factor, error) {
-	return db.signer.factors(func(scan func(row) error) error { return db.query(ctx, factorsOf, scan, userID) })
+	return db.signer.factors(func(scan func(*row)) error { return db.query(ctx, factorsOf, scan, userID) })
 }
 
 // Factors is [DB.FactorsOf] as the transaction sees it. The caller that changes factors has locked their user.
 func (tx *Tx) Factors(ctx context.Context, userID string) ([]auth.Factor, error) {
-	return tx.signer.factors(func(scan func(row) error) error { return tx.each(ctx, factorsOf, []any{userID}, scan) })
+	return tx.signer.factors(func(scan func(*row)) error { return tx.each(ctx, factorsOf, []any{userID}, scan) })
 }
 
 // InsertFactor adds a factor.
@@ -105,24 +104,21 @@ func (a *auditor) factors() ledger.Finding {
 	const next = "Give the account a new password with \"bursar user reset\", and ask its owner to enrol again"
 	type factor struct{ user, id string }
 	stored := map[factor]bool{}
-	a.all(`SELECT id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r row) error {
-		f1, ours, err := scanFactor(r, a.keys)
-		if err == nil && !ours {
+	a.all(`SELECT id, user_id, kind, name, secret, counter, created_at, confirmed_at, mac FROM factors ORDER BY id`, func(r *row) {
+		f1, ours := scanFactor(r, a.keys)
+		if !ours {
 			note(&f, ledger.Violation{Subject: "user " + f1.UserID, Problem: "the second factor " + f1.ID + " was not written by the service"}, next)
 		}
 		if f1.Kind != auth.FactorRecovery && f1.Confirmed() {
 			stored[factor{f1.UserID, f1.ID}] = true
 		}
-		return err
 	})
 	recorded := map[factor]bool{}
 	a.all(`SELECT owner, type, data FROM entries WHERE subject = owner AND type IN ('account.factor_added', 'account.factor_removed', 'account.factors_cleared')
-		ORDER BY owner, number`, func(r row) error {
+		ORDER BY owner, number`, func(r *row) {
 		var owner, data string
 		var what ledger.Type
-		if err := r.Scan(&owner, &what, &data); err != nil {
-			return err
-		}
+		r.Scan(&owner, &what, &data)
 		var facts struct {
 			Factor string `json:"factor"`
 		}
@@ -135,7 +131,6 @@ func (a *auditor) factors() ledger.Finding {
 		case ledger.AccountFactorsCleared:
 			maps.DeleteFunc(recorded, func(f factor, _ bool) bool { return f.user == owner })
 		}
-		return nil
 	})
 	for _, one := range slices.SortedFunc(maps.Keys(recorded), func(a, b factor) int { return strings.Compare(a.user+a.id, b.user+b.id) }) {
 		if !stored[one] {

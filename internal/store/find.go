@@ -187,11 +187,10 @@ func (db *DB) SelectPayouts(ctx context.Context, sel payout.Selection) ([]payout
 		}
 	}
 	var list []payout.Selected
-	err := db.query(ctx, source+selectedRows+from+selects+order, func(r row) error {
+	err := db.query(ctx, source+selectedRows+from+selects+order, func(r *row) {
 		var p payout.Selected
-		err := r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
+		r.Scan(payoutDest(&p.Payout, &p.SellerName)...)
 		list = append(list, p)
-		return err
 	}, append(arguments(sel), after, sel.Limit)...)
 	return list, err
 }

@@ -14,11 +14,10 @@ import (
 func (db *DB) Identities(ctx context.Context, userID string) ([]auth.LinkedIdentity, error) {
 	var all []auth.LinkedIdentity
 	err := db.query(ctx, `SELECT issuer, subject, email, created_at FROM identities WHERE user_id = $1 ORDER BY created_at, issuer, subject`,
-		func(r row) error {
+		func(r *row) {
 			var i auth.LinkedIdentity
-			err := r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
+			r.Scan(&i.Issuer, &i.Subject, &i.Email, instant{&i.Since})
 			all = append(all, i)
-			return err
 		}, userID)
 	return all, err
 }

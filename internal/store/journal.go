@@ -171,17 +171,15 @@ func entryTaken(e ledger.Entry) error {
 	return ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there is an entry %d", e.Owner, e.Number-1, e.Number))
 }
 
-// scanEntry reads entryColumns, and what more the query selects.
-func scanEntry(r row, more ...any) (e ledger.Entry, err error) {
+// scanEntry reads entryColumns, and what more the query selects. tampered says, as an error, that the service did not write it.
+func scanEntry(r *row, more ...any) (e ledger.Entry, tampered error) {
 	var after string
-	err = r.Scan(append(entryFields.dest(&e, &after), more...)...)
-	if err != nil {
-		return e, err
-	}
+	r.Scan(append(entryFields.dest(&e, &after), more...)...)
+	var err error
 	if e.After, err = ledger.ParseBalance(after); err != nil { // the service writes none that can't be read
-		err = ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err))
+		tampered = ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err))
 	}
-	return e, err
+	return e, tampered
 }
 
 // entriesAboutColumns is entries with the hash of the one before; entriesAbout is those of one subject in one journal. The
@@ -192,35 +190,30 @@ var (
 	entriesAbout = entriesAboutColumns + ` WHERE e.subject = $1 AND e.owner >= $2 AND e.owner <= $2 ORDER BY e.number`
 )
 
-// scanCheckedEntry reads a row of entriesAboutColumns. tampered says, as an error, that the service did not write it.
-func scanCheckedEntry(r row, keys ledger.Keys) (e ledger.Entry, tampered, err error) {
+// scanCheckedEntry is scanEntry of a row of entriesAboutColumns, and checks the entry's MAC.
+func scanCheckedEntry(r *row, keys ledger.Keys) (e ledger.Entry, tampered error) {
 	var before ledger.Hash
-	e, err = scanEntry(r, &before)
-	if err == nil {
-		if e.Before = before; e.Number == 1 {
-			e.Before = ledger.FirstHash(e.Owner)
-		}
-		return e, e.Check(keys), nil
+	if e, tampered = scanEntry(r, &before); tampered != nil {
+		return e, tampered
 	}
-	if errors.Is(err, ledger.ErrTampered) { // the statement itself did not fail
-		return e, err, nil
+	if e.Before = before; e.Number == 1 {
+		e.Before = ledger.FirstHash(e.Owner)
 	}
-	return e, nil, err
+	return e, e.Check(keys)
 }
 
 // checkedEntries collects entries, and fails with [ledger.ErrTampered] unless the service wrote all of them.
-func (s *signer) checkedEntries(each func(scan func(row) error) error) ([]ledger.Entry, error) {
+func (s *signer) checkedEntries(each func(scan func(*row)) error) ([]ledger.Entry, error) {
 	keys, err := s.get()
 	if err != nil {
 		return nil, err
 	}
 	var entries []ledger.Entry
 	var tampered error
-	err = each(func(r row) error {
-		e, broken, err := scanCheckedEntry(r, keys)
+	err = each(func(r *row) {
+		e, broken := scanCheckedEntry(r, keys)
 		tampered = errors.Join(tampered, broken)
 		entries = append(entries, e)
-		return err
 	})
 	return entries, errors.Join(err, tampered)
 }
@@ -228,14 +221,14 @@ func (s *signer) checkedEntries(each func(scan func(row) error) error) ([]ledger
 // EntriesAbout lists what the owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if
 // the service did not write all of it.
 func (db *DB) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
-	return db.signer.checkedEntries(func(scan func(row) error) error {
+	return db.signer.checkedEntries(func(scan func(*row)) error {
 		return db.query(ctx, entriesAbout, scan, subject, owner)
 	})
 }
 
 // EntriesAbout is [DB.EntriesAbout] as the transaction sees it.
 func (tx *Tx) EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error) {
-	return tx.signer.checkedEntries(func(scan func(row) error) error {
+	return tx.signer.checkedEntries(func(scan func(*row)) error {
 		return tx.each(ctx, entriesAbout, []any{subject, owner}, scan)
 	})
 }
@@ -249,7 +242,7 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	return db.signer.checkedEntries(func(scan func(row) error) error {
+	return db.signer.checkedEntries(func(scan func(*row)) error {
 		return db.query(ctx, entriesAboutPage, scan, subject, owner, before, limit)
 	})
 }
@@ -262,7 +255,7 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(a, from, ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+	_, err = tx.signer.checkNewest(a, from, ledger.Account{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	return err
@@ -284,7 +277,7 @@ func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
 }
 
 func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) error {
-	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Account{}, math.MaxInt64, func(after int64, scan func(row) error) error {
+	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Account{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
@@ -329,14 +322,14 @@ func (db *DB) journal(ctx context.Context, owner string) (ledger.Account, error)
 }
 
 // entriesAfter reads a page of a journal's entries behind a number.
-func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, scan func(row) error) error {
-	return func(after int64, scan func(row) error) error {
+func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, scan func(*row)) error {
+	return func(after int64, scan func(*row)) error {
 		return db.query(ctx, entriesFrom, scan, owner, after, auditPage)
 	}
 }
 
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it.
-func (s *signer) checkNewest(a ledger.Account, from int64, known ledger.Account, upTo int64, read func(after int64, scan func(row) error) error) (ledger.Account, error) {
+func (s *signer) checkNewest(a ledger.Account, from int64, known ledger.Account, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Account, error) {
 	keys, err := s.get()
 	if err != nil {
 		return known, err
@@ -345,13 +338,9 @@ func (s *signer) checkNewest(a ledger.Account, from int64, known ledger.Account,
 	at, err := a.CheckNewest(keys, from, known, func(yield func(ledger.Entry) bool) {
 		for after := max(known.Number, from-1); ; {
 			var page []ledger.Entry
-			failed = read(after, func(r row) error {
-				e, err := scanEntry(r)
-				if errors.Is(err, ledger.ErrTampered) {
-					err = nil // its hash says so as well
-				}
+			failed = read(after, func(r *row) {
+				e, _ := scanEntry(r) // the hash of one that was tampered with says so as well
 				page = append(page, e)
-				return err
 			})
 			for _, e := range page {
 				if failed != nil || e.Number > upTo || !yield(e) {
@@ -473,13 +462,12 @@ func (db *DB) CheckedEntries(ctx context.Context, owner string, before int64, li
 	}
 	var entries []ledger.Entry
 	var tampered error
-	err = db.query(ctx, checkedPage, func(r row) error {
+	err = db.query(ctx, checkedPage, func(r *row) {
 		if tampered == nil {
-			e, broken, err := scanCheckedEntry(r, keys)
-			entries, tampered = append(entries, e), broken
-			return err
+			var e ledger.Entry
+			e, tampered = scanCheckedEntry(r, keys)
+			entries = append(entries, e)
 		}
-		return nil
 	}, owner, before, limit)
 	return entries, errors.Join(err, tampered)
 }
@@ -493,10 +481,10 @@ func (db *DB) EntriesAfter(ctx context.Context, owner string, number int64, limi
 
 func (db *DB) entries(ctx context.Context, query string, args ...any) ([]ledger.Entry, error) {
 	var entries []ledger.Entry
-	err := db.query(ctx, query, func(r row) error {
-		e, err := scanEntry(r)
+	err := db.query(ctx, query, func(r *row) {
+		e, tampered := scanEntry(r)
+		r.fail(tampered)
 		entries = append(entries, e)
-		return err
 	}, args...)
 	return entries, err
 }

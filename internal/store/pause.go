@@ -17,14 +17,12 @@ var platformAccount = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
-// paused reads a row of platformAccount. It fails with [ledger.ErrTampered] unless the service wrote what is there.
-func paused(keys ledger.Keys, r row) (bool, error) {
+// paused reads a row of platformAccount. tampered is [ledger.ErrTampered] unless the service wrote what is there.
+func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
 	a := ledger.NewAccount(decision.Platform)
 	var newest int64
 	var hash ledger.Hash
-	if err := r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...); err != nil {
-		return false, err
-	}
+	r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...)
 	if a.Number > 0 {
 		a.Hash = hash
 	}
@@ -41,9 +39,10 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.query(ctx, platformAccount, func(r row) (err error) {
-		is, err = paused(keys, r)
-		return err
+	err = db.query(ctx, platformAccount, func(r *row) {
+		var tampered error
+		is, tampered = paused(keys, r)
+		r.fail(tampered)
 	})
 	return is, err
 }
@@ -57,9 +56,10 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err := tx.lock(ctx, tx.dialect.sharePause); err != nil {
 		return false, err
 	}
-	err = tx.each(ctx, platformAccount, nil, func(r row) (err error) {
-		is, err = paused(keys, r)
-		return err
+	err = tx.each(ctx, platformAccount, nil, func(r *row) {
+		var tampered error
+		is, tampered = paused(keys, r)
+		r.fail(tampered)
 	})
 	return is, err
 }
@@ -72,7 +72,7 @@ func (tx *Tx) lock(ctx context.Context, statement string) error {
 	if statement == "" {
 		return nil
 	}
-	return tx.each(ctx, statement, nil, func(row) error { return nil })
+	return tx.each(ctx, statement, nil, func(*row) {})
 }
 
 // RescheduleStopped makes the next step due now of each payout that waits because payouts were frozen or paused, of all

@@ -239,7 +239,7 @@ func (db *DB) ListPayouts(ctx context.Context, f payout.Filter) ([]payout.Payout
 }
 
 // scanListed scans each row of listColumns to p, what the row has beside them to more, and adds p to list.
-func scanListed(list *[]payout.Payout, p *payout.Payout, more ...any) func(row) error {
+func scanListed(list *[]payout.Payout, p *payout.Payout, more ...any) func(*row) {
 	dest := append([]any{
 		&p.ID, &p.Amount, &p.State,
 		instant{&p.RequestedAt},
@@ -247,10 +247,9 @@ func scanListed(list *[]payout.Payout, p *payout.Payout, more ...any) func(row) 
 		instant{&p.CompletedAt},
 		&p.UTR, &p.AccountLast4,
 	}, more...)
-	return func(r row) error {
-		err := r.Scan(dest...)
+	return func(r *row) {
+		r.Scan(dest...)
 		*list = append(*list, *p)
-		return err
 	}
 }
 

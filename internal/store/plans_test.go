@@ -354,12 +354,11 @@ func checkSQLitePlans(t *testing.T, db *DB, plans []plan) {
 		if err != nil {
 			t.Fatalf("%s: %v", p.name, err)
 		}
-		err = eachRow(rows, func(r row) error {
+		err = eachRow(rows, func(r *row) {
 			var id, parent, unused int
 			var step string
-			err := r.Scan(&id, &parent, &unused, &step)
+			r.Scan(&id, &parent, &unused, &step)
 			steps.WriteString(step + "\n")
-			return err
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -142,12 +142,7 @@ func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
 	}
 	for _, load := range loads {
 		b.Queue(load.sql, load.args...).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				if err := load.scan(rows); err != nil {
-					return err
-				}
-			}
-			return rows.Err()
+			return scanRows(rows, load.scan)
 		})
 	}
 	err := l.conn.SendBatch(ctx, b).Close()

@@ -87,11 +87,10 @@ func (s reconcileStore) KeepBalances(ctx context.Context, d reconcile.Day) error
 func (s reconcileStore) Days(ctx context.Context, from, to time.Time) ([]reconcile.Day, error) {
 	var days []reconcile.Day
 	err := s.query(ctx, `SELECT starts_at, ends_at, read_at, COALESCE(lines, -1), COALESCE(opening, 0), COALESCE(closing, 0), opening IS NOT NULL
-		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r row) error {
+		FROM statement_days WHERE gateway = $3 AND ends_at > $1 AND starts_at < $2 ORDER BY starts_at`, func(r *row) {
 		var d reconcile.Day
-		err := r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
+		r.Scan(instant{&d.From}, instant{&d.To}, instant{&d.ReadAt}, &d.Lines, &d.Opening, &d.Closing, &d.HasBalances)
 		days = append(days, d)
-		return err
 	}, micros(from), micros(to), s.gateway)
 	return days, err
 }
@@ -101,12 +100,11 @@ const lineColumns = `SELECT id, at, debit, credit, COALESCE(balance, 0), balance
 
 func (s reconcileStore) lines(ctx context.Context, where string, args ...any) ([]reconcile.Line, error) {
 	var lines []reconcile.Line
-	err := s.query(ctx, lineColumns+where, func(r row) error {
+	err := s.query(ctx, lineColumns+where, func(r *row) {
 		var l reconcile.Line
-		err := r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
+		r.Scan(&l.ID, instant{&l.At}, &l.Debit, &l.Credit, &l.Balance, &l.HasBalance, &l.Currency, &l.Kind, &l.SourceID, &l.Transfer,
 			&l.Payout, &l.Amount, &l.Fees, &l.Tax, &l.UTR, &l.FirstReported, &l.LastReported, flagged{&l.Missing}, &l.Gateway, &l.RawKind)
 		lines = append(lines, l)
-		return err
 	}, args...)
 	return lines, err
 }
@@ -157,11 +155,10 @@ func (s reconcileStore) Entries(ctx context.Context, from, to time.Time, after r
 	}
 	var entries []reconcile.Entry
 	err := s.query(ctx, `SELECT at, subject, gateway, owner, number`+ofGateway+`
-		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, func(r row) error {
+		(at, owner, number) > ($1, $2, $3) AND at < $4 ORDER BY at, owner, number LIMIT $5 + 0`, func(r *row) {
 		var e reconcile.Entry
-		err := r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
+		r.Scan(instant{&e.At}, &e.Payout, &e.Paid, &e.Seller, &e.Number)
 		entries = append(entries, e)
-		return err
 	}, micros(after.At), after.Seller, after.Number, micros(to), limit)
 	return entries, err
 }
@@ -179,12 +176,11 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 	named, args := s.dialect.oneOf(nil, transfers)
 	found := map[reconcile.TransferKey]payout.ID{}
 	err := s.query(ctx, `SELECT gateway, gateway_id, MIN(id) FROM payouts WHERE gateway_id <> '' AND gateway_id `+named+` GROUP BY gateway, gateway_id`,
-		func(r row) error {
+		func(r *row) {
 			var transfer reconcile.TransferKey
 			var id payout.ID
-			err := r.Scan(&transfer.Gateway, &transfer.ID, &id)
+			r.Scan(&transfer.Gateway, &transfer.ID, &id)
 			found[transfer] = id
-			return err
 		}, args...)
 	return found, err
 }
@@ -193,11 +189,10 @@ func (s reconcileStore) PayoutsByTransfer(ctx context.Context, transfers []strin
 func (s reconcileStore) ResolvedUnmatchedTransfers(ctx context.Context, transfers []string) (map[string]bool, error) {
 	named, args := s.dialect.oneOf([]any{s.gateway}, transfers)
 	resolved := map[string]bool{}
-	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, func(r row) error {
+	err := s.query(ctx, `SELECT gateway_id FROM unmatched_transfers WHERE resolved = 1 AND gateway = $1 AND gateway_id `+named, func(r *row) {
 		var transfer string
-		err := r.Scan(&transfer)
+		r.Scan(&transfer)
 		resolved[transfer] = true
-		return err
 	}, args...)
 	return resolved, err
 }
@@ -211,12 +206,11 @@ const (
 
 func (s reconcileStore) differences(ctx context.Context, query string, args ...any) ([]reconcile.Difference, error) {
 	var all []reconcile.Difference
-	err := s.query(ctx, query, func(r row) error {
+	err := s.query(ctx, query, func(r *row) {
 		var d reconcile.Difference
-		err := r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
+		r.Scan(&d.ID, &d.Kind, &d.Subject, &d.Payout, &d.Detail, instant{&d.At}, &d.AtGateway, &d.InLedger,
 			instant{&d.FirstSeen}, instant{&d.LastSeen}, instant{&d.GoneAt}, instant{&d.ResolvedAt})
 		all = append(all, d)
-		return err
 	}, args...)
 	return all, err
 }
@@ -247,12 +241,11 @@ func (s reconcileStore) OpenDifferences(ctx context.Context, after reconcile.Dif
 // OpenKinds counts the differences that wait for a person, by kind.
 func (db *DB) OpenKinds(ctx context.Context) (map[reconcile.Kind]int64, error) {
 	counts := make(map[reconcile.Kind]int64)
-	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND resolved_at IS NULL GROUP BY kind`, func(r row) error {
+	err := db.query(ctx, `SELECT kind, COUNT(*) FROM differences WHERE gone_at IS NULL AND resolved_at IS NULL GROUP BY kind`, func(r *row) {
 		var kind reconcile.Kind
 		var n int64
-		err := r.Scan(&kind, &n)
+		r.Scan(&kind, &n)
 		counts[kind] = n
-		return err
 	})
 	return counts, err
 }
@@ -304,15 +297,12 @@ func (s reconcileStore) KeepRun(ctx context.Context, r reconcile.Run) error {
 // LastRuns lists the newest comparisons, the newest first.
 func (s reconcileStore) LastRuns(ctx context.Context, limit int) ([]reconcile.Run, error) {
 	var runs []reconcile.Run
-	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row row) error {
+	err := s.query(ctx, `SELECT id, starts_at, ends_at, daily, ended_at, result FROM reconciliations ORDER BY ended_at DESC, ends_at DESC LIMIT $1 + 0`, func(row *row) {
 		var r reconcile.Run
 		var result string
-		err := row.Scan(&r.ID, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
-		if err == nil {
-			err = json.Unmarshal([]byte(result), &r.Result)
-		}
+		row.Scan(&r.ID, instant{&r.Period.From}, instant{&r.Period.To}, flagged{&r.Daily}, instant{&r.EndedAt}, &result)
+		row.fail(json.Unmarshal([]byte(result), &r.Result))
 		runs = append(runs, r)
-		return err
 	}, limit)
 	return runs, err
 }

@@ -194,16 +194,15 @@ func (a *auditor) sessions() ledger.Finding {
 	if a.keys == nil {
 		return f
 	}
-	a.all(`SELECT id, user_id, created_at, expires_at, cap_at, methods, authenticated_at, mac FROM sessions ORDER BY id`, func(r row) error {
+	a.all(`SELECT id, user_id, created_at, expires_at, cap_at, methods, authenticated_at, mac FROM sessions ORDER BY id`, func(r *row) {
 		var s auth.Session
 		var methods, mac string
-		err := r.Scan(&s.ID, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods, instant{&s.AuthenticatedAt}, &mac)
+		r.Scan(&s.ID, &s.UserID, instant{&s.CreatedAt}, instant{&s.ExpiresAt}, instant{&s.CapAt}, &methods, instant{&s.AuthenticatedAt}, &mac)
 		s.Methods = strings.Split(methods, " ")
-		if err == nil && (!ledger.CheckMAC(a.keys, mac, sessionMessage(s)) || s.ExpiresAt.After(s.CapAt)) {
+		if !ledger.CheckMAC(a.keys, mac, sessionMessage(s)) || s.ExpiresAt.After(s.CapAt) {
 			a.found.sessions = append(a.found.sessions, s.ID)
 			note(&f, ledger.Violation{Subject: "session " + s.ID, Problem: "its user or its end was not written by the service"}, runRepair)
 		}
-		return err
 	})
 	return f
 }
@@ -212,11 +211,10 @@ func (a *auditor) sessions() ledger.Finding {
 func (a *auditor) people() ledger.Finding {
 	f := ledger.Finding{Name: "users-are-ours", Promise: "Each user and each way to sign in through a provider is as the service wrote it, and each user has the role that was decided last."}
 	const resetUser = "Say what is right with \"bursar user reset\", and suspend the user again if they were"
-	a.all(selectUser+`ORDER BY u.id`, func(r row) error {
+	a.all(selectUser+`ORDER BY u.id`, func(r *row) {
 		var u storedUser
-		err := r.Scan(append(u.dest(), &u.decided)...)
+		r.Scan(append(u.dest(), &u.decided)...)
 		switch {
-		case err != nil:
 		case a.keys != nil && !ledger.CheckMAC(a.keys, u.mac, u.message()):
 			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the e-mail address, password, role, verification, suspension or external id was not written by the service"}, resetUser)
 		case !u.isAsDecided():
@@ -226,18 +224,16 @@ func (a *auditor) people() ledger.Finding {
 			}
 			note(&f, ledger.Violation{Subject: "user " + u.ID, Problem: "the user is " + is + ", and was not made so by the last decision: it may be an old copy of the row"}, resetUser)
 		}
-		return err
 	})
 	if a.keys == nil {
 		return f
 	}
-	a.all(`SELECT issuer, subject, user_id, mac FROM identities ORDER BY issuer, subject`, func(r row) error {
+	a.all(`SELECT issuer, subject, user_id, mac FROM identities ORDER BY issuer, subject`, func(r *row) {
 		var issuer, subject, user, mac string
-		err := r.Scan(&issuer, &subject, &user, &mac)
-		if err == nil && !ledger.CheckMAC(a.keys, mac, identityMessage(issuer, subject, user)) {
+		r.Scan(&issuer, &subject, &user, &mac)
+		if !ledger.CheckMAC(a.keys, mac, identityMessage(issuer, subject, user)) {
 			note(&f, ledger.Violation{Subject: "user " + user, Problem: fmt.Sprintf("the identity %q at %s was not linked by the service", subject, issuer)}, resetUser)
 		}
-		return err
 	})
 	return f
 }

@@ -46,11 +46,11 @@ func newRowReader(newServer func() rowServer) *rowReader {
 	return r
 }
 
-func (r *rowReader) row(ctx context.Context, query string, args []any) row {
+func (r *rowReader) row(ctx context.Context, query string, args []any) scanner {
 	return &rowRead{reader: r, ctx: ctx, query: query, args: args, answer: make(chan error, 1)}
 }
 
-func (r *rowReader) rowOf(ctx context.Context, query, key string) row {
+func (r *rowReader) rowOf(ctx context.Context, query, key string) scanner {
 	return &rowRead{reader: r, ctx: ctx, query: query, byKey: true, key: key, answer: make(chan error, 1)}
 }
 
@@ -99,7 +99,7 @@ func keysOf(reads []*rowRead) []string {
 
 // foundRows is what a statement found.
 type foundRows interface {
-	row
+	scanner
 	Next() bool
 	Err() error
 }

@@ -85,7 +85,7 @@ func askForMany(t *testing.T, rows *rowReader) *manyReads {
 }
 
 // asking is a read whose row would be scanned now.
-func asking(r row, dest ...any) *rowRead {
+func asking(r scanner, dest ...any) *rowRead {
 	read := r.(*rowRead)
 	read.dest = dest
 	return read
@@ -142,6 +142,31 @@ func TestScanEach_Fails(t *testing.T) {
 			if got := <-read.answer; !errors.Is(got, tt.answer) {
 				t.Errorf("%s can't be read: the answer is %v", name, got)
 			}
+		}
+	}
+}
+
+// TestScanRows_Fails ends at the first row that can't be read, whatever is said of it afterwards, and where there is no more.
+func TestScanRows_Fails(t *testing.T) {
+	lost, unfit := errors.New("the connection is lost"), errors.New("the row is not ours")
+	for name, tt := range map[string]struct {
+		rows *oneRow
+		want error
+	}{
+		"row":    {&oneRow{scanned: scanned{lost}, after: unfit}, lost},
+		"fails":  {&oneRow{}, unfit},
+		"behind": {&oneRow{after: lost}, lost},
+	} {
+		err := scanRows(tt.rows, func(r *row) {
+			var seller string
+			r.Scan(&seller)
+			if name != "behind" {
+				r.fail(unfit)
+			}
+			r.fail(nil)
+		})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
 }

@@ -103,11 +103,10 @@ func (db *DB) ListSales(ctx context.Context, seller string, offset, limit int) (
 func (db *DB) Earnings(ctx context.Context, seller, from, to string) ([]sale.Month, error) {
 	var months []sale.Month
 	err := db.query(ctx, `SELECT month, amount FROM earnings WHERE seller_id = $1 AND month BETWEEN $2 AND $3 ORDER BY month`,
-		func(r row) error {
+		func(r *row) {
 			var m sale.Month
-			err := r.Scan(&m.Month, &m.Earned)
+			r.Scan(&m.Month, &m.Earned)
 			months = append(months, m)
-			return err
 		}, seller, from, to)
 	return months, err
 }
@@ -120,13 +119,12 @@ func (db *DB) PendingByDay(ctx context.Context, seller string, days []time.Time)
 		args = append(args, micros(next))
 	}
 	var list []sale.Release
-	err := db.query(ctx, pendingByDay(len(days)-1), func(r row) error {
+	err := db.query(ctx, pendingByDay(len(days)-1), func(r *row) {
 		var day int
 		var release sale.Release
-		err := r.Scan(&day, &release.Amount, &release.Sales)
+		r.Scan(&day, &release.Amount, &release.Sales)
 		release.Day = days[day]
 		list = append(list, release)
-		return err
 	}, args...)
 	return list, err
 }
@@ -152,7 +150,7 @@ func (db *DB) AdjustmentEntries(ctx context.Context, seller string, before int64
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	return db.signer.checkedEntries(func(scan func(row) error) error {
+	return db.signer.checkedEntries(func(scan func(*row)) error {
 		return db.query(ctx, adjustmentEntries, scan, seller, before, limit)
 	})
 }

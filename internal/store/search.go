@@ -27,11 +27,10 @@ func (db *DB) MatchUsers(ctx context.Context, text, emailPrefix string, inName [
 		end = ""
 	}
 	var all []auth.User
-	err := db.query(ctx, matchedUsers, func(r row) error {
+	err := db.query(ctx, matchedUsers, func(r *row) {
 		var u storedUser
-		err := r.Scan(u.dest()...)
+		r.Scan(u.dest()...)
 		all = append(all, u.User)
-		return err
 	}, text, emailPrefix, end, limit, holding(inName[0]), holding(inName[1]), holding(inName[2]))
 	return all, err
 }
@@ -56,11 +55,10 @@ func (db *DB) UserNames(ctx context.Context, ids []string) (map[string]string, e
 		return names, nil
 	}
 	in, args := db.dialect.oneOf(nil, ids)
-	err := db.query(ctx, `SELECT id, name FROM users WHERE id `+in, func(r row) error {
+	err := db.query(ctx, `SELECT id, name FROM users WHERE id `+in, func(r *row) {
 		var id, name string
-		err := r.Scan(&id, &name)
+		r.Scan(&id, &name)
 		names[id] = name
-		return err
 	}, args...)
 	return names, err
 }

@@ -139,14 +139,12 @@ func (r *storedRotatedKey) problem(keys ledger.Keys, rotations int64) string {
 // ServiceKeys lists all keys, the oldest first.
 func (db *DB) ServiceKeys(ctx context.Context) ([]auth.ServiceKey, error) {
 	var all []auth.ServiceKey
-	err := db.query(ctx, selectServiceKeys+` ORDER BY k.id`, func(r row) error {
+	err := db.query(ctx, selectServiceKeys+` ORDER BY k.id`, func(r *row) {
 		var k storedServiceKey
-		if err := r.Scan(k.dest()...); err != nil {
-			return err
-		}
+		r.Scan(k.dest()...)
 		key, err := k.checked(db.signer)
+		r.fail(err)
 		all = append(all, key)
-		return err
 	})
 	return all, err
 }
@@ -190,13 +188,11 @@ func (tx *Tx) InsertServiceKey(ctx context.Context, k auth.ServiceKey, actor str
 // RotatedServiceKeys lists what a key was before it was rotated, and fails with [auth.ErrTampered] unless the service wrote it.
 func (tx *Tx) RotatedServiceKeys(ctx context.Context, k auth.ServiceKey) ([]auth.RotatedServiceKey, error) {
 	var all []auth.RotatedServiceKey
-	err := tx.each(ctx, selectRotatedKeys+` WHERE r.key_id = $1 ORDER BY r.hash`, []any{k.ID}, func(row row) error {
+	err := tx.each(ctx, selectRotatedKeys+` WHERE r.key_id = $1 ORDER BY r.hash`, []any{k.ID}, func(row *row) {
 		var r storedRotatedKey
-		if err := row.Scan(r.dest()...); err != nil {
-			return err
-		}
+		row.Scan(r.dest()...)
 		all = append(all, r.RotatedServiceKey)
-		return tx.signer.checkRow(r.mac, rotatedKeyMessage(r.RotatedServiceKey, k.Rotations))
+		row.fail(tx.signer.checkRow(r.mac, rotatedKeyMessage(r.RotatedServiceKey, k.Rotations)))
 	})
 	return all, err
 }
@@ -258,27 +254,21 @@ const revokeIt = "Revoke it with \"bursar apikey revoke\""
 // serviceKeys holds every service key against its MAC, and against the entries that revoke keys.
 func (a *auditor) serviceKeys() ledger.Finding {
 	f := ledger.Finding{Name: "service-keys-are-ours", Promise: "Each service key is as the service wrote it, and one that was revoked stays revoked."}
-	a.all(selectServiceKeys+` ORDER BY k.id`, func(r row) error {
+	a.all(selectServiceKeys+` ORDER BY k.id`, func(r *row) {
 		var k storedServiceKey
-		if err := r.Scan(k.dest()...); err != nil {
-			return err
-		}
+		r.Scan(k.dest()...)
 		if problem := k.problem(a.keys); problem != "" {
 			note(&f, ledger.Violation{Subject: "service key " + k.ID, Problem: fmt.Sprintf("%q %s", k.Name, problem)}, revokeIt)
 		}
-		return nil
 	})
 	a.all(`SELECT r.hash, r.key_id, r.until, r.mac, k.rotations FROM rotated_service_keys r
-		JOIN service_keys k ON k.id = r.key_id WHERE k.revoked_at IS NULL ORDER BY r.hash`, func(row row) error {
+		JOIN service_keys k ON k.id = r.key_id WHERE k.revoked_at IS NULL ORDER BY r.hash`, func(row *row) {
 		var r storedRotatedKey
 		var rotations int64
-		if err := row.Scan(append(r.dest(), &rotations)...); err != nil {
-			return err
-		}
+		row.Scan(append(r.dest(), &rotations)...)
 		if problem := r.problem(a.keys, rotations); problem != "" {
 			note(&f, ledger.Violation{Subject: "service key " + r.KeyID, Problem: problem}, revokeIt)
 		}
-		return nil
 	})
 	return f
 }

@@ -51,11 +51,10 @@ func (tx *Tx) DeleteUnusedSessionLinks(ctx context.Context, userID string) error
 // SessionsOfKey lists the sessions that links of a service key opened.
 func (tx *Tx) SessionsOfKey(ctx context.Context, keyID string) ([]string, error) {
 	var all []string
-	err := tx.each(ctx, `SELECT session_id FROM session_links WHERE key_id = $1 AND session_id <> '' ORDER BY session_id`, []any{keyID}, func(r row) error {
+	err := tx.each(ctx, `SELECT session_id FROM session_links WHERE key_id = $1 AND session_id <> '' ORDER BY session_id`, []any{keyID}, func(r *row) {
 		var session string
-		err := r.Scan(&session)
+		r.Scan(&session)
 		all = append(all, session)
-		return err
 	})
 	return all, err
 }

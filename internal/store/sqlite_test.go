@@ -35,12 +35,7 @@ func put(ctx context.Context, name, value string) func(*Tx) error {
 func names(t testing.TB, db *DB) []string {
 	t.Helper()
 	var all []string
-	err := db.query(t.Context(), `SELECT name FROM settings ORDER BY name`, func(r row) error {
-		var name string
-		err := r.Scan(&name)
-		all = append(all, name)
-		return err
-	})
+	err := db.query(t.Context(), `SELECT name FROM settings ORDER BY name`, collect(&all, itself))
 	if err != nil {
 		t.Fatal(err)
 	}

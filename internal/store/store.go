@@ -89,8 +89,25 @@ func (db *DB) Close() error {
 	return errors.Join(err, db.reader.Close())
 }
 
-// row is one row, or the error that took its place.
-type row interface{ Scan(dest ...any) error }
+// scanner is one row, or the error that took its place.
+type scanner interface{ Scan(dest ...any) error }
+
+// row is one of the rows that a statement found. It keeps the first error of reading it, so that a closure that reads rows has
+// none to hand on: the function that runs the closure fails with it.
+type row struct {
+	from scanner
+	err  error
+}
+
+// Scan reads the row's columns. If it fails, dest is not what is stored, and what is made of it is not used.
+func (r *row) Scan(dest ...any) { r.fail(r.from.Scan(dest...)) }
+
+// fail makes err the row's error, unless it has one.
+func (r *row) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
 
 // failedRow is the error that took a row's place.
 type failedRow struct{ err error }
@@ -98,7 +115,7 @@ type failedRow struct{ err error }
 func (r failedRow) Scan(...any) error { return r.err }
 
 // queryRow reads one row by its key. Its Scan must be called.
-func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
+func (db *DB) queryRow(ctx context.Context, query string, args ...any) scanner {
 	if db.rows != nil {
 		return db.rows.row(ctx, query, args)
 	}
@@ -111,7 +128,7 @@ func (db *DB) queryRow(ctx context.Context, query string, args ...any) row {
 
 // rowOf is [DB.queryRow] of a query that many may ask at a time, each of another key: it ends in what the key is compared
 // with, and selects the key last.
-func (db *DB) rowOf(ctx context.Context, query, key string) row {
+func (db *DB) rowOf(ctx context.Context, query, key string) scanner {
 	if db.keyed != nil {
 		return db.keyed.rowOf(ctx, query, key)
 	}
@@ -120,19 +137,19 @@ func (db *DB) rowOf(ctx context.Context, query, key string) row {
 
 // readableRow says what an error of its reading means.
 type readableRow struct {
-	row
+	scanner
 	unreadable func(error) error
 }
 
-func (r readableRow) Scan(dest ...any) error { return r.unreadable(r.row.Scan(dest...)) }
+func (r readableRow) Scan(dest ...any) error { return r.unreadable(r.scanner.Scan(dest...)) }
 
 // queryOne reads one row that may take longer to find. Where there is none, dest stays as it is.
 func (db *DB) queryOne(ctx context.Context, query string, args []any, dest ...any) error {
-	return db.query(ctx, query, func(r row) error { return r.Scan(dest...) }, args...)
+	return db.query(ctx, query, func(r *row) { r.Scan(dest...) }, args...)
 }
 
 // query reads rows, handing each to scan.
-func (db *DB) query(ctx context.Context, query string, scan func(row) error, args ...any) error {
+func (db *DB) query(ctx context.Context, query string, scan func(*row), args ...any) error {
 	ctx, end := db.dialect.shortRead(ctx)
 	defer end()
 	rows, err := db.queryRows(ctx, query, args)
@@ -176,23 +193,29 @@ func (db *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 }
 
 // collect scans each row to an element of a list.
-func collect[R any](list *[]R, dest func(row *R, more ...any) []any) func(row) error {
-	return func(r row) error {
+func collect[R any](list *[]R, dest func(row *R, more ...any) []any) func(*row) {
+	return func(r *row) {
 		var one R
-		err := r.Scan(dest(&one)...)
+		r.Scan(dest(&one)...)
 		*list = append(*list, one)
-		return err
 	}
 }
 
 // itself is where a row of one column is scanned to.
 func itself[R any](row *R, more ...any) []any { return append([]any{row}, more...) }
 
-func eachRow(rows *sql.Rows, scan func(row) error) error {
+// eachRow hands rows to scan, and closes them.
+func eachRow(rows *sql.Rows, scan func(*row)) error {
 	defer rows.Close()
+	return scanRows(rows, scan)
+}
+
+// scanRows hands rows to scan, up to the first that can't be read.
+func scanRows(rows foundRows, scan func(*row)) error {
+	r := &row{from: rows}
 	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
+		if scan(r); r.err != nil {
+			return r.err
 		}
 	}
 	return rows.Err()
@@ -243,15 +266,15 @@ func (tx *Tx) execOne(ctx context.Context, query string, args ...any) (bool, err
 // one scans the only row of a query or of a RETURNING clause, and reports whether there was one.
 func (tx *Tx) one(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
 	found := false
-	err := tx.each(ctx, query, args, func(r row) error {
+	err := tx.each(ctx, query, args, func(r *row) {
 		found = true
-		return r.Scan(dest...)
+		r.Scan(dest...)
 	})
 	return found, err
 }
 
 // each hands every row of a query or of a RETURNING clause to scan.
-func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row) error) error {
+func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(*row)) error {
 	if tx.broken != nil {
 		return tx.swallowed()
 	}
@@ -259,9 +282,9 @@ func (tx *Tx) each(ctx context.Context, query string, args []any, scan func(row)
 	if err != nil {
 		return tx.fail(err)
 	}
-	err = eachRow(rows, func(r row) error {
+	err = eachRow(rows, func(r *row) {
 		tx.wrote = tx.wrote || changes(query)
-		return scan(r)
+		scan(r)
 	})
 	if err != nil {
 		return tx.fail(err)

@@ -104,7 +104,7 @@ func newUnit(keys ledger.Keys, kept *journalTails, size int) *unit {
 type load struct {
 	sql  string
 	args []any
-	scan func(row) error
+	scan func(*row)
 }
 
 // quoted writes constants as a list of SQL's.
@@ -163,7 +163,7 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	}
 	var all []load
 	if shares && d.sharePause != "" {
-		all = append(all, load{d.sharePause, nil, func(row) error { return nil }})
+		all = append(all, load{d.sharePause, nil, func(*row) {}})
 	}
 	if asks {
 		all = append(all, load{platformAccount, nil, u.scanPaused})
@@ -171,10 +171,7 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	return all
 }
 
-func (u *unit) scanPaused(r row) error {
-	u.paused, u.pausedErr = paused(u.signing, r)
-	return nil
-}
+func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.signing, r) }
 
 // loadAccounts locks the journals of owners, and of those whose payouts are named.
 func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
@@ -208,11 +205,10 @@ func (u *unit) followUps(d dialect, group []*unitJob) []load {
 	return all
 }
 
-func (u *unit) scanOrphaned(r row) error {
+func (u *unit) scanOrphaned(r *row) {
 	var owner string
-	err := r.Scan(&owner)
+	r.Scan(&owner)
 	u.orphaned[owner] = true
-	return err
 }
 
 // repeats are the statements that read the payouts that the group's keys stand for already.
@@ -235,44 +231,39 @@ func distinct(list []string) []string {
 	return slices.Compact(list)
 }
 
-func (u *unit) scanPayout(r row) error {
+func (u *unit) scanPayout(r *row) {
 	p := &payout.Payout{}
-	err := r.Scan(payoutDest(p)...)
+	r.Scan(payoutDest(p)...)
 	u.payouts[p.ID] = p
-	return err
 }
 
-func (u *unit) scanAccount(r row) error {
+func (u *unit) scanAccount(r *row) {
 	j := &unitJournal{}
-	err := r.Scan(accountFields.dest(&j.loaded)...)
+	r.Scan(accountFields.dest(&j.loaded)...)
 	j.now = j.loaded
 	u.journals[j.now.Owner] = j
-	return err
 }
 
-func (u *unit) scanBankAccount(r row) error {
+func (u *unit) scanBankAccount(r *row) {
 	a := storedAccount{Account: bank.Account{Current: true}}
-	err := r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status, &a.mac)
+	r.Scan(&a.Seller, &a.ID, &a.Holder, &a.IFSC, &a.Last4, &a.Status, &a.mac)
 	u.bankAccounts[a.Seller] = a
-	return err
 }
 
-func (u *unit) scanKey(r row) error {
+func (u *unit) scanKey(r *row) {
 	var k ownedKey
 	var m payout.Idempotency
-	err := r.Scan(&k.user, &k.key, &m.Fingerprint, &m.Payout, &m.Refusal)
+	r.Scan(&k.user, &k.key, &m.Fingerprint, &m.Payout, &m.Refusal)
 	u.keys[k] = m
-	return err
 }
 
-func (u *unit) scanEntry(r row) error {
-	e, tampered, err := scanCheckedEntry(r, u.signing)
+func (u *unit) scanEntry(r *row) {
+	e, tampered := scanCheckedEntry(r, u.signing)
 	at := entriesOf{e.Owner, e.Subject} // a copy in another's journal is no business of this one
 	about := u.entries[at]
 	about.list = append(about.list, e)
 	about.err = errors.Join(about.err, tampered)
 	u.entries[at] = about
-	return err
 }
 
 // serve runs one change. What it did is kept only if it succeeds, so that a change that fails, or panics, takes nobody

@@ -32,18 +32,15 @@ func (db *DB) Users(ctx context.Context, f auth.UserFilter, after string, limit 
 	var all []auth.ListedUser
 	err := db.query(ctx, selectUser+`WHERE u.id > $1
 		AND (CAST($2 AS TEXT) = '' OR u.role = $2) AND (CAST($3 AS BIGINT) = 0 OR u.suspended = 1) ORDER BY u.id LIMIT $4 + 0`,
-		func(r row) error {
+		func(r *row) {
 			var u storedUser
-			if err := r.Scan(append(u.dest(), &u.decided)...); err != nil {
-				return err
-			}
+			r.Scan(append(u.dest(), &u.decided)...)
 			err := u.check(db.signer)
 			tampered := errors.Is(err, auth.ErrTampered)
-			if tampered {
-				err = nil
+			if !tampered {
+				r.fail(err)
 			}
 			all = append(all, auth.ListedUser{User: u.User, Tampered: tampered})
-			return err
 		}, after, string(f.Role), flag(f.Suspended), limit)
 	return all, err
 }
@@ -62,12 +59,11 @@ func (tx *Tx) ImportedUsers(ctx context.Context, externalIDs, emailKeys []string
 			continue
 		}
 		condition, args := tx.dialect.oneOf(nil, list)
-		err := tx.each(ctx, `SELECT `+userColumns+`, u.imported_as FROM users u WHERE u.`+column+` `+condition, args, func(r row) error {
+		err := tx.each(ctx, `SELECT `+userColumns+`, u.imported_as FROM users u WHERE u.`+column+` `+condition, args, func(r *row) {
 			var u storedUser
 			var fingerprint string
-			err := r.Scan(append(u.dest(), &fingerprint)...)
+			r.Scan(append(u.dest(), &fingerprint)...)
 			all = append(all, auth.Imported{User: u.User, Fingerprint: fingerprint})
-			return err
 		})
 		if err != nil {
 			return nil, err

@@ -71,14 +71,14 @@ const selectEndpoints = `SELECT id, url, types, description, status, reason, sec
 	failures, failing_since, retry_at, last_delivered_at FROM webhook_endpoints`
 
 // scanEndpoint reads an endpoint, and marks it unless it has the MAC that the service gave it. Without keys it checks none.
-func scanEndpoint(r row, keys ledger.Keys) (e webhook.Endpoint, err error) {
+func scanEndpoint(r *row, keys ledger.Keys) (e webhook.Endpoint) {
 	var types, oldSecrets, mac string
-	err = r.Scan(&e.ID, &e.URL, &types, &e.Description, &e.Status, &e.Reason, &e.Secret, &oldSecrets, instant{&e.OldUntil}, instant{&e.CreatedAt}, &mac,
+	r.Scan(&e.ID, &e.URL, &types, &e.Description, &e.Status, &e.Reason, &e.Secret, &oldSecrets, instant{&e.OldUntil}, instant{&e.CreatedAt}, &mac,
 		&e.Failures, instant{&e.FailingSince}, instant{&e.RetryAt}, instant{&e.LastDeliveredAt})
 	e.Types, e.OldSecrets = splitTypes(types), strings.Fields(oldSecrets)
 	// That of the texts as they are stored, which may have more blanks.
 	e.Tampered = keys != nil && (joinTypes(e.Types) != types || strings.Join(e.OldSecrets, " ") != oldSecrets || !ledger.CheckMAC(keys, mac, endpointMessage(e)))
-	return e, err
+	return e
 }
 
 // Endpoints lists all endpoints, the oldest first. One that the service did not write is marked.
@@ -101,11 +101,7 @@ func (s webhookStore) endpoints(ctx context.Context, query string, args ...any) 
 		return nil, err
 	}
 	var all []webhook.Endpoint
-	err = s.query(ctx, query, func(r row) error {
-		e, err := scanEndpoint(r, keys)
-		all = append(all, e)
-		return err
-	}, args...)
+	err = s.query(ctx, query, func(r *row) { all = append(all, scanEndpoint(r, keys)) }, args...)
 	return all, err
 }
 
@@ -115,10 +111,9 @@ func (tx *Tx) EndpointForUpdate(ctx context.Context, id string) (e webhook.Endpo
 	if err != nil {
 		return webhook.Endpoint{}, false, err
 	}
-	err = tx.each(ctx, selectEndpoints+` WHERE id = $1`+tx.dialect.forUpdate("webhook_endpoints"), []any{id}, func(r row) (err error) {
+	err = tx.each(ctx, selectEndpoints+` WHERE id = $1`+tx.dialect.forUpdate("webhook_endpoints"), []any{id}, func(r *row) {
 		found = true
-		e, err = scanEndpoint(r, keys)
-		return err
+		e = scanEndpoint(r, keys)
 	})
 	return e, found, err
 }
@@ -175,11 +170,10 @@ func (tx *Tx) LeaseEndpoints(ctx context.Context, now, until time.Time, limit in
 	var leases []webhook.Lease
 	err := tx.each(ctx, `WITH due AS MATERIALIZED (`+leaseEndpoints+tx.dialect.skipLocked+`)
 		UPDATE webhook_endpoints SET leased_until = $2 WHERE id IN (SELECT id FROM due) RETURNING id`,
-		[]any{micros(now), micros(until), limit}, func(r row) error {
+		[]any{micros(now), micros(until), limit}, func(r *row) {
 			l := webhook.Lease{Until: until}
-			err := r.Scan(&l.Endpoint)
+			r.Scan(&l.Endpoint)
 			leases = append(leases, l)
-			return err
 		})
 	return leases, err
 }
@@ -234,13 +228,12 @@ func (tx *Tx) InsertDeliveries(ctx context.Context, all []webhook.Delivery) erro
 // queueDeliveries makes a delivery of each event to each endpoint that wants it.
 func (tx *Tx) queueDeliveries(ctx context.Context, events []event.Event, now time.Time, newID func(prefix string) string) error {
 	var endpoints []webhook.Endpoint
-	err := tx.each(ctx, `SELECT id, types FROM webhook_endpoints WHERE status = 'enabled'`, nil, func(r row) error {
+	err := tx.each(ctx, `SELECT id, types FROM webhook_endpoints WHERE status = 'enabled'`, nil, func(r *row) {
 		var e webhook.Endpoint
 		var types string
-		err := r.Scan(&e.ID, &types)
+		r.Scan(&e.ID, &types)
 		e.Types = splitTypes(types)
 		endpoints = append(endpoints, e)
-		return err
 	})
 	if err != nil {
 		return err
@@ -309,13 +302,11 @@ func (a *auditor) webhookEndpoints() ledger.Finding {
 	if a.keys == nil {
 		return f
 	}
-	a.all(selectEndpoints+` ORDER BY id`, func(r row) error {
-		e, err := scanEndpoint(r, a.keys)
-		if err == nil && e.Tampered {
+	a.all(selectEndpoints+` ORDER BY id`, func(r *row) {
+		if e := scanEndpoint(r, a.keys); e.Tampered {
 			note(&f, ledger.Violation{Subject: "webhook endpoint " + e.ID, Problem: "it was not written by the service, so nothing is delivered to it"},
 				"Remove it and add it again")
 		}
-		return err
 	})
 	return f
 }
