@@ -90,9 +90,9 @@ func progressWords(p gateway.Progress) string {
 		return "paid"
 	case gateway.Reversed:
 		return "reversed: the money came back"
-	case gateway.Rejected:
+	case gateway.Failed:
 		return "failed"
-	case gateway.CalledOff:
+	case gateway.Cancelled:
 		return "cancelled"
 	case gateway.Unrecognised:
 		return "a status that Bursar does not know"

@@ -165,7 +165,7 @@ const (
 	Paid   Progress = "paid"
 	// Reversed means that the money came back: from a transfer that was paid, or from one under way.
 	Reversed     Progress = "reversed"
-	Rejected     Progress = "failed"
-	CalledOff    Progress = "cancelled"
+	Failed       Progress = "failed"
+	Cancelled    Progress = "cancelled"
 	Unrecognised Progress = "unrecognised"
 )

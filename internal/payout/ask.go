@@ -132,11 +132,12 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 			err = ErrMovedOn
 		}
 	} else {
-		_, err = s.applyReportIf(ctx, seen, report, ledger.ActorAdmin+by.Admin, func(p Payout) (decision.Decision, bool, error) {
+		scope := ledger.Scope{Payout: string(id)}
+		_, err = s.applyReportIf(ctx, scope, seen, report, ledger.ActorAdmin+by.Admin, func(p Payout) (alsoRecord, error) {
 			if !p.isUnclear() {
-				return made, false, movedOn(p)
+				return nil, movedOn(p)
 			}
-			return made, true, nil
+			return func(tx ChangeTx, _ Payout) error { return tx.RecordDecision(ctx, made) }, nil
 		})
 	}
 	if d, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy && d.Error() == TamperedNote {

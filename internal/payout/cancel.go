@@ -123,7 +123,8 @@ func (c Caller) cancelDecision(p Payout, now time.Time) (d decision.Decision, is
 }
 
 // cancelAtGateway asks the gateway to let go of a payout, as it was checked, and then tells what came of it. Of several
-// who ask at once, the one whose call cancelled it succeeds.
+// who ask at once, the one whose call cancelled it succeeds. Its idempotency key is stored with the cancellation, so that a repeat
+// is answered as it was.
 func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m idempotencyKey) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
@@ -133,11 +134,25 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m ide
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	moved, err := s.applyReportIf(ctx, p, report, c.actor(), func(p Payout) (d decision.Decision, isDecision bool, err error) {
-		if p.State == Submitted && report.Progress == gateway.CalledOff {
-			d, isDecision = c.cancelDecision(p, s.o.Now())
+	scope := ledger.Scope{Owner: m.user, Key: m.key, Payout: string(p.ID)}
+	var cancelled Payout
+	answered := false // by this call
+	moved, err := s.applyReportIf(ctx, scope, p, report, c.actor(), func(was Payout) (alsoRecord, error) {
+		answered = false
+		if was.State != Submitted || report.Progress != gateway.Cancelled {
+			return nil, nil
 		}
-		return d, isDecision, nil
+		return func(tx ChangeTx, is Payout) (err error) {
+			now := s.o.Now()
+			cancelled, answered = is, true
+			if m.key != "" {
+				answered, err = tx.SaveIdempotency(ctx, m.user, m.key, Idempotency{Fingerprint: m.fingerprint, Payout: m.payout}, now)
+			}
+			if d, isDecision := c.cancelDecision(is, now); isDecision && err == nil {
+				err = tx.RecordDecision(ctx, d)
+			}
+			return err
+		}, nil
 	})
 	if _, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -145,9 +160,12 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m ide
 	if err != nil {
 		return Payout{}, false, err
 	}
-	return s.idempotent(ctx, ledger.Scope{Payout: string(p.ID)}, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
+	if moved && answered {
+		return cancelled, false, nil
+	}
+	return s.idempotent(ctx, scope, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, p.ID)
-		if err != nil || p.State == Cancelled && moved {
+		if err != nil {
 			return p, err
 		}
 		if unanswered, err := isUnanswered(ctx, tx, p, m.key); err != nil || unanswered {

@@ -1,10 +1,15 @@
 package payout_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -18,7 +23,7 @@ func TestCancel_RepeatAfterCrash(t *testing.T) {
 	s.gateway.mood = queueing
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
-	s.gateway.transfers[string(s.id)].progress = gateway.CalledOff
+	s.gateway.transfers[string(s.id)].progress = gateway.Cancelled
 	s.later(time.Minute)
 	s.wantState(payout.Cancelled)
 	seller := payout.Caller{User: "usr_a"}
@@ -33,6 +38,50 @@ func TestCancel_RepeatAfterCrash(t *testing.T) {
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
+}
+
+// dying is a store whose process dies once it has made so many changes.
+type dying struct {
+	payout.Store
+	changes *int
+}
+
+func (d dying) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.ChangeTx) error) error {
+	if *d.changes--; *d.changes < 0 {
+		return errDied
+	}
+	return d.Store.InGroup(ctx, scope, fn)
+}
+
+var errDied = errors.New("the process died")
+
+// TestCancel_AtTheGateway_RepeatAfterCrash has the process die at each of the changes of a cancellation. A repeat
+// cancels the payout, or says that it is cancelled.
+func TestCancel_AtTheGateway_RepeatAfterCrash(t *testing.T) {
+	for _, c := range []payout.Caller{{User: "usr_a"}, {User: "usr_admin", Admin: true, Note: "They asked for it."}} {
+		for changes := range 4 {
+			t.Run(fmt.Sprint(c.User, " after ", changes), func(t *testing.T) {
+				s := newStory(t)
+				s.gateway.mood = queueing
+				s.later(windowOver)
+				first, _, err := s.newPayoutsOn(t, dying{s.db.Payouts(), &changes}).Cancel(t.Context(), c, s.id, "k")
+				if err == nil != (first.State == payout.Cancelled) {
+					t.Errorf("cancelled %s, %v", first.State, err)
+				}
+				again, replayed, repeat := s.payouts.Cancel(t.Context(), c, s.id, "k")
+				if repeat != nil || again.State != payout.Cancelled || err == nil && !replayed {
+					t.Errorf("cancelled again %s, replayed %t, %v", again.State, replayed, repeat)
+				}
+				if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(payout.Payout{}, "DueAt")); err == nil && diff != "" {
+					t.Error(diff)
+				}
+				s.wantAvailable(opening)
+				if decisions, err := s.db.Decisions(t.Context(), string(s.id), 10); err != nil || len(decisions) == 1 != c.Admin {
+					t.Errorf("%d decisions, %v", len(decisions), err)
+				}
+			})
+		}
+	}
 }
 
 // TestCancel_RepeatOfAnotherKey is refused where a caller was answered.

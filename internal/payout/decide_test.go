@@ -388,7 +388,7 @@ func TestMatchTransfer(t *testing.T) {
 	}{
 		"paid":                   {"pout_9", func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"under way":              {"pout_9", func(s *story) { s.put(s.made(gateway.InProgress)) }, nil, payout.Submitted},
-		"failed":                 {"pout_9", func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
+		"failed":                 {"pout_9", func(s *story) { s.put(s.made(gateway.Failed)) }, nil, payout.Failed},
 		"unknown there":          {"pout_8", func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
 		"no answer":              {"pout_9", func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.ManualReview},
 		"another payout's":       {"pout_7", func(s *story) { s.gateway.transfers["pyt_x"] = &transfer{id: "pout_7", amount: s.payout().Net()} }, payout.ErrOtherTransfer, payout.ManualReview},
@@ -548,7 +548,7 @@ func TestAskGateway(t *testing.T) {
 		"unknown, no answer":    {newUnclearStory, func(s *story) { s.gateway.mood = silent }, payout.ErrGatewayUnclear, payout.Unknown},
 		"unknown, paid":         {newUnclearStory, func(s *story) { s.put(s.made(gateway.Paid)) }, nil, payout.Completed},
 		"in review, never made": {newReviewStory, func(*story) {}, payout.ErrNoTransfer, payout.ManualReview},
-		"in review, failed":     {newReviewStory, func(s *story) { s.put(s.made(gateway.Rejected)) }, nil, payout.Failed},
+		"in review, failed":     {newReviewStory, func(s *story) { s.put(s.made(gateway.Failed)) }, nil, payout.Failed},
 		"submitted, not paid":   {newSubmittedStory, func(*story) {}, nil, payout.Submitted},
 		"submitted, paid":       {newSubmittedStory, func(s *story) { s.gateway.transfers[string(s.id)].advance(1) }, nil, payout.Completed},
 		"submitted, forgotten":  {newSubmittedStory, func(s *story) { s.gateway.forgetful = true }, payout.ErrNoTransfer, payout.Submitted},

@@ -109,7 +109,7 @@ func (t *transfer) advance(luck int) {
 		t.progress = gateway.Paid
 		t.paid++
 	case t.progress == gateway.InProgress && luck == 2:
-		t.progress = gateway.Rejected
+		t.progress = gateway.Failed
 	case t.progress == gateway.Paid && luck == 3:
 		t.progress = gateway.Reversed
 	}
@@ -289,7 +289,7 @@ func (g *paperGateway) Cancel(_ context.Context, id string) (gateway.Report, err
 	defer g.calls.Unlock()
 	for _, t := range g.transfers {
 		if t.id == id && t.progress == gateway.Queued && g.mood != silent {
-			t.progress = gateway.CalledOff
+			t.progress = gateway.Cancelled
 		}
 	}
 	return g.lookUp(func(_ string, t *transfer) bool { return t.id == id })

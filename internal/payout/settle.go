@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
@@ -22,18 +21,22 @@ import (
 // date: it is not recorded, a payout that is being sent becomes unknown, and the gateway is asked again at once. recordFirst passes
 // only the id, so this always holds there.
 func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
-	return s.applyReportIf(ctx, seen, r, ledger.ActorGateway, func(Payout) (d decision.Decision, isDecision bool, err error) { return d, false, nil })
+	scope := ledger.Scope{Payout: string(seen.ID)}
+	return s.applyReportIf(ctx, scope, seen, r, ledger.ActorGateway, func(Payout) (alsoRecord, error) { return nil, nil })
 }
 
-// applyReportIf is applyReport, unless guard returns an error for the payout as it is now. If guard returns a decision, it is
+// alsoRecord records what belongs to a report in the transaction that applies it, with the payout as it then is.
+type alsoRecord func(ChangeTx, Payout) error
+
+// applyReportIf is applyReport in an actor's name, unless guard returns an error for the payout as it is now. What guard returns is
 // recorded if the report is applied, and only then.
 func (s *Service) applyReportIf(
-	ctx context.Context, seen Payout, r gateway.Report, actor string, guard func(Payout) (d decision.Decision, isDecision bool, err error),
+	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
 ) (bool, error) {
 	var from, to State
 	var discrepancy error
-	_, err := s.changeIn(context.WithoutCancel(ctx), ledger.Scope{Payout: string(seen.ID)}, actor, func(tx ChangeTx, p *Payout) error {
-		made, isDecision, err := guard(*p)
+	_, err := s.changeIn(context.WithoutCancel(ctx), scope, actor, func(tx ChangeTx, p *Payout) error {
+		also, err := guard(*p)
 		if err != nil {
 			return err
 		}
@@ -48,7 +51,7 @@ func (s *Service) applyReportIf(
 			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
 		if discrepancy != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
-			if isDecision {
+			if also != nil {
 				return ErrMovedOn
 			}
 			if from == Submitting { // the sending is over, so it need not wait for its lease
@@ -81,8 +84,8 @@ func (s *Service) applyReportIf(
 		if rescheduled && !p.DueAt.IsZero() { // a notification that came while the gateway was being asked is still to be followed
 			p.DueAt = now
 		}
-		if isDecision {
-			return tx.RecordDecision(ctx, made)
+		if also != nil {
+			return also(tx, *p)
 		}
 		return nil
 	})
@@ -163,12 +166,12 @@ func reportedState(r gateway.Report, from State) State {
 	switch r.Progress {
 	case gateway.Paid:
 		return Completed
-	case gateway.Reversed, gateway.Rejected:
+	case gateway.Reversed, gateway.Failed:
 		if from == Completed || from == Returned {
 			return Returned
 		}
 		return Failed
-	case gateway.CalledOff:
+	case gateway.Cancelled:
 		return Cancelled
 	case gateway.Unrecognised:
 		if from == Submitting || from == Unknown || from == ManualReview {

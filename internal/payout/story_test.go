@@ -398,7 +398,7 @@ func TestPoll_NotifiedMeanwhile_DueAtOnce(t *testing.T) {
 }
 
 func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
-	for _, word := range []gateway.Progress{gateway.Reversed, gateway.Rejected} {
+	for _, word := range []gateway.Progress{gateway.Reversed, gateway.Failed} {
 		t.Run(string(word), func(t *testing.T) {
 			s := newStory(t)
 			s.later(windowOver)
@@ -588,7 +588,7 @@ func TestFinalCheck_FailedThenPaid_RecordsDiscrepancy(t *testing.T) {
 		"it was refused": func(s *story) { s.gateway.mood = refusing; s.later(windowOver); s.gateway.mood = fair },
 		"the gateway called it off": func(s *story) {
 			s.later(windowOver)
-			s.gateway.transfers[string(s.id)].progress = gateway.CalledOff
+			s.gateway.transfers[string(s.id)].progress = gateway.Cancelled
 			s.later(time.Hour)
 		},
 	} {

@@ -660,7 +660,7 @@ func TestTamperedPayout_ReportMovesNoMoney(t *testing.T) {
 	s.later(windowOver)
 	s.wantState(payout.Submitted)
 	s.place.ByHand(t, `UPDATE payouts SET amount = amount + 400000, fee = fee + 400000`)
-	s.gateway.transfers[string(s.id)].progress = gateway.Rejected
+	s.gateway.transfers[string(s.id)].progress = gateway.Failed
 	s.later(time.Hour)
 	if p := s.wantState(payout.Submitted); !p.IsTampered() {
 		t.Errorf("%+v", p)
@@ -733,7 +733,7 @@ func TestTamperedPayout_KeepsTheGatewaysWord(t *testing.T) {
 	made.amount += 100
 	s.later(time.Minute)
 	said := s.wantState(payout.Submitted).Discrepancy
-	made.amount, made.progress = made.amount-100, gateway.Rejected
+	made.amount, made.progress = made.amount-100, gateway.Failed
 	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
 	s.later(time.Hour)
 	if p := s.wantState(payout.Submitted); said == "" || p.Discrepancy != said {

@@ -150,7 +150,7 @@ func (w *walk) cancel(t *rapid.T) {
 	before := w.stored(t, id)
 	_, _, err := w.payouts.Cancel(w.ctx, payout.Caller{User: before.Seller}, id, "")
 	tr, known := w.gateway.transfers[string(id)]
-	if err == nil && known && tr.progress != gateway.CalledOff {
+	if err == nil && known && tr.progress != gateway.Cancelled {
 		t.Fatalf("a payout was cancelled that was %s, and is %s at the gateway", before.State, tr.progress)
 	}
 }

@@ -307,7 +307,7 @@ func (m *market) cancelAsAdmin(id payout.ID) {
 		w := m.model.payouts[id]
 		m.assert(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
 		if err == nil {
-			m.checkCalledOff(id, w, false, "")
+			m.checkCancelled(id, w, false, "")
 		}
 		return err
 	})

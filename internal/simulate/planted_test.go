@@ -238,7 +238,7 @@ var bugs = []planted{
 		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Paid,"},
 	}},
 	{"an unknown status is taken for failed", []edit{
-		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Rejected,"},
+		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Failed,"},
 	}},
 	{"another amount is accepted", []edit{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount < 0:\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
@@ -369,10 +369,10 @@ var bugs = []planted{
 		{inPayout, "if !c.Admin || c.User == p.Seller {", "if c.Admin || c.User == p.Seller {"},
 	}},
 	{"a cancellation at the gateway is not on record", []edit{
-		{inPayout, "d, isDecision = c.cancelDecision(p, s.o.Now())", "d, _ = c.cancelDecision(p, s.o.Now())"},
+		{inPayout, "c.cancelDecision(is, now); isDecision && err == nil", "c.cancelDecision(is, now); isDecision && err != nil"},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
-		{inPayout, "\tmoved, err := s.applyReportIf(ctx, p, report,", "\treport.Progress = gateway.CalledOff\n\tmoved, err := s.applyReportIf(ctx, p, report,"},
+		{inPayout, "\tmoved, err := s.applyReportIf(ctx, scope, p, report,", "\treport.Progress = gateway.Cancelled\n\tmoved, err := s.applyReportIf(ctx, scope, p, report,"},
 	}},
 	{"the key of a cancellation does not tell payouts apart", []edit{
 		{inPayout, `fingerprint: FingerprintCancel + string(id), payout`, `fingerprint: FingerprintCancel, payout`},
@@ -415,7 +415,7 @@ var bugs = []planted{
 		{inPayout, "case r.Amount != p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))", "case r.Amount > p.Net():\n\t\treturn fmt.Errorf(\"it has a transfer of %s %s, ordered were %s\", c.FormatFixed(r.Amount), c, c.FormatFixed(p.Net()))"},
 	}},
 	{"what was cancelled has failed", []edit{
-		{inPayout, "\tcase gateway.CalledOff:\n\t\treturn Cancelled", "\tcase gateway.CalledOff:\n\t\treturn Failed"},
+		{inPayout, "\tcase gateway.Cancelled:\n\t\treturn Cancelled", "\tcase gateway.Cancelled:\n\t\treturn Failed"},
 	}},
 	{"a payout that was unknown for long may be refunded at once", []edit{
 		{inPayout, "if e.To == ManualReview {", "if e.To == Unknown {"},
@@ -427,7 +427,7 @@ var bugs = []planted{
 		{inDecision, `if strings.TrimSpace(by.Note) == "" {`, `if strings.TrimSpace(by.Note) == "-" {`},
 	}},
 	{"identifying a transfer is not on record", []edit{
-		{inPayout, "\t\t\t\treturn made, false, movedOn(p)\n\t\t\t}\n\t\t\treturn made, true, nil", "\t\t\t\treturn made, false, movedOn(p)\n\t\t\t}\n\t\t\treturn made, false, nil"},
+		{inPayout, "return func(tx ChangeTx, _ Payout) error { return tx.RecordDecision(ctx, made) }, nil", "return nil, nil"},
 	}},
 	{"asking the gateway is not on record", []edit{
 		{inPayout, "if err := s.o.Store.InTx(ctx, func(tx Tx) error { return tx.RecordDecision(ctx, asked) }); err", "if err := error(nil); err"},

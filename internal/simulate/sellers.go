@@ -369,7 +369,7 @@ func (m *market) cancel(s *seller, id payout.ID) {
 		case err == nil:
 			m.assert(answersAreTrue, w != nil && w.state == payout.Cancelled && p.ID == id, string(id),
 				"payout %s was said to be cancelled (replayed: %t), and the ledger has %+v", id, replayed, w)
-			m.checkCalledOff(id, w, replayed, key)
+			m.checkCancelled(id, w, replayed, key)
 		case errors.Is(err, payout.ErrNotFound):
 			m.assert(answersAreTrue, w == nil, string(id), "payout %s was said not to be there", id)
 		case errors.Is(err, payout.ErrCancelUnclear):
@@ -387,9 +387,9 @@ func (m *market) cancel(s *seller, id payout.ID) {
 	}
 }
 
-// checkCalledOff wants a payout to be cancelled by one caller: others hear that it is too late. Under a key the answer may be of a call whose
+// checkCancelled wants a payout to be cancelled by one caller: others hear that it is too late. Under a key the answer may be of a call whose
 // answer was lost.
-func (m *market) checkCalledOff(id payout.ID, w *withdrawal, replayed bool, key string) {
+func (m *market) checkCancelled(id payout.ID, w *withdrawal, replayed bool, key string) {
 	if w == nil || replayed {
 		return
 	}

@@ -79,7 +79,7 @@ func (w *statementWriter) commit(line *postgresLine, group []*statementJob) {
 		}
 		return false, err
 	})
-	if errors.Is(err, errSpoiled) {
+	if errors.Is(err, errServeAlone) {
 		var all sync.WaitGroup
 		for _, j := range group {
 			all.Go(func() {
@@ -115,7 +115,7 @@ func runStatements(ctx context.Context, line *postgresLine, group []*statementJo
 	b.Queue("COMMIT")
 	err := line.conn.SendBatch(ctx, b).Close()
 	if err != nil && !line.conn.IsClosed() && line.conn.PgConn().TxStatus() == 'E' && !isMetOthers(err) {
-		return fmt.Errorf("%w: %w", errSpoiled, err)
+		return fmt.Errorf("%w: %w", errServeAlone, err)
 	}
 	return err
 }

@@ -76,14 +76,14 @@ func (w *unitWriter) commit(line *unitLine, group []*unitJob) {
 	err := retried(context.Background(), func(ctx context.Context) (bool, error) {
 		committing, err := line.transact(ctx, group, outcomes)
 		if isLockTimeout(err) { // one seller's journal is held up, and the others need not wait for it
-			err = fmt.Errorf("%w: %w", errSpoiled, err)
+			err = fmt.Errorf("%w: %w", errServeAlone, err)
 		}
 		if err != nil {
 			line.reset(ctx)
 		}
 		return committing, err
 	})
-	if errors.Is(err, errSpoiled) {
+	if errors.Is(err, errServeAlone) {
 		apart := slices.Clone(group)
 		w.writers.Go(func() { w.commitEach(apart) }) // the next group does not wait for them
 		return
@@ -151,7 +151,7 @@ func (l *unitLine) read(ctx context.Context, begin bool, loads []load) error {
 	}
 	err = fmt.Errorf("load a group of changes: %w", err)
 	if !isLost(err) && !isMetOthers(err) { // what one of them names can't be read, and the others need not fail for it
-		err = fmt.Errorf("%w: %w", errSpoiled, err)
+		err = fmt.Errorf("%w: %w", errServeAlone, err)
 	}
 	return err
 }
@@ -177,5 +177,5 @@ func (l *unitLine) write(ctx context.Context, writes []write) (committing bool, 
 	if isMetOthers(err) {
 		return false, err
 	}
-	return false, fmt.Errorf("%w: %w", errSpoiled, err)
+	return false, fmt.Errorf("%w: %w", errServeAlone, err)
 }

@@ -259,7 +259,7 @@ func (w *groupWriter) run() {
 // fails after it wrote spoils the group: all is undone and each job runs in a transaction of its own.
 func (w *groupWriter) commit(group []*sqliteJob) {
 	outcomes, err := w.transact(group)
-	if errors.Is(err, errSpoiled) {
+	if errors.Is(err, errServeAlone) {
 		for _, j := range group {
 			outcome, err := w.transact([]*sqliteJob{j.alone()})
 			j.answer <- errors.Join(err, outcome[0])
@@ -271,7 +271,8 @@ func (w *groupWriter) commit(group []*sqliteJob) {
 	}
 }
 
-var errSpoiled = errors.New("a closure failed after it wrote")
+// errServeAlone says that a group can't be served together: each of its jobs is served by itself then.
+var errServeAlone = errors.New("the jobs of this group have to be served one by one")
 
 // transact returns each job's own outcome, and an error that takes the place of all of them.
 func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
@@ -285,7 +286,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 	u, wrote, err := w.changes(group, outcomes)
 	if err != nil { // it may be one change's trouble, which its own statements tell better
 		w.rollback()
-		return outcomes, errSpoiled
+		return outcomes, errServeAlone
 	}
 	for i, j := range group {
 		if j.change != nil {
@@ -299,7 +300,7 @@ func (w *groupWriter) transact(group []*sqliteJob) ([]error, error) {
 		}
 		w.rollback()
 		if len(group) > 1 {
-			return outcomes, errSpoiled
+			return outcomes, errServeAlone
 		}
 		w.note(outcomes[i], false)
 		return outcomes, nil

@@ -185,7 +185,7 @@ func (u *unit) checkTails() error {
 		}
 		u.kept.forget(owner)
 		if tail.known.Number > 0 {
-			return fmt.Errorf("%w: %w", errSpoiled, tail.err)
+			return fmt.Errorf("%w: %w", errServeAlone, tail.err)
 		}
 	}
 	return nil

@@ -92,7 +92,7 @@ func TestUnit_CheckTails(t *testing.T) {
 		u := newUnit(testKeys(t), &journalTails{}, 1)
 		u.journals["asha"] = &unitJournal{loaded: ledger.Account{Owner: "asha", Number: 2}}
 		u.tails["asha"] = &unitTail{known: tt.known, from: 2}
-		if err := u.checkTails(); errors.Is(err, errSpoiled) != tt.fails || u.tails["asha"].err == nil {
+		if err := u.checkTails(); errors.Is(err, errServeAlone) != tt.fails || u.tails["asha"].err == nil {
 			t.Errorf("%s: the unit ends with %v, and the journal's changes with %v", name, err, u.tails["asha"].err)
 		}
 	}

@@ -400,7 +400,7 @@ func (s *suite) unreachable() {
 
 func (s *suite) endings() {
 	ends := map[Story][]gateway.Progress{
-		Pays: {gateway.Paid}, Fails: {gateway.Reversed, gateway.Rejected}, Returns: {gateway.Reversed}, Stays: {gateway.InProgress},
+		Pays: {gateway.Paid}, Fails: {gateway.Reversed, gateway.Failed}, Returns: {gateway.Reversed}, Stays: {gateway.InProgress},
 	}
 	for story, want := range ends {
 		o, begun := s.pay(story)
@@ -544,13 +544,13 @@ func (s *suite) cancelled() {
 	}
 	for range 2 {
 		got, err := s.g.Cancel(s.Context(), queued.GatewayID)
-		if err != nil || got.Progress != gateway.CalledOff {
+		if err != nil || got.Progress != gateway.Cancelled {
 			s.Errorf("it is %s, %v", got.Progress, err)
 		}
 	}
 	s.box.Fund(true)
 	s.box.Later(time.Hour)
-	if got := s.fetch(queued.GatewayID); got.Progress != gateway.CalledOff {
+	if got := s.fetch(queued.GatewayID); got.Progress != gateway.Cancelled {
 		s.Errorf("it is %s once there is money", got.Progress)
 	}
 	s.wantPaid(o.Reference, 0)

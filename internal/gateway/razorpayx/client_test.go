@@ -430,15 +430,15 @@ func first(page gateway.TransferPage, err error) (gateway.Report, error) {
 func TestFetch_MapsEveryStatus(t *testing.T) {
 	for status, want := range map[string]gateway.Progress{
 		"pending": gateway.InProgress, "scheduled": gateway.InProgress, "processing": gateway.InProgress,
-		"queued": gateway.Queued, "processed": gateway.Paid, "reversed": gateway.Reversed, "failed": gateway.Rejected,
-		"rejected": gateway.Rejected, "cancelled": gateway.CalledOff, "on_the_moon": gateway.Unrecognised,
+		"queued": gateway.Queued, "processed": gateway.Paid, "reversed": gateway.Reversed, "failed": gateway.Failed,
+		"rejected": gateway.Failed, "cancelled": gateway.Cancelled, "on_the_moon": gateway.Unrecognised,
 	} {
 		body := `{"id":"pout_00000000000001","reference_id":"r","status":"` + status + `","notes":[],"status_details":null,"error":{"code":"NA"}}`
 		got, err := newClient(t, serving(t, saying(200, body)), nil).Fetch(t.Context(), "pout_00000000000001")
 		if err != nil || got.Progress != want {
 			t.Errorf("%s: %s, %v; want %s", status, got.Progress, err, want)
 		}
-		ended := want == gateway.Reversed || want == gateway.Rejected || want == gateway.CalledOff
+		ended := want == gateway.Reversed || want == gateway.Failed || want == gateway.Cancelled
 		if ended == (got.Reason == "") {
 			t.Errorf("%s: reason %q", status, got.Reason)
 		}
@@ -591,7 +591,7 @@ func TestTransfers_IncludeOrders(t *testing.T) {
 			Report: gateway.Report{
 				GatewayID: "pout_00000000000001", Reference: "salary 12", Amount: 100, MadeAt: time.Date(2018, 12, 21, 9, 0, 0, 0, time.UTC),
 				Beneficiary: "fa_00000000000003", Currency: "INR",
-				Progress: gateway.Rejected, RawStatus: "rejected", Reason: "The payout was not approved. Ask the marketplace about it.",
+				Progress: gateway.Failed, RawStatus: "rejected", Reason: "The payout was not approved. Ask the marketplace about it.",
 			},
 			Order: gateway.Order{Reference: "salary 12", Beneficiary: "fa_00000000000003", Amount: 100, Currency: "INR", Rail: "RTGS", Seller: "12"},
 		},

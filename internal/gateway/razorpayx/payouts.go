@@ -302,9 +302,9 @@ var progress = map[string]gateway.Progress{
 	StatusQueued:     gateway.Queued,
 	StatusProcessed:  gateway.Paid,
 	StatusReversed:   gateway.Reversed,
-	StatusFailed:     gateway.Rejected,
-	StatusRejected:   gateway.Rejected,
-	StatusCancelled:  gateway.CalledOff,
+	StatusFailed:     gateway.Failed,
+	StatusRejected:   gateway.Failed,
+	StatusCancelled:  gateway.Cancelled,
 }
 
 func report(p Payout) gateway.Report {

@@ -128,7 +128,7 @@ func Test0012_Queued_Cancellable(t *testing.T) {
 	if got.Progress != gateway.Queued || got.ReasonCode != "beneficiary_bank_down" || len(w.moves(got.Reference)) > 0 {
 		t.Errorf("%+v, %+v", got, w.moves(got.Reference))
 	}
-	if cancelled, err := w.client.Cancel(t.Context(), queued.GatewayID); err != nil || cancelled.Progress != gateway.CalledOff {
+	if cancelled, err := w.client.Cancel(t.Context(), queued.GatewayID); err != nil || cancelled.Progress != gateway.Cancelled {
 		t.Errorf("%+v, %v", cancelled, err)
 	}
 }
@@ -270,7 +270,7 @@ func TestQueuedForLowBalance(t *testing.T) {
 		}
 	}
 	gone, err := w.client.Cancel(t.Context(), cancelled.GatewayID)
-	if err != nil || gone.Progress != gateway.CalledOff {
+	if err != nil || gone.Progress != gateway.Cancelled {
 		t.Errorf("%+v, %v", gone, err)
 	}
 	w.control("PUT", "/control/balance", `{"amount": 20000}`, nil)
@@ -323,7 +323,7 @@ func TestMovesByHand(t *testing.T) {
 		wantTo int64
 	}{
 		{`{"status":"processed"}`, gateway.Paid, 60050},
-		{`{"status":"failed","reason":"beneficiary_bank_offline"}`, gateway.Rejected, 0},
+		{`{"status":"failed","reason":"beneficiary_bank_offline"}`, gateway.Failed, 0},
 		{`{"status":"reversed","reason":"beneficiary_bank_offline"}`, gateway.Reversed, 0},
 	} {
 		w.control("PUT", "/control/payouts/"+begun.Reference, step.body, nil)
