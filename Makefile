@@ -78,7 +78,7 @@ golden: ## Rewrite the golden files from what the code does now; read the diff b
 .PHONY: screenshots
 screenshots: ## Pictures of the demo's pages for the README, in docs/images (needs Chromium, Node.js and npm)
 	@mkdir -p docs/images
-	BURSAR_TEST_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run='^TestPictures$$' ./test/e2e
+	BURSAR_TEST_SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run='^TestPictures$$' ./test/browser
 
 .PHONY: run
 run: ## The service, on http://127.0.0.1:8080

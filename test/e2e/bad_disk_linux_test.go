@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"bursar/test/harness"
 )
 
 // A disk that fails can't be had for a test, but the system can be asked to say so: a program that is run by
@@ -124,7 +126,7 @@ func answerFileCalls(listener uintptr, control string) {
 }
 
 // onDisk makes an instance run on a disk whose ways the control file tells.
-func (i *instance) onDisk(control string) {
-	i.environ = append(i.environ, diskVariable+"="+control)
-	i.through = "on-a-bad-disk"
+func onDisk(i *harness.Instance, control string) {
+	i.Environ = append(i.Environ, diskVariable+"="+control)
+	i.Through = "on-a-bad-disk"
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bursar/test/harness"
 )
 
 // BenchmarkIdle starts the program on an empty database, as its users do, and reports how long that takes and what it
@@ -26,7 +28,7 @@ func BenchmarkIdle(b *testing.B) {
 
 func startAndRest(b *testing.B, database string) {
 	b.Helper()
-	server := exec.Command(program(), "serve", "--addr", "127.0.0.1:0", "--sandbox-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0",
+	server := exec.Command(harness.Program(), "serve", "--addr", "127.0.0.1:0", "--sandbox-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0",
 		"--data-dir", b.TempDir())
 	server.Env = append(os.Environ(), "BURSAR_DATABASE_URL="+database)
 	stdout, err := server.StdoutPipe()

@@ -13,6 +13,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/id"
+	"bursar/test/harness"
 )
 
 // BenchmarkRefresh rotates refresh tokens on 16 connections, a session each, on PostgreSQL beside SQLite.
@@ -42,7 +43,7 @@ func (m *market) refreshes(b *testing.B, name string, sessions int) side {
 			return err
 		}
 		var refreshed struct{ RefreshToken string }
-		if err := readData(answer, &refreshed); err != nil {
+		if err := harness.ReadData(answer, &refreshed); err != nil {
 			return err
 		}
 		tokens <- refreshed.RefreshToken

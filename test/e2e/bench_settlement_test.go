@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"bursar/test/harness"
 )
 
 // BenchmarkSettlement takes payouts from their request to completed, through the built-in sandbox without a rate and
@@ -61,7 +63,7 @@ func (m *market) count(b *testing.B, status string) int {
 			b.Fatal(err)
 		}
 		var page struct{ Pagination struct{ TotalItems int } }
-		if err := readData(answer, &page); err != nil {
+		if err := harness.ReadData(answer, &page); err != nil {
 			b.Fatal(err)
 		}
 		if all += page.Pagination.TotalItems; status == "processing" && all > 0 {

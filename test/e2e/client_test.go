@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bursar/client"
+	"bursar/test/harness"
 )
 
 // lostAnswers sends requests, and loses the first answer to each payout request: the service did what it was asked, and
@@ -71,12 +72,12 @@ const sellers = 121
 // program as it is released.
 func TestGoClient(t *testing.T) {
 	ctx := t.Context()
-	i := newSignInHost(t, "BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=0s")
-	i.start(t)
-	made, err := i.command("apikey", "create", "--name", "shop").Output()
+	i := harness.NewDefaultInstance(t, "BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=0s")
+	i.Start(t)
+	made, err := i.Command("apikey", "create", "--name", "shop").Output()
 	must(t, err)
 	lossy := &lostAnswers{keys: map[string]bool{}}
-	bursar, err := client.New(client.Config{BaseURL: i.api, Key: strings.TrimSpace(string(made)), HTTPClient: &http.Client{Transport: lossy}})
+	bursar, err := client.New(client.Config{BaseURL: i.API, Key: strings.TrimSpace(string(made)), HTTPClient: &http.Client{Transport: lossy}})
 	must(t, err)
 
 	// The receiver starts first, and has the secret once the endpoint is there.
@@ -130,7 +131,7 @@ func TestGoClient(t *testing.T) {
 			t.Fatalf("%+v, %v", made, err)
 		}
 	}
-	until(t, "the money can be withdrawn", func() bool {
+	harness.Until(t, "the money can be withdrawn", func() bool {
 		explained, err := bursar.Explain(ctx, id)
 		must(t, err)
 		return len(explained.Blockers) == 0 && explained.Buckets.Available == "1499.5" && explained.Buckets.Owed == "1499.5"
@@ -164,7 +165,7 @@ func TestGoClient(t *testing.T) {
 	if sales, err := bursar.Sales(ctx, id, client.Page{Size: 1}); err != nil || len(sales.Sales) != 1 || sales.Pagination.TotalPages != 2 {
 		t.Fatalf("%+v, %v", sales, err)
 	}
-	if link, err := bursar.SessionLink(ctx, id); err != nil || !strings.HasPrefix(link.URL, i.api) {
+	if link, err := bursar.SessionLink(ctx, id); err != nil || !strings.HasPrefix(link.URL, i.API) {
 		t.Fatalf("%v", err)
 	}
 	for i := range sellers - 1 {
@@ -189,7 +190,7 @@ func TestGoClient(t *testing.T) {
 func checkEvents(t *testing.T, bursar *client.Client, received *taken, endpoint string) {
 	t.Helper()
 	registered := 0
-	until(t, "all sellers are in the feed", func() bool {
+	harness.Until(t, "all sellers are in the feed", func() bool {
 		registered = 0
 		for _, err := range bursar.Events(t.Context(), 0, client.SellerRegistered) {
 			must(t, err)
@@ -213,7 +214,7 @@ func checkEvents(t *testing.T, bursar *client.Client, received *taken, endpoint 
 			t.Errorf("the feed has no %s", want)
 		}
 	}
-	until(t, "the receiver has all events", func() bool {
+	harness.Until(t, "the receiver has all events", func() bool {
 		return !slices.ContainsFunc(feed, func(e client.Event) bool { return received.event(e.ID).ID == "" })
 	})
 	for _, e := range feed {
@@ -222,7 +223,7 @@ func checkEvents(t *testing.T, bursar *client.Client, received *taken, endpoint 
 			t.Errorf("the feed has %+v, and delivered was %+v", e, got)
 		}
 	}
-	until(t, "all deliveries are recorded", func() bool {
+	harness.Until(t, "all deliveries are recorded", func() bool {
 		delivered := map[string]bool{}
 		for d, err := range bursar.Deliveries(t.Context(), client.DeliveryFilter{EndpointID: endpoint, Status: "delivered"}) {
 			must(t, err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // The variables of `make crash`: how often something is killed, and the seed of what and when.
@@ -113,8 +114,8 @@ func (c *crashes) run(kills int) {
 	}
 	c.say("the load is over")
 	for _, i := range c.all() { // with all that is under way
-		i.kill(c.t)
-		i.start(c.t)
+		i.Kill(c.t)
+		i.Start(c.t)
 	}
 	c.settle()
 	c.checkPayouts()
@@ -126,11 +127,11 @@ func (c *crashes) run(kills int) {
 	c.checkAccounts()
 	c.report(c.command("audit"))
 	for _, i := range c.all() {
-		i.stop(c.t)
+		i.Stop(c.t)
 	}
 }
 
-func (c *crashes) all() []*instance { return append(slices.Clone(c.instances), c.gateway) }
+func (c *crashes) all() []*harness.Instance { return append(slices.Clone(c.instances), c.gateway) }
 
 // pause is short most of the time, so that a kill also meets what the one before has left.
 func (c *crashes) pause() time.Duration {
@@ -143,10 +144,10 @@ func (c *crashes) pause() time.Duration {
 // crash kills something, and brings it back.
 func (c *crashes) crash() {
 	c.t.Helper()
-	victims, name := []*instance{c.instances[c.dice.IntN(len(c.instances))]}, "the service"
+	victims, name := []*harness.Instance{c.instances[c.dice.IntN(len(c.instances))]}, "the service"
 	switch n := c.dice.IntN(10); {
 	case n < 2:
-		victims, name = []*instance{c.gateway}, "the gateway"
+		victims, name = []*harness.Instance{c.gateway}, "the gateway"
 	case n < 4:
 		victims, name = append(victims, c.gateway), "both"
 	case n < 6 && len(c.instances) > 1:
@@ -155,22 +156,22 @@ func (c *crashes) crash() {
 	victims = slices.Clone(victims)
 	c.dice.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 	for _, v := range victims {
-		v.kill(c.t)
+		v.Kill(c.t)
 	}
 	c.killed[name]++
 	for c.dice.IntN(4) == 0 { // it takes a tenth of a second or two to start
 		again := victims[c.dice.IntN(len(victims))]
-		again.begin(c.t)
+		again.Begin(c.t)
 		time.Sleep(time.Duration(c.dice.IntN(150)) * time.Millisecond)
-		again.kill(c.t)
+		again.Kill(c.t)
 		c.killed["while it started"]++
 	}
 	began := time.Now()
 	for _, v := range victims {
-		v.begin(c.t)
+		v.Begin(c.t)
 	}
 	for _, v := range victims {
-		untilOften(c.t, v.api+" is ready", v.isReady)
+		untilOften(c.t, v.API+" is ready", v.IsReady)
 	}
 	c.back = append(c.back, time.Since(began))
 }
@@ -246,16 +247,16 @@ func TestFirstStart_Killed_NextStartWorks(t *testing.T) {
 	t.Logf("seed %d", seed)
 	dice := rand.New(rand.NewPCG(seed, 1))
 	for range cmp.Or(kills/30, 1) {
-		i := newInstance(t, "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0")
+		i := harness.NewInstance(t, "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0")
 		for range 1 + dice.IntN(6) {
-			i.begin(t)
+			i.Begin(t)
 			time.Sleep(time.Duration(dice.IntN(120)) * time.Millisecond)
-			i.kill(t)
+			i.Kill(t)
 		}
-		i.start(t)
-		if out, err := i.command("audit").CombinedOutput(); err != nil {
+		i.Start(t)
+		if out, err := i.Command("audit").CombinedOutput(); err != nil {
 			t.Errorf("audit: %v\n%s", err, out)
 		}
-		i.stop(t)
+		i.Stop(t)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"bursar/internal/config"
+	"bursar/test/harness"
 )
 
 // What is in deploy/ and in the operators' page is used with nobody looking. These tests hold it against
@@ -94,17 +95,17 @@ func (l labels) check(t *testing.T, place, metric, label, operator, value string
 // exportedSeries is what a service exports that was just started, by the name of the series.
 func exportedSeries(t *testing.T) map[string]labels {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := harness.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := newInstance(t, "BURSAR_METRICS_ADDR="+address, "BURSAR_SANDBOX_ADDR=127.0.0.1:0", "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_LOG_LEVEL=error")
-	i.start(t)
-	if status, _, err := send(http.MethodPost, i.api+"/api/gateway/webhooks/razorpayx", "", "{}", nil); err != nil || status < 400 {
+	i := harness.NewInstance(t, "BURSAR_METRICS_ADDR="+address, "BURSAR_SANDBOX_ADDR=127.0.0.1:0", "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_LOG_LEVEL=error")
+	i.Start(t)
+	if status, _, err := harness.Send(http.MethodPost, i.API+"/api/gateway/webhooks/razorpayx", "", "{}", nil); err != nil || status < 400 {
 		t.Fatalf("a webhook that nobody signed was answered with %d, %v", status, err)
 	}
 	var text []byte
-	until(t, "due work was looked at", func() bool {
+	harness.Until(t, "due work was looked at", func() bool {
 		response, err := http.Get("http://" + address + "/metrics")
 		if err != nil {
 			return false
@@ -351,9 +352,9 @@ func TestDeploy_SettingsPassConfigCheck(t *testing.T) {
 		if len(settings) < 5 {
 			t.Errorf("%s: found only %q", name, settings)
 		}
-		i := newInstance(t, settings...)
-		i.environ = slices.DeleteFunc(i.environ, func(pair string) bool { return strings.HasPrefix(pair, "BURSAR_ADDR=") })
-		if out, err := i.command("config", "check").CombinedOutput(); err != nil || strings.Contains(string(out), "no setting") {
+		i := harness.NewInstance(t, settings...)
+		i.Environ = slices.DeleteFunc(i.Environ, func(pair string) bool { return strings.HasPrefix(pair, "BURSAR_ADDR=") })
+		if out, err := i.Command("config", "check").CombinedOutput(); err != nil || strings.Contains(string(out), "no setting") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

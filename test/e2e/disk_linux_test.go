@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bursar/test/harness"
 )
 
 // Trading fills a small disk, which then gets more room; then the gateway's disk is filled and freed.
@@ -19,7 +21,7 @@ func TestDisk_Full_StopsOnlyWrites(t *testing.T) {
 	t.Parallel()
 	database, gateway := mountSmall(t, "size=5m"), mountSmall(t, "size=32m")
 	f := prepareFleet(t, "sqlite:"+filepath.Join(database, "bursar.db"), 1, "BURSAR_CANCEL_WINDOW=200ms")
-	f.gateway.program[2] = filepath.Join(gateway, "sandbox.db")
+	f.gateway.Program[2] = filepath.Join(gateway, "sandbox.db")
 	f.start()
 	l := newLoad(f, 8)
 	l.begin()
@@ -54,9 +56,9 @@ func TestDisk_Fails_StopsOnlyWrites(t *testing.T) {
 			l.endure(func() { set(mode) }, func() { set(diskWell) }, says)
 			set(mode) // and now it does not come back before the service has ended
 			time.Sleep(300 * time.Millisecond)
-			service.kill(t)
+			service.Kill(t)
 			set(diskWell)
-			service.start(t)
+			service.Start(t)
 			l.finish()
 		})
 	}
@@ -67,7 +69,7 @@ func newFleetOnABadDisk(t *testing.T) (f *fleet, set func(mode string)) {
 	t.Helper()
 	control := filepath.Join(t.TempDir(), "disk")
 	f = prepareFleet(t, "sqlite:"+filepath.Join(t.TempDir(), "bursar.db"), 1, "BURSAR_CANCEL_WINDOW=200ms")
-	f.instances[0].onDisk(control)
+	onDisk(f.instances[0], control)
 	f.start()
 	return f, func(mode string) {
 		t.Helper()
@@ -91,9 +93,9 @@ func TestWrite_NotDurable_OutcomeUnknown(t *testing.T) {
 	for range tries {
 		set(diskUnsynced)
 		a, err := f.send(f.instances[0], call{method: "POST", path: "/api/payouts/request", token: s.token, body: `{"amount":600}`})
-		f.instances[0].kill(t)
+		f.instances[0].Kill(t)
 		set(diskWell)
-		f.instances[0].start(t)
+		f.instances[0].Start(t)
 		if err != nil || a.status != http.StatusServiceUnavailable || a.Code != "outcome_unknown" {
 			t.Errorf("answered with %d %s (%v), want that it is not known", a.status, a.Code, err)
 		}
@@ -116,7 +118,7 @@ func (l *load) endure(fail, heal func(), says string) {
 	time.Sleep(time.Second)
 	fail()
 	probe := l.sale("probe", l.sellers[0], 1)
-	until(l.t, "a write is refused", func() bool {
+	harness.Until(l.t, "a write is refused", func() bool {
 		a, err := l.send(service, probe)
 		if err == nil && a.status < http.StatusMultipleChoices {
 			l.sales["probe"] = &ackedSale{seller: l.sellers[0], amount: 1}
@@ -132,15 +134,15 @@ func (l *load) endure(fail, heal func(), says string) {
 	}
 	// On a disk that is almost full a small write may still succeed after a larger one has failed, and the service is
 	// ready again until the next one fails.
-	until(l.t, "the service isn't ready", func() bool {
+	harness.Until(l.t, "the service isn't ready", func() bool {
 		a, err := l.send(service, call{method: "GET", path: "/readyz"})
 		return err == nil && a.status == http.StatusServiceUnavailable && a.Code == "storage_unavailable" && strings.Contains(a.Error, says)
 	})
-	until(l.t, "the log says so", func() bool { return strings.Contains(service.said(l.t, "stderr"), `"msg":"database not writable"`) })
+	harness.Until(l.t, "the log says so", func() bool { return strings.Contains(service.Output(l.t, "stderr"), `"msg":"database not writable"`) })
 	time.Sleep(time.Second)
 	heal()
-	until(l.t, "all is well again", service.isReady)
-	until(l.t, "a write is taken", func() bool {
+	harness.Until(l.t, "all is well again", service.IsReady)
+	harness.Until(l.t, "a write is taken", func() bool {
 		a, err := l.send(service, probe)
 		return err == nil && a.status < http.StatusMultipleChoices
 	})
@@ -149,7 +151,7 @@ func (l *load) endure(fail, heal func(), says string) {
 	l.mu.Unlock()
 	l.checkKept()
 	lines := 0
-	for line := range strings.Lines(service.said(l.t, "stderr")) {
+	for line := range strings.Lines(service.Output(l.t, "stderr")) {
 		if !strings.Contains(line, `"msg":"request"`) {
 			lines++
 		}
@@ -218,12 +220,12 @@ func TestDataDirectory_NotWritable_Named(t *testing.T) {
 		if err := syscall.Mount("bursar-test", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 			t.Fatal(err)
 		}
-		expectNamed(t, newInstance(t, "BURSAR_DATA_DIR="+dir).command("serve"), dir)
-		expectNamed(t, newInstance(t, "BURSAR_DATA_DIR="+dir+"/made/by/us").command("serve"), dir)
+		expectNamed(t, harness.NewInstance(t, "BURSAR_DATA_DIR="+dir).Command("serve"), dir)
+		expectNamed(t, harness.NewInstance(t, "BURSAR_DATA_DIR="+dir+"/made/by/us").Command("serve"), dir)
 	})
 	t.Run("SomebodyElses", func(t *testing.T) {
 		dir, copied := openToAll(t)
-		command := newInstance(t, "BURSAR_DATA_DIR="+dir).command("serve")
+		command := harness.NewInstance(t, "BURSAR_DATA_DIR="+dir).Command("serve")
 		command.Path = copied
 		if os.Getuid() == 0 {
 			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -241,7 +243,7 @@ func openToAll(t *testing.T) (dir, copied string) {
 	}
 	dir, copied = filepath.Join(home, "data"), filepath.Join(home, "bursar")
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	content, err := os.ReadFile(program())
+	content, err := os.ReadFile(harness.Program())
 	if err != nil {
 		t.Fatal(err)
 	}

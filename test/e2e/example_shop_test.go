@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"bursar/internal/npmtest"
+	"bursar/test/harness"
 )
 
 // TestExampleShop runs the example by its one command, buys something, and follows the money to the seller's own pages.
@@ -59,17 +60,17 @@ func TestExampleShop(t *testing.T) {
 	if text, _ := page("GET", "/?bought=shelf"); !strings.Contains(text, "Ravi Shah earned ₹5,580.00 from Mango wood shelf") {
 		t.Errorf("the shop says %s", text)
 	}
-	until(t, "the webhooks have come", func() bool {
+	harness.Until(t, "the webhooks have come", func() bool {
 		text, _ := page("GET", "/")
 		return strings.Contains(text, "<code>sale.recorded</code>") && strings.Contains(text, "<code>sale.released</code>")
 	})
-	until(t, "the seller can withdraw", func() bool {
+	harness.Until(t, "the seller can withdraw", func() bool {
 		text, _ := page("GET", "/sellers/ravi")
 		return strings.Contains(text, "<dt>Available</dt><dd>₹5,580.00</dd>") && strings.Contains(text, "can be withdrawn to ****6780")
 	})
 	_, link := page("POST", "/sellers/ravi/open")
-	if opened := newVisitor(t).get(link); !strings.HasSuffix(opened.leadsTo(), "/dashboard") {
-		t.Errorf("the link leads to %q", opened.leadsTo())
+	if opened := harness.NewVisitor(t).Get(link); !strings.HasSuffix(opened.LeadsTo(), "/dashboard") {
+		t.Errorf("the link leads to %q", opened.LeadsTo())
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, shop+"/bursar", strings.NewReader(`{"type":"payout.completed"}`))
 	must(t, err)
@@ -89,7 +90,7 @@ func startShop(t *testing.T, dir string) (address string, end func()) {
 	temporary := t.TempDir()
 	cmd := exec.Command("npm", "start", "--ignore-scripts") // without what installs packages before
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "BURSAR="+program(), "BURSAR_EARNINGS_HOLD=1s", "PORT=0", "TMPDIR="+temporary, "npm_config_update_notifier=false")
+	cmd.Env = append(os.Environ(), "BURSAR="+harness.Program(), "BURSAR_EARNINGS_HOLD=1s", "PORT=0", "TMPDIR="+temporary, "npm_config_update_notifier=false")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said lockedBuffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -102,7 +103,7 @@ func startShop(t *testing.T, dir string) (address string, end func()) {
 	stop := func(with syscall.Signal) { _ = syscall.Kill(-cmd.Process.Pid, with) }
 	t.Cleanup(func() { stop(syscall.SIGKILL) })
 	at := regexp.MustCompile(`The shop is at (http://127\.0\.0\.1:\d+)`)
-	until(t, "the shop is open", func() bool {
+	harness.Until(t, "the shop is open", func() bool {
 		select {
 		case <-ended:
 			t.Fatalf("the example ended: %s", said.String())

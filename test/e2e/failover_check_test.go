@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+
+	"bursar/test/harness"
 )
 
 // What an instance may have: connections to the database, and lines in a second of its log that are not
@@ -23,7 +25,7 @@ func (f *failover) checkLeaks() {
 	if f.connections > connectionsEach*len(f.instances) {
 		f.t.Errorf("%d connections to the database, want at most %d each", f.connections, connectionsEach)
 	}
-	until(f.t, "no more goroutines are there than before, beside those of connections", func() bool {
+	harness.Until(f.t, "no more goroutines are there than before, beside those of connections", func() bool {
 		f.goroutines = f.countGoroutines()
 		return f.goroutines <= f.goroutinesBefore+connectionsEach*len(f.instances)
 	})

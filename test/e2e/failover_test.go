@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // failoverVariable makes the tests of failovers run at full length, one after another: it says for how
@@ -45,8 +46,8 @@ func TestFailover_NothingLostOrDoubled(t *testing.T) {
 
 	f.incident("the primary is killed, the standby promoted", f.failOver)
 	f.incident("an instance is killed and started again", func() {
-		f.instances[1].kill(t)
-		f.instances[1].start(t)
+		f.instances[1].Kill(t)
+		f.instances[1].Start(t)
 	})
 	if f.long {
 		f.incident("the old primary comes back as the standby", f.rejoin)
@@ -132,10 +133,10 @@ func (f *failover) incident(name string, happen func()) {
 }
 
 // awaitWrite waits until an instance has recorded a sale, of one paisa.
-func (f *failover) awaitWrite(i *instance, id string) {
+func (f *failover) awaitWrite(i *harness.Instance, id string) {
 	f.t.Helper()
 	s := &ackedSale{seller: f.sellers[0], amount: 1}
-	until(f.t, i.api+" writes again", func() bool {
+	harness.Until(f.t, i.API+" writes again", func() bool {
 		a, err := f.send(i, f.sale(id, s.seller, s.amount))
 		return err == nil && a.status < http.StatusMultipleChoices
 	})
@@ -196,7 +197,7 @@ func (f *failover) failOverFromAHang() {
 func (f *failover) checkReadiness() {
 	f.t.Helper()
 	for _, i := range f.instances {
-		until(f.t, "readiness fails", func() bool {
+		harness.Until(f.t, "readiness fails", func() bool {
 			a, err := f.send(i, call{method: "GET", path: "/readyz"})
 			return err == nil && a.status == http.StatusServiceUnavailable && a.Code == "database_unavailable"
 		})

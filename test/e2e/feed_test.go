@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"bursar/internal/money"
+	"bursar/test/harness"
 )
 
 // follower is a marketplace's server that knows of its sellers' money what the feed of events tells, and nothing else.
@@ -138,7 +139,7 @@ func (l *load) followToEnd() {
 // checkFeed reads the feed to its end, and compares what it makes with all that the ledger has.
 func (l *load) checkFeed() {
 	l.t.Helper()
-	until(l.t, "all events are numbered", func() bool {
+	harness.Until(l.t, "all events are numbered", func() bool {
 		waiting := 0
 		l.sql(`SELECT COUNT(*) FROM queued_events`, func(r row) error { return r.Scan(&waiting) })
 		return waiting == 0

@@ -19,6 +19,7 @@ import (
 	"bursar/internal/app"
 	"bursar/internal/money"
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // fleet is the service as a marketplace runs it: instances that share nothing but a PostgreSQL database, or one
@@ -26,8 +27,8 @@ import (
 type fleet struct {
 	t         *testing.T
 	url       string
-	gateway   *instance
-	instances []*instance
+	gateway   *harness.Instance
+	instances []*harness.Instance
 	client    *http.Client
 	// endings are the last digits of the sellers' account numbers, in turn: they choose what the gateway does.
 	// Without any, it pays.
@@ -64,33 +65,33 @@ func prepareFleet(t *testing.T, url string, instances int, settings ...string) *
 		"BURSAR_RAZORPAYX_KEY_ID=" + app.SandboxKeyID, "BURSAR_RAZORPAYX_KEY_SECRET=" + sandboxSecret,
 		"BURSAR_RAZORPAYX_ACCOUNT_NUMBER=" + app.SandboxAccountNumber, "BURSAR_LOG_LEVEL=warn", "BURSAR_LOG_FORMAT=json",
 	}
-	f.gateway = newInstance(t, append(account, "BURSAR_SANDBOX_SETTLE_AFTER=200ms")...)
+	f.gateway = harness.NewInstance(t, append(account, "BURSAR_SANDBOX_SETTLE_AFTER=200ms")...)
 	settings = slices.Concat(account, []string{
 		"BURSAR_DATABASE_URL=" + url, "BURSAR_LOGIN_THROTTLE=off",
 		"BURSAR_REFRESH_REUSE_GRACE=5m", // so that a refresh whose answer was lost in an outage may come again
-		"BURSAR_GATEWAY=razorpayx", "BURSAR_GATEWAY_RATE=none", "BURSAR_RAZORPAYX_BASE_URL=" + f.gateway.api + "/v1",
+		"BURSAR_GATEWAY=razorpayx", "BURSAR_GATEWAY_RATE=none", "BURSAR_RAZORPAYX_BASE_URL=" + f.gateway.API + "/v1",
 		"BURSAR_RAZORPAYX_WEBHOOK_SECRETS=" + sandboxSecret,
 	}, settings)
 	for range instances {
-		metrics, err := freeAddress()
+		metrics, err := harness.FreeAddress()
 		if err != nil {
 			t.Fatal(err)
 		}
 		own := []string{"BURSAR_DATA_DIR=" + t.TempDir(), "BURSAR_METRICS_ADDR=" + metrics}
-		f.instances = append(f.instances, newInstance(t, slices.Concat(settings, own)...))
+		f.instances = append(f.instances, harness.NewInstance(t, slices.Concat(settings, own)...))
 	}
-	f.gateway.program = []string{
-		"sandbox", "--file", filepath.Join(f.gateway.dir, "sandbox.db"), "--webhook-secret", sandboxSecret,
-		"--webhook-url", f.instances[0].api + "/api/gateway/webhooks/razorpayx",
+	f.gateway.Program = []string{
+		"sandbox", "--file", filepath.Join(f.gateway.Dir, "sandbox.db"), "--webhook-secret", sandboxSecret,
+		"--webhook-url", f.instances[0].API + "/api/gateway/webhooks/razorpayx",
 	} // where the first instance listens
-	f.gateway.health = "/control/health"
+	f.gateway.Health = "/control/health"
 	return f
 }
 
 func (f *fleet) start() {
 	f.t.Helper()
 	for _, i := range append(slices.Clone(f.instances), f.gateway) {
-		i.start(f.t)
+		i.Start(f.t)
 	}
 	f.serviceKey = strings.TrimSpace(f.command("apikey", "create", "--name", "shop"))
 }
@@ -100,7 +101,7 @@ const sandboxSecret = "secret-of-the-sandbox"
 // command runs one of the program's commands on the fleet's database.
 func (f *fleet) command(args ...string) string {
 	f.t.Helper()
-	cmd := f.instances[0].command(args...)
+	cmd := f.instances[0].Command(args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -192,7 +193,7 @@ func (f *fleet) newSellers(n int, earned money.Amount) []*seller {
 		sellers[i] = s
 	}
 	for _, s := range sellers {
-		until(f.t, "a seller can withdraw", func() bool {
+		harness.Until(f.t, "a seller can withdraw", func() bool {
 			b := f.balance(s)
 			return b.BankAccount.IsVerified && rupees(f.t, b.AvailableBalance) == earned
 		})
@@ -249,8 +250,8 @@ func (a answer) read(data any) error {
 }
 
 // send makes a call of an instance, once.
-func (f *fleet) send(i *instance, c call) (answer, error) {
-	request, err := http.NewRequestWithContext(f.t.Context(), c.method, i.api+c.path, strings.NewReader(c.body))
+func (f *fleet) send(i *harness.Instance, c call) (answer, error) {
+	request, err := http.NewRequestWithContext(f.t.Context(), c.method, i.API+c.path, strings.NewReader(c.body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -297,9 +298,9 @@ func (f *fleet) once(c call) answer {
 }
 
 // gauge reads a number from an instance's metrics.
-func (f *fleet) gauge(i *instance, name string) int {
+func (f *fleet) gauge(i *harness.Instance, name string) int {
 	f.t.Helper()
-	response, err := f.client.Get("http://" + i.setting("BURSAR_METRICS_ADDR") + "/metrics")
+	response, err := f.client.Get("http://" + i.Setting("BURSAR_METRICS_ADDR") + "/metrics")
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -339,10 +340,10 @@ func rupees(t *testing.T, n json.Number) money.Amount {
 
 // busiestSecond is the most lines that an instance logged in one second, but for those about a request,
 // which come as often as requests do.
-func busiestSecond(t *testing.T, i *instance) (most int) {
+func busiestSecond(t *testing.T, i *harness.Instance) (most int) {
 	t.Helper()
 	seconds := map[time.Time]int{}
-	for line := range strings.Lines(i.said(t, "stderr")) {
+	for line := range strings.Lines(i.Output(t, "stderr")) {
 		var entry struct {
 			Time time.Time
 			Msg  string

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"bursar/test/harness"
 )
 
 // These tests guess passwords at a whole service from many addresses: on Linux every address of 127.0.0.0/8 is this machine.
@@ -21,12 +23,12 @@ type caller struct {
 	api string
 }
 
-func newCaller(t *testing.T, i *instance, address string) *caller {
+func newCaller(t *testing.T, i *harness.Instance, address string) *caller {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1000}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &caller{http.Client{Transport: transport}, i.api}
+	return &caller{http.Client{Transport: transport}, i.API}
 }
 
 // answered is an answer to a sign-in or a registration.
@@ -95,7 +97,7 @@ func deviceOf(t *testing.T, a answered) *http.Cookie {
 }
 
 // guarded starts a service as people run it.
-func guarded(t *testing.T) *instance {
+func guarded(t *testing.T) *harness.Instance {
 	t.Helper()
 	s := shopOnSQLite(t, "BURSAR_LOGIN_THROTTLE=on")
 	s.start(t)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"bursar/test/harness"
 )
 
 // Eight instances start on an empty database, of which each knows nothing but its own address and that database: they
@@ -16,11 +18,11 @@ import (
 func TestInstances_StartAtOnce_ShareKeysAndSchema(t *testing.T) {
 	s := shopOnPostgres(t, 8)
 	for _, i := range s.instances {
-		i.environ = slices.DeleteFunc(i.environ, func(setting string) bool { return strings.HasPrefix(setting, "BURSAR_METRICS_ADDR=") })
-		i.begin(t)
+		i.Environ = slices.DeleteFunc(i.Environ, func(setting string) bool { return strings.HasPrefix(setting, "BURSAR_METRICS_ADDR=") })
+		i.Begin(t)
 	}
 	for _, i := range s.instances {
-		until(t, i.api+" is ready", i.isReady)
+		harness.Until(t, i.API+" is ready", i.IsReady)
 	}
 
 	files, err := filepath.Glob("../../internal/store/migrations/*.sql")
@@ -34,17 +36,17 @@ func TestInstances_StartAtOnce_ShareKeysAndSchema(t *testing.T) {
 	keys, sandboxes := map[string]int{}, map[string]int{}
 	records := 0
 	for _, i := range s.instances {
-		_, jwks, err := send("GET", i.api+"/.well-known/jwks.json", "", "", nil)
+		_, jwks, err := harness.Send("GET", i.API+"/.well-known/jwks.json", "", "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys[string(jwks)]++
-		sandboxes[i.sandbox(t)]++
-		if _, err := os.Stat(filepath.Join(i.dataDir(), "sandbox.db")); err == nil {
+		sandboxes[sandboxAddress(t, i)]++
+		if _, err := os.Stat(filepath.Join(i.DataDir(), "sandbox.db")); err == nil {
 			records++
 		}
-		if _, err := os.Stat(filepath.Join(i.dataDir(), "keys.json")); err == nil {
-			t.Errorf("%s has a key set of its own", i.api)
+		if _, err := os.Stat(filepath.Join(i.DataDir(), "keys.json")); err == nil {
+			t.Errorf("%s has a key set of its own", i.API)
 		}
 	}
 	if len(keys) != 1 || len(sandboxes) != 1 || records != 1 {
@@ -52,7 +54,7 @@ func TestInstances_StartAtOnce_ShareKeysAndSchema(t *testing.T) {
 	}
 	s.open(t) // a token of any instance, an account encrypted by any instance, for all
 	for _, i := range s.instances {
-		i.stop(t)
+		i.Stop(t)
 	}
 }
 
@@ -60,33 +62,33 @@ func TestInstances_StartAtOnce_ShareKeysAndSchema(t *testing.T) {
 func TestInstances_SeeEachOthersChanges(t *testing.T) {
 	s := shopOnPostgres(t, 2)
 	for _, i := range s.instances {
-		i.environ = append(i.environ, "BURSAR_LOGIN_THROTTLE=on", "BURSAR_REFRESH_REUSE_GRACE=1h")
+		i.Environ = append(i.Environ, "BURSAR_LOGIN_THROTTLE=on", "BURSAR_REFRESH_REUSE_GRACE=1h")
 	}
 	s.start(t)
 	s.open(t)
 	here, there := s.instances[0], s.instances[1]
-	wantStatus := func(t *testing.T, i *instance, token, path string, want int) {
+	wantStatus := func(t *testing.T, i *harness.Instance, token, path string, want int) {
 		t.Helper()
-		if status, answer, err := send("GET", i.api+path, token, "", nil); err != nil || status != want {
+		if status, answer, err := harness.Send("GET", i.API+path, token, "", nil); err != nil || status != want {
 			t.Errorf("GET %s was answered with %d (%v): %s; want %d", path, status, err, answer, want)
 		}
 	}
 	register := func(t *testing.T, name string) session {
 		t.Helper()
 		var in session
-		here.call(t, "POST", "/api/auth/register", "", fmt.Sprintf(
+		here.Call(t, "POST", "/api/auth/register", "", fmt.Sprintf(
 			`{"name":"Kabir Shah","email":"%s@example.com","password":"monsoon-market","role":"seller"}`, name), &in)
 		wantStatus(t, there, in.Token, "/api/payouts/balance", http.StatusOK)
 		return in
 	}
 	access := func(t *testing.T, user, role string, suspended bool) {
 		t.Helper()
-		here.call(t, "POST", "/api/admin/users/"+user+"/access", s.admin(t).Token, fmt.Sprintf(`{"role":%q,"suspended":%t}`, role, suspended), nil)
+		here.Call(t, "POST", "/api/admin/users/"+user+"/access", s.admin(t).Token, fmt.Sprintf(`{"role":%q,"suspended":%t}`, role, suspended), nil)
 	}
 
 	t.Run("Logout", func(t *testing.T) {
 		in := register(t, "logout")
-		here.call(t, "POST", "/api/auth/logout", in.Token, "", nil)
+		here.Call(t, "POST", "/api/auth/logout", in.Token, "", nil)
 		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusUnauthorized)
 	})
 	t.Run("Suspension", func(t *testing.T) {
@@ -99,10 +101,10 @@ func TestInstances_SeeEachOthersChanges(t *testing.T) {
 		access(t, in.User.ID, "buyer", false)
 		wantStatus(t, there, in.Token, "/api/payouts/balance", http.StatusForbidden)
 	})
-	login := func(t *testing.T, i *instance, name, password string) session {
+	login := func(t *testing.T, i *harness.Instance, name, password string) session {
 		t.Helper()
 		var in session
-		i.call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":"%s@example.com","password":%q}`, name, password), &in)
+		i.Call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":"%s@example.com","password":%q}`, name, password), &in)
 		return in
 	}
 	t.Run("EndOfASession", func(t *testing.T) {
@@ -114,42 +116,42 @@ func TestInstances_SeeEachOthersChanges(t *testing.T) {
 				Current bool
 			}
 		}
-		here.call(t, "GET", "/api/auth/sessions", in.Token, "", &listed)
+		here.Call(t, "GET", "/api/auth/sessions", in.Token, "", &listed)
 		if len(listed.Sessions) != 2 || listed.Sessions[0].Current || !listed.Sessions[1].Current {
 			t.Fatalf("sessions %+v, want the current one and one after it", listed.Sessions)
 		}
-		here.call(t, "DELETE", "/api/auth/sessions/"+listed.Sessions[0].ID, in.Token, "", nil)
+		here.Call(t, "DELETE", "/api/auth/sessions/"+listed.Sessions[0].ID, in.Token, "", nil)
 		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
 		other = login(t, there, "two-places", "monsoon-market")
-		here.call(t, "DELETE", "/api/auth/sessions", in.Token, "", nil)
+		here.Call(t, "DELETE", "/api/auth/sessions", in.Token, "", nil)
 		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
 		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusOK)
 	})
 	t.Run("Deletion", func(t *testing.T) {
 		in := register(t, "deleted")
 		other := login(t, there, "deleted", "monsoon-market")
-		here.call(t, "DELETE", "/api/auth/me", in.Token, `{"password":"monsoon-market"}`, nil)
+		here.Call(t, "DELETE", "/api/auth/me", in.Token, `{"password":"monsoon-market"}`, nil)
 		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
 		if again := register(t, "deleted"); again.User.ID == in.User.ID {
 			t.Error("the address stands for the deleted user")
 		}
-		if export, err := here.command("user", "export").Output(); err != nil || strings.Contains(string(export), "deleted usr_") {
+		if export, err := here.Command("user", "export").Output(); err != nil || strings.Contains(string(export), "deleted usr_") {
 			t.Errorf("the export of users has the deleted one (%v): %s", err, export)
 		}
 	})
 	t.Run("PasswordChange", func(t *testing.T) {
 		in := register(t, "changed")
 		other := login(t, there, "changed", "monsoon-market")
-		here.call(t, "POST", "/api/auth/password/change", in.Token, `{"currentPassword":"monsoon-market","newPassword":"another-market"}`, nil)
+		here.Call(t, "POST", "/api/auth/password/change", in.Token, `{"currentPassword":"monsoon-market","newPassword":"another-market"}`, nil)
 		wantStatus(t, there, other.Token, "/api/auth/me", http.StatusUnauthorized)
 		wantStatus(t, there, in.Token, "/api/auth/me", http.StatusOK)
 		login(t, there, "changed", "another-market")
-		until(t, "the owner got a mail about the new password", func() bool {
-			mails, err := filepath.Glob(filepath.Join(here.dataDir(), "outbox", "*.eml"))
+		harness.Until(t, "the owner got a mail about the new password", func() bool {
+			mails, err := filepath.Glob(filepath.Join(here.DataDir(), "outbox", "*.eml"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			more, err := filepath.Glob(filepath.Join(there.dataDir(), "outbox", "*.eml"))
+			more, err := filepath.Glob(filepath.Join(there.DataDir(), "outbox", "*.eml"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,8 +165,8 @@ func TestInstances_SeeEachOthersChanges(t *testing.T) {
 		in := register(t, "refreshed")
 		body := fmt.Sprintf(`{"refreshToken":%q}`, in.RefreshToken)
 		var first, again session
-		here.call(t, "POST", "/api/auth/refresh", "", body, &first)
-		there.call(t, "POST", "/api/auth/refresh", "", body, &again)
+		here.Call(t, "POST", "/api/auth/refresh", "", body, &first)
+		there.Call(t, "POST", "/api/auth/refresh", "", body, &again)
 		if first.RefreshToken != again.RefreshToken {
 			t.Errorf("within the grace one token has two successors: %s and %s", first.RefreshToken, again.RefreshToken)
 		}
@@ -185,9 +187,9 @@ func sameKeyEverywhere(t *testing.T, s *shop) {
 		all.Go(func() {
 			i := s.instances[n%len(s.instances)]
 			for range 100 {
-				status, answer, err := send("POST", i.api+"/api/payouts/request", seller.token, `{"amount":700}`, key)
+				status, answer, err := harness.Send("POST", i.API+"/api/payouts/request", seller.token, `{"amount":700}`, key)
 				var made struct{ PayoutID string }
-				if err == nil && status == http.StatusCreated && readData(answer, &made) == nil {
+				if err == nil && status == http.StatusCreated && harness.ReadData(answer, &made) == nil {
 					mu.Lock()
 					ids[made.PayoutID]++
 					mu.Unlock()
@@ -205,7 +207,7 @@ func sameKeyEverywhere(t *testing.T, s *shop) {
 		t.Errorf("one key made %d payouts: %v", len(ids), ids)
 	}
 	for _, i := range s.instances {
-		status, answer, err := send("POST", i.api+"/api/payouts/request", seller.token, `{"amount":701}`, key)
+		status, answer, err := harness.Send("POST", i.API+"/api/payouts/request", seller.token, `{"amount":701}`, key)
 		if err != nil || status != http.StatusUnprocessableEntity {
 			t.Errorf("another amount under the key was answered with %d (%v): %s", status, err, answer)
 		}
@@ -221,7 +223,7 @@ func oneThrottle(t *testing.T, s *shop) {
 	var all sync.WaitGroup
 	for n := range 3 * tries {
 		all.Go(func() {
-			status, _, err := send("POST", s.instances[n%len(s.instances)].api+"/api/auth/login", "",
+			status, _, err := harness.Send("POST", s.instances[n%len(s.instances)].API+"/api/auth/login", "",
 				`{"email":"nobody@example.com","password":"not-this-one"}`, nil)
 			if err != nil {
 				t.Error(err)
@@ -240,22 +242,22 @@ func oneThrottle(t *testing.T, s *shop) {
 // The instance that runs the sandbox is stopped, or killed, while payouts are under way: another one takes the sandbox
 // over, with all its records.
 func TestSandbox_InstanceEnds_AnotherTakesOver(t *testing.T) {
-	for name, end := range map[string]func(*instance, *testing.T){"Stopped": (*instance).stop, "Killed": (*instance).kill} {
+	for name, end := range map[string]func(*harness.Instance, *testing.T){"Stopped": (*harness.Instance).Stop, "Killed": (*harness.Instance).Kill} {
 		t.Run(name, func(t *testing.T) {
 			s := shopOnPostgres(t, 2)
 			s.start(t)
 			s.open(t)
 			second := s.instances[1]
-			s.ask(t, 4, func() string { return second.api })
-			until(t, "some are paid", func() bool { return s.count(t, s.sellers[0], "completed") > 2 })
+			s.ask(t, 4, func() string { return second.API })
+			harness.Until(t, "some are paid", func() bool { return s.count(t, s.sellers[0], "completed") > 2 })
 			end(s.instances[0], t)
 			s.instances = s.instances[1:]
 			paid := s.count(t, s.sellers[0], "completed")
-			until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
+			harness.Until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
 			s.close(t)
 			s.settle(t)
 			s.check(t)
-			second.stop(t)
+			second.Stop(t)
 		})
 	}
 }
@@ -265,14 +267,14 @@ func TestSandbox_InstanceEnds_AnotherTakesOver(t *testing.T) {
 func TestInstances_NewerSchema_KeepServing(t *testing.T) {
 	s := shopOnPostgres(t, 2)
 	before, after := s.instances[0], s.instances[1]
-	before.start(t)
-	s.instances = []*instance{before}
+	before.Start(t)
+	s.instances = []*harness.Instance{before}
 	s.open(t)
-	s.ask(t, 4, func() string { return before.api })
+	s.ask(t, 4, func() string { return before.API })
 	more := func() {
 		t.Helper()
 		paid := s.count(t, s.sellers[0], "completed")
-		until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
+		harness.Until(t, "more are paid", func() bool { return s.count(t, s.sellers[0], "completed") > paid+2 })
 	}
 	more()
 	if _, err := s.database.Exec(`BEGIN;
@@ -285,10 +287,10 @@ func TestInstances_NewerSchema_KeepServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	more()
-	after.start(t)
-	s.ask(t, 4, func() string { return after.api })
+	after.Start(t)
+	s.ask(t, 4, func() string { return after.API })
 	more()
-	s.instances = []*instance{before, after}
+	s.instances = []*harness.Instance{before, after}
 	more()
 	s.close(t)
 	if n := s.unanswered.Load(); n > 0 {
@@ -309,12 +311,12 @@ func (s *shop) admin(t *testing.T) session {
 	t.Helper()
 	s.admins++
 	email := fmt.Sprintf("admin%d@example.com", s.admins)
-	create := s.any().command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
+	create := s.any().Command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
 	create.Stdin = strings.NewReader("monsoon-market\n")
 	if out, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var in session
-	s.any().call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":"monsoon-market"}`, email), &in)
+	s.any().Call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":"monsoon-market"}`, email), &in)
 	return in
 }

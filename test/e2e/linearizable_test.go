@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"bursar/internal/money"
+	"bursar/test/harness"
 )
 
 // Several callers at once request payouts of the same sellers, cancel them and read balances, at any instance, first
@@ -34,7 +35,7 @@ func TestBalances_Linearizable(t *testing.T) {
 		primary.Kill()
 		standby.Promote()
 		for _, i := range f.instances {
-			until(t, i.api+" is ready", i.isReady)
+			harness.Until(t, i.API+" is ready", i.IsReady)
 		}
 		time.Sleep(pause / 2)
 	})

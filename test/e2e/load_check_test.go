@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bursar/internal/money"
+	"bursar/test/harness"
 )
 
 // settle lets every payout come to its end, without its waits.
@@ -163,7 +164,7 @@ func (p *ackedPayout) isPaid() bool { return p.end() == "completed" }
 // checkMoves compares the money that moved at the gateway with what was asked for.
 func (l *load) checkMoves() {
 	l.t.Helper()
-	response, err := l.client.Get(l.gateway.api + "/control/moves")
+	response, err := l.client.Get(l.gateway.API + "/control/moves")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func (l *load) checkBalances() {
 	}
 	for _, s := range l.sellers {
 		want := []money.Amount{earned[s] - withdrawn[s], 0, earned[s], withdrawn[s]}
-		until(l.t, "sales are released", func() bool { return rupees(l.t, l.balance(s).PendingBalance) == 0 })
+		harness.Until(l.t, "sales are released", func() bool { return rupees(l.t, l.balance(s).PendingBalance) == 0 })
 		b := l.balance(s)
 		for i, got := range []json.Number{b.AvailableBalance, b.PendingBalance, b.TotalEarnings, b.TotalWithdrawn} {
 			if rupees(l.t, got) != want[i] {

@@ -9,6 +9,7 @@ import (
 
 	"bursar/internal/money"
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // The connection to PostgreSQL is cut in the middle of each kind of write. What was not being committed yet is done
@@ -58,7 +59,7 @@ func TestLostAnswer_Repeated_DoneOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			available += change
-			until(f.t, "the balance is right", func() bool { return rupees(t, f.balance(s).AvailableBalance) == available })
+			harness.Until(f.t, "the balance is right", func() bool { return rupees(t, f.balance(s).AvailableBalance) == available })
 		}
 		t.Run(place.name+"/payout", func(t *testing.T) {
 			c := call{method: "POST", path: "/api/payouts/request", token: s.token, key: key, body: `{"amount":700}`}

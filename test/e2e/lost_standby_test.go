@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+
+	"bursar/test/harness"
 )
 
 // The standby is killed, and every call is tried again and again: none may be answered with success, not even a repeat
@@ -37,7 +39,7 @@ func TestStandby_Lost_NothingAcknowledged(t *testing.T) {
 	standby.Start()
 	standby.Promote()
 	for name, c := range calls {
-		until(t, name+" is done", func() bool {
+		harness.Until(t, name+" is done", func() bool {
 			a, err := f.send(f.instances[0], c)
 			if err == nil && a.status < http.StatusInternalServerError && a.status >= http.StatusMultipleChoices {
 				t.Fatalf("%s was answered with %d %s: %s", name, a.status, a.Code, a.Error)

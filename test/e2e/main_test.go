@@ -1,81 +1,23 @@
-// Package e2e tests the whole program: it is built once, started as its users start it, killed, and asked over HTTP.
+// Package e2e tests the whole program: it is built once, started as its users start it, killed, and asked over HTTP. Package
+// browser has the tests of what people see and do in a browser.
 package e2e
 
 import (
-	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bursar/test/harness"
 )
 
 // TestMain builds the program, and lets tests run it on a disk that fails.
 func TestMain(m *testing.M) {
-	testscript.Main(suite{m}, map[string]func(){"on-a-bad-disk": onABadDisk})
+	testscript.Main(harness.Suite{M: m}, map[string]func(){"on-a-bad-disk": onABadDisk})
 }
 
-// built is the path of the program under test.
-var built string
-
-// program is the path of the program under test.
-func program() string {
-	noteSources()
-	return built
-}
-
-// noteSources has the go command run a test again, and not repeat a cached result, once a source file has changed: it
-// notes which directories a test reads, and can't know what the program is built from.
-var noteSources = sync.OnceFunc(func() {
-	for _, dir := range []string{"../../cmd", "../../internal"} {
-		if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-			panic(err)
-		}
-	}
-})
-
-// programVariable names a program to test that was built before.
-const programVariable = "BURSAR_TEST_PROGRAM"
-
-// suite runs the tests on a program that it builds for them.
-type suite struct{ *testing.M }
-
-// Run returns the exit code.
-func (s suite) Run() int {
-	dir, err := os.MkdirTemp("", "bursar-e2e-")
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	if built = os.Getenv(programVariable); built == "" {
-		built, err = build(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return s.M.Run()
-}
-
-// build compiles the program into dir, with the race detector if the tests have it.
-func build(dir string) (string, error) {
-	path := filepath.Join(dir, "bursar")
-	if runtime.GOOS == "windows" {
-		path += ".exe"
-	}
-	args := []string{"build", "-buildvcs=false", "-o", path}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, "bursar/cmd/bursar")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the program under test can't be built: %w\n%s", err, out)
-	}
-	return path, nil
 }

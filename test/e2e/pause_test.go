@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"bursar/test/harness"
 )
 
 // TestPause_BesideRunningInstances pauses payouts by a command while instances run, and resumes them.
@@ -16,9 +18,9 @@ func TestPause_BesideRunningInstances(t *testing.T) {
 			s.start(t)
 			s.open(t)
 			seller := s.sellers[0]
-			request := func(i *instance, key string) (int, string) {
+			request := func(i *harness.Instance, key string) (int, string) {
 				t.Helper()
-				status, body, err := send("POST", i.api+"/api/payouts/request", seller.token, `{"amount":600}`, http.Header{"Idempotency-Key": {key}})
+				status, body, err := harness.Send("POST", i.API+"/api/payouts/request", seller.token, `{"amount":600}`, http.Header{"Idempotency-Key": {key}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -26,7 +28,7 @@ func TestPause_BesideRunningInstances(t *testing.T) {
 			}
 			command := func(want int, args ...string) string {
 				t.Helper()
-				c := s.any().command(append([]string{"payouts"}, args...)...)
+				c := s.any().Command(append([]string{"payouts"}, args...)...)
 				out, err := c.Output()
 				if c.ProcessState.ExitCode() != want {
 					t.Fatalf("bursar payouts %v ends with %v: %s", args, err, out)
@@ -50,21 +52,21 @@ func TestPause_BesideRunningInstances(t *testing.T) {
 			}
 			for _, i := range s.instances {
 				if status, body := request(i, "second"); status != http.StatusConflict || !strings.Contains(body, "payouts_on_hold") {
-					t.Errorf("%s answers %d: %s", i.api, status, body)
+					t.Errorf("%s answers %d: %s", i.API, status, body)
 				}
-				if !i.isReady() {
-					t.Errorf("%s is not ready", i.api)
+				if !i.IsReady() {
+					t.Errorf("%s is not ready", i.API)
 				}
 			}
 			command(0, "resume", "--reason", "The bank is back.")
 			for _, i := range s.instances {
 				if status, body := request(i, "second"); status != http.StatusCreated {
-					t.Errorf("%s answers %d: %s", i.api, status, body)
+					t.Errorf("%s answers %d: %s", i.API, status, body)
 				}
 			}
-			until(t, "the payouts are completed", func() bool { return s.count(t, seller, "completed") == 2 })
+			harness.Until(t, "the payouts are completed", func() bool { return s.count(t, seller, "completed") == 2 })
 			for _, i := range s.instances {
-				i.stop(t)
+				i.Stop(t)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // The database URL names a host where no server listens before the one that answers.
@@ -18,15 +19,15 @@ func TestBackup_FirstHostDown_UsesNext(t *testing.T) {
 	if address.Host == "" {
 		t.Skip("the server listens on a socket alone")
 	}
-	nobody, err := freeAddress()
+	nobody, err := harness.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	address.Host = nobody + "," + address.Host
-	i := newInstance(t, "BURSAR_DATABASE_URL="+withParameter(address.String(), "pool_max_conns=4"), "BURSAR_DATA_DIR="+t.TempDir())
+	i := harness.NewInstance(t, "BURSAR_DATABASE_URL="+withParameter(address.String(), "pool_max_conns=4"), "BURSAR_DATA_DIR="+t.TempDir())
 	file := filepath.Join(t.TempDir(), "copy.dump")
 	for _, args := range [][]string{{"migrate"}, {"backup", file}} {
-		if out, err := i.command(args...).CombinedOutput(); err != nil {
+		if out, err := i.Command(args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bursar/test/harness"
 )
 
 // TestReadmeTour pastes the README's tour into a shell, twice.
@@ -29,16 +31,16 @@ func TestReadmeTour(t *testing.T) {
 		step, _, _ := strings.Cut(after, "```")
 		script.WriteString(step)
 	}
-	address, err := freeAddress()
+	address, err := harness.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := newInstance(t, "BURSAR_DATA_DIR="+filepath.Join(t.TempDir(), "data"), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR="+address,
+	service := harness.NewInstance(t, "BURSAR_DATA_DIR="+filepath.Join(t.TempDir(), "data"), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR="+address,
 		"BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
-	service.start(t)
-	pasted := strings.NewReplacer("go run ./cmd/bursar", program(), "localhost:8080", strings.TrimPrefix(service.api, "http://"),
+	service.Start(t)
+	pasted := strings.NewReplacer("go run ./cmd/bursar", harness.Program(), "localhost:8080", strings.TrimPrefix(service.API, "http://"),
 		"$(date +%s)", "$PASTED").Replace(script.String())
-	if !strings.Contains(pasted, "RUN=$PASTED\n") || !strings.Contains(pasted, program()+" audit") {
+	if !strings.Contains(pasted, "RUN=$PASTED\n") || !strings.Contains(pasted, harness.Program()+" audit") {
 		t.Fatalf("the README's tour does not begin and end as it did:\n%s", pasted)
 	}
 	for i, counted := range []string{"1 seller, 1 sale, 1 payout,", "2 sellers, 2 sales, 2 payouts,"} {
@@ -46,7 +48,7 @@ func TestReadmeTour(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the tour waits for what may never come
 		defer cancel()
 		shell := exec.CommandContext(ctx, "sh", "-eu")
-		shell.Env = append(service.environ, "PASTED="+n)
+		shell.Env = append(service.Environ, "PASTED="+n)
 		shell.Stdin = strings.NewReader(pasted)
 		out, err := shell.CombinedOutput()
 		said := string(out)
@@ -54,5 +56,5 @@ func TestReadmeTour(t *testing.T) {
 			t.Fatalf("pasted for the time %s, the tour ended with %v:\n%s", n, err, said)
 		}
 	}
-	service.stop(t)
+	service.Stop(t)
 }

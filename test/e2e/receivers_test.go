@@ -16,6 +16,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"bursar/test/harness"
 )
 
 // receiver is a server of the marketplace's that webhooks are delivered to. It verifies each message as the library of
@@ -289,6 +291,6 @@ func (l *load) redeliver() {
 		if out := l.command("webhook", "replay", one, "--endpoint", to.id); !strings.Contains(out, "Queued: 1.") {
 			l.t.Errorf("one event is sent again: %s", out)
 		}
-		until(l.t, "an event is delivered again", func() bool { return to.times(one) > before })
+		harness.Until(l.t, "an event is delivered again", func() bool { return to.times(one) > before })
 	}
 }

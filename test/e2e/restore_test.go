@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // drillFee is what each payout of a drill costs, in major units: what the bank is sent and what the
@@ -49,7 +50,7 @@ func drillOnSQLite(t *testing.T) *drill {
 	d := newDrill(shopOnSQLite(t, drillSettings...))
 	d.putBack = func(t *testing.T, backup string) {
 		t.Helper()
-		path, _ := strings.CutPrefix(d.any().setting("BURSAR_DATABASE_URL"), "sqlite:")
+		path, _ := strings.CutPrefix(d.any().Setting("BURSAR_DATABASE_URL"), "sqlite:")
 		content, err := os.ReadFile(backup)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func drillOnPostgres(t *testing.T, instances int) *drill {
 		}
 		d.database = openPostgresDatabase(t, url)
 		for _, i := range d.instances {
-			i.environ = append(i.environ, "BURSAR_DATABASE_URL="+withParameter(url, "pool_max_conns=8"))
+			i.Environ = append(i.Environ, "BURSAR_DATABASE_URL="+withParameter(url, "pool_max_conns=8"))
 		}
 	}
 	return d
@@ -101,13 +102,13 @@ func (d *drill) run(t *testing.T, whileSending bool) {
 	t.Helper()
 	d.start(t)
 	d.open(t)
-	out, err := d.any().command("apikey", "create", "--name", "drill").Output()
+	out, err := d.any().Command("apikey", "create", "--name", "drill").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.key = strings.TrimSpace(string(out))
-	d.ask(t, 2*len(d.sellers), func() string { return d.any().api })
-	until(t, "some are paid", func() bool { return d.count(t, d.sellers[0], "completed") > 2 })
+	d.ask(t, 2*len(d.sellers), func() string { return d.any().API })
+	harness.Until(t, "some are paid", func() bool { return d.count(t, d.sellers[0], "completed") > 2 })
 
 	if whileSending {
 		d.awaitSending(t)
@@ -118,10 +119,10 @@ func (d *drill) run(t *testing.T, whileSending bool) {
 	d.cancel(t, d.sellers[0], d.request(t, d.sellers[0], 800))
 	d.sellMore(t)
 	asked := d.asked()
-	until(t, "some are sent that were asked for after the backup", func() bool { return len(d.moves(t)) > asked+drillLost })
+	harness.Until(t, "some are sent that were asked for after the backup", func() bool { return len(d.moves(t)) > asked+drillLost })
 	d.close(t)
 	for _, i := range d.instances {
-		i.kill(t)
+		i.Kill(t)
 	}
 
 	d.putBack(t, backup)
@@ -138,7 +139,7 @@ func (d *drill) run(t *testing.T, whileSending bool) {
 		t.Error("the drill has too little to show")
 	}
 	for _, i := range d.instances {
-		i.stop(t)
+		i.Stop(t)
 	}
 }
 
@@ -154,8 +155,8 @@ func (d *drill) startReconciled(t *testing.T) {
 	t.Helper()
 	d.start(t)
 	for _, i := range d.instances {
-		until(t, i.api+" has asked the gateway", func() bool {
-			_, answer, err := send("GET", i.api+"/readyz", "", "", nil)
+		harness.Until(t, i.API+" has asked the gateway", func() bool {
+			_, answer, err := harness.Send("GET", i.API+"/readyz", "", "", nil)
 			return err == nil && strings.Contains(string(answer), `"message":"ready"`)
 		})
 	}
@@ -166,7 +167,7 @@ func (d *drill) awaitReturns(t *testing.T) {
 	t.Helper()
 	for _, s := range d.sellers {
 		if !s.paid {
-			until(t, "nothing is paid to "+s.account, func() bool {
+			harness.Until(t, "nothing is paid to "+s.account, func() bool {
 				d.endWaits(t, "completed")
 				return d.count(t, s, "completed") == 0
 			})
@@ -178,10 +179,10 @@ func (d *drill) awaitReturns(t *testing.T) {
 func (d *drill) awaitSending(t *testing.T) {
 	t.Helper()
 	fault := `{"method":"POST","path":"/v1/payouts","when":"before","delay":"2s","times":12}`
-	if status, answer, err := send("POST", d.instances[0].sandbox(t)+"/control/faults", "", fault, nil); err != nil || status != http.StatusOK {
+	if status, answer, err := harness.Send("POST", sandboxAddress(t, d.instances[0])+"/control/faults", "", fault, nil); err != nil || status != http.StatusOK {
 		t.Fatalf("faults: %d, %v: %s", status, err, answer)
 	}
-	until(t, "payouts are being sent while others wait", func() bool {
+	harness.Until(t, "payouts are being sent while others wait", func() bool {
 		var sending, waiting int
 		err := d.database.QueryRow(`SELECT COUNT(CASE state WHEN 'submitting' THEN 1 END), COUNT(CASE state WHEN 'waiting' THEN 1 END) FROM payouts`).
 			Scan(&sending, &waiting)
@@ -196,7 +197,7 @@ func (d *drill) awaitSending(t *testing.T) {
 func (d *drill) backUp(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "backup")
-	if out, err := d.any().command("backup", file).CombinedOutput(); err != nil {
+	if out, err := d.any().Command("backup", file).CombinedOutput(); err != nil {
 		t.Fatalf("backup: %v\n%s", err, out)
 	}
 	return file
@@ -206,7 +207,7 @@ func (d *drill) backUp(t *testing.T) string {
 func (d *drill) request(t *testing.T, s *shopSeller, amount int64) string {
 	t.Helper()
 	var made struct{ PayoutID string }
-	d.any().call(t, "POST", "/api/payouts/request", s.token, fmt.Sprintf(`{"amount":%d}`, amount), &made)
+	d.any().Call(t, "POST", "/api/payouts/request", s.token, fmt.Sprintf(`{"amount":%d}`, amount), &made)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answered[made.PayoutID] = shopPayout{s, amount}
@@ -216,7 +217,7 @@ func (d *drill) request(t *testing.T, s *shopSeller, amount int64) string {
 // cancel may come too late, on a busy machine.
 func (d *drill) cancel(t *testing.T, s *shopSeller, id string) {
 	t.Helper()
-	status, answer, err := send("POST", d.any().api+"/api/payouts/"+id+"/cancel", s.token, "", nil)
+	status, answer, err := harness.Send("POST", d.any().API+"/api/payouts/"+id+"/cancel", s.token, "", nil)
 	if err != nil || (status != http.StatusOK && status != http.StatusBadRequest) {
 		t.Errorf("cancel was answered with %d, %v: %s", status, err, answer)
 	}
@@ -238,10 +239,10 @@ func (d *drill) sellMore(t *testing.T) {
 func (d *drill) tellSales(t *testing.T) {
 	t.Helper()
 	for _, sale := range d.sales {
-		d.any().call(t, "POST", "/api/marketplace/sales", d.key, sale, nil)
+		d.any().Call(t, "POST", "/api/marketplace/sales", d.key, sale, nil)
 	}
 	for _, s := range d.sellers {
-		until(t, "the sales are released", func() bool {
+		harness.Until(t, "the sales are released", func() bool {
 			var released bool
 			err := d.database.QueryRow(`SELECT COUNT(*) = 2 FROM sales WHERE seller_id = $1 AND released_at IS NOT NULL`, s.id).Scan(&released)
 			return err == nil && released
@@ -307,19 +308,19 @@ func lostAndFound(t *testing.T, d *drill) {
 	service := d.any()
 
 	seller.account = "60200234560008"
-	service.call(t, "PUT", "/api/bank-account", seller.token, fmt.Sprintf(
+	service.Call(t, "PUT", "/api/bank-account", seller.token, fmt.Sprintf(
 		`{"accountHolder":"Asha Rao","accountNumber":%q,"ifsc":"SBIN0000300"}`, seller.account), nil)
-	until(t, "the new account is verified", func() bool { return d.balance(t, seller).BankAccount.IsVerified })
+	harness.Until(t, "the new account is verified", func() bool { return d.balance(t, seller).BankAccount.IsVerified })
 	toNewAccount := d.request(t, seller, 900)
 	old, newcomer := d.sellers, &shopSeller{account: "50100234567999", paid: true}
 	d.sellers = []*shopSeller{newcomer}
 	d.opened = 1
 	d.open(t)
 	lost := d.request(t, newcomer, 600)
-	until(t, "both are paid", func() bool {
+	harness.Until(t, "both are paid", func() bool {
 		return d.count(t, seller, "completed")+d.count(t, newcomer, "completed") == 2
 	})
-	service.stop(t)
+	service.Stop(t)
 
 	d.putBack(t, backup)
 	d.sellers = old
@@ -328,35 +329,35 @@ func lostAndFound(t *testing.T, d *drill) {
 		Amount      int64
 		BankAccount struct{ AccountNumber, IFSC, AccountHolder string }
 	}
-	service.call(t, "GET", "/api/payouts/"+toNewAccount, seller.token, "", &detail)
+	service.Call(t, "GET", "/api/payouts/"+toNewAccount, seller.token, "", &detail)
 	if a := detail.BankAccount; detail.Amount != 900 || a.AccountNumber != "****0008" || a.IFSC != "SBIN0000300" || a.AccountHolder != "Asha Rao" {
 		t.Errorf("the payout to the lost account is %+v", detail)
 	}
 	var current struct{ AccountNumber string }
-	service.call(t, "GET", "/api/bank-account", seller.token, "", &current)
+	service.Call(t, "GET", "/api/bank-account", seller.token, "", &current)
 	if current.AccountNumber != "****7812" {
 		t.Errorf("the current account is %s, want that of the backup", current.AccountNumber)
 	}
 
-	out, err := service.command("audit").CombinedOutput()
+	out, err := service.Command("audit").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "payout "+lost+": ") || strings.Count(string(out), "FAILED") != 1 {
 		t.Errorf("audit: %v\n%s\nwant it to name payout %s and nothing else", err, out, lost)
 	}
-	if said := service.said(t, "stderr"); !strings.Contains(said, lost) {
+	if said := service.Output(t, "stderr"); !strings.Contains(said, lost) {
 		t.Errorf("the log does not name payout %s:\n%s", lost, said)
 	}
 	d.resolveUnmatched(t, service, lost)
-	if out, err := service.command("audit").CombinedOutput(); err != nil {
+	if out, err := service.Command("audit").CombinedOutput(); err != nil {
 		t.Errorf("audit, after it was settled: %v\n%s", err, out)
 	}
-	service.stop(t)
+	service.Stop(t)
 }
 
 // resolveUnmatched has an admin note on the dashboard that they dealt with a payout's transfer.
-func (d *drill) resolveUnmatched(t *testing.T, service *instance, payout string) {
+func (d *drill) resolveUnmatched(t *testing.T, service *harness.Instance, payout string) {
 	t.Helper()
 	const email, password = "priya@example.com", "monsoon-market"
-	admin := service.command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
+	admin := service.Command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
 	admin.Stdin = strings.NewReader(password + "\n")
 	if out, err := admin.CombinedOutput(); err != nil {
 		t.Fatalf("user create: %v\n%s", err, out)
@@ -365,10 +366,10 @@ func (d *drill) resolveUnmatched(t *testing.T, service *instance, payout string)
 	if err := d.database.QueryRow(`SELECT gateway || ':' || gateway_id FROM unmatched_transfers WHERE reference = $1`, payout).Scan(&transfer); err != nil {
 		t.Fatal(err)
 	}
-	visitor := newVisitor(t)
-	visitor.do(http.MethodPost, service.api+"/login", url.Values{"email": {email}, "password": {password}}.Encode())
-	page := service.api + "/dashboard/admin/unmatched-transfers/" + transfer
-	if p := visitor.do(http.MethodPost, page, url.Values{"note": {"Paid back."}}.Encode()); p.leadsTo() != page {
-		t.Fatalf("the decision was answered with %d: %s", p.status, p.body)
+	visitor := harness.NewVisitor(t)
+	visitor.Do(http.MethodPost, service.API+"/login", url.Values{"email": {email}, "password": {password}}.Encode())
+	page := service.API + "/dashboard/admin/unmatched-transfers/" + transfer
+	if p := visitor.Do(http.MethodPost, page, url.Values{"note": {"Paid back."}}.Encode()); p.LeadsTo() != page {
+		t.Fatalf("the decision was answered with %d: %s", p.Status, p.Body)
 	}
 }

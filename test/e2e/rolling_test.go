@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bursar/test/harness"
 )
 
 // Three instances are restarted one after the other, behind a load balancer and under load.
@@ -33,9 +35,9 @@ func TestRollingRestart_AnswersEveryRequest(t *testing.T) {
 		s.callers.Go(func() { s.look(t, front.URL, seller) })
 	}
 	for _, i := range s.instances {
-		i.stop(t)
-		i.start(t)
-		until(t, "the load balancer knows", func() bool { return balancer.ready(i) })
+		i.Stop(t)
+		i.Start(t)
+		harness.Until(t, "the load balancer knows", func() bool { return balancer.ready(i) })
 	}
 	s.close(t)
 	if n := s.unanswered.Load(); n > 0 {
@@ -54,7 +56,7 @@ func (s *shop) look(t *testing.T, where string, seller *shopSeller) {
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
-		if status, answer, err := send("GET", where+"/api/payouts/balance", seller.token, "", nil); err != nil || status != http.StatusOK {
+		if status, answer, err := harness.Send("GET", where+"/api/payouts/balance", seller.token, "", nil); err != nil || status != http.StatusOK {
 			s.unanswered.Add(1)
 			t.Logf("a balance was answered with %d (%v): %s", status, err, answer)
 		}
@@ -73,22 +75,22 @@ type backend struct {
 	isReady atomic.Bool
 }
 
-func newBalancer(t *testing.T, instances []*instance) *balancer {
+func newBalancer(t *testing.T, instances []*harness.Instance) *balancer {
 	t.Helper()
 	b := &balancer{}
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
 	for _, i := range instances {
-		one := &backend{host: strings.TrimPrefix(i.api, "http://")}
+		one := &backend{host: strings.TrimPrefix(i.API, "http://")}
 		b.backends = append(b.backends, one)
-		one.isReady.Store(i.isReady())
+		one.isReady.Store(i.IsReady())
 		go func() {
 			for {
 				select {
 				case <-over:
 					return
 				case <-time.After(100 * time.Millisecond):
-					one.isReady.Store(i.isReady())
+					one.isReady.Store(i.IsReady())
 				}
 			}
 		}()
@@ -96,9 +98,9 @@ func newBalancer(t *testing.T, instances []*instance) *balancer {
 	return b
 }
 
-func (b *balancer) ready(i *instance) bool {
+func (b *balancer) ready(i *harness.Instance) bool {
 	for _, one := range b.backends {
-		if i.api == "http://"+one.host {
+		if i.API == "http://"+one.host {
 			return one.isReady.Load()
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite"             // the other driver
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // Sellers ask for payouts of a few hundred at a time, and can't run out of what they earned.
@@ -29,7 +30,7 @@ const (
 // shop is a marketplace that withdraws all the time, from whichever instance it meets. It keeps what it
 // was answered, to compare with what became of it.
 type shop struct {
-	instances []*instance
+	instances []*harness.Instance
 	// database is the database, behind the service's back. It is PostgreSQL or SQLite.
 	database *sql.DB
 	postgres bool
@@ -79,7 +80,7 @@ func newShop(t *testing.T, instances int, database string, direct *sql.DB, setti
 		"BURSAR_SANDBOX_SETTLE_AFTER=200ms", "BURSAR_LOGIN_THROTTLE=off", "BURSAR_LOG_LEVEL=error",
 	}, settings...)
 	for range instances {
-		s.instances = append(s.instances, newInstance(t, append(settings, "BURSAR_DATA_DIR="+t.TempDir())...))
+		s.instances = append(s.instances, harness.NewInstance(t, append(settings, "BURSAR_DATA_DIR="+t.TempDir())...))
 	}
 	return s
 }
@@ -88,7 +89,7 @@ func newShop(t *testing.T, instances int, database string, direct *sql.DB, setti
 func shopOnSQLite(t *testing.T, settings ...string) *shop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bursar.db")
-	address, err := freeAddress()
+	address, err := harness.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,17 +137,17 @@ func withParameter(url, parameter string) string {
 func (s *shop) start(t *testing.T) {
 	t.Helper()
 	for _, i := range s.instances {
-		i.start(t)
+		i.Start(t)
 	}
 }
 
 // any is an instance by chance, as a load balancer picks one.
-func (s *shop) any() *instance { return s.instances[rand.IntN(len(s.instances))] }
+func (s *shop) any() *harness.Instance { return s.instances[rand.IntN(len(s.instances))] }
 
 // open registers the sellers with verified accounts and earnings to withdraw.
 func (s *shop) open(t *testing.T) {
 	t.Helper()
-	key, err := s.any().command("apikey", "create", "--name", fmt.Sprintf("shop-%d", s.opened)).Output()
+	key, err := s.any().Command("apikey", "create", "--name", fmt.Sprintf("shop-%d", s.opened)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,16 +157,16 @@ func (s *shop) open(t *testing.T) {
 			User  struct{ ID string }
 			Token string
 		}
-		s.any().call(t, "POST", "/api/auth/register", "", fmt.Sprintf(
+		s.any().Call(t, "POST", "/api/auth/register", "", fmt.Sprintf(
 			`{"name":"Seller %d","email":"seller%d@example.com","password":"monsoon-market","role":"seller"}`, i, i), &registered)
 		seller.id, seller.token = registered.User.ID, registered.Token
-		s.any().call(t, "PUT", "/api/bank-account", seller.token, fmt.Sprintf(
+		s.any().Call(t, "PUT", "/api/bank-account", seller.token, fmt.Sprintf(
 			`{"accountHolder":"Seller %d","accountNumber":%q,"ifsc":"HDFC0000053"}`, i, seller.account), nil)
-		s.any().call(t, "POST", "/api/marketplace/sales", strings.TrimSpace(string(key)), fmt.Sprintf(
+		s.any().Call(t, "POST", "/api/marketplace/sales", strings.TrimSpace(string(key)), fmt.Sprintf(
 			`{"saleId":"order-%d","sellerId":%q,"amount":%d,"occurredAt":"2026-01-05T10:00:00Z","availableAt":"2026-01-05T10:00:00Z"}`, i, seller.id, shopEarned), nil)
 	}
 	for _, seller := range s.sellers {
-		until(t, "the seller can withdraw", func() bool {
+		harness.Until(t, "the seller can withdraw", func() bool {
 			b := s.balance(t, seller)
 			return b.BankAccount.IsVerified && b.AvailableBalance == shopEarned
 		})
@@ -215,12 +216,12 @@ func (s *shop) askAll(t *testing.T, seller *shopSeller, name string, where func(
 func (s *shop) askOnce(t *testing.T, seller *shopSeller, key string, amount int64, where func() string) (id string, ok bool) {
 	t.Helper()
 	for range 600 {
-		status, answer, err := send("POST", where()+"/api/payouts/request", seller.token, fmt.Sprintf(`{"amount":%d}`, amount),
+		status, answer, err := harness.Send("POST", where()+"/api/payouts/request", seller.token, fmt.Sprintf(`{"amount":%d}`, amount),
 			http.Header{"Idempotency-Key": {key}})
 		switch {
 		case err == nil && status == http.StatusCreated:
 			var made struct{ PayoutID string }
-			if err := readData(answer, &made); err == nil {
+			if err := harness.ReadData(answer, &made); err == nil {
 				return made.PayoutID, true
 			}
 		case err == nil && status < http.StatusInternalServerError:
@@ -259,7 +260,7 @@ func makeDue(postgres bool, table, condition string) string {
 func (s *shop) settle(t *testing.T) {
 	t.Helper()
 	for _, seller := range s.sellers {
-		until(t, "payouts are settled", func() bool {
+		harness.Until(t, "payouts are settled", func() bool {
 			s.endWaits(t, "unknown")
 			return s.count(t, seller, "processing") == 0
 		})
@@ -272,7 +273,7 @@ func (s *shop) check(t *testing.T) {
 	t.Helper()
 	s.checkPayouts(t)
 	s.checkMoves(t)
-	if out, err := s.any().command("audit").CombinedOutput(); err != nil {
+	if out, err := s.any().Command("audit").CombinedOutput(); err != nil {
 		t.Errorf("audit: %v\n%s", err, out)
 	}
 }
@@ -286,7 +287,7 @@ func (s *shop) checkPayouts(t *testing.T) {
 			Amount int64
 			Status string
 		}
-		s.any().call(t, "GET", "/api/payouts/"+id, p.seller.token, "", &detail)
+		s.any().Call(t, "GET", "/api/payouts/"+id, p.seller.token, "", &detail)
 		want := "failed"
 		if p.seller.paid {
 			want = "completed"
@@ -338,7 +339,7 @@ type shopMove struct {
 
 func (s *shop) moves(t *testing.T) []shopMove {
 	t.Helper()
-	_, body, err := send("GET", s.instances[0].sandbox(t)+"/control/moves", "", "", nil)
+	_, body, err := harness.Send("GET", sandboxAddress(t, s.instances[0])+"/control/moves", "", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,12 +350,12 @@ func (s *shop) moves(t *testing.T) []shopMove {
 	return moves
 }
 
-// sandbox is the address that the instance told.
-func (i *instance) sandbox(t *testing.T) string {
+// sandboxAddress is the address that the instance told.
+func sandboxAddress(t *testing.T, i *harness.Instance) string {
 	t.Helper()
-	found := regexp.MustCompile(`Sandbox +(http://\S+)/control/moves`).FindStringSubmatch(i.said(t, "stdout"))
+	found := regexp.MustCompile(`Sandbox +(http://\S+)/control/moves`).FindStringSubmatch(i.Output(t, "stdout"))
 	if found == nil {
-		t.Fatalf("%s names no sandbox", i.api)
+		t.Fatalf("%s names no sandbox", i.API)
 	}
 	return found[1]
 }
@@ -367,13 +368,13 @@ type shopBalance struct {
 func (s *shop) balance(t *testing.T, seller *shopSeller) shopBalance {
 	t.Helper()
 	var b shopBalance
-	s.any().call(t, "GET", "/api/payouts/balance", seller.token, "", &b)
+	s.any().Call(t, "GET", "/api/payouts/balance", seller.token, "", &b)
 	return b
 }
 
 func (s *shop) count(t *testing.T, seller *shopSeller, status string) int {
 	t.Helper()
 	var history struct{ Pagination struct{ TotalItems int } }
-	s.any().call(t, "GET", "/api/payouts/history?limit=1&status="+status, seller.token, "", &history)
+	s.any().Call(t, "GET", "/api/payouts/history?limit=1&status="+status, seller.token, "", &history)
 	return history.Pagination.TotalItems
 }

@@ -46,11 +46,11 @@ func newRemains(t *testing.T) *remains {
 	}
 	r.safe = int(info.Size())
 	time.Sleep(700 * time.Millisecond)
-	f.instances[0].kill(t)
+	f.instances[0].Kill(t)
 	r.database, r.log = readFile(t, path), readFile(t, path+"-wal")
-	f.instances[0].start(t)
+	f.instances[0].Start(t)
 	r.end()
-	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(f.instances[0].dataDir(), "keys.json")))
+	keys, err := keyset.Open(t.Context(), keyset.File(filepath.Join(f.instances[0].DataDir(), "keys.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"bursar/client"
 	"bursar/internal/npmtest"
+	"bursar/test/harness"
 )
 
 // TestTypeScriptClient builds the package as its README says, runs its own tests against the program, installs it into an empty folder,
@@ -25,12 +26,12 @@ func TestTypeScriptClient(t *testing.T) {
 	inDir(t, dir, nil, "npm", "run", "build")
 	inDir(t, dir, nil, "node", "node_modules/typescript/bin/tsc", "-p", "test")
 
-	i := newSignInHost(t, "BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=0s")
-	i.start(t)
-	made, err := i.command("apikey", "create", "--name", "shop").Output()
+	i := harness.NewDefaultInstance(t, "BURSAR_CANCEL_WINDOW=1s", "BURSAR_SANDBOX_SETTLE_AFTER=0s")
+	i.Start(t)
+	made, err := i.Command("apikey", "create", "--name", "shop").Output()
 	must(t, err)
 	key := strings.TrimSpace(string(made))
-	said := inDir(t, dir, []string{"BURSAR_URL=" + i.api, "LOSSY_URL=" + lossyProxy(t, i.api), "BURSAR_KEY=" + key}, "node", "--test", "build/")
+	said := inDir(t, dir, []string{"BURSAR_URL=" + i.API, "LOSSY_URL=" + lossyProxy(t, i.API), "BURSAR_KEY=" + key}, "node", "--test", "build/")
 	if !regexp.MustCompile(`(?m)^. (pass|tests) [1-9]`).MatchString(said) {
 		t.Errorf("no test was run: %s", said)
 	}
@@ -44,7 +45,7 @@ func TestTypeScriptClient(t *testing.T) {
 	must(t, os.Symlink(filepath.Join(npmtest.Packages(t), "@types", "node"), filepath.Join(empty, "node_modules", "@types", "node"))) // for process
 	inDir(t, empty, nil, "node", filepath.Join(dir, "node_modules", "typescript", "bin", "tsc"), "--noEmit", "--allowJs", "--checkJs", "--strict",
 		"--target", "ES2022", "--module", "NodeNext", "--skipLibCheck", "tour.mjs")
-	said = inDir(t, empty, []string{"BURSAR_URL=" + i.api, "SERVICE_KEY=" + key}, "node", "tour.mjs")
+	said = inDir(t, empty, []string{"BURSAR_URL=" + i.API, "SERVICE_KEY=" + key}, "node", "tour.mjs")
 	for _, want := range []string{"requested pyt_", "insufficient_balance", "completed, the bank's reference is "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the tour does not say %q: %s", want, said)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bursar/internal/pgtest"
+	"bursar/test/harness"
 )
 
 // usersVariable is that of `make users`: with "all", every imported user signs in.
@@ -32,15 +33,15 @@ func TestImportedUsersSignIn(t *testing.T) {
 
 func testImportedUsers(t *testing.T, url string) {
 	t.Helper()
-	i := newInstance(t, "BURSAR_DATABASE_URL="+url, "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0", "BURSAR_LOGIN_THROTTLE=off")
-	i.start(t)
+	i := harness.NewInstance(t, "BURSAR_DATABASE_URL="+url, "BURSAR_DATA_DIR="+t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0", "BURSAR_LOGIN_THROTTLE=off")
+	i.Start(t)
 	file, passwords := usersFile(t)
 
 	// A dry run changes nothing.
 	if n := outcomes(t, i, "user", "import", file, "--dry-run"); n["created"] != importedUsers {
 		t.Fatalf("a dry run: %v", n)
 	}
-	if list, err := i.command("user", "list").Output(); err != nil || len(list) != 0 {
+	if list, err := i.Command("user", "list").Output(); err != nil || len(list) != 0 {
 		t.Fatalf("after a dry run there are users: %.100s, %v", list, err)
 	}
 
@@ -65,10 +66,10 @@ func testImportedUsers(t *testing.T, url string) {
 	if n := formatsInUse(t, i)["argon2id"]; n < signedIn {
 		t.Errorf("%d users have a hash of ours, and %d signed in", n, signedIn)
 	}
-	if said, err := i.command("audit").CombinedOutput(); err != nil {
+	if said, err := i.Command("audit").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
-	i.stop(t)
+	i.Stop(t)
 }
 
 // usersFile writes the users in lines, and returns their passwords in the same order. Those whose number has the same
@@ -108,9 +109,9 @@ func usersFile(t *testing.T) (path string, passwords []string) {
 func importedEmail(n int) string { return fmt.Sprintf("user%d@example.com", n) }
 
 // outcomes runs an import, and counts the outcomes of its lines.
-func outcomes(t *testing.T, i *instance, args ...string) map[string]int {
+func outcomes(t *testing.T, i *harness.Instance, args ...string) map[string]int {
 	t.Helper()
-	out, err := i.command(args...).Output()
+	out, err := i.Command(args...).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
@@ -122,9 +123,9 @@ func outcomes(t *testing.T, i *instance, args ...string) map[string]int {
 }
 
 // importKilled kills an import once it has reported some lines, and returns how many those were.
-func importKilled(t *testing.T, i *instance, file string) (reported int) {
+func importKilled(t *testing.T, i *harness.Instance, file string) (reported int) {
 	t.Helper()
-	command := i.command("user", "import", file)
+	command := i.Command("user", "import", file)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,9 +148,9 @@ func importKilled(t *testing.T, i *instance, file string) (reported int) {
 }
 
 // formatsInUse counts the formats of all passwords.
-func formatsInUse(t *testing.T, i *instance) map[string]int {
+func formatsInUse(t *testing.T, i *harness.Instance) map[string]int {
 	t.Helper()
-	out, err := i.command("user", "list").Output()
+	out, err := i.Command("user", "list").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func formatsInUse(t *testing.T, i *instance) map[string]int {
 
 // signAllIn signs users of every format in, each with the password that they had, and returns how many. They are some
 // steps apart.
-func signAllIn(t *testing.T, i *instance, passwords []string, step int) (signedIn int) {
+func signAllIn(t *testing.T, i *harness.Instance, passwords []string, step int) (signedIn int) {
 	t.Helper()
 	users := make(chan int)
 	var workers sync.WaitGroup
@@ -175,7 +176,7 @@ func signAllIn(t *testing.T, i *instance, passwords []string, step int) (signedI
 					continue
 				}
 				for range 2 { // with the imported hash, and with ours
-					if status, answer, err := send("POST", i.api+"/api/auth/login", "", string(body), nil); err != nil || status != 200 {
+					if status, answer, err := harness.Send("POST", i.API+"/api/auth/login", "", string(body), nil); err != nil || status != 200 {
 						t.Errorf("user %d, %s: %d %s, %v", n, importedFormats[n%len(importedFormats)], status, answer, err)
 					}
 				}

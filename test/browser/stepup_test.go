@@ -1,10 +1,12 @@
-package e2e
+package browser
 
 import (
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"bursar/test/harness"
 )
 
 // TestStepUpAbove has a seller withdraw more than the operator lets a session withdraw alone.
@@ -15,22 +17,22 @@ func TestStepUpAbove(t *testing.T) {
 		Token string
 		User  struct{ ID string }
 	}
-	i.call(t, "POST", "/api/auth/register", "", `{"name":"Asha Rao","email":"asha@example.com","password":"correct horse","role":"seller"}`, &in)
-	i.call(t, "PUT", "/api/bank-account", in.Token, `{"accountHolder":"Asha Rao","accountNumber":"50100234567812","ifsc":"HDFC0000053"}`, new(struct{}))
-	until(t, "the bank account is verified", func() bool {
+	i.Call(t, "POST", "/api/auth/register", "", `{"name":"Asha Rao","email":"asha@example.com","password":"correct horse","role":"seller"}`, &in)
+	i.Call(t, "PUT", "/api/bank-account", in.Token, `{"accountHolder":"Asha Rao","accountNumber":"50100234567812","ifsc":"HDFC0000053"}`, new(struct{}))
+	harness.Until(t, "the bank account is verified", func() bool {
 		var account struct{ IsVerified bool }
-		i.call(t, "GET", "/api/bank-account", in.Token, "", &account)
+		i.Call(t, "GET", "/api/bank-account", in.Token, "", &account)
 		return account.IsVerified
 	})
 	i.earn(t, in.User.ID, "order-1", 9000)
-	until(t, "the sale is released", func() bool {
+	harness.Until(t, "the sale is released", func() bool {
 		var balance struct{ AvailableBalance int }
-		i.call(t, "GET", "/api/payouts/balance", in.Token, "", &balance)
+		i.Call(t, "GET", "/api/payouts/balance", in.Token, "", &balance)
 		return balance.AvailableBalance == 9000
 	})
 	request := func(amount int, header http.Header) (int, string) {
 		t.Helper()
-		status, text, err := send("POST", i.api+"/api/payouts/request", in.Token, fmt.Sprintf(`{"amount":%d}`, amount), header)
+		status, text, err := harness.Send("POST", i.API+"/api/payouts/request", in.Token, fmt.Sprintf(`{"amount":%d}`, amount), header)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,11 +45,11 @@ func TestStepUpAbove(t *testing.T) {
 		t.Errorf("above the limit: %d %s", status, text)
 	}
 	var proven struct{ Proof string }
-	i.call(t, "POST", "/api/auth/step-up", in.Token, `{"action":"payout.request","amount":1001,"password":"correct horse"}`, &proven)
+	i.Call(t, "POST", "/api/auth/step-up", in.Token, `{"action":"payout.request","amount":1001,"password":"correct horse"}`, &proven)
 	if status, text := request(1001, http.Header{"Step-Up": {proven.Proof}}); status != http.StatusCreated {
 		t.Errorf("with a proof: %d %s", status, text)
 	}
-	i.stop(t)
+	i.Stop(t)
 }
 
 // TestAdminFactorRequired has an admin sign in who has yet to enrol a second factor.
@@ -56,11 +58,11 @@ func TestAdminFactorRequired(t *testing.T) {
 	i := newMailInstance(t, "BURSAR_ADMIN_FACTOR=required")
 	i.makeAdmin(t, "ada@example.com", "correct horse")
 	var in struct{ Token string }
-	i.call(t, "POST", "/api/auth/login", "", `{"email":"ada@example.com","password":"correct horse"}`, &in)
-	status, text, err := send("GET", i.api+"/api/payouts/history", in.Token, "", nil)
+	i.Call(t, "POST", "/api/auth/login", "", `{"email":"ada@example.com","password":"correct horse"}`, &in)
+	status, text, err := harness.Send("GET", i.API+"/api/payouts/history", in.Token, "", nil)
 	if err != nil || status != http.StatusForbidden || !strings.Contains(string(text), "admin_factor_required") {
 		t.Errorf("before the enrolment: %d %s, %v", status, text, err)
 	}
-	i.call(t, "POST", "/api/auth/factors", in.Token, `{"type":"totp"}`, new(struct{}))
-	i.stop(t)
+	i.Call(t, "POST", "/api/auth/factors", in.Token, `{"type":"totp"}`, new(struct{}))
+	i.Stop(t)
 }

@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"bursar/internal/mail/mailtest"
+	"bursar/test/harness"
 )
 
 var (
@@ -42,7 +43,7 @@ func readLetter(t *testing.T, raw string) letter {
 // outbox lists the mails to an address, the oldest first.
 func (i *instance) outbox(t *testing.T, to string) (letters []letter) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(i.dataDir(), "outbox", "*.eml"))
+	names, err := filepath.Glob(filepath.Join(i.DataDir(), "outbox", "*.eml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func (i *instance) outbox(t *testing.T, to string) (letters []letter) {
 func (i *instance) mailed(t *testing.T, to, saying string, of int) letter {
 	t.Helper()
 	var found []letter
-	until(t, fmt.Sprintf("%d mails to %s say %q", of, to, saying), func() bool {
+	harness.Until(t, fmt.Sprintf("%d mails to %s say %q", of, to, saying), func() bool {
 		found = nil
 		for _, l := range i.outbox(t, to) {
 			if strings.Contains(l.text, saying) {
@@ -98,7 +99,7 @@ func newMailInstance(t *testing.T, settings ...string) *instance {
 	i := newInstance(t, append([]string{
 		"BURSAR_DATA_DIR=" + t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_LOG_LEVEL=debug",
 	}, settings...)...)
-	i.start(t)
+	i.Start(t)
 	return i
 }
 
@@ -106,14 +107,14 @@ func newMailInstance(t *testing.T, settings ...string) *instance {
 func (i *instance) register(t *testing.T, name, email, password string) string {
 	t.Helper()
 	var in struct{ Token string }
-	i.call(t, "POST", "/api/auth/register", "", fmt.Sprintf(`{"name":%q,"email":%q,"password":%q,"role":"seller"}`, name, email, password), &in)
+	i.Call(t, "POST", "/api/auth/register", "", fmt.Sprintf(`{"name":%q,"email":%q,"password":%q,"role":"seller"}`, name, email, password), &in)
 	return in.Token
 }
 
 // answer makes a call that may be refused, and returns its status and text.
 func (i *instance) answer(t *testing.T, path, token, body string) (int, string) {
 	t.Helper()
-	status, text, err := send("POST", i.api+path, token, body, nil)
+	status, text, err := harness.Send("POST", i.API+path, token, body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func (i *instance) login(t *testing.T, email, password string) int {
 
 func (i *instance) alive(t *testing.T, token string) bool {
 	t.Helper()
-	status, _, err := send("GET", i.api+"/api/auth/me", token, "", nil)
+	status, _, err := harness.Send("GET", i.API+"/api/auth/me", token, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,23 +146,23 @@ func TestMailedLinks(t *testing.T) {
 	if mailedCode.FindStringSubmatch(verify.text) == nil || !strings.Contains(verify.text, "by Asha Rao") || !strings.Contains(verify.text, "127.0.0.1") {
 		t.Errorf("the mail says:\n%s", verify.text)
 	}
-	scan := func(link string) reply {
+	scan := func(link string) harness.Reply {
 		t.Helper()
-		v := newVisitor(t)
+		v := harness.NewVisitor(t)
 		for range 2 {
-			v.do(http.MethodHead, link, "")
-			if p := v.get(link); p.status != http.StatusOK || p.header.Get("Referrer-Policy") != "no-referrer" {
-				t.Fatalf("%s: %d, %v", link, p.status, p.header)
+			v.Do(http.MethodHead, link, "")
+			if p := v.Get(link); p.Status != http.StatusOK || p.Header.Get("Referrer-Policy") != "no-referrer" {
+				t.Fatalf("%s: %d, %v", link, p.Status, p.Header)
 			}
 		}
-		return v.get(link)
+		return v.Get(link)
 	}
 	scanned := scan(verify.link(t))
 	if status, text := i.answer(t, "/api/payouts/request", token, `{"amount":500}`); status != http.StatusForbidden || !strings.Contains(text, "email_not_verified") {
 		t.Errorf("before the button: %d %s", status, text)
 	}
-	if p := newVisitor(t).submit(scanned, nil); p.status != http.StatusSeeOther || p.leadsTo() != i.api+"/login" {
-		t.Errorf("the button leads to %d %s", p.status, p.leadsTo())
+	if p := harness.NewVisitor(t).Submit(scanned, nil); p.Status != http.StatusSeeOther || p.LeadsTo() != i.API+"/login" {
+		t.Errorf("the button leads to %d %s", p.Status, p.LeadsTo())
 	}
 	if status, text := i.answer(t, "/api/payouts/request", token, `{"amount":500}`); status != http.StatusBadRequest {
 		t.Errorf("after the button: %d %s", status, text)
@@ -174,8 +175,8 @@ func TestMailedLinks(t *testing.T) {
 	}
 	reset := i.mailed(t, email, "new password", 1)
 	scanned = scan(reset.link(t))
-	if p := newVisitor(t).submit(scanned, url.Values{"password": {"another horse"}}); p.status != http.StatusSeeOther {
-		t.Errorf("the reset is answered with %d: %s", p.status, p.body)
+	if p := harness.NewVisitor(t).Submit(scanned, url.Values{"password": {"another horse"}}); p.Status != http.StatusSeeOther {
+		t.Errorf("the reset is answered with %d: %s", p.Status, p.Body)
 	}
 	if i.alive(t, token) {
 		t.Error("the session of before is alive")
@@ -184,13 +185,13 @@ func TestMailedLinks(t *testing.T) {
 		t.Errorf("the old password: %d, the new one: %d", old, next)
 	}
 	i.mailed(t, email, "was reset on", 1)
-	if p := newVisitor(t).get(reset.link(t)); p.status != http.StatusBadRequest {
-		t.Errorf("the link again: %d", p.status)
+	if p := harness.NewVisitor(t).Get(reset.link(t)); p.Status != http.StatusBadRequest {
+		t.Errorf("the link again: %d", p.Status)
 	}
 	if letters := i.outbox(t, "nobody@example.com"); len(letters) > 0 {
 		t.Errorf("mails to nobody: %v", letters)
 	}
-	said := i.said(t, "stderr")
+	said := i.Output(t, "stderr")
 	for _, l := range []letter{verify, reset} {
 		if strings.Contains(said, l.token(t)) {
 			t.Error("the log has a token")
@@ -230,8 +231,8 @@ func TestPreHijack(t *testing.T) {
 			email := strings.ReplaceAll(name, " ", "-") + "@example.com"
 			attacker := i.register(t, "Mallory", email, "attackers-word")
 			var in struct{ RefreshToken string }
-			i.call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":"attackers-word"}`, email), &in)
-			i.call(t, "PUT", "/api/bank-account", attacker, `{"accountHolder":"Mallory","accountNumber":"50100234566666","ifsc":"HDFC0000053"}`, new(struct{}))
+			i.Call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":"attackers-word"}`, email), &in)
+			i.Call(t, "PUT", "/api/bank-account", attacker, `{"accountHolder":"Mallory","accountNumber":"50100234566666","ifsc":"HDFC0000053"}`, new(struct{}))
 			first := i.mailed(t, email, "by Mallory", 1)
 
 			word := owner(t, email)
@@ -251,11 +252,11 @@ func TestPreHijack(t *testing.T) {
 				Token string
 				User  struct{ IsVerified bool }
 			}
-			i.call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, email, word), &signedIn)
+			i.Call(t, "POST", "/api/auth/login", "", fmt.Sprintf(`{"email":%q,"password":%q}`, email, word), &signedIn)
 			if !signedIn.User.IsVerified {
 				t.Error("the owner's address is not verified")
 			}
-			status, text, err := send("GET", i.api+"/api/bank-account", signedIn.Token, "", nil)
+			status, text, err := harness.Send("GET", i.API+"/api/bank-account", signedIn.Token, "", nil)
 			if err != nil || status == http.StatusOK && !strings.Contains(string(text), "rejected") {
 				t.Errorf("the attacker's bank account: %d %s %v", status, text, err)
 			}
@@ -272,9 +273,9 @@ func TestMailServerOutOfOrder(t *testing.T) {
 		"BURSAR_SMTP_URL=smtp://"+url.UserPassword(mailtest.User, mailtest.Password).String()+"@"+server.Host+":"+server.Port,
 		"BURSAR_MAIL_FROM=Payouts <payouts@example.com>")
 	i.register(t, "Asha Rao", "asha@example.com", "correct horse")
-	until(t, "the server refused the mail", func() bool { return strings.Contains(i.said(t, "stderr"), "451") })
+	harness.Until(t, "the server refused the mail", func() bool { return strings.Contains(i.Output(t, "stderr"), "451") })
 	server.Answer(func(mailtest.Stage, string) error { return nil })
-	until(t, "the mail came", func() bool { return len(server.Took()) > 0 })
+	harness.Until(t, "the mail came", func() bool { return len(server.Took()) > 0 })
 	token := readLetter(t, server.Took()[0].Raw).token(t)
 	if status, text := i.answer(t, "/api/auth/verify-email", "", `{"token":"`+token+`"}`); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
@@ -287,7 +288,7 @@ func TestMailsInABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, _ := newStreet(t)
-			b := openBrowser(t, i.api, s)
+			b := openBrowser(t, i.API, s)
 			b.register("Asha Rao", "asha@example.com")
 			verify := i.mailed(t, "asha@example.com", "An account was registered", 1)
 			b.visit("/dashboard/profile")
@@ -308,7 +309,7 @@ func TestMailsInABrowser(t *testing.T) {
 			b.press("Send the link")
 			b.see("a link is on its way to it")
 			link := i.mailed(t, "asha@example.com", "new password", 1).link(t)
-			b.visit(strings.TrimPrefix(link, i.api))
+			b.visit(strings.TrimPrefix(link, i.API))
 			b.keep("reset")
 			b.fill("New password", "another horse")
 			b.press("Set password")
@@ -316,15 +317,15 @@ func TestMailsInABrowser(t *testing.T) {
 			b.signIn("asha@example.com", "another horse")
 			b.see("How you get paid")
 			b.expectRefusal()
-			b.visit(strings.TrimPrefix(link, i.api))
+			b.visit(strings.TrimPrefix(link, i.API))
 			b.see("This link is invalid")
 			b.keep("dead-link")
 
 			// A registration by link, with the page that says who registered.
-			other := openBrowser(t, i.api, s)
+			other := openBrowser(t, i.API, s)
 			other.register("Ravi", "ravi@example.com")
 			link = i.mailed(t, "ravi@example.com", "An account was registered", 1).link(t)
-			other.visit(strings.TrimPrefix(link, i.api))
+			other.visit(strings.TrimPrefix(link, i.API))
 			other.see("ravi@example.com")
 			other.keep("verify")
 			other.press("Confirm e-mail address")
@@ -342,9 +343,9 @@ func TestMailedFailure(t *testing.T) {
 	var account struct {
 		Status string `json:"status"`
 	}
-	i.call(t, "PUT", "/api/bank-account", token, `{"accountHolder":"Asha Rao","accountNumber":"50100123450002","ifsc":"HDFC0000053"}`, &account)
-	until(t, "the bank account is verified", func() bool {
-		i.call(t, "GET", "/api/bank-account", token, "", &account)
+	i.Call(t, "PUT", "/api/bank-account", token, `{"accountHolder":"Asha Rao","accountNumber":"50100123450002","ifsc":"HDFC0000053"}`, &account)
+	harness.Until(t, "the bank account is verified", func() bool {
+		i.Call(t, "GET", "/api/bank-account", token, "", &account)
 		return account.Status == "verified"
 	})
 	var me struct {
@@ -352,17 +353,17 @@ func TestMailedFailure(t *testing.T) {
 			ID string `json:"id"`
 		} `json:"user"`
 	}
-	i.call(t, "GET", "/api/auth/me", token, "", &me)
+	i.Call(t, "GET", "/api/auth/me", token, "", &me)
 	i.earn(t, me.User.ID, "s1", 900)
 	var asked struct {
 		ID string `json:"id"`
 	}
-	until(t, "the sale is available", func() bool {
-		status, text, err := send("POST", i.api+"/api/payouts/request", token, `{"amount":600}`, nil)
+	harness.Until(t, "the sale is available", func() bool {
+		status, text, err := harness.Send("POST", i.API+"/api/payouts/request", token, `{"amount":600}`, nil)
 		return err == nil && status == http.StatusCreated && json.Unmarshal(text, &struct{ Data any }{&asked}) == nil
 	})
 	l := i.mailed(t, email, "Your payout of ₹600.00 to the bank account ending in 0002 failed on ", 1)
-	if !strings.Contains(l.text, i.api+"/dashboard/payouts/"+asked.ID) || !strings.Contains(l.text, "The reason: ") || strings.Contains(l.text, "50100123450002") {
+	if !strings.Contains(l.text, i.API+"/dashboard/payouts/"+asked.ID) || !strings.Contains(l.text, "The reason: ") || strings.Contains(l.text, "50100123450002") {
 		t.Errorf("the mail says:\n%s", l.text)
 	}
 }

@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"fmt"
@@ -12,13 +12,14 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"bursar/internal/demo"
+	"bursar/test/harness"
 )
 
 // newStreet opens the service as a newcomer finds it, but for the time that things take. Its sandbox can
 // be made to fail.
 func newStreet(t *testing.T, settings ...string) (i *instance, sandbox string) {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := harness.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func newStreet(t *testing.T, settings ...string) (i *instance, sandbox string) {
 		"BURSAR_DATA_DIR=" + t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=" + address,
 		"BURSAR_SANDBOX_SETTLE_AFTER=1s", "BURSAR_LOG_LEVEL=warn",
 	}, settings...)...)
-	i.start(t)
+	i.Start(t)
 	return i, "http://" + address
 }
 
@@ -39,12 +40,12 @@ func (b *browser) userID() string {
 // earn has the marketplace record a sale that can be withdrawn at once.
 func (i *instance) earn(t *testing.T, seller, sale string, amount float64) {
 	t.Helper()
-	out, err := i.command("apikey", "create", "--name", "test").Output()
+	out, err := i.Command("apikey", "create", "--name", "test").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Fields(string(out))
-	i.call(t, "POST", "/api/marketplace/sales", lines[len(lines)-1], fmt.Sprintf(
+	i.Call(t, "POST", "/api/marketplace/sales", lines[len(lines)-1], fmt.Sprintf(
 		`{"saleId": %q, "sellerId": %q, "amount": %.2f, "occurredAt": "2026-11-01T10:00:00Z", "availableAt": "2026-11-04T10:00:00Z"}`,
 		sale, seller, amount), new(struct{}))
 }
@@ -112,7 +113,7 @@ func TestSeller_InABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, _ := newStreet(t, "BURSAR_CANCEL_WINDOW=15s")
-			b := openBrowser(t, i.api, s)
+			b := openBrowser(t, i.API, s)
 			b.visit("/")
 			b.keep("login")
 			b.register("Asha Rao", "asha@example.com")
@@ -164,7 +165,7 @@ func TestSecondFactor_InABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, _ := newStreet(t)
-			b := openBrowser(t, i.api, s)
+			b := openBrowser(t, i.API, s)
 			b.register("Asha Rao", "asha@example.com")
 			b.openBankAccount("Asha Rao", "50100234567812")
 			b.visit("/dashboard/profile/factors")
@@ -244,7 +245,7 @@ func TestSecondFactor_InABrowser(t *testing.T) {
 // Errors are shown beside their fields, and a link can't make a page show text of its own.
 func TestFormErrors_InABrowser(t *testing.T) {
 	i, _ := newStreet(t)
-	b := openBrowser(t, i.api, phone)
+	b := openBrowser(t, i.API, phone)
 	b.visit("/register")
 	b.fill("Name", "A")
 	b.fill("E-mail", "asha@example")
@@ -271,7 +272,7 @@ func TestProviderSignIn_InABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, _ := newStreet(t)
-			b := openBrowser(t, i.api, s)
+			b := openBrowser(t, i.API, s)
 			b.visit("/login")
 			b.press("Continue with Sandbox A")
 			b.keep("consent")
@@ -296,7 +297,7 @@ func TestAdmin_InABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, sandbox := newStreet(t, "BURSAR_CANCEL_WINDOW=0s")
-			seller := openBrowser(t, i.api, s)
+			seller := openBrowser(t, i.API, s)
 			seller.register("Asha Rao", "asha@example.com")
 			seller.openBankAccount("Asha Rao", "50100234567812")
 			i.earn(t, seller.userID(), "order-1", 5000)
@@ -305,7 +306,7 @@ func TestAdmin_InABrowser(t *testing.T) {
 			seller.request("700")
 			lost := strings.TrimPrefix(seller.path(), "/dashboard/payouts/")
 
-			admin := openBrowser(t, i.api, s)
+			admin := openBrowser(t, i.API, s)
 			i.makeAdmin(t, "priya@example.com", "monsoon market")
 			admin.signIn("priya@example.com", "monsoon market")
 			admin.keep("admin")
@@ -351,7 +352,7 @@ func TestAdmin_InABrowser(t *testing.T) {
 // waitAt visits a page until something stands there, and then looks at it.
 func (b *browser) waitAt(path, text string) {
 	b.t.Helper()
-	until(b.t, fmt.Sprintf("%q stands at %s", text, path), func() bool {
+	harness.Until(b.t, fmt.Sprintf("%q stands at %s", text, path), func() bool {
 		b.do(chromedp.Navigate(b.at + path))
 		return strings.Contains(b.text(), text)
 	})
@@ -366,7 +367,7 @@ func TestDocumentation_InABrowser(t *testing.T) {
 	for _, s := range []screen{narrow, desktop} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			b := openBrowser(t, i.api, s)
+			b := openBrowser(t, i.API, s)
 			b.visit("/docs")
 			b.keep("docs")
 			for _, page := range evaluate[[]string](b, `[...document.querySelectorAll(".sections a")].map(a => a.getAttribute("href"))`) {
@@ -407,11 +408,11 @@ func TestPictures(t *testing.T) {
 		t.Skip("pictures are taken by make screenshots")
 	}
 	i := newInstance(t, "BURSAR_METRICS_ADDR=off")
-	i.program = []string{"demo"}
-	i.begin(t)
-	until(t, "the demo is open", func() bool { return strings.Contains(i.said(t, "stdout"), "The market is open") })
+	i.Program = []string{"demo"}
+	i.Begin(t)
+	harness.Until(t, "the demo is open", func() bool { return strings.Contains(i.Output(t, "stdout"), "The market is open") })
 	for _, s := range []screen{phone, desktop} {
-		asha := openBrowser(t, i.api, s)
+		asha := openBrowser(t, i.API, s)
 		asha.signIn("asha@example.com", demo.Password)
 		asha.keep("overview")
 		if s.phone {
@@ -420,7 +421,7 @@ func TestPictures(t *testing.T) {
 			asha.keep("payout")
 		}
 	}
-	admin := openBrowser(t, i.api, desktop)
+	admin := openBrowser(t, i.API, desktop)
 	admin.signIn("admin@example.com", demo.Password)
 	admin.keep("admin-home")
 }
@@ -437,7 +438,7 @@ func (b *browser) signIn(email, password string) {
 // inject makes the sandbox fail.
 func inject(t *testing.T, sandbox, fault string) {
 	t.Helper()
-	if status, answer, err := send("POST", sandbox+"/control/faults", "", fault, nil); err != nil || status != http.StatusOK && status != http.StatusCreated {
+	if status, answer, err := harness.Send("POST", sandbox+"/control/faults", "", fault, nil); err != nil || status != http.StatusOK && status != http.StatusCreated {
 		t.Fatalf("the sandbox takes no fault: %d %s %v", status, answer, err)
 	}
 }
@@ -445,7 +446,7 @@ func inject(t *testing.T, sandbox, fault string) {
 // makeAdmin makes an admin as an operator does.
 func (i *instance) makeAdmin(t *testing.T, email, password string) {
 	t.Helper()
-	cmd := i.command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
+	cmd := i.Command("user", "create", "--name", "Priya Menon", "--email", email, "--role", "admin", "--password-stdin")
 	cmd.Stdin = strings.NewReader(password)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))

@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"bufio"
@@ -14,13 +14,8 @@ import (
 	"testing"
 
 	"bursar/internal/npmtest"
+	"bursar/test/harness"
 )
-
-// newSignInHost prepares an instance to sign in at.
-func newSignInHost(t *testing.T, settings ...string) *instance {
-	t.Helper()
-	return newInstance(t, append([]string{"BURSAR_DATA_DIR=" + t.TempDir(), "BURSAR_METRICS_ADDR=off", "BURSAR_SANDBOX_ADDR=127.0.0.1:0"}, settings...)...)
-}
 
 // member is a user as /me tells.
 type member struct {
@@ -29,133 +24,133 @@ type member struct {
 }
 
 // me is who the browser is signed in as, or nobody.
-func (i *instance) me(b *visitor) member {
-	b.t.Helper()
-	p := b.get(i.api + "/api/auth/me")
+func (i *instance) me(b *harness.Visitor) member {
+	b.T.Helper()
+	p := b.Get(i.API + "/api/auth/me")
 	var data struct{ User member }
-	if err := readData([]byte(p.body), &data); err != nil {
-		b.t.Fatal(err)
+	if err := harness.ReadData([]byte(p.Body), &data); err != nil {
+		b.T.Fatal(err)
 	}
 	return data.User
 }
 
 // consent is the page where a provider asks whoever starts a sign-in there.
-func (i *instance) consent(b *visitor, start string) reply {
-	b.t.Helper()
-	return b.follow(b.get(i.api+"/api/auth/"+start), "")
+func (i *instance) consent(b *harness.Visitor, start string) harness.Reply {
+	b.T.Helper()
+	return b.Follow(b.Get(i.API+"/api/auth/"+start), "")
 }
 
 // mustEnd checks where a sign-in ended: at a path of ours, or on the sign-in page with a sentence that has
 // some words in it.
-func (i *instance) mustEnd(t *testing.T, p reply, path, words string) {
+func (i *instance) mustEnd(t *testing.T, p harness.Reply, path, words string) {
 	t.Helper()
-	to, err := url.Parse(p.leadsTo())
+	to, err := url.Parse(p.LeadsTo())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.status != http.StatusSeeOther || to.Scheme+"://"+to.Host != i.api || to.Path != path || !strings.Contains(to.Query().Get("error"), words) {
-		t.Fatalf("the sign-in ended with %d %s %s, want %s and %q", p.status, to, p.body, path, words)
+	if p.Status != http.StatusSeeOther || to.Scheme+"://"+to.Host != i.API || to.Path != path || !strings.Contains(to.Query().Get("error"), words) {
+		t.Fatalf("the sign-in ended with %d %s %s, want %s and %q", p.Status, to, p.Body, path, words)
 	}
 }
 
 func as(who string) url.Values { return url.Values{"person": {who + "@example.com"}} }
 
 func TestProviderSignIn_Sandbox(t *testing.T) {
-	i := newSignInHost(t)
-	i.start(t)
+	i := newDefaultInstance(t)
+	i.Start(t)
 
-	seller := newVisitor(t)
+	seller := harness.NewVisitor(t)
 	consent := i.consent(seller, "provider-a?redirect=/dashboard/payouts&role=seller")
-	if !strings.Contains(consent.body, "test provider") || !strings.Contains(consent.header.Get("Content-Security-Policy"), "default-src 'none'") {
-		t.Errorf("the consent page is %v %s", consent.header, consent.body)
+	if !strings.Contains(consent.Body, "test provider") || !strings.Contains(consent.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("the consent page is %v %s", consent.Header, consent.Body)
 	}
-	callback := seller.submit(consent, as("asha"))
-	end := seller.get(callback.leadsTo())
+	callback := seller.Submit(consent, as("asha"))
+	end := seller.Get(callback.LeadsTo())
 	i.mustEnd(t, end, "/dashboard/payouts", "")
 	asha := i.me(seller)
 	if want := (member{asha.ID, "Asha Rao", "asha@example.com", "seller", true}); asha != want || asha.ID == "" {
 		t.Errorf("signed in as %+v, want %+v", asha, want)
 	}
-	for _, cookie := range end.header.Values("Set-Cookie") {
+	for _, cookie := range end.Header.Values("Set-Cookie") {
 		if !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Lax") {
 			t.Errorf("a cookie is open: %s", cookie)
 		}
 	}
 
 	t.Run("the same person again", func(t *testing.T) {
-		b := newVisitor(t)
-		end := b.get(b.submit(i.consent(b, "provider-a?role=buyer"), as("asha")).leadsTo())
+		b := harness.NewVisitor(t)
+		end := b.Get(b.Submit(i.consent(b, "provider-a?role=buyer"), as("asha")).LeadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
 		if again := i.me(b); again != asha {
 			t.Errorf("signed in as %+v, want %+v", again, asha)
 		}
 	})
 	t.Run("the same address at the other provider", func(t *testing.T) {
-		b := newVisitor(t)
-		end := b.get(b.submit(i.consent(b, "provider-b"), as("asha")).leadsTo())
+		b := harness.NewVisitor(t)
+		end := b.Get(b.Submit(i.consent(b, "provider-b"), as("asha")).LeadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
 		if linked := i.me(b); linked != asha {
 			t.Errorf("signed in as %+v, want %+v", linked, asha)
 		}
 	})
 	t.Run("somebody who types who they are", func(t *testing.T) {
-		b := newVisitor(t)
+		b := harness.NewVisitor(t)
 		consent := i.consent(b, "provider-b")
-		_, other, _ := strings.Cut(consent.body, "</form>")
-		consent.body = other
-		wrong := b.submit(consent, url.Values{"name": {""}, "email": {"nobody"}})
-		if wrong.status != http.StatusUnprocessableEntity || !strings.Contains(wrong.body, "Write a name") || !strings.Contains(wrong.body, "Write an e-mail address") {
-			t.Fatalf("nobody is told what is wrong: %d %s", wrong.status, wrong.body)
+		_, other, _ := strings.Cut(consent.Body, "</form>")
+		consent.Body = other
+		wrong := b.Submit(consent, url.Values{"name": {""}, "email": {"nobody"}})
+		if wrong.Status != http.StatusUnprocessableEntity || !strings.Contains(wrong.Body, "Write a name") || !strings.Contains(wrong.Body, "Write an e-mail address") {
+			t.Fatalf("nobody is told what is wrong: %d %s", wrong.Status, wrong.Body)
 		}
-		end := b.get(b.submit(consent, url.Values{"name": {"Zoë <b>"}, "email": {"zoe@example.com"}, "verified": {"yes"}}).leadsTo())
+		end := b.Get(b.Submit(consent, url.Values{"name": {"Zoë <b>"}, "email": {"zoe@example.com"}, "verified": {"yes"}}).LeadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
 		if zoe := i.me(b); zoe.Email != "zoe@example.com" || zoe.Role != "buyer" || !zoe.IsVerified {
 			t.Errorf("signed in as %+v", zoe)
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {
-		b := newVisitor(t)
-		end := b.get(b.submit(i.consent(b, "provider-a?redirect=/dashboard/sales"), url.Values{"cancel": {"yes"}}).leadsTo())
+		b := harness.NewVisitor(t)
+		end := b.Get(b.Submit(i.consent(b, "provider-a?redirect=/dashboard/sales"), url.Values{"cancel": {"yes"}}).LeadsTo())
 		i.mustEnd(t, end, "/login", "You did not finish signing in")
-		if !strings.Contains(end.leadsTo(), "redirect=") || i.me(b).ID != "" {
-			t.Errorf("after Cancel, the browser goes to %s as %+v", end.leadsTo(), i.me(b))
+		if !strings.Contains(end.LeadsTo(), "redirect=") || i.me(b).ID != "" {
+			t.Errorf("after Cancel, the browser goes to %s as %+v", end.LeadsTo(), i.me(b))
 		}
 	})
 	t.Run("two tabs", func(t *testing.T) {
-		b := newVisitor(t)
+		b := harness.NewVisitor(t)
 		first, second := i.consent(b, "provider-a?redirect=/one"), i.consent(b, "provider-b?redirect=/two")
-		i.mustEnd(t, b.get(b.submit(second, as("ravi")).leadsTo()), "/two", "")
-		i.mustEnd(t, b.get(b.submit(first, as("ravi")).leadsTo()), "/one", "")
+		i.mustEnd(t, b.Get(b.Submit(second, as("ravi")).LeadsTo()), "/two", "")
+		i.mustEnd(t, b.Get(b.Submit(first, as("ravi")).LeadsTo()), "/one", "")
 	})
-	if log := i.said(t, "stderr"); strings.Contains(log, "code=") || strings.Contains(log, "state=") || strings.Contains(log, "eyJ") {
+	if log := i.Output(t, "stderr"); strings.Contains(log, "code=") || strings.Contains(log, "state=") || strings.Contains(log, "eyJ") {
 		t.Errorf("the log tells secrets: %s", log)
 	}
 }
 
 func TestProviderSignIn_ForeignCallback_Refused(t *testing.T) {
-	i := newSignInHost(t)
-	i.start(t)
+	i := newDefaultInstance(t)
+	i.Start(t)
 	const refused = "begun in another browser"
 
-	attacker, victim := newVisitor(t), newVisitor(t)
+	attacker, victim := harness.NewVisitor(t), harness.NewVisitor(t)
 	// The victim opens a callback that the attacker did not.
-	stolen := attacker.submit(i.consent(attacker, "provider-a"), as("ravi")).leadsTo()
-	i.mustEnd(t, victim.get(stolen), "/login", refused)
+	stolen := attacker.Submit(i.consent(attacker, "provider-a"), as("ravi")).LeadsTo()
+	i.mustEnd(t, victim.Get(stolen), "/login", refused)
 	if i.me(victim).ID != "" {
 		t.Error("a browser was signed in by another one's callback")
 	}
 
 	// It is used once, also where it began.
-	i.mustEnd(t, attacker.get(stolen), "/dashboard", "")
-	i.mustEnd(t, attacker.get(stolen), "/login", refused)
+	i.mustEnd(t, attacker.Get(stolen), "/dashboard", "")
+	i.mustEnd(t, attacker.Get(stolen), "/login", refused)
 
 	// The answer of one provider is brought to the other.
-	other := attacker.submit(i.consent(attacker, "provider-a"), as("ravi")).leadsTo()
-	i.mustEnd(t, attacker.get(strings.Replace(other, "provider-a", "provider-b", 1)), "/login", refused)
+	other := attacker.Submit(i.consent(attacker, "provider-a"), as("ravi")).LeadsTo()
+	i.mustEnd(t, attacker.Get(strings.Replace(other, "provider-a", "provider-b", 1)), "/login", refused)
 
 	// The code of one sign-in is brought to another one of the same browser.
-	one, two := attacker.submit(i.consent(attacker, "provider-a"), as("asha")).leadsTo(), attacker.submit(i.consent(attacker, "provider-a"), as("ravi")).leadsTo()
-	i.mustEnd(t, attacker.get(with(t, one, "code", query(t, two, "code"))), "/login", "does not prove who you are")
+	one, two := attacker.Submit(i.consent(attacker, "provider-a"), as("asha")).LeadsTo(), attacker.Submit(i.consent(attacker, "provider-a"), as("ravi")).LeadsTo()
+	i.mustEnd(t, attacker.Get(with(t, one, "code", query(t, two, "code"))), "/login", "does not prove who you are")
 
 	// Answers are made up, or changed.
 	for name, change := range map[string]func(string) string{
@@ -166,10 +161,10 @@ func TestProviderSignIn_ForeignCallback_Refused(t *testing.T) {
 		"no issuer":      func(to string) string { return with(t, to, "iss") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newVisitor(t)
-			to := b.submit(i.consent(b, "provider-b"), as("asha")).leadsTo()
-			i.mustEnd(t, b.get(change(to)), "/login", "does not prove who you are")
-			i.mustEnd(t, b.get(to), "/login", refused) // it had its chance
+			b := harness.NewVisitor(t)
+			to := b.Submit(i.consent(b, "provider-b"), as("asha")).LeadsTo()
+			i.mustEnd(t, b.Get(change(to)), "/login", "does not prove who you are")
+			i.mustEnd(t, b.Get(to), "/login", refused) // it had its chance
 			if i.me(b).ID != "" {
 				t.Error("a changed answer signed somebody in")
 			}
@@ -180,39 +175,39 @@ func TestProviderSignIn_ForeignCallback_Refused(t *testing.T) {
 // An attacker registered with the victim's e-mail address and a bank account, and requested a payout, before the victim
 // signs in.
 func TestTakeover_SquattersPayout_Fails(t *testing.T) {
-	i := newSignInHost(t, "BURSAR_CANCEL_WINDOW=5s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
-	i.start(t)
+	i := newDefaultInstance(t, "BURSAR_CANCEL_WINDOW=5s", "BURSAR_SANDBOX_SETTLE_AFTER=100ms")
+	i.Start(t)
 	var squatter struct {
 		Token string
 		User  struct{ ID string }
 	}
-	i.call(t, "POST", "/api/auth/register", "", `{"name": "Asha Rao", "email": "asha@example.com", "password": "squatters horse", "role": "seller"}`, &squatter)
-	i.call(t, "PUT", "/api/bank-account", squatter.Token, `{"accountHolder": "Some Body", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`, new(struct{}))
+	i.Call(t, "POST", "/api/auth/register", "", `{"name": "Asha Rao", "email": "asha@example.com", "password": "squatters horse", "role": "seller"}`, &squatter)
+	i.Call(t, "PUT", "/api/bank-account", squatter.Token, `{"accountHolder": "Some Body", "accountNumber": "50100234567812", "ifsc": "HDFC0000053"}`, new(struct{}))
 	i.earn(t, squatter.User.ID, "order-1", 5000)
-	until(t, "there is money to take", func() bool {
+	harness.Until(t, "there is money to take", func() bool {
 		var b struct {
 			AvailableBalance float64
 			BankAccount      struct{ IsVerified bool }
 		}
-		i.call(t, "GET", "/api/payouts/balance", squatter.Token, "", &b)
+		i.Call(t, "GET", "/api/payouts/balance", squatter.Token, "", &b)
 		return b.AvailableBalance == 5000 && b.BankAccount.IsVerified
 	})
 	var asked struct{ PayoutID string }
-	i.call(t, "POST", "/api/payouts/request", squatter.Token, `{"amount": 4000}`, &asked)
+	i.Call(t, "POST", "/api/payouts/request", squatter.Token, `{"amount": 4000}`, &asked)
 
-	victim := newVisitor(t)
-	i.mustEnd(t, victim.get(victim.submit(i.consent(victim, "provider-a"), as("asha")).leadsTo()), "/dashboard", "")
+	victim := harness.NewVisitor(t)
+	i.mustEnd(t, victim.Get(victim.Submit(i.consent(victim, "provider-a"), as("asha")).LeadsTo()), "/dashboard", "")
 	if i.me(victim).ID != squatter.User.ID {
 		t.Fatal("the account was not taken over")
 	}
 	see := func(path string, data any) {
 		t.Helper()
-		if err := readData([]byte(victim.get(i.api+"/api/payouts/"+path).body), data); err != nil {
+		if err := harness.ReadData([]byte(victim.Get(i.API+"/api/payouts/"+path).Body), data); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var p struct{ Status, FailureReason string }
-	until(t, "the payout has ended", func() bool {
+	harness.Until(t, "the payout has ended", func() bool {
 		see(asked.PayoutID, &p)
 		return p.Status != "processing"
 	})
@@ -258,28 +253,28 @@ func TestSandboxProvider_NotLocal_NotFound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := newSignInHost(t)
-			_, port, _ := strings.Cut(strings.TrimPrefix(i.api, "http://"), ":")
+			i := newDefaultInstance(t)
+			_, port, _ := strings.Cut(strings.TrimPrefix(i.API, "http://"), ":")
 			for _, setting := range settings {
-				i.environ = append(i.environ, strings.ReplaceAll(setting, "%s", port))
+				i.Environ = append(i.Environ, strings.ReplaceAll(setting, "%s", port))
 			}
-			i.start(t)
-			b := newVisitor(t)
+			i.Start(t)
+			b := harness.NewVisitor(t)
 			for path, want := range map[string]string{
 				"/api/auth/provider-a": "provider_not_configured", "/api/auth/provider-a/callback": "provider_not_configured",
 				discovery: "", "/sandbox/identity/a/authorize": "", "/sandbox/identity/b/jwks": "",
 			} {
-				if p := b.get(i.api + path); p.status != http.StatusNotFound || !strings.Contains(p.body, want) {
-					t.Errorf("%s is answered with %d %s", path, p.status, p.body)
+				if p := b.Get(i.API + path); p.Status != http.StatusNotFound || !strings.Contains(p.Body, want) {
+					t.Errorf("%s is answered with %d %s", path, p.Status, p.Body)
 				}
 			}
 		})
 	}
 
-	i := newSignInHost(t)
-	i.start(t)
+	i := newDefaultInstance(t)
+	i.Start(t)
 	ask := func(change func(*http.Request)) int {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, i.api+discovery, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, i.API+discovery, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,45 +347,45 @@ func npmProvider(t *testing.T, settings map[string]any) string {
 func TestProviderSignIn_NpmProvider(t *testing.T) {
 	for _, algorithm := range []string{"RS256", "ES256"} {
 		t.Run(algorithm, func(t *testing.T) {
-			i := newSignInHost(t)
+			i := newDefaultInstance(t)
 			issuer := npmProvider(t, map[string]any{
 				"algorithm": algorithm, "emailInToken": algorithm == "RS256", // or else userinfo is asked for it
-				"clientId": "bursar+1", "clientSecret": "a secret: %2B/+&", "redirectUri": i.api + "/api/auth/provider-a/callback",
+				"clientId": "bursar+1", "clientSecret": "a secret: %2B/+&", "redirectUri": i.API + "/api/auth/provider-a/callback",
 			})
-			i.environ = append(i.environ, "BURSAR_PROVIDER_A_ISSUER="+issuer, "BURSAR_PROVIDER_A_CLIENT_ID=bursar+1",
+			i.Environ = append(i.Environ, "BURSAR_PROVIDER_A_ISSUER="+issuer, "BURSAR_PROVIDER_A_CLIENT_ID=bursar+1",
 				"BURSAR_PROVIDER_A_CLIENT_SECRET=a secret: %2B/+&", "BURSAR_PROVIDER_A_LABEL=npm")
-			i.start(t)
+			i.Start(t)
 
-			b := newVisitor(t)
+			b := harness.NewVisitor(t)
 			end := i.atNpm(b, "provider-a?role=seller&redirect=/dashboard/sales", "ravi")
 			i.mustEnd(t, end, "/dashboard/sales", "")
 			ravi := i.me(b)
 			if want := (member{ravi.ID, "ravi of npm", "ravi@example.com", "seller", true}); ravi != want || ravi.ID == "" {
 				t.Errorf("signed in as %+v, want %+v", ravi, want)
 			}
-			again := newVisitor(t)
+			again := harness.NewVisitor(t)
 			i.mustEnd(t, i.atNpm(again, "provider-a", "ravi"), "/dashboard", "")
 			if i.me(again) != ravi {
 				t.Errorf("signed in again as %+v", i.me(again))
 			}
 
-			stranger := newVisitor(t)
+			stranger := harness.NewVisitor(t)
 			i.mustEnd(t, i.atNpm(stranger, "provider-a", "unverified"), "/dashboard", "")
 			if who := i.me(stranger); who.IsVerified || who.ID == ravi.ID {
 				t.Errorf("an address that nobody vouches for is verified: %+v", who)
 			}
 
-			no := newVisitor(t)
+			no := harness.NewVisitor(t)
 			login := i.consent(no, "provider-a")
-			end = no.get(no.follow(no.get(login.url.String()+"/abort"), i.api).leadsTo())
+			end = no.Get(no.Follow(no.Get(login.URL.String()+"/abort"), i.API).LeadsTo())
 			i.mustEnd(t, end, "/login", "You did not finish signing in")
 
-			bare := newVisitor(t)
-			way := with(t, with(t, bare.get(i.api+"/api/auth/provider-a").leadsTo(), "code_challenge"), "code_challenge_method")
-			end = bare.get(bare.follow(bare.get(way), i.api).leadsTo())
+			bare := harness.NewVisitor(t)
+			way := with(t, with(t, bare.Get(i.API+"/api/auth/provider-a").LeadsTo(), "code_challenge"), "code_challenge_method")
+			end = bare.Get(bare.Follow(bare.Get(way), i.API).LeadsTo())
 			i.mustEnd(t, end, "/login", "does not prove who you are")
 
-			if log := i.said(t, "stderr"); !strings.Contains(log, i.api+"/api/auth/provider-a/callback") || strings.Contains(log, "a secret") {
+			if log := i.Output(t, "stderr"); !strings.Contains(log, i.API+"/api/auth/provider-a/callback") || strings.Contains(log, "a secret") {
 				t.Errorf("the log lacks the callback to register, or tells too much: %s", log)
 			}
 		})
@@ -398,11 +393,11 @@ func TestProviderSignIn_NpmProvider(t *testing.T) {
 }
 
 // atNpm signs in at npm's provider, and returns what its callback is answered with.
-func (i *instance) atNpm(b *visitor, start, login string) reply {
-	b.t.Helper()
-	asked := b.submit(i.consent(b, start), url.Values{"login": {login}, "password": {"any"}})
-	agreed := b.submit(b.follow(asked, ""), nil)
-	return b.get(b.follow(agreed, i.api).leadsTo())
+func (i *instance) atNpm(b *harness.Visitor, start, login string) harness.Reply {
+	b.T.Helper()
+	asked := b.Submit(i.consent(b, start), url.Values{"login": {login}, "password": {"any"}})
+	agreed := b.Submit(b.Follow(asked, ""), nil)
+	return b.Get(b.Follow(agreed, i.API).LeadsTo())
 }
 
 // githubLike is a provider without OpenID Connect that knows one person.
@@ -434,13 +429,13 @@ func githubLike(t *testing.T) *httptest.Server {
 
 func TestProviderSignIn_WithoutOpenIDConnect(t *testing.T) {
 	hub := githubLike(t)
-	i := newSignInHost(t, "BURSAR_PROVIDER_B_CLIENT_ID=x", "BURSAR_PROVIDER_B_CLIENT_SECRET=hush",
+	i := newDefaultInstance(t, "BURSAR_PROVIDER_B_CLIENT_ID=x", "BURSAR_PROVIDER_B_CLIENT_SECRET=hush",
 		"BURSAR_PROVIDER_B_AUTH_URL="+hub.URL+"/login/oauth/authorize", "BURSAR_PROVIDER_B_TOKEN_URL="+hub.URL+"/login/oauth/access_token",
 		"BURSAR_PROVIDER_B_USERINFO_URL="+hub.URL+"/user")
-	i.start(t)
-	b := newVisitor(t)
-	callback := b.follow(b.get(i.api+"/api/auth/provider-b?role=seller"), i.api)
-	i.mustEnd(t, b.get(callback.leadsTo()), "/dashboard", "")
+	i.Start(t)
+	b := harness.NewVisitor(t)
+	callback := b.Follow(b.Get(i.API+"/api/auth/provider-b?role=seller"), i.API)
+	i.mustEnd(t, b.Get(callback.LeadsTo()), "/dashboard", "")
 	meera := i.me(b)
 	if want := (member{meera.ID, "meera", "meera@example.com", "seller", true}); meera != want || meera.ID == "" {
 		t.Errorf("signed in as %+v, want %+v", meera, want)

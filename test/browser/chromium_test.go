@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"bursar/internal/npmtest"
+	"bursar/test/harness"
 )
 
 // screen is what somebody looks at.
@@ -206,7 +207,7 @@ func (b *browser) visit(path string) {
 // see waits until a text stands on the page.
 func (b *browser) see(text string) {
 	b.t.Helper()
-	until(b.t, fmt.Sprintf("%q stands on the page; it says:\n%s", text, "(see the picture)"), func() bool { return strings.Contains(b.text(), text) })
+	harness.Until(b.t, fmt.Sprintf("%q stands on the page; it says:\n%s", text, "(see the picture)"), func() bool { return strings.Contains(b.text(), text) })
 }
 
 // fill types into the field with a label, over what stands there.

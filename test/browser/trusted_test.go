@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"crypto/hmac"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"bursar/test/harness"
 )
 
 // TestTokensOfAnIssuerOfNpm has sellers sign in at the marketplace alone, where oidc-provider from npm issues their tokens.
@@ -24,9 +26,9 @@ func TestTokensOfAnIssuerOfNpm(t *testing.T) {
 			issuer := npmProvider(t, map[string]any{
 				"algorithm": algorithm, "clientId": "shop", "clientSecret": "shop-secret", "redirectUri": back, "resource": resource,
 			})
-			i := newSignInHost(t, "BURSAR_TRUST_ISSUER="+issuer, "BURSAR_TRUST_AUDIENCE="+resource)
-			i.start(t)
-			made, err := i.command("apikey", "create", "--name", "shop").Output()
+			i := newDefaultInstance(t, "BURSAR_TRUST_ISSUER="+issuer, "BURSAR_TRUST_AUDIENCE="+resource)
+			i.Start(t)
+			made, err := i.Command("apikey", "create", "--name", "shop").Output()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +54,7 @@ func TestTokensOfAnIssuerOfNpm(t *testing.T) {
 				"algorithm": algorithm, "clientId": "shop", "clientSecret": "shop-secret", "redirectUri": back, "resource": resource,
 			})
 			mustAnswer(t, i, "GET", "/api/payouts/balance", npmAccessToken(t, other, back, "ravi"), "", http.StatusUnauthorized)
-			if strings.Contains(i.said(t, "stderr"), payload) {
+			if strings.Contains(i.Output(t, "stderr"), payload) {
 				t.Error("the log holds a token")
 			}
 		})
@@ -62,7 +64,7 @@ func TestTokensOfAnIssuerOfNpm(t *testing.T) {
 // mustAnswer calls the API and fails the test unless the answer has the status.
 func mustAnswer(t *testing.T, i *instance, method, path, token, body string, want int) {
 	t.Helper()
-	status, answer, err := send(method, i.api+path, token, body, nil)
+	status, answer, err := harness.Send(method, i.API+path, token, body, nil)
 	if err != nil || status != want {
 		t.Fatalf("%s %s: %d %s, %v; want %d", method, path, status, answer, err, want)
 	}
@@ -80,9 +82,9 @@ func encodePart(t *testing.T, part any) string {
 // withPublicKeyAsSecret signs a payload by HS256, with the issuer's public key as the secret.
 func withPublicKeyAsSecret(t *testing.T, issuer, payload string) string {
 	t.Helper()
-	p := newVisitor(t).get(issuer + "/jwks")
+	p := harness.NewVisitor(t).Get(issuer + "/jwks")
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal([]byte(p.body), &set); err != nil {
+	if err := json.Unmarshal([]byte(p.Body), &set); err != nil {
 		t.Fatal(err)
 	}
 	public, ok := set.Keys[0].Key.(*rsa.PublicKey)
@@ -108,10 +110,10 @@ func npmAccessToken(t *testing.T, issuer, back, login string) string {
 		"client_id": {"shop"}, "response_type": {"code"}, "scope": {"openid"}, "redirect_uri": {back}, "state": {"s"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 	}
-	b := newVisitor(t)
-	asked := b.submit(b.follow(b.get(issuer+"/auth?"+ask.Encode()), ""), url.Values{"login": {login}, "password": {"any"}})
-	agreed := b.submit(b.follow(asked, ""), nil)
-	to, err := url.Parse(b.follow(agreed, back).leadsTo())
+	b := harness.NewVisitor(t)
+	asked := b.Submit(b.Follow(b.Get(issuer+"/auth?"+ask.Encode()), ""), url.Values{"login": {login}, "password": {"any"}})
+	agreed := b.Submit(b.Follow(asked, ""), nil)
+	to, err := url.Parse(b.Follow(agreed, back).LeadsTo())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package e2e
+package browser
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func TestPasskey_InABrowser(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			i, _ := newStreet(t)
-			b := openBrowser(t, strings.Replace(i.api, "127.0.0.1", "localhost", 1), s) // browsers have passkeys for names alone
+			b := openBrowser(t, strings.Replace(i.API, "127.0.0.1", "localhost", 1), s) // browsers have passkeys for names alone
 			device := b.giveAuthenticator()
 			b.register("Asha Rao", "asha@example.com")
 			b.openBankAccount("Asha Rao", "50100234567812")
@@ -134,7 +134,7 @@ func TestPasskey_InABrowser(t *testing.T) {
 func TestPasskey_NumericAddress_SuggestsLocalhost(t *testing.T) {
 	t.Parallel()
 	i, _ := newStreet(t)
-	b := openBrowser(t, i.api, phone)
+	b := openBrowser(t, i.API, phone)
 	b.visit("/login")
 	if shown := evaluate[int](b, `(() => {
 		const button = document.querySelector("[data-passkey]").cloneNode(true);
