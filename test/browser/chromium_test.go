@@ -244,19 +244,21 @@ func (b *browser) field(label string) string {
 // looks at it.
 func (b *browser) press(text string) {
 	b.t.Helper()
-	id := evaluate[string](b, `(() => {
+	// The click searches as well, because a page that refreshes itself may have put another button in the place of the one found.
+	found := `(() => {
 		const shown = e => e.getClientRects().length > 0;
 		const all = [...document.querySelectorAll("main button, main a, main input[type=submit], button, a")].filter(shown);
 		const name = e => (e.innerText || e.value || "").trim();
-		const found = all.find(e => name(e) === `+quoted(text)+`) || all.find(e => name(e).startsWith(`+quoted(text)+`));
-		if (!found) return "";
-		found.id ||= "press-" + Math.random().toString(36).slice(2);
-		return found.id;
-	})()`)
-	if id == "" {
+		return all.find(e => name(e) === ` + quoted(text) + `) || all.find(e => name(e).startsWith(` + quoted(text) + `)) || null;
+	})()`
+	if !evaluate[bool](b, found+` !== null`) {
 		b.t.Fatalf("%s: there is nothing to press that says %q on the page:\n%s", b.screen.name, text, b.text())
 	}
-	if _, err := chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.ID(id))); err != nil {
+	_, err := chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.JSPath(found)))
+	for try := 1; err != nil && try < 3 && strings.Contains(strings.ToLower(err.Error()), "node"); try++ { // replaced since it was found, so not pressed
+		_, err = chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.JSPath(found)))
+	}
+	if err != nil {
 		b.t.Fatalf("%s: press %q: %v\n%s", b.screen.name, text, err, b.text())
 	}
 	b.look()
