@@ -195,12 +195,12 @@ func (e Entry) Check(keys Keys) error {
 // IsOurs reports whether the service wrote an entry with this hash and these totals at this place. Whether the entry itself
 // is that one is for [Entry.Check] to say.
 func (e Entry) IsOurs(keys Keys) bool {
-	return e.account().Check(keys) == nil
+	return e.head().Check(keys) == nil
 }
 
-// Account is where an owner's journal stands: the last entry's number, hash and MAC, and the totals after it. It
+// Head is where an owner's journal stands: the last entry's number, hash and MAC, and the totals after it. It
 // verifies itself, without a look at the entries.
-type Account struct {
+type Head struct {
 	Owner  string
 	Number int64
 	Hash   Hash
@@ -208,39 +208,39 @@ type Account struct {
 	MAC string
 }
 
-// NewAccount is an owner's account before the first entry.
-func NewAccount(owner string) Account { return Account{Owner: owner, Hash: FirstHash(owner)} }
+// NewHead is an owner's head before the first entry.
+func NewHead(owner string) Head { return Head{Owner: owner, Hash: FirstHash(owner)} }
 
-// Check fails with [ErrTampered] unless the account is one that the service wrote.
-func (a Account) Check(keys Keys) error {
-	if a.Number == 0 && a == NewAccount(a.Owner) {
+// Check fails with [ErrTampered] unless the head is one that the service wrote.
+func (h Head) Check(keys Keys) error {
+	if h.Number == 0 && h == NewHead(h.Owner) {
 		return nil
 	}
-	if !CheckMAC(keys, a.MAC, macText(a.Owner, a.Number, a.Hash, a.Balance)) {
-		return ErrTampered.Because(fmt.Errorf("the balance of %s was not written by the service", a.Owner))
+	if !CheckMAC(keys, h.MAC, macText(h.Owner, h.Number, h.Hash, h.Balance)) {
+		return ErrTampered.Because(fmt.Errorf("the balance of %s was not written by the service", h.Owner))
 	}
 	return nil
 }
 
-// CheckNewest fails with [ErrTampered] unless the service wrote the account, and its newest entries, oldest first, are all
+// CheckNewest fails with [ErrTampered] unless the service wrote the head, and its newest entries, oldest first, are all
 // there: none was changed, taken away or put in since the entry with the number from, which the caller has checked, or since
 // the first where from is 0: then there may be none. It also fails if two of them record the same sale.
 // known is how the journal stood when it was last found whole up to there; it may be zero. It returns how the journal was found
 // to stand.
-func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.Seq[Entry]) (Account, error) {
-	if err := a.Check(keys); err != nil {
+func (h Head) CheckNewest(keys Keys, from int64, known Head, newest iter.Seq[Entry]) (Head, error) {
+	if err := h.Check(keys); err != nil {
 		return known, err
 	}
 	at := known
 	if at.Number == 0 && from < 1 {
-		at = NewAccount(a.Owner)
+		at = NewHead(h.Owner)
 	}
 	sales := Sales{}
 	for e := range newest {
 		var err error
 		switch {
-		case at.Number == 0 && e.Owner == a.Owner && e.Number <= from:
-			at = e.account()
+		case at.Number == 0 && e.Owner == h.Owner && e.Number <= from:
+			at = e.head()
 		default:
 			at, err = at.Follow(nil, e)
 		}
@@ -251,9 +251,9 @@ func (a Account) CheckNewest(keys Keys, from int64, known Account, newest iter.S
 			return at, err
 		}
 	}
-	if at.Number != a.Number || at.Hash != a.Hash {
+	if at.Number != h.Number || at.Hash != h.Hash {
 		return at, ErrTampered.Because(fmt.Errorf("the journal of %s can be followed from entry %d to %d, and its balance is that after entry %d",
-			a.Owner, from, at.Number, a.Number))
+			h.Owner, from, at.Number, h.Number))
 	}
 	return at, nil
 }
@@ -274,52 +274,52 @@ func (s Sales) Record(e Entry) error {
 	return nil
 }
 
-// account is how the journal stood after an entry.
-func (e Entry) account() Account {
-	return Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+// head is where the journal stood after an entry.
+func (e Entry) head() Head {
+	return Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 }
 
-// Post appends p to the account's journal. It returns the account as it then is and the entry to be stored. It fails
-// with [ErrTampered] when the service did not write the account, and like [Balance.After].
-func (a Account) Post(keys Keys, p Posting) (Account, Entry, error) {
-	if p.Owner == "" || p.Owner != a.Owner || p.Type == "" || p.Subject == "" || p.Actor == "" || p.Data == "" {
-		return a, Entry{}, fmt.Errorf("ledger: an entry of type %q about %q for %q in the journal of %q lacks something", p.Type, p.Subject, p.Owner, a.Owner)
+// Post appends p to the head's journal. It returns the head as it then is and the entry to be stored. It fails
+// with [ErrTampered] when the service did not write the head, and like [Balance.After].
+func (h Head) Post(keys Keys, p Posting) (Head, Entry, error) {
+	if p.Owner == "" || p.Owner != h.Owner || p.Type == "" || p.Subject == "" || p.Actor == "" || p.Data == "" {
+		return h, Entry{}, fmt.Errorf("ledger: an entry of type %q about %q for %q in the journal of %q lacks something", p.Type, p.Subject, p.Owner, h.Owner)
 	}
-	if err := a.Check(keys); err != nil {
-		return a, Entry{}, err
+	if err := h.Check(keys); err != nil {
+		return h, Entry{}, err
 	}
-	after, err := a.After(p.Type, p.Moved)
+	after, err := h.After(p.Type, p.Moved)
 	if err != nil {
-		return a, Entry{}, err
+		return h, Entry{}, err
 	}
 	if p.Type == PayoutsOnHold {
 		after.HoldUntil = max(after.HoldUntil, p.HoldUntil.UnixMicro())
 	}
 	p.HoldUntil = time.Time{}
 	p.At = p.At.UTC().Truncate(time.Microsecond)
-	e := Entry{Posting: p, Number: a.Number + 1, After: after, Before: a.Hash}
+	e := Entry{Posting: p, Number: h.Number + 1, After: after, Before: h.Hash}
 	e.Hash = e.Before.Next(e.Own())
 	e.MAC = MAC(keys, macText(e.Owner, e.Number, e.Hash, e.After))
-	return e.account(), e, nil
+	return e.head(), e, nil
 }
 
-// Follow is the account after an entry that is read back. It fails with [ErrTampered] unless the entry follows on the
-// account in number, hash and totals, and the service wrote it. Without keys it checks all but the MAC.
-func (a Account) Follow(keys Keys, e Entry) (Account, error) {
-	after, err := a.AfterEntry(e)
+// Follow is the head after an entry that is read back. It fails with [ErrTampered] unless the entry follows on the
+// head in number, hash and totals, and the service wrote it. Without keys it checks all but the MAC.
+func (h Head) Follow(keys Keys, e Entry) (Head, error) {
+	after, err := h.AfterEntry(e)
 	switch {
-	case e.Owner != a.Owner || e.Number != a.Number+1:
-		err = fmt.Errorf("entry %d of %s follows on entry %d of %s", e.Number, e.Owner, a.Number, a.Owner)
+	case e.Owner != h.Owner || e.Number != h.Number+1:
+		err = fmt.Errorf("entry %d of %s follows on entry %d of %s", e.Number, e.Owner, h.Number, h.Owner)
 	case err != nil:
-		err = fmt.Errorf("entry %d of %s: %w", e.Number, a.Owner, err)
+		err = fmt.Errorf("entry %d of %s: %w", e.Number, h.Owner, err)
 	case e.After != after:
-		err = fmt.Errorf("entry %d of %s says other totals than it leads to", e.Number, a.Owner)
+		err = fmt.Errorf("entry %d of %s says other totals than it leads to", e.Number, h.Owner)
 	}
-	next := e.account()
+	next := e.head()
 	if err != nil {
 		return next, ErrTampered.Because(err)
 	}
-	e.Before = a.Hash
+	e.Before = h.Hash
 	if keys == nil {
 		if e.Before.Next(e.Own()) != e.Hash {
 			err = ErrTampered.Because(fmt.Errorf("entry %d of %s does not have its hash", e.Number, e.Owner))

@@ -62,7 +62,7 @@ func TestEntry_Vectors(t *testing.T) {
 	if err := json.Unmarshal(text, &want); err != nil {
 		t.Fatal(err)
 	}
-	at, read := ledger.NewAccount(want.Owner), ledger.NewAccount(want.Owner)
+	at, read := ledger.NewHead(want.Owner), ledger.NewHead(want.Owner)
 	if at.Hash != want.First || ledger.FirstHash(want.Owner) != want.First || len(want.Entries) == 0 {
 		t.Fatalf("the first hash is %s, want %s, before %d entries", at.Hash, want.First, len(want.Entries))
 	}
@@ -82,8 +82,8 @@ func TestEntry_Vectors(t *testing.T) {
 		if e.Hash != v.Hash || e.Before != before || before.Next(v.Own) != v.Hash || e.MAC != v.MAC || e.After.Text() != v.After || e.Number != int64(i+1) {
 			t.Errorf("entry %d is %+v, want %+v", i+1, e, v)
 		}
-		if got := (ledger.Account{Owner: want.Owner, Number: e.Number, Hash: v.Hash, Balance: e.After, MAC: v.MAC}); at != got {
-			t.Errorf("after entry %d the account is %+v, want %+v", i+1, at, got)
+		if got := (ledger.Head{Owner: want.Owner, Number: e.Number, Hash: v.Hash, Balance: e.After, MAC: v.MAC}); at != got {
+			t.Errorf("after entry %d the head is %+v, want %+v", i+1, at, got)
 		}
 		if b, err := ledger.ParseBalance(v.After); err != nil || b != e.After {
 			t.Errorf("%q is read as %+v, %v", v.After, b, err)
@@ -95,8 +95,8 @@ func TestEntry_Vectors(t *testing.T) {
 }
 
 // anyJournal is a random journal of an owner, with at least so many entries.
-func anyJournal(t *rapid.T, owner string, least int) (ledger.Account, []ledger.Entry) {
-	at := ledger.NewAccount(owner)
+func anyJournal(t *rapid.T, owner string, least int) (ledger.Head, []ledger.Entry) {
+	at := ledger.NewHead(owner)
 	var entries []ledger.Entry
 	texts := rapid.SampledFrom([]string{"a", "1:a", "a 1:a", "größer", " ", "3:1:a"})
 	for len(entries) < least || rapid.Bool().Draw(t, "more") {
@@ -163,7 +163,7 @@ func TestFollow_AnyFieldChanged(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		_, entries := anyJournal(t, "usr_a", 1)
-		at := ledger.NewAccount("usr_a")
+		at := ledger.NewHead("usr_a")
 		i := rapid.IntRange(0, len(entries)-1).Draw(t, "which")
 		for _, e := range entries[:i] {
 			at, _ = at.Follow(ours, e)
@@ -181,7 +181,7 @@ func TestFollow_AnyFieldChanged(t *testing.T) {
 		if e == entries[i] {
 			t.Fatalf("%s did not change", name)
 		}
-		// Follow takes the hash before from the account, and without keys there is no MAC to check.
+		// Follow takes the hash before from the head, and without keys there is no MAC to check.
 		if _, err := at.Follow(ours, e); errors.Is(err, ledger.ErrTampered) != (name != "Before") {
 			t.Fatalf("with another %s: %v", name, err)
 		}
@@ -197,7 +197,7 @@ func TestFollow_AnyFieldChanged(t *testing.T) {
 // TestFollow_AnotherOrder drops, repeats and swaps entries.
 func TestFollow_AnotherOrder(t *testing.T) {
 	follow := func(k ledger.Keys, entries []ledger.Entry) (err error) {
-		at := ledger.NewAccount("usr_a")
+		at := ledger.NewHead("usr_a")
 		for _, e := range entries {
 			if at, err = at.Follow(k, e); err != nil {
 				return err
@@ -229,12 +229,12 @@ func TestFollow_AnotherOrder(t *testing.T) {
 }
 
 // post appends a sale of an amount to a journal.
-func post(t *testing.T, k ledger.Keys, at ledger.Account, amount money.Amount) (ledger.Account, ledger.Entry) {
+func post(t *testing.T, k ledger.Keys, at ledger.Head, amount money.Amount) (ledger.Head, ledger.Entry) {
 	t.Helper()
 	return postSale(t, k, at, fmt.Sprint("order-", amount), amount)
 }
 
-func postSale(t *testing.T, k ledger.Keys, at ledger.Account, subject string, amount money.Amount) (ledger.Account, ledger.Entry) {
+func postSale(t *testing.T, k ledger.Keys, at ledger.Head, subject string, amount money.Amount) (ledger.Head, ledger.Entry) {
 	t.Helper()
 	next, e, err := at.Post(k, ledger.Posting{
 		Owner: at.Owner, At: time.UnixMicro(1), Type: ledger.SaleRecorded, Subject: subject, Actor: "key:1", Data: "{}", Moved: ledger.Sale(amount),
@@ -246,8 +246,8 @@ func postSale(t *testing.T, k ledger.Keys, at ledger.Account, subject string, am
 }
 
 func TestFollow_AnotherOwner(t *testing.T) {
-	_, theirs := post(t, ours, ledger.NewAccount("usr_b"), 1)
-	at := ledger.NewAccount("usr_a")
+	_, theirs := post(t, ours, ledger.NewHead("usr_b"), 1)
+	at := ledger.NewHead("usr_a")
 	if _, err := at.Follow(ours, theirs); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("another owner's entry: %v", err)
 	}
@@ -267,7 +267,7 @@ func TestFollow_AnotherOwner(t *testing.T) {
 
 // TestKeys_WrongAndRotated checks MACs by the key that they name.
 func TestKeys_WrongAndRotated(t *testing.T) {
-	at, e := post(t, ours, ledger.NewAccount("usr_a"), 1)
+	at, e := post(t, ours, ledger.NewHead("usr_a"), 1)
 	rotated := keys{"k2", map[string]string{"k1": "ours", "k2": "the next"}}
 	for name, tt := range map[string]struct {
 		keys keys
@@ -283,7 +283,7 @@ func TestKeys_WrongAndRotated(t *testing.T) {
 			t.Errorf("with the key %s, the entry: %v", name, err)
 		}
 		if err := at.Check(tt.keys); (err == nil) != tt.fine || err != nil && !errors.Is(err, ledger.ErrTampered) {
-			t.Errorf("with the key %s, the account: %v", name, err)
+			t.Errorf("with the key %s, the head: %v", name, err)
 		}
 	}
 	next, e2 := post(t, rotated, at, 1)
@@ -298,8 +298,8 @@ func TestKeys_WrongAndRotated(t *testing.T) {
 	}
 }
 
-// TestAccount_AnyFieldChanged changes one field of an account that entries led to.
-func TestAccount_AnyFieldChanged(t *testing.T) {
+// TestHead_AnyFieldChanged changes one field of a head that entries led to.
+func TestHead_AnyFieldChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at, _ := anyJournal(t, "usr_a", 1)
 		if err := at.Check(ours); err != nil {
@@ -323,53 +323,53 @@ func TestAccount_AnyFieldChanged(t *testing.T) {
 	})
 }
 
-// TestAccount_BeforeTheFirstEntry has no MAC, so it must be exactly what a new account is.
-func TestAccount_BeforeTheFirstEntry(t *testing.T) {
-	fresh := ledger.NewAccount("usr_a")
+// TestHead_BeforeTheFirstEntry has no MAC, so it must be exactly what a new head is.
+func TestHead_BeforeTheFirstEntry(t *testing.T) {
+	fresh := ledger.NewHead("usr_a")
 	if err := fresh.Check(ours); err != nil {
-		t.Errorf("a new account: %v", err)
+		t.Errorf("a new head: %v", err)
 	}
-	for name, change := range map[string]func(*ledger.Account){
-		"money":         func(a *ledger.Account) { a.Available = 1 },
-		"a count":       func(a *ledger.Account) { a.Counts.Failed = 1 },
-		"a number":      func(a *ledger.Account) { a.Number = 1 },
-		"another hash":  func(a *ledger.Account) { a.Hash = ledger.FirstHash("usr_b") },
-		"no hash":       func(a *ledger.Account) { a.Hash = "" },
-		"another owner": func(a *ledger.Account) { a.Owner = "usr_b" },
-		"a MAC":         func(a *ledger.Account) { a.MAC = "k1.AAAA" },
+	for name, change := range map[string]func(*ledger.Head){
+		"money":         func(a *ledger.Head) { a.Available = 1 },
+		"a count":       func(a *ledger.Head) { a.Counts.Failed = 1 },
+		"a number":      func(a *ledger.Head) { a.Number = 1 },
+		"another hash":  func(a *ledger.Head) { a.Hash = ledger.FirstHash("usr_b") },
+		"no hash":       func(a *ledger.Head) { a.Hash = "" },
+		"another owner": func(a *ledger.Head) { a.Owner = "usr_b" },
+		"a MAC":         func(a *ledger.Head) { a.MAC = "k1.AAAA" },
 	} {
 		a := fresh
 		if change(&a); !errors.Is(a.Check(ours), ledger.ErrTampered) {
-			t.Errorf("a new account with %s: %v", name, a.Check(ours))
+			t.Errorf("a new head with %s: %v", name, a.Check(ours))
 		}
 	}
 }
 
-// TestAccount_PutBack says what a MAC can't find: an old account is one that the service wrote. The entries since then
+// TestHead_PutBack says what a MAC can't find: an old head is one that the service wrote. The entries since then
 // do not follow on what is posted to it.
-func TestAccount_PutBack(t *testing.T) {
-	old, _ := post(t, ours, ledger.NewAccount("usr_a"), 1)
+func TestHead_PutBack(t *testing.T) {
+	old, _ := post(t, ours, ledger.NewHead("usr_a"), 1)
 	now, second := post(t, ours, old, 2)
 	_, third := post(t, ours, now, 3)
 	if err := old.Check(ours); err != nil {
-		t.Fatalf("an old account: %v", err)
+		t.Fatalf("an old head: %v", err)
 	}
 	fork, forked := post(t, ours, old, 2_000)
 	if forked.Number != second.Number || forked.Hash == second.Hash {
-		t.Errorf("posted to an old account is %+v, and %+v was there", forked, second)
+		t.Errorf("posted to an old head is %+v, and %+v was there", forked, second)
 	}
 	if _, err := fork.Follow(ours, third); !errors.Is(err, ledger.ErrTampered) {
 		t.Errorf("an entry of the one history follows on the other: %v", err)
 	}
 	if _, err := old.Follow(ours, third); !errors.Is(err, ledger.ErrTampered) {
-		t.Errorf("an entry follows on an account two before: %v", err)
+		t.Errorf("an entry follows on a head two before: %v", err)
 	}
 }
 
 // TestCheckNewest reads the end of a journal of four entries.
 func TestCheckNewest(t *testing.T) {
-	fresh := ledger.NewAccount("usr_a")
-	var at [5]ledger.Account // after so many entries
+	fresh := ledger.NewHead("usr_a")
+	var at [5]ledger.Head // after so many entries
 	var all []ledger.Entry
 	at[0] = fresh
 	for i := range 4 {
@@ -380,17 +380,17 @@ func TestCheckNewest(t *testing.T) {
 	richer := now
 	richer.Available++
 	fork, forked := post(t, ours, at[3], 5)
-	_, theirs := post(t, ours, ledger.NewAccount("usr_b"), 1)
+	_, theirs := post(t, ours, ledger.NewHead("usr_b"), 1)
 	changed := slices.Clone(all)
 	changed[2].Data = "{ }"
 	twice, again := postSale(t, ours, now, all[1].Subject, 2)
-	none := ledger.Account{}
+	none := ledger.Head{}
 	for name, tt := range map[string]struct {
-		account ledger.Account
-		from    int64
-		known   ledger.Account
-		newest  []ledger.Entry
-		whole   bool
+		head   ledger.Head
+		from   int64
+		known  ledger.Head
+		newest []ledger.Entry
+		whole  bool
 	}{
 		"all":                               {now, 0, none, all, true},
 		"all, from the first":               {now, 1, none, all, true},
@@ -402,8 +402,8 @@ func TestCheckNewest(t *testing.T) {
 		"no entries yet":                    {fresh, 0, none, nil, true},
 		"no entries, where there is one":    {fresh, 1, none, nil, false},
 		"another balance":                   {richer, 0, none, all, false},
-		"an older account":                  {at[3], 0, none, all, false},
-		"another account with that number":  {fork, 0, none, all, false},
+		"an older head":                     {at[3], 0, none, all, false},
+		"another head with that number":     {fork, 0, none, all, false},
 		"another entry with that number":    {now, 0, none, append(slices.Clone(all[:3]), forked), false},
 		"a changed entry":                   {now, 0, none, changed, false},
 		"without the first":                 {now, 0, none, all[1:], false},
@@ -413,20 +413,20 @@ func TestCheckNewest(t *testing.T) {
 		"without any":                       {now, 0, none, nil, false},
 		"without any since what is known":   {now, 0, at[2], nil, false},
 		"begins with another owner's":       {now, 1, none, append([]ledger.Entry{theirs}, all[1:]...), false},
-		"known is another owner's":          {now, 0, ledger.Account{Owner: "usr_b", Number: 2, Hash: at[2].Hash}, all[2:], false},
+		"known is another owner's":          {now, 0, ledger.Head{Owner: "usr_b", Number: 2, Hash: at[2].Hash}, all[2:], false},
 		"a sale twice":                      {twice, 0, none, append(slices.Clone(all), again), false},
 		"a sale twice, first among all":     {twice, 2, none, append(slices.Clone(all[1:]), again), false},
 		"known is before what is read next": {now, 0, at[1], all[2:], false},
 	} {
-		got, err := tt.account.CheckNewest(ours, tt.from, tt.known, slices.Values(tt.newest))
-		if tt.whole && (err != nil || got != tt.account) || !tt.whole && !errors.Is(err, ledger.ErrTampered) {
+		got, err := tt.head.CheckNewest(ours, tt.from, tt.known, slices.Values(tt.newest))
+		if tt.whole && (err != nil || got != tt.head) || !tt.whole && !errors.Is(err, ledger.ErrTampered) {
 			t.Errorf("%s: found at entry %d, %v; want it whole: %t", name, got.Number, err, tt.whole)
 		}
 	}
 }
 
 func TestPost_LacksSomething(t *testing.T) {
-	at := ledger.NewAccount("usr_a")
+	at := ledger.NewHead("usr_a")
 	whole := ledger.Posting{Owner: "usr_a", At: time.UnixMicro(1), Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"}
 	if _, _, err := at.Post(ours, whole); err != nil {
 		t.Fatal(err)
@@ -446,7 +446,7 @@ func TestPost_LacksSomething(t *testing.T) {
 			t.Errorf("without %s: %+v, %v", name, e, err)
 		}
 	}
-	nobody := ledger.NewAccount("")
+	nobody := ledger.NewHead("")
 	p := whole
 	p.Owner = ""
 	if _, _, err := nobody.Post(ours, p); err == nil {
@@ -457,7 +457,7 @@ func TestPost_LacksSomething(t *testing.T) {
 // TestPost_Time keeps microseconds in UTC, as the databases do, so that a stored entry hashes the same.
 func TestPost_Time(t *testing.T) {
 	when := time.Date(2026, 11, 20, 15, 0, 0, 123_456_789, time.FixedZone("", 19800))
-	_, e, err := ledger.NewAccount("usr_a").Post(ours, ledger.Posting{Owner: "usr_a", At: when, Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"})
+	_, e, err := ledger.NewHead("usr_a").Post(ours, ledger.Posting{Owner: "usr_a", At: when, Type: ledger.AdminDecided, Subject: "s", Actor: "a", Data: "{}"})
 	if want := time.Date(2026, 11, 20, 9, 30, 0, 123_456_000, time.UTC); err != nil || e.At != want {
 		t.Errorf("%s is kept as %s, %v", when, e.At, err)
 	}
@@ -465,7 +465,7 @@ func TestPost_Time(t *testing.T) {
 
 // TestEntry_ErasedData keeps the chain whole where an entry's text was erased, and finds where it was changed.
 func TestEntry_ErasedData(t *testing.T) {
-	before := ledger.NewAccount("usr_a")
+	before := ledger.NewHead("usr_a")
 	_, e := post(t, ours, before, 1)
 	digest := e.Digest()
 	e.Data = `{"erased":"` + string(digest) + `"}`

@@ -10,7 +10,7 @@ import (
 // TestAfter_Frozen freezes and unfreezes beside a hold, which neither ends the other, and goes on through other entries.
 func TestAfter_Frozen(t *testing.T) {
 	until := time.UnixMicro(1793610063000004)
-	at := ledger.NewAccount("usr_a")
+	at := ledger.NewHead("usr_a")
 	for i, tt := range []struct {
 		typ    ledger.Type
 		frozen bool

@@ -100,7 +100,7 @@ func (c Checkpoint) Follows(before Checkpoint) error {
 type Root struct{ t tree }
 
 // Add adds the next journal.
-func (r *Root) Add(seller string, at ledger.Account) { r.t.add(leafOf(seller, at)) }
+func (r *Root) Add(seller string, at ledger.Head) { r.t.add(leafOf(seller, at)) }
 
 // Journals is how many were added.
 func (r *Root) Journals() int64 { return r.t.n }
@@ -109,6 +109,6 @@ func (r *Root) Journals() int64 { return r.t.n }
 func (r *Root) String() string { return r.t.root().String() }
 
 // leafOf is a journal as a leaf of the tree: "NUMBER HASH SELLER". The hash stands for the entries.
-func leafOf(seller string, at ledger.Account) sum {
+func leafOf(seller string, at ledger.Head) sum {
 	return leafSum(strconv.FormatInt(at.Number, 10) + " " + string(at.Hash) + " " + seller)
 }

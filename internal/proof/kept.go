@@ -18,7 +18,7 @@ import (
 type Kept struct {
 	Checkpoint Checkpoint
 	// Journal is that of a statement: its owner, number and hash. Without a statement it has no owner.
-	Journal ledger.Account
+	Journal ledger.Head
 }
 
 // ReadKept reads a statement, or checkpoints as "bursar checkpoint" prints them, one below the other. What
@@ -112,8 +112,8 @@ func (s *Service) Mismatches(ctx context.Context, k Kept) (mismatches []string, 
 }
 
 // leadsTo reports whether the stored entries of a journal lead to a number and a hash.
-func (s *Service) leadsTo(ctx context.Context, want ledger.Account) (bool, error) {
-	at := ledger.NewAccount(want.Owner)
+func (s *Service) leadsTo(ctx context.Context, want ledger.Head) (bool, error) {
+	at := ledger.NewHead(want.Owner)
 	for at.Number < want.Number {
 		entries, err := s.o.Store.EntriesAfter(ctx, want.Owner, at.Number, int(min(entriesPage, want.Number-at.Number)))
 		if err != nil {

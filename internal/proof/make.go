@@ -198,8 +198,8 @@ func (m *maker) page(ctx context.Context, journalStates []JournalState) error {
 
 // follow walks from where the last checkpoint has a journal to where it is now. Each entry must follow on the one before
 // and carry the service's MAC, and the row of totals must be the last entry's.
-func (m *maker) follow(ctx context.Context, b JournalState) (ledger.Account, error) {
-	at := ledger.NewAccount(b.Seller)
+func (m *maker) follow(ctx context.Context, b JournalState) (ledger.Head, error) {
+	at := ledger.NewHead(b.Seller)
 	if b.isCheckpointed() {
 		at = b.Checkpointed
 		at.Owner = b.Seller
@@ -230,7 +230,7 @@ func (m *maker) follow(ctx context.Context, b JournalState) (ledger.Account, err
 	return at, nil
 }
 
-// isAt reports whether two accounts are the same place of a journal. Their MACs may be by different keys.
-func isAt(a, b ledger.Account) bool {
+// isAt reports whether two heads are the same place of a journal. Their MACs may be by different keys.
+func isAt(a, b ledger.Head) bool {
 	return a.Number == b.Number && a.Hash == b.Hash && a.Balance == b.Balance
 }

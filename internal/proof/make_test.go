@@ -24,7 +24,7 @@ func (o *fixture) make() proof.Checkpoint {
 }
 
 // checkpointedAt is where the newest checkpoint has a seller's journal.
-func (o *fixture) checkpointedAt(seller string) ledger.Account {
+func (o *fixture) checkpointedAt(seller string) ledger.Head {
 	o.Helper()
 	last, _, err := o.store.LastCheckpoint(o.Context())
 	o.must(err)
@@ -35,7 +35,7 @@ func (o *fixture) checkpointedAt(seller string) ledger.Account {
 
 // rehash computes the chain of a journal again, as an attacker can who has the database and no keys. The MACs stay.
 func (j *journal) rehash() {
-	at := ledger.NewAccount(j.now.Owner)
+	at := ledger.NewHead(j.now.Owner)
 	for i := range j.entries {
 		e := &j.entries[i]
 		e.Hash = at.Hash.Next(e.Own())
@@ -55,18 +55,18 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 		{"row of totals raised", func(_ *fixture, j *journal, _ journal) { j.now.Available += 100 }, "was not written by the service"},
 		{"row of totals of an earlier entry", func(_ *fixture, j *journal, _ journal) {
 			e := j.entries[7]
-			j.now = ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+			j.now = ledger.Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 			j.entries[7].Number, j.entries = 99, j.entries[:7]
 		}, "there is no entry after entry 7"},
 		{"row of totals behind the entries", func(_ *fixture, j *journal, _ journal) {
 			e := j.entries[2]
-			j.now = ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+			j.now = ledger.Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 		}, "it went back from entry 5 to entry 3"},
 		{"put back to an older state", func(_ *fixture, j *journal, before journal) {
 			j.entries, j.now = before.entries, before.now
 		}, "it went back from entry 5 to entry 3"},
 		{"put back to none", func(_ *fixture, j *journal, _ journal) {
-			j.entries, j.now = nil, ledger.NewAccount(j.now.Owner)
+			j.entries, j.now = nil, ledger.NewHead(j.now.Owner)
 		}, "it went back from entry 5 to entry 0"},
 		{"put back, and other entries since", func(o *fixture, j *journal, before journal) {
 			j.entries, j.now = before.entries, before.now
@@ -116,7 +116,7 @@ func TestMake_LeavesABrokenJournal(t *testing.T) {
 			j := o.store.journals["usr_a"]
 			before := journal{entries: append([]ledger.Entry{}, j.entries[:3]...)}
 			e := j.entries[2]
-			before.now = ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
+			before.now = ledger.Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC}
 			o.make()
 			kept := o.checkpointedAt("usr_a")
 			o.trade("usr_a", "two")

@@ -32,8 +32,8 @@ func (k macKey) CheckMAC(kid string, message, sum []byte) bool {
 // journal is a seller's entries, the row of totals, and where each checkpoint that changed has it.
 type journal struct {
 	entries      []ledger.Entry
-	now          ledger.Account
-	checkpointed map[int64]ledger.Account
+	now          ledger.Head
+	checkpointed map[int64]ledger.Head
 }
 
 // memory keeps journals and checkpoints in maps, so that a test can change any of it as an attacker would. Both engines
@@ -61,7 +61,7 @@ func (m *memory) fails() error {
 }
 
 func (m *memory) open(seller string) {
-	m.journals[seller] = &journal{now: ledger.NewAccount(seller), checkpointed: map[int64]ledger.Account{}}
+	m.journals[seller] = &journal{now: ledger.NewHead(seller), checkpointed: map[int64]ledger.Head{}}
 }
 
 func (m *memory) post(keys ledger.Keys, p ledger.Posting) error {
@@ -168,7 +168,7 @@ func (m *memory) Period(_ context.Context, seller string, among int64, from, to 
 	return first, last, nil
 }
 
-func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (checkpointed []ledger.Account, err error) {
+func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller string, above, upTo int64) (checkpointed []ledger.Head, err error) {
 	if err := m.fails(); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (m *memory) CheckpointedBetween(_ context.Context, checkpoint int64, seller
 			checkpointed = append(checkpointed, at)
 		}
 	}
-	slices.SortFunc(checkpointed, func(a, b ledger.Account) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(checkpointed, func(a, b ledger.Head) int { return cmp.Compare(a.Number, b.Number) })
 	return checkpointed, nil
 }
 

@@ -31,7 +31,7 @@ type Store interface {
 	Period(ctx context.Context, seller string, among int64, from, to time.Time) (first, last int64, err error)
 	// CheckpointedBetween lists where the checkpoints up to a number have a seller's journal, above one entry and up to
 	// another, in order.
-	CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error)
+	CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Head, error)
 
 	// AcquireLease leases the making of the next checkpoint to one holder, until it ends the lease or a time has come.
 	AcquireLease(ctx context.Context, holder string, now, until time.Time) (bool, error)
@@ -53,9 +53,9 @@ var ErrBroken = errors.New("the journal does not lead on from the last checkpoin
 type JournalState struct {
 	Seller string
 	// Now is the row of totals as it is stored.
-	Now ledger.Account
+	Now ledger.Head
 	// Checkpointed is where a checkpoint has the journal: number, hash and totals. Its hash is empty where none has it.
-	Checkpointed ledger.Account
+	Checkpointed ledger.Head
 }
 
 func (b JournalState) isCheckpointed() bool { return b.Checkpointed.Hash != "" }
@@ -63,7 +63,7 @@ func (b JournalState) isCheckpointed() bool { return b.Checkpointed.Hash != "" }
 // Checkpointed is a journal as a checkpoint has it.
 type Checkpointed struct {
 	Seller  string
-	Account ledger.Account
+	Account ledger.Head
 }
 
 // Signer has the service's keys.

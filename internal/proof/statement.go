@@ -116,11 +116,11 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 	}
 	last = max(last, first-1) // no entry is in the period
 	w := walk{store: s.o.Store, seller: seller, checkpoint: c.Number}
-	begin, err := w.accountAt(ctx, max(0, first-2))
+	begin, err := w.headAt(ctx, max(0, first-2))
 	if err != nil {
 		return nil, err
 	}
-	closing, err := w.accountAt(ctx, last)
+	closing, err := w.headAt(ctx, last)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Service) Statement(ctx context.Context, seller string, from, to time.Ti
 		if err != nil {
 			return nil, err
 		}
-		st.before, begin = &before, accountAfter(before)
+		st.before, begin = &before, headAfter(before)
 	}
 	st.Opening = begin.Balances()
 	st.lines = func(out writer) error { return w.write(ctx, out, st, begin.Number, last) }
@@ -194,17 +194,17 @@ func (w walk) entryAt(ctx context.Context, number int64) (at ledger.Entry, err e
 	return at, err
 }
 
-// accountAt is where the journal stood after so many entries.
-func (w walk) accountAt(ctx context.Context, number int64) (ledger.Account, error) {
+// headAt is where the journal stood after so many entries.
+func (w walk) headAt(ctx context.Context, number int64) (ledger.Head, error) {
 	if number == 0 {
-		return ledger.NewAccount(w.seller), nil
+		return ledger.NewHead(w.seller), nil
 	}
 	e, err := w.entryAt(ctx, number)
-	return accountAfter(e), err
+	return headAfter(e), err
 }
 
-func accountAfter(e ledger.Entry) ledger.Account {
-	return ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
+func headAfter(e ledger.Entry) ledger.Head {
+	return ledger.Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
 }
 
 // write writes the entries above a number and up to the last line, and then what leads from there to the checkpoint.
@@ -235,18 +235,18 @@ const (
 
 // checkpointed is the newest checkpoint and where it has a seller's journal. It has a checkpoint made first if the newest
 // entries are in none.
-func (s *Service) checkpointed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Account, error) {
+func (s *Service) checkpointed(ctx context.Context, seller string) (Checkpoint, Key, ledger.Head, error) {
 	for left := timeout; ; {
 		c, key, err := s.o.Store.LastCheckpoint(ctx)
 		if err != nil {
-			return Checkpoint{}, Key{}, ledger.Account{}, err
+			return Checkpoint{}, Key{}, ledger.Head{}, err
 		}
 		journalState, err := s.o.Store.JournalState(ctx, c.Number, seller)
 		if err == nil && journalState.Seller == "" {
 			err = ErrNoJournal
 		}
 		if err != nil {
-			return Checkpoint{}, Key{}, ledger.Account{}, err
+			return Checkpoint{}, Key{}, ledger.Head{}, err
 		}
 		if journalState.isCheckpointed() && journalState.Checkpointed.Number >= journalState.Now.Number {
 			return c, key, journalState.Checkpointed, nil
@@ -262,7 +262,7 @@ func (s *Service) checkpointed(ctx context.Context, seller string) (Checkpoint, 
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
-			return Checkpoint{}, Key{}, ledger.Account{}, ctx.Err()
+			return Checkpoint{}, Key{}, ledger.Head{}, ctx.Err()
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Verified struct {
 	// IsNewest says that the checkpoint holds nothing after the last line.
 	IsNewest bool
 	// Journal is where the checkpoint has the seller's journal: its owner, number and hash.
-	Journal    ledger.Account
+	Journal    ledger.Head
 	Checkpoint Checkpoint
 	// Trusted says that the key is one of those given.
 	Trusted bool
@@ -38,7 +38,7 @@ func Verify(r io.Reader, keys Keys) (Verified, error) {
 	}
 	v := &Verified{
 		Summary: d.Summary, Checkpoint: d.inclusion.Checkpoint, IsNewest: d.after == nil,
-		Journal: ledger.Account{Owner: d.Seller, Number: d.inclusion.Number, Hash: d.inclusion.Hash},
+		Journal: ledger.Head{Owner: d.Seller, Number: d.inclusion.Number, Hash: d.inclusion.Hash},
 	}
 	if len(d.lines) > 0 {
 		v.First, v.Last = d.lines[0].Number, d.lines[len(d.lines)-1].Number
@@ -80,9 +80,9 @@ func (d *document) entries() []ledger.Entry {
 
 // chain walks from the start to the hash that the checkpoint holds.
 func (v *Verified) chain(d *document) {
-	at := ledger.Account{Owner: d.Seller, Number: d.start.Number, Hash: d.start.Hash}
+	at := ledger.Head{Owner: d.Seller, Number: d.start.Number, Hash: d.start.Hash}
 	known := d.before == nil // whether the totals there are known
-	if known && at != ledger.NewAccount(d.Seller) {
+	if known && at != ledger.NewHead(d.Seller) {
 		v.problem("The lines do not begin with the seller's first entry, and the one before them is not told.")
 	}
 	for _, e := range d.entries() {
@@ -99,7 +99,7 @@ func (v *Verified) chain(d *document) {
 		if at.Hash.Next(e.Own()) != e.Hash {
 			v.problem("Number %d is not what was recorded: it, or one since the last hash that fits, was changed, dropped, added or moved.", e.Number)
 		}
-		at, known = accountAfter(e), true
+		at, known = headAfter(e), true
 	}
 	for _, entry := range d.later {
 		at.Number++

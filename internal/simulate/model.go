@@ -32,7 +32,7 @@ type model struct {
 
 // journal is what one owner's entries fold to. Every entry is read back and followed once.
 type journal struct {
-	ledger.Account
+	ledger.Head
 	// hashes are of the chain after each entry.
 	hashes []ledger.Hash
 	// events are those that the entries are, in order.
@@ -59,7 +59,7 @@ type holder struct {
 func (o *model) journal(owner string) *journal {
 	j := o.journals[owner]
 	if j == nil {
-		j = &journal{Account: ledger.NewAccount(owner)}
+		j = &journal{Head: ledger.NewHead(owner)}
 		o.journals[owner] = j
 	}
 	return j

@@ -163,7 +163,7 @@ func (m *market) follow(on *instance, owner string) {
 		}
 		for _, e := range list {
 			before := j.Available
-			if j.Account, err = j.Follow(m.keys, e); !m.assert(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
+			if j.Head, err = j.Follow(m.keys, e); !m.assert(rowsMatchJournal, err == nil, owner, "entry %d of %s does not follow: %v", e.Number, owner, tampering(err)) {
 				return
 			}
 			j.hashes = append(j.hashes, e.Hash)

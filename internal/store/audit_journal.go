@@ -55,7 +55,7 @@ func (a *auditor) journals() ledger.Finding {
 				w.broken(restoreJournal, "after entry %d the journal is not what checkpoint %d has of it", e.Number, e.At.UnixMicro())
 			}
 		case aJournal:
-			w.totals(ledger.Account{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC})
+			w.totals(ledger.Head{Owner: e.Owner, Number: e.Number, Hash: e.Hash, Balance: e.After, MAC: e.MAC})
 		}
 	})
 	w.begin("")
@@ -70,7 +70,7 @@ func (a *auditor) journals() ledger.Finding {
 type journalWalk struct {
 	a  *auditor
 	f  *ledger.Finding
-	at ledger.Account // where the journal stands so far
+	at ledger.Head // where the journal stands so far
 	// sales are those that were recorded so far.
 	sales ledger.Sales
 	// ended says that the row of totals was seen, and noted that an entry behind it was told of.
@@ -85,7 +85,7 @@ func (w *journalWalk) begin(owner string) {
 	if w.at.Owner != "" && !w.ended && !w.noted {
 		w.broken(w.advice(), "there are entries up to number %d, and the row of the balance is missing", w.at.Number)
 	}
-	*w = journalWalk{a: w.a, f: w.f, at: ledger.NewAccount(owner), sales: ledger.Sales{}}
+	*w = journalWalk{a: w.a, f: w.f, at: ledger.NewHead(owner), sales: ledger.Sales{}}
 }
 
 func (w *journalWalk) advice() string {
@@ -127,7 +127,7 @@ func (w *journalWalk) entry(e ledger.Entry) {
 }
 
 // totals holds the row of totals against the journal.
-func (w *journalWalk) totals(row ledger.Account) {
+func (w *journalWalk) totals(row ledger.Head) {
 	w.ended = true
 	w.torn = w.torn || row.Number > w.at.Number // the last entries are missing
 	w.closed = row == w.at && !w.torn
@@ -306,7 +306,7 @@ func (a *auditor) checkpoints() []ledger.Finding {
 		WHERE checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals WHERE seller_id = s.seller_id
 			AND checkpoint <= (SELECT MAX(number) FROM checkpoints)) AND hash <> '' ORDER BY seller_id`, func(r *row) {
 		var seller string
-		var c ledger.Account
+		var c ledger.Head
 		r.Scan(&seller, &c.Number, &c.Hash)
 		root.Add(seller, c)
 	})

@@ -88,7 +88,7 @@ func spaced(name string) string {
 }
 
 // balance says in what a row of totals is not what its journal leads to.
-func (w words) balance(row, journal ledger.Account) string {
+func (w words) balance(row, journal ledger.Head) string {
 	if row.Number != journal.Number {
 		return fmt.Sprintf("the balance is that after entry %d, and the journal ends with entry %d", row.Number, journal.Number)
 	}

@@ -94,7 +94,7 @@ func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.signer.checkNewest(a, max(from, a.Number-journalReach), ledger.Account{}, a.Number, db.entriesAfter(ctx, u.ID))
+	_, err = db.signer.checkNewest(a, max(from, a.Number-journalReach), ledger.Head{}, a.Number, db.entriesAfter(ctx, u.ID))
 	return tamperedUser(err)
 }
 

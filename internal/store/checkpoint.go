@@ -52,14 +52,14 @@ func (db *DB) CheckpointKeys(ctx context.Context) ([]proof.Key, error) {
 }
 
 // journalsAsOf is the journals, each beside what a checkpoint, whose number is $1, has of it.
-var journalsAsOf = `SELECT ` + accountFields.names("b.") + `,
+var journalsAsOf = `SELECT ` + headFields.names("b.") + `,
 	COALESCE(s.number, 0), COALESCE(s.totals, ''), COALESCE(s.hash, '') FROM journals b
 	LEFT JOIN checkpoint_journals s ON s.seller_id = b.owner AND s.checkpoint = (SELECT MAX(checkpoint) FROM checkpoint_journals
 		WHERE seller_id = b.owner AND checkpoint <= $1)`
 
 func scanJournalState(r *row) (b proof.JournalState) {
 	var totals string
-	r.Scan(accountFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
+	r.Scan(headFields.dest(&b.Now, &b.Checkpointed.Number, &totals, &b.Checkpointed.Hash)...)
 	b.Seller, b.Checkpointed.Owner = b.Now.Owner, b.Now.Owner
 	if totals != "" { // what can't be read is no totals of the journal's, which is reported when it is followed
 		b.Checkpointed.Balance, _ = ledger.ParseBalance(totals)
@@ -84,11 +84,11 @@ func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string)
 }
 
 // CheckpointedBetween lists where the first checkpoints have a journal, above one entry and up to another.
-func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Account, error) {
-	var accounts []ledger.Account
+func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Head, error) {
+	var accounts []ledger.Head
 	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_journals WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
 		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r *row) {
-		a := ledger.Account{Owner: seller}
+		a := ledger.Head{Owner: seller}
 		var totals string
 		r.Scan(&a.Number, &totals, &a.Hash)
 		var err error

@@ -206,7 +206,7 @@ func TestFirstEntriesAtOnce(t *testing.T) {
 			if want := int(tt.want); attempts != want { // who waited for a row that is there now begins again
 				t.Errorf("the second was attempted %d times, want %d", attempts, want)
 			}
-			at := ledger.NewAccount("usr_new")
+			at := ledger.NewHead("usr_new")
 			entries, err := m.db.EntriesAfter(ctx, "usr_new", 0, 10)
 			if err != nil || int64(len(entries)) != tt.want {
 				t.Fatalf("there are %d entries, %v; want %d", len(entries), err, tt.want)

@@ -48,24 +48,24 @@ var balanceFields = fields[ledger.Balance]{
 	rare(asFlag("frozen", set, func(b *ledger.Balance) *bool { return &b.Frozen })),
 }
 
-// accountFields are where a journal stands.
-var accountFields = append(fields[ledger.Account]{
-	asText("owner", key, func(a *ledger.Account) *string { return &a.Owner }),
-	asNumber("number", set, func(a *ledger.Account) *int64 { return &a.Number }),
-	asText("hash", set, func(a *ledger.Account) *ledger.Hash { return &a.Hash }),
-	asText("mac", set, func(a *ledger.Account) *string { return &a.MAC }),
-}, within(func(a *ledger.Account) *ledger.Balance { return &a.Balance }, balanceFields)...)
+// headFields are where a journal stands.
+var headFields = append(fields[ledger.Head]{
+	asText("owner", key, func(a *ledger.Head) *string { return &a.Owner }),
+	asNumber("number", set, func(a *ledger.Head) *int64 { return &a.Number }),
+	asText("hash", set, func(a *ledger.Head) *ledger.Hash { return &a.Hash }),
+	asText("mac", set, func(a *ledger.Head) *string { return &a.MAC }),
+}, within(func(a *ledger.Head) *ledger.Balance { return &a.Balance }, balanceFields)...)
 
 var journalTable = &table[journalMove]{
 	name: "journals", texts: &sync.Map{},
-	columns: within(func(m *journalMove) *ledger.Account { return &m.Account }, accountFields,
+	columns: within(func(m *journalMove) *ledger.Head { return &m.Head }, headFields,
 		asNumber("number", seen, func(m *journalMove) *int64 { return &m.from })),
 }
 
 var (
 	balanceColumns = balanceFields.names("")
-	accountColumns = accountFields.names("")
-	selectAccount  = `SELECT ` + accountColumns + ` FROM journals WHERE owner = $1`
+	headColumns    = headFields.names("")
+	selectHead     = `SELECT ` + headColumns + ` FROM journals WHERE owner = $1`
 	selectBalance  = `SELECT ` + balanceColumns + ` FROM journals WHERE owner = $1`
 )
 
@@ -94,17 +94,17 @@ var entryTable = &table[ledger.Entry]{
 	columns: entryFields,
 }
 
-// account finds where an owner's journal stands, and keeps others from appending to it until the transaction ends. An
-// owner without entries has a new account, which is not stored yet.
-func (tx *Tx) account(ctx context.Context, owner string) (ledger.Account, error) {
-	var a ledger.Account
-	found, err := tx.one(ctx, selectAccount+tx.dialect.forUpdate("journals"), []any{owner}, accountFields.dest(&a)...)
+// head finds where an owner's journal stands, and keeps others from appending to it until the transaction ends. An
+// owner without entries has a new head, which is not stored yet.
+func (tx *Tx) head(ctx context.Context, owner string) (ledger.Head, error) {
+	var a ledger.Head
+	found, err := tx.one(ctx, selectHead+tx.dialect.forUpdate("journals"), []any{owner}, headFields.dest(&a)...)
 	switch {
 	case err != nil:
 	case found && tx.absent[owner]: // what was decided without a journal is stale
 		err = errFirstEntryRaced
 	case !found:
-		a = ledger.NewAccount(owner)
+		a = ledger.NewHead(owner)
 		if tx.absent == nil {
 			tx.absent = map[string]bool{}
 		}
@@ -119,7 +119,7 @@ func (tx *Tx) Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	before, err := tx.account(ctx, p.Owner)
+	before, err := tx.head(ctx, p.Owner)
 	if err != nil {
 		return ledger.Entry{}, err
 	}
@@ -251,11 +251,11 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	a, err := tx.account(ctx, owner)
+	a, err := tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(a, from, ledger.Account{}, math.MaxInt64, func(after int64, scan func(*row)) error {
+	_, err = tx.signer.checkNewest(a, from, ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	return err
@@ -265,23 +265,23 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 const journalReach = 10_000
 
 // beforeReach is the number of the entry before those that are looked at.
-func beforeReach(a ledger.Account) int64 { return max(0, a.Number-journalReach) }
+func beforeReach(a ledger.Head) int64 { return max(0, a.Number-journalReach) }
 
 // CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.
 func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
-	a, err := tx.account(ctx, owner)
+	a, err := tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
 	return tx.checkNewest(ctx, owner, a)
 }
 
-func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Account) error {
-	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Account{}, math.MaxInt64, func(after int64, scan func(*row)) error {
+func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Head) error {
+	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
-		if _, raced := tx.account(ctx, owner); raced != nil {
+		if _, raced := tx.head(ctx, owner); raced != nil {
 			return raced
 		}
 	}
@@ -302,11 +302,11 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) e
 	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
 	known := db.whole.upTo(place, a.Number)
 	if known.Counts.Sales != a.Counts.Sales {
-		known = ledger.Account{}
+		known = ledger.Head{}
 	}
 	at, err := db.signer.checkNewest(a, beforeReach(a), known, a.Number, read)
 	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
-		at, err = db.signer.checkNewest(a, beforeReach(a), ledger.Account{}, a.Number, read)
+		at, err = db.signer.checkNewest(a, beforeReach(a), ledger.Head{}, a.Number, read)
 	}
 	if err == nil {
 		db.whole.keep(place, at)
@@ -315,9 +315,9 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) e
 }
 
 // journal is where an owner's journal stands. One without entries is not stored.
-func (db *DB) journal(ctx context.Context, owner string) (ledger.Account, error) {
-	a := ledger.NewAccount(owner)
-	err := db.queryOne(ctx, selectAccount, []any{owner}, accountFields.dest(&a)...)
+func (db *DB) journal(ctx context.Context, owner string) (ledger.Head, error) {
+	a := ledger.NewHead(owner)
+	err := db.queryOne(ctx, selectHead, []any{owner}, headFields.dest(&a)...)
 	return a, err
 }
 
@@ -329,7 +329,7 @@ func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, 
 }
 
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it.
-func (s *signer) checkNewest(a ledger.Account, from int64, known ledger.Account, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Account, error) {
+func (s *signer) checkNewest(a ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Head, error) {
 	keys, err := s.get()
 	if err != nil {
 		return known, err
@@ -368,32 +368,32 @@ type entryPlace struct {
 // wholeJournals remembers up to where journals were found whole, by the last entry that the caller knew.
 type wholeJournals struct {
 	mu sync.Mutex
-	at map[entryPlace]ledger.Account
+	at map[entryPlace]ledger.Head
 }
 
 // upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
-func (w *wholeJournals) upTo(place entryPlace, last int64) ledger.Account {
+func (w *wholeJournals) upTo(place entryPlace, last int64) ledger.Head {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at := w.at[place]; at.Number <= last {
 		return at
 	}
-	return ledger.Account{}
+	return ledger.Head{}
 }
 
-func (w *wholeJournals) keep(place entryPlace, at ledger.Account) {
+func (w *wholeJournals) keep(place entryPlace, at ledger.Head) {
 	const most = 10_000 // some megabytes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at == nil || len(w.at) >= most {
-		w.at = map[entryPlace]ledger.Account{}
+		w.at = map[entryPlace]ledger.Head{}
 	}
 	w.at[place] = at
 }
 
 // Balance is the owner's totals, which stay as they are until the transaction ends; zero for an owner without a journal.
 func (tx *Tx) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
-	a, err := tx.account(ctx, owner)
+	a, err := tx.head(ctx, owner)
 	return a.Balance, err
 }
 
@@ -403,7 +403,7 @@ func (tx *Tx) CheckBalance(ctx context.Context, owner string) error {
 	if err != nil {
 		return err
 	}
-	a, err := tx.account(ctx, owner)
+	a, err := tx.head(ctx, owner)
 	if err == nil {
 		err = a.Check(keys)
 	}
@@ -429,7 +429,7 @@ const tookBelow = `SELECT at FROM (
 // BelowSince is when the available balance of an owner fell below an amount, for an owner who has less than that now. It is zero
 // if the owner never had as much, or fell below it too many entries ago.
 func (tx *Tx) BelowSince(ctx context.Context, owner string, amount money.Amount) (at time.Time, err error) {
-	a, err := tx.account(ctx, owner)
+	a, err := tx.head(ctx, owner)
 	if err != nil {
 		return time.Time{}, err
 	}

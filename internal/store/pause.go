@@ -11,15 +11,15 @@ import (
 	"bursar/internal/payout"
 )
 
-// Payouts are paused for everyone while those of the platform are frozen. platformAccount is where the platform's journal
+// Payouts are paused for everyone while those of the platform are frozen. platformHead is where the platform's journal
 // stands, by its row and by its entries: one row, whatever is missing.
-var platformAccount = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
+var platformHead = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE(hash, ''), COALESCE(mac, ''), COALESCE(` +
 	strings.ReplaceAll(balanceColumns, ", ", ", 0), COALESCE(") + `, 0)
 	FROM (SELECT MAX(number) AS newest FROM entries WHERE owner = 'platform') AS e LEFT JOIN journals ON owner = 'platform'`
 
-// paused reads a row of platformAccount. tampered is [ledger.ErrTampered] unless the service wrote what is there.
+// paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there.
 func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
-	a := ledger.NewAccount(decision.Platform)
+	a := ledger.NewHead(decision.Platform)
 	var newest int64
 	var hash ledger.Hash
 	r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...)
@@ -39,7 +39,7 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.query(ctx, platformAccount, func(r *row) {
+	err = db.query(ctx, platformHead, func(r *row) {
 		var tampered error
 		is, tampered = paused(keys, r)
 		r.fail(tampered)
@@ -56,7 +56,7 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err := tx.lock(ctx, tx.dialect.sharePause); err != nil {
 		return false, err
 	}
-	err = tx.each(ctx, platformAccount, nil, func(r *row) {
+	err = tx.each(ctx, platformHead, nil, func(r *row) {
 		var tampered error
 		is, tampered = paused(keys, r)
 		r.fail(tampered)

@@ -94,7 +94,7 @@ func TestCheckNewest_BesideTheFirstEntry(t *testing.T) {
 	db.UseKeys(testKeys(t))
 	tries := 0
 	err = db.Update(t.Context(), func(tx *Tx) error {
-		a, err := tx.account(t.Context(), "usr_a")
+		a, err := tx.head(t.Context(), "usr_a")
 		if err != nil {
 			return err
 		}

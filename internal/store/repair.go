@@ -177,8 +177,8 @@ func (r *repairer) cannot(owner, subject, change, why string) {
 
 // follow walks a journal from its first entry. It returns the last place that it leads to, and why it can't be followed
 // further, if there are more entries.
-func (tx *Tx) follow(ctx context.Context, keys ledger.Keys, owner string) (at ledger.Account, damage, err error) {
-	at = ledger.NewAccount(owner)
+func (tx *Tx) follow(ctx context.Context, keys ledger.Keys, owner string) (at ledger.Head, damage, err error) {
+	at = ledger.NewHead(owner)
 	for {
 		page, err := tx.entriesAfter(ctx, owner, at.Number)
 		if err != nil || len(page) == 0 {
@@ -222,7 +222,7 @@ func (r *repairer) forged(ctx context.Context, owner string, number int64) (n in
 // journal makes a row of totals what its journal leads to. rewritten says that a checkpoint has the journal otherwise, and
 // rowsDiffer that payouts, sales or bank accounts of the owner are not what the entries say.
 func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDiffer bool) error {
-	stored, err := r.tx.account(ctx, owner)
+	stored, err := r.tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (r *repairer) journal(ctx context.Context, owner string, rewritten, rowsDif
 }
 
 // removeForged deletes the entries behind the end of a journal.
-func (r *repairer) removeForged(ctx context.Context, end ledger.Account, n int) error {
+func (r *repairer) removeForged(ctx context.Context, end ledger.Head, n int) error {
 	if _, err := r.tx.exec(ctx, `DELETE FROM entries WHERE owner = $1 AND number > $2`, end.Owner, end.Number); err != nil {
 		return err
 	}

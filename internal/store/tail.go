@@ -23,7 +23,7 @@ type journalTails struct {
 // journalTail is what is known of a journal's newest entries.
 type journalTail struct {
 	// end is where the journal stood when the tail was kept.
-	end ledger.Account
+	end ledger.Head
 	// entries are the numbers of the entries about each subject, from the one with which it came to its state. They tell an
 	// entry that was taken away since: those that are left of its subject are others.
 	entries map[string][]int64
@@ -33,7 +33,7 @@ type journalTail struct {
 const mostNumbers = 50_000
 
 // find returns where an owner's journal stood, if its tail knows just those entries about each of the subjects.
-func (t *journalTails) find(owner string, entries map[string][]int64) (end ledger.Account, known bool) {
+func (t *journalTails) find(owner string, entries map[string][]int64) (end ledger.Head, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tail := t.byOwner[owner]
@@ -50,12 +50,12 @@ func (t *journalTails) find(owner string, entries map[string][]int64) (end ledge
 
 // keep has the tail of a journal that stood at known go on with entries, up to now. If known is zero, the entries begin a new
 // tail. If another unit has gone on from known before, keep does nothing.
-func (t *journalTails) keep(known ledger.Account, entries []ledger.Entry, now ledger.Account) {
+func (t *journalTails) keep(known ledger.Head, entries []ledger.Entry, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tail := t.byOwner[now.Owner]
 	switch {
-	case known == ledger.Account{}:
+	case known == ledger.Head{}:
 		t.remove(now.Owner)
 		tail = &journalTail{entries: make(map[string][]int64, len(entries))}
 	case tail == nil || tail.end != known:
@@ -106,7 +106,7 @@ type unitTail struct {
 	// about are the numbers of the entries about each of the payouts, from the one with which it came to its state.
 	about map[string][]int64
 	// known is where the journal stood when it was last found whole up to there; zero if that does not help.
-	known ledger.Account
+	known ledger.Head
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
 	// the one behind known.
 	from int64
@@ -161,11 +161,11 @@ func (u *unit) addTail(owner, id string) {
 }
 
 // loadedEnd is where an owner's journal stood when it was loaded; zero without its row.
-func (u *unit) loadedEnd(owner string) ledger.Account {
+func (u *unit) loadedEnd(owner string) ledger.Head {
 	if j := u.journals[owner]; j != nil {
 		return j.loaded
 	}
-	return ledger.Account{}
+	return ledger.Head{}
 }
 
 var entriesSince = `SELECT ` + entryColumns + ` FROM entries WHERE owner = $1 AND number >= $2 ORDER BY number`

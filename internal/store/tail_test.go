@@ -11,7 +11,7 @@ import (
 // TestJournalTails_Keep goes on from where a journal was found whole, and from nowhere else. It knows the entries about a
 // payout from the one with which it came to its state.
 func TestJournalTails_Keep(t *testing.T) {
-	at := func(number int64) ledger.Account { return ledger.Account{Owner: "asha", Number: number} }
+	at := func(number int64) ledger.Head { return ledger.Head{Owner: "asha", Number: number} }
 	entry := func(number int64, subject string, kind ledger.Type) []ledger.Entry {
 		return []ledger.Entry{{Number: number, Posting: ledger.Posting{Owner: "asha", Subject: subject, Type: kind}}}
 	}
@@ -25,7 +25,7 @@ func TestJournalTails_Keep(t *testing.T) {
 	finds(0, nil)
 	tails.keep(at(1), entry(2, "pyt_1", ledger.PayoutRequested), at(2)) // nothing was known up to 1
 	finds(0, nil)
-	tails.keep(ledger.Account{}, entry(2, "pyt_1", ledger.PayoutRequested), at(2))
+	tails.keep(ledger.Head{}, entry(2, "pyt_1", ledger.PayoutRequested), at(2))
 	finds(2, map[string][]int64{"pyt_1": {2}})
 	finds(0, map[string][]int64{"pyt_1": {1}})
 	finds(0, map[string][]int64{"pyt_2": {1}})
@@ -51,7 +51,7 @@ func TestJournalTails_Keep(t *testing.T) {
 
 // TestUnit_KeepTails begins the tail of a journal with what the unit has read and written, and goes on from there.
 func TestUnit_KeepTails(t *testing.T) {
-	at := func(number int64) ledger.Account { return ledger.Account{Owner: "asha", Number: number} }
+	at := func(number int64) ledger.Head { return ledger.Head{Owner: "asha", Number: number} }
 	entry := func(number int64, kind ledger.Type) []ledger.Entry {
 		return []ledger.Entry{{Number: number, Posting: ledger.Posting{Owner: "asha", Subject: "pyt_1", Type: kind}}}
 	}
@@ -83,14 +83,14 @@ func TestUnit_KeepTails(t *testing.T) {
 // restored, so each change is to be checked by itself. A journal that was not known before stops its own changes only.
 func TestUnit_CheckTails(t *testing.T) {
 	for name, tt := range map[string]struct {
-		known ledger.Account
+		known ledger.Head
 		fails bool
 	}{
-		"known before":     {ledger.Account{Owner: "asha", Number: 1}, true},
-		"not known before": {ledger.Account{}, false},
+		"known before":     {ledger.Head{Owner: "asha", Number: 1}, true},
+		"not known before": {ledger.Head{}, false},
 	} {
 		u := newUnit(testKeys(t), &journalTails{}, 1)
-		u.journals["asha"] = &unitJournal{loaded: ledger.Account{Owner: "asha", Number: 2}}
+		u.journals["asha"] = &unitJournal{loaded: ledger.Head{Owner: "asha", Number: 2}}
 		u.tails["asha"] = &unitTail{known: tt.known, from: 2}
 		if err := u.checkTails(); errors.Is(err, errServeAlone) != tt.fails || u.tails["asha"].err == nil {
 			t.Errorf("%s: the unit ends with %v, and the journal's changes with %v", name, err, u.tails["asha"].err)
@@ -103,7 +103,7 @@ func TestJournalTails_AreBounded(t *testing.T) {
 	tails := &journalTails{}
 	for i := range mostNumbers + 2 {
 		owner := fmt.Sprint("usr_", i)
-		tails.keep(ledger.Account{}, []ledger.Entry{{Number: 1, Posting: ledger.Posting{Owner: owner, Subject: "pyt_1"}}}, ledger.Account{Owner: owner, Number: 1})
+		tails.keep(ledger.Head{}, []ledger.Entry{{Number: 1, Posting: ledger.Posting{Owner: owner, Subject: "pyt_1"}}}, ledger.Head{Owner: owner, Number: 1})
 		if len(tails.byOwner) > mostNumbers || tails.numbers != len(tails.byOwner) {
 			t.Fatalf("%d tails are kept, and %d entries counted; at most %d are allowed", len(tails.byOwner), tails.numbers, mostNumbers)
 		}

@@ -45,7 +45,7 @@ type unit struct {
 }
 
 // unitJournal is where a journal stood when it was loaded, and where it will stand once the unit is written.
-type unitJournal struct{ loaded, now ledger.Account }
+type unitJournal struct{ loaded, now ledger.Head }
 
 type ownedKey struct{ user, key string }
 
@@ -80,7 +80,7 @@ type payoutMove struct {
 
 // journalMove takes a journal's row from a number to where it then stands.
 type journalMove struct {
-	ledger.Account
+	ledger.Head
 	from int64
 }
 
@@ -135,7 +135,7 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 		in, args := d.oneOf(nil, payouts)
 		all = append(all, load{selectPayouts + `WHERE p.id ` + in + ` ORDER BY p.id` + d.forUpdate("p"), args, u.scanPayout})
 	}
-	all = append(all, u.loadAccounts(d, owners, payouts))
+	all = append(all, u.loadHeads(d, owners, payouts))
 	if len(owners) > 0 {
 		in, args := d.oneOf(nil, owners)
 		all = append(all, load{`SELECT seller_id, id, holder, ifsc, last4, status, mac FROM bank_accounts
@@ -166,15 +166,15 @@ func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 		all = append(all, load{d.sharePause, nil, func(*row) {}})
 	}
 	if asks {
-		all = append(all, load{platformAccount, nil, u.scanPaused})
+		all = append(all, load{platformHead, nil, u.scanPaused})
 	}
 	return all
 }
 
 func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.signing, r) }
 
-// loadAccounts locks the journals of owners, and of those whose payouts are named.
-func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
+// loadHeads locks the journals of owners, and of those whose payouts are named.
+func (u *unit) loadHeads(d dialect, owners, payouts []string) load {
 	in, args := "IN ('')", []any(nil)
 	if len(owners) > 0 {
 		in, args = d.oneOf(args, owners)
@@ -183,7 +183,7 @@ func (u *unit) loadAccounts(d dialect, owners, payouts []string) load {
 		whose, more := d.oneOf(args, payouts)
 		in, args = `IN (SELECT owner FROM journals WHERE owner `+in+` UNION SELECT seller_id FROM payouts WHERE id `+whose+`)`, more
 	}
-	return load{`SELECT ` + accountColumns + ` FROM journals WHERE owner ` + in + ` ORDER BY owner` + d.forUpdate("journals"), args, u.scanAccount}
+	return load{`SELECT ` + headColumns + ` FROM journals WHERE owner ` + in + ` ORDER BY owner` + d.forUpdate("journals"), args, u.scanHead}
 }
 
 // followUps are the statements that depend on what was loaded: the payouts that the group's keys stand for already, the
@@ -237,9 +237,9 @@ func (u *unit) scanPayout(r *row) {
 	u.payouts[p.ID] = p
 }
 
-func (u *unit) scanAccount(r *row) {
+func (u *unit) scanHead(r *row) {
 	j := &unitJournal{}
-	r.Scan(accountFields.dest(&j.loaded)...)
+	r.Scan(headFields.dest(&j.loaded)...)
 	j.now = j.loaded
 	u.journals[j.now.Owner] = j
 }
@@ -320,12 +320,12 @@ type unitTx struct {
 	u     *unit
 	scope ledger.Scope
 
-	// accounts are where the journals that the change appended to then stand.
-	accounts []ledger.Account
-	entries  []ledger.Entry
-	added    *payout.Payout
-	changed  *payoutMove
-	saved    *idempotencyRow
+	// heads are where the journals that the change appended to then stand.
+	heads   []ledger.Head
+	entries []ledger.Entry
+	added   *payout.Payout
+	changed *payoutMove
+	saved   *idempotencyRow
 	// outside says that the change asked for what it did not name, and must not be kept.
 	outside error
 }
@@ -333,7 +333,7 @@ type unitTx struct {
 // keep makes the change part of the unit.
 func (tx *unitTx) keep() {
 	u, w := tx.u, &tx.u.writes
-	for _, a := range tx.accounts {
+	for _, a := range tx.heads {
 		j := u.journals[a.Owner]
 		if j == nil {
 			j = &unitJournal{}
@@ -373,9 +373,9 @@ func (tx *unitTx) outsideScope(what string) error {
 	return tx.outside
 }
 
-// account is where a journal stands that the change may append to. One without entries is not stored yet.
-func (tx *unitTx) account(owner string) (a ledger.Account, known bool) {
-	for _, own := range slices.Backward(tx.accounts) {
+// head is where a journal stands that the change may append to. One without entries is not stored yet.
+func (tx *unitTx) head(owner string) (a ledger.Head, known bool) {
+	for _, own := range slices.Backward(tx.heads) {
 		if own.Owner == owner {
 			return own, true
 		}
@@ -386,7 +386,7 @@ func (tx *unitTx) account(owner string) (a ledger.Account, known bool) {
 	if j := tx.u.journals[owner]; j != nil {
 		return j.now, true
 	}
-	return ledger.NewAccount(owner), true
+	return ledger.NewHead(owner), true
 }
 
 // seller is whose payout the change names, or "".
@@ -398,7 +398,7 @@ func (tx *unitTx) seller() string {
 }
 
 func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, error) {
-	a, known := tx.account(p.Owner)
+	a, known := tx.head(p.Owner)
 	if !known {
 		return ledger.Entry{}, tx.outsideScope("the journal of " + p.Owner)
 	}
@@ -409,7 +409,7 @@ func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, err
 	if err != nil {
 		return ledger.Entry{}, err
 	}
-	tx.accounts = append(tx.accounts, after)
+	tx.heads = append(tx.heads, after)
 	tx.entries = append(tx.entries, e)
 	return e, nil
 }
@@ -461,7 +461,7 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 }
 
 func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, error) {
-	a, known := tx.account(seller)
+	a, known := tx.head(seller)
 	if !known {
 		return ledger.Balance{}, tx.outsideScope("the balance of " + seller)
 	}

@@ -229,12 +229,12 @@ func testEntries(_ *testing.T, b *bench) {
 }
 
 // account is the row of totals as it is stored.
-func (b *bench) account(owner string) ledger.Account {
+func (b *bench) account(owner string) ledger.Head {
 	b.Helper()
 	journalState, err := b.db.JournalState(b.ctx(), 0, owner)
 	b.must(err)
 	if journalState.Seller == "" {
-		return ledger.NewAccount(owner)
+		return ledger.NewHead(owner)
 	}
 	return journalState.Now
 }
@@ -242,7 +242,7 @@ func (b *bench) account(owner string) ledger.Account {
 // follow walks a journal from its first entry, and wants it to lead to the row of totals.
 func (b *bench) follow(owner string) (numbers int64) {
 	b.Helper()
-	at := ledger.NewAccount(owner)
+	at := ledger.NewHead(owner)
 	for {
 		entries, err := b.db.EntriesAfter(b.ctx(), owner, at.Number, 5)
 		b.must(err)

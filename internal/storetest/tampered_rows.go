@@ -321,7 +321,7 @@ func (b *bench) forge() forged {
 // is stored. Only the MACs can't be computed.
 func (f forged) rechain(owner string) {
 	f.Helper()
-	at := ledger.NewAccount(owner)
+	at := ledger.NewHead(owner)
 	entries, err := f.db.EntriesAfter(f.ctx(), owner, 0, 1000)
 	f.must(err)
 	var all []string
@@ -331,7 +331,7 @@ func (f forged) rechain(owner string) {
 		}
 		e.Hash = at.Hash.Next(e.Own())
 		all = append(all, fmt.Sprintf(`UPDATE entries SET after = '%s', hash = '%s' WHERE owner = '%s' AND number = %d`, e.After.Text(), e.Hash, owner, e.Number))
-		at = ledger.Account{Owner: owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
+		at = ledger.Head{Owner: owner, Number: e.Number, Hash: e.Hash, Balance: e.After}
 	}
 	b, c, frozen := at.Balance, at.Counts, 0
 	if b.Frozen {
