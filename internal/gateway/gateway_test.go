@@ -112,3 +112,11 @@ func TestDestination_Masked(t *testing.T) {
 		t.Errorf("printed %s", printed)
 	}
 }
+
+func TestIsID(t *testing.T) {
+	for s, want := range map[string]bool{"txn_1": true, "!": true, "~": true, "": false, "txn 1": false, "txn\x7f": false, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false} {
+		if got := gateway.IsID(s); got != want {
+			t.Errorf("%q may be an id: %t, want %t", s, got, want)
+		}
+	}
+}

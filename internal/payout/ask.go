@@ -180,5 +180,5 @@ func isGatewayID(s string) bool {
 			return false
 		}
 	}
-	return s != "" && len(s) <= longestReference
+	return s != "" && len(s) <= gateway.LongestID
 }

@@ -125,7 +125,7 @@ func (c Caller) cancelDecision(p Payout, now time.Time) (d decision.Decision, is
 // cancelAtGateway asks the gateway to let go of a payout, as it was checked, and then tells what came of it. Of several
 // who ask at once, the one whose call cancelled it succeeds. Its idempotency key is stored with the cancellation, so that a repeat
 // is answered as it was.
-func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m idempotencyKey) (Payout, bool, error) {
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k idempotencyKey) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -134,7 +134,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m ide
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	scope := ledger.Scope{Owner: m.user, Key: m.key, Payout: string(p.ID)}
+	scope := ledger.Scope{Owner: k.user, Key: k.key, Payout: string(p.ID)}
 	var cancelled Payout
 	answered := false // by this call
 	moved, err := s.applyReportIf(ctx, scope, p, report, c.actor(), func(was Payout) (alsoRecord, error) {
@@ -145,8 +145,8 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m ide
 		return func(tx ChangeTx, is Payout) (err error) {
 			now := s.o.Now()
 			cancelled, answered = is, true
-			if m.key != "" {
-				answered, err = tx.SaveIdempotency(ctx, m.user, m.key, Idempotency{Fingerprint: m.fingerprint, Payout: m.payout}, now)
+			if k.key != "" {
+				answered, err = tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, now)
 			}
 			if d, isDecision := c.cancelDecision(is, now); isDecision && err == nil {
 				err = tx.RecordDecision(ctx, d)
@@ -163,12 +163,12 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, m ide
 	if moved && answered {
 		return cancelled, false, nil
 	}
-	return s.idempotent(ctx, scope, s.o.Now(), m, func(tx ChangeTx) (Payout, error) {
+	return s.idempotent(ctx, scope, s.o.Now(), k, func(tx ChangeTx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, p.ID)
 		if err != nil {
 			return p, err
 		}
-		if unanswered, err := isUnanswered(ctx, tx, p, m.key); err != nil || unanswered {
+		if unanswered, err := isUnanswered(ctx, tx, p, k.key); err != nil || unanswered {
 			return p, err
 		}
 		return Payout{}, ErrNotCancellable

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 	"bursar/internal/money"
 )
@@ -173,7 +174,7 @@ func (s *Service) ParseSelection(get func(name string) string) (Selection, error
 	if sel.Bank = strings.ToUpper(get("bank")); sel.Bank != "" && !isBankCode(sel.Bank) {
 		wrong["bank"] = "must be the first four letters of an IFSC, such as HDFC"
 	}
-	if sel.Reason = get("reason"); sel.Reason != "" && !isReference(sel.Reason) {
+	if sel.Reason = get("reason"); sel.Reason != "" && !gateway.IsID(sel.Reason) {
 		wrong["reason"] = "must be the code of a reason, such as bank_rejected"
 	}
 	if date := DateOf(get("date")); date != "" {

@@ -34,37 +34,37 @@ const (
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
 func (s *Service) idempotent(
-	ctx context.Context, scope ledger.Scope, now time.Time, m idempotencyKey, act func(ChangeTx) (Payout, error),
+	ctx context.Context, scope ledger.Scope, now time.Time, k idempotencyKey, act func(ChangeTx) (Payout, error),
 ) (Payout, bool, error) {
 	var (
 		p        Payout
 		replayed bool
 		refusal  error
 	)
-	scope.Owner, scope.Key = m.user, m.key
+	scope.Owner, scope.Key = k.user, k.key
 	run := func(fn func(ChangeTx) error) error { return s.o.Store.InGroup(ctx, scope, fn) }
-	if m.alone {
+	if k.alone {
 		run = func(fn func(ChangeTx) error) error { return s.o.Store.InTx(ctx, func(tx Tx) error { return fn(tx) }) }
 	}
 	err := run(func(tx ChangeTx) (err error) {
 		replayed, refusal = false, nil
-		if m.key == "" {
+		if k.key == "" {
 			p, err = act(tx)
 			return err
 		}
-		isNew, err := tx.SaveIdempotency(ctx, m.user, m.key, Idempotency{Fingerprint: m.fingerprint, Payout: m.payout}, now)
+		isNew, err := tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, now)
 		if err != nil {
 			return err
 		}
 		if !isNew {
 			replayed = true
-			p, err = replay(ctx, tx, m)
+			p, err = replay(ctx, tx, k)
 			return err
 		}
 		p, err = act(tx)
 		if refused := fault.From(err); refused != nil && refused.Kind == fault.Refused {
 			refusal = err
-			return saveRefusal(ctx, tx, m, refused)
+			return saveRefusal(ctx, tx, k, refused)
 		}
 		return err
 	})
@@ -74,20 +74,20 @@ func (s *Service) idempotent(
 	return p, replayed, err
 }
 
-func saveRefusal(ctx context.Context, tx RequestTx, m idempotencyKey, f *fault.Error) error {
+func saveRefusal(ctx context.Context, tx RequestTx, k idempotencyKey, f *fault.Error) error {
 	text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
 	if err != nil {
 		return err
 	}
-	return tx.SaveIdempotencyRefusal(ctx, m.user, m.key, string(text))
+	return tx.SaveIdempotencyRefusal(ctx, k.user, k.key, string(text))
 }
 
-func replay(ctx context.Context, tx RequestTx, m idempotencyKey) (Payout, error) {
-	first, err := tx.Idempotency(ctx, m.user, m.key)
+func replay(ctx context.Context, tx RequestTx, k idempotencyKey) (Payout, error) {
+	first, err := tx.Idempotency(ctx, k.user, k.key)
 	if err != nil {
 		return Payout{}, err
 	}
-	if first.Fingerprint != m.fingerprint {
+	if first.Fingerprint != k.fingerprint {
 		return Payout{}, ErrKeyReused
 	}
 	if first.Refusal != "" {
@@ -98,8 +98,8 @@ func replay(ctx context.Context, tx RequestTx, m idempotencyKey) (Payout, error)
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
 	p, err := tx.Payout(ctx, first.Payout)
-	if err == nil && !m.made(p) {
-		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", m.user, p.ID))
+	if err == nil && !k.made(p) {
+		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", k.user, p.ID))
 	}
 	if err != nil {
 		return Payout{}, err

@@ -46,6 +46,8 @@ type Store interface {
 	PayoutsWithoutGateway(ctx context.Context, limit int) ([]Payout, error)
 	// OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
 	OpenUnmatchedTransfers(ctx context.Context, limit int) ([]UnmatchedTransfer, error)
+	// OpenUnmatchedTransfer finds one of them.
+	OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u UnmatchedTransfer, found bool, err error)
 	// LastSending is when a payout was sent last, or a moment before that; if none was, when the first
 	// user came. It is zero for a database without users. Restored with a database, it is that database's.
 	LastSending(ctx context.Context) (time.Time, error)
@@ -222,7 +224,7 @@ func (u UnmatchedTransfer) ID() string { return string(u.Gateway) + ":" + u.Tran
 // parseUnmatchedID splits an id of [UnmatchedTransfer.ID], and reports whether it can be one.
 func parseUnmatchedID(id string) (at gateway.Name, gatewayID string, ok bool) {
 	name, gatewayID, _ := strings.Cut(id, ":")
-	return gateway.Name(name), gatewayID, isReference(name) && isReference(gatewayID)
+	return gateway.Name(name), gatewayID, gateway.IsID(name) && gateway.IsID(gatewayID)
 }
 
 // Proofs checks fresh proofs of who a seller is.

@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"bursar/internal/gateway"
@@ -34,13 +33,8 @@ type Attention struct {
 	UnmatchedTransfers []UnmatchedTransfer
 }
 
-const (
-	// attentionShown bounds each list of what waits for a person. An operator with more of them has one problem
-	// that caused them all.
-	attentionShown = 100
-	// longestReference is longer than any payout's id, gateway's id or bank's reference.
-	longestReference = 64
-)
+// attentionShown bounds each list of what waits for a person. An operator with more of them has one problem that caused them all.
+const attentionShown = 100
 
 // Attention is what waits for a person now.
 func (s *Service) Attention(ctx context.Context) (a Attention, err error) {
@@ -66,30 +60,16 @@ func (s *Service) UnmatchedTransfers(ctx context.Context) ([]UnmatchedTransfer, 
 	return s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 }
 
-// UnmatchedTransfer finds one of [Service.UnmatchedTransfers] by its id, or fails with
+// UnmatchedTransfer finds a transfer by its id that matches no payout and that no admin has resolved, or fails with
 // [ErrUnmatchedTransferResolved].
 func (s *Service) UnmatchedTransfer(ctx context.Context, id string) (UnmatchedTransfer, error) {
-	open, err := s.UnmatchedTransfers(ctx)
-	if err != nil {
-		return UnmatchedTransfer{}, err
-	}
-	i := slices.IndexFunc(open, func(u UnmatchedTransfer) bool { return u.ID() == id })
-	if i < 0 {
+	at, gatewayID, ok := parseUnmatchedID(id)
+	if !ok {
 		return UnmatchedTransfer{}, ErrUnmatchedTransferResolved
 	}
-	return open[i], nil
-}
-
-// isReference keeps what is no reference of anybody's from the database, which takes no such text as
-// "\x00" or broken UTF-8.
-func isReference(s string) bool {
-	if s == "" || len(s) > longestReference {
-		return false
+	open, found, err := s.o.Store.OpenUnmatchedTransfer(ctx, at, gatewayID)
+	if err == nil && !found {
+		err = ErrUnmatchedTransferResolved
 	}
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return open, err
 }

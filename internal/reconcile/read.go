@@ -125,7 +125,7 @@ func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) (
 // check refuses what can't be a line.
 func (l Line) check() error {
 	switch {
-	case !isReference(l.ID):
+	case !gateway.IsID(l.ID):
 		return errors.New("the gateway's list holds a line without an id")
 	case l.Debit < 0 || l.Credit < 0 || (l.Debit > 0) == (l.Credit > 0):
 		return fmt.Errorf("line %s must either take an amount or give one", l.ID)
@@ -155,17 +155,6 @@ func (s *Service) reportOf(l Line) string {
 		fmt.Fprintf(&b, ", from %s", l.SourceID)
 	}
 	return b.String()
-}
-
-// isReference reports whether s can be an id at a gateway, and be kept in every database.
-func isReference(s string) bool {
-	const longest = 64
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= longest
 }
 
 // coverageOf is what was read of the statement around a period: the days that were read whole, the one after it

@@ -51,11 +51,3 @@ func TestAmounts_WordOfEachLine(t *testing.T) {
 		}
 	}
 }
-
-func TestIsReference(t *testing.T) {
-	for s, want := range map[string]bool{"txn_1": true, "!": true, "~": true, "": false, "txn 1": false, "txn\x7f": false, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false} {
-		if got := isReference(s); got != want {
-			t.Errorf("%q may be an id: %t, want %t", s, got, want)
-		}
-	}
-}

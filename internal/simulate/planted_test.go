@@ -142,7 +142,7 @@ var bugs = []planted{
 		{inStore, "const stepWithin = 8 * time.Hour", "const stepWithin = time.Minute"},
 	}},
 	{"the idempotency key is ignored", []edit{
-		{inPayout, `if m.key == "" {`, `if m.key == "" || m.key != "" {`},
+		{inPayout, `if k.key == "" {`, `if k.key == "" || k.key != "" {`},
 	}},
 	{"an unverified account is paid", []edit{
 		{inPayout, "errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified)", "errors.Is(err, bank.ErrNone)"},

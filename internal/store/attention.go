@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -68,17 +69,33 @@ func (db *DB) payouts(ctx context.Context, query string, args ...any) ([]payout.
 	return list, err
 }
 
-const openUnmatchedTransfers = `SELECT gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why
-	FROM unmatched_transfers WHERE resolved = 0 ORDER BY found_at, gateway, gateway_id LIMIT $1 + 0`
+const (
+	selectOpenTransfers = `SELECT gateway, gateway_id, reference, seller_id, amount, currency, progress, utr, made_at, found_at, why
+	FROM unmatched_transfers WHERE resolved = 0`
+	openUnmatchedTransfers = selectOpenTransfers + ` ORDER BY found_at, gateway, gateway_id LIMIT $1 + 0`
+)
 
 // OpenUnmatchedTransfers lists unmatched transfers that no admin has resolved, the first found first.
 func (db *DB) OpenUnmatchedTransfers(ctx context.Context, limit int) ([]payout.UnmatchedTransfer, error) {
+	return db.unmatchedTransfers(ctx, openUnmatchedTransfers, limit)
+}
+
+// OpenUnmatchedTransfer finds an unmatched transfer that no admin has resolved.
+func (db *DB) OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u payout.UnmatchedTransfer, found bool, err error) {
+	list, err := db.unmatchedTransfers(ctx, selectOpenTransfers+` AND gateway = $1 AND gateway_id = $2`, string(at), gatewayID)
+	if err != nil || len(list) == 0 {
+		return u, false, err
+	}
+	return list[0], true, nil
+}
+
+func (db *DB) unmatchedTransfers(ctx context.Context, query string, args ...any) ([]payout.UnmatchedTransfer, error) {
 	var list []payout.UnmatchedTransfer
-	err := db.query(ctx, openUnmatchedTransfers, func(r *row) {
+	err := db.query(ctx, query, func(r *row) {
 		var s payout.UnmatchedTransfer
 		t := &s.Transfer
 		r.Scan(&s.Gateway, &t.GatewayID, &t.Reference, &t.Order.Seller, &t.Amount, &t.Currency, &t.Progress, &t.UTR, instant{&t.MadeAt}, instant{&s.FoundAt}, &s.Why)
 		list = append(list, s)
-	}, limit)
+	}, args...)
 	return list, err
 }

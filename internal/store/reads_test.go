@@ -41,6 +41,10 @@ func TestRead_FailureIsReturned(t *testing.T) {
 		"OpenPayouts":            func(ctx context.Context) error { _, err := db.OpenPayouts(ctx, noon); return err },
 		"SelectPayouts":          func(ctx context.Context) error { _, err := db.SelectPayouts(ctx, payout.Selection{}); return err },
 		"SumPayouts":             func(ctx context.Context) error { _, err := db.SumPayouts(ctx, payout.Selection{}); return err },
+		"OpenUnmatchedTransfer": func(ctx context.Context) error {
+			_, _, err := db.OpenUnmatchedTransfer(ctx, "sandbox", "pout_1")
+			return err
+		},
 		"OpenUnmatchedTransfers": func(ctx context.Context) error { _, err := db.OpenUnmatchedTransfers(ctx, 10); return err },
 		"UserByEmail":            func(ctx context.Context) error { _, _, err := db.UserByEmail(ctx, "x"); return err },
 		"UserByID":               func(ctx context.Context) error { _, _, err := db.UserByID(ctx, "x"); return err },

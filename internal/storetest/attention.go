@@ -135,6 +135,16 @@ func testAttention(_ *testing.T, b *bench) {
 			b.Errorf("%d unmatched transfers:\n%+v, %v; want\n%+v", limit, got, err, want)
 		}
 	}
+	for _, want := range []payout.UnmatchedTransfer{later, sooner} {
+		if got, found, err := b.db.OpenUnmatchedTransfer(b.ctx(), atGateway, want.Transfer.GatewayID); err != nil || !found || got != want {
+			b.Errorf("an unmatched transfer:\n%+v, %t, %v; want\n%+v", got, found, err, want)
+		}
+	}
+	for at, id := range map[gateway.Name]string{"another": "pout_1", atGateway: "pout_3"} {
+		if got, found, err := b.db.OpenUnmatchedTransfer(b.ctx(), at, id); err != nil || found {
+			b.Errorf("%s at %s is %+v, %v", id, at, got, err)
+		}
+	}
 }
 
 func unmatchedTransfer(gatewayID string, found time.Time) payout.UnmatchedTransfer {
