@@ -145,9 +145,9 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 
 func (m *market) wasImported(p payout.Payout) {
 	first := m.ever[p.ID]
-	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.at == p.Gateway, string(p.ID),
-		"payout %s was of %s to %s: %d, fee %d; it is in the ledger again as of %s to %s: %d, fee %d",
-		p.ID, first.seller, first.account, first.amount, first.fee, p.Seller, p.BankAccountID, p.Amount, p.Fee)
+	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.mode == p.Mode && first.at == p.Gateway, string(p.ID),
+		"payout %s was of %s to %s: %d, fee %d, by %s; it is in the ledger again as of %s to %s: %d, fee %d, by %q",
+		p.ID, first.seller, first.account, first.amount, first.fee, first.mode, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Mode)
 	m.model.asked(p)
 	m.tally.imported++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d imported:", p.Amount))
@@ -493,8 +493,12 @@ func (m *market) wasVerified(before, a bank.Account) {
 		confirmed := m.current.name == admin || asked != nil && asked.confirms(a)
 		m.assert(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and gateway %s does not say so of %s",
 			a.ID, a.Gateway, a.VerificationID)
+		m.assert(verifiedIsTrue, a.Status != bank.StatusRejected || m.current.name == admin || asked != nil && asked.rejects(a), known.seller,
+			"bank account %s is rejected (%s), and gateway %s does not say so of %s", a.ID, a.Reason, a.Gateway, a.VerificationID)
 		m.accountDecided(a.ID, known.seller, a.Status)
 	}
+	m.assert(verifiedIsTrue, a.VerificationID == "" || a.VerificationID != m.current.failed, known.seller,
+		"bank account %s is %s, and its verification %s, which has failed, is to be asked about again", a.ID, a.Status, a.VerificationID)
 	m.assert(verifiedIsTrue, a.Status != bank.StatusUnverified || !a.DueAt.IsZero(), known.seller, "bank account %s is unverified (%s), and nothing more is to be done", a.ID, a.Reason)
 	known.status = a.Status
 	m.verificationDue(a.ID, known, a.DueAt)

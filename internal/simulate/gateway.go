@@ -280,6 +280,12 @@ func (g *gateway) confirms(a bank.Account) bool {
 	return said && verdict == "" && a.Last4 != noSuchAccount
 }
 
+// rejects reports whether the gateway has said that the account is not there, or is not its holder's.
+func (g *gateway) rejects(a bank.Account) bool {
+	verdict := g.verdicts[a.VerificationID]
+	return verdict == accountInvalid || verdict == otherName || verdict == nearName || a.Last4 == noSuchAccount
+}
+
 // numberOf is the account number behind what the gateway calls an account.
 func (g *gateway) numberOf(beneficiary string) (string, error) {
 	var a razorpayx.FundAccount
