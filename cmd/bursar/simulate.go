@@ -23,7 +23,7 @@ type simulateCmd struct {
 	Days    int     `default:"7" placeholder:"D" help:"How many virtual days there is trade (${default})."`
 	Sellers int     `default:"20" placeholder:"S" help:"How many sellers there are (${default})."`
 	Faults  string  `default:"all" placeholder:"LIST" help:"What goes wrong: all, none, or names joined by commas; all,-restore is all but one."`
-	Limited bool    `help:"Have a gateway that lacks what others offer: it honours a key for a day, and has no lists, metadata, cancellations, verifications or statement. No backup is put back then."`
+	Limited bool    `help:"Have a gateway that lacks what others offer: it honours a key for a day, and has no lists, metadata, cancellations, verifications or statement, and with an even seed no lookup by our reference. No backup is put back then."`
 	JSON    bool    `help:"Print what was done, and what was broken, as JSON."`
 	Keep    string  `placeholder:"DIR" help:"Keep the datastores of the run in a directory. Each marketplace in it is a data directory for other commands, such as bursar audit --data-dir DIR/market-1."`
 }

@@ -27,6 +27,8 @@ type actor struct {
 	// asked is the payout that the gateway was last asked about for them by our reference, and askedAt when it looked.
 	asked   string
 	askedAt time.Duration
+	// failed is the verification that the gateway last told them has failed.
+	failed string
 	// unfiltered says that the gateway lists all payouts where they asked for one.
 	unfiltered bool
 	// event is the gateway's id of the notification that they bring, behind the gateway's name.
@@ -60,7 +62,7 @@ func (m *market) begin(name string, act func()) {
 		a = m.newActor()
 	}
 	m.begun++
-	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", ""
+	a.name, a.number, a.act, a.on, a.ask, a.account, a.claimed, a.sent, a.asked, a.failed, a.event, a.about = name, m.begun, act, nil, nil, "", "", "", "", "", "", ""
 	a.goOn()
 }
 

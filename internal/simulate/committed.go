@@ -145,9 +145,9 @@ func (m *market) wasAsked(on *instance, p payout.Payout) {
 
 func (m *market) wasImported(p payout.Payout) {
 	first := m.ever[p.ID]
-	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.at == p.Gateway, string(p.ID),
-		"payout %s was of %s to %s: %d, fee %d; it is in the ledger again as of %s to %s: %d, fee %d",
-		p.ID, first.seller, first.account, first.amount, first.fee, p.Seller, p.BankAccountID, p.Amount, p.Fee)
+	m.assert(importedAsItWas, first.seller == p.Seller && first.account == p.BankAccountID && first.amount == p.Amount && first.fee == p.Fee && first.mode == p.Mode && first.at == p.Gateway, string(p.ID),
+		"payout %s was of %s to %s: %d, fee %d, by %s; it is in the ledger again as of %s to %s: %d, fee %d, by %q",
+		p.ID, first.seller, first.account, first.amount, first.fee, first.mode, p.Seller, p.BankAccountID, p.Amount, p.Fee, p.Mode)
 	m.model.asked(p)
 	m.tally.imported++
 	m.note(string(p.ID), p.Seller, fmt.Sprintf("payout of %d imported:", p.Amount))
@@ -227,6 +227,7 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 		m.current.claimed, m.current.sent = string(p.ID), ""
 		m.assert(stopsKept, !m.model.stopped(w.seller), string(p.ID), "payout %s, which was %s, is being sent, and payouts are stopped", p.ID, w.state)
 		m.assert(nothingSpins, w.state != payout.Unknown || p.Tries > w.last.Tries, string(p.ID), "payout %s is sent again, and is not counted: try %d after %d", p.ID, p.Tries, w.last.Tries)
+		w.resends += btoi(w.state == payout.Unknown)
 	case p.State == payout.Waiting && (w.state == payout.Submitting || p.Tries != w.last.Tries): // it was postponed
 		least := time.Second << min(max(p.Tries-1, 0), 6) * 4 / 5
 		m.assert(nothingSpins, p.Tries > w.last.Tries && p.DueAt.Sub(at) >= least, string(p.ID), "payout %s is postponed to %s at %s, for the %dth time after the %dth",
@@ -234,7 +235,15 @@ func (m *market) checkSending(w *withdrawal, p payout.Payout, at time.Time) {
 	case p.State == payout.ManualReview && w.state != payout.ManualReview:
 		runOut := at.Sub(w.sentAt) >= m.gateways.named(w.at).runsOut()-mostOff
 		m.assert(reviewedForCause, m.current.name == admin || runOut || w.doubted, string(p.ID), "payout %s was sent at %s, and is in review at %s", p.ID, w.sentAt, at)
+		m.assert(reviewedForCause, m.current.name == admin || w.doubted || w.resends > 0 || m.mayStayUnsent(w), string(p.ID), "payout %s was sent at %s and never again, and is in review at %s", p.ID, w.sentAt, at)
 	}
+}
+
+// mayStayUnsent reports whether an unknown payout may go to review without being sent again: it can be looked up, or payouts were stopped
+// since it was sent, or its gateway may not have been configured.
+func (m *market) mayStayUnsent(w *withdrawal) bool {
+	stoppedSince := func(s *stops) bool { return s.stopped || m.start.Add(s.resumed).After(w.sentAt) }
+	return m.gateways.named(w.at).capabilities().Lookup || stoppedSince(&m.model.paused) || stoppedSince(m.model.stopsOf(w.seller)) || len(m.gateways.all) > 1
 }
 
 // checkAsked asserts that a payout that was sent and rejected is refunded only after the gateway was asked again.
@@ -267,7 +276,8 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 		ended = w.changed
 	}
 	cleared := p.State == was && w.due == 0 // a person has looked
-	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || m.now-ended > leastOfDays-2*mostOff
+	unfindable := p.GatewayID == "" && !m.gateways.named(w.at).capabilities().Lookup
+	over := p.State == payout.Returned || p.Discrepancy != "" || cleared || unfindable || m.now-ended > leastOfDays-2*mostOff
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
@@ -493,8 +503,12 @@ func (m *market) wasVerified(before, a bank.Account) {
 		confirmed := m.current.name == admin || asked != nil && asked.confirms(a)
 		m.assert(verifiedIsTrue, a.Status != bank.StatusVerified || confirmed, known.seller, "bank account %s is verified, and gateway %s does not say so of %s",
 			a.ID, a.Gateway, a.VerificationID)
+		m.assert(verifiedIsTrue, a.Status != bank.StatusRejected || m.current.name == admin || asked != nil && asked.rejects(a), known.seller,
+			"bank account %s is rejected (%s), and gateway %s does not say so of %s", a.ID, a.Reason, a.Gateway, a.VerificationID)
 		m.accountDecided(a.ID, known.seller, a.Status)
 	}
+	m.assert(verifiedIsTrue, a.VerificationID == "" || a.VerificationID != m.current.failed, known.seller,
+		"bank account %s is %s, and its verification %s, which has failed, is to be asked about again", a.ID, a.Status, a.VerificationID)
 	m.assert(verifiedIsTrue, a.Status != bank.StatusUnverified || !a.DueAt.IsZero(), known.seller, "bank account %s is unverified (%s), and nothing more is to be done", a.ID, a.Reason)
 	known.status = a.Status
 	m.verificationDue(a.ID, known, a.DueAt)

@@ -32,7 +32,9 @@ type gateway struct {
 	m       *market
 	name    port.Name
 	profile sandbox.Profile
-	box     *sandbox.Sandbox
+	// noLookup says that it finds no transfer by our reference.
+	noLookup bool
+	box      *sandbox.Sandbox
 	// webhooks reads what it posts, signed with secret.
 	webhooks *razorpayx.Webhooks
 	secret   string
@@ -83,7 +85,7 @@ const plenty = int64(1_000_000_000_000_00)
 
 // openGateway opens a gateway that keeps its records in a file.
 func (m *market) openGateway(name port.Name, profile sandbox.Profile, file string) (err error) {
-	g := &gateway{m: m, name: name, profile: profile, secret: webhookSecret + string(name), verdicts: map[string]string{}, madeAt: map[string]time.Duration{}}
+	g := &gateway{m: m, name: name, profile: profile, noLookup: len(m.gateways.all) == 0 && m.o.hasNoLookup(), secret: webhookSecret + string(name), verdicts: map[string]string{}, madeAt: map[string]time.Duration{}}
 	if g.webhooks, err = razorpayx.NewWebhooks(g.secret); err != nil {
 		return err
 	}
@@ -280,6 +282,12 @@ func (g *gateway) confirms(a bank.Account) bool {
 	return said && verdict == "" && a.Last4 != noSuchAccount
 }
 
+// rejects reports whether the gateway has said that the account is not there, or is not its holder's.
+func (g *gateway) rejects(a bank.Account) bool {
+	verdict := g.verdicts[a.VerificationID]
+	return verdict == accountInvalid || verdict == otherName || verdict == nearName || a.Last4 == noSuchAccount
+}
+
 // numberOf is the account number behind what the gateway calls an account.
 func (g *gateway) numberOf(beneficiary string) (string, error) {
 	var a razorpayx.FundAccount
@@ -315,8 +323,15 @@ func (o Options) profile() sandbox.Profile {
 	return sandbox.Full
 }
 
+// hasNoLookup reports whether the main gateway finds no transfer by our reference: in every other seed, if it is a limited one.
+func (o Options) hasNoLookup() bool { return o.Limited && o.Seed%2 == 0 }
+
 // capabilities are what the gateway offers.
-func (g *gateway) capabilities() port.Capabilities { return g.profile.Capabilities(rupees()) }
+func (g *gateway) capabilities() port.Capabilities {
+	c := g.profile.Capabilities(rupees())
+	c.Lookup = c.Lookup && !g.noLookup
+	return c
+}
 
 // runsOut is how long an order is sent again after it was first. The margin is the model's own.
 func (g *gateway) runsOut() time.Duration {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -121,7 +122,11 @@ func (m *market) keepOneWaiting() {
 	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
 	m.stopping[s.id] = true // or it would be resumed as forgotten
 	m.spawn(0, "seller "+s.name, func() { m.send(a) })
-	m.spawn(cancelWindow/2, admin, func() { _ = m.decideStop(s.id, true) })
+	m.spawn(cancelWindow/2, admin, func() {
+		_ = m.decideStop(s.id, true)
+		err := m.decideStop(s.id, true)
+		m.assert(decisionsKept, errors.Is(err, payout.ErrFrozen), s.id, "the payouts of %s, which were frozen, were frozen again: %v", s.id, err)
+	})
 	m.pass(m.now + 5*time.Minute)
 	w := m.model.payouts[a.made]
 	m.assert(stopsKept, m.violation != nil || w != nil && w.state == payout.Waiting && w.last.IsStopped(), s.id, "%s asked for payout %q, and an admin froze their payouts before it was sent: %+v", s.id, a.made, w)

@@ -89,6 +89,7 @@ type withdrawal struct {
 	account bank.ID
 	amount  money.Amount
 	fee     money.Amount
+	mode    port.RailName
 	state   payout.State
 	sendAt  time.Time // when the time to cancel it is over
 	sentAt  time.Time
@@ -101,8 +102,8 @@ type withdrawal struct {
 	leased int64
 	// changed is when its state last did.
 	changed time.Duration
-	// takes is how often it was taken up.
-	takes int
+	// takes is how often it was taken up, and resends how often it was sent again.
+	takes, resends int
 	// notified is when a notification last made its step due.
 	notified time.Duration
 	// last is what was last written of it, and folded what its entries make of it.
@@ -206,7 +207,7 @@ func (h *holder) earnedIn(at time.Time, amount money.Amount) {
 
 func (o *model) asked(p payout.Payout) {
 	o.payouts[p.ID] = &withdrawal{
-		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
+		seller: p.Seller, at: p.Gateway, account: p.BankAccountID, amount: p.Amount, fee: p.Fee, mode: p.Mode, state: payout.Waiting, folded: payout.Payout{ID: p.ID},
 	}
 }
 

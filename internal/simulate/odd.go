@@ -60,7 +60,7 @@ func (w wire) mixUp(req *http.Request, a *answer) {
 			return
 		}
 		a.rewrite(other)
-	case req.Method == http.MethodGet && strings.HasPrefix(req.URL.Path, "/v1/fund_accounts/validations/") && json.Unmarshal(a.body.Bytes(), &v) == nil:
+	case req.Method == http.MethodGet && strings.HasPrefix(req.URL.Path, validationsPath) && json.Unmarshal(a.body.Bytes(), &v) == nil:
 		v.ID = "fav_0000another"
 		a.rewrite(v)
 	default:

@@ -227,6 +227,9 @@ func (m *market) refundToBalance(id payout.ID) {
 	if w := m.model.payouts[id]; w == nil || (w.state != payout.ManualReview && m.closing) {
 		return
 	}
+	if w := m.model.payouts[id]; m.gateways.has(id) && !m.gateways.named(w.at).capabilities().Lookup { // which the gateway's own records tell
+		return
+	}
 	_ = m.decide(string(id), false, func(on *instance) error {
 		_, err := on.payouts.RefundToBalance(m.ctx, m.by(), id)
 		w := m.model.payouts[id]

@@ -77,4 +77,16 @@ var moreBugs = []planted{
 	{"a debit for a payout that waits is not found", []edit{
 		{inReconcile, "case payout.Waiting:\n\t\tif debits > credits {", "case payout.Waiting:\n\t\tif debits > credits+1 {"},
 	}},
+	{"an imported payout does not tell how it went", []edit{
+		{inRazorpayx, "Rail: gateway.RailName(p.Mode),", ""},
+	}},
+	{"any 400 about a fund account is about the bank account", []edit{
+		{inRazorpayx, `return strings.Contains(said, "ifsc") || strings.Contains(said, "account number format")`, `return said != ""`},
+	}},
+	{"a verification that failed is asked about again", []edit{
+		{inBank, "if v.Outcome == gateway.OutcomeFault {\n\t\t\tv.ID = \"\"\n\t\t}\n\t\treturn v, err", "return v, err"},
+	}},
+	{"a seller's payouts are frozen twice", []edit{
+		{inPayout, "if balance.Frozen == isStop(d.Action) {", "if !balance.Frozen && !isStop(d.Action) {"},
+	}},
 }

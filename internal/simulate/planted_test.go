@@ -585,7 +585,7 @@ func (p planted) overlay(t *testing.T) map[string]string {
 func TestPlantedBugsFitTheCode(t *testing.T) {
 	compiler := newCompiler(t)
 	names := map[string]bool{}
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs) {
 		if err := compiler.check(bug.overlay(t)); err != nil {
 			t.Errorf("%s: %v", bug.name, err)
 		}
@@ -605,7 +605,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(os.Getenv("BURSAR_TEST_PLANT"))
 	var table []string
-	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs) {
+	for _, bug := range slices.Concat(bugs, furtherBugs, moreBugs, gatewayBugs, limitedBugs) {
 		if !chosen.MatchString(bug.name) {
 			continue
 		}
@@ -628,9 +628,13 @@ func (p planted) find(t *testing.T, seeds int) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	args := []string{"simulate", "--days", "7", "--sellers", "20"}
+	if slices.ContainsFunc(limitedBugs, func(l planted) bool { return l.name == p.name }) {
+		args = append(args, "--limited")
+	}
 	for seed := 1; seed <= seeds; seed++ {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		out, err := exec.CommandContext(ctx, program, "simulate", "--seed", strconv.Itoa(seed), "--days", "7", "--sellers", "20").CombinedOutput()
+		out, err := exec.CommandContext(ctx, program, append(args, "--seed", strconv.Itoa(seed))...).CombinedOutput()
 		cancel()
 		var exit *exec.ExitError
 		switch {

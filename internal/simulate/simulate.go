@@ -33,7 +33,8 @@ type Options struct {
 	Sellers int
 	Faults  Faults
 	// Limited has a poorer gateway: keys for a day, and neither lists, metadata, cancellations, verifications nor a
-	// statement. No backup is put back then: without a list nobody can tell what was paid since.
+	// statement. With an even seed it finds no transfer by our reference either. No backup is put back then: without a
+	// list nobody can tell what was paid since.
 	Limited bool
 	// Dir keeps the ledger of the run; empty is a temporary one that is removed.
 	Dir string

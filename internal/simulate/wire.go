@@ -175,6 +175,12 @@ func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, err
 	if page >= 0 && a.status == http.StatusOK {
 		w.on.listed(w.g, page, a.body.Bytes())
 	}
+	if id, isValidation := strings.CutPrefix(req.URL.Path, validationsPath); isValidation {
+		var v razorpayx.Validation
+		if json.Unmarshal(a.body.Bytes(), &v) == nil && v.ID == id && v.Status == razorpayx.ValidationFailed {
+			m.current.failed = id
+		}
+	}
 	return response(req, a.status, a.header, &a.body), nil
 }
 
@@ -346,15 +352,21 @@ func (w wire) copyOf(req *http.Request, body []byte) *http.Request {
 
 const mostLag = time.Minute
 
-// What a validation may be made to say, beside that there is no such account, or that it failed.
+// What a validation may be made to say.
 const (
-	otherName = "other name"
-	nearName  = "near name"
+	otherName        = "other name"
+	nearName         = "near name"
+	accountInvalid   = "invalid"
+	validationFailed = "failed"
+	statusMissing    = "nothing"
 )
+
+// validationsPath begins the path of a validation.
+const validationsPath = "/v1/fund_accounts/validations/"
 
 // misreport alters what a validation says, for good.
 func (w wire) misreport(req *http.Request, a *answer) {
-	id, isValidation := strings.CutPrefix(req.URL.Path, "/v1/fund_accounts/validations/")
+	id, isValidation := strings.CutPrefix(req.URL.Path, validationsPath)
 	if !isValidation || a.status != http.StatusOK {
 		return
 	}
@@ -366,18 +378,18 @@ func (w wire) misreport(req *http.Request, a *answer) {
 	verdict, said := w.g.verdicts[id]
 	if !said {
 		if m.strikes(verify) {
-			verdict = one(m, []string{otherName, nearName, "invalid", "failed", "nothing"})
+			verdict = one(m, []string{otherName, nearName, accountInvalid, validationFailed, statusMissing})
 		}
 		w.g.verdicts[id] = verdict
 	}
 	switch verdict {
 	case "":
 		return
-	case "invalid":
+	case accountInvalid:
 		v.Results.AccountStatus, v.Results.RegisteredName = razorpayx.AccountInvalid, ""
-	case "nothing":
+	case statusMissing:
 		v.Results.AccountStatus = ""
-	case "failed":
+	case validationFailed:
 		v.Status = razorpayx.ValidationFailed
 	case nearName:
 		v.Results.RegisteredName = razorpayx.Text(strings.SplitN(string(v.Results.RegisteredName), " ", 2)[0])

@@ -1,0 +1,14 @@
+package simulate_test
+
+// limitedBugs are about a gateway that lacks most of what others offer. They are looked for with --limited.
+var limitedBugs = []planted{
+	{"a payout whose order can't be looked up is never sent again", []edit{
+		{inPayout, "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)", "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer)"},
+	}},
+	{"a rejected order that can't be looked up counts as not taken", []edit{
+		{inPayout, "if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {", "if !g.Capabilities().Lookup && a.Answer == gateway.Refused {"},
+	}},
+	{"a payout that has ended is not found by its id at the gateway", []edit{
+		{inPayout, "p.GatewayID != \"\" && (!byReference || p.State == Submitted || p.State == Completed)", "p.GatewayID != \"\" && (p.State == Submitted || p.State == Completed)"},
+	}},
+}
