@@ -3,9 +3,11 @@ package payout_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -126,6 +128,13 @@ func TestStateChanged_EachChangeOnce(t *testing.T) {
 				}
 			}
 		}, []move{{"", payout.Waiting}}},
+		"imported": {func(s *story) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+				id: "pout_9", amount: 90_000, progress: gateway.InProgress, made: s.now,
+				order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+			}
+			s.reconcileStartup()
+		}, []move{{"", payout.Waiting}, {payout.Waiting, payout.Submitted}}},
 		"refused by the service": {func(s *story) {
 			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 700_000_000}); !errors.Is(err, ledger.ErrInsufficient) {
 				t.Fatal(err)

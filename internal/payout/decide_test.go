@@ -491,6 +491,26 @@ func TestAskGateway_UsesGatewayID(t *testing.T) {
 	}
 }
 
+// The admin's request reads the payout as submitting; by then it waits again, because the gateway turned it away, and has it all the same.
+func TestAskGateway_ReadAsSubmitting_AskedAgain(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	seen := s.wantState(payout.Waiting)
+	seen.State = payout.Submitting
+	s.put(s.made(gateway.Paid))
+	if _, err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).AskGateway(t.Context(), ada, s.id); err != nil {
+		t.Error(err)
+	}
+	if p := s.wantState(payout.Waiting); p.Discrepancy != "" || !p.DueAt.Equal(s.now) {
+		t.Errorf("discrepancy %q, due at %s; want none, and at once, %s", p.Discrepancy, p.DueAt, s.now)
+	}
+	s.later(0)
+	s.wantState(payout.Completed)
+	s.wantAvailable(afterReserve)
+	s.wantViolated()
+}
+
 // TestRefundedPayout_IsPolledLessAndLess has the gateway answer nothing after the amount was given back.
 func TestRefundedPayout_IsPolledLessAndLess(t *testing.T) {
 	s := newReviewStory(t)

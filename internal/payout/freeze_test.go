@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +118,26 @@ func TestFreeze_OfOneSeller(t *testing.T) {
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
+}
+
+// TestStopped_SaysTheReasonOfNow ends one of two stops of a payout that waits for both.
+func TestStopped_SaysTheReasonOfNow(t *testing.T) {
+	s := newStory(t)
+	freeze, pause := stopping[0], stopping[1]
+	if err := errors.Join(freeze.stop(t.Context(), s.payouts, ada), pause.stop(t.Context(), s.payouts, ada)); err != nil {
+		t.Fatal(err)
+	}
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !strings.Contains(p.Reason, "of this account") {
+		t.Errorf("frozen and paused, its reason is %q", p.Reason)
+	}
+	if err := freeze.resume(t.Context(), s.payouts, ada); err != nil {
+		t.Fatal(err)
+	}
+	s.later(15 * time.Minute)
+	if p := s.wantState(payout.Waiting); !strings.Contains(p.Reason, "for all sellers") {
+		t.Errorf("only paused, its reason is %q", p.Reason)
+	}
 }
 
 // TestStopped_UnknownIsNotSentAgain stops payouts while nobody knows whether one was sent.
@@ -287,7 +308,8 @@ func TestLiftHold(t *testing.T) {
 	if err := s.hold("usr_a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := request(); !errors.Is(err, payout.ErrOnHold) {
+	err := request()
+	if f := fault.From(err); !errors.Is(err, payout.ErrOnHold) || f.Details["until"] != s.now.Add(72*time.Hour).Format(time.RFC3339) {
 		t.Errorf("requested under a hold: %v", err)
 	}
 	if err := s.payouts.LiftHold(t.Context(), decision.By{Admin: ada.Admin}, "usr_a"); !errors.Is(err, fault.Field("note", "")) {

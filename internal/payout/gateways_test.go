@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
@@ -379,8 +380,8 @@ func TestGateway_NotConfigured(t *testing.T) {
 		s.later(time.Hour)
 	}
 	p := s.wantState(payout.Waiting)
-	if other.sent+s.gateway.sent != 0 || p.Reason == "" {
-		t.Errorf("%d orders were sent; the seller is told %q", other.sent+s.gateway.sent, p.Reason)
+	if other.sent+s.gateway.sent != 0 || p.Reason == "" || p.DueAt.Before(s.now.Add(8*time.Minute)) {
+		t.Errorf("%d orders were sent; the seller is told %q; it is looked at again at %s, and now is %s", other.sent+s.gateway.sent, p.Reason, p.DueAt, s.now)
 	}
 	a, err := s.payouts.Attention(t.Context())
 	if err != nil || len(a.WithoutGateway) != 1 || a.WithoutGateway[0].ID != s.id {
@@ -417,6 +418,22 @@ func TestGateway_NotConfigured(t *testing.T) {
 	s.wantJournal(true)
 }
 
+// TestGateway_NotConfigured_NoDecision refuses what an admin can decide only by the word of a gateway that was taken away.
+func TestGateway_NotConfigured_NoDecision(t *testing.T) {
+	s := newReviewStory(t)
+	s.now = s.now.Add(lease + gracePeriod)
+	s.route("another", s.another())
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrNoGateway) {
+		t.Errorf("matched: %v", err)
+	}
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrNoGateway) {
+		t.Errorf("refunded: %v", err)
+	}
+	s.wantState(payout.ManualReview)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
+	s.wantAvailable(afterReserve)
+}
+
 // TestGateway_ConfiguredAgain_AnswerLost sends what waited for its gateway. That it waited for it is no longer said, whatever comes.
 func TestGateway_ConfiguredAgain_AnswerLost(t *testing.T) {
 	for m, want := range map[mood]payout.State{lostAnswers: payout.Unknown, diesAfter: payout.Submitting} {
@@ -433,6 +450,28 @@ func TestGateway_ConfiguredAgain_AnswerLost(t *testing.T) {
 		if p := s.wantState(want); p.ReasonCode != "" || p.Reason != "" {
 			t.Errorf("%s: its reason is %q: %q", m, p.ReasonCode, p.Reason)
 		}
+	}
+}
+
+// TestGateway_ConfiguredAgain_Reclaimed looks up what a worker was sending when the gateway was taken away, and gets no answer.
+func TestGateway_ConfiguredAgain_Reclaimed(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = diesBefore
+	s.later(windowOver)
+	s.wantState(payout.Submitting)
+	other := s.another()
+	s.route("another", other)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitting); p.ReasonCode == "" {
+		t.Fatal("it is not said that its gateway is not configured")
+	}
+	s.gateway.mood, s.gateway.deaf = fair, true
+	s.router = nil
+	s.payouts = s.newPayouts(t)
+	s.reconcileStartup()
+	s.later(time.Hour)
+	if p := s.wantState(payout.Unknown); p.ReasonCode != "" || p.Reason != "" {
+		t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
 	}
 }
 

@@ -77,6 +77,18 @@ func TestReconcileStartup_GatewaySilent_NothingSent(t *testing.T) {
 	s.wantViolated()
 }
 
+// A new database has lost no payout, so its gateway need not answer.
+func TestReconcileStartup_NoUsers_AsksNothing(t *testing.T) {
+	s := newStory(t)
+	s.close()
+	s.place = storetest.NewPlace(t)
+	s.open(t)
+	s.gateway.mood = silent
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil || !s.payouts.StartupReconciled() {
+		t.Errorf("startup reconciled %t: %v", s.payouts.StartupReconciled(), err)
+	}
+}
+
 func TestReconcileStartup_WaitingButSent_NotResent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile     func(*story, *transfer)
@@ -514,6 +526,12 @@ func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	s.putBack(t, saved)
 	s.wantState(payout.Submitting)
 	s.reconcileStartup()
+	for s.payout().State != payout.ManualReview {
+		s.later(s.payout().DueAt.Sub(s.now))
+	}
+	if wait := s.payout().DueAt.Sub(s.now); wait < 4*time.Hour {
+		t.Errorf("it is polled again in %s, want hours", wait)
+	}
 	for range 3 {
 		s.later(7 * time.Hour)
 	}

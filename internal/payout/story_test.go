@@ -334,6 +334,31 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 	}
 }
 
+// TestReport_UnderAnotherName has the gateway answer with a transfer of another id, or with one of another payout.
+func TestReport_UnderAnotherName(t *testing.T) {
+	for name, rename := range map[string]func(*story, *transfer){
+		"another id": func(_ *story, tr *transfer) { tr.id = "pout_other" },
+		"another reference": func(s *story, tr *transfer) {
+			delete(s.gateway.transfers, string(s.id))
+			s.gateway.transfers["pyt_other"] = tr
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubmittedStory(t)
+			tr := s.gateway.transfers[string(s.id)]
+			tr.advance(1)
+			rename(s, tr)
+			s.gateway.mistakes = true
+			s.later(time.Hour)
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, "answered with "+tr.id) || p.GatewayID == "pout_other" {
+				t.Errorf("its transfer is %s, and its discrepancy %q", p.GatewayID, p.Discrepancy)
+			}
+			s.wantAvailable(afterReserve)
+			s.wantViolated("gateway-agrees")
+		})
+	}
+}
+
 // The gateway names neither account nor currency, or the ledger lacks the bank account's beneficiary.
 func TestApplyReport_MissingFields_NoDiscrepancy(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -626,6 +651,23 @@ func TestPoll_TransferForgotten_RecordsDiscrepancy(t *testing.T) {
 	}
 	if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, p.GatewayID) || p.DueAt.IsZero() {
 		t.Errorf("discrepancy %q, next look %s", p.Discrepancy, p.DueAt)
+	}
+	s.wantAvailable(afterReserve)
+	s.wantViolated("gateway-agrees")
+}
+
+// The gateway does not know a transfer any more that it had paid. It is asked until the bank can't return the money any more.
+func TestPoll_PaidTransferForgotten_EndsAfterReturnPeriod(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.gateway.forgetful = true
+	for range 40 {
+		s.later(5 * time.Hour)
+	}
+	if p := s.wantState(payout.Completed); p.Discrepancy == "" || !p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next look %s; want it written down, and no other look", p.Discrepancy, p.DueAt)
 	}
 	s.wantAvailable(afterReserve)
 	s.wantViolated("gateway-agrees")

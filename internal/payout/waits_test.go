@@ -45,6 +45,8 @@ func TestStep_Waits(t *testing.T) {
 		"completed":             {fair, nil, paid, payout.Completed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
 		"completed, no list":    {fair, unlisted, paid, payout.Completed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
 		"completed, no answer":  {fair, nil, func(s *story) { paid(s); deaf(s) }, payout.Completed, "20s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 17m4s 34m8s 1h8m16s 2h16m32s 4h0m0s 4h0m0s"},
+		"tampered with":         {lostRequests, nil, func(s *story) { s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`) }, payout.Unknown, "2s 15s 10m0s 10m0s"},
+		"frozen":                {fair, nil, nothing, payout.Waiting, "10m0s 10m0s 10m0s"},
 		"refused":               {refusing, nil, nothing, payout.Failed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
 		"refused, no answer":    {refusing, nil, deaf, payout.Failed, "20s 2s 4s 8s 16s"},
 		"refunded":              {lostRequests, nil, refund, payout.Failed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
@@ -59,6 +61,11 @@ func TestStep_Waits(t *testing.T) {
 			}
 			s.reconcileStartup()
 			s.gateway.mood = tt.mood
+			if name == "frozen" {
+				if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			s.later(windowOver)
 			tt.before(s)
 			var waits []string
