@@ -46,8 +46,8 @@ type double struct {
 
 	mu      sync.Mutex
 	answers []answer
-	// meanwhile happens while the gateway is being asked, told while it is told of an account.
-	meanwhile, told func()
+	// meanwhile happens while the gateway is being asked, told while it is told of an account, described while it tells of one.
+	meanwhile, told, described func()
 
 	beneficiaryErr error
 	registered     []string                      // numbers that were made known, in full
@@ -84,6 +84,9 @@ func (g *double) EnsureBeneficiary(_ context.Context, reference string, d gatewa
 
 // DescribeBeneficiary tells the number that was registered last.
 func (g *double) DescribeBeneficiary(_ context.Context, beneficiary string) (gateway.Destination, error) {
+	if g.described != nil {
+		g.described()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.beneficiaryErr != nil {
