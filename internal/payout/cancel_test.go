@@ -96,6 +96,12 @@ func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
 		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); !errors.Is(err, payout.ErrNotFound) {
 			t.Errorf("cancelled by %q: %v", c.User, err)
 		}
+		if _, err := s.payouts.Payout(t.Context(), c, s.id); !errors.Is(err, payout.ErrNotFound) {
+			t.Errorf("read by %q: %v", c.User, err)
+		}
+		if events, err := s.payouts.Events(t.Context(), c, s.id); !errors.Is(err, payout.ErrNotFound) || len(events) > 0 {
+			t.Errorf("its events, read by %q: %v, %v", c.User, events, err)
+		}
 	}
 	s.wantState(payout.Waiting)
 	s.wantAvailable(afterReserve)
@@ -117,6 +123,21 @@ func TestCancel_TooLate_SaysWhy(t *testing.T) {
 	s.gateway.transfers[string(s.id)].advance(1)
 	s.later(time.Hour)
 	refuses(payout.Completed, "it is completed")
+}
+
+// The gateway said that it can let go of the payout, and by now the bank works on it.
+func TestCancel_GatewayNoLongerCan_Refused(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].progress = gateway.InProgress
+	for range 2 {
+		if p, replayed, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k"); !errors.Is(err, payout.ErrNotCancellable) {
+			t.Errorf("cancelled %+v, replayed %t, %v", p, replayed, err)
+		}
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(afterReserve)
 }
 
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a

@@ -417,6 +417,13 @@ func TestMatchTransfer(t *testing.T) {
 			if p.GatewayID != tt.gatewayID {
 				t.Errorf("its transfer is %s", p.GatewayID)
 			}
+			wantReason := "" // it is no longer in review
+			if tt.want == payout.Failed {
+				wantReason = bankRejected
+			}
+			if p.ReasonCode != wantReason || (p.Reason == "") != (wantReason == "") {
+				t.Errorf("its reason is %q: %q, want %q", p.ReasonCode, p.Reason, wantReason)
+			}
 			s.wantDecisions(string(s.id), decision.ReviewPayout, decision.MatchTransfer)
 			s.wantViolated()
 			if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {

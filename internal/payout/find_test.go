@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -121,6 +122,16 @@ func TestParseSelection_Bank(t *testing.T) {
 		if is := err == nil && sel.Bank == bank; is != want {
 			t.Errorf("bank %q is taken %t, %v; want %t", bank, is, err, want)
 		}
+	}
+}
+
+// A caller who takes no more ends the export.
+func TestExport_EndsWithItsCaller(t *testing.T) {
+	s := newStory(t)
+	s.request("usr_b", 60_000)
+	gone, exported := errors.New("gone"), 0
+	if err := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return gone }); !errors.Is(err, gone) || exported != 1 {
+		t.Errorf("after %d payouts: %v", exported, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,9 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
+	"bursar/internal/storetest"
 )
 
 // stopping is the two ways to stop a seller's payouts.
@@ -63,6 +66,7 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
 				t.Fatal(err)
 			}
+			stoppedAt := s.now
 			if err := tt.stop(t.Context(), s.payouts, ada); !errors.Is(err, tt.stopped) {
 				t.Errorf("stopped twice: %v", err)
 			}
@@ -77,6 +81,13 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			}
 			s.wantOnHold("usr_a")
 			s.wantAvailable(afterReserve)
+			want := payout.PauseState{}
+			if tt.subject == decision.Platform {
+				want = payout.PauseState{Paused: true, Since: stoppedAt, By: ledger.ActorAdmin + ada.Admin, Reason: ada.Note}
+			}
+			if state, err := s.payouts.PauseState(t.Context()); state != want || err != nil {
+				t.Errorf("the pause is %+v, %v; want %+v", state, err, want)
+			}
 
 			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
 				t.Fatal(err)
@@ -91,6 +102,29 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			s.wantDecisions(tt.subject, tt.decided...)
 			s.wantViolated()
 		})
+	}
+}
+
+// TestFreeze_IsMailed tells the seller of a freeze and of its end. Nobody is mailed about a pause.
+func TestFreeze_IsMailed(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	mailbox := storetest.NewMailbox(t, s.db, s.keys, func() time.Time { return s.now })
+	o.Mails = mailbox
+	var err error
+	if s.payouts, err = payout.New(o); err != nil {
+		t.Fatal(err)
+	}
+	want := []mail.Data{mail.PayoutsFrozen{At: s.now}, mail.PayoutsFrozen{At: s.now.Add(time.Hour), Resumed: true}}
+	for _, tt := range stopping {
+		stopped := tt.stop(t.Context(), s.payouts, ada)
+		s.now = s.now.Add(time.Hour)
+		if err := errors.Join(stopped, tt.resume(t.Context(), s.payouts, ada)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := mailbox.To("usr_a@example.com"); !reflect.DeepEqual(got, want) {
+		t.Errorf("mailed was %+v, want %+v", got, want)
 	}
 }
 
@@ -264,8 +298,8 @@ func TestPause_TamperedWith(t *testing.T) {
 			s.place.ByHand(t, sql)
 			s.later(windowOver)
 			s.later(time.Hour)
-			if s.wantState(payout.Waiting); s.gateway.sent > 0 {
-				t.Errorf("%d orders were sent", s.gateway.sent)
+			if p := s.wantState(payout.Waiting); s.gateway.sent > 0 || p.Discrepancy != "" { // the payout is as it was
+				t.Errorf("%d orders were sent; its discrepancy is %q", s.gateway.sent, p.Discrepancy)
 			}
 			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000}); !errors.Is(err, ledger.ErrTampered) {
 				t.Errorf("a request is answered with %v", err)

@@ -260,6 +260,66 @@ func TestStep_LookUpFails(t *testing.T) {
 	})
 }
 
+// TestStep_SaysWhatWentWrong returns what the worker logs and counts.
+func TestStep_SaysWhatWentWrong(t *testing.T) {
+	begin := func(m mood, advance int) func(*story) {
+		return func(s *story) {
+			s.gateway.mood = m
+			s.later(windowOver)
+			s.gateway.mood = fair
+			if tr := s.gateway.transfers[string(s.id)]; tr != nil {
+				tr.advance(advance)
+				s.later(time.Hour)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		begin func(*story)
+		state payout.State
+		spoil func(*story)
+		want  string
+	}{
+		"a tampered row": {func(*story) {}, payout.Waiting, func(s *story) { s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`) }, "payout_tampered"},
+		"a tampered balance": {func(*story) {}, payout.Waiting, func(s *story) {
+			s.place.ByHand(t, `UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`)
+		}, "records_tampered"},
+		"a tampered account":             {func(*story) {}, payout.Waiting, func(s *story) { s.useBank(t); s.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory'`) }, "records_tampered"},
+		"the account is not made known":  {func(*story) {}, payout.Waiting, func(s *story) { s.gateway.mood = silent }, "make the bank account known"},
+		"two transfers":                  {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.gateway.twofold = true }, "is still unknown"},
+		"another amount while unclear":   {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.putOdd("another amount") }, "ordered were"},
+		"another amount while submitted": {begin(fair, 0), payout.Submitted, func(s *story) { s.gateway.transfers[string(s.id)].amount++ }, "ordered were"},
+		"another amount after it failed": {begin(refusing, 0), payout.Failed, func(s *story) { s.putOdd("another amount") }, "ordered were"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			tt.begin(s)
+			p := s.wantState(tt.state)
+			tt.spoil(s)
+			s.now = p.DueAt
+			if err := s.payouts.Step(t.Context(), s.id); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the step ends with %v, want %q", err, tt.want)
+			}
+			s.wantState(tt.state)
+		})
+	}
+}
+
+// TestFinalCheck_WithoutLookup_Ends looks once at a payout that an admin refunded, because the gateway will never tell.
+func TestFinalCheck_WithoutLookup_Ends(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.sendToReview(t, s.id)
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.later(s.wantState(payout.Failed).DueAt.Sub(s.now))
+	if p := s.wantState(payout.Failed); !p.DueAt.IsZero() {
+		t.Errorf("it is looked at again at %s", p.DueAt)
+	}
+}
+
 // TestSubmit_WithoutLookupResentSoon waits at most 18 seconds after the first attempt, which sends nothing.
 func TestSubmit_WithoutLookupResentSoon(t *testing.T) {
 	s := newStoryAt(t, blind)

@@ -2,7 +2,9 @@ package payout_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"bursar/internal/fault"
 	"bursar/internal/money"
@@ -50,4 +52,80 @@ func TestRequest_Refused(t *testing.T) {
 		t.Errorf("available are %d, %v; want %d", b.Available, err, left)
 	}
 	s.wantViolated()
+}
+
+// TestRequest_BankInAnotherZone repeats a request under its key. The answer is exactly the first one, though it is read from the store.
+func TestRequest_BankInAnotherZone(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Arrival = payout.NewArrival(o.Currency, time.UTC, payout.Holidays{})
+	payouts, err := payout.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := payout.Request{Seller: "usr_b", Amount: 60_000, Key: "k"}
+	first, _, err := payouts.Request(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, replayed, err := payouts.Request(t.Context(), r)
+	first.Beneficiary = again.Beneficiary // who asks needs no such thing
+	if again != first || !replayed || err != nil {
+		t.Errorf("the repeat is answered with\n%+v, %t, %v; the request was with\n%+v", again, replayed, err, first)
+	}
+}
+
+// TestHistory_OfTheCaller lists a seller's own payouts, whosever they ask for.
+func TestHistory_OfTheCaller(t *testing.T) {
+	s := newStory(t)
+	other := s.request("usr_b", 60_000)
+	for name, tt := range map[string]struct {
+		caller payout.Caller
+		filter payout.Filter
+		want   []payout.ID
+	}{
+		"a seller":                    {payout.Caller{User: "usr_a"}, payout.Filter{}, []payout.ID{s.id}},
+		"a seller, of another":        {payout.Caller{User: "usr_a"}, payout.Filter{Seller: "usr_b"}, []payout.ID{s.id}},
+		"an admin":                    {payout.Caller{User: ada.Admin, Admin: true}, payout.Filter{}, []payout.ID{other.ID, s.id}},
+		"an admin, of one of them":    {payout.Caller{User: ada.Admin, Admin: true}, payout.Filter{Seller: "usr_b"}, []payout.ID{other.ID}},
+		"a seller who asked for none": {payout.Caller{User: "usr_c"}, payout.Filter{}, nil},
+	} {
+		tt.filter.Limit = 10
+		list, total, err := s.payouts.History(t.Context(), tt.caller, tt.filter)
+		var got []payout.ID
+		for _, p := range list {
+			got = append(got, p.ID)
+		}
+		slices.Sort(got) // of one moment, they are in any order
+		slices.Sort(tt.want)
+		if !slices.Equal(got, tt.want) || total != int64(len(tt.want)) || err != nil {
+			t.Errorf("%s: %v, %d in all, %v; want %v", name, got, total, err, tt.want)
+		}
+	}
+}
+
+// TestSweep_ForgetsAfterTheirTime keeps idempotency keys for seven days, as the API promises, and notifications for fifteen.
+func TestSweep_ForgetsAfterTheirTime(t *testing.T) {
+	s := newStory(t)
+	begun := s.now
+	r := payout.Request{Seller: "usr_b", Amount: 60_000, Key: "k"}
+	if _, _, err := s.payouts.Request(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	s.notification("evt_1")
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		after time.Duration
+		want  int64 // forgotten
+	}{
+		{7*day - time.Second, 0}, {7*day + time.Second, 1}, {15*day - time.Second, 0}, {15*day + time.Second, 1},
+	} {
+		s.now = begun.Add(tt.after)
+		if n, err := s.payouts.Sweep(t.Context()); n != tt.want || err != nil {
+			t.Errorf("after %s %d are forgotten, %v; want %d", tt.after, n, err, tt.want)
+		}
+		if known, err := s.payouts.Answered(t.Context(), "usr_b", "k"); known != (tt.after < 7*day) || err != nil {
+			t.Errorf("after %s the key is known: %t, %v", tt.after, known, err)
+		}
+	}
 }

@@ -287,7 +287,10 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 		}{
 			"in the answer to the order": {func(s *story) {
 				s.gateway.whenTaken = lie.alter
-				s.later(windowOver)
+				s.now = s.now.Add(windowOver)
+				if err := s.payouts.Step(t.Context(), s.id); err != nil {
+					t.Errorf("before it is asked once more, the step ends with %v", err)
+				}
 				s.wantState(payout.Unknown) // it is asked once more
 				s.later(time.Second)
 			}, payout.Unknown},
@@ -435,8 +438,8 @@ func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
 			tr.progress, tr.paid = word, 0
 			s.later(7 * time.Hour) // nobody told us: the look-again finds it
 			p := s.wantState(payout.Returned)
-			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() {
-				t.Errorf("status %s, due %s, completed %s", p.Status(), p.DueAt, p.CompletedAt)
+			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() || p.ReasonCode != bankRejected || p.Reason == "" {
+				t.Errorf("status %s, due %s, completed %s, reason %q: %q", p.Status(), p.DueAt, p.CompletedAt, p.ReasonCode, p.Reason)
 			}
 			s.wantAvailable(opening)
 			s.wantViolated()
@@ -703,10 +706,20 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); found || err != nil {
 		t.Errorf("before the request there is one: %t, %v", found, err)
 	}
+	wantAnswered := func(user, key string, want bool) {
+		t.Helper()
+		if got, err := s.payouts.Answered(t.Context(), user, key); got != want || err != nil {
+			t.Errorf("key %q of %s has an answer: %t, %v; want %t", key, user, got, err, want)
+		}
+	}
+	wantAnswered("usr_a", "k", false)
 	made, _, err := s.payouts.Request(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantAnswered("usr_a", "k", true)
+	wantAnswered("usr_a", "", false)
+	wantAnswered("usr_b", "k", false)
 	made.Beneficiary = "fa_usr_a" // who asks needs no such thing
 	if p, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); p != made || !found || err != nil {
 		t.Errorf("the key stands for %+v, %t, %v; want %+v", p, found, err, made)
@@ -735,6 +748,7 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "refused"); found || err != nil {
 		t.Errorf("a refusal is a payout: %t, %v", found, err)
 	}
+	wantAnswered("usr_a", "refused", true)
 }
 
 // The bank takes four days and no notification arrives. Polls must find what happened soon, and be few, because the gateway
