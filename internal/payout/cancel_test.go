@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,25 @@ func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
 	}
 	s.wantState(payout.Waiting)
 	s.wantAvailable(afterReserve)
+}
+
+// TestCancel_OnRecord names who cancelled, in the journal.
+func TestCancel_OnRecord(t *testing.T) {
+	for want, c := range map[string]payout.Caller{
+		"user:usr_a":                {User: "usr_a"},
+		"issuer:https://id.example": {User: "usr_a", IssuerActor: "issuer:https://id.example"},
+		"admin:usr_ada":             {User: ada.Admin, Admin: true, Note: ada.Note},
+	} {
+		s := newStory(t)
+		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		entries := s.entriesAbout(s.id)
+		i := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled })
+		if i < 0 || entries[i].Actor != want {
+			t.Errorf("its entries are %+v, want it cancelled by %q", entries, want)
+		}
+	}
 }
 
 // TestCancel_TooLate_SaysWhy tells a payout that the bank works on from one that has ended.

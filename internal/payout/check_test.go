@@ -23,7 +23,9 @@ func TestCheckEntries(t *testing.T) {
 	if err := payout.CheckEntries(p, entries); err != nil {
 		t.Fatal(err)
 	}
-	other, ended := p, p
+	other, ended, waiting := p, p, p
+	waiting.State = payout.Waiting
+	requeued := ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutRequeued, Data: `{"state":"waiting"}`}}
 	other.Amount++
 	ended.State = payout.Completed
 	changed := func(change func([]ledger.Entry) []ledger.Entry) []ledger.Entry { return change(slices.Clone(entries)) }
@@ -43,6 +45,7 @@ func TestCheckEntries(t *testing.T) {
 		{"a repair changes nothing by itself", p, append(slices.Clone(entries), repaired), false},
 		{"a decision does not complete it", ended, append(slices.Clone(entries), decided), true},
 		{"completed, and the row is not", p, append(slices.Clone(entries), completed), true},
+		{"waiting once more, though it can't be", waiting, append(slices.Clone(entries), requeued), true},
 		{"no entries", p, nil, true},
 		{"another amount", other, entries, true},
 		{"another payout", payout.Payout{ID: s.id}, entries, true},

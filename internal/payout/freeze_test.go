@@ -154,6 +154,30 @@ func TestFreeze_OfOneSeller(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestStopped_Resumed_AnswerLost sends what waited, and nobody knows whether it arrived. That it waited is no longer said.
+func TestStopped_Resumed_AnswerLost(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStory(t)
+			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(windowOver)
+			if p := s.wantState(payout.Waiting); !p.IsStopped() {
+				t.Errorf("it is not said that it waits: %q", p.ReasonCode)
+			}
+			s.gateway.mood = lostAnswers
+			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(0)
+			if p := s.wantState(payout.Unknown); p.ReasonCode != "" || p.Reason != "" || p.IsStopped() {
+				t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
+			}
+		})
+	}
+}
+
 // TestStopped_SaysTheReasonOfNow ends one of two stops of a payout that waits for both.
 func TestStopped_SaysTheReasonOfNow(t *testing.T) {
 	s := newStory(t)

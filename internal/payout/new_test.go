@@ -3,6 +3,7 @@ package payout_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"bursar/internal/payout"
 )
@@ -41,5 +42,26 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		if _, err := payout.New(o); err == nil {
 			t.Errorf("a service with %s was made", name)
 		}
+	}
+}
+
+// TestNew_Jitter spreads waits by a fifth, unless it is told otherwise.
+func TestNew_Jitter(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Jitter = nil
+	var err error
+	if s.payouts, err = payout.New(o); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcileStartup()
+	s.gateway.mood = closed
+	s.later(windowOver)
+	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		got := s.wantState(payout.Waiting).DueAt.Sub(s.now)
+		if got < wait*4/5 || got > wait*6/5 {
+			t.Errorf("it waits %s, want a fifth more or less than %s", got, wait)
+		}
+		s.later(got)
 	}
 }

@@ -615,6 +615,23 @@ func TestReconcileStartup_TransferDiffers_MovesNoMoney(t *testing.T) {
 	}
 }
 
+// TestImport_PolledSoon imports a payout of which nobody knows when it was sent. It is polled as one that was sent lately.
+func TestImport_PolledSoon(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.now = s.now.Add(time.Minute)
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	for range 15 {
+		s.later(s.stored(t, lost.ID).DueAt.Sub(s.now))
+	}
+	if wait := s.stored(t, lost.ID).DueAt.Sub(s.now); wait < 12*time.Minute || wait > 18*time.Minute { // a quarter of an hour, a fifth more or less
+		t.Errorf("it is polled again in %s", wait)
+	}
+}
+
 // TestImport_LaterReportToAnotherAccount imports a payout whose later report names another account.
 func TestImport_LaterReportToAnotherAccount(t *testing.T) {
 	s := newStory(t)

@@ -595,6 +595,17 @@ func TestStep_LeaseExpired_AccountRefusalIgnored(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
+func TestSubmit_AccountShunned_SaysWhy(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = shunning
+	s.later(windowOver)
+	if p := s.wantState(payout.Failed); p.ReasonCode != "bank_account_refused" || p.Reason != "No such account." {
+		t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
 // The gateway can't be reached, so the payout was never sent, and its cancellation need not ask the gateway.
 func TestCancel_NeverSent_NeedsNoGateway(t *testing.T) {
 	s := newStory(t)

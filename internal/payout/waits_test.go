@@ -9,6 +9,22 @@ import (
 	"bursar/internal/payout"
 )
 
+// TestStep_LeaseBeginsWithTheSending has the gateway take its time before the order is sent: until the lease is over, the order may still arrive.
+func TestStep_LeaseBeginsWithTheSending(t *testing.T) {
+	s := newStory(t)
+	delayed := func() { s.now = s.now.Add(lease - time.Second) }
+	s.gateway.mood, s.gateway.whenAsked = diesBefore, delayed
+	s.later(windowOver)
+	if p := s.wantState(payout.Submitting); !p.DueAt.Equal(s.now.Add(lease)) {
+		t.Errorf("sent at %s, it is sent again from %s, want %s later", s.now, p.DueAt, lease)
+	}
+	s.gateway.whenAsked, s.gateway.whenFound = nil, delayed
+	s.later(lease)
+	if p := s.wantState(payout.Unknown); s.gateway.sent != 2 || !p.DueAt.Equal(s.now.Add(lease)) {
+		t.Errorf("sent %d times, at last at %s, it is sent again from %s, want %s later", s.gateway.sent, s.now, p.DueAt, lease)
+	}
+}
+
 // TestStep_Waits has no jitter, so that each wait before the next step is exact.
 func TestStep_Waits(t *testing.T) {
 	nothing := func(*story) {}
