@@ -308,6 +308,7 @@ func TestOutcomes(t *testing.T) {
 		{"hardly", valid("A D", 60), bank.StatusReview, "not quite", 60},
 		{"another", valid("A RAO", 59), bank.StatusRejected, "another name", 59},
 		{"not at all", valid("RAVI KUMAR", 0), bank.StatusRejected, "another name", 0},
+		{"the very name, and the verifier says otherwise", valid("ASHA DESAI", 0), bank.StatusRejected, "another name", 0},
 		{"no name given", valid("", -1), bank.StatusVerified, "", -1},
 		{"a name without a score, the same", valid("Mrs. DESAI ASHA", -1), bank.StatusVerified, "", 100},
 		{"a name without a score, an initial", valid("A DESAI", -1), bank.StatusReview, "not quite", 70},

@@ -138,6 +138,13 @@ func TestStateChanged_EachChangeOnce(t *testing.T) {
 			}
 			s.reconcileStartup()
 		}, []move{{"", payout.Waiting}, {payout.Waiting, payout.Submitted}}},
+		"imported, without a fee": {func(s *story) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+				id: "pout_9", amount: 100_000, progress: gateway.InProgress, made: s.now,
+				order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+			}
+			s.reconcileStartup()
+		}, []move{{"", payout.Waiting}, {payout.Waiting, payout.Submitted}}},
 		"refused by the service": {func(s *story) {
 			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 700_000_000}); !errors.Is(err, ledger.ErrInsufficient) {
 				t.Fatal(err)

@@ -444,6 +444,16 @@ func TestMatchTransfer_OtherSigns_Refused(t *testing.T) {
 	}
 }
 
+// An id may be as long as any that a gateway gives, and no longer.
+func TestMatchTransfer_LengthOfID(t *testing.T) {
+	s := newReviewStory(t)
+	for n, want := range map[int]error{64: payout.ErrNoTransfer, 65: fault.Field("gatewayId", "")} {
+		if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, strings.Repeat("x", n)); !errors.Is(err, want) {
+			t.Errorf("an id of %d signs: %v, want %v", n, err, want)
+		}
+	}
+}
+
 // TestMatchTransfer_AsksTheGatewayAgain has another admin give the payout back while the gateway tells of its transfer.
 func TestMatchTransfer_AsksTheGatewayAgain(t *testing.T) {
 	s := newReviewStory(t)

@@ -129,3 +129,22 @@ func TestSweep_ForgetsAfterTheirTime(t *testing.T) {
 		}
 	}
 }
+
+// TestRequest_KeysOfServers keeps the keys of a server apart from the seller's own. Without a key, each request is a payout.
+func TestRequest_KeysOfServers(t *testing.T) {
+	s := newStory(t)
+	ids := map[payout.ID]bool{}
+	for _, r := range []payout.Request{
+		{KeyActor: "key:shop"}, {KeyActor: "key:shop"}, {KeyActor: "key:shop", Key: "k"}, {KeyActor: "key:other", Key: "k"}, {Key: "k"}, {}, {},
+	} {
+		r.Seller, r.Amount = "usr_b", 60_000
+		p, replayed, err := s.payouts.Request(t.Context(), r)
+		if err != nil || replayed || ids[p.ID] {
+			t.Errorf("%q asks under the key %q: %s, replayed %t, %v", r.KeyActor, r.Key, p.ID, replayed, err)
+		}
+		ids[p.ID] = true
+	}
+	if p, replayed, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 60_000, KeyActor: "key:shop", Key: "k"}); err != nil || !replayed || !ids[p.ID] {
+		t.Errorf("the repeat is %s, replayed %t, %v", p.ID, replayed, err)
+	}
+}

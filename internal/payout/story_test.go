@@ -414,6 +414,69 @@ func TestApplyReport_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestApplyReport_PaidFromBeforeTheReturnIsNoDiscrepancy has the gateway's word that it had paid arrive after the money came back.
+func TestApplyReport_PaidFromBeforeTheReturnIsNoDiscrepancy(t *testing.T) {
+	s := newSubmittedStory(t)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.gateway.whenFetched = func() {
+		tr.advance(3)
+		s.tryStep(s.id)
+		s.wantState(payout.Returned)
+	}
+	if err := s.payouts.Step(t.Context(), s.id); err != nil {
+		t.Error(err)
+	}
+	tr.progress = gateway.Paid // and it says so once more
+	if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); err != nil {
+		t.Error(err)
+	}
+	if p := s.wantState(payout.Returned); p.Discrepancy != "" {
+		t.Errorf("the discrepancy is %q", p.Discrepancy)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestApplyReport_UnrecognisedStatus takes a status that the adapter does not know for no more than that the gateway has the transfer.
+func TestApplyReport_UnrecognisedStatus(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tell func(*story)
+		want payout.State
+	}{
+		"in the answer to the order": {func(s *story) {
+			s.gateway.whenTaken = func(tr *transfer) { tr.progress = gateway.Unrecognised }
+			s.later(windowOver)
+		}, payout.Submitted},
+		"when it is looked up": {func(s *story) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			s.gateway.transfers[string(s.id)].progress = gateway.Unrecognised
+			s.later(time.Minute)
+		}, payout.Submitted},
+		"after it was paid": {func(s *story) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			s.later(time.Hour)
+			s.gateway.transfers[string(s.id)].progress = gateway.Unrecognised
+			s.later(time.Hour)
+		}, payout.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			tt.tell(s)
+			if p := s.wantState(tt.want); p.Discrepancy != "" || p.DueAt.IsZero() {
+				t.Errorf("discrepancy %q, next look %s", p.Discrepancy, p.DueAt)
+			}
+			s.wantAvailable(afterReserve)
+			s.wantViolated()
+		})
+	}
+}
+
 // TestPoll_NotifiedMeanwhile_DueAtOnce has the gateway tell of a change while its answer is on the way, which may lack it.
 func TestPoll_NotifiedMeanwhile_DueAtOnce(t *testing.T) {
 	s := newStory(t)

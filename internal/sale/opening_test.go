@@ -80,6 +80,7 @@ func TestOpen_PendingOccurred(t *testing.T) {
 				n.AvailableAt = s.now.Add(tt.after)
 			}
 			s.open(n, true)
+			s.open(n, false)
 			list, _, err := s.sales.List(t.Context(), "usr_seller", 0, 10)
 			if err != nil || len(list) != 1 {
 				t.Fatal(list, err)
