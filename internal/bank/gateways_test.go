@@ -60,6 +60,24 @@ func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
 	}
 }
 
+// TestStep_NoName_TriesAgain has a gateway that takes an account and gives it no name to pay it by.
+func TestStep_NoName_TriesAgain(t *testing.T) {
+	h := newFixture(t, pending(), pending())
+	h.gateway.nameless = true
+	h.register(h.ashas())
+	if _, err := h.step(); err == nil {
+		t.Error("the step succeeded")
+	}
+	if got := h.account(); got.Status != bank.StatusUnverified || got.Reason == "" || got.Beneficiary != "" || len(h.gateway.started) > 0 {
+		t.Errorf("it is %+v, and %d verifications were begun", got, len(h.gateway.started))
+	}
+	h.gateway.nameless = false
+	h.mustStep()
+	if got := h.account(); got.Status != bank.StatusUnverified || got.Reason != "" || got.Beneficiary == "" {
+		t.Errorf("while it is verified, it is %+v", got)
+	}
+}
+
 // TestStep_GatewayNotConfigured tries again later: another gateway knows nothing of the verification that was begun.
 func TestStep_GatewayNotConfigured(t *testing.T) {
 	h := newFixture(t, pending())

@@ -285,6 +285,7 @@ func TestStep_SaysWhatWentWrong(t *testing.T) {
 		}, "records_tampered"},
 		"a tampered account":             {func(*story) {}, payout.Waiting, func(s *story) { s.useBank(t); s.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory'`) }, "records_tampered"},
 		"the account is not made known":  {func(*story) {}, payout.Waiting, func(s *story) { s.gateway.mood = silent }, "make the bank account known"},
+		"turned away, then no answer":    {func(s *story) { s.gateway.mood = closed; s.later(windowOver) }, payout.Waiting, func(s *story) { s.gateway.deaf = true }, "was sent before"},
 		"two transfers":                  {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.gateway.twofold = true }, "is still unknown"},
 		"another amount while unclear":   {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.putOdd("another amount") }, "ordered were"},
 		"another amount while submitted": {begin(fair, 0), payout.Submitted, func(s *story) { s.gateway.transfers[string(s.id)].amount++ }, "ordered were"},

@@ -159,7 +159,10 @@ func TestRefusal_FinalOnlyIfThereIsNoTransfer(t *testing.T) {
 func TestRefusal_NotFinalWithoutLookup(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood, s.gateway.deaf = refusing, true
-	s.later(windowOver)
+	s.now = s.now.Add(windowOver)
+	if err := s.payouts.Step(t.Context(), s.id); err == nil {
+		t.Error("the step succeeded")
+	}
 	s.wantState(payout.Unknown)
 	s.wantAvailable(afterReserve)
 }
