@@ -160,6 +160,22 @@ func TestCancel_GatewayNoLongerCan_Refused(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
+// The gateway is not asked to let go of a payout that was changed by hand.
+func TestCancel_TamperedAtTheGateway_Refused(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if tr := s.gateway.transfers[string(s.id)]; tr.progress != gateway.Queued {
+		t.Errorf("the gateway's transfer is %s", tr.progress)
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(afterReserve)
+}
+
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a
 // gateway that finds nothing by reference.
 func TestMatchTransfer_WaitingAfterRestore(t *testing.T) {

@@ -117,6 +117,11 @@ func TestStateChanged_EachChangeOnce(t *testing.T) {
 			s.later(2 * time.Hour)
 			s.wantState(payout.Returned)
 		}, []move{{payout.Waiting, payout.Submitting}, {payout.Submitting, payout.Submitted}, {payout.Submitted, payout.Completed}, {payout.Completed, payout.Returned}}},
+		"cancelled": {func(s *story) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				t.Fatal(err)
+			}
+		}, []move{{payout.Waiting, payout.Cancelled}}},
 		"cancelled twice": {func(s *story) {
 			for range 2 {
 				if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k1"); err != nil {

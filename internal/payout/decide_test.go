@@ -229,6 +229,16 @@ func TestRefundToBalance(t *testing.T) {
 	s.wantViolated()
 }
 
+// A resend may be under way when the payout goes to review, so the wait begins with the review, and not with the first sending.
+func TestRefundableFrom_CountsFromTheReview(t *testing.T) {
+	s := newUnclearStory(t)
+	s.now = s.now.Add(3 * time.Hour)
+	s.sendToReview(t, s.id)
+	if from, err := s.payouts.RefundableFrom(t.Context(), s.id); err != nil || !from.Equal(s.now.Add(lease+gracePeriod)) {
+		t.Errorf("it may be refunded from %s, %v; want %s", from, err, s.now.Add(lease+gracePeriod))
+	}
+}
+
 func TestRefundToBalance_NotWhileTheGatewayMayHaveIt(t *testing.T) {
 	waited := func(t *testing.T) *story {
 		t.Helper()

@@ -582,6 +582,17 @@ func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
 	}
 }
 
+// A transfer that moved nothing is no payout that was lost.
+func TestStartup_TransferOfNothingIsUnmatched(t *testing.T) {
+	s := newStory(t)
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+		id: "pout_9", progress: gateway.Paid, made: s.now, order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+	}
+	s.payouts = s.newPayouts(t)
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
+}
+
 func TestStartup_TransferOfAnotherPayoutIsUnmatched(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
