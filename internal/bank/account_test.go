@@ -92,3 +92,22 @@ func mustNumber(t testing.TB, s string) bank.Number {
 	}
 	return n
 }
+
+// An account's number is the one that it is shown by. One that was lost or deleted has none.
+func TestCheckNumber(t *testing.T) {
+	h := newFixture(t)
+	h.register(h.ashas())
+	a := h.account()
+	shown, lost, deleted := a, a, a
+	shown.Last4 = "0000"
+	lost.EncryptedNumber = ""
+	deleted.EncryptedNumber, deleted.Status = "", bank.StatusRejected
+	for name, tt := range map[string]struct {
+		account bank.Account
+		ok      bool
+	}{"as registered": {a, true}, "shown as another": {shown, false}, "lost": {lost, false}, "deleted": {deleted, true}} {
+		if err := tt.account.CheckNumber(h.keys); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

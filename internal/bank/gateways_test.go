@@ -60,6 +60,42 @@ func TestBeneficiary_BelongsToOneGateway(t *testing.T) {
 	}
 }
 
+// TestStep_NoName_TriesAgain has a gateway that takes an account and gives it no name to pay it by.
+func TestStep_NoName_TriesAgain(t *testing.T) {
+	h := newFixture(t, pending(), pending())
+	h.gateway.nameless = true
+	h.register(h.ashas())
+	if _, err := h.step(); err == nil {
+		t.Error("the step succeeded")
+	}
+	if got := h.account(); got.Status != bank.StatusUnverified || got.Reason == "" || got.Beneficiary != "" || len(h.gateway.started) > 0 {
+		t.Errorf("it is %+v, and %d verifications were begun", got, len(h.gateway.started))
+	}
+	h.gateway.nameless = false
+	h.mustStep()
+	if got := h.account(); got.Status != bank.StatusUnverified || got.Reason != "" || got.Beneficiary == "" {
+		t.Errorf("while it is verified, it is %+v", got)
+	}
+}
+
+// TestStep_GatewayNotConfigured tries again later: another gateway knows nothing of the verification that was begun.
+func TestStep_GatewayNotConfigured(t *testing.T) {
+	h := newFixture(t, pending())
+	a := h.register(h.ashas())
+	h.mustStep()
+	before := h.account()
+	other := &double{name: "another", answers: []answer{valid("Asha Desai", 100)}}
+	h.router = gateway.Only(other)
+	h.open()
+	h.now = before.DueAt
+	if err := h.service.Step(t.Context(), a.ID); !errors.Is(err, gateway.ErrNotConfigured) {
+		t.Errorf("the step ends with %v", err)
+	}
+	if got := h.account(); got.Status != bank.StatusUnverified || got.Tries != 1 || !got.DueAt.After(h.now) || len(other.started)+len(other.asked) > 0 {
+		t.Errorf("it is %+v; the other gateway was asked %d times", got, len(other.started)+len(other.asked))
+	}
+}
+
 // TestGateway_ChangedByHand must be seen: the name would be taken for another gateway's.
 func TestGateway_ChangedByHand(t *testing.T) {
 	h := newFixture(t, valid("Asha Desai", 100))

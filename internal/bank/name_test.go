@@ -27,6 +27,7 @@ func TestLikeness(t *testing.T) {
 		{"Mohammed Khan", "MOHAMMAD KHAN", 80},
 		{"Sunil Kumar", "SUNIL KUMARI", 80},
 		{"Mohammed Rafiq Khan", "MOHAMMAD RAFIQ KHAN", 86},
+		{"Asha Desai", "ASHA DESAY", 80},
 		{"Asha Desai", "ASHA DOSHI", 50}, // two letters off: another name
 		{"Asha D", "ASHA DESAI", 85},
 		{"Ravi Kumar Sharma", "RAVI K SHARMA", 90},
@@ -35,6 +36,7 @@ func TestLikeness(t *testing.T) {
 		{"A Desai", "ASHA DESAI", 70},
 		{"A Desai", "DESAI ASHA", 70},
 		{"RK Sharma", "RAJESH KUMAR SHARMA", 70},
+		{"RKM Sharma", "RAJESH KUMAR MOHAN SHARMA", 70},
 		{"Asha Desai", "आशा देसाई", 60}, // not to be compared: a person has to
 		{"Asha Desai", "***", 60},
 

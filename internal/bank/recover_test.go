@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bursar/internal/bank"
+	"bursar/internal/gateway"
 	"bursar/internal/id"
 )
 
@@ -113,9 +114,65 @@ func TestRecover_UnknownAccount_Refused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if err := h.service.Recover(t.Context(), "usr_asha", unknown, "gone", "fa_1"); !errors.Is(err, gateway.ErrNotConfigured) {
+		t.Errorf("a gateway that is not configured: %v", err)
+	}
+	h.gateway.registered = []string{"no number"}
+	if err := h.service.Recover(t.Context(), "usr_asha", unknown, "double", "fa_1"); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("the gateway tells of no account of a bank: %v", err)
+	}
+	if _, err := h.service.AccountByID(t.Context(), unknown); !errors.Is(err, bank.ErrNone) {
+		t.Errorf("an account was made: %v", err)
+	}
 	silent := errors.New("silence")
 	h.gateway.beneficiaryErr = silent
 	if err := h.service.Recover(t.Context(), "usr_asha", unknown, "double", "fa_1"); !errors.Is(err, silent) || errors.Is(err, bank.ErrNone) {
 		t.Errorf("a gateway that does not answer: %v", err)
+	}
+}
+
+// TestRecover_TwoStarts has another start make the account, or an attacker, while the gateway is asked about it.
+func TestRecover_TwoStarts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		seller, beneficiary, then string
+		want                      error
+	}{
+		"the same":            {"usr_asha", "fa_1", "", nil},
+		"another seller's":    {"usr_ravi", "fa_1", "", bank.ErrNone},
+		"another beneficiary": {"usr_asha", "fa_2", "", bank.ErrNone},
+		"changed by hand":     {"usr_asha", "fa_1", `UPDATE bank_accounts SET holder = 'Mallory'`, bank.ErrNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newFixture(t)
+			h.gateway.registered = []string{"00100123456780"}
+			lost := bank.ID(id.New("bka_", h.now))
+			h.gateway.described = func() {
+				h.gateway.described = nil
+				if err := h.service.Recover(t.Context(), tt.seller, lost, "double", tt.beneficiary); err != nil {
+					t.Fatal(err)
+				}
+				if tt.then != "" {
+					h.place.ByHand(t, tt.then)
+				}
+			}
+			if err := h.service.Recover(t.Context(), "usr_asha", lost, "double", "fa_1"); !errors.Is(err, tt.want) {
+				t.Errorf("the second start ends with %v, want %v", err, tt.want)
+			}
+			got, err := h.store.BankAccountByID(t.Context(), lost)
+			if err != nil || got.Seller != tt.seller || got.Beneficiary != tt.beneficiary {
+				t.Errorf("the account is %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestRecover_ChangedMeanwhile_NotNamed changes an account without a beneficiary by hand while the gateway is asked about it.
+func TestRecover_ChangedMeanwhile_NotNamed(t *testing.T) {
+	h := newFixture(t)
+	a := h.register(h.ashas())
+	h.gateway.registered = []string{h.ashas().Number.Reveal()}
+	h.gateway.described = func() { h.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory'`) }
+	if err := h.service.Recover(t.Context(), "usr_asha", a.ID, "double", "fa_1"); !errors.Is(err, bank.ErrNone) || h.account().Beneficiary != "" {
+		t.Errorf("%v, and it is %q there", err, h.account().Beneficiary)
 	}
 }

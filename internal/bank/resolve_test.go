@@ -14,6 +14,7 @@ import (
 	"bursar/internal/bank/ifsc"
 	"bursar/internal/decision"
 	"bursar/internal/fault"
+	"bursar/internal/ledger"
 )
 
 // ada decides.
@@ -201,4 +202,29 @@ func (s *overtakenStore) BankAccountByID(ctx context.Context, id bank.ID) (bank.
 		overtake()
 	}
 	return a, err
+}
+
+// TestResolve_OnRecord names the admin in the journal, and not the gateway.
+func TestResolve_OnRecord(t *testing.T) {
+	h := newFixture(t)
+	a := h.register(h.ashas())
+	if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := h.db.EntriesAbout(t.Context(), "usr_asha", string(a.ID))
+	if err != nil || len(entries) == 0 {
+		t.Fatal(entries, err)
+	}
+	verified := false
+	for _, e := range entries {
+		if e.Type == ledger.BankAccountVerified {
+			verified = true
+			if e.Actor != ledger.ActorAdmin+ada.Admin {
+				t.Errorf("it was verified by %q", e.Actor)
+			}
+		}
+	}
+	if !verified {
+		t.Errorf("its entries are %+v", entries)
+	}
 }

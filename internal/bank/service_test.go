@@ -43,11 +43,12 @@ type double struct {
 	gateway.Gateway // what is not asked of it here
 	name            gateway.Name
 	lacking         bool // no verification
+	nameless        bool // it has no name for an account
 
 	mu      sync.Mutex
 	answers []answer
-	// meanwhile happens while the gateway is being asked, told while it is told of an account.
-	meanwhile, told func()
+	// meanwhile happens while the gateway is being asked, told while it is told of an account, described while it tells of one.
+	meanwhile, told, described func()
 
 	beneficiaryErr error
 	registered     []string                      // numbers that were made known, in full
@@ -79,11 +80,17 @@ func (g *double) EnsureBeneficiary(_ context.Context, reference string, d gatewa
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.registered = append(g.registered, d.AccountNumber)
+	if g.nameless {
+		return "", nil
+	}
 	return "fa_" + reference, g.beneficiaryErr
 }
 
 // DescribeBeneficiary tells the number that was registered last.
 func (g *double) DescribeBeneficiary(_ context.Context, beneficiary string) (gateway.Destination, error) {
+	if g.described != nil {
+		g.described()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.beneficiaryErr != nil {
@@ -305,6 +312,7 @@ func TestOutcomes(t *testing.T) {
 		{"hardly", valid("A D", 60), bank.StatusReview, "not quite", 60},
 		{"another", valid("A RAO", 59), bank.StatusRejected, "another name", 59},
 		{"not at all", valid("RAVI KUMAR", 0), bank.StatusRejected, "another name", 0},
+		{"the very name, and the verifier says otherwise", valid("ASHA DESAI", 0), bank.StatusRejected, "another name", 0},
 		{"no name given", valid("", -1), bank.StatusVerified, "", -1},
 		{"a name without a score, the same", valid("Mrs. DESAI ASHA", -1), bank.StatusVerified, "", 100},
 		{"a name without a score, an initial", valid("A DESAI", -1), bank.StatusReview, "not quite", 70},

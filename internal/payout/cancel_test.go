@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,9 +146,34 @@ func TestCancel_OfAnotherSeller_NotFound(t *testing.T) {
 		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); !errors.Is(err, payout.ErrNotFound) {
 			t.Errorf("cancelled by %q: %v", c.User, err)
 		}
+		if _, err := s.payouts.Payout(t.Context(), c, s.id); !errors.Is(err, payout.ErrNotFound) {
+			t.Errorf("read by %q: %v", c.User, err)
+		}
+		if events, err := s.payouts.Events(t.Context(), c, s.id); !errors.Is(err, payout.ErrNotFound) || len(events) > 0 {
+			t.Errorf("its events, read by %q: %v, %v", c.User, events, err)
+		}
 	}
 	s.wantState(payout.Waiting)
 	s.wantAvailable(afterReserve)
+}
+
+// TestCancel_OnRecord names who cancelled, in the journal.
+func TestCancel_OnRecord(t *testing.T) {
+	for want, c := range map[string]payout.Caller{
+		"user:usr_a":                {User: "usr_a"},
+		"issuer:https://id.example": {User: "usr_a", IssuerActor: "issuer:https://id.example"},
+		"admin:usr_ada":             {User: ada.Admin, Admin: true, Note: ada.Note},
+	} {
+		s := newStory(t)
+		if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		entries := s.entriesAbout(s.id)
+		i := slices.IndexFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled })
+		if i < 0 || entries[i].Actor != want {
+			t.Errorf("its entries are %+v, want it cancelled by %q", entries, want)
+		}
+	}
 }
 
 // TestCancel_TooLate_SaysWhy tells a payout that the bank works on from one that has ended.
@@ -166,6 +192,37 @@ func TestCancel_TooLate_SaysWhy(t *testing.T) {
 	s.gateway.transfers[string(s.id)].advance(1)
 	s.later(time.Hour)
 	refuses(payout.Completed, "it is completed")
+}
+
+// The gateway said that it can let go of the payout, and by now the bank works on it.
+func TestCancel_GatewayNoLongerCan_Refused(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.gateway.transfers[string(s.id)].progress = gateway.InProgress
+	for range 2 {
+		if p, replayed, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k"); !errors.Is(err, payout.ErrNotCancellable) {
+			t.Errorf("cancelled %+v, replayed %t, %v", p, replayed, err)
+		}
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(afterReserve)
+}
+
+// The gateway is not asked to let go of a payout that was changed by hand.
+func TestCancel_TamperedAtTheGateway_Refused(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = queueing
+	s.later(windowOver)
+	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if tr := s.gateway.transfers[string(s.id)]; tr.progress != gateway.Queued {
+		t.Errorf("the gateway's transfer is %s", tr.progress)
+	}
+	s.wantState(payout.Submitted)
+	s.wantAvailable(afterReserve)
 }
 
 // TestMatchTransfer_WaitingAfterRestore matches a payout that a backup calls waiting with the transfer that it became, at a

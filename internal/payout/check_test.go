@@ -3,9 +3,11 @@ package payout_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 )
@@ -21,7 +23,9 @@ func TestCheckEntries(t *testing.T) {
 	if err := payout.CheckEntries(p, entries); err != nil {
 		t.Fatal(err)
 	}
-	other, ended := p, p
+	other, ended, waiting := p, p, p
+	waiting.State = payout.Waiting
+	requeued := ledger.Entry{Posting: ledger.Posting{Type: ledger.PayoutRequeued, Data: `{"state":"waiting"}`}}
 	other.Amount++
 	ended.State = payout.Completed
 	changed := func(change func([]ledger.Entry) []ledger.Entry) []ledger.Entry { return change(slices.Clone(entries)) }
@@ -41,6 +45,7 @@ func TestCheckEntries(t *testing.T) {
 		{"a repair changes nothing by itself", p, append(slices.Clone(entries), repaired), false},
 		{"a decision does not complete it", ended, append(slices.Clone(entries), decided), true},
 		{"completed, and the row is not", p, append(slices.Clone(entries), completed), true},
+		{"waiting once more, though it can't be", waiting, append(slices.Clone(entries), requeued), true},
 		{"no entries", p, nil, true},
 		{"another amount", other, entries, true},
 		{"another payout", payout.Payout{ID: s.id}, entries, true},
@@ -112,6 +117,11 @@ func TestStateChanged_EachChangeOnce(t *testing.T) {
 			s.later(2 * time.Hour)
 			s.wantState(payout.Returned)
 		}, []move{{payout.Waiting, payout.Submitting}, {payout.Submitting, payout.Submitted}, {payout.Submitted, payout.Completed}, {payout.Completed, payout.Returned}}},
+		"cancelled": {func(s *story) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); err != nil {
+				t.Fatal(err)
+			}
+		}, []move{{payout.Waiting, payout.Cancelled}}},
 		"cancelled twice": {func(s *story) {
 			for range 2 {
 				if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, "k1"); err != nil {
@@ -126,6 +136,20 @@ func TestStateChanged_EachChangeOnce(t *testing.T) {
 				}
 			}
 		}, []move{{"", payout.Waiting}}},
+		"imported": {func(s *story) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+				id: "pout_9", amount: 90_000, progress: gateway.InProgress, made: s.now,
+				order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+			}
+			s.reconcileStartup()
+		}, []move{{"", payout.Waiting}, {payout.Waiting, payout.Submitted}}},
+		"imported, without a fee": {func(s *story) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+				id: "pout_9", amount: 100_000, progress: gateway.InProgress, made: s.now,
+				order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+			}
+			s.reconcileStartup()
+		}, []move{{"", payout.Waiting}, {payout.Waiting, payout.Submitted}}},
 		"refused by the service": {func(s *story) {
 			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 700_000_000}); !errors.Is(err, ledger.ErrInsufficient) {
 				t.Fatal(err)

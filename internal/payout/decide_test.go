@@ -229,6 +229,16 @@ func TestRefundToBalance(t *testing.T) {
 	s.wantViolated()
 }
 
+// A resend may be under way when the payout goes to review, so the wait begins with the review, and not with the first sending.
+func TestRefundableFrom_CountsFromTheReview(t *testing.T) {
+	s := newUnclearStory(t)
+	s.now = s.now.Add(3 * time.Hour)
+	s.sendToReview(t, s.id)
+	if from, err := s.payouts.RefundableFrom(t.Context(), s.id); err != nil || !from.Equal(s.now.Add(lease+gracePeriod)) {
+		t.Errorf("it may be refunded from %s, %v; want %s", from, err, s.now.Add(lease+gracePeriod))
+	}
+}
+
 func TestRefundToBalance_NotWhileTheGatewayMayHaveIt(t *testing.T) {
 	waited := func(t *testing.T) *story {
 		t.Helper()
@@ -417,6 +427,13 @@ func TestMatchTransfer(t *testing.T) {
 			if p.GatewayID != tt.gatewayID {
 				t.Errorf("its transfer is %s", p.GatewayID)
 			}
+			wantReason := "" // it is no longer in review
+			if tt.want == payout.Failed {
+				wantReason = bankRejected
+			}
+			if p.ReasonCode != wantReason || (p.Reason == "") != (wantReason == "") {
+				t.Errorf("its reason is %q: %q, want %q", p.ReasonCode, p.Reason, wantReason)
+			}
 			s.wantDecisions(string(s.id), decision.ReviewPayout, decision.MatchTransfer)
 			s.wantViolated()
 			if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, tt.gatewayID); !errors.Is(err, payout.ErrMovedOn) {
@@ -433,6 +450,16 @@ func TestMatchTransfer_OtherSigns_Refused(t *testing.T) {
 		s.gateway.whenFetched = func() { t.Errorf("the gateway was asked for an id with %q", sign) }
 		if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout"+string(sign)); !errors.Is(err, fault.Field("gatewayId", "")) {
 			t.Errorf("an id with %q: %v", sign, err)
+		}
+	}
+}
+
+// An id may be as long as any that a gateway gives, and no longer.
+func TestMatchTransfer_LengthOfID(t *testing.T) {
+	s := newReviewStory(t)
+	for n, want := range map[int]error{64: payout.ErrNoTransfer, 65: fault.Field("gatewayId", "")} {
+		if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, strings.Repeat("x", n)); !errors.Is(err, want) {
+			t.Errorf("an id of %d signs: %v, want %v", n, err, want)
 		}
 	}
 }
@@ -489,6 +516,26 @@ func TestAskGateway_UsesGatewayID(t *testing.T) {
 		s.wantState(want)
 		s.gateway.transfers[string(s.id)].advance(3)
 	}
+}
+
+// The admin's request reads the payout as submitting; by then it waits again, because the gateway turned it away, and has it all the same.
+func TestAskGateway_ReadAsSubmitting_AskedAgain(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = closed
+	s.later(windowOver)
+	seen := s.wantState(payout.Waiting)
+	seen.State = payout.Submitting
+	s.put(s.made(gateway.Paid))
+	if _, err := s.newPayoutsOn(t, late{s.db.Payouts(), seen}).AskGateway(t.Context(), ada, s.id); err != nil {
+		t.Error(err)
+	}
+	if p := s.wantState(payout.Waiting); p.Discrepancy != "" || !p.DueAt.Equal(s.now) {
+		t.Errorf("discrepancy %q, due at %s; want none, and at once, %s", p.Discrepancy, p.DueAt, s.now)
+	}
+	s.later(0)
+	s.wantState(payout.Completed)
+	s.wantAvailable(afterReserve)
+	s.wantViolated()
 }
 
 // TestRefundedPayout_IsPolledLessAndLess has the gateway answer nothing after the amount was given back.

@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -33,7 +34,43 @@ func TestExplain_Account(t *testing.T) {
 		explained, err := s.payouts.Explain(t.Context(), seller)
 		if err != nil || len(explained.Blockers) == 0 || explained.Blockers[0].Code != want {
 			t.Errorf("a seller whose account is %q is blocked by %+v, %v; want %s", status, explained.Blockers, err, want)
+			continue
 		}
+		if status == bank.StatusUnverified && !explained.Blockers[0].Since.Equal(s.now) {
+			t.Errorf("it is being verified since %s, want %s", explained.Blockers[0].Since, s.now)
+		}
+		_, _, refusal := s.payouts.Request(t.Context(), payout.Request{Seller: seller, Amount: 60_000})
+		if !errors.Is(refusal, payout.ErrBankUnverified) || !errors.Is(explained.Blockers[0].Refusal, payout.ErrBankUnverified) {
+			t.Errorf("a seller whose account is %q is refused with %v, and the explanation says %v", status, refusal, explained.Blockers[0].Refusal)
+		}
+	}
+}
+
+// TestExplain_Tampered changes the totals by hand. Nothing else about the seller is wrong.
+func TestExplain_Tampered(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	if e, err := s.payouts.Explain(t.Context(), "usr_a"); err != nil || e.IsTampered() || len(e.Blockers) > 0 {
+		t.Errorf("before, payouts are blocked by %+v, %v", e.Blockers, err)
+	}
+	s.place.ByHand(t, `UPDATE journals SET available = available + 1, earned = earned + 1 WHERE owner = 'usr_a'`)
+	if e, err := s.payouts.Explain(t.Context(), "usr_a"); err != nil || !e.IsTampered() || len(e.Blockers) != 1 || !errors.Is(e.Blockers[0].Refusal, ledger.ErrTampered) {
+		t.Errorf("payouts are blocked by %+v, %v", e.Blockers, err)
+	}
+}
+
+// TestExplain_InTransit lists what is under way, and no payout of another seller or one that has ended.
+func TestExplain_InTransit(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.request("usr_b", 60_000)
+	other := s.request("usr_a", 50_000)
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, other.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.payouts.Explain(t.Context(), "usr_a")
+	if err != nil || len(e.InTransit) != 1 || e.InTransit[0].ID != s.id || e.Balance.InTransit != e.InTransit[0].Amount {
+		t.Errorf("in transit are %+v of %d, %v", e.InTransit, e.Balance.InTransit, err)
 	}
 }
 

@@ -113,6 +113,24 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 			s.reconcileStartup()
 			return step(s)
 		},
+		"two transfers": func(s *story) func() (any, error) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.gateway.mood, s.gateway.twofold = fair, true
+			return func() (any, error) {
+				err := s.payouts.Step(t.Context(), s.id)
+				if !errors.Is(err, storetest.ErrStatement) {
+					err = nil
+				}
+				return nil, err
+			}
+		},
+		"gateway not configured": func(s *story) func() (any, error) {
+			s.route("another", s.another())
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			s.now = s.now.Add(windowOver)
+			return step(s)
+		},
 		"poll": func(s *story) func() (any, error) {
 			s.later(windowOver)
 			s.gateway.transfers[string(s.id)].advance(1)
@@ -305,6 +323,35 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				return func() { s.later(time.Second) }, s.payouts.ReconcileStartup(t.Context())
 			}
 		},
+		"startup without a list": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			s.now = s.now.Add(time.Second)
+			s.gateway.lacking = unlisted
+			s.payouts = s.newPayoutsOn(t, s.db.Payouts())
+			return func() (any, error) { return nil, s.payouts.ReconcileStartup(t.Context()) }
+		},
+		"startup, another gateway's": func(s *story) func() (any, error) {
+			other := s.another()
+			s.route("another", s.gateway, other)
+			other.transfers[string(s.id)] = &transfer{id: "x_1", amount: 100, progress: gateway.Paid, made: s.now}
+			return s.reconcileUnmatched()
+		},
+		"startup, another transfer": func(s *story) func() (any, error) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].id = "pout_other"
+			return s.reconcileUnmatched()
+		},
+		"startup, nobody's transfer": func(s *story) func() (any, error) {
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{id: "pout_9", amount: 500, progress: gateway.Paid, made: s.now}
+			return s.reconcileUnmatched()
+		},
+		"startup, tampered account": func(s *story) func() (any, error) {
+			s.gateway.tampered = true
+			s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+				id: "pout_9", amount: 90_000, progress: gateway.Paid, made: s.now, order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+			}
+			return s.reconcileUnmatched()
+		},
 		"repair": func(s *story) func() (any, error) {
 			s.place.ByHand(t, `UPDATE payouts SET amount = amount + 1; UPDATE sales SET amount = amount + 1; UPDATE earnings SET amount = amount + 1;
 				UPDATE bank_accounts SET holder = 'Mallory'; UPDATE journals SET available = available + 1 WHERE owner = 'usr_b'`)
@@ -316,21 +363,45 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 		"sweep": func(s *story) func() (any, error) {
 			_, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_b", Amount: 70_000, Key: "k1"})
 			s.now = s.now.Add(30 * 24 * time.Hour)
-			return func() (any, error) { _, sweep := s.payouts.Sweep(t.Context()); return nil, errors.Join(err, sweep) }
+			return func() (any, error) { n, sweep := s.payouts.Sweep(t.Context()); return n, errors.Join(err, sweep) }
 		},
-		"read": func(s *story) func() (any, error) {
+		"pause state": func(s *story) func() (any, error) {
 			stopped := s.payouts.Pause(t.Context(), ada)
 			return func() (any, error) {
-				pause, pauseErr := s.payouts.PauseState(t.Context())
-				list, total, listErr := s.payouts.History(t.Context(), seller, payout.Filter{Limit: 5})
+				pause, err := s.payouts.PauseState(t.Context())
+				return pause.By, errors.Join(stopped, err)
+			}
+		},
+		"history": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				list, total, err := s.payouts.History(t.Context(), seller, payout.Filter{Limit: 5})
 				all, sum, allErr := s.payouts.History(t.Context(), admin, payout.Filter{Limit: 5})
-				events, eventsErr := s.payouts.Events(t.Context(), seller, s.id)
-				summary, summaryErr := s.payouts.Summary(t.Context(), "usr_a")
-				selected, findErr := s.payouts.Find(t.Context(), payout.Selection{Limit: 5})
+				return fmt.Sprint(len(list), total, len(all), sum), errors.Join(err, allErr)
+			}
+		},
+		"events": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				events, err := s.payouts.Events(t.Context(), seller, s.id)
+				return len(events), err
+			}
+		},
+		"summary": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				summary, err := s.payouts.Summary(t.Context(), "usr_a")
+				return summary.Available, err
+			}
+		},
+		"find": func(s *story) func() (any, error) {
+			return func() (any, error) {
+				found, err := s.payouts.Find(t.Context(), payout.Selection{Limit: 5})
+				return len(found.Payouts), err
+			}
+		},
+		"export": func(s *story) func() (any, error) {
+			return func() (any, error) {
 				exported := 0
-				exportErr := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return nil })
-				return fmt.Sprint(len(list), total, len(all), sum, len(events), summary.Available, len(selected.Payouts), exported, pause.By),
-					errors.Join(stopped, pauseErr, listErr, allErr, eventsErr, summaryErr, findErr, exportErr)
+				err := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return nil })
+				return exported, err
 			}
 		},
 		"explain": func(s *story) func() (any, error) {
@@ -370,7 +441,7 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 	// What the gateway was asked in vain is put off, and what it did is found by the next poll.
 	notRepeatable := []string{"submit, lost", "submit, no", "submit, closed", "submit, unsent", "match transfer", "cancel at the gateway", "ask the gateway", "refund what the gateway has"}
 	// These write nothing, so that no group tries anything again and hides the error.
-	readOnly := []string{"read", "explain", "read for admins"}
+	readOnly := []string{"pause state", "history", "events", "summary", "find", "export", "explain", "read for admins"}
 	for name, begin := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -397,6 +468,21 @@ func TestStore_FailureIsNotSwallowed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// reconcileUnmatched starts beside a transfer that matches no payout, and counts such transfers once that is over.
+func (s *story) reconcileUnmatched() func() (any, error) {
+	s.Helper()
+	s.payouts = s.newPayoutsOn(s, s.db.Payouts())
+	return func() (any, error) {
+		return func() int {
+			unmatched, err := s.db.OpenUnmatchedTransfers(s.Context(), 10)
+			if err != nil {
+				s.Fatal(err)
+			}
+			return len(unmatched)
+		}, s.payouts.ReconcileStartup(s.Context())
 	}
 }
 

@@ -112,7 +112,9 @@ func TestCheckMinimum(t *testing.T) {
 		{"430+tax18%", "INR", 50000, false},
 		{"99%", "INR", 50000, true},
 		{"100%", "INR", 50000, false},
-		{"5", "JPY", 105, true}, // a hundred minor units are the least, and yen have no smaller ones
+		{"50%", "INR", 204, true},
+		{"50%", "INR", 203, false}, // leaves 101 of 203, and a larger payout may leave two less
+		{"5", "JPY", 105, true},    // a hundred minor units are the least, and yen have no smaller ones
 		{"5", "JPY", 104, false},
 		{"50%+tax50%", "JPY", 4, false},        // leaves a yen of 4, and nothing of 5
 		{"50.87%+tax91.67%", "JPY", 38, false}, // leaves two yen of 38, and nothing of 58

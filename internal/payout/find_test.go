@@ -1,6 +1,8 @@
 package payout_test
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -121,6 +123,37 @@ func TestParseSelection_Bank(t *testing.T) {
 		if is := err == nil && sel.Bank == bank; is != want {
 			t.Errorf("bank %q is taken %t, %v; want %t", bank, is, err, want)
 		}
+	}
+}
+
+// An export reads page by page, and each payout once.
+func TestExport_ManyPages(t *testing.T) {
+	s := newStory(t)
+	const added = 5000 // a page of an export
+	s.place.ByHand(t, fmt.Sprintf(`INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, gateway)
+		WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
+		SELECT 'pyt_00000' || (1000000000000000000 + n), seller_id, bank_account_id, amount, fee, notes, mode, state, status, requested_at, arrive_at, gateway
+		FROM payouts, numbers`, added))
+	seen := map[payout.ID]bool{}
+	err := s.payouts.Export(t.Context(), payout.Selection{Sort: payout.NewestFirst}, func(p payout.Selected) error {
+		if seen[p.ID] {
+			return fmt.Errorf("payout %s is exported twice", p.ID)
+		}
+		seen[p.ID] = true
+		return nil
+	})
+	if err != nil || len(seen) != added+1 || !seen[s.id] {
+		t.Errorf("%d payouts are exported, %v; want %d", len(seen), err, added+1)
+	}
+}
+
+// A caller who takes no more ends the export.
+func TestExport_EndsWithItsCaller(t *testing.T) {
+	s := newStory(t)
+	s.request("usr_b", 60_000)
+	gone, exported := errors.New("gone"), 0
+	if err := s.payouts.Export(t.Context(), payout.Selection{}, func(payout.Selected) error { exported++; return gone }); !errors.Is(err, gone) || exported != 1 {
+		t.Errorf("after %d payouts: %v", exported, err)
 	}
 }
 

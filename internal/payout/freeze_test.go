@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +13,9 @@ import (
 	"bursar/internal/decision"
 	"bursar/internal/fault"
 	"bursar/internal/ledger"
+	"bursar/internal/mail"
 	"bursar/internal/payout"
+	"bursar/internal/storetest"
 )
 
 // stopping is the two ways to stop a seller's payouts.
@@ -62,6 +66,7 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
 				t.Fatal(err)
 			}
+			stoppedAt := s.now
 			if err := tt.stop(t.Context(), s.payouts, ada); !errors.Is(err, tt.stopped) {
 				t.Errorf("stopped twice: %v", err)
 			}
@@ -76,6 +81,13 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			}
 			s.wantOnHold("usr_a")
 			s.wantAvailable(afterReserve)
+			want := payout.PauseState{}
+			if tt.subject == decision.Platform {
+				want = payout.PauseState{Paused: true, Since: stoppedAt, By: ledger.ActorAdmin + ada.Admin, Reason: ada.Note}
+			}
+			if state, err := s.payouts.PauseState(t.Context()); state != want || err != nil {
+				t.Errorf("the pause is %+v, %v; want %+v", state, err, want)
+			}
 
 			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
 				t.Fatal(err)
@@ -90,6 +102,29 @@ func TestStopped_WaitingIsNotSent(t *testing.T) {
 			s.wantDecisions(tt.subject, tt.decided...)
 			s.wantViolated()
 		})
+	}
+}
+
+// TestFreeze_IsMailed tells the seller of a freeze and of its end. Nobody is mailed about a pause.
+func TestFreeze_IsMailed(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	mailbox := storetest.NewMailbox(t, s.db, s.keys, func() time.Time { return s.now })
+	o.Mails = mailbox
+	var err error
+	if s.payouts, err = payout.New(o); err != nil {
+		t.Fatal(err)
+	}
+	want := []mail.Data{mail.PayoutsFrozen{At: s.now}, mail.PayoutsFrozen{At: s.now.Add(time.Hour), Resumed: true}}
+	for _, tt := range stopping {
+		stopped := tt.stop(t.Context(), s.payouts, ada)
+		s.now = s.now.Add(time.Hour)
+		if err := errors.Join(stopped, tt.resume(t.Context(), s.payouts, ada)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := mailbox.To("usr_a@example.com"); !reflect.DeepEqual(got, want) {
+		t.Errorf("mailed was %+v, want %+v", got, want)
 	}
 }
 
@@ -117,6 +152,50 @@ func TestFreeze_OfOneSeller(t *testing.T) {
 	}
 	s.wantAvailable(opening)
 	s.wantViolated()
+}
+
+// TestStopped_Resumed_AnswerLost sends what waited, and nobody knows whether it arrived. That it waited is no longer said.
+func TestStopped_Resumed_AnswerLost(t *testing.T) {
+	for _, tt := range stopping {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newStory(t)
+			if err := tt.stop(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(windowOver)
+			if p := s.wantState(payout.Waiting); !p.IsStopped() {
+				t.Errorf("it is not said that it waits: %q", p.ReasonCode)
+			}
+			s.gateway.mood = lostAnswers
+			if err := tt.resume(t.Context(), s.payouts, ada); err != nil {
+				t.Fatal(err)
+			}
+			s.later(0)
+			if p := s.wantState(payout.Unknown); p.ReasonCode != "" || p.Reason != "" || p.IsStopped() {
+				t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
+			}
+		})
+	}
+}
+
+// TestStopped_SaysTheReasonOfNow ends one of two stops of a payout that waits for both.
+func TestStopped_SaysTheReasonOfNow(t *testing.T) {
+	s := newStory(t)
+	freeze, pause := stopping[0], stopping[1]
+	if err := errors.Join(freeze.stop(t.Context(), s.payouts, ada), pause.stop(t.Context(), s.payouts, ada)); err != nil {
+		t.Fatal(err)
+	}
+	s.later(windowOver)
+	if p := s.wantState(payout.Waiting); !strings.Contains(p.Reason, "of this account") {
+		t.Errorf("frozen and paused, its reason is %q", p.Reason)
+	}
+	if err := freeze.resume(t.Context(), s.payouts, ada); err != nil {
+		t.Fatal(err)
+	}
+	s.later(15 * time.Minute)
+	if p := s.wantState(payout.Waiting); !strings.Contains(p.Reason, "for all sellers") {
+		t.Errorf("only paused, its reason is %q", p.Reason)
+	}
 }
 
 // TestStopped_UnknownIsNotSentAgain stops payouts while nobody knows whether one was sent.
@@ -243,8 +322,8 @@ func TestPause_TamperedWith(t *testing.T) {
 			s.place.ByHand(t, sql)
 			s.later(windowOver)
 			s.later(time.Hour)
-			if s.wantState(payout.Waiting); s.gateway.sent > 0 {
-				t.Errorf("%d orders were sent", s.gateway.sent)
+			if p := s.wantState(payout.Waiting); s.gateway.sent > 0 || p.Discrepancy != "" { // the payout is as it was
+				t.Errorf("%d orders were sent; its discrepancy is %q", s.gateway.sent, p.Discrepancy)
 			}
 			if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 100_000}); !errors.Is(err, ledger.ErrTampered) {
 				t.Errorf("a request is answered with %v", err)
@@ -287,7 +366,8 @@ func TestLiftHold(t *testing.T) {
 	if err := s.hold("usr_a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := request(); !errors.Is(err, payout.ErrOnHold) {
+	err := request()
+	if f := fault.From(err); !errors.Is(err, payout.ErrOnHold) || f.Details["until"] != s.now.Add(72*time.Hour).Format(time.RFC3339) {
 		t.Errorf("requested under a hold: %v", err)
 	}
 	if err := s.payouts.LiftHold(t.Context(), decision.By{Admin: ada.Admin}, "usr_a"); !errors.Is(err, fault.Field("note", "")) {

@@ -188,6 +188,9 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) gateway.Submi
 	return gateway.Submission{Answer: gateway.Accepted, Report: t.report(key)}
 }
 
+// bankRejected is why a bank does not pay.
+const bankRejected = "bank_rejected"
+
 // lateOrder is an order on its way.
 type lateOrder struct {
 	body    string
@@ -235,6 +238,9 @@ func (t *transfer) report(ref string) gateway.Report {
 	}
 	if t.paid > 0 {
 		r.UTR = "HDFCN00000000001"
+	}
+	if t.progress == gateway.Failed || t.progress == gateway.Reversed {
+		r.ReasonCode, r.Reason = bankRejected, "The bank has closed this account."
 	}
 	return r
 }

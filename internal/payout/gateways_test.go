@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/decision"
 	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
@@ -259,6 +260,67 @@ func TestStep_LookUpFails(t *testing.T) {
 	})
 }
 
+// TestStep_SaysWhatWentWrong returns what the worker logs and counts.
+func TestStep_SaysWhatWentWrong(t *testing.T) {
+	begin := func(m mood, advance int) func(*story) {
+		return func(s *story) {
+			s.gateway.mood = m
+			s.later(windowOver)
+			s.gateway.mood = fair
+			if tr := s.gateway.transfers[string(s.id)]; tr != nil {
+				tr.advance(advance)
+				s.later(time.Hour)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		begin func(*story)
+		state payout.State
+		spoil func(*story)
+		want  string
+	}{
+		"a tampered row": {func(*story) {}, payout.Waiting, func(s *story) { s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`) }, "payout_tampered"},
+		"a tampered balance": {func(*story) {}, payout.Waiting, func(s *story) {
+			s.place.ByHand(t, `UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`)
+		}, "records_tampered"},
+		"a tampered account":             {func(*story) {}, payout.Waiting, func(s *story) { s.useBank(t); s.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory'`) }, "records_tampered"},
+		"the account is not made known":  {func(*story) {}, payout.Waiting, func(s *story) { s.gateway.mood = silent }, "make the bank account known"},
+		"turned away, then no answer":    {func(s *story) { s.gateway.mood = closed; s.later(windowOver) }, payout.Waiting, func(s *story) { s.gateway.deaf = true }, "was sent before"},
+		"two transfers":                  {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.gateway.twofold = true }, "is still unknown"},
+		"another amount while unclear":   {begin(lostRequests, 0), payout.Unknown, func(s *story) { s.putOdd("another amount") }, "ordered were"},
+		"another amount while submitted": {begin(fair, 0), payout.Submitted, func(s *story) { s.gateway.transfers[string(s.id)].amount++ }, "ordered were"},
+		"another amount after it failed": {begin(refusing, 0), payout.Failed, func(s *story) { s.putOdd("another amount") }, "ordered were"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			tt.begin(s)
+			p := s.wantState(tt.state)
+			tt.spoil(s)
+			s.now = p.DueAt
+			if err := s.payouts.Step(t.Context(), s.id); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the step ends with %v, want %q", err, tt.want)
+			}
+			s.wantState(tt.state)
+		})
+	}
+}
+
+// TestFinalCheck_WithoutLookup_Ends looks once at a payout that an admin refunded, because the gateway will never tell.
+func TestFinalCheck_WithoutLookup_Ends(t *testing.T) {
+	s := newStoryAt(t, blind)
+	s.gateway.mood = lostRequests
+	s.later(windowOver)
+	s.sendToReview(t, s.id)
+	s.now = s.now.Add(lease + gracePeriod)
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); err != nil {
+		t.Fatal(err)
+	}
+	s.later(s.wantState(payout.Failed).DueAt.Sub(s.now))
+	if p := s.wantState(payout.Failed); !p.DueAt.IsZero() {
+		t.Errorf("it is looked at again at %s", p.DueAt)
+	}
+}
+
 // TestSubmit_WithoutLookupResentSoon waits at most 18 seconds after the first attempt, which sends nothing.
 func TestSubmit_WithoutLookupResentSoon(t *testing.T) {
 	s := newStoryAt(t, blind)
@@ -379,8 +441,8 @@ func TestGateway_NotConfigured(t *testing.T) {
 		s.later(time.Hour)
 	}
 	p := s.wantState(payout.Waiting)
-	if other.sent+s.gateway.sent != 0 || p.Reason == "" {
-		t.Errorf("%d orders were sent; the seller is told %q", other.sent+s.gateway.sent, p.Reason)
+	if other.sent+s.gateway.sent != 0 || p.Reason == "" || p.DueAt.Before(s.now.Add(8*time.Minute)) {
+		t.Errorf("%d orders were sent; the seller is told %q; it is looked at again at %s, and now is %s", other.sent+s.gateway.sent, p.Reason, p.DueAt, s.now)
 	}
 	a, err := s.payouts.Attention(t.Context())
 	if err != nil || len(a.WithoutGateway) != 1 || a.WithoutGateway[0].ID != s.id {
@@ -417,6 +479,22 @@ func TestGateway_NotConfigured(t *testing.T) {
 	s.wantJournal(true)
 }
 
+// TestGateway_NotConfigured_NoDecision refuses what an admin can decide only by the word of a gateway that was taken away.
+func TestGateway_NotConfigured_NoDecision(t *testing.T) {
+	s := newReviewStory(t)
+	s.now = s.now.Add(lease + gracePeriod)
+	s.route("another", s.another())
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrNoGateway) {
+		t.Errorf("matched: %v", err)
+	}
+	if _, err := s.payouts.RefundToBalance(t.Context(), ada, s.id); !errors.Is(err, payout.ErrNoGateway) {
+		t.Errorf("refunded: %v", err)
+	}
+	s.wantState(payout.ManualReview)
+	s.wantDecisions(string(s.id), decision.ReviewPayout)
+	s.wantAvailable(afterReserve)
+}
+
 // TestGateway_ConfiguredAgain_AnswerLost sends what waited for its gateway. That it waited for it is no longer said, whatever comes.
 func TestGateway_ConfiguredAgain_AnswerLost(t *testing.T) {
 	for m, want := range map[mood]payout.State{lostAnswers: payout.Unknown, diesAfter: payout.Submitting} {
@@ -433,6 +511,28 @@ func TestGateway_ConfiguredAgain_AnswerLost(t *testing.T) {
 		if p := s.wantState(want); p.ReasonCode != "" || p.Reason != "" {
 			t.Errorf("%s: its reason is %q: %q", m, p.ReasonCode, p.Reason)
 		}
+	}
+}
+
+// TestGateway_ConfiguredAgain_Reclaimed looks up what a worker was sending when the gateway was taken away, and gets no answer.
+func TestGateway_ConfiguredAgain_Reclaimed(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = diesBefore
+	s.later(windowOver)
+	s.wantState(payout.Submitting)
+	other := s.another()
+	s.route("another", other)
+	s.later(time.Hour)
+	if p := s.wantState(payout.Submitting); p.ReasonCode == "" {
+		t.Fatal("it is not said that its gateway is not configured")
+	}
+	s.gateway.mood, s.gateway.deaf = fair, true
+	s.router = nil
+	s.payouts = s.newPayouts(t)
+	s.reconcileStartup()
+	s.later(time.Hour)
+	if p := s.wantState(payout.Unknown); p.ReasonCode != "" || p.Reason != "" {
+		t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
 	}
 }
 

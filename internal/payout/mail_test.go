@@ -69,6 +69,10 @@ func TestMailFailure(t *testing.T) {
 			e := entries[len(entries)-1]
 			s.place.ByHand(t, fmt.Sprintf(`UPDATE entries SET data = '{"erased":"%s"}' WHERE owner = '%s' AND number = %d`, ledger.HashOf(e.Data), e.Owner, e.Number))
 		}},
+		"an entry of the bank account was erased": {story: func(s *story) {
+			refused(s)
+			s.place.ByHand(t, `UPDATE entries SET data = '{}' WHERE subject = 'bka_usr_a'`)
+		}},
 		"the event was changed": {story: func(s *story) {
 			s.place.ByHand(t, `UPDATE queued_events SET type = 'payout.failed' WHERE type = 'payout.requested'`)
 		}},

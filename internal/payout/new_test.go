@@ -3,7 +3,9 @@ package payout_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -41,5 +43,33 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		if _, err := payout.New(o); err == nil {
 			t.Errorf("a service with %s was made", name)
 		}
+	}
+}
+
+func TestNew_RefusesGatewayThatPaysNoBankAccounts(t *testing.T) {
+	s := newStoryAt(t, func(c *gateway.Capabilities) { c.Destinations = nil })
+	if _, err := payout.New(s.options(t, s.db.Payouts())); err == nil {
+		t.Error("a service was made")
+	}
+}
+
+// TestNew_Jitter spreads waits by a fifth, unless it is told otherwise.
+func TestNew_Jitter(t *testing.T) {
+	s := newStory(t)
+	o := s.options(t, s.db.Payouts())
+	o.Jitter = nil
+	var err error
+	if s.payouts, err = payout.New(o); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcileStartup()
+	s.gateway.mood = closed
+	s.later(windowOver)
+	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		got := s.wantState(payout.Waiting).DueAt.Sub(s.now)
+		if got < wait*4/5 || got > wait*6/5 {
+			t.Errorf("it waits %s, want a fifth more or less than %s", got, wait)
+		}
+		s.later(got)
 	}
 }

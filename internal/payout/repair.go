@@ -34,7 +34,6 @@ func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Ti
 		then = append(then, ledger.Posting{Owner: p.Seller, At: now, Type: entryType(was, row), Subject: string(p.ID), Actor: actor, Data: data})
 	}
 	if !p.OrderLost(found) {
-		row.OrderBody = ""
 		if p.OrderBody != "" {
 			row.OrderBody = found.OrderBody
 		}

@@ -62,7 +62,6 @@ func (s *Service) applyReportIf(
 			return nil
 		}
 		if discrepancy != nil {
-			to = from
 			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // what the gateway has said is kept
 				p.Discrepancy = said
 			}

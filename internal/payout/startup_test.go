@@ -77,6 +77,18 @@ func TestReconcileStartup_GatewaySilent_NothingSent(t *testing.T) {
 	s.wantViolated()
 }
 
+// A new database has lost no payout, so its gateway need not answer.
+func TestReconcileStartup_NoUsers_AsksNothing(t *testing.T) {
+	s := newStory(t)
+	s.close()
+	s.place = storetest.NewPlace(t)
+	s.open(t)
+	s.gateway.mood = silent
+	if err := s.payouts.ReconcileStartup(t.Context()); err != nil || !s.payouts.StartupReconciled() {
+		t.Errorf("startup reconciled %t: %v", s.payouts.StartupReconciled(), err)
+	}
+}
+
 func TestReconcileStartup_WaitingButSent_NotResent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		meanwhile     func(*story, *transfer)
@@ -514,6 +526,12 @@ func TestImport_PossiblySentGoesToReviewWithoutFunds(t *testing.T) {
 	s.putBack(t, saved)
 	s.wantState(payout.Submitting)
 	s.reconcileStartup()
+	for s.payout().State != payout.ManualReview {
+		s.later(s.payout().DueAt.Sub(s.now))
+	}
+	if wait := s.payout().DueAt.Sub(s.now); wait < 4*time.Hour {
+		t.Errorf("it is polled again in %s, want hours", wait)
+	}
 	for range 3 {
 		s.later(7 * time.Hour)
 	}
@@ -564,6 +582,17 @@ func TestStartup_UnmatchedTransferIsRecordedAndSendingGoesOn(t *testing.T) {
 	}
 }
 
+// A transfer that moved nothing is no payout that was lost.
+func TestStartup_TransferOfNothingIsUnmatched(t *testing.T) {
+	s := newStory(t)
+	s.gateway.transfers["pyt_"+strings.Repeat("0", 24)] = &transfer{
+		id: "pout_9", progress: gateway.Paid, made: s.now, order: gateway.Order{Seller: "usr_b", Account: "bka_usr_b", Gross: 100_000},
+	}
+	s.payouts = s.newPayouts(t)
+	s.reconcileStartup()
+	s.wantViolated("unmatched-transfers-are-resolved")
+}
+
 func TestStartup_TransferOfAnotherPayoutIsUnmatched(t *testing.T) {
 	s := newStory(t)
 	s.later(windowOver)
@@ -594,6 +623,23 @@ func TestReconcileStartup_TransferDiffers_MovesNoMoney(t *testing.T) {
 			}
 			s.wantViolated("gateway-agrees")
 		})
+	}
+}
+
+// TestImport_PolledSoon imports a payout of which nobody knows when it was sent. It is polled as one that was sent lately.
+func TestImport_PolledSoon(t *testing.T) {
+	s := newStory(t)
+	saved := s.save()
+	s.now = s.now.Add(time.Minute)
+	lost := s.request("usr_b", 60_000)
+	s.later(windowOver)
+	s.putBack(t, saved)
+	s.reconcileStartup()
+	for range 15 {
+		s.later(s.stored(t, lost.ID).DueAt.Sub(s.now))
+	}
+	if wait := s.stored(t, lost.ID).DueAt.Sub(s.now); wait < 12*time.Minute || wait > 18*time.Minute { // a quarter of an hour, a fifth more or less
+		t.Errorf("it is polled again in %s", wait)
 	}
 }
 

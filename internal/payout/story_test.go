@@ -159,7 +159,10 @@ func TestRefusal_FinalOnlyIfThereIsNoTransfer(t *testing.T) {
 func TestRefusal_NotFinalWithoutLookup(t *testing.T) {
 	s := newStory(t)
 	s.gateway.mood, s.gateway.deaf = refusing, true
-	s.later(windowOver)
+	s.now = s.now.Add(windowOver)
+	if err := s.payouts.Step(t.Context(), s.id); err == nil {
+		t.Error("the step succeeded")
+	}
 	s.wantState(payout.Unknown)
 	s.wantAvailable(afterReserve)
 }
@@ -287,7 +290,10 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 		}{
 			"in the answer to the order": {func(s *story) {
 				s.gateway.whenTaken = lie.alter
-				s.later(windowOver)
+				s.now = s.now.Add(windowOver)
+				if err := s.payouts.Step(t.Context(), s.id); err != nil {
+					t.Errorf("before it is asked once more, the step ends with %v", err)
+				}
 				s.wantState(payout.Unknown) // it is asked once more
 				s.later(time.Second)
 			}, payout.Unknown},
@@ -331,6 +337,31 @@ func TestReport_OfAnotherTransferIsNotApplied(t *testing.T) {
 				s.wantViolated("gateway-agrees")
 			})
 		}
+	}
+}
+
+// TestReport_UnderAnotherName has the gateway answer with a transfer of another id, or with one of another payout.
+func TestReport_UnderAnotherName(t *testing.T) {
+	for name, rename := range map[string]func(*story, *transfer){
+		"another id": func(_ *story, tr *transfer) { tr.id = "pout_other" },
+		"another reference": func(s *story, tr *transfer) {
+			delete(s.gateway.transfers, string(s.id))
+			s.gateway.transfers["pyt_other"] = tr
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSubmittedStory(t)
+			tr := s.gateway.transfers[string(s.id)]
+			tr.advance(1)
+			rename(s, tr)
+			s.gateway.mistakes = true
+			s.later(time.Hour)
+			if p := s.wantState(payout.Submitted); !strings.Contains(p.Discrepancy, "answered with "+tr.id) || p.GatewayID == "pout_other" {
+				t.Errorf("its transfer is %s, and its discrepancy %q", p.GatewayID, p.Discrepancy)
+			}
+			s.wantAvailable(afterReserve)
+			s.wantViolated("gateway-agrees")
+		})
 	}
 }
 
@@ -386,6 +417,69 @@ func TestApplyReport_AnswerFromBeforeTheEndIsNoDiscrepancy(t *testing.T) {
 	s.wantViolated()
 }
 
+// TestApplyReport_PaidFromBeforeTheReturnIsNoDiscrepancy has the gateway's word that it had paid arrive after the money came back.
+func TestApplyReport_PaidFromBeforeTheReturnIsNoDiscrepancy(t *testing.T) {
+	s := newSubmittedStory(t)
+	tr := s.gateway.transfers[string(s.id)]
+	tr.advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.gateway.whenFetched = func() {
+		tr.advance(3)
+		s.tryStep(s.id)
+		s.wantState(payout.Returned)
+	}
+	if err := s.payouts.Step(t.Context(), s.id); err != nil {
+		t.Error(err)
+	}
+	tr.progress = gateway.Paid // and it says so once more
+	if _, err := s.payouts.AskGateway(t.Context(), ada, s.id); err != nil {
+		t.Error(err)
+	}
+	if p := s.wantState(payout.Returned); p.Discrepancy != "" {
+		t.Errorf("the discrepancy is %q", p.Discrepancy)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
+// TestApplyReport_UnrecognisedStatus takes a status that the adapter does not know for no more than that the gateway has the transfer.
+func TestApplyReport_UnrecognisedStatus(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tell func(*story)
+		want payout.State
+	}{
+		"in the answer to the order": {func(s *story) {
+			s.gateway.whenTaken = func(tr *transfer) { tr.progress = gateway.Unrecognised }
+			s.later(windowOver)
+		}, payout.Submitted},
+		"when it is looked up": {func(s *story) {
+			s.gateway.mood = lostAnswers
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			s.gateway.transfers[string(s.id)].progress = gateway.Unrecognised
+			s.later(time.Minute)
+		}, payout.Submitted},
+		"after it was paid": {func(s *story) {
+			s.later(windowOver)
+			s.gateway.transfers[string(s.id)].advance(1)
+			s.later(time.Hour)
+			s.gateway.transfers[string(s.id)].progress = gateway.Unrecognised
+			s.later(time.Hour)
+		}, payout.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			tt.tell(s)
+			if p := s.wantState(tt.want); p.Discrepancy != "" || p.DueAt.IsZero() {
+				t.Errorf("discrepancy %q, next look %s", p.Discrepancy, p.DueAt)
+			}
+			s.wantAvailable(afterReserve)
+			s.wantViolated()
+		})
+	}
+}
+
 // TestPoll_NotifiedMeanwhile_DueAtOnce has the gateway tell of a change while its answer is on the way, which may lack it.
 func TestPoll_NotifiedMeanwhile_DueAtOnce(t *testing.T) {
 	s := newStory(t)
@@ -410,8 +504,8 @@ func TestFinalCheck_ReturnAfterCompletion_RestoresBalance(t *testing.T) {
 			tr.progress, tr.paid = word, 0
 			s.later(7 * time.Hour) // nobody told us: the look-again finds it
 			p := s.wantState(payout.Returned)
-			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() {
-				t.Errorf("status %s, due %s, completed %s", p.Status(), p.DueAt, p.CompletedAt)
+			if p.Status() != payout.StatusFailed || !p.DueAt.IsZero() || p.CompletedAt.IsZero() || p.ReasonCode != bankRejected || p.Reason == "" {
+				t.Errorf("status %s, due %s, completed %s, reason %q: %q", p.Status(), p.DueAt, p.CompletedAt, p.ReasonCode, p.Reason)
 			}
 			s.wantAvailable(opening)
 			s.wantViolated()
@@ -567,6 +661,17 @@ func TestStep_LeaseExpired_AccountRefusalIgnored(t *testing.T) {
 	s.wantAvailable(afterReserve)
 }
 
+func TestSubmit_AccountShunned_SaysWhy(t *testing.T) {
+	s := newStory(t)
+	s.gateway.mood = shunning
+	s.later(windowOver)
+	if p := s.wantState(payout.Failed); p.ReasonCode != "bank_account_refused" || p.Reason != "No such account." {
+		t.Errorf("its reason is %q: %q", p.ReasonCode, p.Reason)
+	}
+	s.wantAvailable(opening)
+	s.wantViolated()
+}
+
 // The gateway can't be reached, so the payout was never sent, and its cancellation need not ask the gateway.
 func TestCancel_NeverSent_NeedsNoGateway(t *testing.T) {
 	s := newStory(t)
@@ -631,6 +736,23 @@ func TestPoll_TransferForgotten_RecordsDiscrepancy(t *testing.T) {
 	s.wantViolated("gateway-agrees")
 }
 
+// The gateway does not know a transfer any more that it had paid. It is asked until the bank can't return the money any more.
+func TestPoll_PaidTransferForgotten_EndsAfterReturnPeriod(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.gateway.forgetful = true
+	for range 40 {
+		s.later(5 * time.Hour)
+	}
+	if p := s.wantState(payout.Completed); p.Discrepancy == "" || !p.DueAt.IsZero() {
+		t.Errorf("discrepancy %q, next look %s; want it written down, and no other look", p.Discrepancy, p.DueAt)
+	}
+	s.wantAvailable(afterReserve)
+	s.wantViolated("gateway-agrees")
+}
+
 // The gateway lists two transfers under our reference.
 func TestPoll_TwoTransfers_RecordsDiscrepancy(t *testing.T) {
 	s := newUnclearStory(t)
@@ -661,10 +783,20 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); found || err != nil {
 		t.Errorf("before the request there is one: %t, %v", found, err)
 	}
+	wantAnswered := func(user, key string, want bool) {
+		t.Helper()
+		if got, err := s.payouts.Answered(t.Context(), user, key); got != want || err != nil {
+			t.Errorf("key %q of %s has an answer: %t, %v; want %t", key, user, got, err, want)
+		}
+	}
+	wantAnswered("usr_a", "k", false)
 	made, _, err := s.payouts.Request(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantAnswered("usr_a", "k", true)
+	wantAnswered("usr_a", "", false)
+	wantAnswered("usr_b", "k", false)
 	made.Beneficiary = "fa_usr_a" // who asks needs no such thing
 	if p, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); p != made || !found || err != nil {
 		t.Errorf("the key stands for %+v, %t, %v; want %+v", p, found, err, made)
@@ -693,6 +825,7 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "refused"); found || err != nil {
 		t.Errorf("a refusal is a payout: %t, %v", found, err)
 	}
+	wantAnswered("usr_a", "refused", true)
 }
 
 // The bank takes four days and no notification arrives. Polls must find what happened soon, and be few, because the gateway

@@ -21,6 +21,19 @@ func TestQuote_MatchesRequest(t *testing.T) {
 	}
 }
 
+// A payout is late from its estimated arrival on, while it is under way.
+func TestIsLate(t *testing.T) {
+	at := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	for _, state := range payout.States() {
+		for after, late := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second: true} {
+			p := payout.Payout{State: state, ArriveAt: at}
+			if got, want := p.IsLate(at.Add(after)), late && p.Status() == payout.StatusProcessing; got != want {
+				t.Errorf("one that is %s is late %s after its time: %t", state, after, got)
+			}
+		}
+	}
+}
+
 func TestCancellable(t *testing.T) {
 	s := newStory(t)
 	if !s.payouts.Cancellable(s.payout()) {

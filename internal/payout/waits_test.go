@@ -9,6 +9,22 @@ import (
 	"bursar/internal/payout"
 )
 
+// TestStep_LeaseBeginsWithTheSending has the gateway take its time before the order is sent: until the lease is over, the order may still arrive.
+func TestStep_LeaseBeginsWithTheSending(t *testing.T) {
+	s := newStory(t)
+	delayed := func() { s.now = s.now.Add(lease - time.Second) }
+	s.gateway.mood, s.gateway.whenAsked = diesBefore, delayed
+	s.later(windowOver)
+	if p := s.wantState(payout.Submitting); !p.DueAt.Equal(s.now.Add(lease)) {
+		t.Errorf("sent at %s, it is sent again from %s, want %s later", s.now, p.DueAt, lease)
+	}
+	s.gateway.whenAsked, s.gateway.whenFound = nil, delayed
+	s.later(lease)
+	if p := s.wantState(payout.Unknown); s.gateway.sent != 2 || !p.DueAt.Equal(s.now.Add(lease)) {
+		t.Errorf("sent %d times, at last at %s, it is sent again from %s, want %s later", s.gateway.sent, s.now, p.DueAt, lease)
+	}
+}
+
 // TestStep_Waits has no jitter, so that each wait before the next step is exact.
 func TestStep_Waits(t *testing.T) {
 	nothing := func(*story) {}
@@ -41,13 +57,23 @@ func TestStep_Waits(t *testing.T) {
 		"unknown, no lookup":    {lostRequests, blind, nothing, payout.Unknown, "2s 15s 1m0s 2m0s 5m0s 15m0s 1h0m0s 6h0m0s 6h0m0s"},
 		"in review":             {lostRequests, nil, func(s *story) { s.sendToReview(t, s.id); s.later(time.Minute) }, payout.ManualReview, "6h0m0s 6h0m0s"},
 		"submitted":             {fair, nil, nothing, payout.Submitted, "2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 15m0s 15m0s"},
-		"submitted, no answer":  {fair, nil, deaf, payout.Submitted, "2s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 15m0s 15m0s"},
-		"completed":             {fair, nil, paid, payout.Completed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
-		"completed, no list":    {fair, unlisted, paid, payout.Completed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
-		"completed, no answer":  {fair, nil, func(s *story) { paid(s); deaf(s) }, payout.Completed, "20s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 17m4s 34m8s 1h8m16s 2h16m32s 4h0m0s 4h0m0s"},
-		"refused":               {refusing, nil, nothing, payout.Failed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
-		"refused, no answer":    {refusing, nil, deaf, payout.Failed, "20s 2s 4s 8s 16s"},
-		"refunded":              {lostRequests, nil, refund, payout.Failed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"submitted after a while": {lostAnswers, nil, func(s *story) {
+			deaf(s)
+			for _, wait := range []time.Duration{2 * time.Second, 15 * time.Second, time.Minute} {
+				s.later(wait)
+			}
+			s.gateway.deaf = false
+			s.later(2 * time.Minute)
+		}, payout.Submitted, "2s 4s 8s"},
+		"submitted, no answer": {fair, nil, deaf, payout.Submitted, "2s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 15m0s 15m0s"},
+		"completed":            {fair, nil, paid, payout.Completed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
+		"completed, no list":   {fair, unlisted, paid, payout.Completed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
+		"completed, no answer": {fair, nil, func(s *story) { paid(s); deaf(s) }, payout.Completed, "20s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 8m32s 17m4s 34m8s 1h8m16s 2h16m32s 4h0m0s 4h0m0s"},
+		"tampered with":        {lostRequests, nil, func(s *story) { s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`) }, payout.Unknown, "2s 15s 10m0s 10m0s"},
+		"frozen":               {fair, nil, nothing, payout.Waiting, "10m0s 10m0s 10m0s"},
+		"refused":              {refusing, nil, nothing, payout.Failed, "20s 5m0s 1h0m0s 24h0m0s 24h0m0s"},
+		"refused, no answer":   {refusing, nil, deaf, payout.Failed, "20s 2s 4s 8s 16s"},
+		"refunded":             {lostRequests, nil, refund, payout.Failed, "20s 5m0s 1h0m0s 6h0m0s 6h0m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStoryAt(t, tt.lacking)
@@ -59,6 +85,11 @@ func TestStep_Waits(t *testing.T) {
 			}
 			s.reconcileStartup()
 			s.gateway.mood = tt.mood
+			if name == "frozen" {
+				if err := s.payouts.Freeze(t.Context(), ada, "usr_a"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			s.later(windowOver)
 			tt.before(s)
 			var waits []string

@@ -1,14 +1,68 @@
 package sale_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"bursar/internal/fault"
 	"bursar/internal/ledger"
 	"bursar/internal/money"
 	"bursar/internal/sale"
 )
+
+// TestRecordAll_Refused records a group in which some are refused before anything is added.
+func TestRecordAll_Refused(t *testing.T) {
+	s := openShop(t)
+	s.record(sale.NewSale{ID: "order-0", Seller: "usr_seller", Amount: 700}, true)
+	want := []error{nil, sale.ErrSellerNotFound, sale.ErrConflict, fault.Field("saleId", ""), nil}
+	refused, err := s.sales.RecordAll(t.Context(), []sale.NewSale{
+		{ID: "order-1", Seller: "usr_seller", Amount: 100}, {ID: "order-2", Seller: "usr_nobody", Amount: 100}, {ID: "order-0", Seller: "usr_seller", Amount: 1},
+		{ID: "opening:usr_seller", Seller: "usr_seller", Amount: 100}, {ID: "order-3", Seller: "usr_seller", Amount: 200},
+	})
+	if err != nil || !slices.EqualFunc(refused, want, errors.Is) {
+		t.Errorf("refused are %v, %v; want %v", refused, err, want)
+	}
+	s.wantBalance(1000, 0, 1000)
+}
+
+// closing is a store that refuses an entry at the end of a first transaction, and is closed then.
+type closing struct {
+	sale.Store
+	begun bool
+}
+
+var errClosed = errors.New("closed")
+
+func (s *closing) InTx(ctx context.Context, fn func(sale.Tx) error) error {
+	if s.begun {
+		return errClosed
+	}
+	s.begun = true
+	return s.Store.InTx(ctx, func(tx sale.Tx) error { return fn(fullTx{tx}) })
+}
+
+type fullTx struct{ sale.Tx }
+
+func (fullTx) Append(context.Context, ledger.Posting) (ledger.Entry, error) {
+	return ledger.Entry{}, ledger.ErrTooLarge
+}
+
+// The sales of a group are recorded one by one, and the database fails meanwhile: none is said to be recorded.
+func TestRecordAll_OneByOne_StoreFails(t *testing.T) {
+	s := openShop(t)
+	sales, err := sale.New(sale.Options{Store: &closing{Store: s.db.Sales()}, Now: func() time.Time { return s.now }, Zone: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused, err := sales.RecordAll(t.Context(), []sale.NewSale{{ID: "order-1", Seller: "usr_seller", Amount: 100}}); !errors.Is(err, errClosed) {
+		t.Errorf("refused are %v, %v", refused, err)
+	}
+	s.wantBalance(0, 0, 0)
+}
 
 // A sale that its seller's total has no room for is refused after the group was begun, so each of the group is recorded alone.
 func TestRecordAll_OneRefusedLate_OthersRecorded(t *testing.T) {

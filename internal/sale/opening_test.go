@@ -62,6 +62,37 @@ func TestOpen_IsFirstAndOnce(t *testing.T) {
 	}
 }
 
+// TestOpen_PendingOccurred dates what is pending: now, or on the day that it becomes available, if that is over. That decides the month.
+func TestOpen_PendingOccurred(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after                     time.Duration // until it is available; 0 for what the service says
+		wantOccurred, wantRelease time.Duration
+		wantMonth                 string
+	}{
+		"later":      {time.Hour, 0, time.Hour, "2026-11"},
+		"not said":   {0, 0, 72 * time.Hour, "2026-11"},
+		"last month": {-72 * time.Hour, -72 * time.Hour, -72 * time.Hour, "2026-10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t)
+			n := opening(0, 700)
+			if tt.after != 0 {
+				n.AvailableAt = s.now.Add(tt.after)
+			}
+			s.open(n, true)
+			s.open(n, false)
+			list, _, err := s.sales.List(t.Context(), "usr_seller", 0, 10)
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			got := list[0]
+			if got.OccurredAt.Sub(s.now) != tt.wantOccurred || got.AvailableAt.Sub(s.now) != tt.wantRelease || got.Month != tt.wantMonth {
+				t.Errorf("now is %s, and it is %+v", s.now, got)
+			}
+		})
+	}
+}
+
 func TestOpen_OfADebt(t *testing.T) {
 	s := openShop(t)
 	s.open(opening(-300, 0), true)

@@ -3,6 +3,7 @@ package sale_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"bursar/internal/ledger"
 	"bursar/internal/sale"
@@ -53,4 +54,19 @@ func TestTamperedJournal_RefundedAgain(t *testing.T) {
 		t.Errorf("refunded: %v", err)
 	}
 	s.wantBalances(900_000, 5200)
+}
+
+// TestTamperedJournal_HoldsUpAllSalesOfTheSeller takes an entry out of the journal that could have told of any sale before it.
+func TestTamperedJournal_HoldsUpAllSalesOfTheSeller(t *testing.T) {
+	s := openShop(t)
+	for i, id := range []string{"order-1", "order-2", "order-3"} {
+		s.record(sale.NewSale{ID: id, Seller: "usr_seller", Amount: 100, OccurredAt: s.now, AvailableAt: s.now.Add(time.Duration(i+1) * time.Minute)}, true)
+	}
+	s.record(sale.NewSale{ID: "far", Seller: "usr_seller", Amount: 900, OccurredAt: s.now, AvailableAt: s.now.AddDate(0, 1, 0)}, true)
+	s.place.ByHand(t, `DELETE FROM entries WHERE subject = 'sale:far'`)
+	s.now = s.now.Add(time.Hour)
+	if _, err := s.sales.ReleaseDue(t.Context()); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("released: %v", err)
+	}
+	s.wantBalances(1200, 0)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -39,12 +40,9 @@ func (db *DB) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = db.query(ctx, platformHead, func(r *row) {
-		var tampered error
-		is, tampered = paused(keys, r)
-		r.fail(tampered)
-	})
-	return is, err
+	var tampered error
+	err = db.query(ctx, platformHead, func(r *row) { is, tampered = paused(keys, r) })
+	return is, cmp.Or(err, tampered)
 }
 
 // PayoutsPaused is [DB.PayoutsPaused], and stays so until the transaction ends.
@@ -56,12 +54,9 @@ func (tx *Tx) PayoutsPaused(ctx context.Context) (is bool, err error) {
 	if err := tx.lock(ctx, tx.dialect.sharePause); err != nil {
 		return false, err
 	}
-	err = tx.each(ctx, platformHead, nil, func(r *row) {
-		var tampered error
-		is, tampered = paused(keys, r)
-		r.fail(tampered)
-	})
-	return is, err
+	var tampered error // no statement has failed, so the transaction goes on
+	err = tx.each(ctx, platformHead, nil, func(r *row) { is, tampered = paused(keys, r) })
+	return is, cmp.Or(err, tampered)
 }
 
 // LockPause waits for the changes that have asked PayoutsPaused about a payout, and lets none ask until the transaction ends.
