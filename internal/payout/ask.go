@@ -103,7 +103,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
 	}
-	if !isGatewayID(gatewayID) {
+	if !isURLSafeID(gatewayID) {
 		return Payout{}, fault.Field("gatewayId", "must be the transfer's id as the gateway shows it")
 	}
 	seen, err := s.o.Store.Payout(ctx, id)
@@ -173,8 +173,8 @@ func (s *Service) isTransferOf(p Payout, gatewayID string, r gateway.Report) err
 	return nil
 }
 
-// isGatewayID refuses what would make another address of the gateway's of it.
-func isGatewayID(s string) bool {
+// isURLSafeID reports whether s can stand in an address of the gateway as it is. Other characters would make another address of it.
+func isURLSafeID(s string) bool {
 	for _, c := range []byte(s) {
 		if !(c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' || c == '-') {
 			return false

@@ -2,9 +2,9 @@ package payout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"bursar/internal/decision"
 	"bursar/internal/gateway"
@@ -32,8 +32,11 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	cancelled := false   // before this call
 	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), idempotencyKey, func(tx ChangeTx) (Payout, error) {
 		p, err := s.toCancel(ctx, tx, c, id, key)
-		if cancelled = p.State == Cancelled; cancelled || err != nil {
+		if cancelled = p.State == Cancelled; err != nil {
 			return p, err
+		}
+		if cancelled {
+			return p, s.recordCancel(ctx, tx, c, p)
 		}
 		if p.State == Submitted {
 			atGateway = p
@@ -92,7 +95,8 @@ func (s *Service) toCancel(ctx context.Context, tx ChangeTx, c Caller, id ID, ke
 }
 
 // isUnanswered reports whether the gateway cancelled a payout and no caller has the answer: the call that asked the gateway
-// ended before it was recorded, and a later poll found it. A repeat with a key gets the answer of that call.
+// ended before it was recorded, and a later poll found it. A repeat with a key gets the answer of that call. An admin who had it is
+// on record.
 func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool, error) {
 	if p.State != Cancelled || key == "" {
 		return false, nil
@@ -101,30 +105,39 @@ func isUnanswered(ctx context.Context, tx ChangeTx, p Payout, key string) (bool,
 	if isTampered(err) {
 		return false, nil
 	}
-	return slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway }), err
+	byGateway := func(e ledger.Entry) bool { return e.Type == ledger.PayoutCancelled && e.Actor == ledger.ActorGateway }
+	return slices.ContainsFunc(entries, byGateway) && !slices.ContainsFunc(entries, isCancelDecision), err
+}
+
+// isCancelDecision reports whether an entry is an admin's decision to cancel a payout.
+func isCancelDecision(e ledger.Entry) bool {
+	var made struct {
+		Action decision.Action `json:"action"`
+	}
+	return e.Type == ledger.AdminDecided && json.Unmarshal([]byte(e.Data), &made) == nil && made.Action == decision.CancelPayout
 }
 
 func (s *Service) cancelIn(ctx context.Context, tx ChangeTx, c Caller, p Payout) (Payout, error) {
 	was, now := p, s.o.Now()
 	s.finish(&p, Cancelled)
 	err := s.save(ctx, tx, was, p, c.actor(), now)
-	if d, isDecision := c.cancelDecision(p, now); isDecision && err == nil {
-		err = tx.RecordDecision(ctx, d)
+	if err == nil {
+		err = s.recordCancel(ctx, tx, c, p)
 	}
 	return p, err
 }
 
-// cancelDecision is the decision of an admin who cancels another user's payout.
-func (c Caller) cancelDecision(p Payout, now time.Time) (d decision.Decision, isDecision bool) {
+// recordCancel records the decision of an admin who cancels another user's payout.
+func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Payout) error {
 	if !c.Admin || c.User == p.Seller {
-		return d, false
+		return nil
 	}
-	return decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), now), true
+	return tx.RecordDecision(ctx, decision.New(decision.By{Admin: c.User, Note: c.Note}, decision.CancelPayout, p.Seller, string(p.ID), s.o.Now()))
 }
 
-// cancelAtGateway asks the gateway to let go of a payout, as it was checked, and then tells what came of it. Of several
-// who ask at once, the one whose call cancelled it succeeds. Its idempotency key is stored with the cancellation, so that a repeat
-// is answered as it was.
+// cancelAtGateway asks the gateway to cancel a payout, as it was checked, and records what the gateway reports. Of several calls at
+// once, the one that cancelled the payout succeeds. Its idempotency key is stored in the same transaction, so that a repeat gets the
+// same answer. That is against the usual order of locks, key before payout: a deadlock is undone and tried again.
 func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k idempotencyKey) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
@@ -143,13 +156,12 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k ide
 			return nil, nil
 		}
 		return func(tx ChangeTx, is Payout) (err error) {
-			now := s.o.Now()
 			cancelled, answered = is, true
 			if k.key != "" {
-				answered, err = tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, now)
+				answered, err = tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, s.o.Now())
 			}
-			if d, isDecision := c.cancelDecision(is, now); isDecision && err == nil {
-				err = tx.RecordDecision(ctx, d)
+			if err == nil {
+				err = s.recordCancel(ctx, tx, c, is)
 			}
 			return err
 		}, nil
@@ -168,9 +180,13 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k ide
 		if err != nil {
 			return p, err
 		}
-		if unanswered, err := isUnanswered(ctx, tx, p, k.key); err != nil || unanswered {
-			return p, err
+		unanswered, err := isUnanswered(ctx, tx, p, k.key)
+		if err == nil && !unanswered {
+			err = ErrNotCancellable
 		}
-		return Payout{}, ErrNotCancellable
+		if err != nil {
+			return Payout{}, err
+		}
+		return p, s.recordCancel(ctx, tx, c, p)
 	})
 }

@@ -56,12 +56,13 @@ func (d dying) InGroup(ctx context.Context, scope ledger.Scope, fn func(payout.C
 
 var errDied = errors.New("the process died")
 
-// TestCancel_AtTheGateway_RepeatAfterCrash has the process die at each of the changes of a cancellation. A repeat
-// cancels the payout, or says that it is cancelled.
+// TestCancel_AtTheGateway_RepeatAfterCrash has the process die at each of the changes of a cancellation, and in half of the cases a poll
+// hear of it first. A repeat cancels the payout, or says that it is cancelled, and an admin's decision is on record once.
 func TestCancel_AtTheGateway_RepeatAfterCrash(t *testing.T) {
 	for _, c := range []payout.Caller{{User: "usr_a"}, {User: "usr_admin", Admin: true, Note: "They asked for it."}} {
-		for changes := range 4 {
-			t.Run(fmt.Sprint(c.User, " after ", changes), func(t *testing.T) {
+		for i := range 8 {
+			changes, polled := i/2, i%2 == 1
+			t.Run(fmt.Sprint(c.User, " after ", changes, " polled ", polled), func(t *testing.T) {
 				s := newStory(t)
 				s.gateway.mood = queueing
 				s.later(windowOver)
@@ -69,15 +70,23 @@ func TestCancel_AtTheGateway_RepeatAfterCrash(t *testing.T) {
 				if err == nil != (first.State == payout.Cancelled) {
 					t.Errorf("cancelled %s, %v", first.State, err)
 				}
+				if polled {
+					s.later(time.Hour)
+				}
 				again, replayed, repeat := s.payouts.Cancel(t.Context(), c, s.id, "k")
 				if repeat != nil || again.State != payout.Cancelled || err == nil && !replayed {
 					t.Errorf("cancelled again %s, replayed %t, %v", again.State, replayed, repeat)
 				}
-				if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(payout.Payout{}, "DueAt")); err == nil && diff != "" {
+				if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(payout.Payout{}, "DueAt", "Tries")); err == nil && diff != "" {
 					t.Error(diff)
 				}
 				s.wantAvailable(opening)
-				if decisions, err := s.db.Decisions(t.Context(), string(s.id), 10); err != nil || len(decisions) == 1 != c.Admin {
+				if c.Admin {
+					if _, _, err := s.payouts.Cancel(t.Context(), c, s.id, "another key"); !errors.Is(err, payout.ErrNotCancellable) {
+						t.Errorf("cancelled under another key: %v", err)
+					}
+				}
+				if decisions, err := s.db.Decisions(t.Context(), string(s.id), 10); err != nil || len(decisions) > 1 || len(decisions) == 1 != c.Admin {
 					t.Errorf("%d decisions, %v", len(decisions), err)
 				}
 			})

@@ -28,14 +28,14 @@ func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report
 // alsoRecord records what belongs to a report in the transaction that applies it, with the payout as it then is.
 type alsoRecord func(ChangeTx, Payout) error
 
-// applyReportIf is applyReport in an actor's name, unless guard returns an error for the payout as it is now. What guard returns is
-// recorded if the report is applied, and only then.
+// applyReportIf is applyReport in an actor's name. guard gets the payout as it is now: if it returns an error, nothing is applied.
+// What else it returns is recorded if the report is applied, and only then.
 func (s *Service) applyReportIf(
 	ctx context.Context, scope ledger.Scope, seen Payout, r gateway.Report, actor string, guard func(Payout) (alsoRecord, error),
 ) (bool, error) {
 	var from, to State
 	var discrepancy error
-	_, err := s.changeIn(context.WithoutCancel(ctx), scope, actor, func(tx ChangeTx, p *Payout) error {
+	saved, err := s.changeIn(context.WithoutCancel(ctx), scope, actor, func(tx ChangeTx, p *Payout) error {
 		also, err := guard(*p)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *Service) applyReportIf(
 		s.o.Logger.WarnContext(ctx, "gateway reported unknown status",
 			slog.String("payout_id", string(seen.ID)), slog.String("status", r.RawStatus))
 	}
-	return err == nil && to != from, err
+	return err == nil && saved && to != from, err
 }
 
 // isIntact reports whether a payout is what the service wrote, where it matters: its money is about to move to where

@@ -691,7 +691,7 @@ func TestFinalCheck_FailedThenPaid_RecordsDiscrepancy(t *testing.T) {
 	for name, end := range map[string]func(*story){
 		"it failed":      func(s *story) { s.later(windowOver); s.gateway.transfers[string(s.id)].advance(2); s.later(time.Hour) },
 		"it was refused": func(s *story) { s.gateway.mood = refusing; s.later(windowOver); s.gateway.mood = fair },
-		"the gateway called it off": func(s *story) {
+		"the gateway cancelled it": func(s *story) {
 			s.later(windowOver)
 			s.gateway.transfers[string(s.id)].progress = gateway.Cancelled
 			s.later(time.Hour)

@@ -60,8 +60,8 @@ func (s *Service) UnmatchedTransfers(ctx context.Context) ([]UnmatchedTransfer, 
 	return s.o.Store.OpenUnmatchedTransfers(ctx, attentionShown)
 }
 
-// UnmatchedTransfer finds a transfer by its id that matches no payout and that no admin has resolved, or fails with
-// [ErrUnmatchedTransferResolved].
+// UnmatchedTransfer finds an unmatched transfer by its id. It fails with [ErrUnmatchedTransferResolved] if there is none, or an admin
+// has resolved it.
 func (s *Service) UnmatchedTransfer(ctx context.Context, id string) (UnmatchedTransfer, error) {
 	at, gatewayID, ok := parseUnmatchedID(id)
 	if !ok {

@@ -217,8 +217,8 @@ func (m *memory) SaveJournals(_ context.Context, holder string, until time.Time,
 	}
 	m.until = until
 	for _, b := range journalStates {
-		b.Account.MAC = "" // a checkpoint needs none
-		m.journals[b.Seller].checkpointed[number] = b.Account
+		b.Head.MAC = "" // a checkpoint needs none
+		m.journals[b.Seller].checkpointed[number] = b.Head
 	}
 	return nil
 }

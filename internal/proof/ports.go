@@ -62,8 +62,8 @@ func (b JournalState) isCheckpointed() bool { return b.Checkpointed.Hash != "" }
 
 // Checkpointed is a journal as a checkpoint has it.
 type Checkpointed struct {
-	Seller  string
-	Account ledger.Head
+	Seller string
+	Head   ledger.Head
 }
 
 // Signer has the service's keys.

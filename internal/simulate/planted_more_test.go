@@ -36,7 +36,7 @@ var moreBugs = []planted{
 		{inPayout, "s.o.ProveAbove > 0 && amount > s.o.ProveAbove", "s.o.ProveAbove > 0 && amount >= s.o.ProveAbove"},
 	}},
 	{"a caller hears that they cancelled what another has cancelled", []edit{
-		{inPayout, "\t\tif err != nil {\n\t\t\treturn p, err\n\t\t}\n\t\tif unanswered", "\t\tif err != nil || p.State == Cancelled {\n\t\t\treturn p, err\n\t\t}\n\t\tif unanswered"},
+		{inPayout, "if err == nil && !unanswered {", "if err == nil && !unanswered && p.State != Cancelled {"},
 	}},
 	{"a payout that was sent while a cancellation looked it up is cancelled", []edit{
 		{inPayout, "if _, differs := ledger.Differs(asked, p); differs {", "if asked.State != Waiting {"},

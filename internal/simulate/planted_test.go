@@ -369,7 +369,7 @@ var bugs = []planted{
 		{inPayout, "if !c.Admin || c.User == p.Seller {", "if c.Admin || c.User == p.Seller {"},
 	}},
 	{"a cancellation at the gateway is not on record", []edit{
-		{inPayout, "c.cancelDecision(is, now); isDecision && err == nil", "c.cancelDecision(is, now); isDecision && err != nil"},
+		{inPayout, "\t\t\tif err == nil {\n\t\t\t\terr = s.recordCancel(ctx, tx, c, is)\n\t\t\t}\n", ""},
 	}},
 	{"any answer to a cancellation is a yes", []edit{
 		{inPayout, "\tmoved, err := s.applyReportIf(ctx, scope, p, report,", "\treport.Progress = gateway.Cancelled\n\tmoved, err := s.applyReportIf(ctx, scope, p, report,"},

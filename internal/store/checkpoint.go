@@ -85,18 +85,18 @@ func (db *DB) JournalState(ctx context.Context, checkpoint int64, seller string)
 
 // CheckpointedBetween lists where the first checkpoints have a journal, above one entry and up to another.
 func (db *DB) CheckpointedBetween(ctx context.Context, checkpoint int64, seller string, above, upTo int64) ([]ledger.Head, error) {
-	var accounts []ledger.Head
+	var heads []ledger.Head
 	err := db.query(ctx, `SELECT number, totals, hash FROM checkpoint_journals WHERE seller_id = $1 AND checkpoint <= $2 AND hash <> ''
 		AND number > $3 AND number <= $4 ORDER BY checkpoint`, func(r *row) {
-		a := ledger.Head{Owner: seller}
+		h := ledger.Head{Owner: seller}
 		var totals string
-		r.Scan(&a.Number, &totals, &a.Hash)
+		r.Scan(&h.Number, &totals, &h.Hash)
 		var err error
-		a.Balance, err = ledger.ParseBalance(totals)
+		h.Balance, err = ledger.ParseBalance(totals)
 		r.fail(err)
-		accounts = append(accounts, a)
+		heads = append(heads, h)
 	}, seller, checkpoint, above, upTo)
-	return accounts, err
+	return heads, err
 }
 
 // AcquireLease leases the making of the next checkpoint to one holder until a time.
@@ -142,7 +142,7 @@ func (db *DB) SaveJournals(ctx context.Context, holder string, until time.Time, 
 			_, err := tx.exec(ctx, `INSERT INTO checkpoint_journals (seller_id, checkpoint, number, totals, hash)
 				VALUES ($1, $2, $3, $4, $5) ON CONFLICT (seller_id, checkpoint) DO UPDATE SET number = excluded.number,
 				totals = excluded.totals, hash = excluded.hash`,
-				b.Seller, number, b.Account.Number, b.Account.Text(), string(b.Account.Hash))
+				b.Seller, number, b.Head.Number, b.Head.Text(), string(b.Head.Hash))
 			if err != nil {
 				return err
 			}

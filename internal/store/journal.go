@@ -48,7 +48,7 @@ var balanceFields = fields[ledger.Balance]{
 	rare(asFlag("frozen", set, func(b *ledger.Balance) *bool { return &b.Frozen })),
 }
 
-// headFields are where a journal stands.
+// headFields are the columns of a journal's head.
 var headFields = append(fields[ledger.Head]{
 	asText("owner", key, func(a *ledger.Head) *string { return &a.Owner }),
 	asNumber("number", set, func(a *ledger.Head) *int64 { return &a.Number }),
@@ -171,10 +171,14 @@ func entryTaken(e ledger.Entry) error {
 	return ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there is an entry %d", e.Owner, e.Number-1, e.Number))
 }
 
-// scanEntry reads entryColumns, and what more the query selects. tampered says, as an error, that the service did not write it.
+// scanEntry reads entryColumns, and what more the query selects. tampered says, as an error, that the service did not write the
+// entry. A row that can't be read says nothing of that.
 func scanEntry(r *row, more ...any) (e ledger.Entry, tampered error) {
 	var after string
 	r.Scan(append(entryFields.dest(&e, &after), more...)...)
+	if r.err != nil {
+		return e, nil
+	}
 	var err error
 	if e.After, err = ledger.ParseBalance(after); err != nil { // the service writes none that can't be read
 		tampered = ledger.ErrTampered.Because(fmt.Errorf("entry %d of %s: %w", e.Number, e.Owner, err))
@@ -193,7 +197,7 @@ var (
 // scanCheckedEntry is scanEntry of a row of entriesAboutColumns, and checks the entry's MAC.
 func scanCheckedEntry(r *row, keys ledger.Keys) (e ledger.Entry, tampered error) {
 	var before ledger.Hash
-	if e, tampered = scanEntry(r, &before); tampered != nil {
+	if e, tampered = scanEntry(r, &before); tampered != nil || r.err != nil {
 		return e, tampered
 	}
 	if e.Before = before; e.Number == 1 {

@@ -255,8 +255,8 @@ func (w *groupWriter) run() {
 	}
 }
 
-// commit runs a group in one transaction and answers each job once it is durable. A closure that
-// fails after it wrote spoils the group: all is undone and each job runs in a transaction of its own.
+// commit runs a group in one transaction and answers each job once it is durable. If the group can't be served together, as when a
+// closure fails after it wrote, all is undone and each job runs in a transaction of its own.
 func (w *groupWriter) commit(group []*sqliteJob) {
 	outcomes, err := w.transact(group)
 	if errors.Is(err, errServeAlone) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -19,6 +20,18 @@ func TestUnitTail_Scan(t *testing.T) {
 	tail, r := &unitTail{}, &row{from: scanned{}}
 	if tail.scan(r); r.err != nil || len(tail.entries) != 1 {
 		t.Errorf("an entry that can't be read: %v, kept %d; want it kept", r.err, len(tail.entries))
+	}
+}
+
+// TestCheckedEntries_Unreadable does not take a failed read for tampering: the caller would act on that.
+func TestCheckedEntries_Unreadable(t *testing.T) {
+	keys := &signer{}
+	var ours ledger.Keys = testKeys(t)
+	keys.keys.Store(&ours)
+	lost := errors.New("the connection is lost")
+	_, err := keys.checkedEntries(func(scan func(*row)) error { return scanRows(&oneRow{scanned: scanned{lost}}, scan) })
+	if !errors.Is(err, lost) || errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("entries that can't be read: %v, want %v", err, lost)
 	}
 }
 

@@ -140,7 +140,14 @@ func testAttention(_ *testing.T, b *bench) {
 			b.Errorf("an unmatched transfer:\n%+v, %t, %v; want\n%+v", got, found, err, want)
 		}
 	}
-	for at, id := range map[gateway.Name]string{"another": "pout_1", atGateway: "pout_3"} {
+	b.update(func(tx *store.Tx) error {
+		resolved, err := tx.ResolveUnmatchedTransfer(b.ctx(), atGateway, "pout_1")
+		if !resolved {
+			b.Error("pout_1 was not resolved")
+		}
+		return err
+	})
+	for at, id := range map[gateway.Name]string{"another": "pout_2", atGateway: "pout_1", "": "pout_3"} {
 		if got, found, err := b.db.OpenUnmatchedTransfer(b.ctx(), at, id); err != nil || found {
 			b.Errorf("%s at %s is %+v, %v", id, at, got, err)
 		}

@@ -228,8 +228,8 @@ func testEntries(_ *testing.T, b *bench) {
 	}
 }
 
-// account is the row of totals as it is stored.
-func (b *bench) account(owner string) ledger.Head {
+// head is the row of totals as it is stored.
+func (b *bench) head(owner string) ledger.Head {
 	b.Helper()
 	journalState, err := b.db.JournalState(b.ctx(), 0, owner)
 	b.must(err)
@@ -254,7 +254,7 @@ func (b *bench) follow(owner string) (numbers int64) {
 			b.must(err)
 		}
 	}
-	if now := b.account(owner); now != at {
+	if now := b.head(owner); now != at {
 		b.Errorf("the row of totals of %s is\n%+v, its journal leads to\n%+v", owner, now, at)
 	}
 	return at.Number

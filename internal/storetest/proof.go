@@ -98,7 +98,7 @@ func testCheckpoints(_ *testing.T, b *bench) {
 	}
 	between, err := b.db.CheckpointedBetween(b.ctx(), 3, "usr_a", 14, 16)
 	b.must(err)
-	if len(between) != 2 || between[0].Number != 15 || between[1].Number != 16 || between[1].Hash != b.account("usr_a").Hash || between[1].Earned != 10_710 {
+	if len(between) != 2 || between[0].Number != 15 || between[1].Number != 16 || between[1].Hash != b.head("usr_a").Hash || between[1].Earned != 10_710 {
 		b.Errorf("checkpoints have the journal of usr_a at %+v", between)
 	}
 	for above, upTo := range map[int64]int64{0: 14, 15: 15, 16: 99} {
@@ -135,7 +135,7 @@ func testCheckpointLease(_ *testing.T, b *bench) {
 		b.Error("a lease is not exclusive")
 	}
 	c := proof.Checkpoint{Number: 1, At: b.now, Currency: "INR"}
-	journals := []proof.Checkpointed{{Seller: "usr_a", Account: b.account("usr_a")}}
+	journals := []proof.Checkpointed{{Seller: "usr_a", Head: b.head("usr_a")}}
 	if err := b.db.SaveJournals(b.ctx(), "a", b.now, 1, journals); !errors.Is(err, proof.ErrLeaseLost) {
 		b.Errorf("a holder that lost the lease saves journals: %v", err)
 	}
@@ -191,7 +191,7 @@ func testNothingBrokenIsCheckpointed(_ *testing.T, b *bench) {
 	f.rechain("usr_a")
 	f.fund("usr_b", 10)
 	f.checkpoint()
-	if journalState := f.journalState("usr_a"); journalState.Checkpointed.Hash != b.account("usr_a").Hash {
+	if journalState := f.journalState("usr_a"); journalState.Checkpointed.Hash != b.head("usr_a").Hash {
 		b.Error("a checkpoint took up a rewritten journal")
 	}
 	if journalState := f.journalState("usr_b"); journalState.Checkpointed.Hash != journalState.Now.Hash {
@@ -207,7 +207,7 @@ func testNothingBrokenIsCheckpointed(_ *testing.T, b *bench) {
 		b.Errorf("an entry that was changed before its checkpoint is in it: %+v", journalState.Checkpointed)
 	}
 
-	f.hands(fmt.Sprintf(`UPDATE checkpoint_journals SET hash = '%s' WHERE seller_id = 'usr_a'`, f.account("usr_a").Hash))
+	f.hands(fmt.Sprintf(`UPDATE checkpoint_journals SET hash = '%s' WHERE seller_id = 'usr_a'`, f.head("usr_a").Hash))
 	if c, err := f.proofs(f.db).Make(b.ctx(), proof.Trust{}); err == nil {
 		b.Errorf("checkpoint %d was made after one that was rewritten", c.Number)
 	}

@@ -171,7 +171,7 @@ func testChangesInGroups(_ *testing.T, b *bench) {
 				b.Errorf("%s was cancelled %d times", id, times[id])
 			}
 		}
-		if a := b.account(seller); a.Available != 1000 || a.InTransit != 0 {
+		if a := b.head(seller); a.Available != 1000 || a.InTransit != 0 {
 			b.Errorf("%s has %+v", seller, a)
 		}
 	}

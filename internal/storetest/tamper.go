@@ -398,7 +398,7 @@ func testOldBalance(t *testing.T, b *bench) {
 			if after := copied.state(); after != before {
 				t.Errorf("an old balance was written to: %s", cmp.Diff(before, after))
 			}
-			others := copied.account("usr_b")
+			others := copied.head("usr_b")
 			var refused atomic.Int64
 			copied.atOnce(32, func(i int) error {
 				seller := []string{"usr_a", "usr_b"}[i%2]
@@ -412,7 +412,7 @@ func testOldBalance(t *testing.T, b *bench) {
 				}
 				return err
 			})
-			if after := copied.account("usr_b"); refused.Load() != 16 || after.Number != others.Number+16 {
+			if after := copied.head("usr_b"); refused.Load() != 16 || after.Number != others.Number+16 {
 				t.Errorf("%d of 16 were refused, and %d of another seller's 16 are done", refused.Load(), after.Number-others.Number)
 			}
 			copied.follow("usr_b")
