@@ -245,15 +245,17 @@ func (s *shop) endWaits(t *testing.T, states ...string) {
 	}
 }
 
-// makeDue is the statement by which the rows of a table that wait, and fit the condition, wait no longer. On
-// PostgreSQL it passes over rows that the service has locked: an update of many rows that waits for some while it
+// makeDue is the statement by which the rows of a table that wait, and fit the condition, become due. What is due already keeps its
+// place: a caller that repeats this would otherwise have the service take the first rows again and again, and never the last.
+// On PostgreSQL it passes over rows that the service has locked: an update of many rows that waits for some while it
 // holds others would deadlock with the service.
 func makeDue(postgres bool, table, condition string) string {
-	chosen := `SELECT id FROM ` + table + ` WHERE due_at IS NOT NULL AND ` + condition
+	now := time.Now().UnixMicro()
+	chosen := fmt.Sprintf(`SELECT id FROM %s WHERE due_at > %d AND %s`, table, now, condition)
 	if postgres {
 		chosen += ` FOR UPDATE SKIP LOCKED`
 	}
-	return `UPDATE ` + table + ` SET due_at = 0 WHERE id IN (` + chosen + `)`
+	return fmt.Sprintf(`UPDATE %s SET due_at = %d WHERE id IN (%s)`, table, now, chosen)
 }
 
 // settle waits until every payout has come to its end.
