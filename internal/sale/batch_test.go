@@ -20,8 +20,11 @@ func TestRecordAll_Refused(t *testing.T) {
 	s.record(sale.NewSale{ID: "order-0", Seller: "usr_seller", Amount: 700}, true)
 	want := []error{nil, sale.ErrSellerNotFound, sale.ErrConflict, fault.Field("saleId", ""), nil}
 	refused, err := s.sales.RecordAll(t.Context(), []sale.NewSale{
-		{ID: "order-1", Seller: "usr_seller", Amount: 100}, {ID: "order-2", Seller: "usr_nobody", Amount: 100}, {ID: "order-0", Seller: "usr_seller", Amount: 1},
-		{ID: "opening:usr_seller", Seller: "usr_seller", Amount: 100}, {ID: "order-3", Seller: "usr_seller", Amount: 200},
+		{ID: "order-1", Seller: "usr_seller", Amount: 100},
+		{ID: "order-2", Seller: "usr_nobody", Amount: 100},
+		{ID: "order-0", Seller: "usr_seller", Amount: 1},
+		{ID: "opening:usr_seller", Seller: "usr_seller", Amount: 100},
+		{ID: "order-3", Seller: "usr_seller", Amount: 200},
 	})
 	if err != nil || !slices.EqualFunc(refused, want, errors.Is) {
 		t.Errorf("refused are %v, %v; want %v", refused, err, want)

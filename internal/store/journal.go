@@ -177,7 +177,7 @@ func scanEntry(r *row, more ...any) (e ledger.Entry, tampered error) {
 	var after string
 	r.Scan(append(entryFields.dest(&e, &after), more...)...)
 	if r.err != nil {
-		return e, nil
+		return e, nil //nolint:nilerr // the row keeps that error
 	}
 	var err error
 	if e.After, err = ledger.ParseBalance(after); err != nil { // the service writes none that can't be read
