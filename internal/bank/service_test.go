@@ -47,7 +47,7 @@ type double struct {
 
 	mu      sync.Mutex
 	answers []answer
-	// meanwhile happens while the gateway is being asked, told while it is told of an account, described while it tells of one.
+	// meanwhile runs while the gateway is asked; the other two run while it gets an account, and while it describes one.
 	meanwhile, told, described func()
 
 	beneficiaryErr error

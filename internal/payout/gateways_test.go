@@ -317,7 +317,7 @@ func TestFinalCheck_WithoutLookup_Ends(t *testing.T) {
 	}
 	s.later(s.wantState(payout.Failed).DueAt.Sub(s.now))
 	if p := s.wantState(payout.Failed); !p.DueAt.IsZero() {
-		t.Errorf("it is looked at again at %s", p.DueAt)
+		t.Errorf("its next step is at %s", p.DueAt)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestGateway_NotConfigured(t *testing.T) {
 	}
 	p := s.wantState(payout.Waiting)
 	if other.sent+s.gateway.sent != 0 || p.Reason == "" || p.DueAt.Before(s.now.Add(8*time.Minute)) {
-		t.Errorf("%d orders were sent; the seller is told %q; it is looked at again at %s, and now is %s", other.sent+s.gateway.sent, p.Reason, p.DueAt, s.now)
+		t.Errorf("%d orders were sent; the seller sees %q; its next step is at %s, and now is %s", other.sent+s.gateway.sent, p.Reason, p.DueAt, s.now)
 	}
 	a, err := s.payouts.Attention(t.Context())
 	if err != nil || len(a.WithoutGateway) != 1 || a.WithoutGateway[0].ID != s.id {

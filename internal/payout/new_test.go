@@ -53,7 +53,7 @@ func TestNew_RefusesGatewayThatPaysNoBankAccounts(t *testing.T) {
 	}
 }
 
-// TestNew_Jitter spreads waits by a fifth, unless it is told otherwise.
+// TestNew_Jitter spreads waits by a fifth, unless the options say otherwise.
 func TestNew_Jitter(t *testing.T) {
 	s := newStory(t)
 	o := s.options(t, s.db.Payouts())

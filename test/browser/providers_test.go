@@ -100,7 +100,7 @@ func TestProviderSignIn_Sandbox(t *testing.T) {
 		consent.Body = other
 		wrong := b.Submit(consent, url.Values{"name": {""}, "email": {"nobody"}})
 		if wrong.Status != http.StatusUnprocessableEntity || !strings.Contains(wrong.Body, "Write a name") || !strings.Contains(wrong.Body, "Write an e-mail address") {
-			t.Fatalf("nobody is told what is wrong: %d %s", wrong.Status, wrong.Body)
+			t.Fatalf("the answer does not say what is wrong: %d %s", wrong.Status, wrong.Body)
 		}
 		end := b.Get(b.Submit(consent, url.Values{"name": {"Zoë <b>"}, "email": {"zoe@example.com"}, "verified": {"yes"}}).LeadsTo())
 		i.mustEnd(t, end, "/dashboard", "")
