@@ -33,11 +33,11 @@ func (p Payout) Restored(found Payout, ofAccount bool, actor string, now time.Ti
 		}
 		then = append(then, ledger.Posting{Owner: p.Seller, At: now, Type: entryType(was, row), Subject: string(p.ID), Actor: actor, Data: data})
 	}
-	if !p.OrderLost(found) {
-		if p.OrderBody != "" {
-			row.OrderBody = found.OrderBody
-		}
-	} else {
+	switch {
+	case p.OrderBody == "": // it has none to lose
+	case !p.OrderLost(found):
+		row.OrderBody = found.OrderBody
+	default:
 		if row.State == Submitting {
 			step(func(p *Payout) { p.State = Unknown })
 		}
