@@ -37,10 +37,10 @@ func TestCheckEntries(t *testing.T) {
 	}
 	for i := range entries {
 		for name, change := range map[string]func(*ledger.Entry){
-			"other money":   func(e *ledger.Entry) { e.Moved.Available++ },
-			"another type":  func(e *ledger.Entry) { e.Type = ledger.AdminDecided },
+			"other money":    func(e *ledger.Entry) { e.Moved.Available++ },
+			"another type":   func(e *ledger.Entry) { e.Type = ledger.AdminDecided },
 			"recorded again": func(e *ledger.Entry) { e.Type, e.Moved = ledger.SaleRecorded, ledger.Sale(501) },
-			"unreadable":    func(e *ledger.Entry) { e.Data = "{" },
+			"unreadable":     func(e *ledger.Entry) { e.Data = "{" },
 		} {
 			changed := slices.Clone(entries)
 			change(&changed[i])
