@@ -43,7 +43,7 @@ type Options struct {
 	// Statements proves what the others did.
 	Statements Statements
 	// Webhooks check and read the gateways' messages, each at /api/gateway/webhooks/ and its name.
-	Webhooks map[gateway.Name]ReadWebhook
+	Webhooks map[gateway.Name]gateway.ReadWebhook
 
 	Currency money.Currency
 	// BaseURL is the public address. Its scheme decides the cookie's name and attributes.

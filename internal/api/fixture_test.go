@@ -164,9 +164,10 @@ func openFixture(t *testing.T, changes ...change) *fixture {
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: inbox.Service{Payouts: h.payouts, Bank: h.bank, Reconciling: h.differences, Webhooks: h.endpoints, Store: h.db.Inbox(), Now: h.clock.Now}, Decisions: h.db, Ledger: h.db, Reconciling: h.differences, Mails: mails{h.mailbox}, Health: h.health, Statements: h.proofs,
 		Audits: &health.Audits{Run: func(ctx context.Context) (ledger.Report, error) { return h.db.Audit(ctx, nil) }, Background: func(job func(context.Context)) { job(t.Context()) }, Now: h.clock.Now, Logger: logger},
 		Events: h.events, Endpoints: h.endpoints,
-		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(header http.Header, body []byte) (api.Notification, error) {
+		Webhooks: map[gateway.Name]gateway.ReadWebhook{razorpayx.DefaultName: func(header http.Header, body []byte) (gateway.Notification, error) {
 			notification, err := webhooks.Read(header, body)
-			return api.Notification{Gateway: "razorpayx", EventID: notification.EventID, Payout: payout.ID(notification.Reference), VerificationID: notification.ValidationID}, err
+			notification.Gateway = razorpayx.DefaultName
+			return notification, err
 		}},
 		Currency: rupees(t),
 		BaseURL:  &url.URL{Scheme: "http", Host: "127.0.0.1:8080"},

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"bursar/internal/auth"
@@ -289,17 +288,3 @@ type Statements interface {
 	// JWKS is the public keys that statements are checked with, as a JSON document.
 	JWKS(context.Context) ([]byte, error)
 }
-
-// Notification is what a gateway's message is about. It says that something happened, never what: the truth
-// is fetched from the gateway. An empty part means that the message is not about such a thing.
-type Notification struct {
-	// Gateway is the one that the message came from.
-	Gateway        gateway.Name
-	EventID        string
-	Payout         payout.ID
-	VerificationID string
-}
-
-// ReadWebhook checks a gateway's signature over the raw body and reads what the message is about. It
-// fails with a fault of kind Unauthenticated on a signature that is not the gateway's.
-type ReadWebhook func(header http.Header, body []byte) (Notification, error)

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"bursar/internal/api"
 	"bursar/internal/config"
 	"bursar/internal/gateway"
 	"bursar/internal/gateway/razorpayx"
-	"bursar/internal/payout"
 	"bursar/internal/store"
 	"bursar/internal/telemetry"
 )
@@ -30,7 +27,7 @@ type gateways struct {
 	router *gateway.Router
 	// preferred is the one that new payouts go through. Its statement is compared with the ledger.
 	preferred gateway.Gateway
-	webhooks  map[gateway.Name]api.ReadWebhook
+	webhooks  map[gateway.Name]gateway.ReadWebhook
 }
 
 // openGateways makes the gateways that are configured. Their calls are counted where there are metrics.
@@ -50,9 +47,9 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	if err != nil {
 		return gateways{}, err
 	}
-	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]api.ReadWebhook{}}
+	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]gateway.ReadWebhook{}}
 	if opened.ReadWebhook != nil {
-		all.webhooks[name] = readWebhook(name, opened.ReadWebhook)
+		all.webhooks[name] = opened.ReadWebhook
 	}
 	if cfg.Gateway == config.Sandbox { // which posts where RazorpayX would
 		all.webhooks[razorpayx.DefaultName] = all.webhooks[name]
@@ -74,21 +71,6 @@ func gatewaySettings(cfg config.Config) map[string]string {
 	return map[string]string{
 		razorpayx.SettingBaseURL: x.BaseURL, razorpayx.SettingKeyID: x.KeyID, razorpayx.SettingKeySecret: x.KeySecret,
 		razorpayx.SettingAccountNumber: x.AccountNumber, razorpayx.SettingWebhookSecrets: strings.Join(x.WebhookSecrets, ","),
-	}
-}
-
-// readWebhook tells the API what a gateway's message is about, in the API's own terms.
-func readWebhook(at gateway.Name, read gateway.ReadWebhook) api.ReadWebhook {
-	return func(header http.Header, body []byte) (api.Notification, error) {
-		notification, err := read(header, body)
-		if err != nil {
-			return api.Notification{}, err
-		}
-		about := api.Notification{Gateway: at, EventID: notification.EventID, VerificationID: notification.VerificationID}
-		if id, err := payout.ParseID(notification.Reference); err == nil { // others pay from the same account
-			about.Payout = id
-		}
-		return about, nil
 	}
 }
 

@@ -52,8 +52,8 @@ func TestOpenGateways(t *testing.T) {
 		for _, secret := range set.WebhookSecrets {
 			header := http.Header{razorpayx.SignatureHeader: {razorpayx.Sign(secret, body)}, razorpayx.EventIDHeader: {"evt_1"}}
 			notification, err := got.webhooks["razorpayx"](header, body)
-			if err != nil || notification.Gateway != gateway.Name(name) || notification.Payout != reference || notification.EventID != "evt_1" {
-				t.Errorf("%s: the hint is %+v, %v", name, notification, err)
+			if err != nil || notification.Gateway != gateway.Name(name) || notification.Reference != reference || notification.EventID != "evt_1" {
+				t.Errorf("%s: the notification is %+v, %v", name, notification, err)
 			}
 		}
 		if _, err := got.webhooks["razorpayx"](http.Header{}, body); fault.From(err) == nil || !errors.Is(err, razorpayx.ErrSignature) {

@@ -58,7 +58,7 @@ type Services struct {
 	// Reconciling compares the gateway's statement with the ledger.
 	Reconciling *reconcile.Service
 	// webhooks read the gateways' messages.
-	webhooks map[gateway.Name]api.ReadWebhook
+	webhooks map[gateway.Name]gateway.ReadWebhook
 }
 
 func newServices(p parts) (Services, error) {

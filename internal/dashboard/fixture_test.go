@@ -143,7 +143,7 @@ func openFixture(t *testing.T, change ...func(*dashboard.Options)) *fixture {
 	must(t, err)
 	handler, err = api.New(api.Options{
 		Auth: h.auth, Bank: h.bank, Sales: h.sales, Payouts: h.payouts, Search: search.Service{Store: h.db, Currency: rupees(t)}, Inbox: h.inbox(), Decisions: h.db, Ledger: h.db, Reconciling: h.reconciling, Mails: h.mails, Health: h.health, Audits: h.audits, Statements: h.proofs, Events: h.events, Endpoints: h.webhooks, Pages: pages,
-		Webhooks: map[gateway.Name]api.ReadWebhook{"razorpayx": func(http.Header, []byte) (api.Notification, error) { return api.Notification{}, nil }},
+		Webhooks: map[gateway.Name]gateway.ReadWebhook{"razorpayx": func(http.Header, []byte) (gateway.Notification, error) { return gateway.Notification{}, nil }},
 		Currency: rupees(t), BaseURL: at,
 		Ping: func(context.Context) error { return nil }, Draining: func() bool { return false },
 		Now: h.clock.Now, Logger: logger, Metrics: telemetry.NewMetrics(),

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"bursar/internal/money"
@@ -31,12 +32,14 @@ type Opened struct {
 }
 
 // ReadWebhook checks a message's signature over the raw body and reads what it is about. It fails with a fault of kind
-// Unauthenticated on a signature that is not the gateway's. The header's names are in canonical form.
-type ReadWebhook func(header map[string][]string, body []byte) (Notification, error)
+// Unauthenticated on a signature that is not the gateway's.
+type ReadWebhook func(header http.Header, body []byte) (Notification, error)
 
-// Notification is what a message is about. It says that something happened, never what. An empty part means that the message is
-// about no such thing.
+// Notification is what a message is about. It says that something happened, never what: the truth is fetched from the gateway.
+// An empty part means that the message is about no such thing.
 type Notification struct {
+	// Gateway is the one that the message came from.
+	Gateway Name
 	// EventID is the same on every delivery of an event.
 	EventID string
 	// Reference is ours of the transfer, if it is one of ours.

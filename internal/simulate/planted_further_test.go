@@ -78,7 +78,8 @@ var furtherBugs = []planted{
 		{inPayout, "if err != nil || !isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout", "if err != nil || isNew {\n\t\t\treturn err\n\t\t}\n\t\t_, err = tx.ReschedulePayout"},
 	}},
 	{"events of one kind about a payout are one", []edit{
-		{inRazorpayx, "hint.EventID = h.Get(EventIDHeader)", "hint.EventID = hint.Event + hint.Reference"},
+		{inRazorpayx, "notification.EventID = header.Get(EventIDHeader)", ""},
+		{inRazorpayx, "notification.Reference = string(p.Entity.ReferenceID)", "notification.Reference, notification.EventID = string(p.Entity.ReferenceID), e.Event+string(p.Entity.ReferenceID)"},
 	}},
 	{"how the gateway has it is not kept", []edit{
 		{inPayout, "\tp.Progress = r.Progress\n\tp.clearNoGateway()", "\tp.clearNoGateway()"},

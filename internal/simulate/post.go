@@ -78,8 +78,8 @@ func (g *gateway) receive(on *instance, header http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if notification.ValidationID != "" {
-		return on.bank.Notify(m.ctx, notification.ValidationID)
+	if notification.VerificationID != "" {
+		return on.bank.Notify(m.ctx, notification.VerificationID)
 	}
 	id, err := payout.ParseID(notification.Reference)
 	if err != nil {

@@ -30,11 +30,9 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	if err != nil {
 		return gateway.Opened{}, err
 	}
-	return gateway.Opened{Gateway: client, ReadWebhook: func(header map[string][]string, body []byte) (gateway.Notification, error) {
-		notification, err := webhooks.Read(http.Header(header), body)
-		if err != nil {
-			return gateway.Notification{}, err
-		}
-		return gateway.Notification{EventID: notification.EventID, Reference: notification.Reference, VerificationID: notification.ValidationID}, nil
+	return gateway.Opened{Gateway: client, ReadWebhook: func(header http.Header, body []byte) (gateway.Notification, error) {
+		notification, err := webhooks.Read(header, body)
+		notification.Gateway = s.Name
+		return notification, err
 	}}, nil
 }

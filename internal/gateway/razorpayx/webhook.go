@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"bursar/internal/fault"
+	"bursar/internal/gateway"
 	"bursar/internal/gateway/httpapi"
 )
 
@@ -28,19 +29,6 @@ func NewWebhooks(secrets ...string) (*Webhooks, error) {
 	return &Webhooks{slices.Clone(secrets)}, nil
 }
 
-// Notification is what a webhook tells us to look at again. None of it is to be believed.
-type Notification struct {
-	// EventID is the same on every delivery of an event.
-	EventID string
-	Event   string
-	// GatewayPayoutID and Reference are set for an event about a payout, ValidationID and
-	// FundAccountID for one about a validation; the others have none of them.
-	GatewayPayoutID string
-	Reference       string
-	ValidationID    string
-	FundAccountID   string
-}
-
 // What may be wrong with a webhook.
 var (
 	ErrSignature  = fault.New(fault.Unauthenticated, "invalid_signature", "The signature does not match the body.")
@@ -49,15 +37,15 @@ var (
 
 // Read checks a webhook's signature and reads what it is about. It fails with [ErrSignature] or
 // [ErrUnreadable].
-func (w *Webhooks) Read(h http.Header, body []byte) (Notification, error) {
-	if !w.signed(h.Get(SignatureHeader), body) {
-		return Notification{}, ErrSignature
+func (w *Webhooks) Read(header http.Header, body []byte) (gateway.Notification, error) {
+	if !w.signed(header.Get(SignatureHeader), body) {
+		return gateway.Notification{}, ErrSignature
 	}
 	notification, err := parseEvent(body)
 	if err != nil {
-		return Notification{}, err
+		return gateway.Notification{}, err
 	}
-	notification.EventID = h.Get(EventIDHeader)
+	notification.EventID = header.Get(EventIDHeader)
 	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
 	if notification.EventID == "" || len(notification.EventID) > maxEventID || strings.ContainsFunc(notification.EventID, unprintable) {
 		sum := sha256.Sum256(body)
@@ -85,17 +73,17 @@ func Sign(secret string, body []byte) string {
 
 // parseEvent reads an event's body. One about something else than a payout or a validation, such as a
 // bank's downtime, is an event all the same.
-func parseEvent(body []byte) (Notification, error) {
+func parseEvent(body []byte) (gateway.Notification, error) {
 	var e Event
 	if !json.Valid(body) || httpapi.Decode(body, &e) != nil || e.Event == "" {
-		return Notification{}, ErrUnreadable
+		return gateway.Notification{}, ErrUnreadable
 	}
-	notification := Notification{Event: e.Event}
+	var notification gateway.Notification
 	if p := e.Payload.Payout; p != nil {
-		notification.GatewayPayoutID, notification.Reference = p.Entity.ID, string(p.Entity.ReferenceID)
+		notification.Reference = string(p.Entity.ReferenceID)
 	}
 	if v := e.Payload.Validation; v != nil {
-		notification.ValidationID, notification.FundAccountID = v.Entity.ID, v.Entity.FundAccount.ID
+		notification.VerificationID = v.Entity.ID
 	}
 	return notification, nil
 }

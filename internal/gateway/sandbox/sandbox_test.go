@@ -95,7 +95,7 @@ type receiver struct {
 	reads *razorpayx.Webhooks
 
 	mu            sync.Mutex
-	notifications []razorpayx.Notification
+	notifications []gateway.Notification
 	events        []razorpayx.Event
 	bodies        []json.RawMessage
 	// refuse is how many deliveries are yet to be refused.
@@ -128,7 +128,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-func (r *receiver) take(w http.ResponseWriter, notification razorpayx.Notification, event razorpayx.Event, body []byte) {
+func (r *receiver) take(w http.ResponseWriter, notification gateway.Notification, event razorpayx.Event, body []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refuse > 0 {
@@ -144,9 +144,9 @@ func (r *receiver) about(reference string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := []string{}
-	for _, h := range r.notifications {
-		if h.Reference == reference {
-			names = append(names, h.Event)
+	for i, n := range r.notifications {
+		if n.Reference == reference {
+			names = append(names, r.events[i].Event)
 		}
 	}
 	return names

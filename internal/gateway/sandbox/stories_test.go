@@ -70,9 +70,9 @@ func TestVerificationsByAccount(t *testing.T) {
 		defer w.received.mu.Unlock()
 		return len(w.received.notifications) == 4
 	})
-	for _, notification := range w.received.notifications {
-		if notification.Event != "fund_account.validation.completed" || notification.ValidationID == "" || notification.FundAccountID == "" {
-			t.Errorf("%+v", notification)
+	for i, notification := range w.received.notifications {
+		if e := w.received.events[i]; notification.VerificationID == "" || e.Event != "fund_account.validation.completed" || e.Payload.Validation.Entity.FundAccount.ID == "" {
+			t.Errorf("%+v", e)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func Test0007_DuplicatesAndReordersEvents(t *testing.T) {
 	ids, statuses := map[string]int{}, map[string]string{}
 	for i, notification := range w.received.notifications {
 		ids[notification.EventID]++
-		statuses[notification.Event] = w.received.events[i].Payload.Payout.Entity.Status
+		statuses[w.received.events[i].Event] = w.received.events[i].Payload.Payout.Entity.Status
 	}
 	if len(ids) != 2 {
 		t.Errorf("copies have ids of their own: %v", ids)

@@ -145,8 +145,9 @@ func (w *fixture) event(name, about string) (found json.RawMessage) {
 	w.eventually(name, func() bool {
 		w.received.mu.Lock()
 		defer w.received.mu.Unlock()
-		for i, notification := range w.received.notifications {
-			if notification.Event == name && notification.GatewayPayoutID+notification.ValidationID == about {
+		for i, e := range w.received.events {
+			p, v := e.Payload.Payout, e.Payload.Validation
+			if e.Event == name && (p != nil && p.Entity.ID == about || v != nil && v.Entity.ID == about) {
 				found = w.received.bodies[i]
 			}
 		}
