@@ -10,8 +10,8 @@ import (
 	"bursar/internal/gateway"
 )
 
-// payer is the gateway that a new payout is made at. [New] has made sure that there is one.
-func (s *Service) payer() gateway.Gateway {
+// gatewayForNew is the gateway that a new payout is made at. [New] has made sure that there is one.
+func (s *Service) gatewayForNew() gateway.Gateway {
 	g, _ := s.o.Gateways.Pick(gateway.BankAccount)
 	return g
 }

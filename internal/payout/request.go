@@ -136,7 +136,7 @@ func (s *Service) draft(r Request) Payout {
 	// Stored instants are microseconds, so the answer to a repeat is exactly the first one.
 	now := s.o.Now().UTC().Truncate(time.Microsecond)
 	submitAt := now.Add(s.o.CancelWindow)
-	payer := s.payer()
+	chosen := s.gatewayForNew()
 	p := Payout{
 		ID:     ID(s.o.IDs.New(idPrefix, now)),
 		Seller: r.Seller,
@@ -146,13 +146,13 @@ func (s *Service) draft(r Request) Payout {
 		State:  Waiting,
 		Source: r.source(),
 
-		Gateway:       payer.Name(),
+		Gateway:       chosen.Name(),
 		BankAccountID: r.Account,
 
 		RequestedAt: now,
 		DueAt:       submitAt,
 	}
-	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(payer.Capabilities().Rails, p.Net(), submitAt)
+	p.Mode, p.ArriveAt = s.o.Arrival.Estimate(chosen.Capabilities().Rails, p.Net(), submitAt)
 	p.ArriveAt = p.ArriveAt.UTC().Truncate(time.Microsecond)
 	return p
 }

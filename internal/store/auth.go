@@ -90,11 +90,11 @@ func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 			from = e.Number
 		}
 	}
-	a, err := db.journal(ctx, u.ID)
+	head, err := db.head(ctx, u.ID)
 	if err != nil {
 		return err
 	}
-	_, err = db.signer.checkNewest(a, max(from, a.Number-journalReach), ledger.Head{}, a.Number, db.entriesAfter(ctx, u.ID))
+	_, err = db.signer.checkNewest(head, max(from, head.Number-journalReach), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID))
 	return tamperedUser(err)
 }
 

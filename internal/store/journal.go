@@ -50,11 +50,11 @@ var balanceFields = fields[ledger.Balance]{
 
 // headFields are the columns of a journal's head.
 var headFields = append(fields[ledger.Head]{
-	asText("owner", key, func(a *ledger.Head) *string { return &a.Owner }),
-	asNumber("number", set, func(a *ledger.Head) *int64 { return &a.Number }),
-	asText("hash", set, func(a *ledger.Head) *ledger.Hash { return &a.Hash }),
-	asText("mac", set, func(a *ledger.Head) *string { return &a.MAC }),
-}, within(func(a *ledger.Head) *ledger.Balance { return &a.Balance }, balanceFields)...)
+	asText("owner", key, func(h *ledger.Head) *string { return &h.Owner }),
+	asNumber("number", set, func(h *ledger.Head) *int64 { return &h.Number }),
+	asText("hash", set, func(h *ledger.Head) *ledger.Hash { return &h.Hash }),
+	asText("mac", set, func(h *ledger.Head) *string { return &h.MAC }),
+}, within(func(h *ledger.Head) *ledger.Balance { return &h.Balance }, balanceFields)...)
 
 var journalTable = &table[journalMove]{
 	name: "journals", texts: &sync.Map{},
@@ -97,20 +97,20 @@ var entryTable = &table[ledger.Entry]{
 // head finds where an owner's journal stands, and keeps others from appending to it until the transaction ends. An
 // owner without entries has a new head, which is not stored yet.
 func (tx *Tx) head(ctx context.Context, owner string) (ledger.Head, error) {
-	var a ledger.Head
-	found, err := tx.one(ctx, selectHead+tx.dialect.forUpdate("journals"), []any{owner}, headFields.dest(&a)...)
+	var head ledger.Head
+	found, err := tx.one(ctx, selectHead+tx.dialect.forUpdate("journals"), []any{owner}, headFields.dest(&head)...)
 	switch {
 	case err != nil:
 	case found && tx.absent[owner]: // what was decided without a journal is stale
 		err = errFirstEntryRaced
 	case !found:
-		a = ledger.NewHead(owner)
+		head = ledger.NewHead(owner)
 		if tx.absent == nil {
 			tx.absent = map[string]bool{}
 		}
 		tx.absent[owner] = true
 	}
-	return a, err
+	return head, err
 }
 
 // Append adds an entry to its owner's journal, and moves the owner's totals with it.
@@ -255,11 +255,11 @@ func (db *DB) EntriesAboutBefore(ctx context.Context, owner, subject string, bef
 // entry from a number up to the last one is there as the service wrote it. So no entry of what is about to be paid can
 // have been taken away, or made one about something else.
 func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error {
-	a, err := tx.head(ctx, owner)
+	head, err := tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
-	_, err = tx.signer.checkNewest(a, from, ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
+	_, err = tx.signer.checkNewest(head, from, ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	return err
@@ -269,19 +269,19 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 const journalReach = 10_000
 
 // beforeReach is the number of the entry before those that are looked at.
-func beforeReach(a ledger.Head) int64 { return max(0, a.Number-journalReach) }
+func beforeReach(head ledger.Head) int64 { return max(0, head.Number-journalReach) }
 
 // CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.
 func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
-	a, err := tx.head(ctx, owner)
+	head, err := tx.head(ctx, owner)
 	if err != nil {
 		return err
 	}
-	return tx.checkNewest(ctx, owner, a)
+	return tx.checkNewest(ctx, owner, head)
 }
 
-func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Head) error {
-	_, err := tx.signer.checkNewest(a, beforeReach(a), ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
+func (tx *Tx) checkNewest(ctx context.Context, owner string, head ledger.Head) error {
+	_, err := tx.signer.checkNewest(head, beforeReach(head), ledger.Head{}, math.MaxInt64, func(after int64, scan func(*row)) error {
 		return tx.each(ctx, entriesFrom, []any{owner, after, auditPage}, scan)
 	})
 	if errors.Is(err, ledger.ErrTampered) && tx.absent[owner] { // there was no row to lock, and another transaction may have made it since
@@ -296,21 +296,21 @@ func (tx *Tx) checkNewest(ctx context.Context, owner string, a ledger.Head) erro
 // from where it found the journal whole, unless older entries may have been hidden since: the caller relies on another entry,
 // last, or a sale was recorded, which may have been recorded before.
 func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) error {
-	a, err := db.journal(ctx, owner)
+	head, err := db.head(ctx, owner)
 	if err != nil {
 		return err
 	}
-	if a.Number < upTo { // the row is an old one
-		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, a.Number, upTo))
+	if head.Number < upTo { // the row is an old one
+		return ledger.ErrTampered.Because(fmt.Errorf("the journal of %s ends with entry %d, and has an entry %d", owner, head.Number, upTo))
 	}
 	place, read := entryPlace{owner, last}, db.entriesAfter(ctx, owner)
-	known := db.whole.upTo(place, a.Number)
-	if known.Counts.Sales != a.Counts.Sales {
+	known := db.whole.upTo(place, head.Number)
+	if known.Counts.Sales != head.Counts.Sales {
 		known = ledger.Head{}
 	}
-	at, err := db.signer.checkNewest(a, beforeReach(a), known, a.Number, read)
+	at, err := db.signer.checkNewest(head, beforeReach(head), known, head.Number, read)
 	if known.Number > 0 && errors.Is(err, ledger.ErrTampered) { // the datastore may have been put back since then
-		at, err = db.signer.checkNewest(a, beforeReach(a), ledger.Head{}, a.Number, read)
+		at, err = db.signer.checkNewest(head, beforeReach(head), ledger.Head{}, head.Number, read)
 	}
 	if err == nil {
 		db.whole.keep(place, at)
@@ -318,11 +318,11 @@ func (db *DB) CheckNewest(ctx context.Context, owner string, last, upTo int64) e
 	return err
 }
 
-// journal is where an owner's journal stands. One without entries is not stored.
-func (db *DB) journal(ctx context.Context, owner string) (ledger.Head, error) {
-	a := ledger.NewHead(owner)
-	err := db.queryOne(ctx, selectHead, []any{owner}, headFields.dest(&a)...)
-	return a, err
+// head is where an owner's journal stands. One without entries is not stored.
+func (db *DB) head(ctx context.Context, owner string) (ledger.Head, error) {
+	head := ledger.NewHead(owner)
+	err := db.queryOne(ctx, selectHead, []any{owner}, headFields.dest(&head)...)
+	return head, err
 }
 
 // entriesAfter reads a page of a journal's entries behind a number.
@@ -333,13 +333,13 @@ func (db *DB) entriesAfter(ctx context.Context, owner string) func(after int64, 
 }
 
 // checkNewest reads the end of a journal in pages, up to an entry, and checks it.
-func (s *signer) checkNewest(a ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Head, error) {
+func (s *signer) checkNewest(head ledger.Head, from int64, known ledger.Head, upTo int64, read func(after int64, scan func(*row)) error) (ledger.Head, error) {
 	keys, err := s.get()
 	if err != nil {
 		return known, err
 	}
 	var failed error
-	at, err := a.CheckNewest(keys, from, known, func(yield func(ledger.Entry) bool) {
+	at, err := head.CheckNewest(keys, from, known, func(yield func(ledger.Entry) bool) {
 		for after := max(known.Number, from-1); ; {
 			var page []ledger.Entry
 			failed = read(after, func(r *row) {
@@ -397,8 +397,8 @@ func (w *wholeJournals) keep(place entryPlace, at ledger.Head) {
 
 // Balance is the owner's totals, which stay as they are until the transaction ends; zero for an owner without a journal.
 func (tx *Tx) Balance(ctx context.Context, owner string) (ledger.Balance, error) {
-	a, err := tx.head(ctx, owner)
-	return a.Balance, err
+	head, err := tx.head(ctx, owner)
+	return head.Balance, err
 }
 
 // CheckBalance fails with [ledger.ErrTampered] unless the service wrote the owner's totals.
@@ -407,9 +407,9 @@ func (tx *Tx) CheckBalance(ctx context.Context, owner string) error {
 	if err != nil {
 		return err
 	}
-	a, err := tx.head(ctx, owner)
+	head, err := tx.head(ctx, owner)
 	if err == nil {
-		err = a.Check(keys)
+		err = head.Check(keys)
 	}
 	return err
 }
@@ -433,11 +433,11 @@ const tookBelow = `SELECT at FROM (
 // BelowSince is when the available balance of an owner fell below an amount, for an owner who has less than that now. It is zero
 // if the owner never had as much, or fell below it too many entries ago.
 func (tx *Tx) BelowSince(ctx context.Context, owner string, amount money.Amount) (at time.Time, err error) {
-	a, err := tx.head(ctx, owner)
+	head, err := tx.head(ctx, owner)
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = tx.one(ctx, tookBelow, []any{owner, int64(a.Balance.Available), int64(amount), journalReach}, instant{&at})
+	_, err = tx.one(ctx, tookBelow, []any{owner, int64(head.Balance.Available), int64(amount), journalReach}, instant{&at})
 	return at, err
 }
 

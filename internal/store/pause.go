@@ -20,18 +20,18 @@ var platformHead = `SELECT COALESCE(newest, 0), COALESCE(number, 0), COALESCE(ha
 
 // paused reads a row of platformHead. tampered is [ledger.ErrTampered] unless the service wrote what is there.
 func paused(keys ledger.Keys, r *row) (is bool, tampered error) {
-	a := ledger.NewHead(decision.Platform)
+	head := ledger.NewHead(decision.Platform)
 	var newest int64
 	var hash ledger.Hash
-	r.Scan(append([]any{&newest, &a.Number, &hash, &a.MAC}, balanceFields.dest(&a.Balance)...)...)
-	if a.Number > 0 {
-		a.Hash = hash
+	r.Scan(append([]any{&newest, &head.Number, &hash, &head.MAC}, balanceFields.dest(&head.Balance)...)...)
+	if head.Number > 0 {
+		head.Hash = hash
 	}
-	err := a.Check(keys)
-	if err == nil && newest != a.Number {
-		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", a.Owner, a.Number, newest))
+	err := head.Check(keys)
+	if err == nil && newest != head.Number {
+		err = ledger.ErrTampered.Because(fmt.Errorf("the balance of %s is that after entry %d, and there are entries up to %d", head.Owner, head.Number, newest))
 	}
-	return a.Frozen, err
+	return head.Frozen, err
 }
 
 // PayoutsPaused reports whether payouts are paused for everyone.

@@ -22,7 +22,7 @@ type unitWriter struct {
 	// alone serves one change in a transaction of its own, when its group could not be committed.
 	alone  func(ctx context.Context, fn func(*Tx) error) error
 	signer *signer
-	tails  *journalTails
+	tails  *tailCache
 }
 
 // unitWriters is how many groups are under way at once: while one commits, the next is decided.
@@ -32,13 +32,13 @@ const unitWriters = 2
 type unitLine struct {
 	postgresLine
 	signer *signer
-	tails  *journalTails
+	tails  *tailCache
 }
 
 func newUnitWriter(config *pgx.ConnConfig, keys *signer, alone func(context.Context, func(*Tx) error) error) *unitWriter {
 	config = config.Copy()
 	config.RuntimeParams["lock_timeout"] = "1s" // briefer than a change by itself waits
-	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys, tails: &journalTails{}}
+	w := &unitWriter{config: config, queue: newQueue[*unitJob](), alone: alone, signer: keys, tails: &tailCache{}}
 	for range unitWriters {
 		w.writers.Go(w.run)
 	}

@@ -154,7 +154,7 @@ type groupWriter struct {
 	queue  queue[*sqliteJob]
 	done   chan struct{}
 	signer *signer
-	tails  *journalTails
+	tails  *tailCache
 	// trouble is the error of the last commit, if it failed because of the disk.
 	trouble atomic.Pointer[error]
 	// oneAtATime says that nobody writes beside another: each commits in their own turn.
@@ -176,7 +176,7 @@ func newGroupWriter(ctx context.Context, pool *sql.DB) (*groupWriter, error) {
 		queue:  newQueue[*sqliteJob](),
 		done:   make(chan struct{}),
 		signer: &signer{},
-		tails:  &journalTails{},
+		tails:  &tailCache{},
 	}
 	go w.run()
 	return w, nil

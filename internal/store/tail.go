@@ -10,10 +10,10 @@ import (
 	"bursar/internal/payout"
 )
 
-// journalTails remembers what the newest entries of journals say, of those that units of work found whole. Without it each
+// tailCache remembers what the newest entries of journals say, of those that units of work found whole. Without it each
 // step of a payout reads what its seller's journal holds since the step before: of a seller with many payouts under way,
 // all of their entries.
-type journalTails struct {
+type tailCache struct {
 	mu      sync.Mutex
 	byOwner map[string]*journalTail
 	// numbers is how many entries all tails know.
@@ -22,7 +22,7 @@ type journalTails struct {
 
 // journalTail is what is known of a journal's newest entries.
 type journalTail struct {
-	// end is where the journal stood when the tail was kept.
+	// end is where the journal stood when the tail was cached.
 	end ledger.Head
 	// entries are the numbers of the entries about each subject, from the one with which it came to its state. They tell an
 	// entry that was taken away since: those that are left of its subject are others.
@@ -33,7 +33,7 @@ type journalTail struct {
 const mostNumbers = 50_000
 
 // find returns where an owner's journal stood, if its tail knows just those entries about each of the subjects.
-func (t *journalTails) find(owner string, entries map[string][]int64) (end ledger.Head, known bool) {
+func (t *tailCache) find(owner string, entries map[string][]int64) (end ledger.Head, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tail := t.byOwner[owner]
@@ -50,7 +50,7 @@ func (t *journalTails) find(owner string, entries map[string][]int64) (end ledge
 
 // keep has the tail of a journal that stood at known go on with entries, up to now. If known is zero, the entries begin a new
 // tail. If another unit has gone on from known before, keep does nothing.
-func (t *journalTails) keep(known ledger.Head, entries []ledger.Entry, now ledger.Head) {
+func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.Head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tail := t.byOwner[now.Owner]
@@ -83,14 +83,14 @@ func (t *journalTails) keep(known ledger.Head, entries []ledger.Entry, now ledge
 	tail.end = now
 }
 
-func (t *journalTails) forget(owner string) {
+func (t *tailCache) forget(owner string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(owner)
 }
 
 // remove is forget; the caller holds mu.
-func (t *journalTails) remove(owner string) {
+func (t *tailCache) remove(owner string) {
 	tail := t.byOwner[owner]
 	if tail == nil {
 		return
@@ -105,10 +105,10 @@ func (t *journalTails) remove(owner string) {
 type unitTail struct {
 	// about are the numbers of the entries about each of the payouts, from the one with which it came to its state.
 	about map[string][]int64
-	// known is where the journal stood when it was last found whole up to there; zero if that does not help.
-	known ledger.Head
+	// wholeTo is where the journal stood when the cache found it whole up to there; zero if that does not help.
+	wholeTo ledger.Head
 	// from is the number of the first entry that is read: the earliest with which one of the payouts came to its state, or
-	// the one behind known.
+	// the one behind wholeTo.
 	from int64
 	// entries are those read, in order.
 	entries []ledger.Entry
@@ -116,7 +116,7 @@ type unitTail struct {
 	err error
 }
 
-// loadTails are the statements that read the ends of journals, where they have grown since their tails were kept.
+// loadTails are the statements that read the ends of journals, where they have grown since their tails were cached.
 func (u *unit) loadTails(group []*unitJob) []load {
 	for _, j := range group {
 		if p := u.payouts[payout.ID(j.scope.Payout)]; p != nil {
@@ -126,9 +126,9 @@ func (u *unit) loadTails(group []*unitJob) []load {
 	var all []load
 	for owner, tail := range u.tails {
 		loaded := u.loadedEnd(owner)
-		end, known := u.kept.find(owner, tail.about)
+		end, known := u.cached.find(owner, tail.about)
 		if known && (end == loaded || end.Number < loaded.Number) {
-			tail.known, tail.from = end, end.Number+1
+			tail.wholeTo, tail.from = end, end.Number+1
 		}
 		if known && end == loaded {
 			continue
@@ -141,8 +141,8 @@ func (u *unit) loadTails(group []*unitJob) []load {
 // addTail notes that a change relies on what its owner's journal says of a payout.
 func (u *unit) addTail(owner, id string) {
 	about := u.entries[entriesOf{owner, id}].list
-	came := payout.CameToState(about)
-	if came == 0 {
+	first := payout.CameToState(about)
+	if first == 0 {
 		return
 	}
 	tail := u.tails[owner]
@@ -152,12 +152,12 @@ func (u *unit) addTail(owner, id string) {
 	}
 	var numbers []int64
 	for _, e := range about {
-		if e.Number >= came {
+		if e.Number >= first {
 			numbers = append(numbers, e.Number)
 		}
 	}
 	tail.about[id] = numbers
-	tail.from = min(tail.from, came)
+	tail.from = min(tail.from, first)
 }
 
 // loadedEnd is where an owner's journal stood when it was loaded; zero without its row.
@@ -175,23 +175,23 @@ func (t *unitTail) scan(r *row) {
 	t.entries = append(t.entries, e)
 }
 
-// checkTails checks the ends of journals. It fails if one does not go on from where its tail was kept. Then each change of the
+// checkTails checks the ends of journals. It fails if one does not go on from where its tail was cached. Then each change of the
 // group is checked by itself, without tails: the datastore may have been restored, or an entry tampered with.
 func (u *unit) checkTails() error {
 	for owner, tail := range u.tails {
-		_, tail.err = u.loadedEnd(owner).CheckNewest(u.signing, tail.from, tail.known, slices.Values(tail.entries))
+		_, tail.err = u.loadedEnd(owner).CheckNewest(u.signing, tail.from, tail.wholeTo, slices.Values(tail.entries))
 		if tail.err == nil {
 			continue
 		}
-		u.kept.forget(owner)
-		if tail.known.Number > 0 {
+		u.cached.forget(owner)
+		if tail.wholeTo.Number > 0 {
 			return fmt.Errorf("%w: %w", errServeAlone, tail.err)
 		}
 	}
 	return nil
 }
 
-// keepTails keeps what the unit has read and written of journals, once it is committed.
+// keepTails caches what the unit has read and written of journals, once it is committed.
 func (u *unit) keepTails() {
 	written := map[string][]ledger.Entry{}
 	for _, e := range u.writes.entries {
@@ -199,13 +199,13 @@ func (u *unit) keepTails() {
 	}
 	for owner, tail := range u.tails {
 		if tail.err == nil && u.journals[owner] != nil {
-			u.kept.keep(tail.known, slices.Concat(tail.entries, written[owner]), u.journals[owner].now)
+			u.cached.keep(tail.wholeTo, slices.Concat(tail.entries, written[owner]), u.journals[owner].now)
 			delete(written, owner)
 		}
 	}
 	for owner, entries := range written {
 		if end := u.journals[owner].loaded; end.Number > 0 {
-			u.kept.keep(end, entries, u.journals[owner].now)
+			u.cached.keep(end, entries, u.journals[owner].now)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestJournalTails_Keep(t *testing.T) {
 	entry := func(number int64, subject string, kind ledger.Type) []ledger.Entry {
 		return []ledger.Entry{{Number: number, Posting: ledger.Posting{Owner: "asha", Subject: subject, Type: kind}}}
 	}
-	tails := &journalTails{}
+	tails := &tailCache{}
 	finds := func(want int64, entries map[string][]int64) {
 		t.Helper()
 		if got, known := tails.find("asha", entries); got.Number != want || known != (want > 0) {
@@ -55,9 +55,9 @@ func TestUnit_KeepTails(t *testing.T) {
 	entry := func(number int64, kind ledger.Type) []ledger.Entry {
 		return []ledger.Entry{{Number: number, Posting: ledger.Posting{Owner: "asha", Subject: "pyt_1", Type: kind}}}
 	}
-	kept := &journalTails{}
+	cache := &tailCache{}
 	unit := func(from int64, writes []ledger.Entry, tail *unitTail) {
-		u := newUnit(nil, kept, 1)
+		u := newUnit(nil, cache, 1)
 		u.journals["asha"] = &unitJournal{loaded: at(from), now: at(from + int64(len(writes)))}
 		u.writes.entries = writes
 		if tail != nil {
@@ -67,7 +67,7 @@ func TestUnit_KeepTails(t *testing.T) {
 	}
 	finds := func(want int64, numbers ...int64) {
 		t.Helper()
-		if got, known := kept.find("asha", map[string][]int64{"pyt_1": numbers}); got.Number != want || known != (want > 0) {
+		if got, known := cache.find("asha", map[string][]int64{"pyt_1": numbers}); got.Number != want || known != (want > 0) {
 			t.Errorf("the tail is known up to %d, %t; want %d", got.Number, known, want)
 		}
 	}
@@ -89,9 +89,9 @@ func TestUnit_CheckTails(t *testing.T) {
 		"known before":     {ledger.Head{Owner: "asha", Number: 1}, true},
 		"not known before": {ledger.Head{}, false},
 	} {
-		u := newUnit(testKeys(t), &journalTails{}, 1)
+		u := newUnit(testKeys(t), &tailCache{}, 1)
 		u.journals["asha"] = &unitJournal{loaded: ledger.Head{Owner: "asha", Number: 2}}
-		u.tails["asha"] = &unitTail{known: tt.known, from: 2}
+		u.tails["asha"] = &unitTail{wholeTo: tt.known, from: 2}
 		if err := u.checkTails(); errors.Is(err, errServeAlone) != tt.fails || u.tails["asha"].err == nil {
 			t.Errorf("%s: the unit ends with %v, and the journal's changes with %v", name, err, u.tails["asha"].err)
 		}
@@ -100,7 +100,7 @@ func TestUnit_CheckTails(t *testing.T) {
 
 // TestJournalTails_AreBounded forgets all tails before they know more entries than are allowed.
 func TestJournalTails_AreBounded(t *testing.T) {
-	tails := &journalTails{}
+	tails := &tailCache{}
 	for i := range mostNumbers + 2 {
 		owner := fmt.Sprint("usr_", i)
 		tails.keep(ledger.Head{}, []ledger.Entry{{Number: 1, Posting: ledger.Posting{Owner: owner, Subject: "pyt_1"}}}, ledger.Head{Owner: owner, Number: 1})

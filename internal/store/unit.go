@@ -35,8 +35,8 @@ type unit struct {
 	namesPayouts bool
 	// tails are the ends of the journals, by owner, on which the payouts of the group rely.
 	tails map[string]*unitTail
-	// kept are the tails that units before this one found whole.
-	kept *journalTails
+	// cached are the tails that units before this one found whole.
+	cached *tailCache
 	// paused says whether payouts are paused for everyone, or pausedErr why that can't be told.
 	paused    bool
 	pausedErr error
@@ -91,11 +91,11 @@ type unitJob struct {
 }
 
 // newUnit makes a unit for a group of that many changes.
-func newUnit(keys ledger.Keys, kept *journalTails, size int) *unit {
+func newUnit(keys ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
 		signing: keys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
-		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, kept: kept,
+		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
 	}
 }
@@ -333,13 +333,13 @@ type unitTx struct {
 // keep makes the change part of the unit.
 func (tx *unitTx) keep() {
 	u, w := tx.u, &tx.u.writes
-	for _, a := range tx.heads {
-		j := u.journals[a.Owner]
+	for _, head := range tx.heads {
+		j := u.journals[head.Owner]
 		if j == nil {
 			j = &unitJournal{}
-			u.journals[a.Owner] = j
+			u.journals[head.Owner] = j
 		}
-		j.now = a
+		j.now = head
 	}
 	w.entries = append(w.entries, tx.entries...)
 	for _, e := range tx.entries {
@@ -374,14 +374,14 @@ func (tx *unitTx) outsideScope(what string) error {
 }
 
 // head is where a journal stands that the change may append to. One without entries is not stored yet.
-func (tx *unitTx) head(owner string) (a ledger.Head, known bool) {
+func (tx *unitTx) head(owner string) (head ledger.Head, known bool) {
 	for _, own := range slices.Backward(tx.heads) {
 		if own.Owner == owner {
 			return own, true
 		}
 	}
 	if owner != tx.scope.Owner && owner != tx.seller() {
-		return a, false
+		return head, false
 	}
 	if j := tx.u.journals[owner]; j != nil {
 		return j.now, true
@@ -398,14 +398,14 @@ func (tx *unitTx) seller() string {
 }
 
 func (tx *unitTx) Append(_ context.Context, p ledger.Posting) (ledger.Entry, error) {
-	a, known := tx.head(p.Owner)
+	head, known := tx.head(p.Owner)
 	if !known {
 		return ledger.Entry{}, tx.outsideScope("the journal of " + p.Owner)
 	}
 	if tx.u.orphaned[p.Owner] {
 		return ledger.Entry{}, errOrphaned
 	}
-	after, e, err := a.Post(tx.u.signing, p)
+	after, e, err := head.Post(tx.u.signing, p)
 	if err != nil {
 		return ledger.Entry{}, err
 	}
@@ -461,11 +461,11 @@ func (tx *unitTx) AccountToPay(_ context.Context, seller string) (bank.Account, 
 }
 
 func (tx *unitTx) Balance(_ context.Context, seller string) (ledger.Balance, error) {
-	a, known := tx.head(seller)
+	head, known := tx.head(seller)
 	if !known {
 		return ledger.Balance{}, tx.outsideScope("the balance of " + seller)
 	}
-	return a.Balance, nil
+	return head.Balance, nil
 }
 
 func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {

@@ -37,7 +37,7 @@ func TestCheckedEntries_Unreadable(t *testing.T) {
 
 // TestUnit_KeysInOrder writes idempotency keys in one order, so that two units that share some don't wait for each other.
 func TestUnit_KeysInOrder(t *testing.T) {
-	u := newUnit(nil, &journalTails{}, 3)
+	u := newUnit(nil, &tailCache{}, 3)
 	for _, k := range []ownedKey{{"usr_b", "1"}, {"usr_a", "2"}, {"usr_a", "1"}} {
 		u.writes.keys = append(u.writes.keys, idempotencyRow{ownedKey: k})
 	}
@@ -53,7 +53,7 @@ func TestUnit_KeysInOrder(t *testing.T) {
 
 // TestUnit_KeyOfTheSameGroup_IsTaken has two requests under one key in a group. The second finds the first's.
 func TestUnit_KeyOfTheSameGroup_IsTaken(t *testing.T) {
-	u := newUnit(nil, &journalTails{}, 2)
+	u := newUnit(nil, &tailCache{}, 2)
 	saved := map[payout.ID]bool{}
 	var found payout.Idempotency
 	for _, id := range []payout.ID{"pyt_1", "pyt_2"} {
@@ -77,7 +77,7 @@ func TestUnit_KeyOfTheSameGroup_IsTaken(t *testing.T) {
 // TestUnit_NothingDecided_WritesNothing has no statement for a table to which nothing is written: each costs.
 func TestUnit_NothingDecided_WritesNothing(t *testing.T) {
 	for name, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
-		if writes := newUnit(nil, &journalTails{}, 1).written(d); len(writes) > 0 {
+		if writes := newUnit(nil, &tailCache{}, 1).written(d); len(writes) > 0 {
 			t.Errorf("%s: a unit in which nothing was decided writes %+v", name, writes)
 		}
 	}
@@ -85,7 +85,7 @@ func TestUnit_NothingDecided_WritesNothing(t *testing.T) {
 
 // TestUnit_RefusalWithoutKey fails: the refusal would be answered to nobody.
 func TestUnit_RefusalWithoutKey(t *testing.T) {
-	tx := &unitTx{u: newUnit(nil, &journalTails{}, 1)}
+	tx := &unitTx{u: newUnit(nil, &tailCache{}, 1)}
 	if err := tx.SaveIdempotencyRefusal(t.Context(), "usr_a", "key", "no"); err == nil {
 		t.Error("a refusal was stored for a key that was not")
 	}
@@ -106,7 +106,7 @@ func TestUnit_SharesPause(t *testing.T) {
 		"does not ask": {ledger.Scope{Payout: "pyt_1"}, false},
 	} {
 		for engine, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {
-			loads := newUnit(nil, &journalTails{}, 1).loadPaused(d, []*unitJob{{scope: tt.scope}})
+			loads := newUnit(nil, &tailCache{}, 1).loadPaused(d, []*unitJob{{scope: tt.scope}})
 			shares := slices.ContainsFunc(loads, func(l load) bool { return l.sql == d.sharePause })
 			if want := tt.shares && engine == "PostgreSQL"; shares != want {
 				t.Errorf("%s, on %s: the pause is locked: %t, want %t", name, engine, shares, want)
@@ -126,7 +126,7 @@ func TestUnit_Loads(t *testing.T) {
 		"a payout":               {ledger.Scope{Payout: "pyt_1"}, 3},              // the payout, the journal, and the payout's entries
 		"a payout and the pause": {ledger.Scope{Payout: "pyt_1", Pause: true}, 4}, // the platform's journal too
 	} {
-		if loads := newUnit(nil, &journalTails{}, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
+		if loads := newUnit(nil, &tailCache{}, 1).loads(sqliteDialect, []*unitJob{{scope: tt.scope}}); len(loads) != tt.want {
 			t.Errorf("%s takes %d statements, want %d: %+v", name, len(loads), tt.want, loads)
 		}
 	}
