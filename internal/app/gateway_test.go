@@ -1,13 +1,17 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bursar/internal/config"
 	"bursar/internal/fault"
@@ -15,6 +19,7 @@ import (
 	"bursar/internal/gateway/razorpayx"
 	"bursar/internal/money"
 	"bursar/internal/store"
+	"bursar/internal/telemetry"
 )
 
 // TestOpenGateways opens the gateway that the settings choose, with an address for its webhooks.
@@ -97,5 +102,40 @@ func TestOpenGateways_OtherAdapter(t *testing.T) {
 	}
 	if len(got.webhooks) != 0 || got.preferred.Name() != gateway.Name(quiet) {
 		t.Errorf("%s takes webhooks at %v", got.preferred.Name(), slices.Collect(maps.Keys(got.webhooks)))
+	}
+}
+
+// TestCounted_TurnedAway counts an order that the gateway turned away apart from one that our own rate limit kept back: operators
+// are told of the first.
+func TestCounted_TurnedAway(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	t.Cleanup(busy.Close)
+	var noRoom error
+	opened, err := razorpayx.Open(gateway.Setup{
+		Name: "razorpayx", Currency: inr, Timeout: time.Minute, Now: time.Now, Turn: func(context.Context) error { return noRoom },
+		Settings: map[string]string{
+			razorpayx.SettingBaseURL: busy.URL, razorpayx.SettingKeyID: "k", razorpayx.SettingKeySecret: "s",
+			razorpayx.SettingAccountNumber: "1", razorpayx.SettingWebhookSecrets: "w",
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := telemetry.NewMetrics()
+	g := newCounted(opened.Gateway, metrics)
+	g.Submit(t.Context(), "key", "{}")
+	noRoom = gateway.ErrRateLimited
+	g.Submit(t.Context(), "key", "{}")
+	g.Submit(t.Context(), "key", "{}")
+	w := httptest.NewRecorder()
+	metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	for outcome, want := range map[string]int{"not_taken": 1, "rate_limited": 2} {
+		if line := fmt.Sprintf(`bursar_gateway_calls_total{operation="submit",outcome=%q} %d`, outcome, want); !strings.Contains(w.Body.String(), line) {
+			t.Errorf("the metrics lack %s", line)
+		}
 	}
 }

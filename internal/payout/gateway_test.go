@@ -174,7 +174,7 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) gateway.Submi
 	case diesBefore:
 		panic(workerDied)
 	case closed:
-		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "rate_limited"}
+		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "throttled"}
 	case unreachable:
 		return gateway.Submission{Answer: gateway.NotTaken, NotSent: true, ReasonCode: "unreachable"}
 	}

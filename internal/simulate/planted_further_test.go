@@ -79,7 +79,7 @@ var furtherBugs = []planted{
 	}},
 	{"events of one kind about a payout are one", []edit{
 		{inRazorpayx, "notification.EventID = header.Get(EventIDHeader)", ""},
-		{inRazorpayx, "notification.Reference = string(p.Entity.ReferenceID)", "notification.Reference, notification.EventID = string(p.Entity.ReferenceID), e.Event+string(p.Entity.ReferenceID)"},
+		{inRazorpayx, "notification.Reference = p.Entity.reference()", "notification.Reference, notification.EventID = p.Entity.reference(), e.Event+p.Entity.reference()"},
 	}},
 	{"how the gateway has it is not kept", []edit{
 		{inPayout, "\tp.Progress = r.Progress\n\tp.clearNoGateway()", "\tp.clearNoGateway()"},

@@ -223,7 +223,7 @@ var bugs = []planted{
 		{inStore, "s.seller_id = $1 AND s.released_at IS NULL AND s.available_at", "s.seller_id = $1 AND s.available_at"},
 	}},
 	{"a rate limit is taken for a refusal", []edit{
-		{inRazorpayx, `Answer: gateway.NotTaken, ReasonCode: "rate_limited"`, `Answer: gateway.Refused, ReasonCode: "rate_limited"`},
+		{inRazorpayx, `Answer: gateway.NotTaken, ReasonCode: "throttled"`, `Answer: gateway.Refused, ReasonCode: "throttled"`},
 	}},
 	{"a wrong API key is taken for a refusal", []edit{
 		{inRazorpayx, `Answer: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does`, `Answer: gateway.Refused, ReasonCode: "authentication_failed", Reason: "The gateway does`},

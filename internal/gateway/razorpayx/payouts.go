@@ -92,7 +92,7 @@ func (c *Client) Submit(ctx context.Context, key, body string) gateway.Submissio
 		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "forbidden", Reason: "The gateway does not let us in: " + describe(res)}
 	case res.Status == http.StatusTooManyRequests:
 		return gateway.Submission{
-			Answer: gateway.NotTaken, ReasonCode: "rate_limited", Reason: "The gateway asks to slow down.",
+			Answer: gateway.NotTaken, ReasonCode: "throttled", Reason: "The gateway asks to slow down.",
 			RetryAfter: res.RetryAfter(c.o.Now()),
 		}
 	case res.Status == http.StatusBadRequest, res.Status == http.StatusNotFound, res.Status == http.StatusUnprocessableEntity:

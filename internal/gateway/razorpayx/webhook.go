@@ -80,7 +80,7 @@ func parseEvent(body []byte) (gateway.Notification, error) {
 	}
 	var notification gateway.Notification
 	if p := e.Payload.Payout; p != nil {
-		notification.Reference = string(p.Entity.ReferenceID)
+		notification.Reference = p.Entity.reference()
 	}
 	if v := e.Payload.Validation; v != nil {
 		notification.VerificationID = v.Entity.ID

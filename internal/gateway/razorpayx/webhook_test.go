@@ -36,7 +36,10 @@ func TestWebhook_IsANotificationOnly(t *testing.T) {
 		body string
 		want gateway.Notification
 	}{
-		"a payout":     {sample(t, "event_payout_processed"), gateway.Notification{Reference: reference}},
+		"a payout": {sample(t, "event_payout_processed"), gateway.Notification{Reference: reference}},
+		"a payout, whose reference is in the notes alone": {
+			strings.Replace(sample(t, "event_payout_processed"), `"reference_id": "`+reference+`",`, "", 1), gateway.Notification{Reference: reference},
+		},
 		"a validation": {sample(t, "event_validation_completed"), gateway.Notification{VerificationID: "fav_00000000000001"}},
 		"a downtime, which lacks much": {
 			`{"entity":"event","event":"payout.downtime.resolved","payload":{"payout.downtime":{"entity":{"id":"poutdown_00000000000001"}}}}`,
