@@ -187,7 +187,7 @@ func (a *api) requestSellerPayout(ctx context.Context, c caller, req sellerPayou
 		return reply[sellerRequestedJSON]{replayed: isReplay(replayed, err)}, err
 	}
 	return reply[sellerRequestedJSON]{
-		status: http.StatusCreated, message: "The payout is on its way.",
+		status: http.StatusCreated, message: "The payout was requested, and its amount is reserved.",
 		data: sellerRequestedJSON{sellerIDsOf(user), a.requestedOf(p), p.Source}, replayed: replayed,
 	}, nil
 }

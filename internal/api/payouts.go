@@ -98,7 +98,7 @@ func (a *api) requestPayout(ctx context.Context, who caller, req payoutRequest) 
 	if err != nil {
 		return reply[requestedJSON]{replayed: isReplay(replayed, err)}, err
 	}
-	return reply[requestedJSON]{status: http.StatusCreated, message: "Your payout is on its way.", data: a.requestedOf(p), replayed: replayed}, nil
+	return reply[requestedJSON]{status: http.StatusCreated, message: "Your payout was requested, and its amount is reserved.", data: a.requestedOf(p), replayed: replayed}, nil
 }
 
 // errProofHere is for a seller with a token of another issuer, which no proof can come with.

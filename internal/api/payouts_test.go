@@ -56,7 +56,7 @@ func TestPayoutStory(t *testing.T) {
 	h.withBank(seller, "6789")
 
 	requested := h.request(seller, `{"amount":600.5,"notes":"November\nrent & <more>"}`)
-	requested.want(t, 201).wantBody(t, `{"success":true,"message":"Your payout is on its way.","data":{"payoutId":"pyt_X","amount":600.5,`+
+	requested.want(t, 201).wantBody(t, `{"success":true,"message":"Your payout was requested, and its amount is reserved.","data":{"payoutId":"pyt_X","amount":600.5,`+
 		`"status":"processing","estimatedArrival":"2026-11-20T09:35:30.123Z","accountNumber":"****6789","requestedAt":"2026-11-20T09:30:00.123Z"}}`)
 	id := requested.text(t, "data.payoutId")
 

@@ -45,31 +45,15 @@ func (s *Service) AskGateway(ctx context.Context, by decision.By, id ID) (Payout
 	if err != nil {
 		return seen, gatewayFault(err)
 	}
-	if err := s.applyAnswer(ctx, seen, report); err != nil {
+	if err := s.applyLookup(ctx, seen, report); err != nil {
 		return Payout{}, err
 	}
 	return s.o.Store.Payout(ctx, id)
 }
 
-// PollNow makes the next poll of a payout due now, for a caller that has reason to think that there
-// is a change. Only the gateway's answer decides.
-func (s *Service) PollNow(ctx context.Context, id ID) error {
-	_, err := s.reschedule(ctx, id)
-	return err
-}
-
-// reschedule makes the next poll of a payout due now, and reports whether it is one that is polled.
-func (s *Service) reschedule(ctx context.Context, id ID) (rescheduled bool, err error) {
-	err = s.o.Store.InTx(ctx, func(tx Tx) error {
-		rescheduled, err = tx.ReschedulePayout(ctx, id, s.o.Now())
-		return err
-	})
-	return rescheduled, err
-}
-
-// applyAnswer applies a gateway report to a payout. A discrepancy is no error here: it
+// applyLookup applies a gateway report to a payout. A discrepancy is no error here: it
 // is recorded on the payout.
-func (s *Service) applyAnswer(ctx context.Context, seen Payout, r gateway.Report) error {
+func (s *Service) applyLookup(ctx context.Context, seen Payout, r gateway.Report) error {
 	if seen.State == Waiting {
 		_, err := s.recordTransfer(ctx, seen, r)
 		return err
@@ -151,9 +135,6 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	s.logDecision(ctx, made, slog.String("gateway_id", gatewayID))
 	return s.o.Store.Payout(ctx, id)
 }
-
-// isUnclear reports whether nobody knows yet what became of the payout's order.
-func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == ManualReview }
 
 // isTransferOf fails unless the gateway's word is that the transfer is the payout's.
 func (s *Service) isTransferOf(p Payout, gatewayID string, r gateway.Report) error {

@@ -108,7 +108,7 @@ func (s *Service) errOnHoldUntil(until time.Time) error {
 	return err
 }
 
-// payable fails unless a payout may go to a seller's account; err is of the look for it.
+// payable fails unless a payout may go to a seller's account; err is the error of loading it.
 func payable(account bank.Account, err error) error {
 	if errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified) {
 		return ErrBankUnverified

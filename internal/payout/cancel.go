@@ -25,12 +25,12 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	} else if !errors.Is(err, ErrNotFound) { // that is answered below, where the key is checked first
 		return Payout{}, false, err
 	}
-	idempotencyKey := idempotencyKey{
+	call := repeatable{
 		user: c.User, key: key, fingerprint: FingerprintCancel + string(id), payout: id, made: func(p Payout) bool { return p.ID == id },
 	}
 	var atGateway Payout // as it was checked
 	cancelled := false   // before this call
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), idempotencyKey, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{Payout: string(id)}, s.o.Now(), call, func(tx ChangeTx) (Payout, error) {
 		p, err := s.toCancel(ctx, tx, c, id, key)
 		if cancelled = p.State == Cancelled; err != nil {
 			return p, err
@@ -43,21 +43,25 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 			return Payout{}, errAskGateway
 		}
 		if isSent { // and the gateway's report was not applied, because the row changed meanwhile
-			return Payout{}, ErrCancelUnclear
+			return Payout{}, errChangedMeanwhile
 		}
-		if _, differs := ledger.Differs(asked, p); differs { // whether it may be at a gateway, and at which, was judged of another row
-			return Payout{}, ErrCancelUnclear
+		if _, differs := ledger.Differs(asked, p); differs { // the look-up above was for an older row
+			return Payout{}, errChangedMeanwhile
 		}
 		return s.cancelIn(ctx, tx, c, p)
 	})
 	if errors.Is(err, errAskGateway) {
-		return s.cancelAtGateway(ctx, c, atGateway, idempotencyKey)
+		return s.cancelAtGateway(ctx, c, atGateway, call)
 	}
 	if err == nil && !replayed && !cancelled {
 		s.o.StateChanged(Waiting, Cancelled)
 	}
 	return p, replayed, err
 }
+
+// errChangedMeanwhile is ErrCancelUnclear where it is not the gateway that gave no answer.
+var errChangedMeanwhile = ErrCancelUnclear.WithMessage(
+	"The payout changed while it was being cancelled. Look at it in a moment, and try again if it is still processing.")
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.
 var errAskGateway = errors.New("payout: the gateway must be asked")
@@ -137,8 +141,8 @@ func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Pay
 
 // cancelAtGateway asks the gateway to cancel a payout, as it was checked, and records what the gateway reports. Of several calls at
 // once, the one that cancelled the payout succeeds. Its idempotency key is stored in the same transaction, so that a repeat gets the
-// same answer. That is against the usual order of locks, key before payout: a deadlock is undone and tried again.
-func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k idempotencyKey) (Payout, bool, error) {
+// same answer.
+func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call repeatable) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
@@ -147,7 +151,7 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k ide
 	if err != nil {
 		return Payout{}, false, ErrCancelUnclear.Because(err)
 	}
-	scope := ledger.Scope{Owner: k.user, Key: k.key, Payout: string(p.ID)}
+	scope := ledger.Scope{Owner: call.user, Key: call.key, Payout: string(p.ID)}
 	var cancelled Payout
 	answered := false // by this call
 	moved, err := s.applyReportIf(ctx, scope, p, report, c.actor(), func(was Payout) (alsoRecord, error) {
@@ -157,8 +161,8 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k ide
 		}
 		return func(tx ChangeTx, is Payout) (err error) {
 			cancelled, answered = is, true
-			if k.key != "" {
-				answered, err = tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, s.o.Now())
+			if call.key != "" {
+				answered, err = tx.SaveIdempotency(ctx, call.user, call.key, Idempotency{Fingerprint: call.fingerprint, Payout: call.payout}, s.o.Now())
 			}
 			if err == nil {
 				err = s.recordCancel(ctx, tx, c, is)
@@ -175,12 +179,12 @@ func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, k ide
 	if moved && answered {
 		return cancelled, false, nil
 	}
-	return s.idempotent(ctx, scope, s.o.Now(), k, func(tx ChangeTx) (Payout, error) {
+	return s.idempotent(ctx, scope, s.o.Now(), call, func(tx ChangeTx) (Payout, error) {
 		p, err := tx.PayoutForUpdate(ctx, p.ID)
 		if err != nil {
 			return p, err
 		}
-		unanswered, err := isUnanswered(ctx, tx, p, k.key)
+		unanswered, err := isUnanswered(ctx, tx, p, call.key)
 		if err == nil && !unanswered {
 			err = ErrNotCancellable
 		}

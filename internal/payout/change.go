@@ -19,6 +19,18 @@ func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) 
 	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
 }
 
+// changeFrom is change of a payout that is still in a state, and does nothing to another.
+func (s *Service) changeFrom(ctx context.Context, id ID, from State, alter func(*Payout)) error {
+	_, err := s.change(ctx, id, func(p *Payout) error {
+		if p.State != from {
+			return errRaced
+		}
+		alter(p)
+		return nil
+	})
+	return err
+}
+
 // changeIn is change for an alter that reads the store, or for an actor other than the system.
 func (s *Service) changeIn(ctx context.Context, scope ledger.Scope, actor string, alter func(ChangeTx, *Payout) error) (bool, error) {
 	var from, to State

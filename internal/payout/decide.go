@@ -155,7 +155,7 @@ func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (P
 
 // applyLateReport applies the report of a payout that was to be refunded, and says that it was not.
 func (s *Service) applyLateReport(ctx context.Context, seen Payout, r gateway.Report) (Payout, error) {
-	if err := s.applyAnswer(ctx, seen, r); err != nil {
+	if err := s.applyLookup(ctx, seen, r); err != nil {
 		return Payout{}, err
 	}
 	p, err := s.o.Store.Payout(ctx, seen.ID)

@@ -43,25 +43,17 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 	return now.Before(p.SentAt.Add(g.Capabilities().ResendFor()))
 }
 
-const (
-	// CodeNoGateway marks a payout that waits because its gateway is not configured.
-	CodeNoGateway = "gateway_not_configured"
-	// gatewayPollWait is how often it is checked whether the gateway is configured again.
-	gatewayPollWait = 10 * time.Minute
-)
+// CodeNoGateway marks a payout that waits because its gateway is not configured.
+const CodeNoGateway = "gateway_not_configured"
 
 // withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person.
 func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
-	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if p.State != seen.State {
-			return errRaced
-		}
+	err := s.changeFrom(context.WithoutCancel(ctx), seen.ID, seen.State, func(p *Payout) {
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
 		if isMarked && p.ReasonCode != codeNegativeBalance {
 			p.ReasonCode, p.Reason = CodeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
-		p.setNextPoll(seen, s.o.Now().Add(s.jitter(gatewayPollWait)))
-		return nil
+		p.setNextPoll(seen, s.o.Now().Add(s.jitter(troubleWait)))
 	})
 	s.o.Logger.ErrorContext(ctx, "payout waits: gateway not configured",
 		slog.String("payout_id", string(seen.ID)), slog.String("gateway", string(seen.Gateway)), slog.String("state", string(seen.State)))

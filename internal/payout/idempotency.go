@@ -10,9 +10,9 @@ import (
 	"bursar/internal/ledger"
 )
 
-// idempotencyKey makes a call repeatable: its user and key, the fingerprint of the request, and the
+// repeatable is what makes a call safe to repeat: its user and idempotency key, the fingerprint of the request, and the
 // payout that it makes or changes.
-type idempotencyKey struct {
+type repeatable struct {
 	user        string
 	key         string
 	fingerprint string
@@ -20,8 +20,8 @@ type idempotencyKey struct {
 	// made reports whether a payout is one that the call may have made or changed, so that a key that was pointed at
 	// another payout in the database shows nothing of it.
 	made func(Payout) bool
-	// alone says that the call needs more of a transaction than one that it shares with others has.
-	alone bool
+	// ownTx says that the call locks rows that a unit of work can't name, so that it needs a transaction of its own.
+	ownTx bool
 }
 
 // The fingerprint of a request says what was asked for: the amount and the notes of a payout, or the payout to cancel.
@@ -34,37 +34,37 @@ const (
 // that same transaction. A repeat gets the first answer; so does a call beside it, because one of the
 // two commits first. Without a key it just runs act. It reports whether the answer is an earlier one.
 func (s *Service) idempotent(
-	ctx context.Context, scope ledger.Scope, now time.Time, k idempotencyKey, act func(ChangeTx) (Payout, error),
+	ctx context.Context, scope ledger.Scope, now time.Time, call repeatable, act func(ChangeTx) (Payout, error),
 ) (Payout, bool, error) {
 	var (
 		p        Payout
 		replayed bool
 		refusal  error
 	)
-	scope.Owner, scope.Key = k.user, k.key
+	scope.Owner, scope.Key = call.user, call.key
 	run := func(fn func(ChangeTx) error) error { return s.o.Store.InGroup(ctx, scope, fn) }
-	if k.alone {
+	if call.ownTx {
 		run = func(fn func(ChangeTx) error) error { return s.o.Store.InTx(ctx, func(tx Tx) error { return fn(tx) }) }
 	}
 	err := run(func(tx ChangeTx) (err error) {
 		replayed, refusal = false, nil
-		if k.key == "" {
+		if call.key == "" {
 			p, err = act(tx)
 			return err
 		}
-		isNew, err := tx.SaveIdempotency(ctx, k.user, k.key, Idempotency{Fingerprint: k.fingerprint, Payout: k.payout}, now)
+		isNew, err := tx.SaveIdempotency(ctx, call.user, call.key, Idempotency{Fingerprint: call.fingerprint, Payout: call.payout}, now)
 		if err != nil {
 			return err
 		}
 		if !isNew {
 			replayed = true
-			p, err = replay(ctx, tx, k)
+			p, err = replay(ctx, tx, call)
 			return err
 		}
 		p, err = act(tx)
 		if refused := fault.From(err); refused != nil && refused.Kind == fault.Refused {
 			refusal = err
-			return saveRefusal(ctx, tx, k, refused)
+			return saveRefusal(ctx, tx, call, refused)
 		}
 		return err
 	})
@@ -74,20 +74,20 @@ func (s *Service) idempotent(
 	return p, replayed, err
 }
 
-func saveRefusal(ctx context.Context, tx RequestTx, k idempotencyKey, f *fault.Error) error {
+func saveRefusal(ctx context.Context, tx RequestTx, call repeatable, f *fault.Error) error {
 	text, err := json.Marshal(refusalRecord{Kind: f.Kind, Code: f.Code, Message: f.Message})
 	if err != nil {
 		return err
 	}
-	return tx.SaveIdempotencyRefusal(ctx, k.user, k.key, string(text))
+	return tx.SaveIdempotencyRefusal(ctx, call.user, call.key, string(text))
 }
 
-func replay(ctx context.Context, tx RequestTx, k idempotencyKey) (Payout, error) {
-	first, err := tx.Idempotency(ctx, k.user, k.key)
+func replay(ctx context.Context, tx RequestTx, call repeatable) (Payout, error) {
+	first, err := tx.Idempotency(ctx, call.user, call.key)
 	if err != nil {
 		return Payout{}, err
 	}
-	if first.Fingerprint != k.fingerprint {
+	if first.Fingerprint != call.fingerprint {
 		return Payout{}, ErrKeyReused
 	}
 	if first.Refusal != "" {
@@ -98,8 +98,8 @@ func replay(ctx context.Context, tx RequestTx, k idempotencyKey) (Payout, error)
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
 	p, err := tx.Payout(ctx, first.Payout)
-	if err == nil && !k.made(p) {
-		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", k.user, p.ID))
+	if err == nil && !call.made(p) {
+		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", call.user, p.ID))
 	}
 	if err != nil {
 		return Payout{}, err

@@ -128,3 +128,39 @@ func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gatewa
 	}
 	return err
 }
+
+// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
+const codeNegativeBalance = "negative_balance"
+
+// stopIfBalanceNegative stops a payout marked with codeNegativeBalance while its seller's balance is negative, because it
+// would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
+// manual review. Once the balance is not negative, the mark is cleared.
+func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codeNegativeBalance {
+		return false, nil
+	}
+	stopped := false
+	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
+		stopped = false
+		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
+			return errRaced
+		}
+		balance, err := tx.Balance(ctx, p.Seller)
+		if err != nil {
+			return err
+		}
+		stopped = balance.Available < 0
+		switch {
+		case !stopped:
+			p.ReasonCode = ""
+		case p.State == Waiting:
+			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
+			s.finish(p, Failed)
+		default:
+			p.review()
+			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
+		}
+		return nil
+	})
+	return stopped, err
+}

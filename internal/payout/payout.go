@@ -1,6 +1,6 @@
 // Package payout takes a seller's money to the bank, exactly once.
 //
-// A payout's life is the table [State.Next]; every step along it is a compare-and-set in one transaction
+// The table of transitions ([State.Next]) lists the states of a payout; every step along it is a compare-and-set in one transaction
 // with the money that moves, so a step that is repeated, interrupted or raced changes nothing twice.
 // What the gateway has not clearly answered is unknown, and unknown is never failed.
 package payout
@@ -61,9 +61,9 @@ type Payout struct {
 	RequestedAt time.Time `journal:"requestedAt"`
 	// ArriveAt is when the money should be there, as estimated at the request.
 	ArriveAt time.Time `journal:"arriveAt"`
-	// SentAt is when the order was first sent. A rejected order that is sent again has a new SentAt; a resend after a lost answer
-	// leaves it. ProcessedAt is when the gateway took it on; CompletedAt when the bank had paid; EndedAt when it came to its
-	// present end. Each is zero until then.
+	// SentAt is when the order in OrderBody was first sent: an order that was rejected is written again and has a new SentAt, and a
+	// resend after a lost answer leaves it. ProcessedAt is when the gateway took it on; CompletedAt when the bank had paid; EndedAt
+	// when it came to its present end. Each is zero until then.
 	SentAt      time.Time `journal:"sentAt"`
 	ProcessedAt time.Time `journal:"processedAt"`
 	CompletedAt time.Time `journal:"completedAt"`

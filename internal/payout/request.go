@@ -82,12 +82,12 @@ func (s *Service) Request(ctx context.Context, r Request) (Payout, bool, error) 
 			s.o.Currency.Format(s.o.Minimum), s.o.Currency))
 	}
 	draft := s.draft(r)
-	idempotencyKey := idempotencyKey{
+	call := repeatable{
 		user: r.Seller, key: r.key(), fingerprint: fmt.Sprintf(FingerprintRequest+"%d %s", r.Amount, r.Notes), payout: draft.ID,
 		made:  func(p Payout) bool { return p.Seller == r.Seller && p.Source == r.source() },
-		alone: s.needsProof(r),
+		ownTx: s.needsProof(r),
 	}
-	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, idempotencyKey, func(tx ChangeTx) (Payout, error) {
+	p, replayed, err := s.idempotent(ctx, ledger.Scope{Pause: true}, draft.RequestedAt, call, func(tx ChangeTx) (Payout, error) {
 		return s.reserve(ctx, tx, r, draft)
 	})
 	if err == nil && !replayed {
@@ -157,7 +157,7 @@ func (s *Service) draft(r Request) Payout {
 	return p
 }
 
-// NeedsProof reports whether a seller who signed in proves again who they are to withdraw that much.
+// NeedsProof reports whether a seller who is signed in has to prove again who they are to withdraw an amount.
 func (s *Service) NeedsProof(amount money.Amount) bool {
 	return s.o.ProveAbove > 0 && amount > s.o.ProveAbove
 }

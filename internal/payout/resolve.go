@@ -43,8 +43,8 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 		_, err := s.applyReport(ctx, p, report)
 		return err
 	}
-	isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
-	if isUnknown && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
+	notFound := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
+	if notFound && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
 		if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
 			return err
 		}
@@ -61,21 +61,6 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 	return errors.Join(s.stillUnknown(ctx, g, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
 }
 
-// recordDiscrepancy records on a payout what disagrees with it, unless a discrepancy is recorded already.
-func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
-	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
-		if p.Discrepancy != "" {
-			return errRaced
-		}
-		p.Discrepancy = said.Error()
-		return nil
-	})
-	if isNew {
-		s.logDiscrepancy(ctx, id, said)
-	}
-	return err
-}
-
 // resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
 // payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen by now. No refusal is final: the
 // gateway may have taken the first order.
@@ -87,13 +72,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		if p.State != Unknown || p.Tries != seen.Tries || p.Gateway != g.Name() || !mayResend(g, *p, s.o.Now()) {
 			return errRaced
 		}
-		if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
-			return errRaced
-		}
-		if _, err := checkToMove(ctx, tx, *p); err != nil {
-			return err
-		}
-		why, err := whyStopped(ctx, tx, p.Seller)
+		why, err := checkToSend(ctx, tx, *p)
 		if err != nil {
 			return err
 		}

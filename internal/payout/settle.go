@@ -18,7 +18,7 @@ import (
 // recorded as a discrepancy, and moves no money.
 //
 // seen is the payout as read before the gateway was asked. If its state has changed since, a report that disagrees may be out of
-// date: it is not recorded, a payout that is being sent becomes unknown, and the gateway is asked again at once. recordFirst passes
+// date: it is not recorded, a payout that is being sent becomes unknown, and the gateway is asked again at once. recordSubmission passes
 // only the id, so this always holds there.
 func (s *Service) applyReport(ctx context.Context, seen Payout, r gateway.Report) (bool, error) {
 	scope := ledger.Scope{Payout: string(seen.ID)}
@@ -50,7 +50,7 @@ func (s *Service) applyReportIf(
 		if !intact && (discrepancy != nil || to != from && to.Status() != from.Status()) {
 			discrepancy = errors.New(TamperedNote) // its amount may differ from what was reserved, and the gateway may be right
 		}
-		if discrepancy != nil && seen.State != from { // it was asked before the payout came here, so it is asked again
+		if discrepancy != nil && seen.State != from { // the report may be older than this state: ask again
 			if also != nil {
 				return ErrMovedOn
 			}
@@ -62,7 +62,7 @@ func (s *Service) applyReportIf(
 			return nil
 		}
 		if discrepancy != nil {
-			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // what the gateway has said is kept
+			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // tampering hides nothing that the gateway has said
 				p.Discrepancy = said
 			}
 			p.Tries++
@@ -115,6 +115,21 @@ func (s *Service) isIntact(ctx context.Context, tx ChangeTx, p Payout, to State,
 func (s *Service) logDiscrepancy(ctx context.Context, id ID, said error) {
 	s.o.Logger.ErrorContext(ctx, "payout discrepancy found",
 		slog.String("payout_id", string(id)), slog.String("discrepancy", said.Error()))
+}
+
+// recordDiscrepancy records on a payout what disagrees with it, unless a discrepancy is recorded already.
+func (s *Service) recordDiscrepancy(ctx context.Context, id ID, said error) error {
+	isNew, err := s.change(context.WithoutCancel(ctx), id, func(p *Payout) error {
+		if p.Discrepancy != "" {
+			return errRaced
+		}
+		p.Discrepancy = said.Error()
+		return nil
+	})
+	if isNew {
+		s.logDiscrepancy(ctx, id, said)
+	}
+	return err
 }
 
 // discrepancyError is a discrepancy that was recorded on the payout.

@@ -83,3 +83,6 @@ func (s State) Status() Status {
 		return StatusProcessing
 	}
 }
+
+// isUnclear reports whether nobody knows yet what became of the payout's order.
+func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == ManualReview }

@@ -35,12 +35,8 @@ func (s *Service) Step(ctx context.Context, id ID) error {
 	}
 	err = s.nextStep(ctx, g, p)
 	if isTampered(err) && p.State != Waiting {
-		_, postponed := s.change(ctx, p.ID, func(now *Payout) error {
-			if now.State != p.State {
-				return errRaced
-			}
-			now.setNextPoll(p, s.o.Now().Add(s.jitter(gatewayPollWait)))
-			return nil
+		postponed := s.changeFrom(ctx, p.ID, p.State, func(now *Payout) {
+			now.setNextPoll(p, s.o.Now().Add(s.jitter(troubleWait)))
 		})
 		err = errors.Join(err, s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), postponed)
 	}

@@ -26,7 +26,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	}
 	entries, err := check(ctx, s.o.Store, p)
 	if isTampered(err) && s.hasMovedOn(ctx, p) {
-		return nil // its entries tell more than was read of it
+		return nil // the row changed after it was read; the next step tries again
 	} else if isTampered(err) {
 		return s.stopTampered(ctx, p, err)
 	} else if err != nil {
@@ -69,84 +69,7 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if answer.NotSent {
 		return s.notSent(context.WithoutCancel(ctx), p, answer)
 	}
-	return s.recordFirst(context.WithoutCancel(ctx), g, p.ID, answer)
-}
-
-// applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
-// amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
-// has it, applyIfSent returns true, also where the report was not applied because the row has changed since it was read.
-func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
-	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
-		return false, nil
-	}
-	report, err := s.lookUp(ctx, p)
-	switch {
-	case errors.Is(err, gateway.ErrUnknownTransfer):
-		return false, nil
-	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
-		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
-	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordFirst
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
-	default:
-		_, err := s.recordTransfer(ctx, p, report)
-		return err == nil, err
-	}
-}
-
-// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
-func cannotAsk(err error) bool {
-	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
-}
-
-// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
-const codeNegativeBalance = "negative_balance"
-
-// stopIfBalanceNegative stops a payout marked with codeNegativeBalance while its seller's balance is negative, because it
-// would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
-// manual review. Once the balance is not negative, the mark is cleared.
-func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codeNegativeBalance {
-		return false, nil
-	}
-	stopped := false
-	_, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID)}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
-		stopped = false
-		if p.State != seen.State || !p.SentAt.Equal(seen.SentAt) {
-			return errRaced
-		}
-		balance, err := tx.Balance(ctx, p.Seller)
-		if err != nil {
-			return err
-		}
-		stopped = balance.Available < 0
-		switch {
-		case !stopped:
-			p.ReasonCode = ""
-		case p.State == Waiting:
-			p.Reason = "This money had been paid to you already; our records were behind. Request it again when your balance allows."
-			s.finish(p, Failed)
-		default:
-			p.review()
-			p.setNextPoll(seen, s.o.Now().Add(s.jitter(reviewPollWait)))
-		}
-		return nil
-	})
-	return stopped, err
-}
-
-// hasMovedOn reports whether a payout has changed since it was read.
-func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
-	now, err := s.o.Store.Payout(ctx, seen.ID)
-	_, differs := ledger.Differs(seen, now)
-	return err == nil && differs
-}
-
-// stopTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
-// case the row was repaired.
-func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
-	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.requeue(ctx, p.ID, Waiting, 0), why)
+	return s.recordSubmission(context.WithoutCancel(ctx), g, p.ID, answer)
 }
 
 // claim moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
@@ -160,18 +83,12 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 		if p.State != Waiting || !p.SentAt.Equal(seen.SentAt) {
 			return errRaced
 		}
-		if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
-			return errRaced
-		}
-		if _, err := checkToMove(ctx, tx, *p); err != nil {
+		why, err := checkToSend(ctx, tx, *p)
+		if err != nil {
 			return err
 		}
 		if p.IsTampered() { // it was repaired
 			p.Discrepancy = ""
-		}
-		why, err := whyStopped(ctx, tx, p.Seller)
-		if err != nil {
-			return err
 		}
 		if isStopped = why != ""; isStopped {
 			s.markStopped(p, why)
@@ -187,11 +104,23 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 	return changed && !isStopped, err
 }
 
-// recordFirst records the answer to the first sending of an order. A refusal is final only here, because any earlier
+// checkToSend is the last look before an order leaves, in the transaction that claims it. It fails unless the payout and its
+// seller's journal are as the service wrote them. It returns why payouts are frozen or paused; "" if they are not.
+func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (whyNot string, err error) {
+	if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
+		return "", errRaced
+	}
+	if _, err := checkToMove(ctx, tx, p); err != nil {
+		return "", err
+	}
+	return whyStopped(ctx, tx, p.Seller)
+}
+
+// recordSubmission records the answer to the first sending of an order. A refusal is final only here, because any earlier
 // sending was rejected and looked up since, and only if the gateway knows no such transfer. If the gateway has no lookup,
 // a refusal and a rejection both leave the outcome unknown: the gateway may have taken the order, and a resend under the
 // same key is safe while the key lives.
-func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a gateway.Submission) error {
+func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID, a gateway.Submission) error {
 	if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {
 		a.Answer = gateway.Unclear
 	}
@@ -223,15 +152,82 @@ func (s *Service) recordFirst(ctx context.Context, g gateway.Gateway, id ID, a g
 
 // unclear records that the outcome of the first sending is unknown. The payout is looked up soon.
 func (s *Service) unclear(ctx context.Context, id ID) error {
-	_, err := s.change(ctx, id, func(p *Payout) error {
-		if p.State != Submitting {
-			return errRaced
-		}
+	return s.changeFrom(ctx, id, Submitting, func(p *Payout) {
 		p.State, p.Tries = Unknown, 0
 		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
-		return nil
 	})
-	return err
+}
+
+// fail ends a payout whose order was refused, if it is still submitting.
+func (s *Service) fail(ctx context.Context, id ID, code, reason string) error {
+	return s.changeFrom(ctx, id, Submitting, func(p *Payout) {
+		p.ReasonCode, p.Reason = code, reason
+		s.finish(p, Failed)
+	})
+}
+
+// notSent moves a payout back to waiting whose order never left this process. seen is the payout before the sending.
+func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission) error {
+	s.o.Logger.WarnContext(ctx, "gateway not reached",
+		slog.String("payout_id", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
+	return s.changeFrom(ctx, seen.ID, Submitting, func(p *Payout) {
+		s.putBack(p, 0)
+		p.SentAt = seen.SentAt
+	})
+}
+
+// requeue moves a payout back to waiting with back-off: one that was not sent (from Waiting) or that the gateway rejected
+// (from Submitting). It can be cancelled again. SentAt stays, because a gateway may take an order that it rejects, so it
+// is asked before the amount is refunded.
+func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.Duration) error {
+	return s.changeFrom(ctx, id, from, func(p *Payout) { s.putBack(p, atLeast) })
+}
+
+func (s *Service) putBack(p *Payout, atLeast time.Duration) {
+	p.Tries++
+	p.State, p.OrderBody = Waiting, ""
+	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
+}
+
+// applyIfSent asks the gateway about a payout that waits since before the start, or was turned away, before it is sent or its
+// amount refunded: it may have been sent by a service whose database was newer, or been taken all the same. If the gateway
+// has it, applyIfSent returns true, also where the report was not applied because the row has changed since it was read.
+func (s *Service) applyIfSent(ctx context.Context, p Payout) (bool, error) {
+	if p.State != Waiting || (!p.RequestedAt.Before(s.started) && p.SentAt.IsZero()) {
+		return false, nil
+	}
+	report, err := s.lookUp(ctx, p)
+	switch {
+	case errors.Is(err, gateway.ErrUnknownTransfer):
+		return false, nil
+	case cannotAsk(err) && s.o.Restored: // it may have been sent after the backup
+		return false, fmt.Errorf("payout %s: %w", p.ID, ErrRestored)
+	case cannotAsk(err) && p.SentAt.IsZero(): // never sent: a gateway without lookup never moves a sent payout back to waiting, see recordSubmission
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the gateway whether payout %s was sent before: %w", p.ID, err)
+	default:
+		_, err := s.recordTransfer(ctx, p, report)
+		return err == nil, err
+	}
+}
+
+// cannotAsk reports whether the gateway finds no transfer by reference, or is not configured.
+func cannotAsk(err error) bool {
+	return errors.Is(err, gateway.ErrNotOffered) || errors.Is(err, gateway.ErrNotConfigured)
+}
+
+// hasMovedOn reports whether a payout has changed since it was read.
+func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
+	now, err := s.o.Store.Payout(ctx, seen.ID)
+	_, differs := ledger.Differs(seen, now)
+	return err == nil && differs
+}
+
+// stopTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
+// case the row was repaired.
+func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
+	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.requeue(ctx, p.ID, Waiting, 0), why)
 }
 
 // failWaiting fails a payout whose bank account the gateway never pays to, unless the payout was sent and rejected since
@@ -246,52 +242,4 @@ func (s *Service) failWaiting(ctx context.Context, seen Payout, why *fault.Error
 		return nil
 	})
 	return err
-}
-
-// fail ends a payout whose order was refused, if it is still submitting.
-func (s *Service) fail(ctx context.Context, id ID, code, reason string) error {
-	_, err := s.change(ctx, id, func(p *Payout) error {
-		if p.State != Submitting {
-			return errRaced
-		}
-		p.ReasonCode, p.Reason = code, reason
-		s.finish(p, Failed)
-		return nil
-	})
-	return err
-}
-
-// notSent moves a payout back to waiting whose order never left this process. seen is the payout before the sending.
-func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission) error {
-	s.o.Logger.WarnContext(ctx, "gateway not reached",
-		slog.String("payout_id", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-	_, err := s.change(ctx, seen.ID, func(p *Payout) error {
-		if p.State != Submitting {
-			return errRaced
-		}
-		s.putBack(p, 0)
-		p.SentAt = seen.SentAt
-		return nil
-	})
-	return err
-}
-
-// requeue moves a payout back to waiting with back-off: one that was not sent (from Waiting) or that the gateway rejected
-// (from Submitting). It can be cancelled again. SentAt stays, because a gateway may take an order that it rejects, so it
-// is asked before the amount is refunded.
-func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.Duration) error {
-	_, err := s.change(ctx, id, func(p *Payout) error {
-		if p.State != from {
-			return errRaced
-		}
-		s.putBack(p, atLeast)
-		return nil
-	})
-	return err
-}
-
-func (s *Service) putBack(p *Payout, atLeast time.Duration) {
-	p.Tries++
-	p.State, p.OrderBody = Waiting, ""
-	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
 }

@@ -477,7 +477,7 @@ var bugs = []planted{
 	}},
 	{"a payout is sent as its row has it", []edit{
 		{inPayout, "entries, err := check(ctx, s.o.Store, p)\n", "entries, err := []ledger.Entry{{}}, error(nil)\n"},
-		{inPayout, "if _, err := checkToMove(ctx, tx, *p); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()", "if err := error(nil); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()"},
+		{inPayout, "why, err := checkToSend(ctx, tx, *p)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()", "why, err := whyStopped(ctx, tx, p.Seller)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif p.IsTampered()"},
 		{inPayout, "if err != nil && (!isTampered(err) || !movement.IsZero() || from != p.State) {", "if err != nil && !isTampered(err) {"},
 	}},
 	{"a payout is sent though entries are missing", []edit{
@@ -519,7 +519,7 @@ var bugs = []planted{
 		{inSale, "\tif err := tx.CheckJournal(ctx, sale.Seller, entries[0].Number); err != nil {\n\t\treturn Sale{}, Refund{}, false, err\n\t}\n", ""},
 	}},
 	{"a repaired payout stays frozen", []edit{
-		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\twhy, err :=", "\t\twhy, err :="},
+		{inPayout, "\t\tif p.IsTampered() { // it was repaired\n\t\t\tp.Discrepancy = \"\"\n\t\t}\n\t\tif isStopped =", "\t\tif isStopped ="},
 		{inPayout, "if intact && p.IsTampered() {", `if intact && p.Discrepancy == "-" {`},
 	}},
 	{"that the gateway has a payout is not in the journal", []edit{

@@ -8,8 +8,8 @@ import (
 	"bursar/internal/payout"
 )
 
-// LastSending is when the newest of the payouts that were sent was sent, or else when the first user
-// came. Both are found at the end of a key, whatever the size of the tables.
+// LastSending is when the newest of the payouts that were sent was sent, or else when the first user registered. Both queries read
+// one end of an index.
 func (db *DB) LastSending(ctx context.Context) (time.Time, error) {
 	var at time.Time
 	err := db.queryRow(ctx, `SELECT COALESCE(

@@ -259,7 +259,7 @@ func (u *unit) scanKey(r *row) {
 
 func (u *unit) scanEntry(r *row) {
 	e, tampered := scanCheckedEntry(r, u.signing)
-	at := entriesOf{e.Owner, e.Subject} // a copy in another's journal is no business of this one
+	at := entriesOf{e.Owner, e.Subject} // by owner: an entry that was copied to another journal must not count
 	about := u.entries[at]
 	about.list = append(about.list, e)
 	about.err = errors.Join(about.err, tampered)
@@ -315,7 +315,7 @@ func (u *unit) written(d dialect) []write {
 	)
 }
 
-// unitTx is the unit as one change sees it. Nothing in it can wait or fail, so it needs no contexts.
+// unitTx is the unit as one change sees it. It works in memory alone, so it ignores contexts.
 type unitTx struct {
 	u     *unit
 	scope ledger.Scope

@@ -29,7 +29,7 @@ const beyond = 10_000_000
 
 // pageSince reads the page at a place. The vendor documents no end of a list but an empty page. A page that comes again
 // was pushed on by what was made meanwhile, or the gateway ignores skip; then what lies far beyond its list is the same.
-// Such a list is whole if it is short, and of a full page nobody can tell.
+// Then a short page is the end of the list. A full one is an error, because nobody can tell what follows.
 func (c *Client) pageSince(ctx context.Context, since time.Time, after gateway.Cursor, status string) (gateway.TransferPage, error) {
 	if !c.capabilities.List {
 		return gateway.TransferPage{}, gateway.ErrNotOffered

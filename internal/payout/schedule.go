@@ -1,0 +1,82 @@
+package payout
+
+import "time"
+
+// nextPollAt is when to poll the gateway next. Soon while the gateway is at work or the UTR is missing. Rarely while the bank may
+// still return the money, or the gateway may still report a failed payout as paid. Zero after that, and for a payout that ended
+// unpaid and has a discrepancy.
+func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
+	switch {
+	case p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)):
+		return time.Time{}
+	case p.State == Completed && p.UTR != "":
+		waits := finalChecks
+		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
+			waits = closeFinalChecks
+		}
+		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
+		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
+			return last
+		}
+		return next
+	case p.State == Completed || p.Status() == StatusProcessing:
+		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
+	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
+		return time.Time{}
+	case p.Refunded():
+		return now.Add(s.jitter(closeFinalChecks[min(p.Tries, len(closeFinalChecks)-1)]))
+	default:
+		return now.Add(s.jitter(finalChecks[min(p.Tries, len(finalChecks)-1)]))
+	}
+}
+
+// setNextPoll sets when the payout is polled next, unless a notification made it due after seen was read.
+func (p *Payout) setNextPoll(seen Payout, due time.Time) {
+	if p.DueAt.IsZero() || !p.DueAt.Before(seen.DueAt) {
+		p.DueAt = due
+	}
+}
+
+// pollMost bounds the wait before the next poll of a payout under way: a change is seen at most a quarter of an hour late,
+// or an eighth of the time that the payout has taken so far.
+func (p *Payout) pollMost(now time.Time) time.Duration {
+	if p.SentAt.IsZero() {
+		return pollMostEarly
+	}
+	return min(max(now.Sub(p.SentAt)/8, pollMostEarly), pollMostLate)
+}
+
+// Waits between polls. Webhooks report most changes sooner; polling finds the changes that no webhook reports.
+const (
+	pollBase = 2 * time.Second
+	// pollMostEarly and pollMostLate bound the waits of payouts that are under way, see [Payout.pollMost].
+	pollMostEarly = 15 * time.Minute
+	pollMostLate  = 2 * time.Hour
+	// endedMost bounds the waits of payouts that have ended while the gateway answers nothing: there are many.
+	endedMost = 4 * time.Hour
+	// triesForgotten is the number of polls, about half an hour, after which a transfer that the gateway no longer
+	// knows becomes a discrepancy.
+	triesForgotten = 10
+	// troubleWait is the wait of a payout that goes on only once a person has acted: its gateway is not configured, or its records
+	// were tampered with.
+	troubleWait = 10 * time.Minute
+)
+
+// Waits between final checks of a payout that has ended, the last one repeated. Banks return most payments soon, and
+// [Service.PollReversals] asks for all returns at once. These checks also find returns that no list shows, and gateways
+// that change a final state. A payout that an admin refunded is the likeliest to turn up as paid.
+var (
+	finalChecks      = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
+	closeFinalChecks = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
+)
+
+// backoff doubles base with each try after the first, up to most.
+func backoff(tries int, base, most time.Duration) time.Duration {
+	return min(base<<min(max(tries-1, 0), 20), most)
+}
+
+// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
+func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
+
+// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
+func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }
