@@ -112,7 +112,7 @@ type counted struct {
 }
 
 // submitOutcomes are what may come of a submission, in the words of the metrics.
-var submitOutcomes = map[gateway.Answer]string{
+var submitOutcomes = map[gateway.SubmitOutcome]string{
 	gateway.Accepted: "ok", gateway.Refused: "refused", gateway.NotTaken: "not_taken", gateway.Unclear: "unclear",
 }
 
@@ -143,7 +143,7 @@ func (c counted) done(operation string, began time.Time, err error) {
 func (c counted) Submit(ctx context.Context, key, body string) gateway.Submission {
 	began := time.Now()
 	s := c.Gateway.Submit(ctx, key, body)
-	outcome := submitOutcomes[s.Answer]
+	outcome := submitOutcomes[s.Outcome]
 	if s.ReasonCode == gateway.ReasonRateLimited {
 		outcome = gateway.ReasonRateLimited
 	}

@@ -32,7 +32,7 @@ type Gateway interface {
 	// Prepare writes the exact body that asks for the transfer, to be stored before it is sent. The same order gives
 	// the same bytes.
 	Prepare(o Order) (string, error)
-	// Submit sends a prepared body under its idempotency key, once, as package httpapi does. See [Answer] for the outcomes.
+	// Submit sends a prepared body under its idempotency key, once, as package httpapi does. See [SubmitOutcome] for the outcomes.
 	Submit(ctx context.Context, key, body string) Submission
 	// Fetch asks for a transfer by the gateway's id. It fails with [ErrUnknownTransfer] when the gateway says that
 	// there is none; any other error says nothing about the transfer.
@@ -102,13 +102,13 @@ type Transfer struct {
 	Order Order
 }
 
-// Answer is the outcome of sending a transfer.
-type Answer int
+// SubmitOutcome is what came of sending an order.
+type SubmitOutcome int
 
-// Answers. A timeout, a 5xx, a cut connection and an unreadable body are Unclear, never Refused.
+// Outcomes. A timeout, a 5xx, a cut connection and an unreadable body are Unclear, never Refused.
 const (
 	// Unclear means that the transfer may have been made.
-	Unclear Answer = iota
+	Unclear SubmitOutcome = iota
 	// Accepted means that the gateway has it; the report says more.
 	Accepted
 	// Refused means that the gateway said no to this very request. On a repeat it proves nothing about the first.
@@ -118,10 +118,10 @@ const (
 	NotTaken
 )
 
-// Submission is an answer with what belongs to it.
+// Submission is the outcome of sending an order, with what belongs to it.
 type Submission struct {
-	Answer Answer
-	// Report is set when Answer is Accepted.
+	Outcome SubmitOutcome
+	// Report is set when Outcome is Accepted.
 	Report Report
 	// ReasonCode and Reason explain any other answer, for programs and for people.
 	ReasonCode string

@@ -166,26 +166,26 @@ func (g *paperGateway) Submit(_ context.Context, key, body string) gateway.Submi
 		if _, known := g.underway[key]; !known {
 			g.underway[key] = lateOrder{body: body, arrives: g.now().Add(g.lateness)}
 		}
-		return gateway.Submission{Answer: gateway.Unclear, ReasonCode: "timeout"}
+		return gateway.Submission{Outcome: gateway.Unclear, ReasonCode: "timeout"}
 	case lostRequests, silent:
-		return gateway.Submission{Answer: gateway.Unclear, ReasonCode: "timeout"}
+		return gateway.Submission{Outcome: gateway.Unclear, ReasonCode: "timeout"}
 	case refusing:
-		return gateway.Submission{Answer: gateway.Refused, ReasonCode: "bank_account_invalid"}
+		return gateway.Submission{Outcome: gateway.Refused, ReasonCode: "bank_account_invalid"}
 	case diesBefore:
 		panic(workerDied)
 	case closed:
-		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "throttled"}
+		return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "throttled"}
 	case unreachable:
-		return gateway.Submission{Answer: gateway.NotTaken, NotSent: true, ReasonCode: "unreachable"}
+		return gateway.Submission{Outcome: gateway.NotTaken, NotSent: true, ReasonCode: "unreachable"}
 	}
 	t := g.take(key, body)
 	switch g.mood {
 	case diesAfter:
 		panic(workerDied)
 	case lostAnswers:
-		return gateway.Submission{Answer: gateway.Unclear, ReasonCode: "timeout"}
+		return gateway.Submission{Outcome: gateway.Unclear, ReasonCode: "timeout"}
 	}
-	return gateway.Submission{Answer: gateway.Accepted, Report: t.report(key)}
+	return gateway.Submission{Outcome: gateway.Accepted, Report: t.report(key)}
 }
 
 // bankRejected is why a bank does not pay.

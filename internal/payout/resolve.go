@@ -91,7 +91,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		return err
 	}
 	answer := g.Submit(ctx, string(sent.ID), sent.OrderBody)
-	if answer.Answer == gateway.Accepted {
+	if answer.Outcome == gateway.Accepted {
 		_, err := s.applyReport(ctx, sent, answer.Report)
 		return err
 	}

@@ -121,10 +121,10 @@ func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (whyNot string, err
 // a refusal and a rejection both leave the outcome unknown: the gateway may have taken the order, and a resend under the
 // same key is safe while the key lives.
 func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID, a gateway.Submission) error {
-	if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {
-		a.Answer = gateway.Unclear
+	if !g.Capabilities().Lookup && a.Outcome != gateway.Accepted {
+		a.Outcome = gateway.Unclear
 	}
-	switch a.Answer {
+	switch a.Outcome {
 	case gateway.Accepted:
 		_, err := s.applyReport(ctx, Payout{ID: id}, a.Report)
 		return err

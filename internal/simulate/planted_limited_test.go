@@ -6,7 +6,7 @@ var limitedBugs = []planted{
 		{inPayout, "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)", "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer)"},
 	}},
 	{"a rejected order that can't be looked up counts as not taken", []edit{
-		{inPayout, "if !g.Capabilities().Lookup && a.Answer != gateway.Accepted {", "if !g.Capabilities().Lookup && a.Answer == gateway.Refused {"},
+		{inPayout, "if !g.Capabilities().Lookup && a.Outcome != gateway.Accepted {", "if !g.Capabilities().Lookup && a.Outcome == gateway.Refused {"},
 	}},
 	{"a payout that has ended is not found by its id at the gateway", []edit{
 		{inPayout, "p.GatewayID != \"\" && (!byReference || p.State == Submitted || p.State == Completed)", "p.GatewayID != \"\" && (p.State == Submitted || p.State == Completed)"},

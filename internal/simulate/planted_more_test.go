@@ -30,7 +30,7 @@ var moreBugs = []planted{
 		{inRazorpayx, "if reference == p.reference() {", "if reference != \"\" {"},
 	}},
 	{"a 400 about our own account is a refusal", []edit{
-		{inRazorpayx, "{text: \"razorpayx account number is invalid\", answer: gateway.NotTaken, code: \"debit_account_invalid\"},\n\t{field: \"account_number\", answer: gateway.NotTaken, code: \"debit_account_invalid\"},\n", ""},
+		{inRazorpayx, "{text: \"razorpayx account number is invalid\", outcome: gateway.NotTaken, code: \"debit_account_invalid\"},\n\t{field: \"account_number\", outcome: gateway.NotTaken, code: \"debit_account_invalid\"},\n", ""},
 	}},
 	{"a payout of just the limit needs a proof", []edit{
 		{inPayout, "s.o.ProveAbove > 0 && amount > s.o.ProveAbove", "s.o.ProveAbove > 0 && amount >= s.o.ProveAbove"},

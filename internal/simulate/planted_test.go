@@ -49,7 +49,7 @@ var bugs = []planted{
 		{inPayout, "a.Reason))\n\t\treturn s.unclear(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
 	}},
 	{"a 5xx is taken for an order that was not taken", []edit{
-		{inRazorpayx, `gateway.Submission{ReasonCode: "gateway_error"`, `gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "gateway_error"`},
+		{inRazorpayx, `gateway.Submission{ReasonCode: "gateway_error"`, `gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "gateway_error"`},
 	}},
 	{"a lost connection is taken for none", []edit{
 		{inHTTPAPI, "return Response{}, lost(err, !connected.Load())", "return Response{}, lost(err, true)"},
@@ -58,7 +58,7 @@ var bugs = []planted{
 		{inPayout, "\tif isUnknown && p.State == Unknown && p.Tries > 0", "\tif isUnknown && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif isUnknown && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a resend is final", []edit{
-		{inPayout, "\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)", "\tif answer.Answer == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Answer == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)"},
+		{inPayout, "\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)", "\tif answer.Outcome == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)"},
 	}},
 	{"a retry takes a new key", []edit{
 		{inPayout, "g.Submit(ctx, string(sent.ID), sent.OrderBody)", `g.Submit(ctx, fmt.Sprintf("%s-%d", sent.ID, sent.Tries), sent.OrderBody)`},
@@ -223,16 +223,16 @@ var bugs = []planted{
 		{inStore, "s.seller_id = $1 AND s.released_at IS NULL AND s.available_at", "s.seller_id = $1 AND s.available_at"},
 	}},
 	{"a rate limit is taken for a refusal", []edit{
-		{inRazorpayx, `Answer: gateway.NotTaken, ReasonCode: "throttled"`, `Answer: gateway.Refused, ReasonCode: "throttled"`},
+		{inRazorpayx, `Outcome: gateway.NotTaken, ReasonCode: "throttled"`, `Outcome: gateway.Refused, ReasonCode: "throttled"`},
 	}},
 	{"a wrong API key is taken for a refusal", []edit{
-		{inRazorpayx, `Answer: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does`, `Answer: gateway.Refused, ReasonCode: "authentication_failed", Reason: "The gateway does`},
+		{inRazorpayx, `Outcome: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does`, `Outcome: gateway.Refused, ReasonCode: "authentication_failed", Reason: "The gateway does`},
 	}},
 	{"a 409 is taken for an order that was not taken", []edit{
-		{inRazorpayx, `return gateway.Submission{ReasonCode: "in_flight"`, `return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "in_flight"`},
+		{inRazorpayx, `return gateway.Submission{ReasonCode: "in_flight"`, `return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "in_flight"`},
 	}},
 	{"a page of HTML is taken for a refusal", []edit{
-		{inRazorpayx, "\tif !readable {\n\t\treturn gateway.Submission{Reason", "\tif !readable {\n\t\treturn gateway.Submission{Answer: gateway.Refused, Reason"},
+		{inRazorpayx, "\tif !readable {\n\t\treturn gateway.Submission{Reason", "\tif !readable {\n\t\treturn gateway.Submission{Outcome: gateway.Refused, Reason"},
 	}},
 	{"an unknown status is taken for paid", []edit{
 		{inRazorpayx, "Progress:  gateway.Unrecognised,", "Progress:  gateway.Paid,"},
@@ -259,7 +259,7 @@ var bugs = []planted{
 		{inPayout, "\tif r.UTR != \"\" {\n\t\tp.UTR = r.UTR\n\t}\n", "\tp.UTR = r.UTR\n"},
 	}},
 	{"the bank's reference is not saved", []edit{
-		{inStore, `asText("utr", set,`, `asText("utr", made,`},
+		{inStore, `asText("utr", mutable,`, `asText("utr", immutable,`},
 	}},
 	{"Retry-After is ignored", []edit{
 		{inHTTPAPI, "return min(max(wait, 0), time.Hour)", "return min(max(wait, 0), 0)"},
@@ -351,7 +351,7 @@ var bugs = []planted{
 		{inPayout, "\t\treport, err := g.Find(ctx, string(id))\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)", "\t\treport, err := gateway.Report{}, gateway.ErrUnknownTransfer\n\t\tswitch {\n\t\tcase err == nil:\n\t\t\t_, err := s.applyReport(ctx, Payout{ID: id}, report)"},
 	}},
 	{"what was turned away counts as never sent", []edit{
-		{inPayout, "\tif answer.NotSent {", "\tif answer.Answer == gateway.NotTaken {"},
+		{inPayout, "\tif answer.NotSent {", "\tif answer.Outcome == gateway.NotTaken {"},
 	}},
 	{"what was turned away is tried again at once", []edit{
 		{inPayout, "p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))", "p.DueAt = s.o.Now().Add(atLeast)"},

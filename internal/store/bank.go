@@ -12,29 +12,29 @@ import (
 
 // bankAccountFields are those of a bank account's row but for its MAC.
 var bankAccountFields = fields[bank.Account]{
-	asText("id", key, func(a *bank.Account) *bank.ID { return &a.ID }),
-	asText("seller_id", made, func(a *bank.Account) *string { return &a.Seller }),
-	asFlag("is_current", made, func(a *bank.Account) *bool { return &a.Current }),
-	asText("holder", made, func(a *bank.Account) *string { return &a.Holder }),
-	asText("ifsc", made, func(a *bank.Account) *bank.IFSC { return &a.IFSC }),
-	asText("last4", made, func(a *bank.Account) *string { return &a.Last4 }),
-	asText("encrypted_number", made, func(a *bank.Account) *string { return &a.EncryptedNumber }),
-	asText("status", made, func(a *bank.Account) *bank.Status { return &a.Status }),
-	asText("reason", made, func(a *bank.Account) *string { return &a.Reason }),
-	asText("registered_name", made, func(a *bank.Account) *string { return &a.RegisteredName }),
-	asNumber("name_score", made, func(a *bank.Account) *int { return &a.NameScore }),
-	asText("beneficiary", made, func(a *bank.Account) *string { return &a.Beneficiary }),
-	asText("gateway", made, func(a *bank.Account) *gateway.Name { return &a.Gateway }),
-	asText("verification_id", made, func(a *bank.Account) *string { return &a.VerificationID }),
-	asNumber("tries", made, func(a *bank.Account) *int { return &a.Tries }),
-	orNull("due_at", made, func(a *bank.Account) *time.Time { return &a.DueAt }),
-	asTime("created_at", made, func(a *bank.Account) *time.Time { return &a.CreatedAt }),
-	orNull("verified_at", made, func(a *bank.Account) *time.Time { return &a.VerifiedAt }),
+	asText("id", primaryKey, func(a *bank.Account) *bank.ID { return &a.ID }),
+	asText("seller_id", immutable, func(a *bank.Account) *string { return &a.Seller }),
+	asFlag("is_current", immutable, func(a *bank.Account) *bool { return &a.Current }),
+	asText("holder", immutable, func(a *bank.Account) *string { return &a.Holder }),
+	asText("ifsc", immutable, func(a *bank.Account) *bank.IFSC { return &a.IFSC }),
+	asText("last4", immutable, func(a *bank.Account) *string { return &a.Last4 }),
+	asText("encrypted_number", immutable, func(a *bank.Account) *string { return &a.EncryptedNumber }),
+	asText("status", immutable, func(a *bank.Account) *bank.Status { return &a.Status }),
+	asText("reason", immutable, func(a *bank.Account) *string { return &a.Reason }),
+	asText("registered_name", immutable, func(a *bank.Account) *string { return &a.RegisteredName }),
+	asNumber("name_score", immutable, func(a *bank.Account) *int { return &a.NameScore }),
+	asText("beneficiary", immutable, func(a *bank.Account) *string { return &a.Beneficiary }),
+	asText("gateway", immutable, func(a *bank.Account) *gateway.Name { return &a.Gateway }),
+	asText("verification_id", immutable, func(a *bank.Account) *string { return &a.VerificationID }),
+	asNumber("tries", immutable, func(a *bank.Account) *int { return &a.Tries }),
+	orNull("due_at", immutable, func(a *bank.Account) *time.Time { return &a.DueAt }),
+	asTime("created_at", immutable, func(a *bank.Account) *time.Time { return &a.CreatedAt }),
+	orNull("verified_at", immutable, func(a *bank.Account) *time.Time { return &a.VerifiedAt }),
 }
 
 // storedAccountFields are with the row's MAC.
 var storedAccountFields = within(func(a *storedAccount) *bank.Account { return &a.Account }, bankAccountFields,
-	asText("mac", made, func(a *storedAccount) *string { return &a.mac }))
+	asText("mac", immutable, func(a *storedAccount) *string { return &a.mac }))
 
 var bankAccountTable = &table[storedAccount]{
 	name: "bank_accounts", texts: &sync.Map{},

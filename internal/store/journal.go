@@ -34,32 +34,32 @@ func (db *DB) UseKeys(keys ledger.Keys) { db.signer.keys.Store(&keys) }
 
 // balanceFields are an owner's totals.
 var balanceFields = fields[ledger.Balance]{
-	asNumber("pending", set, func(b *ledger.Balance) *money.Amount { return &b.Pending }),
-	asNumber("available", set, func(b *ledger.Balance) *money.Amount { return &b.Available }),
-	asNumber("in_transit", set, func(b *ledger.Balance) *money.Amount { return &b.InTransit }),
-	asNumber("earned", set, func(b *ledger.Balance) *money.Amount { return &b.Earned }),
-	asNumber("withdrawn", set, func(b *ledger.Balance) *money.Amount { return &b.Withdrawn }),
-	asNumber("sales", set, func(b *ledger.Balance) *int64 { return &b.Counts.Sales }),
-	asNumber("processing", set, func(b *ledger.Balance) *int64 { return &b.Counts.Processing }),
-	asNumber("completed", set, func(b *ledger.Balance) *int64 { return &b.Counts.Completed }),
-	asNumber("failed", set, func(b *ledger.Balance) *int64 { return &b.Counts.Failed }),
-	asNumber("cancelled", set, func(b *ledger.Balance) *int64 { return &b.Counts.Cancelled }),
-	rare(asNumber("hold_until", set, func(b *ledger.Balance) *int64 { return &b.HoldUntil })),
-	rare(asFlag("frozen", set, func(b *ledger.Balance) *bool { return &b.Frozen })),
+	asNumber("pending", mutable, func(b *ledger.Balance) *money.Amount { return &b.Pending }),
+	asNumber("available", mutable, func(b *ledger.Balance) *money.Amount { return &b.Available }),
+	asNumber("in_transit", mutable, func(b *ledger.Balance) *money.Amount { return &b.InTransit }),
+	asNumber("earned", mutable, func(b *ledger.Balance) *money.Amount { return &b.Earned }),
+	asNumber("withdrawn", mutable, func(b *ledger.Balance) *money.Amount { return &b.Withdrawn }),
+	asNumber("sales", mutable, func(b *ledger.Balance) *int64 { return &b.Counts.Sales }),
+	asNumber("processing", mutable, func(b *ledger.Balance) *int64 { return &b.Counts.Processing }),
+	asNumber("completed", mutable, func(b *ledger.Balance) *int64 { return &b.Counts.Completed }),
+	asNumber("failed", mutable, func(b *ledger.Balance) *int64 { return &b.Counts.Failed }),
+	asNumber("cancelled", mutable, func(b *ledger.Balance) *int64 { return &b.Counts.Cancelled }),
+	rare(asNumber("hold_until", mutable, func(b *ledger.Balance) *int64 { return &b.HoldUntil })),
+	rare(asFlag("frozen", mutable, func(b *ledger.Balance) *bool { return &b.Frozen })),
 }
 
 // headFields are the columns of a journal's head.
 var headFields = append(fields[ledger.Head]{
-	asText("owner", key, func(h *ledger.Head) *string { return &h.Owner }),
-	asNumber("number", set, func(h *ledger.Head) *int64 { return &h.Number }),
-	asText("hash", set, func(h *ledger.Head) *ledger.Hash { return &h.Hash }),
-	asText("mac", set, func(h *ledger.Head) *string { return &h.MAC }),
+	asText("owner", primaryKey, func(h *ledger.Head) *string { return &h.Owner }),
+	asNumber("number", mutable, func(h *ledger.Head) *int64 { return &h.Number }),
+	asText("hash", mutable, func(h *ledger.Head) *ledger.Hash { return &h.Hash }),
+	asText("mac", mutable, func(h *ledger.Head) *string { return &h.MAC }),
 }, within(func(h *ledger.Head) *ledger.Balance { return &h.Balance }, balanceFields)...)
 
 var journalTable = &table[journalMove]{
 	name: "journals", texts: &sync.Map{},
 	columns: within(func(m *journalMove) *ledger.Head { return &m.Head }, headFields,
-		asNumber("number", seen, func(m *journalMove) *int64 { return &m.from })),
+		asNumber("number", expected, func(m *journalMove) *int64 { return &m.from })),
 }
 
 var (
@@ -71,22 +71,22 @@ var (
 
 // entryFields are those of an entry's row. scanEntry reads the totals after it, which may be no totals.
 var entryFields = fields[ledger.Entry]{
-	asText("owner", key, func(e *ledger.Entry) *string { return &e.Owner }),
-	asNumber("number", key, func(e *ledger.Entry) *int64 { return &e.Number }),
-	asTime("at", made, func(e *ledger.Entry) *time.Time { return &e.At }),
-	asText("type", made, func(e *ledger.Entry) *ledger.Type { return &e.Type }),
-	asText("subject", made, func(e *ledger.Entry) *string { return &e.Subject }),
-	asText("actor", made, func(e *ledger.Entry) *string { return &e.Actor }),
-	asText("data", made, func(e *ledger.Entry) *string { return &e.Data }),
-	rare(asNumber("pending", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Pending })),
-	asNumber("available", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Available }),
-	asNumber("in_transit", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.InTransit }),
-	rare(asNumber("sales", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Sales })),
-	rare(asNumber("gateway", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Gateway })),
-	rare(asNumber("fees", made, func(e *ledger.Entry) *money.Amount { return &e.Moved.Fees })),
-	{name: "after", isText: true, role: made, value: func(e *ledger.Entry) any { return e.After.Text() }},
-	asText("hash", made, func(e *ledger.Entry) *ledger.Hash { return &e.Hash }),
-	asText("mac", made, func(e *ledger.Entry) *string { return &e.MAC }),
+	asText("owner", primaryKey, func(e *ledger.Entry) *string { return &e.Owner }),
+	asNumber("number", primaryKey, func(e *ledger.Entry) *int64 { return &e.Number }),
+	asTime("at", immutable, func(e *ledger.Entry) *time.Time { return &e.At }),
+	asText("type", immutable, func(e *ledger.Entry) *ledger.Type { return &e.Type }),
+	asText("subject", immutable, func(e *ledger.Entry) *string { return &e.Subject }),
+	asText("actor", immutable, func(e *ledger.Entry) *string { return &e.Actor }),
+	asText("data", immutable, func(e *ledger.Entry) *string { return &e.Data }),
+	rare(asNumber("pending", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.Pending })),
+	asNumber("available", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.Available }),
+	asNumber("in_transit", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.InTransit }),
+	rare(asNumber("sales", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.Sales })),
+	rare(asNumber("gateway", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.Gateway })),
+	rare(asNumber("fees", immutable, func(e *ledger.Entry) *money.Amount { return &e.Moved.Fees })),
+	{name: "after", isText: true, role: immutable, value: func(e *ledger.Entry) any { return e.After.Text() }},
+	asText("hash", immutable, func(e *ledger.Entry) *ledger.Hash { return &e.Hash }),
+	asText("mac", immutable, func(e *ledger.Entry) *string { return &e.MAC }),
 }
 
 var entryTable = &table[ledger.Entry]{

@@ -34,16 +34,16 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 
 // listedSaleFields are those of a sale's row but for the seller, whose list it is.
 var listedSaleFields = fields[sale.Sale]{
-	asText("id", key, func(s *sale.Sale) *string { return &s.ID }),
-	asNumber("amount", made, func(s *sale.Sale) *money.Amount { return &s.Amount }),
-	asNumber("refunded", made, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
-	asText("month", made, func(s *sale.Sale) *string { return &s.Month }),
-	asTime("occurred_at", made, func(s *sale.Sale) *time.Time { return &s.OccurredAt }),
-	asTime("available_at", made, func(s *sale.Sale) *time.Time { return &s.AvailableAt }),
-	orNull("released_at", made, func(s *sale.Sale) *time.Time { return &s.ReleasedAt }),
-	asTime("created_at", made, func(s *sale.Sale) *time.Time { return &s.CreatedAt }),
-	asText("fingerprint", made, func(s *sale.Sale) *string { return &s.Fingerprint }),
-	{name: "due_at", isNull: true, role: made, value: func(s *sale.Sale) any {
+	asText("id", primaryKey, func(s *sale.Sale) *string { return &s.ID }),
+	asNumber("amount", immutable, func(s *sale.Sale) *money.Amount { return &s.Amount }),
+	asNumber("refunded", immutable, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
+	asText("month", immutable, func(s *sale.Sale) *string { return &s.Month }),
+	asTime("occurred_at", immutable, func(s *sale.Sale) *time.Time { return &s.OccurredAt }),
+	asTime("available_at", immutable, func(s *sale.Sale) *time.Time { return &s.AvailableAt }),
+	orNull("released_at", immutable, func(s *sale.Sale) *time.Time { return &s.ReleasedAt }),
+	asTime("created_at", immutable, func(s *sale.Sale) *time.Time { return &s.CreatedAt }),
+	asText("fingerprint", immutable, func(s *sale.Sale) *string { return &s.Fingerprint }),
+	{name: "due_at", isNull: true, role: immutable, value: func(s *sale.Sale) any {
 		if s.Released() {
 			return nil
 		}
@@ -51,7 +51,7 @@ var listedSaleFields = fields[sale.Sale]{
 	}},
 }
 
-var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", made, func(s *sale.Sale) *string { return &s.Seller })})
+var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", immutable, func(s *sale.Sale) *string { return &s.Seller })})
 
 var saleTable = &table[sale.Sale]{
 	name: "sales", texts: &sync.Map{},
@@ -61,11 +61,11 @@ var saleTable = &table[sale.Sale]{
 var refundTable = &table[sale.Refund]{
 	name: "sale_refunds", texts: &sync.Map{},
 	columns: []column[sale.Refund]{
-		asText("sale_id", key, func(r *sale.Refund) *string { return &r.Sale }),
-		asText("id", key, func(r *sale.Refund) *string { return &r.ID }),
-		asNumber("amount", made, func(r *sale.Refund) *money.Amount { return &r.Amount }),
-		asTime("at", made, func(r *sale.Refund) *time.Time { return &r.At }),
-		asText("fingerprint", made, func(r *sale.Refund) *string { return &r.Fingerprint }),
+		asText("sale_id", primaryKey, func(r *sale.Refund) *string { return &r.Sale }),
+		asText("id", primaryKey, func(r *sale.Refund) *string { return &r.ID }),
+		asNumber("amount", immutable, func(r *sale.Refund) *money.Amount { return &r.Amount }),
+		asTime("at", immutable, func(r *sale.Refund) *time.Time { return &r.At }),
+		asText("fingerprint", immutable, func(r *sale.Refund) *string { return &r.Fingerprint }),
 	},
 }
 

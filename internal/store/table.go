@@ -34,14 +34,14 @@ type column[R any] struct {
 type role int
 
 const (
-	// set is written by inserts and updates.
-	set role = iota
-	// key finds the row that an update changes.
-	key
-	// made is written when the row is inserted, and never again.
-	made
-	// seen is no column of its own: an update is made only where the column of that name still has this value.
-	seen
+	// mutable is written by inserts and updates.
+	mutable role = iota
+	// primaryKey finds the row that an update changes.
+	primaryKey
+	// immutable is written when the row is inserted, and never again.
+	immutable
+	// expected is no column of its own: an update is made only where the column of that name still has this value.
+	expected
 )
 
 func asText[R any, S ~string](name string, r role, field func(*R) *S) column[R] {
@@ -83,7 +83,7 @@ func orNull[R any](name string, r role, field func(*R) *time.Time) column[R] {
 	return c
 }
 
-func (c *column[R]) isRead() bool { return c.dest != nil && c.role != seen }
+func (c *column[R]) isRead() bool { return c.dest != nil && c.role != expected }
 
 // fields are the columns of what a row holds, in the order in which reads select and scan them.
 type fields[R any] []column[R]
@@ -164,7 +164,7 @@ func (t *table[R]) puts(d dialect, rows []R) []write {
 	return t.insertsOr(d, rows, "put", func() string {
 		var sets []string
 		for _, c := range t.columns {
-			if c.role == set || c.role == made {
+			if c.role == mutable || c.role == immutable {
 				sets = append(sets, c.name+" = excluded."+c.name)
 			}
 		}
@@ -176,7 +176,7 @@ func (t *table[R]) puts(d dialect, rows []R) []write {
 func (t *table[R]) onConflict() string {
 	var keys []column[R]
 	for _, c := range t.columns {
-		if c.role == key {
+		if c.role == primaryKey {
 			keys = append(keys, c)
 		}
 	}
@@ -192,7 +192,7 @@ func (t *table[R]) insertsOr(d dialect, rows []R, verb string, conflict func() s
 	omitted := uint64(0)
 	for i, c := range t.columns {
 		switch {
-		case c.role == seen:
+		case c.role == expected:
 		case verb != "put" && c.isRare && c.isDefault(rows):
 			omitted |= 1 << i
 		default:
@@ -238,7 +238,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 	}
 	var columns []column[R]
 	for _, c := range t.columns {
-		if c.role != made {
+		if c.role != immutable {
 			columns = append(columns, c)
 		}
 	}
@@ -249,7 +249,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 	sql := t.shape(shape{verb: "update", rows: 1}, func() string {
 		var sets, wheres []string
 		for i, c := range columns {
-			if c.role == set {
+			if c.role == mutable {
 				sets = append(sets, fmt.Sprintf("%s = ?%d", c.name, i+1))
 			} else {
 				wheres = append(wheres, fmt.Sprintf("%s = ?%d", c.name, i+1))
@@ -268,7 +268,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 func (t *table[R]) updateFrom(columns []column[R], from string) string {
 	var sets, wheres []string
 	for i, c := range columns {
-		if c.role == set {
+		if c.role == mutable {
 			sets = append(sets, fmt.Sprintf("%s = v.c%d", c.name, i))
 		} else {
 			wheres = append(wheres, fmt.Sprintf("t.%s = v.c%d", c.name, i))

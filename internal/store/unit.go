@@ -91,9 +91,9 @@ type unitJob struct {
 }
 
 // newUnit makes a unit for a group of that many changes.
-func newUnit(keys ledger.Keys, cached *tailCache, size int) *unit {
+func newUnit(signing ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
-		signing: keys, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
+		signing: signing, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
 		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},

@@ -154,7 +154,7 @@ func (s *suite) rail() gateway.RailName {
 func (s *suite) submit(o gateway.Order, body string) gateway.Report {
 	s.Helper()
 	answer := s.g.Submit(s.Context(), o.Reference, body)
-	if answer.Answer != gateway.Accepted || answer.Report.GatewayID == "" {
+	if answer.Outcome != gateway.Accepted || answer.Report.GatewayID == "" {
 		s.Fatalf("the order was not accepted: %+v", answer)
 	}
 	return answer.Report
@@ -292,8 +292,8 @@ func (s *suite) oncePerKey() {
 	for range 8 {
 		all.Go(func() {
 			answer := s.g.Submit(s.Context(), o.Reference, body)
-			isFirst := answer.Answer == gateway.Accepted && answer.Report.GatewayID == first.GatewayID
-			if !isFirst && answer.Answer != gateway.Unclear { // it may still be at work on the first
+			isFirst := answer.Outcome == gateway.Accepted && answer.Report.GatewayID == first.GatewayID
+			if !isFirst && answer.Outcome != gateway.Unclear { // it may still be at work on the first
 				s.Errorf("a repeat is answered with %+v", answer)
 			}
 		})
@@ -320,7 +320,7 @@ func (s *suite) refused() {
 	o, body := s.order(Pays)
 	body = strings.Replace(body, o.Beneficiary, o.Beneficiary[:len(o.Beneficiary)-3]+"ZZZ", 1)
 	answer := s.g.Submit(s.Context(), o.Reference, body)
-	if answer.Answer != gateway.Refused || answer.ReasonCode == "" || answer.Reason == "" {
+	if answer.Outcome != gateway.Refused || answer.ReasonCode == "" || answer.Reason == "" {
 		s.Errorf("an order to nobody is answered with %+v", answer)
 	}
 	s.wantNone(o)
@@ -342,7 +342,7 @@ func (s *suite) wantNone(o gateway.Order) {
 func (s *suite) unclear(t Trouble) {
 	o, body := s.order(Pays)
 	s.box.Cause(t)
-	if answer := s.g.Submit(s.Context(), o.Reference, body); answer.Answer != gateway.Unclear || answer.ReasonCode == "" || answer.Reason == "" {
+	if answer := s.g.Submit(s.Context(), o.Reference, body); answer.Outcome != gateway.Unclear || answer.ReasonCode == "" || answer.Reason == "" {
 		s.Fatalf("it is answered with %+v", answer)
 	}
 	if s.can.Lookup {
@@ -363,7 +363,7 @@ func (s *suite) garbage()    { s.unclear(Garbage) }
 func (s *suite) serverError() {
 	o, body := s.order(Pays)
 	s.box.Cause(ServerError)
-	if answer := s.g.Submit(s.Context(), o.Reference, body); answer.Answer != gateway.Unclear || answer.ReasonCode == "" {
+	if answer := s.g.Submit(s.Context(), o.Reference, body); answer.Outcome != gateway.Unclear || answer.ReasonCode == "" {
 		s.Errorf("it is answered with %+v", answer)
 	}
 	s.wantNone(o)
@@ -374,7 +374,7 @@ func (s *suite) throttled() {
 	o, body := s.order(Pays)
 	s.box.Cause(Throttled)
 	answer := s.g.Submit(s.Context(), o.Reference, body)
-	if answer.Answer != gateway.NotTaken || answer.NotSent || answer.RetryAfter <= 0 || answer.ReasonCode == "" {
+	if answer.Outcome != gateway.NotTaken || answer.NotSent || answer.RetryAfter <= 0 || answer.ReasonCode == "" {
 		s.Errorf("it is answered with %+v", answer)
 	}
 	s.wantNone(o)
@@ -384,7 +384,7 @@ func (s *suite) throttled() {
 func (s *suite) unreachable() {
 	o, body := s.order(Pays)
 	nowhere := s.box.Unreachable()
-	if answer := nowhere.Submit(s.Context(), o.Reference, body); answer.Answer != gateway.NotTaken || !answer.NotSent {
+	if answer := nowhere.Submit(s.Context(), o.Reference, body); answer.Outcome != gateway.NotTaken || !answer.NotSent {
 		s.Errorf("it is answered with %+v", answer)
 	}
 	if _, err := nowhere.Fetch(s.Context(), "x"); err == nil || errors.Is(err, gateway.ErrUnknownTransfer) {
@@ -392,7 +392,7 @@ func (s *suite) unreachable() {
 	}
 	ended, end := context.WithCancel(s.Context())
 	end()
-	if answer := s.g.Submit(ended, o.Reference, body); answer.Answer != gateway.NotTaken || !answer.NotSent {
+	if answer := s.g.Submit(ended, o.Reference, body); answer.Outcome != gateway.NotTaken || !answer.NotSent {
 		s.Errorf("a call that ended before it began is answered with %+v", answer)
 	}
 	s.wantNone(o)

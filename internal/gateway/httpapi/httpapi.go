@@ -124,11 +124,11 @@ func (e *LostError) Unwrap() error { return e.cause }
 
 // Submission is what a lost request says of the transfer that it asked for: nothing, unless no byte of it was sent.
 func (e *LostError) Submission() gateway.Submission {
-	answer := gateway.Unclear
+	outcome := gateway.Unclear
 	if e.Unsent {
-		answer = gateway.NotTaken
+		outcome = gateway.NotTaken
 	}
-	return gateway.Submission{Answer: answer, NotSent: e.Unsent, ReasonCode: e.Code, Reason: Redact(e.cause.Error())}
+	return gateway.Submission{Outcome: outcome, NotSent: e.Unsent, ReasonCode: e.Code, Reason: Redact(e.cause.Error())}
 }
 
 // Do sends a request once and reads its answer.

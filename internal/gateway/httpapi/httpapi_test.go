@@ -118,7 +118,7 @@ func TestDo_Lost(t *testing.T) {
 			if test.unsent {
 				want = gateway.NotTaken
 			}
-			if s := lost.Submission(); s.Answer != want || s.NotSent != test.unsent || s.ReasonCode != test.code || s.Reason == "" {
+			if s := lost.Submission(); s.Outcome != want || s.NotSent != test.unsent || s.ReasonCode != test.code || s.Reason == "" {
 				t.Errorf("submission %+v", s)
 			}
 		})

@@ -136,10 +136,10 @@ func TestPrepare_InvalidOrder_IsError(t *testing.T) {
 func TestSubmitSortsEveryAnswer(t *testing.T) {
 	html := "<!doctype html><h1>Bad gateway</h1>"
 	for name, test := range map[string]struct {
-		status     int
-		body       string
-		wantAnswer gateway.Answer
-		wantCode   string
+		status      int
+		body        string
+		wantOutcome gateway.SubmitOutcome
+		wantCode    string
 	}{
 		"processing":             {200, sample(t, "payout_processing"), gateway.Accepted, ""},
 		"queued":                 {200, sample(t, "payout_queued"), gateway.Accepted, ""},
@@ -182,11 +182,11 @@ func TestSubmitSortsEveryAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, serving(t, saying(test.status, test.body)), nil)
 			got := c.Submit(t.Context(), reference, "{}")
-			if got.Answer != test.wantAnswer || got.ReasonCode != test.wantCode {
-				t.Errorf("got answer %d, code %q; want %d, %q", got.Answer, got.ReasonCode, test.wantAnswer, test.wantCode)
+			if got.Outcome != test.wantOutcome || got.ReasonCode != test.wantCode {
+				t.Errorf("got answer %d, code %q; want %d, %q", got.Outcome, got.ReasonCode, test.wantOutcome, test.wantCode)
 			}
-			if (got.Reason == "") != (got.Answer == gateway.Accepted) {
-				t.Errorf("reason %q of answer %d", got.Reason, got.Answer)
+			if (got.Reason == "") != (got.Outcome == gateway.Accepted) {
+				t.Errorf("reason %q of answer %d", got.Reason, got.Outcome)
 			}
 		})
 	}
@@ -206,8 +206,8 @@ func TestSubmit_SendsKeyAndExactBody(t *testing.T) {
 		}
 		saying(200, sample(t, "payout_processing"))(w, r)
 	}), nil)
-	if got := c.Submit(t.Context(), reference, body); got.Answer != gateway.Accepted {
-		t.Errorf("answer %d: %s", got.Answer, got.Reason)
+	if got := c.Submit(t.Context(), reference, body); got.Outcome != gateway.Accepted {
+		t.Errorf("answer %d: %s", got.Outcome, got.Reason)
 	}
 	if calls.Load() != 1 {
 		t.Errorf("sent %d times", calls.Load())
@@ -220,8 +220,8 @@ func TestSubmit_Redirect_NotFollowed(t *testing.T) {
 		calls.Add(1)
 		http.Redirect(w, r, "/v1/elsewhere", http.StatusTemporaryRedirect)
 	}), nil)
-	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != gateway.Unclear {
-		t.Errorf("answer %d", got.Answer)
+	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear {
+		t.Errorf("answer %d", got.Outcome)
 	}
 	if calls.Load() != 1 {
 		t.Errorf("called %d times", calls.Load())
@@ -244,8 +244,8 @@ func TestSubmit_Throttled_ReportsRetryAfter(t *testing.T) {
 			saying(429, sample(t, "error_throttled"))(w, r)
 		}), func(o *razorpayx.Options) { o.Now = func() time.Time { return now } })
 		got := c.Submit(t.Context(), reference, "{}")
-		if got.Answer != gateway.NotTaken || got.RetryAfter != want {
-			t.Errorf("Retry-After %q: answer %d, wait %s; want %s", header, got.Answer, got.RetryAfter, want)
+		if got.Outcome != gateway.NotTaken || got.RetryAfter != want {
+			t.Errorf("Retry-After %q: answer %d, wait %s; want %s", header, got.Outcome, got.RetryAfter, want)
 		}
 	}
 }
@@ -282,8 +282,8 @@ func TestSubmit_NoCompleteAnswer_Unclear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, serving(t, h), func(o *razorpayx.Options) { o.Timeout = 300 * time.Millisecond })
-			if got := c.Submit(t.Context(), reference, "{}"); got.Answer != gateway.Unclear || got.ReasonCode == "" {
-				t.Errorf("answer %d, code %q", got.Answer, got.ReasonCode)
+			if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear || got.ReasonCode == "" {
+				t.Errorf("answer %d, code %q", got.Outcome, got.ReasonCode)
 			}
 		})
 	}
@@ -300,8 +300,8 @@ func TestSubmit_HTTP2Aborted_Unclear(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c := newClient(t, server.URL, func(o *razorpayx.Options) { o.Transport = server.Client().Transport.(*http.Transport) })
-	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != gateway.Unclear {
-		t.Errorf("answer %d, code %q", got.Answer, got.ReasonCode)
+	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear {
+		t.Errorf("answer %d, code %q", got.Outcome, got.ReasonCode)
 	}
 }
 
@@ -325,8 +325,8 @@ func TestSubmit_NothingSent_NotTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, test.base, nil)
-			if got := c.Submit(test.ctx, reference, "{}"); got.Answer != gateway.NotTaken {
-				t.Errorf("answer %d, code %q: %s", got.Answer, got.ReasonCode, got.Reason)
+			if got := c.Submit(test.ctx, reference, "{}"); got.Outcome != gateway.NotTaken {
+				t.Errorf("answer %d, code %q: %s", got.Outcome, got.ReasonCode, got.Reason)
 			}
 		})
 	}
@@ -346,12 +346,12 @@ func TestRateIsHonoured(t *testing.T) {
 			return nil
 		}
 	})
-	if got := c.Submit(t.Context(), reference, "{}"); got.Answer != gateway.Accepted {
-		t.Fatalf("first: answer %d", got.Answer)
+	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Accepted {
+		t.Fatalf("first: answer %d", got.Outcome)
 	}
 	got := c.Submit(t.Context(), reference, "{}")
-	if got.Answer != gateway.NotTaken || got.ReasonCode != "rate_limited" || calls.Load() != 1 {
-		t.Errorf("second: answer %d, code %q, %d calls", got.Answer, got.ReasonCode, calls.Load())
+	if got.Outcome != gateway.NotTaken || got.ReasonCode != "rate_limited" || calls.Load() != 1 {
+		t.Errorf("second: answer %d, code %q, %d calls", got.Outcome, got.ReasonCode, calls.Load())
 	}
 }
 

@@ -50,7 +50,7 @@ func FuzzAnswers(f *testing.F) {
 		success := status < 300
 
 		sent := c.Submit(t.Context(), reference, "{}")
-		switch sent.Answer {
+		switch sent.Outcome {
 		case gateway.Accepted:
 			if !success || !strings.HasPrefix(sent.Report.GatewayID, "pout_") || sent.Report.RawStatus == "" {
 				t.Errorf("%d is accepted: %+v", status, sent)

@@ -87,12 +87,12 @@ func (c *Client) Submit(ctx context.Context, key, body string) gateway.Submissio
 	case res.OK():
 		return accepted(res)
 	case res.Status == http.StatusUnauthorized:
-		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does not accept the API key."}
+		return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "authentication_failed", Reason: "The gateway does not accept the API key."}
 	case res.Status == http.StatusForbidden:
-		return gateway.Submission{Answer: gateway.NotTaken, ReasonCode: "forbidden", Reason: "The gateway does not let us in: " + describe(res)}
+		return gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "forbidden", Reason: "The gateway does not let us in: " + describe(res)}
 	case res.Status == http.StatusTooManyRequests:
 		return gateway.Submission{
-			Answer: gateway.NotTaken, ReasonCode: "throttled", Reason: "The gateway asks to slow down.",
+			Outcome: gateway.NotTaken, ReasonCode: "throttled", Reason: "The gateway asks to slow down.",
 			RetryAfter: res.RetryAfter(c.o.Now()),
 		}
 	case res.Status == http.StatusBadRequest, res.Status == http.StatusNotFound, res.Status == http.StatusUnprocessableEntity:
@@ -110,7 +110,7 @@ func accepted(res httpapi.Response) gateway.Submission {
 	if err := httpapi.Decode(res.Body, &p); err != nil || !p.whole() {
 		return gateway.Submission{ReasonCode: "unreadable_answer", Reason: "The gateway's answer holds no payout."}
 	}
-	return gateway.Submission{Answer: gateway.Accepted, Report: report(p)}
+	return gateway.Submission{Outcome: gateway.Accepted, Report: report(p)}
 }
 
 // refused reads a 4xx about the request itself. Without a readable body it is not even certain who
@@ -122,14 +122,14 @@ func refused(res httpapi.Response) gateway.Submission {
 	}
 	for _, special := range notRefusals {
 		if special.matches(problem) {
-			return gateway.Submission{Answer: special.answer, ReasonCode: special.code, Reason: problem.Description}
+			return gateway.Submission{Outcome: special.outcome, ReasonCode: special.code, Reason: problem.Description}
 		}
 	}
 	code := string(problem.Reason)
 	if code == "" {
 		code = "refused"
 	}
-	return gateway.Submission{Answer: gateway.Refused, ReasonCode: code, Reason: explainRefusal(problem)}
+	return gateway.Submission{Outcome: gateway.Refused, ReasonCode: code, Reason: explainRefusal(problem)}
 }
 
 func describe(res httpapi.Response) string {
@@ -145,24 +145,24 @@ type notRefusal struct {
 	// matches anything.
 	text, problemCode, reason, field string
 
-	answer gateway.Answer
-	code   string
+	outcome gateway.SubmitOutcome
+	code    string
 }
 
 // notRefusals are 4xx answers about our account or the moment, so the payout waits, or that are no answer to
 // this request at all. A key that was used with another body means that an earlier request under it
 // was taken.
 var notRefusals = []notRefusal{
-	{text: "different request body", answer: gateway.Unclear, code: "key_reused"},
-	{problemCode: CodeServerError, answer: gateway.Unclear, code: "gateway_error"},
-	{problemCode: "GATEWAY_ERROR", answer: gateway.Unclear, code: "gateway_error"},
-	{reason: "server_error", answer: gateway.Unclear, code: "gateway_error"},
-	{text: "transactions from this ip are not allowed", answer: gateway.NotTaken, code: "address_not_allowed"},
-	{text: "authentication failed", answer: gateway.NotTaken, code: "authentication_failed"},
-	{text: "requested url was not found", answer: gateway.NotTaken, code: "wrong_base_address"},
-	{text: "razorpayx account number is invalid", answer: gateway.NotTaken, code: "debit_account_invalid"},
-	{field: "account_number", answer: gateway.NotTaken, code: "debit_account_invalid"},
-	{reason: "insufficient_funds", answer: gateway.NotTaken, code: "insufficient_funds"},
+	{text: "different request body", outcome: gateway.Unclear, code: "key_reused"},
+	{problemCode: CodeServerError, outcome: gateway.Unclear, code: "gateway_error"},
+	{problemCode: "GATEWAY_ERROR", outcome: gateway.Unclear, code: "gateway_error"},
+	{reason: "server_error", outcome: gateway.Unclear, code: "gateway_error"},
+	{text: "transactions from this ip are not allowed", outcome: gateway.NotTaken, code: "address_not_allowed"},
+	{text: "authentication failed", outcome: gateway.NotTaken, code: "authentication_failed"},
+	{text: "requested url was not found", outcome: gateway.NotTaken, code: "wrong_base_address"},
+	{text: "razorpayx account number is invalid", outcome: gateway.NotTaken, code: "debit_account_invalid"},
+	{field: "account_number", outcome: gateway.NotTaken, code: "debit_account_invalid"},
+	{reason: "insufficient_funds", outcome: gateway.NotTaken, code: "insufficient_funds"},
 }
 
 func (n notRefusal) matches(p Problem) bool {

@@ -16,9 +16,9 @@ import (
 // once.
 func TestFaults_CreatePayout_RepeatPaysOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		fault      string
-		wantAnswer gateway.Answer
-		wantMade   bool
+		fault       string
+		wantOutcome gateway.SubmitOutcome
+		wantMade    bool
 	}{
 		"500 before":      {`{"status":500}`, gateway.Unclear, false},
 		"500 after":       {`{"status":500,"when":"after"}`, gateway.Unclear, true},
@@ -46,8 +46,8 @@ func TestFaults_CreatePayout_RepeatPaysOnce(t *testing.T) {
 
 			impatient := w.clientWithTimeout(500 * time.Millisecond)
 			got := impatient.Submit(t.Context(), reference, body)
-			if got.Answer != test.wantAnswer {
-				t.Errorf("answer %d, %s", got.Answer, got.ReasonCode)
+			if got.Outcome != test.wantOutcome {
+				t.Errorf("answer %d, %s", got.Outcome, got.ReasonCode)
 			}
 			if strings.Contains(test.fault, "retry_after") && got.RetryAfter != 3*time.Second {
 				t.Errorf("wait %s", got.RetryAfter)

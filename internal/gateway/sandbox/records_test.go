@@ -140,7 +140,7 @@ func (w *fixture) payFromMany(n int) []gateway.Report {
 			s := w.client.Submit(w.t.Context(), reference, body)
 			mu.Lock()
 			defer mu.Unlock()
-			if s.Answer == gateway.Accepted {
+			if s.Outcome == gateway.Accepted {
 				accepted = append(accepted, s.Report)
 			}
 		})
@@ -200,8 +200,8 @@ func BenchmarkPayouts(b *testing.B) {
 		for pb.Next() {
 			reference := fmt.Sprintf("benchmark-%012d", number.Add(1))
 			body := w.prepare(gateway.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100})
-			if s := w.client.Submit(b.Context(), reference, body); s.Answer != gateway.Accepted {
-				b.Errorf("answer %d, %s: %s", s.Answer, s.ReasonCode, s.Reason)
+			if s := w.client.Submit(b.Context(), reference, body); s.Outcome != gateway.Accepted {
+				b.Errorf("answer %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
 			}
 		}
 	})

@@ -208,8 +208,8 @@ func (w *fixture) pay(ending string, amount money.Amount) gateway.Report {
 func (w *fixture) submit(reference, body string) gateway.Report {
 	w.t.Helper()
 	s := w.client.Submit(w.t.Context(), reference, body)
-	if s.Answer != gateway.Accepted {
-		w.t.Fatalf("answer %d, %s: %s", s.Answer, s.ReasonCode, s.Reason)
+	if s.Outcome != gateway.Accepted {
+		w.t.Fatalf("answer %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
 	}
 	if s.Report.Reference != reference {
 		w.t.Fatalf("asked for %s, got %+v", reference, s.Report)

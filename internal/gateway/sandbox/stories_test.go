@@ -137,7 +137,7 @@ func Test0013NeverArrives(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("0013", 60050)
 	for range 2 {
-		if got := w.client.Submit(t.Context(), reference, body); got.Answer != gateway.Unclear {
+		if got := w.client.Submit(t.Context(), reference, body); got.Outcome != gateway.Unclear {
 			t.Errorf("%+v", got)
 		}
 		if _, err := w.client.Find(t.Context(), reference); !errors.Is(err, gateway.ErrUnknownTransfer) || len(w.moves(reference)) > 0 {
@@ -167,8 +167,8 @@ func TestStoriesAreDocumented(t *testing.T) {
 func Test0005_LosesOnlyFirstAnswer(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("0005", 60050)
-	if got := w.client.Submit(t.Context(), reference, body); got.Answer != gateway.Unclear {
-		t.Fatalf("answer %d, %s", got.Answer, got.ReasonCode)
+	if got := w.client.Submit(t.Context(), reference, body); got.Outcome != gateway.Unclear {
+		t.Fatalf("answer %d, %s", got.Outcome, got.ReasonCode)
 	}
 	found, err := w.client.Find(t.Context(), reference)
 	if err != nil {

@@ -266,7 +266,7 @@ func TestIdempotencyKey_Repeated_PaysOnce(t *testing.T) {
 	}
 	callers.Wait()
 	for _, s := range found {
-		if s.Answer != gateway.Accepted || s.Report.GatewayID != found[0].Report.GatewayID {
+		if s.Outcome != gateway.Accepted || s.Report.GatewayID != found[0].Report.GatewayID {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -274,7 +274,7 @@ func TestIdempotencyKey_Repeated_PaysOnce(t *testing.T) {
 	if again := w.submit(reference, body); again.Progress != gateway.Paid {
 		t.Errorf("a repeat gives an old state: %+v", again)
 	}
-	if got := w.client.Submit(t.Context(), reference, strings.Replace(body, "60050", "60051", 1)); got.Answer != gateway.Unclear || got.ReasonCode != "key_reused" {
+	if got := w.client.Submit(t.Context(), reference, strings.Replace(body, "60050", "60051", 1)); got.Outcome != gateway.Unclear || got.ReasonCode != "key_reused" {
 		t.Errorf("another body under the key: %+v", got)
 	}
 	if moves := w.moves(reference); len(moves) != 1 || moves[0].Count != 1 || moves[0].Debit != 60050 {
@@ -287,7 +287,7 @@ func TestMoves_DuplicateReference_CountsBoth(t *testing.T) {
 	reference, body := w.order("4321", 60050)
 	first := w.submit(reference, body)
 	second := w.client.Submit(t.Context(), "another-key", body)
-	if second.Answer != gateway.Accepted || second.Report.GatewayID == first.GatewayID {
+	if second.Outcome != gateway.Accepted || second.Report.GatewayID == first.GatewayID {
 		t.Fatalf("%+v", second)
 	}
 	w.reaches(second.Report.GatewayID, gateway.Paid)
@@ -365,8 +365,8 @@ func TestPayout_InactiveFundAccount_Refused(t *testing.T) {
 	if account.Active {
 		t.Error("the account is still active")
 	}
-	if got := w.client.Submit(t.Context(), reference, body); got.Answer != gateway.Refused {
-		t.Errorf("answer %d, %s", got.Answer, got.ReasonCode)
+	if got := w.client.Submit(t.Context(), reference, body); got.Outcome != gateway.Refused {
+		t.Errorf("answer %d, %s", got.Outcome, got.ReasonCode)
 	}
 	w.control("PATCH", path, `{"active":true}`, nil)
 	made := w.submit(reference, body)
