@@ -146,6 +146,22 @@ func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
 	}
 }
 
+// A difference about a payout is judged again, and says when it was last seen.
+func TestRunDue_OpenDifference_SeenAgain(t *testing.T) {
+	w := newFixture(t)
+	id := w.pay("1234", 10_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.goTo(3, 4)
+	for range 2 {
+		w.must(w.runDue(w.service))
+		open, err := w.service.Open(t.Context(), 10)
+		if w.must(err); len(open) != 1 || open[0].Kind != reconcile.PayoutWithoutLine || !open[0].LastSeen.Equal(w.now) {
+			t.Errorf("open are %+v, want one, last seen at %s", open, w.now)
+		}
+		w.now = w.now.Add(10 * time.Minute)
+	}
+}
+
 // A difference about a line alone stays open for as long as the line stands.
 func TestRunDue_LineStands_DifferenceStays(t *testing.T) {
 	charge, usd := "charge", "USD"
@@ -495,6 +511,19 @@ func TestHalfADayIsReadAgain(t *testing.T) {
 	if w.must(err); r.Lines != 3 || r.Open != 0 {
 		t.Errorf("the next day there are %d lines and %d differences, want 3 and none", r.Lines, r.Open)
 	}
+	asked := w.asked
+	if _, err = w.service.Reconcile(t.Context(), p, false); err != nil || w.asked != asked {
+		t.Errorf("a day that was read whole is asked for again %d times, %v", w.asked-asked, err)
+	}
+}
+
+// Today is compared as far as it has come.
+func TestReconcile_Today_FindsMissingLine(t *testing.T) {
+	w := newFixture(t)
+	id := w.pay("1234", 10_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.goTo(2, 11)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
 }
 
 func TestReconcile_LastLineMissing_GapNextDay(t *testing.T) {
@@ -686,6 +715,7 @@ func TestPeriods(t *testing.T) {
 		{"", "2026-13-01", "to"},
 		{"2026-11-06", "", "to"},
 		{"", "2026-11-06", "to"},
+		{"2026-11-01", "2026-11-06", "to"},
 		{"2026-11-03", "2026-11-02", "from"},
 		{"2016-10-26", "", "from"},
 		{"0001-01-01", "", "from"},
