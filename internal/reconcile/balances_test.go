@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -219,4 +220,38 @@ func TestReconcile_ForeignLineOfPayout(t *testing.T) {
 	if wantKinds(t, r, reconcile.CurrencyDiffers); r.Differences[0].Payout != id {
 		t.Errorf("it is about %q, want the payout", r.Differences[0].Payout)
 	}
+}
+
+// A line that can't be told from others is not compared.
+func TestReconcile_LineWithoutID_IsError(t *testing.T) {
+	w := newFixture(t)
+	l := line(2, 11, 1000, 900)
+	l.ID = " "
+	w.statement("other", l)
+	w.goTo(3, 4)
+	p, err := w.service.Period("2026-11-02", "2026-11-02")
+	w.must(err)
+	if _, err := w.service.Reconcile(t.Context(), p, true); err == nil || !strings.Contains(err.Error(), "a line without an id") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// withoutStatement is a gateway that lists no lines.
+type withoutStatement struct{ reconcile.Statement }
+
+func (withoutStatement) Capabilities() gateway.Capabilities { return gateway.Capabilities{} }
+
+// Without a statement there is nothing to compare: an admin who asks for it is told, and nothing is due.
+func TestReconcile_NoStatement(t *testing.T) {
+	w := newFixture(t)
+	w.options.Statement = withoutStatement{w.client}
+	w.service = w.instance()
+	w.goTo(3, 4)
+	p, err := w.service.Period("2026-11-02", "2026-11-02")
+	w.must(err)
+	if _, err := w.service.Reconcile(t.Context(), p, true); !errors.Is(err, reconcile.ErrNoStatement) {
+		t.Errorf("it ended with %v, want %v", err, reconcile.ErrNoStatement)
+	}
+	w.must(w.runDue(w.service))
+	w.wantDays()
 }

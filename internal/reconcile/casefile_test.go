@@ -11,7 +11,7 @@ import (
 
 // TestFeeOf_ToldByAnotherLine excuses a line that returns money from telling its fee, and none that takes money.
 func TestFeeOf_ToldByAnotherLine(t *testing.T) {
-	taken := Line{ID: "taken", Debit: 1010, Fees: 10}
+	taken, given := Line{ID: "taken", Debit: 1010, Fees: 10}, Line{ID: "given", Credit: 1020, Fees: 20}
 	for _, tt := range []struct {
 		line  Line
 		right bool
@@ -20,9 +20,10 @@ func TestFeeOf_ToldByAnotherLine(t *testing.T) {
 		{Line{ID: "returned", Credit: 1010}, true},
 		{Line{ID: "returned without the fee", Credit: 1000}, true},
 		{Line{ID: "returned with more", Credit: 1011}, false},
+		{Line{ID: "returned with another return's fee", Credit: 1020}, false},
 		{Line{ID: "taken again", Debit: 1010}, false},
 	} {
-		d := caseFile{p: payout.Payout{Amount: 1000}, lines: []Line{taken, tt.line}}
+		d := caseFile{p: payout.Payout{Amount: 1000}, lines: []Line{taken, given, tt.line}}
 		if fee, right := d.feeOf(tt.line); right != tt.right {
 			t.Errorf("%s: the fee %d may be: %t, want %t", tt.line.ID, fee, right, tt.right)
 		}
