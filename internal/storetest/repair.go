@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -220,4 +222,48 @@ func (b *bench) erased(subject string) string {
 	entries, err := b.db.EntriesAbout(b.ctx(), "usr_a", subject)
 	b.must(err)
 	return `'{"erased":"` + string(entries[0].Digest()) + `"}'`
+}
+
+// RunFailingRepair has each statement of a repair fail. The operator gets the error, nothing is repaired by halves, and a second
+// try repairs all. The database is a file.
+func RunFailingRepair(t *testing.T, e Engine) {
+	t.Helper()
+	b := &bench{T: t, engine: e, keys: Keys(t), db: e.Open(t), now: start}
+	b.db.UseKeys(b.keys)
+	b.target()
+	e.Hands(t, b.db)(strings.Join([]string{
+		anotherPayout, anotherSale, fmt.Sprintf(entriesLike, "'usr_b'", "subject", "pyt_open"),
+		`UPDATE journals SET available = available + 1 WHERE owner = 'usr_a'`,
+		`INSERT INTO journals SELECT 'usr_empty2', number, hash, mac, pending, available, in_transit, earned, withdrawn, sales, processing,
+			completed, failed, cancelled, hold_until, frozen FROM journals WHERE owner = 'usr_a'`,
+		`UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_open'`,
+		`UPDATE sales SET amount = amount + 1 WHERE id = 'held'`,
+		`UPDATE bank_accounts SET status = 'verified' WHERE id = 'bka_new'`,
+		`INSERT INTO bank_accounts (id, seller_id, is_current, holder, ifsc, last4, encrypted_number, status, reason, registered_name,
+			name_score, beneficiary, gateway, verification_id, tries, created_at) VALUES ('bka_more', 'usr_a', 0, '', '', '', '', 'verified', '', '', 0, '', '', '', 0, 0)`,
+		`UPDATE sessions SET user_id = 'usr_a'`,
+		`UPDATE earnings SET amount = amount + 1 WHERE seller_id = 'usr_a'`,
+	}, "; "))
+	path := filepath.Join(t.TempDir(), "changed.db")
+	b.must(b.db.Backup(b.ctx(), path))
+	changed, err := os.ReadFile(path)
+	b.must(err)
+	EachFailure(t, func(t *testing.T, place Place) Story {
+		t.Helper()
+		if err := os.WriteFile(place.Path, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		copied := &bench{T: t, engine: e, keys: b.keys, db: place.Open(t), now: b.now}
+		var done []store.Repair
+		return Story{
+			Act: func() (err error) {
+				done, err = copied.db.Repair(t.Context(), b.keys, "asha", b.now, true)
+				return err
+			},
+			State: func() string {
+				return fmt.Sprintf("%+v, and broken is %v", done, (&tampered{bench: copied}).broken())
+			},
+			Repeatable: true, Once: true,
+		}
+	})
 }
