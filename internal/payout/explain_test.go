@@ -59,6 +59,19 @@ func TestExplain_Tampered(t *testing.T) {
 	}
 }
 
+// A seller whose bank account was changed by hand is told so, and can't ask for a payout to it.
+func TestExplain_TamperedAccount(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.place.ByHand(t, `UPDATE bank_accounts SET holder = 'Mallory' WHERE id = 'bka_usr_a'`)
+	if e, err := s.payouts.Explain(t.Context(), "usr_a"); err != nil || len(e.Blockers) != 1 || !errors.Is(e.Blockers[0].Refusal, ledger.ErrTampered) {
+		t.Errorf("payouts are blocked by %+v, %v", e.Blockers, err)
+	}
+	if _, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 50_000}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("a request ends with %v, want %v", err, ledger.ErrTampered)
+	}
+}
+
 // TestExplain_InTransit lists what is under way, and no payout of another seller or one that has ended.
 func TestExplain_InTransit(t *testing.T) {
 	t.Parallel()

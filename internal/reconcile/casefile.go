@@ -238,9 +238,6 @@ func (d caseFile) differs(k Kind, detail string, args ...any) Difference {
 	if at.IsZero() {
 		at = d.p.CompletedAt
 	}
-	if at.IsZero() {
-		at = d.p.RequestedAt
-	}
 	return Difference{
 		Kind: k, Subject: string(d.p.ID), Payout: d.p.ID, Detail: fmt.Sprintf(detail, args...), At: at,
 		AtGateway: d.taken - d.given, InLedger: d.inLedger(),

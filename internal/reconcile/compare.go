@@ -170,8 +170,7 @@ func (s *Service) owners(ctx context.Context, lines []Line) (map[lineKey]payout.
 }
 
 func unique[T ~string](all []T) []T {
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(slices.Sorted(slices.Values(all)))
 }
 
 // takeEntries goes through what the ledger has of the period.

@@ -1,9 +1,11 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -146,6 +148,22 @@ func TestRunDue_OpenDifference_ComparedAgainAfterTenMinutes(t *testing.T) {
 	}
 }
 
+// A difference about a payout is judged again, and says when it was last seen.
+func TestRunDue_OpenDifference_SeenAgain(t *testing.T) {
+	w := newFixture(t)
+	id := w.pay("1234", 10_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.goTo(3, 4)
+	for range 2 {
+		w.must(w.runDue(w.service))
+		open, err := w.service.Open(t.Context(), 10)
+		if w.must(err); len(open) != 1 || open[0].Kind != reconcile.PayoutWithoutLine || !open[0].LastSeen.Equal(w.now) {
+			t.Errorf("open are %+v, want one, last seen at %s", open, w.now)
+		}
+		w.now = w.now.Add(10 * time.Minute)
+	}
+}
+
 // A difference about a line alone stays open for as long as the line stands.
 func TestRunDue_LineStands_DifferenceStays(t *testing.T) {
 	charge, usd := "charge", "USD"
@@ -176,26 +194,42 @@ func TestRunDue_Failure_BacksOff(t *testing.T) {
 	w.pay("1234", 10_000)
 	w.goTo(3, 4)
 	w.broken = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusServiceUnavailable) }
-	for i, wait := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+	for i, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		if err := w.runDue(w.service); err == nil {
 			t.Fatal("it did not fail")
 		}
 		asked := w.asked
-		w.now = w.now.Add(wait - time.Second)
-		if err := w.runDue(w.instance()); err != nil || w.asked != asked {
-			t.Errorf("failure %d is not waited for: %v", i, err)
+		for _, wait := range []time.Duration{0, time.Duration(minutes)*time.Minute - time.Second} {
+			w.now = w.now.Add(wait)
+			if err := w.runDue(w.instance()); err != nil || w.asked != asked {
+				t.Errorf("failure %d is not waited for: %v", i, err)
+			}
 		}
 		w.now = w.now.Add(time.Second)
 	}
 	o, err := w.service.Overview(t.Context(), 1)
-	if w.must(err); o.Failures != 3 || !o.Reached.IsZero() {
-		t.Errorf("after three failures there is %+v", o)
+	if w.must(err); o.Failures != 8 || !o.Reached.IsZero() {
+		t.Errorf("after eight failures there is %+v", o)
 	}
 	w.broken = nil
 	w.must(w.runDue(w.service))
 	w.wantDays(2)
 	if o, err = w.service.Overview(t.Context(), 1); err != nil || o.Failures != 0 {
 		t.Errorf("after a success there is %+v, %v", o, err)
+	}
+}
+
+// A service that stops in the middle says so, and has not failed.
+func TestRunDue_Stops(t *testing.T) {
+	w := newFixture(t)
+	w.goTo(3, 4)
+	ctx, stop := context.WithCancel(t.Context())
+	w.broken = func(http.ResponseWriter, *http.Request) { stop() }
+	if _, err := w.service.RunDue(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v, want %v", err, context.Canceled)
+	}
+	if o, err := w.service.Overview(t.Context(), 1); err != nil || o.Failures != 0 || o.RetryAt.After(w.now) {
+		t.Errorf("after it stopped there is %+v, %v", o, err)
 	}
 }
 
@@ -439,6 +473,20 @@ func TestReconcile_DebitOnOtherDay_NotMissing(t *testing.T) {
 		t.Fatalf("the payout is %s", got)
 	}
 	w.goTo(4, 4)
+	third := time.Date(2026, 11, 3, 0, 0, 0, 0, india)
+	w.broken = func(rw http.ResponseWriter, r *http.Request) { // the day before can't be read
+		if from, _ := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64); from < third.Add(-time.Hour).Unix() {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.box.ServeHTTP(rw, r)
+	}
+	p, err := w.service.Period("2026-11-03", "2026-11-03")
+	w.must(err)
+	if _, err := w.service.Reconcile(t.Context(), p, true); err == nil {
+		t.Error("it did not fail without the day before")
+	}
+	w.broken = nil
 	r := w.reconcile("03", "03")
 	if wantKinds(t, r); r.Unjudged != 0 || r.Sums.OtherPeriod != -100_000 || r.Sums.Paid != 100_000 {
 		t.Errorf("the sums of the second day are %+v", r.Sums)
@@ -454,6 +502,23 @@ func TestReconcile_DebitOnOtherDay_NotMissing(t *testing.T) {
 	w.misstate(sandbox.StatementChange{Change: "double", Line: string(id)})
 	w.goTo(5, 4)
 	wantKinds(t, w.reconcile("04", "04"), reconcile.PaidTwice)
+}
+
+// A payout is judged by its debit, which is read even where the day has the line that returned the money.
+func TestReconcile_ReturnOnOtherDay_DebitIsRead(t *testing.T) {
+	w := newFixture(t)
+	id := w.pay("1234", 100_000)
+	w.goTo(3, 12)
+	w.control(http.MethodPut, "/control/payouts/"+string(id), sandbox.HandMove{Status: "reversed", Reason: "beneficiary_bank_rejected"})
+	w.later(time.Minute)
+	if got := w.state(id); got != payout.Returned {
+		t.Fatalf("the payout is %s", got)
+	}
+	w.goTo(4, 4)
+	r := w.reconcile("03", "03")
+	if wantKinds(t, r); r.Payouts != 1 || r.Unjudged != 0 {
+		t.Errorf("%d of %d payouts are not judged, want none of 1", r.Unjudged, r.Payouts)
+	}
 }
 
 func TestReconcile_GatewayClockAhead_LineNotMissing(t *testing.T) {
@@ -495,6 +560,19 @@ func TestHalfADayIsReadAgain(t *testing.T) {
 	if w.must(err); r.Lines != 3 || r.Open != 0 {
 		t.Errorf("the next day there are %d lines and %d differences, want 3 and none", r.Lines, r.Open)
 	}
+	asked := w.asked
+	if _, err = w.service.Reconcile(t.Context(), p, false); err != nil || w.asked != asked {
+		t.Errorf("a day that was read whole is asked for again %d times, %v", w.asked-asked, err)
+	}
+}
+
+// Today is compared as far as it has come.
+func TestReconcile_Today_FindsMissingLine(t *testing.T) {
+	w := newFixture(t)
+	id := w.pay("1234", 10_000)
+	w.misstate(sandbox.StatementChange{Change: "drop", Line: string(id)})
+	w.goTo(2, 11)
+	wantKinds(t, w.reconcile("02", "02"), reconcile.PayoutWithoutLine)
 }
 
 func TestReconcile_LastLineMissing_GapNextDay(t *testing.T) {
@@ -621,6 +699,9 @@ func TestReconcile_NotJudged_StaysOpen(t *testing.T) {
 
 func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
 	w := newFixture(t)
+	var log bytes.Buffer
+	w.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.service = w.instance()
 	hand := "payout"
 	line := w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
 	w.goTo(3, 4)
@@ -631,7 +712,13 @@ func TestSettle_HoldsUntilStatementChanges(t *testing.T) {
 	if err := w.service.Settle(t.Context(), decision.By{Admin: "usr_admin"}, d.ID, d.Detail); err == nil {
 		t.Error("resolved without a note")
 	}
+	if err := w.service.Settle(t.Context(), by, "dif_x", d.Detail); !errors.Is(err, reconcile.ErrNotFound) {
+		t.Errorf("resolved what is no difference: %v", err)
+	}
 	w.must(w.service.Settle(t.Context(), by, d.ID, d.Detail))
+	if n := strings.Count(log.String(), `msg="admin decided"`); n != 1 {
+		t.Errorf("%d decisions are in the log, want the one that was made", n)
+	}
 	if err := w.service.Settle(t.Context(), by, d.ID, d.Detail); err == nil {
 		t.Error("resolved twice")
 	}
@@ -686,6 +773,7 @@ func TestPeriods(t *testing.T) {
 		{"", "2026-13-01", "to"},
 		{"2026-11-06", "", "to"},
 		{"", "2026-11-06", "to"},
+		{"2026-11-01", "2026-11-06", "to"},
 		{"2026-11-03", "2026-11-02", "from"},
 		{"2016-10-26", "", "from"},
 		{"0001-01-01", "", "from"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway/sandbox"
 	"bursar/internal/reconcile"
 )
 
@@ -28,6 +29,8 @@ func TestReconcile_LeaseLost_Stops(t *testing.T) {
 		w.pay(last4, 10_000)
 	}
 	w.later(time.Minute)
+	hand := "payout"
+	w.misstate(sandbox.StatementChange{Change: "add", Debit: new(int64(7_000)), Entity: &hand})
 	w.goTo(3, 4)
 	lease := &losing{Store: w.options.Store}
 	w.options.Store = lease

@@ -11,6 +11,7 @@ package reconcile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	"bursar/internal/gateway"
@@ -187,14 +188,7 @@ func idOf(k Kind, subject string) string {
 
 // isID keeps what can't be the id of a difference from the store.
 func isID(s string) bool {
-	digits, isOne := cutPrefix(s)
+	digits, isOne := strings.CutPrefix(s, idPrefix)
 	_, err := hex.DecodeString(digits)
 	return isOne && err == nil && len(digits) == 24
-}
-
-func cutPrefix(s string) (string, bool) {
-	if len(s) < len(idPrefix) || s[:len(idPrefix)] != idPrefix {
-		return "", false
-	}
-	return s[len(idPrefix):], true
 }

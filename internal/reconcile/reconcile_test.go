@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -38,6 +39,17 @@ func TestReconcile_StatementAgrees_NoDifference(t *testing.T) {
 		s.OtherPeriod != 0 || s.Differing != 0 || s.Gap() != 0 {
 		t.Errorf("the sums are %+v", s)
 	}
+}
+
+// pollNow notes the payouts that the gateway is to be asked about.
+type pollNow struct {
+	reconcile.Payouts
+	ids []payout.ID
+}
+
+func (p *pollNow) PollNow(ctx context.Context, id payout.ID) error {
+	p.ids = append(p.ids, id)
+	return p.Payouts.PollNow(ctx, id)
 }
 
 // Each case makes the statement wrong, and correct again where that is possible.
@@ -104,7 +116,13 @@ func TestReconcile_EachDifference_HasItsKind(t *testing.T) {
 			w.later(time.Minute)
 			w.pay("1234", 6_000)
 			w.goTo(3, 4)
+			asked := &pollNow{Payouts: w.payouts}
+			w.options.Payouts = asked
+			w.service = w.instance()
 			wantKinds(t, w.reconcile("02", "02"), tt.want...)
+			if want := tt.want[0] == reconcile.ReturnedAtGateway || tt.want[0] == reconcile.RefundedButPaid; slices.Equal(asked.ids, []payout.ID{id}) != want {
+				t.Errorf("the gateway is to be asked about %v, want it to be asked about the payout: %t", asked.ids, want)
+			}
 			wantKinds(t, w.reconcile("02", "02"), tt.want...) // and again
 			w.control(http.MethodDelete, "/control/statement", struct{}{})
 			if tt.want[len(tt.want)-1] != reconcile.StatementHasGap {

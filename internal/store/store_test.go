@@ -32,7 +32,7 @@ func TestSQLite(t *testing.T) {
 		paths[db] = path
 		return db
 	}
-	storetest.Run(t, storetest.Engine{
+	engine := storetest.Engine{
 		Open: func(t *testing.T) *store.DB {
 			t.Helper()
 			return open(t, filepath.Join(t.TempDir(), "bursar.db"))
@@ -59,7 +59,9 @@ func TestSQLite(t *testing.T) {
 			t.Helper()
 			return rows(t, raw, "sqlite", "file:"+paths[db], query)
 		},
-	})
+	}
+	storetest.Run(t, engine)
+	t.Run("ARepairThatFails", func(t *testing.T) { storetest.RunFailingRepair(t, engine) })
 	t.Run("AnInvariantThatFails", func(t *testing.T) {
 		invariantsThatFail(t, open(t, filepath.Join(t.TempDir(), "bursar.db")),
 			`SELECT '', '', 'a payout' || SUM(n) FROM (SELECT 9223372036854775807 AS n UNION ALL SELECT 1) AS most`)

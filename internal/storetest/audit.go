@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/ledger"
 	"bursar/internal/payout"
 	"bursar/internal/sale"
@@ -51,10 +52,13 @@ func (b *bench) wantCleanAudit() ledger.Report {
 	return report
 }
 
-// testAuditPages has more sales than are read at once, and changes the last one.
+// testAuditPages has more sales, payouts and bank accounts than are read at once, and changes the last of each.
 func testAuditPages(_ *testing.T, b *bench) {
 	const page = 500
 	seller := b.seller("usr_a")
+	b.fund(seller, 10_000)
+	p := b.ask("pyt_000", seller, 1, 0)
+	account := b.register("bka_more_000", seller)
 	b.update(func(tx *store.Tx) error {
 		for i := range page + 1 {
 			if err := b.insertSale(tx, sale.Sale{
@@ -63,19 +67,41 @@ func testAuditPages(_ *testing.T, b *bench) {
 				return err
 			}
 		}
+		for i := range page {
+			p.ID = payout.ID(fmt.Sprintf("pyt_%03d", i+1))
+			if err := post(b, tx, seller, ledger.PayoutRequested, string(p.ID), payout.Payout{ID: p.ID}, p, ledger.ReservePayout(1)); err != nil {
+				return err
+			}
+			if err := tx.InsertPayout(b.ctx(), p); err != nil {
+				return err
+			}
+			account.ID = bank.ID(fmt.Sprintf("bka_more_%03d", i+1))
+			account.VerificationID, account.Beneficiary = "fav_"+string(account.ID), "fa_"+string(account.ID)
+			account.EncryptedNumber = b.encrypted(account)
+			if err := b.addAccount(tx, account); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
-	if report := b.wantCleanAudit(); report.Sales != page+1 {
-		b.Errorf("the report counts %d sales, want %d", report.Sales, page+1)
+	if report := b.wantCleanAudit(); report.Sales != page+2 || report.Payouts != page+1 { // one sale is what the payouts are paid from
+		b.Errorf("the report counts %d sales and %d payouts, want %d and %d", report.Sales, report.Payouts, page+2, page+1)
 	}
 	hands := b.engine.Hands(b.T, b.db)
-	for _, change := range []string{`UPDATE sales SET occurred_at = occurred_at + 1 WHERE id = 'sale-500'`, `DELETE FROM sales WHERE id = 'sale-500'`} {
-		hands(change)
+	for _, tt := range []struct{ change, finding, subject string }{
+		{`UPDATE sales SET occurred_at = occurred_at + 1 WHERE id = 'sale-500'`, "sales-match-journal", "sale:sale-500"},
+		{`DELETE FROM sales WHERE id = 'sale-500'`, "sales-match-journal", "sale:sale-500"},
+		{`UPDATE payouts SET amount = amount + 1 WHERE id = 'pyt_500'`, "payouts-match-journal", "pyt_500"},
+		{`DELETE FROM payouts WHERE id = 'pyt_500'`, "payouts-match-journal", "pyt_500"},
+		{`UPDATE bank_accounts SET holder = 'Mallory' WHERE id = 'bka_more_500'`, "bank-accounts-match-journal", "bka_more_500"},
+		{`DELETE FROM bank_accounts WHERE id = 'bka_more_500'`, "bank-accounts-match-journal", "bka_more_500"},
+	} {
+		hands(tt.change)
 		report, err := b.db.Audit(b.ctx(), b.keys)
 		b.must(err)
-		i := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "sales-match-journal" })
-		if found := report.Findings[i].Violations; len(found) != 1 || found[0].Subject != "sale:sale-500" {
-			b.Errorf("after %s the audit finds %v", change, found)
+		i := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == tt.finding })
+		if found := report.Findings[i].Violations; len(found) != 1 || found[0].Subject != tt.subject {
+			b.Errorf("after %s the audit finds %v", tt.change, found)
 		}
 	}
 }
@@ -127,6 +153,7 @@ func testAuditFinds(t *testing.T, b *bench) {
 		},
 		{`DELETE FROM users WHERE id = 'usr_b'`, []string{"owners-are-there"}},
 		{`DELETE FROM journals WHERE owner = 'usr_b'`, []string{"journals-are-whole"}},
+		{`DELETE FROM journals WHERE owner = (SELECT MAX(owner) FROM entries)`, []string{"journals-are-whole: the row of the balance is missing"}}, // no other follows
 		{`DELETE FROM bank_accounts WHERE id = 'bka_usr_a'`, []string{"owners-are-there", "bank-accounts-match-journal", "payouts-match-journal"}},
 		{`UPDATE bank_accounts SET beneficiary = 'fa_usr_b' WHERE id = 'bka_usr_a'`, []string{"beneficiaries-are-told-apart", "bank-accounts-match-journal"}},
 		{`UPDATE bank_accounts SET encrypted_number = (SELECT encrypted_number FROM bank_accounts WHERE id = 'bka_usr_a') WHERE id = 'bka_usr_b'`, []string{"account-numbers-are-encrypted"}},
@@ -161,6 +188,13 @@ func testAuditFinds(t *testing.T, b *bench) {
 			}
 		}
 	}
+	// Without the keys nobody can tell that the service did not write an entry, so the one in another journal is named.
+	copied.hands(fmt.Sprintf(entriesLike, "'usr_b'", "subject", "pyt_completed"))
+	const elsewhere = "of seller usr_b is about it too"
+	if found := copied.brokenTo(nil); !strings.Contains(found["payouts-match-journal"], elsewhere) {
+		t.Errorf("with entries in another journal the audit names %v, want %q among them", found, elsewhere)
+	}
+	copied.restore()
 	for _, f := range report.Findings {
 		if !broken[f.Name] {
 			t.Errorf("nothing here breaks %s", f.Name)

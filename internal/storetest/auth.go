@@ -3,6 +3,8 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"bursar/internal/auth"
 	"bursar/internal/decision"
+	"bursar/internal/ledger"
 	"bursar/internal/store"
 )
 
@@ -212,6 +215,12 @@ func testDecidedAdmin(_ *testing.T, b *bench) {
 	hands(`UPDATE users SET (role, mac) = (SELECT o.role, o.mac FROM old_users o WHERE o.id = users.id)`)
 	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {
 		b.Errorf("with the row of before the decision: %v", err)
+	}
+	report, err := b.db.Audit(b.ctx(), b.keys)
+	b.must(err)
+	i := slices.IndexFunc(report.Findings, func(f ledger.Finding) bool { return f.Name == "users-are-ours" })
+	if found := report.Findings[i].Violations; len(found) != 1 || !strings.Contains(found[0].Problem, "the user is admin, and was not made so by the last decision") {
+		b.Errorf("with the row of before the decision the audit finds %v", found)
 	}
 	hands(`DELETE FROM entries WHERE number = 2`)
 	if _, _, err := b.db.LiveSession(b.ctx(), "ses_1", signedInAt); !errors.Is(err, auth.ErrTampered) {

@@ -19,12 +19,14 @@ type Story struct {
 	// Grouped says that Act writes with others in a group. Where a statement of the group fails, each is tried alone, with
 	// other statements in part, so Act may do without it.
 	Grouped bool
+	// Once says that the statement fails one time. Otherwise it fails each time that it is run, so that trying it again does not help.
+	Once bool
 }
 
 // ErrStatement is what a statement fails with in [EachFailure].
 var ErrStatement = errors.New("storetest: the statement fails")
 
-// EachFailure runs a story again and again, each time with another of its statements failing, as often as it is run. Act must
+// EachFailure runs a story again and again, each time with another of its statements failing. Act must
 // then return that statement's error. If it is grouped, it may have done all that it does without the failure instead. Where
 // it is repeatable, a second try then does all of it.
 func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
@@ -48,7 +50,7 @@ func EachFailure(t *testing.T, begin func(t *testing.T, place Place) Story) {
 			case ran == n:
 				failed = statement
 				return ErrStatement
-			case failed == statement:
+			case failed == statement && !story.Once:
 				return ErrStatement
 			default:
 				return nil

@@ -226,6 +226,15 @@ func testEntries(_ *testing.T, b *bench) {
 	}); newest.Posting != want || newest.After != (ledger.Balance{Available: 400, InTransit: 600, Earned: 1000, Counts: ledger.Counts{Sales: 1, Processing: 1}}) {
 		b.Errorf("the newest entry is\n%+v, want\n%+v", newest, want)
 	}
+	b.engine.Hands(b.T, b.db)(`UPDATE entries SET after = 'much' WHERE owner = '` + seller + `' AND number = 1`)
+	for name, read := range map[string]func() ([]ledger.Entry, error){
+		"Entries":      func() ([]ledger.Entry, error) { return b.db.Entries(b.ctx(), seller, 0, 100) },
+		"EntriesAfter": func() ([]ledger.Entry, error) { return b.db.EntriesAfter(b.ctx(), seller, 0, 100) },
+	} {
+		if _, err := read(); !errors.Is(err, ledger.ErrTampered) {
+			b.Errorf("%s with an entry that can't be read: %v, want %v", name, err, ledger.ErrTampered)
+		}
+	}
 }
 
 // head is the row of totals as it is stored.
