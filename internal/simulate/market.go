@@ -96,6 +96,8 @@ type market struct {
 	openings []sale.NewOpening
 	// feesChanged is how often another fee was agreed on.
 	feesChanged int
+	// cancels is how many payouts an admin has cancelled under an idempotency key.
+	cancels int
 }
 
 // decided is what a decision is about, and which beginning of the admin's decided.
