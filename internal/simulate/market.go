@@ -112,6 +112,7 @@ type tally struct {
 	calls, webhooks, crashes, restores, takeovers, onHold, stops, adjustments int64
 	checks, audits, takes                                                     int64
 	proven, unproven                                                          int64
+	unmatched                                                                 int64
 	faults                                                                    [numFaults]int64
 }
 

@@ -52,6 +52,11 @@ func (m *market) workThroughInbox() {
 			m.resolveDiscrepancy(p)
 		}
 	}
+	for _, u := range inbox.UnmatchedTransfers {
+		if m.closing || m.chance(500) {
+			m.resolveUnmatched(u.ID())
+		}
+	}
 	for _, p := range inbox.Unclear {
 		m.settleUnclear(p.ID)
 	}
@@ -73,6 +78,7 @@ func (m *market) checkInbox(inbox payout.Attention) {
 	}
 	m.assert(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Discrepancies) == min(discrepancies, 100), "",
 		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(inbox.Unclear), len(inbox.Discrepancies), unclear, discrepancies)
+	m.checkUnmatched(inbox.UnmatchedTransfers)
 	for _, p := range slices.Concat(inbox.Unclear, inbox.Discrepancies) {
 		w := m.model.payouts[p.ID]
 		m.assert(readsAgree, w != nil && w.state == p.State && w.last.Discrepancy == p.Discrepancy, string(p.ID), "an admin is shown %+v, and the ledger has %+v", p, w)
@@ -98,9 +104,9 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 	}
 	m.assert(readsAgree, watched.Late == late, "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
 	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
-		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies, "",
-		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d payouts with a discrepancy",
-		len(reviews), err, watched, waiting, unknown, reviewed, discrepancies)
+		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies && watched.UnmatchedTransfers == int64(m.model.openUnmatched()), "",
+		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review, %d payouts with a discrepancy and %d unmatched transfers",
+		len(reviews), err, watched, waiting, unknown, reviewed, discrepancies, m.model.openUnmatched())
 }
 
 // by is the admin with a reason.

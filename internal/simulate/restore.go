@@ -72,6 +72,9 @@ func (m *market) backUp() {
 	m.note("", "", "the ledger is backed up")
 	m.after(m.between(5*time.Minute, 36*time.Hour), m.putBack)
 	m.after(m.between(m.restoreEvery()*3/4, m.restoreEvery()*5/4), m.wantBackUp)
+	if m.chance(700) {
+		m.leaveUnmatched()
+	}
 }
 
 // putBack ends all instances and puts the backup in the place of the ledger. The gateway's records stay. What was

@@ -87,6 +87,9 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	w.misreport(req, a)
 	w.mixUp(req, a)
 	w.distortAnswer(req, a)
+	if page >= 0 {
+		w.nameCurrency(a)
+	}
 	return w.after(req, a, page)
 }
 
