@@ -70,7 +70,7 @@ func (m *market) sendCancel(c *cancellation) {
 		if errors.Is(err, payout.ErrCancelUnclear) || !errors.Is(err, errLost) && !errors.Is(err, errNowhere) && !isUnavailable(err) {
 			return
 		}
-		m.pause(m.between(0, one(m, []time.Duration{time.Millisecond, time.Minute})))
+		m.pause(m.between(0, one(m, []time.Duration{time.Millisecond, 2 * time.Hour}))) // a poll comes first, or not
 	}
 }
 

@@ -204,7 +204,7 @@ func (m *market) wasListed(u payout.UnmatchedTransfer) {
 		return
 	}
 	soon := m.between(0, one(m, []time.Duration{3 * time.Minute, 3 * time.Minute, 6 * time.Hour}))
-	for range 1 + btoi(m.chance(300)) {
+	for range 1 + btoi(m.chance(600)) {
 		m.spawn(soon+m.between(0, 20*time.Millisecond), admin, func() { m.resolveUnmatched(id) })
 	}
 }
