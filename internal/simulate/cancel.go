@@ -16,6 +16,7 @@ type cancellation struct {
 	key string
 	// restores is how many there had been: the ledger that was put back may not have the key.
 	restores int64
+	began    time.Duration
 	// answered says that a call had an answer, and refusal is what it said if that was a refusal.
 	answered bool
 	refusal  string
@@ -32,7 +33,7 @@ func (m *market) cancelAsAdmin(id payout.ID) {
 		})
 		return
 	}
-	c := &cancellation{id: id, key: m.newAdminKey(), restores: m.tally.restores}
+	c := &cancellation{id: id, key: m.newAdminKey(), restores: m.tally.restores, began: m.now}
 	if m.chance(150) {
 		m.spawn(m.between(0, 50*time.Millisecond), admin, func() { m.sendCancel(c) })
 	}
@@ -44,6 +45,9 @@ func (m *market) cancelAsAdmin(id payout.ID) {
 		m.spawn(m.between(0, one(m, []time.Duration{time.Second, time.Hour, 72 * time.Hour})), admin, func() { m.sendCancel(c) })
 	}
 }
+
+// keysKept is how long the service keeps an idempotency key.
+const keysKept = 7 * 24 * time.Hour
 
 // newAdminKey is an idempotency key of the admin's, which sellers may use too.
 func (m *market) newAdminKey() string {
@@ -60,7 +64,8 @@ func (m *market) adminAsCaller() payout.Caller {
 // sendCancel sends a cancellation, and again until it is answered. That the gateway gave no clear answer is one for now.
 func (m *market) sendCancel(c *cancellation) {
 	for range 60 {
-		if m.closing || m.restoring || m.tally.restores != c.restores {
+		isForgotten := m.tally.restores != c.restores || m.now-c.began > keysKept-24*time.Hour
+		if m.closing || m.restoring || isForgotten {
 			return
 		}
 		err := m.askAsAdmin(string(c.id), func(on *instance) error {

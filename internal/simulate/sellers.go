@@ -245,9 +245,9 @@ func (m *market) send(a *ask) {
 	_ = m.persist(5*time.Minute, func(on *instance) error { return m.ask(on, a, request) })
 }
 
-// expired reports whether the service may soon forget the request's key, which it keeps for seven days.
+// expired reports whether the service may soon forget the request's key.
 func (m *market) expired(a *ask) bool {
-	return (a.made != "" || a.refused != "") && m.now-a.at > 7*24*time.Hour-time.Hour
+	return (a.made != "" || a.refused != "") && m.now-a.at > keysKept-time.Hour
 }
 
 // sendOther asks for another amount, or with other notes, under a key that was used, which must be refused.
