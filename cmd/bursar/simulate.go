@@ -148,7 +148,7 @@ func writeSimulation(w io.Writer, r simulate.Report, took time.Duration) error {
 	row("  proofs", "%d used, and %d requests refused for want of one", r.Proven, r.Unproven)
 	row("  ended", "%s", ends(r.Ends))
 	row("orders", "%d sent, of which %d unclear", r.Sent, r.Unknown)
-	row("gateway", "%d calls, %d webhooks", r.Calls, r.Webhooks)
+	row("gateway", "%d calls, %d webhooks, %d unmatched transfers", r.Calls, r.Webhooks, r.Unmatched)
 	row("instances", "%d crashes, %d restores, %d takeovers", r.Crashes, r.Restores, r.Takeovers)
 	row("faults", "%s", counts(r.Faulted))
 	row("checks", "%d, and %d audits of the ledger", r.Checks, r.Audits)

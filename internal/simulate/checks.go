@@ -20,6 +20,7 @@ var (
 	refundedStaysEnded    = Check{"refunded-stays-ended", "When a payout is refunded to the balance, the gateway has no transfer of it that could still pay."}
 	onlyOrdersPaid        = Check{"only-orders-are-paid", "The gateway makes a transfer only for a payout that the ledger calls sent."}
 	allImported           = Check{"all-imported", "Once the gateway was asked, every transfer that it made for us is a payout in the ledger."}
+	unmatchedListed       = Check{"unmatched-transfers-are-listed", "A transfer under a reference of ours that no payout can be made of is listed once, until an admin resolves it, and moves no money."}
 	endsAsAtGateway       = Check{"ends-as-at-the-gateway", "In the end a payout is completed if the gateway has paid it and kept it paid, and has failed, was returned or cancelled if not."}
 	allEnd                = Check{"all-end", "When all is quiet, every payout has ended, or is in manual review because its key ran out or a backup was restored."}
 	endsAreFinal          = Check{"ends-are-final", "A payout that has ended stays so; only a completed one may be returned."}
@@ -97,7 +98,7 @@ var (
 // Checks lists the promises that a run checks beside those of the audit.
 func Checks() []Check {
 	return []Check{
-		paidOnce, paidExactly, completedIsPaid, refundedStaysEnded, onlyOrdersPaid, allImported, endsAsAtGateway, allEnd,
+		paidOnce, paidExactly, completedIsPaid, refundedStaysEnded, onlyOrdersPaid, allImported, unmatchedListed, endsAsAtGateway, allEnd,
 		endsAreFinal, movesAreCAS, rowsMatchJournal, entriesAreTrue, neverGoesNegative, refusalsAreTrue, feesAsAgreed, oneAnswerPerKey,
 		answersAreTrue, answersAreKnown, othersSeeNothing, readsAgree, oncePerID, releasedWhenDue, ordersToLetter,
 		oneKeyPerPayout, ordersSound, keysAreAlive, sentAlone, claimedFirst, sendingsTimed, askedBefore, endsWatched, notificationsFollowed, queuedCancellable, endsTellWhy, timesKept, reviewedForCause, leasesHold, nothingSpins, statementAgrees, misstatementsFound, askedFirst, ownGateway, waitsForGateway, forgeriesRefused, onlyRightAccount,

@@ -192,7 +192,7 @@ func (m *market) wasMoved(on *instance, from payout.State, p payout.Payout, at t
 	}
 	w.changed = m.now
 	m.replaceSoon(p.State)
-	if p.State == payout.Unknown && m.backUpSoon && m.backUpUnknown && !m.gateways.has(p.ID) {
+	if p.State == payout.Unknown && m.backUpSoon && m.backUpUnknown && m.saved == nil && !m.gateways.has(p.ID) {
 		m.backUpWith(p.ID)
 	}
 	if p.State == payout.Unknown {

@@ -69,7 +69,7 @@ var catalogue = [numFaults]struct {
 	crash:       {"crash", "an instance is killed between any two writes or around any call of the gateway", 12},
 	rival:       {"rival", "a second instance competes for the work", 1000},
 	stall:       {"stall", "a worker hangs between two steps, for longer than its lease", 15},
-	restore:     {"restore", "a backup is put in the place of the ledger", 1000},
+	restore:     {"restore", "a backup is put in the place of the ledger; now and then the gateway has a transfer under our reference that no payout can be made of", 1000},
 	clock:       {"clock", "an instance's clock jumps by minutes", 1000},
 	replace:     {"replace", "in a few of eight seeds, the gateway for new payouts is replaced by another one and back; now and then one of the two is not configured", 0},
 	undone:      {"undone", "a transaction is undone at its end, and is run again or fails", 15},

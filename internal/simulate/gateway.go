@@ -167,6 +167,11 @@ func (g *gateway) do(req *http.Request) *answer {
 
 // ask asks the sandbox behind everybody's back.
 func (g *gateway) ask(method, path string, in, out any) error {
+	return g.askUnder("", method, path, in, out)
+}
+
+// askUnder asks under an idempotency key, if it is not "".
+func (g *gateway) askUnder(key, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		var err error
@@ -179,6 +184,9 @@ func (g *gateway) ask(method, path string, in, out any) error {
 		return err
 	}
 	req.SetBasicAuth(keyID, keySecret)
+	if key != "" {
+		req.Header.Set(razorpayx.IdempotencyHeader, key)
+	}
 	a := g.do(req)
 	if a.status != http.StatusOK || a.cut {
 		return fmt.Errorf("the sandbox answered %s %s with %d: %s", method, path, a.status, a.body.String())

@@ -160,6 +160,7 @@ func (on *instance) open() (err error) {
 
 // reconcileStartup asks the gateway until it has answered, as serve does.
 func (m *market) reconcileStartup(on *instance) {
+	asks := m.beginsToAsk(on)
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := on.payouts.ReconcileStartup(m.ctx)
 		if err == nil {
@@ -170,6 +171,7 @@ func (m *market) reconcileStartup(on *instance) {
 	}
 	on.ready = true
 	m.note("", "", on.name+" has asked the gateway")
+	m.checkListed(on, asks)
 	if m.saved != nil && m.saved.restored && on.knowsAll() {
 		m.saved = nil
 		m.checkAllImported()

@@ -96,6 +96,8 @@ type market struct {
 	openings []sale.NewOpening
 	// feesChanged is how often another fee was agreed on.
 	feesChanged int
+	// cancels is how many payouts an admin has cancelled under an idempotency key.
+	cancels int
 }
 
 // decided is what a decision is about, and which beginning of the admin's decided.
@@ -110,6 +112,7 @@ type tally struct {
 	calls, webhooks, crashes, restores, takeovers, onHold, stops, adjustments int64
 	checks, audits, takes                                                     int64
 	proven, unproven                                                          int64
+	unmatched                                                                 int64
 	faults                                                                    [numFaults]int64
 }
 

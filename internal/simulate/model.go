@@ -26,6 +26,8 @@ type model struct {
 	payouts  map[payout.ID]*withdrawal
 	accounts map[bank.ID]*account
 	adjusted map[string]*correction // by their ids
+	// unmatched are the unmatched transfers that the ledger lists or listed, by [payout.UnmatchedTransfer.ID].
+	unmatched map[string]*unmatched
 	// paused is about the payouts of all sellers.
 	paused stops
 }
@@ -133,7 +135,7 @@ type account struct {
 }
 
 func newModel() *model {
-	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}, map[string]*correction{}, stops{}}
+	return &model{map[string]*journal{}, map[string]*holder{}, map[string]*earning{}, map[payout.ID]*withdrawal{}, map[bank.ID]*account{}, map[string]*correction{}, map[string]*unmatched{}, stops{}}
 }
 
 // copy is the model as it is now.
@@ -158,6 +160,7 @@ func (o *model) copy() *model {
 	}
 	copyInto(c.accounts, o.accounts)
 	copyInto(c.adjusted, o.adjusted)
+	copyInto(c.unmatched, o.unmatched)
 	c.paused = o.paused
 	return c
 }

@@ -52,6 +52,11 @@ func (m *market) workThroughInbox() {
 			m.resolveDiscrepancy(p)
 		}
 	}
+	for _, u := range inbox.UnmatchedTransfers {
+		if m.closing || m.chance(500) {
+			m.resolveUnmatched(u.ID())
+		}
+	}
 	for _, p := range inbox.Unclear {
 		m.settleUnclear(p.ID)
 	}
@@ -73,6 +78,7 @@ func (m *market) checkInbox(inbox payout.Attention) {
 	}
 	m.assert(readsAgree, len(inbox.Unclear) == min(unclear, 100) && len(inbox.Discrepancies) == min(discrepancies, 100), "",
 		"an admin is shown %d unclear and %d payouts with a discrepancy, and there are %d and %d", len(inbox.Unclear), len(inbox.Discrepancies), unclear, discrepancies)
+	m.checkUnmatched(inbox.UnmatchedTransfers)
 	for _, p := range slices.Concat(inbox.Unclear, inbox.Discrepancies) {
 		w := m.model.payouts[p.ID]
 		m.assert(readsAgree, w != nil && w.state == p.State && w.last.Discrepancy == p.Discrepancy, string(p.ID), "an admin is shown %+v, and the ledger has %+v", p, w)
@@ -98,9 +104,9 @@ func (m *market) checkReviews(on *instance, reviews []bank.Account) {
 	}
 	m.assert(readsAgree, watched.Late == late, "", "an admin is shown %d late payouts, and there are %d", watched.Late, late)
 	m.assert(readsAgree, err == nil && len(reviews) == min(waiting, 100) && watched.AccountsInReview == int64(waiting) &&
-		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies, "",
-		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review and %d payouts with a discrepancy",
-		len(reviews), err, watched, waiting, unknown, reviewed, discrepancies)
+		watched.Unknown == unknown && watched.ManualReview == reviewed && watched.Discrepancies == discrepancies && watched.UnmatchedTransfers == int64(m.model.openUnmatched()), "",
+		"an admin is shown %d accounts in review, and watched are (error %v) %+v; there are %d accounts, %d unknown, %d in review, %d payouts with a discrepancy and %d unmatched transfers",
+		len(reviews), err, watched, waiting, unknown, reviewed, discrepancies, m.model.openUnmatched())
 }
 
 // by is the admin with a reason.
@@ -111,23 +117,27 @@ func (m *market) by() decision.By {
 // decide lets the admin decide on something, and holds the record of decisions against what came of it: always is
 // on record what is done with no conditions. It returns the answer, or errLost or an unavailable one.
 func (m *market) decide(subject string, always bool, do func(on *instance) error) error {
-	on := m.anyInstance()
-	if on == nil {
-		return errNowhere
-	}
-	by := decided{subject, m.current.number}
-	before := m.decided[by]
-	var answer error
-	m.current.about = payout.ID(subject)
-	defer func() { m.current.about = "" }()
-	err := m.call(on, func() error {
-		answer = do(on)
+	return m.askAsAdmin(subject, func(on *instance) error {
+		by := decided{subject, m.current.number}
+		before := m.decided[by]
+		answer := do(on)
 		m.assert(answersAreKnown, answer == nil || fault.From(answer) != nil, subject, "a decision was answered with %v", answer)
 		now := m.decided[by]
 		m.assert(decisionsKept, isUnavailable(answer) || now-before == btoi(answer == nil || always && !errors.Is(answer, payout.ErrNotFound)), subject,
 			"a decision on %s was answered with %v, and %d of them are on record, %d were before", subject, answer, now, before)
 		return answer
 	})
+}
+
+// askAsAdmin has the admin call some instance about a subject. It returns the answer, or errLost or errNowhere.
+func (m *market) askAsAdmin(subject string, ask func(on *instance) error) error {
+	on := m.anyInstance()
+	if on == nil {
+		return errNowhere
+	}
+	m.current.about = payout.ID(subject)
+	defer func() { m.current.about = "" }()
+	err := m.call(on, func() error { return ask(on) })
 	if lie := m.gateways.lies[payout.ID(subject)]; lie != nil && lie.to == m.current.number {
 		lie.to = 0
 	}
@@ -301,19 +311,6 @@ func (m *market) decideWithoutReason(on *instance) {
 	for _, err := range []error{liftErr, differenceErr, adjustErr, freezeErr, pauseErr, reviewErr, refundErr, matchErr, clearErr, settleErr} {
 		m.assert(decisionsKept, fault.From(err) != nil && fault.From(err).Details["note"] != "", "", "a decision without a reason was answered with %v", err)
 	}
-}
-
-// cancelAsAdmin cancels a seller's payout.
-func (m *market) cancelAsAdmin(id payout.ID) {
-	_ = m.decide(string(id), false, func(on *instance) error {
-		_, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}, id, "")
-		w := m.model.payouts[id]
-		m.assert(answersAreTrue, err != nil || w.state == payout.Cancelled, string(id), "payout %s was said to be cancelled, and is %+v", id, w)
-		if err == nil {
-			m.checkCancelled(id, w, false, "")
-		}
-		return err
-	})
 }
 
 // accountDecided lets people act on how a verification ended.

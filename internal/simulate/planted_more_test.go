@@ -89,4 +89,22 @@ var moreBugs = []planted{
 	{"a seller's payouts are frozen twice", []edit{
 		{inPayout, "if balance.Frozen == isStop(d.Action) {", "if !balance.Frozen && !isStop(d.Action) {"},
 	}},
+	{"an admin's key is not kept where the gateway cancels", []edit{
+		{inPayout, "if k.key != \"\" {\n\t\t\t\tanswered, err = tx.SaveIdempotency(", "if k.key != \"\" && !c.Admin {\n\t\t\t\tanswered, err = tx.SaveIdempotency("},
+	}},
+	{"an admin who hears later that a payout is cancelled is not on record", []edit{
+		{inPayout, "if cancelled {\n\t\t\treturn p, s.recordCancel(ctx, tx, c, p)\n\t\t}", "if cancelled {\n\t\t\treturn p, nil\n\t\t}"},
+	}},
+	{"a found transfer in another currency is imported", []edit{
+		{inPayout, "case t.Currency != \"\" && t.Currency != s.o.Currency.Code():\n\t\treturn p, \"it is in another", "case t.Currency == s.o.Currency.Code()+\"?\":\n\t\treturn p, \"it is in another"},
+	}},
+	{"a found transfer to another seller's account is imported", []edit{
+		{inBank, "case a.Seller != seller:", "case a.Seller == \"\":"},
+	}},
+	{"an unmatched transfer that was resolved is listed again", []edit{
+		{inStore, "ON CONFLICT (gateway, gateway_id) DO NOTHING`,\n\t\tstring(s.Gateway)", "ON CONFLICT (gateway, gateway_id) DO UPDATE SET resolved = 0 WHERE unmatched_transfers.resolved = 1`,\n\t\tstring(s.Gateway)"},
+	}},
+	{"an unmatched transfer is resolved twice", []edit{
+		{inStore, "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2 AND resolved = 0", "SET resolved = 1 WHERE gateway = $1 AND gateway_id = $2"},
+	}},
 }

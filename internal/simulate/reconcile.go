@@ -65,6 +65,7 @@ func (m *market) reconcileAt(on *instance, g *gateway, open map[string]bool) {
 			open[d.ID] = true
 		}
 	}
+	m.checkForeignLines(g, r.Differences)
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.
@@ -84,12 +85,14 @@ func (m *market) checkNights(on *instance) {
 }
 
 // explains reports whether a fault is why the statement and the ledger differ: money was taken from the account by
-// hand, or a person has to look at the payout.
+// hand, a transfer was made for nobody that the ledger knows, or a person has to look at the payout.
 func (m *market) explains(d reconcile.Difference) bool {
 	w := m.model.payouts[d.Payout]
 	switch {
 	case d.Kind == reconcile.UnexplainedDebit:
 		return m.o.Faults[broke]
+	case d.Kind == reconcile.LineWithoutPayout:
+		return m.isUnresolved(d.Subject)
 	case w == nil:
 		return false
 	default:

@@ -24,7 +24,7 @@ type backup struct {
 func (m *market) restoreEvery() time.Duration { return max(48*time.Hour, m.end()/12) }
 
 // wantBackUp has the ledger backed up when next a payout was asked for: what waits is what a restore is most about.
-func (m *market) wantBackUp() { m.backUpSoon, m.backUpUnknown = true, m.chance(400) }
+func (m *market) wantBackUp() { m.backUpSoon, m.backUpUnknown = true, m.chance(600) }
 
 // backUpWith backs the ledger up with a payout that has just become unknown and of which the gateway has nothing, and has its money refunded and
 // withdrawn again after that: both are in the balance of the backup.
@@ -37,9 +37,14 @@ func (m *market) backUpWith(id payout.ID) {
 		}
 		m.spawn(0, admin, func() {
 			m.reviewUnknown(id)
-			m.pause(12 * time.Minute)
-			m.refundToBalance(id)
 			w := m.model.payouts[id]
+			for range 5 { // the gateway may not answer at once
+				m.pause(12 * time.Minute)
+				m.refundToBalance(id)
+				if w = m.model.payouts[id]; w == nil || w.state != payout.ManualReview {
+					break
+				}
+			}
 			if w == nil || w.state != payout.Failed || m.closing {
 				return
 			}
@@ -72,6 +77,9 @@ func (m *market) backUp() {
 	m.note("", "", "the ledger is backed up")
 	m.after(m.between(5*time.Minute, 36*time.Hour), m.putBack)
 	m.after(m.between(m.restoreEvery()*3/4, m.restoreEvery()*5/4), m.wantBackUp)
+	if m.chance(700) {
+		m.leaveUnmatched()
+	}
 }
 
 // putBack ends all instances and puts the backup in the place of the ledger. The gateway's records stay. What was

@@ -245,9 +245,9 @@ func (m *market) send(a *ask) {
 	_ = m.persist(5*time.Minute, func(on *instance) error { return m.ask(on, a, request) })
 }
 
-// expired reports whether the service may soon forget the request's key, which it keeps for seven days.
+// expired reports whether the service may soon forget the request's key.
 func (m *market) expired(a *ask) bool {
-	return (a.made != "" || a.refused != "") && m.now-a.at > 7*24*time.Hour-time.Hour
+	return (a.made != "" || a.refused != "") && m.now-a.at > keysKept-time.Hour
 }
 
 // sendOther asks for another amount, or with other notes, under a key that was used, which must be refused.
@@ -380,7 +380,7 @@ func (m *market) cancel(s *seller, id payout.ID) {
 		return err
 	})
 	if key != "" && answered && restores == m.tally.restores {
-		m.cancelOther(s, id, key)
+		m.cancelOther(payout.Caller{User: s.id}, id, key)
 		if m.chance(300) {
 			m.cancelAgain(s, id, key, succeeded)
 		}
@@ -414,10 +414,10 @@ func (m *market) cancelAgain(s *seller, id payout.ID, key string, succeeded bool
 }
 
 // cancelOther cancels another payout under a key that was used, which must be refused.
-func (m *market) cancelOther(s *seller, id payout.ID, key string) {
+func (m *market) cancelOther(c payout.Caller, id payout.ID, key string) {
 	var other payout.ID
 	for p, w := range m.model.payouts {
-		if w.seller == s.id && p != id && p > other {
+		if (c.Admin || w.seller == c.User) && p != id && p > other {
 			other = p
 		}
 	}
@@ -426,8 +426,8 @@ func (m *market) cancelOther(s *seller, id payout.ID, key string) {
 		return
 	}
 	_ = m.call(on, func() error {
-		p, _, err := on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, other, key)
-		m.assert(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, s.id,
+		p, _, err := on.payouts.Cancel(m.ctx, c, other, key)
+		m.assert(oneAnswerPerKey, errors.Is(err, payout.ErrKeyReused) || isUnavailable(err) || restores != m.tally.restores, c.User,
 			"the key %s, under which payout %s was cancelled, was used for %s and answered with %s, %v", key, id, other, p.ID, err)
 		return err
 	})

@@ -110,8 +110,10 @@ type Report struct {
 	Crashes, Restores, Takeovers   int64
 	// Proven payouts were requested with a fresh proof, and Unproven requests were refused for want of one.
 	Proven, Unproven int64
-	Checks, Audits   int64
-	Faulted          map[string]int64
+	// Unmatched transfers were listed.
+	Unmatched      int64
+	Checks, Audits int64
+	Faulted        map[string]int64
 }
 
 // Stand is how far a run is.
@@ -239,6 +241,7 @@ func sum(o Options, runs []*marketRun) (Report, error) {
 		r.Takeovers += t.takeovers
 		r.Proven += t.proven
 		r.Unproven += t.unproven
+		r.Unmatched += t.unmatched
 		r.Checks += t.checks
 		r.Audits += t.audits
 		for f, n := range t.faults {

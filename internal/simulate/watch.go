@@ -292,6 +292,22 @@ func (t payoutTx) ImportPayout(ctx context.Context, p payout.Payout) (bool, erro
 	return imported, err
 }
 
+func (t payoutTx) RecordUnmatchedTransfer(ctx context.Context, u payout.UnmatchedTransfer) (bool, error) {
+	isNew, err := t.Tx.RecordUnmatchedTransfer(ctx, u)
+	if isNew {
+		t.seen.note(func() { t.seen.m.wasListed(u) })
+	}
+	return isNew, err
+}
+
+func (t payoutTx) ResolveUnmatchedTransfer(ctx context.Context, at port.Name, gatewayID string) (bool, error) {
+	resolved, err := t.Tx.ResolveUnmatchedTransfer(ctx, at, gatewayID)
+	if resolved {
+		t.seen.note(func() { t.seen.m.wasResolved(at, gatewayID) })
+	}
+	return resolved, err
+}
+
 func (t payoutTx) SaveEvent(ctx context.Context, at port.Name, eventID string, now time.Time) (bool, error) {
 	isNew, err := t.Tx.SaveEvent(ctx, at, eventID, now)
 	t.seen.note(func() { t.seen.m.heard[t.seen.m.current.event] = true })

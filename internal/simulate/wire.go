@@ -87,6 +87,9 @@ func (w wire) carry(req *http.Request) (*http.Response, error) {
 	w.misreport(req, a)
 	w.mixUp(req, a)
 	w.distortAnswer(req, a)
+	if page >= 0 {
+		w.nameCurrency(a)
+	}
 	return w.after(req, a, page)
 }
 
@@ -151,6 +154,10 @@ const mostLate = 2 * time.Minute
 // after is the way of the answer.
 func (w wire) after(req *http.Request, a *answer, page int) (*http.Response, error) {
 	m := w.on.m
+	if strings.HasSuffix(req.URL.Path, "/cancel") && m.faultProfile[crash] > 0 && m.chance(500) { // what it did is heard of by a poll, or a repeat
+		m.strike(crash)
+		m.kill(w.on)
+	}
 	m.step(w.on, 10*time.Millisecond, 200*time.Millisecond)
 	if denial := w.deny(req, a); denial != nil {
 		return denial, nil
