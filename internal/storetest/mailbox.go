@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ func (m *Mailbox) To(address string) []mail.Data {
 		if len(ids) == 0 {
 			break
 		}
+		slices.Sort(ids) // they begin with their time, and PostgreSQL leases them in any order
 		for _, id := range ids {
 			if err := m.Step(m.t.Context(), id); err != nil {
 				m.t.Fatal(err)
