@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +50,11 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	}
 	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]gateway.ReadWebhook{}}
 	if opened.ReadWebhook != nil {
-		all.webhooks[name] = opened.ReadWebhook
+		all.webhooks[name] = func(header http.Header, body []byte) (gateway.Notification, error) {
+			notification, err := opened.ReadWebhook(header, body)
+			notification.Gateway = name
+			return notification, err
+		}
 	}
 	if cfg.Gateway == config.Sandbox { // which posts where RazorpayX would
 		all.webhooks[razorpayx.DefaultName] = all.webhooks[name]

@@ -23,7 +23,7 @@ var notices = map[notice]string{
 	"requested":      "Payout requested.",
 	"cancelled":      "The payout is cancelled. Its amount is back in your balance.",
 	"not-cancelled":  "This payout can no longer be cancelled: the bank is working on it, or it has ended.",
-	"cancel-unclear": "The payment gateway gave no clear answer. Look here again in a moment, and try again if it is still processing.",
+	"cancel-unclear": "This payout could not be cancelled just now. Look here again in a moment, and try again if it is still processing.",
 
 	"bank-account-registered": "Bank account saved.",
 

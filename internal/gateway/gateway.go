@@ -123,7 +123,7 @@ type Submission struct {
 	Outcome SubmitOutcome
 	// Report is set when Outcome is Accepted.
 	Report Report
-	// ReasonCode and Reason explain any other answer, for programs and for people.
+	// ReasonCode and Reason explain any other outcome, for programs and for people.
 	ReasonCode string
 	Reason     string
 	// NotSent says, with NotTaken, that not a byte of it left us.

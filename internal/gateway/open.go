@@ -38,7 +38,7 @@ type ReadWebhook func(header http.Header, body []byte) (Notification, error)
 // Notification is what a message is about. It says that something happened, never what: the truth is fetched from the gateway.
 // An empty part means that the message is about no such thing.
 type Notification struct {
-	// Gateway is the one that the message came from.
+	// Gateway is the one that the message came from. The adapter leaves it empty: package app sets it.
 	Gateway Name
 	// EventID is the same on every delivery of an event.
 	EventID string

@@ -43,10 +43,10 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 			return Payout{}, errAskGateway
 		}
 		if isSent { // and the gateway's report was not applied, because the row changed meanwhile
-			return Payout{}, errChangedMeanwhile
+			return Payout{}, ErrCancelUnclear
 		}
 		if _, differs := ledger.Differs(asked, p); differs { // the look-up above was for an older row
-			return Payout{}, errChangedMeanwhile
+			return Payout{}, ErrCancelUnclear
 		}
 		return s.cancelIn(ctx, tx, c, p)
 	})
@@ -58,10 +58,6 @@ func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payo
 	}
 	return p, replayed, err
 }
-
-// errChangedMeanwhile is ErrCancelUnclear where it is not the gateway that gave no answer.
-var errChangedMeanwhile = ErrCancelUnclear.WithMessage(
-	"The payout changed while it was being cancelled. Look at it in a moment, and try again if it is still processing.")
 
 // errAskGateway means that the gateway has the payout, and may still let go of it.
 var errAskGateway = errors.New("payout: the gateway must be asked")
@@ -141,7 +137,7 @@ func (s *Service) recordCancel(ctx context.Context, tx ChangeTx, c Caller, p Pay
 
 // cancelAtGateway asks the gateway to cancel a payout, as it was checked, and records what the gateway reports. Of several calls at
 // once, the one that cancelled the payout succeeds. Its idempotency key is stored in the same transaction, so that a repeat gets the
-// same answer.
+// same answer. It locks the payout before the key, see ARCHITECTURE.md.
 func (s *Service) cancelAtGateway(ctx context.Context, c Caller, p Payout, call repeatable) (Payout, bool, error) {
 	g, err := s.gatewayOf(p)
 	if err != nil {

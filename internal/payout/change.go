@@ -19,7 +19,7 @@ func (s *Service) change(ctx context.Context, id ID, alter func(*Payout) error) 
 	return s.changeIn(ctx, ledger.Scope{Payout: string(id)}, ledger.ActorSystem, func(_ ChangeTx, p *Payout) error { return alter(p) })
 }
 
-// changeFrom is change of a payout that is still in a state, and does nothing to another.
+// changeFrom is change, but does nothing unless the payout is still in the state from.
 func (s *Service) changeFrom(ctx context.Context, id ID, from State, alter func(*Payout)) error {
 	_, err := s.change(ctx, id, func(p *Payout) error {
 		if p.State != from {

@@ -114,7 +114,7 @@ func (p Payout) Status() Status { return p.State.Status() }
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "payout_not_found", "No such payout. GET /api/payouts/history lists yours.")
 	ErrNotCancellable = fault.New(fault.Refused, "payout_not_cancellable", "This payout can no longer be cancelled.")
-	ErrCancelUnclear  = fault.New(fault.Unavailable, "cancel_unclear", "The payment gateway gave no clear answer. Look at the payout in a moment, and try again if it is still processing.")
+	ErrCancelUnclear  = fault.New(fault.Unavailable, "cancel_unclear", "This payout could not be cancelled just now. Look at it in a moment, and try again if it is still processing.")
 	ErrBankUnverified = fault.New(fault.Refused, "bank_account_not_verified",
 		"The bank account is not verified. GET /api/bank-account says how far it is and why; register another with PUT if it was not accepted.")
 	ErrAccountChanged = fault.New(fault.Refused, "bank_account_changed",

@@ -12,7 +12,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 	case p.State == Completed && p.UTR != "":
 		waits := finalChecks
 		if g, err := s.gatewayOf(p); err == nil && !g.Capabilities().List { // no list of returns says when to look
-			waits = closeFinalChecks
+			waits = frequentFinalChecks
 		}
 		next := now.Add(s.jitter(waits[min(p.Tries, len(waits)-1)]))
 		if last := s.o.Arrival.FinalCheckUntil(p.CompletedAt); next.After(last) {
@@ -24,7 +24,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
-		return now.Add(s.jitter(closeFinalChecks[min(p.Tries, len(closeFinalChecks)-1)]))
+		return now.Add(s.jitter(frequentFinalChecks[min(p.Tries, len(frequentFinalChecks)-1)]))
 	default:
 		return now.Add(s.jitter(finalChecks[min(p.Tries, len(finalChecks)-1)]))
 	}
@@ -64,19 +64,14 @@ const (
 
 // Waits between final checks of a payout that has ended, the last one repeated. Banks return most payments soon, and
 // [Service.PollReversals] asks for all returns at once. These checks also find returns that no list shows, and gateways
-// that change a final state. A payout that an admin refunded is the likeliest to turn up as paid.
+// that change a final state. The frequent ones are of a payout that an admin refunded, which is the likeliest to turn up as paid, and at
+// a gateway that lists no returns.
 var (
-	finalChecks      = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
-	closeFinalChecks = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
+	finalChecks         = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 24 * time.Hour}
+	frequentFinalChecks = []time.Duration{20 * time.Second, 5 * time.Minute, time.Hour, 6 * time.Hour}
 )
 
 // backoff doubles base with each try after the first, up to most.
 func backoff(tries int, base, most time.Duration) time.Duration {
 	return min(base<<min(max(tries-1, 0), 20), most)
 }
-
-// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
-func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
-
-// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
-func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }

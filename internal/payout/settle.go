@@ -62,7 +62,7 @@ func (s *Service) applyReportIf(
 			return nil
 		}
 		if discrepancy != nil {
-			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // tampering hides nothing that the gateway has said
+			if said := discrepancy.Error(); said != TamperedNote || p.Discrepancy == "" { // a note about tampering replaces no discrepancy of the gateway
 				p.Discrepancy = said
 			}
 			p.Tries++

@@ -86,3 +86,9 @@ func (s State) Status() Status {
 
 // isUnclear reports whether nobody knows yet what became of the payout's order.
 func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == ManualReview }
+
+// mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
+func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }
+
+// endedUnpaid reports whether the seller has the money back without the bank ever having had it.
+func (p Payout) endedUnpaid() bool { return p.State == Failed || p.State == Cancelled }

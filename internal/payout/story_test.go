@@ -783,20 +783,20 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); found || err != nil {
 		t.Errorf("before the request there is one: %t, %v", found, err)
 	}
-	wantOutcomeed := func(user, key string, want bool) {
+	wantAnswered := func(user, key string, want bool) {
 		t.Helper()
 		if got, err := s.payouts.Answered(t.Context(), user, key); got != want || err != nil {
 			t.Errorf("key %q of %s has an answer: %t, %v; want %t", key, user, got, err, want)
 		}
 	}
-	wantOutcomeed("usr_a", "k", false)
+	wantAnswered("usr_a", "k", false)
 	made, _, err := s.payouts.Request(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOutcomeed("usr_a", "k", true)
-	wantOutcomeed("usr_a", "", false)
-	wantOutcomeed("usr_b", "k", false)
+	wantAnswered("usr_a", "k", true)
+	wantAnswered("usr_a", "", false)
+	wantAnswered("usr_b", "k", false)
 	made.Beneficiary = "fa_usr_a" // who asks needs no such thing
 	if p, found, err := s.payouts.Requested(t.Context(), "usr_a", "k"); p != made || !found || err != nil {
 		t.Errorf("the key stands for %+v, %t, %v; want %+v", p, found, err, made)
@@ -825,7 +825,7 @@ func TestRequest_KeyCoversWholeRequest(t *testing.T) {
 	if _, found, err := s.payouts.Requested(t.Context(), "usr_a", "refused"); found || err != nil {
 		t.Errorf("a refusal is a payout: %t, %v", found, err)
 	}
-	wantOutcomeed("usr_a", "refused", true)
+	wantAnswered("usr_a", "refused", true)
 }
 
 // The bank takes four days and no notification arrives. Polls must find what happened soon, and be few, because the gateway

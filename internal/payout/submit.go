@@ -104,10 +104,11 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 	return changed && !isStopped, err
 }
 
-// checkToSend is the last look before an order leaves, in the transaction that claims it. It fails unless the payout and its
-// seller's journal are as the service wrote them. It returns why payouts are frozen or paused; "" if they are not.
-func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (whyNot string, err error) {
-	if p.ReasonCode == codeNegativeBalance { // the row that stopIfBalanceNegative looked at did not have this mark
+// checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
+// marked with codeNegativeBalance since stopIfBalanceNegative looked at it, and unless the payout and its seller's journal are as the
+// service wrote them. It returns why payouts are frozen or paused; "" if they are not.
+func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
+	if p.ReasonCode == codeNegativeBalance {
 		return "", errRaced
 	}
 	if _, err := checkToMove(ctx, tx, p); err != nil {

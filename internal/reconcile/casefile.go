@@ -35,7 +35,9 @@ func (d caseFile) judge() (found []Difference, judged bool) {
 		switch {
 		case l.Missing:
 		case l.Currency != d.currency.Code():
-			return []Difference{d.differs(CurrencyDiffers, "Line %s is in %s, and the ledger counts %s.", l.ID, l.Currency, d.currency.Code())}, true
+			differs := d.differs(CurrencyDiffers, "Line %s is in %s, and the ledger counts %s.", l.ID, l.Currency, d.currency.Code())
+			differs.At = l.At // the payout itself may have no time yet at which money moved
+			return []Difference{differs}, true
 		case l.Debit > 0:
 			d.debits = append(d.debits, l)
 			d.taken += l.Debit

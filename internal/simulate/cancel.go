@@ -61,7 +61,7 @@ func (m *market) adminAsCaller() payout.Caller {
 	return payout.Caller{User: m.admin, Admin: true, Note: "The seller called."}
 }
 
-// sendCancel sends a cancellation, and again until it is answered. That the gateway gave no clear answer is one for now.
+// sendCancel sends a cancellation, and again until it is answered. An unclear answer ends the loop too.
 func (m *market) sendCancel(c *cancellation) {
 	for range 60 {
 		isForgotten := m.tally.restores != c.restores || m.now-c.began > keysKept-24*time.Hour
@@ -111,8 +111,8 @@ func (m *market) cancelUnderKey(on *instance, c *cancellation) error {
 	return err
 }
 
-// callToCancel has an instance cancel a payout for the admin, and reports whether the answer is an earlier one. What is answered as done
-// for the first time is put on record, once.
+// callToCancel has an instance cancel a payout for the admin, and reports whether the answer is an earlier one. The first
+// success puts exactly one decision on record.
 func (m *market) callToCancel(on *instance, id payout.ID, key string) (replayed bool, err error) {
 	by := decided{string(id), m.current.number}
 	before := m.decided[by]

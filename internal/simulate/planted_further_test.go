@@ -42,7 +42,7 @@ var furtherBugs = []planted{
 		{inReconcile, "case !right:", "case !right && moved == 0:"},
 	}},
 	{"a line in another currency is not found", []edit{
-		{inReconcile, "case l.Currency != d.currency.Code():\n\t\t\treturn", "case l.Currency == \"\":\n\t\t\treturn"},
+		{inReconcile, "case l.Currency != d.currency.Code():\n\t\t\tdiffers", "case l.Currency == \"\":\n\t\t\tdiffers"},
 	}},
 	{"a line that names no payout of ours is not found", []edit{
 		{inReconcile, "if isOne && !d.fresh && !d.resolved {", "if isOne && !d.fresh && d.resolved {"},
@@ -146,7 +146,7 @@ var furtherBugs = []planted{
 		{inEvent, "e.After.Available < 0 && before >= 0", "e.After.Available < 0 && before > 0"},
 	}},
 	{"a pause that was hidden in the database is over", []edit{
-		{inStore, "if err == nil && newest != a.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\"", "if err == nil && newest < a.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\""},
+		{inStore, "if err == nil && newest != head.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\"", "if err == nil && newest < head.Number {\n\t\terr = ledger.ErrTampered.Because(fmt.Errorf(\"the balance of %s is that after entry %d, and there are entries up to %d\""},
 	}},
 	{"each night reads its own day alone", []edit{
 		{inReconcile, "s.reconcile(ctx, day, true, true)", "s.reconcile(ctx, day, false, true)"},

@@ -3,7 +3,7 @@ package simulate_test
 // limitedBugs are about a gateway that lacks most of what others offer. They are looked for with --limited.
 var limitedBugs = []planted{
 	{"a payout whose order can't be looked up is never sent again", []edit{
-		{inPayout, "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)", "isUnknown := errors.Is(err, gateway.ErrUnknownTransfer)"},
+		{inPayout, "notFound := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)", "notFound := errors.Is(err, gateway.ErrUnknownTransfer)"},
 	}},
 	{"a rejected order that can't be looked up counts as not taken", []edit{
 		{inPayout, "if !g.Capabilities().Lookup && a.Outcome != gateway.Accepted {", "if !g.Capabilities().Lookup && a.Outcome == gateway.Refused {"},

@@ -6,7 +6,7 @@ var moreBugs = []planted{
 		{inPayout, "if r.Amount < s.o.Minimum {", "if r.Amount <= s.o.Minimum {"},
 	}},
 	{"what was refused under a key is decided again", []edit{
-		{inPayout, "refusal = err\n\t\t\treturn saveRefusal(ctx, tx, m, refused)", "_ = saveRefusal\n\t\t\treturn err"},
+		{inPayout, "refusal = err\n\t\t\treturn saveRefusal(ctx, tx, call, refused)", "_ = saveRefusal\n\t\t\treturn err"},
 	}},
 	{"idempotency keys are forgotten after a day", []edit{
 		{inPayout, "keysKept   = 7 * 24 * time.Hour", "keysKept   = 24 * time.Hour"},
@@ -90,7 +90,7 @@ var moreBugs = []planted{
 		{inPayout, "if balance.Frozen == isStop(d.Action) {", "if !balance.Frozen && !isStop(d.Action) {"},
 	}},
 	{"an admin's key is not kept where the gateway cancels", []edit{
-		{inPayout, "if k.key != \"\" {\n\t\t\t\tanswered, err = tx.SaveIdempotency(", "if k.key != \"\" && !c.Admin {\n\t\t\t\tanswered, err = tx.SaveIdempotency("},
+		{inPayout, "if call.key != \"\" {\n\t\t\t\tanswered, err = tx.SaveIdempotency(", "if call.key != \"\" && !c.Admin {\n\t\t\t\tanswered, err = tx.SaveIdempotency("},
 	}},
 	{"an admin who hears later that a payout is cancelled is not on record", []edit{
 		{inPayout, "if cancelled {\n\t\t\treturn p, s.recordCancel(ctx, tx, c, p)\n\t\t}", "if cancelled {\n\t\t\treturn p, nil\n\t\t}"},

@@ -55,7 +55,7 @@ var bugs = []planted{
 		{inHTTPAPI, "return Response{}, lost(err, !connected.Load())", "return Response{}, lost(err, true)"},
 	}},
 	{"unknown to the gateway is taken for failed", []edit{
-		{inPayout, "\tif isUnknown && p.State == Unknown && p.Tries > 0", "\tif isUnknown && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif isUnknown && p.State == Unknown && p.Tries > 0"},
+		{inPayout, "\tif notFound && p.State == Unknown && p.Tries > 0", "\tif notFound && p.State == Unknown {\n\t\t_, err := s.change(ctx, p.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode = \"not_found\"\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif notFound && p.State == Unknown && p.Tries > 0"},
 	}},
 	{"a refusal of a resend is final", []edit{
 		{inPayout, "\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)", "\tif answer.Outcome == gateway.Refused {\n\t\t_, err := s.change(ctx, sent.ID, func(p *Payout) error {\n\t\t\tp.ReasonCode, p.Reason = answer.ReasonCode, answer.Reason\n\t\t\ts.finish(p, Failed)\n\t\t\treturn nil\n\t\t})\n\t\treturn err\n\t}\n\tif answer.Outcome == gateway.Accepted {\n\t\t_, err := s.applyReport(ctx, sent, answer.Report)"},
@@ -142,7 +142,7 @@ var bugs = []planted{
 		{inStore, "const stepWithin = 8 * time.Hour", "const stepWithin = time.Minute"},
 	}},
 	{"the idempotency key is ignored", []edit{
-		{inPayout, `if k.key == "" {`, `if k.key == "" || k.key != "" {`},
+		{inPayout, `if call.key == "" {`, `if call.key == "" || call.key != "" {`},
 	}},
 	{"an unverified account is paid", []edit{
 		{inPayout, "errors.Is(err, bank.ErrNone) || (err == nil && account.Status != bank.StatusVerified)", "errors.Is(err, bank.ErrNone)"},
@@ -259,7 +259,7 @@ var bugs = []planted{
 		{inPayout, "\tif r.UTR != \"\" {\n\t\tp.UTR = r.UTR\n\t}\n", "\tp.UTR = r.UTR\n"},
 	}},
 	{"the bank's reference is not saved", []edit{
-		{inStore, `asText("utr", mutable,`, `asText("utr", immutable,`},
+		{inStore, `asText("utr", mutable,`, `asText("utr", insertOnly,`},
 	}},
 	{"Retry-After is ignored", []edit{
 		{inHTTPAPI, "return min(max(wait, 0), time.Hour)", "return min(max(wait, 0), 0)"},

@@ -13,28 +13,28 @@ import (
 // bankAccountFields are those of a bank account's row but for its MAC.
 var bankAccountFields = fields[bank.Account]{
 	asText("id", primaryKey, func(a *bank.Account) *bank.ID { return &a.ID }),
-	asText("seller_id", immutable, func(a *bank.Account) *string { return &a.Seller }),
-	asFlag("is_current", immutable, func(a *bank.Account) *bool { return &a.Current }),
-	asText("holder", immutable, func(a *bank.Account) *string { return &a.Holder }),
-	asText("ifsc", immutable, func(a *bank.Account) *bank.IFSC { return &a.IFSC }),
-	asText("last4", immutable, func(a *bank.Account) *string { return &a.Last4 }),
-	asText("encrypted_number", immutable, func(a *bank.Account) *string { return &a.EncryptedNumber }),
-	asText("status", immutable, func(a *bank.Account) *bank.Status { return &a.Status }),
-	asText("reason", immutable, func(a *bank.Account) *string { return &a.Reason }),
-	asText("registered_name", immutable, func(a *bank.Account) *string { return &a.RegisteredName }),
-	asNumber("name_score", immutable, func(a *bank.Account) *int { return &a.NameScore }),
-	asText("beneficiary", immutable, func(a *bank.Account) *string { return &a.Beneficiary }),
-	asText("gateway", immutable, func(a *bank.Account) *gateway.Name { return &a.Gateway }),
-	asText("verification_id", immutable, func(a *bank.Account) *string { return &a.VerificationID }),
-	asNumber("tries", immutable, func(a *bank.Account) *int { return &a.Tries }),
-	orNull("due_at", immutable, func(a *bank.Account) *time.Time { return &a.DueAt }),
-	asTime("created_at", immutable, func(a *bank.Account) *time.Time { return &a.CreatedAt }),
-	orNull("verified_at", immutable, func(a *bank.Account) *time.Time { return &a.VerifiedAt }),
+	asText("seller_id", insertOnly, func(a *bank.Account) *string { return &a.Seller }),
+	asFlag("is_current", insertOnly, func(a *bank.Account) *bool { return &a.Current }),
+	asText("holder", insertOnly, func(a *bank.Account) *string { return &a.Holder }),
+	asText("ifsc", insertOnly, func(a *bank.Account) *bank.IFSC { return &a.IFSC }),
+	asText("last4", insertOnly, func(a *bank.Account) *string { return &a.Last4 }),
+	asText("encrypted_number", insertOnly, func(a *bank.Account) *string { return &a.EncryptedNumber }),
+	asText("status", insertOnly, func(a *bank.Account) *bank.Status { return &a.Status }),
+	asText("reason", insertOnly, func(a *bank.Account) *string { return &a.Reason }),
+	asText("registered_name", insertOnly, func(a *bank.Account) *string { return &a.RegisteredName }),
+	asNumber("name_score", insertOnly, func(a *bank.Account) *int { return &a.NameScore }),
+	asText("beneficiary", insertOnly, func(a *bank.Account) *string { return &a.Beneficiary }),
+	asText("gateway", insertOnly, func(a *bank.Account) *gateway.Name { return &a.Gateway }),
+	asText("verification_id", insertOnly, func(a *bank.Account) *string { return &a.VerificationID }),
+	asNumber("tries", insertOnly, func(a *bank.Account) *int { return &a.Tries }),
+	orNull("due_at", insertOnly, func(a *bank.Account) *time.Time { return &a.DueAt }),
+	asTime("created_at", insertOnly, func(a *bank.Account) *time.Time { return &a.CreatedAt }),
+	orNull("verified_at", insertOnly, func(a *bank.Account) *time.Time { return &a.VerifiedAt }),
 }
 
 // storedAccountFields are with the row's MAC.
 var storedAccountFields = within(func(a *storedAccount) *bank.Account { return &a.Account }, bankAccountFields,
-	asText("mac", immutable, func(a *storedAccount) *string { return &a.mac }))
+	asText("mac", insertOnly, func(a *storedAccount) *string { return &a.mac }))
 
 var bankAccountTable = &table[storedAccount]{
 	name: "bank_accounts", texts: &sync.Map{},

@@ -19,19 +19,19 @@ var (
 	queuedEventTable = &table[event.Queued]{
 		name: "queued_events", texts: &sync.Map{},
 		columns: []column[event.Queued]{
-			asText("owner", immutable, func(q *event.Queued) *string { return &q.Owner }),
-			asNumber("entry", immutable, func(q *event.Queued) *int64 { return &q.Entry }),
-			asText("type", immutable, func(q *event.Queued) *event.Type { return &q.Type }),
+			asText("owner", insertOnly, func(q *event.Queued) *string { return &q.Owner }),
+			asNumber("entry", insertOnly, func(q *event.Queued) *int64 { return &q.Entry }),
+			asText("type", insertOnly, func(q *event.Queued) *event.Type { return &q.Type }),
 		},
 	}
 	eventTable = &table[event.Event]{
 		name: "events", texts: &sync.Map{},
 		columns: []column[event.Event]{
 			asNumber("number", primaryKey, func(e *event.Event) *int64 { return &e.Number }),
-			asText("id", immutable, func(e *event.Event) *string { return &e.ID }),
-			asText("owner", immutable, func(e *event.Event) *string { return &e.Owner }),
-			asNumber("entry", immutable, func(e *event.Event) *int64 { return &e.Entry }),
-			asText("type", immutable, func(e *event.Event) *event.Type { return &e.Type }),
+			asText("id", insertOnly, func(e *event.Event) *string { return &e.ID }),
+			asText("owner", insertOnly, func(e *event.Event) *string { return &e.Owner }),
+			asNumber("entry", insertOnly, func(e *event.Event) *int64 { return &e.Entry }),
+			asText("type", insertOnly, func(e *event.Event) *event.Type { return &e.Type }),
 		},
 	}
 )

@@ -20,15 +20,15 @@ import (
 // payoutFields are those of a payout's row.
 var payoutFields = fields[payout.Payout]{
 	asText("id", primaryKey, func(p *payout.Payout) *payout.ID { return &p.ID }),
-	asText("seller_id", immutable, func(p *payout.Payout) *string { return &p.Seller }),
-	asText("bank_account_id", immutable, func(p *payout.Payout) *bank.ID { return &p.BankAccountID }),
-	asNumber("amount", immutable, func(p *payout.Payout) *money.Amount { return &p.Amount }),
-	asNumber("fee", immutable, func(p *payout.Payout) *money.Amount { return &p.Fee }),
-	asText("notes", immutable, func(p *payout.Payout) *string { return &p.Notes }),
-	asText("mode", immutable, func(p *payout.Payout) *gateway.RailName { return &p.Mode }),
-	asText("gateway", immutable, func(p *payout.Payout) *gateway.Name { return &p.Gateway }),
-	asTime("requested_at", immutable, func(p *payout.Payout) *time.Time { return &p.RequestedAt }),
-	asTime("arrive_at", immutable, func(p *payout.Payout) *time.Time { return &p.ArriveAt }),
+	asText("seller_id", insertOnly, func(p *payout.Payout) *string { return &p.Seller }),
+	asText("bank_account_id", insertOnly, func(p *payout.Payout) *bank.ID { return &p.BankAccountID }),
+	asNumber("amount", insertOnly, func(p *payout.Payout) *money.Amount { return &p.Amount }),
+	asNumber("fee", insertOnly, func(p *payout.Payout) *money.Amount { return &p.Fee }),
+	asText("notes", insertOnly, func(p *payout.Payout) *string { return &p.Notes }),
+	asText("mode", insertOnly, func(p *payout.Payout) *gateway.RailName { return &p.Mode }),
+	asText("gateway", insertOnly, func(p *payout.Payout) *gateway.Name { return &p.Gateway }),
+	asTime("requested_at", insertOnly, func(p *payout.Payout) *time.Time { return &p.RequestedAt }),
+	asTime("arrive_at", insertOnly, func(p *payout.Payout) *time.Time { return &p.ArriveAt }),
 	asText("state", mutable, func(p *payout.Payout) *payout.State { return &p.State }),
 	{name: "status", isText: true, value: func(p *payout.Payout) any { return string(p.Status()) }},
 	rare(orNull("sent_at", mutable, func(p *payout.Payout) *time.Time { return &p.SentAt })),
@@ -43,7 +43,7 @@ var payoutFields = fields[payout.Payout]{
 	rare(asText("utr", mutable, func(p *payout.Payout) *string { return &p.UTR })),
 	rare(asText("reason_code", mutable, func(p *payout.Payout) *string { return &p.ReasonCode })),
 	rare(asText("reason", mutable, func(p *payout.Payout) *string { return &p.Reason })),
-	rare(asText("source", immutable, func(p *payout.Payout) *payout.Source { return &p.Source })),
+	rare(asText("source", insertOnly, func(p *payout.Payout) *payout.Source { return &p.Source })),
 	rare(asText("discrepancy", mutable, func(p *payout.Payout) *string { return &p.Discrepancy })),
 }
 
@@ -77,10 +77,10 @@ var keyTable = &table[idempotencyRow]{
 	columns: []column[idempotencyRow]{
 		asText("user_id", primaryKey, func(k *idempotencyRow) *string { return &k.user }),
 		asText("key", primaryKey, func(k *idempotencyRow) *string { return &k.key }),
-		asText("fingerprint", immutable, func(k *idempotencyRow) *string { return &k.Fingerprint }),
-		asText("payout_id", immutable, func(k *idempotencyRow) *payout.ID { return &k.Payout }),
-		rare(asText("refusal", immutable, func(k *idempotencyRow) *string { return &k.Refusal })),
-		asTime("created_at", immutable, func(k *idempotencyRow) *time.Time { return &k.at }),
+		asText("fingerprint", insertOnly, func(k *idempotencyRow) *string { return &k.Fingerprint }),
+		asText("payout_id", insertOnly, func(k *idempotencyRow) *payout.ID { return &k.Payout }),
+		rare(asText("refusal", insertOnly, func(k *idempotencyRow) *string { return &k.Refusal })),
+		asTime("created_at", insertOnly, func(k *idempotencyRow) *time.Time { return &k.at }),
 	},
 }
 

@@ -35,15 +35,15 @@ func (tx *Tx) InsertSale(ctx context.Context, s sale.Sale) (bool, error) {
 // listedSaleFields are those of a sale's row but for the seller, whose list it is.
 var listedSaleFields = fields[sale.Sale]{
 	asText("id", primaryKey, func(s *sale.Sale) *string { return &s.ID }),
-	asNumber("amount", immutable, func(s *sale.Sale) *money.Amount { return &s.Amount }),
-	asNumber("refunded", immutable, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
-	asText("month", immutable, func(s *sale.Sale) *string { return &s.Month }),
-	asTime("occurred_at", immutable, func(s *sale.Sale) *time.Time { return &s.OccurredAt }),
-	asTime("available_at", immutable, func(s *sale.Sale) *time.Time { return &s.AvailableAt }),
-	orNull("released_at", immutable, func(s *sale.Sale) *time.Time { return &s.ReleasedAt }),
-	asTime("created_at", immutable, func(s *sale.Sale) *time.Time { return &s.CreatedAt }),
-	asText("fingerprint", immutable, func(s *sale.Sale) *string { return &s.Fingerprint }),
-	{name: "due_at", isNull: true, role: immutable, value: func(s *sale.Sale) any {
+	asNumber("amount", insertOnly, func(s *sale.Sale) *money.Amount { return &s.Amount }),
+	asNumber("refunded", insertOnly, func(s *sale.Sale) *money.Amount { return &s.Refunded }),
+	asText("month", insertOnly, func(s *sale.Sale) *string { return &s.Month }),
+	asTime("occurred_at", insertOnly, func(s *sale.Sale) *time.Time { return &s.OccurredAt }),
+	asTime("available_at", insertOnly, func(s *sale.Sale) *time.Time { return &s.AvailableAt }),
+	orNull("released_at", insertOnly, func(s *sale.Sale) *time.Time { return &s.ReleasedAt }),
+	asTime("created_at", insertOnly, func(s *sale.Sale) *time.Time { return &s.CreatedAt }),
+	asText("fingerprint", insertOnly, func(s *sale.Sale) *string { return &s.Fingerprint }),
+	{name: "due_at", isNull: true, role: insertOnly, value: func(s *sale.Sale) any {
 		if s.Released() {
 			return nil
 		}
@@ -51,7 +51,7 @@ var listedSaleFields = fields[sale.Sale]{
 	}},
 }
 
-var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", immutable, func(s *sale.Sale) *string { return &s.Seller })})
+var saleFields = slices.Concat(listedSaleFields, fields[sale.Sale]{asText("seller_id", insertOnly, func(s *sale.Sale) *string { return &s.Seller })})
 
 var saleTable = &table[sale.Sale]{
 	name: "sales", texts: &sync.Map{},
@@ -63,9 +63,9 @@ var refundTable = &table[sale.Refund]{
 	columns: []column[sale.Refund]{
 		asText("sale_id", primaryKey, func(r *sale.Refund) *string { return &r.Sale }),
 		asText("id", primaryKey, func(r *sale.Refund) *string { return &r.ID }),
-		asNumber("amount", immutable, func(r *sale.Refund) *money.Amount { return &r.Amount }),
-		asTime("at", immutable, func(r *sale.Refund) *time.Time { return &r.At }),
-		asText("fingerprint", immutable, func(r *sale.Refund) *string { return &r.Fingerprint }),
+		asNumber("amount", insertOnly, func(r *sale.Refund) *money.Amount { return &r.Amount }),
+		asTime("at", insertOnly, func(r *sale.Refund) *time.Time { return &r.At }),
+		asText("fingerprint", insertOnly, func(r *sale.Refund) *string { return &r.Fingerprint }),
 	},
 }
 

@@ -38,8 +38,8 @@ const (
 	mutable role = iota
 	// primaryKey finds the row that an update changes.
 	primaryKey
-	// immutable is written when the row is inserted, and never again.
-	immutable
+	// insertOnly is written by inserts. Updates leave it; some are changed by statements of their own.
+	insertOnly
 	// expected is no column of its own: an update is made only where the column of that name still has this value.
 	expected
 )
@@ -164,7 +164,7 @@ func (t *table[R]) puts(d dialect, rows []R) []write {
 	return t.insertsOr(d, rows, "put", func() string {
 		var sets []string
 		for _, c := range t.columns {
-			if c.role == mutable || c.role == immutable {
+			if c.role == mutable || c.role == insertOnly {
 				sets = append(sets, c.name+" = excluded."+c.name)
 			}
 		}
@@ -238,7 +238,7 @@ func (t *table[R]) updates(d dialect, rows []R) []write {
 	}
 	var columns []column[R]
 	for _, c := range t.columns {
-		if c.role != immutable {
+		if c.role != insertOnly {
 			columns = append(columns, c)
 		}
 	}

@@ -28,14 +28,14 @@ func (s webhookStore) InTx(ctx context.Context, fn func(webhook.Tx) error) error
 // deliveryFields are those of an event on its way to an endpoint.
 var deliveryFields = fields[webhook.Delivery]{
 	asText("id", primaryKey, func(d *webhook.Delivery) *string { return &d.ID }),
-	asText("event_id", immutable, func(d *webhook.Delivery) *string { return &d.EventID }),
-	asText("endpoint_id", immutable, func(d *webhook.Delivery) *string { return &d.EndpointID }),
+	asText("event_id", insertOnly, func(d *webhook.Delivery) *string { return &d.EventID }),
+	asText("endpoint_id", insertOnly, func(d *webhook.Delivery) *string { return &d.EndpointID }),
 	asText("status", mutable, func(d *webhook.Delivery) *webhook.DeliveryStatus { return &d.Status }),
 	asNumber("attempt", mutable, func(d *webhook.Delivery) *int64 { return &d.Attempt }),
 	asNumber("response_status", mutable, func(d *webhook.Delivery) *int { return &d.ResponseStatus }),
 	asText("answer", mutable, func(d *webhook.Delivery) *string { return &d.Answer }),
 	asText("problem", mutable, func(d *webhook.Delivery) *string { return &d.Problem }),
-	asTime("created_at", immutable, func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
+	asTime("created_at", insertOnly, func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
 	orNull("at", mutable, func(d *webhook.Delivery) *time.Time { return &d.At }),
 	orNull("due_at", mutable, func(d *webhook.Delivery) *time.Time { return &d.DueAt }),
 }

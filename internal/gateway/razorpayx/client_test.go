@@ -183,10 +183,10 @@ func TestSubmitSortsEveryAnswer(t *testing.T) {
 			c := newClient(t, serving(t, saying(test.status, test.body)), nil)
 			got := c.Submit(t.Context(), reference, "{}")
 			if got.Outcome != test.wantOutcome || got.ReasonCode != test.wantCode {
-				t.Errorf("got answer %d, code %q; want %d, %q", got.Outcome, got.ReasonCode, test.wantOutcome, test.wantCode)
+				t.Errorf("got outcome %d, code %q; want %d, %q", got.Outcome, got.ReasonCode, test.wantOutcome, test.wantCode)
 			}
 			if (got.Reason == "") != (got.Outcome == gateway.Accepted) {
-				t.Errorf("reason %q of answer %d", got.Reason, got.Outcome)
+				t.Errorf("reason %q of outcome %d", got.Reason, got.Outcome)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestSubmit_SendsKeyAndExactBody(t *testing.T) {
 		saying(200, sample(t, "payout_processing"))(w, r)
 	}), nil)
 	if got := c.Submit(t.Context(), reference, body); got.Outcome != gateway.Accepted {
-		t.Errorf("answer %d: %s", got.Outcome, got.Reason)
+		t.Errorf("outcome %d: %s", got.Outcome, got.Reason)
 	}
 	if calls.Load() != 1 {
 		t.Errorf("sent %d times", calls.Load())
@@ -221,7 +221,7 @@ func TestSubmit_Redirect_NotFollowed(t *testing.T) {
 		http.Redirect(w, r, "/v1/elsewhere", http.StatusTemporaryRedirect)
 	}), nil)
 	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear {
-		t.Errorf("answer %d", got.Outcome)
+		t.Errorf("outcome %d", got.Outcome)
 	}
 	if calls.Load() != 1 {
 		t.Errorf("called %d times", calls.Load())
@@ -245,7 +245,7 @@ func TestSubmit_Throttled_ReportsRetryAfter(t *testing.T) {
 		}), func(o *razorpayx.Options) { o.Now = func() time.Time { return now } })
 		got := c.Submit(t.Context(), reference, "{}")
 		if got.Outcome != gateway.NotTaken || got.RetryAfter != want {
-			t.Errorf("Retry-After %q: answer %d, wait %s; want %s", header, got.Outcome, got.RetryAfter, want)
+			t.Errorf("Retry-After %q: outcome %d, wait %s; want %s", header, got.Outcome, got.RetryAfter, want)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func TestSubmit_NoCompleteAnswer_Unclear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, serving(t, h), func(o *razorpayx.Options) { o.Timeout = 300 * time.Millisecond })
 			if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear || got.ReasonCode == "" {
-				t.Errorf("answer %d, code %q", got.Outcome, got.ReasonCode)
+				t.Errorf("outcome %d, code %q", got.Outcome, got.ReasonCode)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestSubmit_HTTP2Aborted_Unclear(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := newClient(t, server.URL, func(o *razorpayx.Options) { o.Transport = server.Client().Transport.(*http.Transport) })
 	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Unclear {
-		t.Errorf("answer %d, code %q", got.Outcome, got.ReasonCode)
+		t.Errorf("outcome %d, code %q", got.Outcome, got.ReasonCode)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestSubmit_NothingSent_NotTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, test.base, nil)
 			if got := c.Submit(test.ctx, reference, "{}"); got.Outcome != gateway.NotTaken {
-				t.Errorf("answer %d, code %q: %s", got.Outcome, got.ReasonCode, got.Reason)
+				t.Errorf("outcome %d, code %q: %s", got.Outcome, got.ReasonCode, got.Reason)
 			}
 		})
 	}
@@ -347,11 +347,11 @@ func TestRateIsHonoured(t *testing.T) {
 		}
 	})
 	if got := c.Submit(t.Context(), reference, "{}"); got.Outcome != gateway.Accepted {
-		t.Fatalf("first: answer %d", got.Outcome)
+		t.Fatalf("first: outcome %d", got.Outcome)
 	}
 	got := c.Submit(t.Context(), reference, "{}")
 	if got.Outcome != gateway.NotTaken || got.ReasonCode != "rate_limited" || calls.Load() != 1 {
-		t.Errorf("second: answer %d, code %q, %d calls", got.Outcome, got.ReasonCode, calls.Load())
+		t.Errorf("second: outcome %d, code %q, %d calls", got.Outcome, got.ReasonCode, calls.Load())
 	}
 }
 

@@ -1,7 +1,6 @@
 package razorpayx
 
 import (
-	"net/http"
 	"strings"
 
 	"bursar/internal/gateway"
@@ -30,9 +29,5 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	if err != nil {
 		return gateway.Opened{}, err
 	}
-	return gateway.Opened{Gateway: client, ReadWebhook: func(header http.Header, body []byte) (gateway.Notification, error) {
-		notification, err := webhooks.Read(header, body)
-		notification.Gateway = s.Name
-		return notification, err
-	}}, nil
+	return gateway.Opened{Gateway: client, ReadWebhook: webhooks.Read}, nil
 }

@@ -47,7 +47,7 @@ func TestFaults_CreatePayout_RepeatPaysOnce(t *testing.T) {
 			impatient := w.clientWithTimeout(500 * time.Millisecond)
 			got := impatient.Submit(t.Context(), reference, body)
 			if got.Outcome != test.wantOutcome {
-				t.Errorf("answer %d, %s", got.Outcome, got.ReasonCode)
+				t.Errorf("outcome %d, %s", got.Outcome, got.ReasonCode)
 			}
 			if strings.Contains(test.fault, "retry_after") && got.RetryAfter != 3*time.Second {
 				t.Errorf("wait %s", got.RetryAfter)

@@ -201,7 +201,7 @@ func BenchmarkPayouts(b *testing.B) {
 			reference := fmt.Sprintf("benchmark-%012d", number.Add(1))
 			body := w.prepare(gateway.Order{Reference: reference, Beneficiary: beneficiary, Amount: 100})
 			if s := w.client.Submit(b.Context(), reference, body); s.Outcome != gateway.Accepted {
-				b.Errorf("answer %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
+				b.Errorf("outcome %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
 			}
 		}
 	})

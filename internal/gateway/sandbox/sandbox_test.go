@@ -209,7 +209,7 @@ func (w *fixture) submit(reference, body string) gateway.Report {
 	w.t.Helper()
 	s := w.client.Submit(w.t.Context(), reference, body)
 	if s.Outcome != gateway.Accepted {
-		w.t.Fatalf("answer %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
+		w.t.Fatalf("outcome %d, %s: %s", s.Outcome, s.ReasonCode, s.Reason)
 	}
 	if s.Report.Reference != reference {
 		w.t.Fatalf("asked for %s, got %+v", reference, s.Report)

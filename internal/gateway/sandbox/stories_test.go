@@ -168,7 +168,7 @@ func Test0005_LosesOnlyFirstAnswer(t *testing.T) {
 	w := open(t, nil)
 	reference, body := w.order("0005", 60050)
 	if got := w.client.Submit(t.Context(), reference, body); got.Outcome != gateway.Unclear {
-		t.Fatalf("answer %d, %s", got.Outcome, got.ReasonCode)
+		t.Fatalf("outcome %d, %s", got.Outcome, got.ReasonCode)
 	}
 	found, err := w.client.Find(t.Context(), reference)
 	if err != nil {

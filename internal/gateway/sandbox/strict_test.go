@@ -366,7 +366,7 @@ func TestPayout_InactiveFundAccount_Refused(t *testing.T) {
 		t.Error("the account is still active")
 	}
 	if got := w.client.Submit(t.Context(), reference, body); got.Outcome != gateway.Refused {
-		t.Errorf("answer %d, %s", got.Outcome, got.ReasonCode)
+		t.Errorf("outcome %d, %s", got.Outcome, got.ReasonCode)
 	}
 	w.control("PATCH", path, `{"active":true}`, nil)
 	made := w.submit(reference, body)
