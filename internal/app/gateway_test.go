@@ -105,8 +105,8 @@ func TestOpenGateways_OtherAdapter(t *testing.T) {
 	}
 }
 
-// TestCounted_TurnedAway counts an order that the gateway turned away apart from one that our own rate limit kept back: operators
-// are told of the first.
+// TestCounted_TurnedAway counts an order that the gateway turned away apart from one that our own rate limit kept back: the
+// alert is about the first.
 func TestCounted_TurnedAway(t *testing.T) {
 	inr, err := money.ParseCurrency("INR")
 	if err != nil {

@@ -59,7 +59,7 @@ func TestExplain_Tampered(t *testing.T) {
 	}
 }
 
-// A seller whose bank account was changed by hand is told so, and can't ask for a payout to it.
+// A seller whose bank account was changed by hand reads why no payout can go to it, and can't ask for one.
 func TestExplain_TamperedAccount(t *testing.T) {
 	t.Parallel()
 	s := newStory(t)

@@ -241,7 +241,7 @@ type withoutStatement struct{ reconcile.Statement }
 
 func (withoutStatement) Capabilities() gateway.Capabilities { return gateway.Capabilities{} }
 
-// Without a statement there is nothing to compare: an admin who asks for it is told, and nothing is due.
+// Without a statement there is nothing to compare: an admin who asks for it gets an error, and nothing is due.
 func TestReconcile_NoStatement(t *testing.T) {
 	w := newFixture(t)
 	w.options.Statement = withoutStatement{w.client}

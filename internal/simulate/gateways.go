@@ -26,8 +26,8 @@ type gateways struct {
 	orders map[string]*order
 	// lies are the last things that a gateway said that can't be true, by payout.
 	lies map[payout.ID]*gatewayLie
-	// foreign are the transfers that were made under a reference of ours and that no payout can be made of.
-	foreign []*foreignTransfer
+	// unmatchable are the transfers that were made under a reference of ours and that no payout can be made of.
+	unmatchable []*unmatchable
 	// settleAfter is how long a step of a payout takes.
 	settleAfter time.Duration
 	balance     int64

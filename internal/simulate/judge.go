@@ -96,7 +96,7 @@ func (m *market) checkAllImported() []move {
 	m.assert(datastoreReadable, err == nil, "", "%v", err)
 	at := map[string]*gateway{}
 	for _, move := range moves {
-		if m.gateways.isForeign(move.ReferenceID) {
+		if m.gateways.isUnmatchable(move.ReferenceID) {
 			continue
 		}
 		w := m.model.payouts[payout.ID(move.ReferenceID)]

@@ -65,7 +65,7 @@ func (m *market) reconcileAt(on *instance, g *gateway, open map[string]bool) {
 			open[d.ID] = true
 		}
 	}
-	m.checkForeignLines(g, r.Differences)
+	m.checkUnmatchableLines(g, r.Differences)
 }
 
 // checkNights wants each day since the first to have been reconciled, up to the last that the service had time for.

@@ -18,9 +18,9 @@ import (
 	"bursar/internal/reconcile"
 )
 
-// foreignTransfer is one that another client has ordered through our account, under a reference of ours. The ledger knows nothing of it, and no payout
+// unmatchable is one that another client has ordered through our account, under a reference of ours. The ledger knows nothing of it, and no payout
 // can be made of it.
-type foreignTransfer struct {
+type unmatchable struct {
 	at        *gateway
 	id        string // the gateway's
 	reference string
@@ -31,7 +31,7 @@ type foreignTransfer struct {
 }
 
 // listedAs is [payout.UnmatchedTransfer.ID].
-func (f *foreignTransfer) listedAs() string { return unmatchedID(f.at.name, f.id) }
+func (f *unmatchable) listedAs() string { return unmatchedID(f.at.name, f.id) }
 
 func unmatchedID(at port.Name, gatewayID string) string { return string(at) + ":" + gatewayID }
 
@@ -46,16 +46,16 @@ func (o *model) openUnmatched() (n int) {
 	return n
 }
 
-// isForeign reports whether a reference is that of a transfer that no payout can be made of.
-func (g *gateways) isForeign(reference string) bool {
-	return slices.ContainsFunc(g.foreign, func(f *foreignTransfer) bool { return f.reference == reference })
+// isUnmatchable reports whether a reference is that of a transfer that no payout can be made of.
+func (g *gateways) isUnmatchable(reference string) bool {
+	return slices.ContainsFunc(g.unmatchable, func(f *unmatchable) bool { return f.reference == reference })
 }
 
 // leaveUnmatched has a gateway make a transfer, soon after a backup, that no payout can be made of. Most of the time an instance is then
 // started again, and so lists it before the backup is put back.
 func (m *market) leaveUnmatched() {
 	m.after(m.between(0, 4*time.Minute), func() {
-		if m.makeForeign() && m.chance(600) {
+		if m.makeUnmatchable() && m.chance(600) {
 			m.after(mostLag+m.between(2*time.Second, 4*time.Minute), m.restartOne)
 		}
 	})
@@ -63,9 +63,9 @@ func (m *market) leaveUnmatched() {
 
 func (m *market) restartOne() { m.restart(one(m, m.machines), 0) }
 
-// makeForeign has a gateway that can list make a transfer that no payout can be made of, and reports whether it did: of an unknown seller, to another
+// makeUnmatchable has a gateway that can list make a transfer that no payout can be made of, and reports whether it did: of an unknown seller, to another
 // seller's account, in another currency, without a word of whose it is, or of more than the payout. The account is one that the backup has.
-func (m *market) makeForeign() bool {
+func (m *market) makeUnmatchable() bool {
 	able := slices.DeleteFunc(slices.Clone(m.gateways.all), func(g *gateway) bool { return !g.capabilities().List })
 	on := m.anyInstance()
 	if len(able) == 0 || on == nil || m.closing || m.restoring || m.saved == nil || m.saved.restored {
@@ -82,7 +82,7 @@ func (m *market) makeForeign() bool {
 	}
 	account := one(m, ids)
 	a := m.saved.model.accounts[account]
-	f := &foreignTransfer{at: g, reference: m.ids.New(port.ReferencePrefix, m.clock()), amount: minimum, madeAt: m.now}
+	f := &unmatchable{at: g, reference: m.ids.New(port.ReferencePrefix, m.clock()), amount: minimum, madeAt: m.now}
 	o := port.Order{
 		Reference: f.reference, Beneficiary: a.beneficiary, Amount: f.amount, Currency: rupees().Code(), Rail: "IMPS",
 		Seller: a.seller, Account: string(account), Gross: minimum + 500,
@@ -115,7 +115,7 @@ func (m *market) makeForeign() bool {
 		return false
 	}
 	f.id = made.ID
-	m.gateways.foreign = append(m.gateways.foreign, f)
+	m.gateways.unmatchable = append(m.gateways.unmatchable, f)
 	g.madeAt[f.id] = m.now
 	m.note(f.reference, o.Seller, "the gateway makes a transfer that is no payout's:")
 	return true
@@ -123,7 +123,7 @@ func (m *market) makeForeign() bool {
 
 // nameCurrency has a page of a list tell the currency of transfers that are in another one.
 func (w wire) nameCurrency(a *answer) {
-	for _, f := range w.on.m.gateways.foreign {
+	for _, f := range w.on.m.gateways.unmatchable {
 		if !f.inDollars || f.at != w.g || !bytes.Contains(a.body.Bytes(), []byte(f.id)) {
 			continue
 		}
@@ -161,7 +161,7 @@ const clocksApart = 10 * time.Minute
 // behind, something may be left out of one.
 func (m *market) checkListed(on *instance, a asking) {
 	isRestored := m.saved != nil && m.saved.restored
-	for _, f := range m.gateways.foreign {
+	for _, f := range m.gateways.unmatchable {
 		made := m.start.Add(f.madeAt)
 		if !on.knows(f.at.name) || m.tally.faults[lag] != a.lags && !isRestored || a.began-f.madeAt <= mostLag || made.Before(a.since.Add(time.Second)) {
 			continue
@@ -188,11 +188,11 @@ func (m *market) checkUnmatched(list []payout.UnmatchedTransfer) {
 // wasListed notes that a transfer was listed as unmatched.
 func (m *market) wasListed(u payout.UnmatchedTransfer) {
 	id := u.ID()
-	at := slices.IndexFunc(m.gateways.foreign, func(f *foreignTransfer) bool { return f.listedAs() == id })
+	at := slices.IndexFunc(m.gateways.unmatchable, func(f *unmatchable) bool { return f.listedAs() == id })
 	if !m.assert(unmatchedListed, at >= 0, u.Transfer.Reference, "transfer %s is listed as unmatched, because %s, and a payout can be made of it", id, u.Why) {
 		return
 	}
-	f := m.gateways.foreign[at]
+	f := m.gateways.unmatchable[at]
 	m.assert(unmatchedListed, u.Transfer.Reference == f.reference && u.Transfer.Amount == f.amount && u.Why != "", f.reference, "transfer %s of %d is listed as %+v", f.id, f.amount, u)
 	known := m.model.unmatched[id]
 	m.assert(unmatchedListed, known == nil, f.reference, "unmatched transfer %s is listed again: %+v", id, known)
@@ -237,15 +237,15 @@ func (m *market) wasResolved(at port.Name, gatewayID string) {
 
 // isUnresolved reports whether what the gateway calls so is a transfer that no payout can be made of, and that no admin has resolved.
 func (m *market) isUnresolved(gatewayID string) bool {
-	return slices.ContainsFunc(m.gateways.foreign, func(f *foreignTransfer) bool {
+	return slices.ContainsFunc(m.gateways.unmatchable, func(f *unmatchable) bool {
 		u := m.model.unmatched[f.listedAs()]
 		return f.id == gatewayID && (u == nil || !u.resolved)
 	})
 }
 
-// checkForeignLines wants the statement's lines of transfers that are no payouts to be found as differences, until an admin has resolved them.
-func (m *market) checkForeignLines(g *gateway, found []reconcile.Difference) {
-	for _, f := range m.gateways.foreign {
+// checkUnmatchableLines wants the statement's lines of transfers that are no payouts to be found as differences, until an admin has resolved them.
+func (m *market) checkUnmatchableLines(g *gateway, found []reconcile.Difference) {
+	for _, f := range m.gateways.unmatchable {
 		isFound := slices.ContainsFunc(found, func(d reconcile.Difference) bool {
 			return d.Kind == reconcile.LineWithoutPayout && d.Subject == f.id && d.Open()
 		})
@@ -257,7 +257,7 @@ func (m *market) checkForeignLines(g *gateway, found []reconcile.Difference) {
 // judgeUnmatched wants all unmatched transfers to have been resolved, each by one decision, and none to have moved money.
 func (m *market) judgeUnmatched(on *instance) {
 	m.assert(unmatchedListed, m.model.openUnmatched() == 0, "", "%d unmatched transfers wait for an admin for ever", m.model.openUnmatched())
-	for _, f := range m.gateways.foreign {
+	for _, f := range m.gateways.unmatchable {
 		_, err := on.db.Payout(m.ctx, payout.ID(f.reference))
 		m.assert(unmatchedListed, errors.Is(err, payout.ErrNotFound), f.reference, "transfer %s is a payout in the ledger (error %v)", f.id, err)
 		id := f.listedAs()
