@@ -74,6 +74,50 @@ func TestUnit_KeyOfTheSameGroup_IsTaken(t *testing.T) {
 	}
 }
 
+// TestUnit_PayoutOfTheSameGroup_IsAsChanged has two changes of a payout in a group. The second finds the first's entry, or it would take
+// the payout for one that was changed by hand.
+func TestUnit_PayoutOfTheSameGroup_IsAsChanged(t *testing.T) {
+	u := newUnit(testKeys(t), &tailCache{}, 2)
+	const id = "pyt_1"
+	group := make([]*unitJob, 2)
+	var states []payout.State
+	var entries []int
+	for i, to := range []payout.State{payout.Submitting, payout.Submitted} {
+		group[i] = &unitJob{scope: ledger.Scope{Payout: id}}
+		group[i].ctx, group[i].fn = t.Context(), func(tx payout.ChangeTx) error {
+			p, err := tx.PayoutForUpdate(t.Context(), id)
+			if err != nil {
+				return err
+			}
+			about, err := tx.EntriesAbout(t.Context(), p.Seller, id)
+			if err != nil {
+				return err
+			}
+			states, entries = append(states, p.State), append(entries, len(about))
+			from := p.State
+			p.State = to
+			if _, err := tx.UpdatePayout(t.Context(), from, p); err != nil {
+				return err
+			}
+			_, err = tx.Append(t.Context(), ledger.Posting{Owner: p.Seller, At: noon, Type: ledger.PayoutSubmitted, Subject: id, Actor: ledger.ActorSystem, Data: "{}"})
+			return err
+		}
+	}
+	u.loads(sqliteDialect, group)
+	u.payouts[id] = &payout.Payout{ID: id, Seller: "usr_a", State: payout.Waiting}
+	for _, j := range group {
+		if err := u.serve(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(states, []payout.State{payout.Waiting, payout.Submitting}) || !slices.Equal(entries, []int{0, 1}) {
+		t.Errorf("the changes find the states %v, and %v entries; want each to find what the one before it left", states, entries)
+	}
+	if move := u.writes.changed[id]; move.from != payout.Waiting || move.State != payout.Submitted {
+		t.Errorf("written from %s to %s", move.from, move.State)
+	}
+}
+
 // TestUnit_NothingDecided_WritesNothing has no statement for a table to which nothing is written: each costs.
 func TestUnit_NothingDecided_WritesNothing(t *testing.T) {
 	for name, d := range map[string]dialect{"PostgreSQL": postgresDialect, "SQLite": sqliteDialect} {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -62,6 +63,13 @@ func testView(t *testing.T, b *bench) {
 		}
 		b.must(err2)
 		return err
+	}))
+	changed := b.with(b.engine.Tamper(b.T, b.db, `UPDATE bank_accounts SET holder = 'Mallory'`))
+	b.must(changed.db.Payouts().View(b.ctx(), func(v payout.View) error {
+		if account, err := v.AccountToPay(b.ctx(), seller); !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("a bank account that was changed by hand: %+v, %v", account, err)
+		}
+		return nil
 	}))
 }
 
