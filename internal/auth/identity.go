@@ -183,10 +183,10 @@ func (s *Service) takeOver(ctx context.Context, tx Tx, user User, who Identity, 
 
 // giveToOwner makes a user whose address was never verified the one of its owner: u has the owner's role, password and name. The
 // registrant never proved that the address is theirs, and may wait for its owner to come. Their password, sessions,
-// identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank account any more, so a
-// payout to it that was not sent yet fails.
+// identities, second factors and mailed tokens end. No device is known with another password. Nobody trusts their bank accounts any more, so a
+// payout to one of them that was not sent yet fails.
 //
-// The role and the profile of a user whom the marketplace made are the marketplace's word, and stay. So does the bank account
+// The role and the profile of a user whom the marketplace made are the marketplace's word, and stay. So do the bank accounts
 // if nobody could sign in before but by the marketplace.
 func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, reason string, now time.Time) error {
 	was, _, err := tx.UserForUpdate(ctx, u.ID)
@@ -216,7 +216,7 @@ func (s *Service) giveToOwner(ctx context.Context, tx Tx, u User, from Device, r
 			if unclaimed {
 				return nil
 			}
-			return tx.RejectBankAccount(ctx, u.ID, reasonRegisterAgain, now)
+			return tx.RejectBankAccounts(ctx, u.ID, reasonRegisterAgain, now)
 		},
 		func() error { return s.clearFactors(ctx, tx, u.ID, from) }, // journals are locked last
 		func() error {

@@ -167,9 +167,9 @@ type Tx interface {
 	RemoveIdentities(ctx context.Context, userID string) error
 	// TakeUserOver makes a user verified, with another role and password hash; "" for no password.
 	TakeUserOver(ctx context.Context, userID string, role Role, passwordHash string) error
-	// RejectBankAccount makes the user's current bank account, if there is one, unfit to be paid to; a
+	// RejectBankAccounts makes all bank accounts of a user, former ones too, unfit to be paid to; a
 	// verification under way does not undo that.
-	RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error
+	RejectBankAccounts(ctx context.Context, userID, reason string, now time.Time) error
 
 	// InsertServiceKey adds a key unless its name is taken, records who made it, and reports whether it did.
 	InsertServiceKey(ctx context.Context, k ServiceKey, actor string) (bool, error)

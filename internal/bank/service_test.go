@@ -553,7 +553,7 @@ func TestBeneficiary(t *testing.T) {
 		t.Errorf("of no account: err = %v, want ErrNone", err)
 	}
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func TestRejectedAccount_PutBack(t *testing.T) {
 	h.wantPaid(a.ID, true)
 	h.place.ByHand(t, `CREATE TABLE kept AS SELECT * FROM bank_accounts`)
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestTamperedAccount_RejectionDropped(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestTakeOver_AccountAcceptedByHand(t *testing.T) {
 	a := h.register(h.ashas())
 	h.mustStep()
 	err := h.db.Auth().InTx(t.Context(), func(tx auth.Tx) error {
-		return tx.RejectBankAccount(t.Context(), a.Seller, "It was taken over.", h.now)
+		return tx.RejectBankAccounts(t.Context(), a.Seller, "It was taken over.", h.now)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ type Scope struct {
 	Payout string
 	// Key is the owner's idempotency key that the change uses.
 	Key string
-	// Pause says that the change asks whether payouts are paused. If it names a payout, a pause waits until it has ended.
+	// Pause says that the change asks whether payouts are paused. If it names a payout, it is about to send it: a pause waits until
+	// the change has ended, and the change may ask for the status of the payout's bank account.
 	Pause bool
 }

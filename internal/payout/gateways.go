@@ -46,14 +46,23 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 // CodeNoGateway marks a payout that waits because its gateway is not configured.
 const CodeNoGateway = "gateway_not_configured"
 
-// withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person.
+// withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person. One that has ended is looked at
+// seldom, and no longer than if its gateway were there.
 func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 	err := s.changeFrom(context.WithoutCancel(ctx), seen.ID, seen.State, func(p *Payout) {
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
 		if isMarked && p.ReasonCode != codeNegativeBalance {
 			p.ReasonCode, p.Reason = CodeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
-		p.setNextPoll(seen, s.o.Now().Add(s.jitter(troubleWait)))
+		now, wait := s.o.Now(), troubleWait
+		if p.Status() != StatusProcessing {
+			wait = endedMost
+		}
+		due := now.Add(s.jitter(wait))
+		if until := s.o.Arrival.FinalCheckUntil(p.EndedAt); p.Status() != StatusProcessing && !now.Before(until) {
+			due = time.Time{}
+		}
+		p.setNextPoll(seen, due)
 	})
 	s.o.Logger.ErrorContext(ctx, "payout waits: gateway not configured",
 		slog.String("payout_id", string(seen.ID)), slog.String("gateway", string(seen.Gateway)), slog.String("state", string(seen.State)))

@@ -479,6 +479,24 @@ func TestGateway_NotConfigured(t *testing.T) {
 	s.wantJournal(true)
 }
 
+// TestGateway_TakenAway_EndsChecks gives up the checks of a payout that was paid, where its gateway is gone for longer than banks return
+// money.
+func TestGateway_TakenAway_EndsChecks(t *testing.T) {
+	s := newSubmittedStory(t)
+	s.gateway.transfers[string(s.id)].advance(1)
+	s.later(time.Hour)
+	s.wantState(payout.Completed)
+	s.route("another", s.another())
+	s.later(time.Hour)
+	if p := s.wantState(payout.Completed); p.DueAt.Before(s.now.Add(2 * time.Hour)) {
+		t.Errorf("its next check is at %s, and now is %s; want it rare", p.DueAt, s.now)
+	}
+	s.later(10 * 24 * time.Hour)
+	if p := s.wantState(payout.Completed); !p.DueAt.IsZero() {
+		t.Errorf("its next check is at %s, and now is %s; want none", p.DueAt, s.now)
+	}
+}
+
 // TestGateway_NotConfigured_NoDecision refuses what an admin can decide only by the word of a gateway that was taken away.
 func TestGateway_NotConfigured_NoDecision(t *testing.T) {
 	s := newReviewStory(t)

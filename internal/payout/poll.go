@@ -16,7 +16,9 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		_, err := s.applyReport(ctx, seen, report)
 		return err
 	}
+	isLast := false
 	_, again := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
+		isLast = false
 		if p.State != seen.State {
 			return errRaced
 		}
@@ -28,13 +30,13 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		}
 		due := now.Add(s.jitter(backoff(p.Tries, pollBase, most)))
 		if errors.Is(err, gateway.ErrUnknownTransfer) && p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)) {
-			due = time.Time{} // the gateway forgot it, and a discrepancy is recorded
+			isLast, due = true, time.Time{} // the gateway forgot it
 		}
 		p.setNextPoll(seen, due)
 		return nil
 	})
 	// Even "no such payout" proves nothing about money that the gateway has taken on before.
-	if errors.Is(err, gateway.ErrUnknownTransfer) && seen.Tries >= triesForgotten {
+	if errors.Is(err, gateway.ErrUnknownTransfer) && (isLast || seen.Tries >= triesForgotten) {
 		forgotten := fmt.Errorf("it knows no transfer %s any more, which it had", seen.GatewayID)
 		again = errors.Join(again, s.recordDiscrepancy(ctx, seen.ID, forgotten))
 	}

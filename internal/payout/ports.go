@@ -146,6 +146,8 @@ type ChangeTx interface {
 	// UpdatePayout saves p, all but what it was made with, if the stored state is still from, and
 	// reports whether it was.
 	UpdatePayout(ctx context.Context, from State, p Payout) (bool, error)
+	// AccountStatus is the status of the bank account that a payout goes to. It needs a scope with Pause.
+	AccountStatus(ctx context.Context, id ID) (bank.Status, error)
 	// EntriesAbout is as the store's.
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 	// CheckJournal fails with [ledger.ErrTampered] unless the owner's totals are those that the service wrote and all

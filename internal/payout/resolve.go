@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
 )
@@ -62,8 +63,8 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 }
 
 // resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
-// payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen by now. No refusal is final: the
-// gateway may have taken the first order.
+// payout that has ended meanwhile is never sent, nor one whose seller's payouts are frozen or whose bank account is rejected by now. No
+// refusal is final: the gateway may have taken the first order.
 func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) error {
 	var sent Payout
 	isStopped := false
@@ -73,11 +74,12 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 			return errRaced
 		}
 		why, err := checkToSend(ctx, tx, *p)
+		isStopped = why != "" || errors.Is(err, bank.ErrNotAccepted)
+		if isStopped {
+			return errRaced
+		}
 		if err != nil {
 			return err
-		}
-		if isStopped = why != ""; isStopped {
-			return errRaced
 		}
 		p.Tries++
 		p.DueAt = s.o.Now().Add(s.o.Lease).Truncate(time.Microsecond) // as it is stored, or it would seem rescheduled

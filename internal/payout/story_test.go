@@ -753,6 +753,29 @@ func TestPoll_PaidTransferForgotten_EndsAfterReturnPeriod(t *testing.T) {
 	s.wantViolated("gateway-agrees")
 }
 
+// The gateway forgets a transfer that it had paid only before the last check of it. Nobody looks again, so it is written down at once.
+func TestPoll_PaidTransferForgottenLast_RecordsDiscrepancy(t *testing.T) {
+	checked := func(forgottenAt time.Time) (payout.Payout, time.Time) {
+		s := newSubmittedStory(t)
+		s.gateway.transfers[string(s.id)].advance(1)
+		s.later(time.Hour)
+		for last := s.wantState(payout.Completed).DueAt; ; {
+			s.gateway.forgetful = !forgottenAt.IsZero() && !s.now.Before(forgottenAt)
+			s.later(5 * time.Hour)
+			p := s.wantState(payout.Completed)
+			if p.DueAt.IsZero() {
+				return p, last
+			}
+			last = s.now
+		}
+	}
+	known, last := checked(time.Time{})
+	forgotten, _ := checked(last)
+	if known.Discrepancy != "" || !strings.Contains(forgotten.Discrepancy, forgotten.GatewayID) {
+		t.Errorf("discrepancy %q; and %q where it was forgotten before the last check", known.Discrepancy, forgotten.Discrepancy)
+	}
+}
+
 // The gateway lists two transfers under our reference.
 func TestPoll_TwoTransfers_RecordsDiscrepancy(t *testing.T) {
 	s := newUnclearStory(t)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"bursar/internal/bank"
 	"bursar/internal/fault"
 	"bursar/internal/gateway"
 	"bursar/internal/ledger"
@@ -62,6 +63,9 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if isTampered(err) {
 		return s.stopTampered(ctx, p, err)
 	}
+	if errors.Is(err, bank.ErrNotAccepted) {
+		return s.failWaiting(ctx, p, bank.ErrNotAccepted)
+	}
 	if err != nil || !claimed {
 		return err
 	}
@@ -105,14 +109,20 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 }
 
 // checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
-// marked with codeNegativeBalance since stopIfBalanceNegative looked at it, and unless the payout and its seller's journal are as the
-// service wrote them. It returns why payouts are frozen or paused; "" if they are not.
+// marked with codeNegativeBalance since stopIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
+// since the gateway was told of it, and unless the payout and its seller's journal are as the service wrote them. It returns why payouts
+// are frozen or paused; "" if they are not.
 func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
 	if p.ReasonCode == codeNegativeBalance {
 		return "", errRaced
 	}
 	if _, err := checkToMove(ctx, tx, p); err != nil {
 		return "", err
+	}
+	if status, err := tx.AccountStatus(ctx, p.ID); err != nil {
+		return "", err
+	} else if status != bank.StatusVerified {
+		return "", bank.ErrNotAccepted
 	}
 	return whyStopped(ctx, tx, p.Seller)
 }

@@ -232,7 +232,7 @@ func TestTamperedPayout_PutBackThenSent(t *testing.T) {
 func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	reject := func(s *story) {
 		err := s.db.Auth().InTx(s.Context(), func(tx auth.Tx) error {
-			return tx.RejectBankAccount(s.Context(), "usr_a", "It was taken over.", s.now)
+			return tx.RejectBankAccounts(s.Context(), "usr_a", "It was taken over.", s.now)
 		})
 		if err != nil {
 			s.Fatal(err)
@@ -271,6 +271,60 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 				t.Error(err)
 			}
 			s.wantAvailable(opening)
+		})
+	}
+}
+
+// TestTakenOver_IsNotPaid has another person take the seller over while the gateway is told of the bank account, or once its answer to
+// the order is lost. The account was the current one until then, or had been replaced.
+func TestTakenOver_IsNotPaid(t *testing.T) {
+	takeOver := func(s *story) {
+		err := s.db.Auth().InTx(s.Context(), func(tx auth.Tx) error {
+			return tx.RejectBankAccounts(s.Context(), "usr_a", "It was taken over.", s.now)
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	for name, replaced := range map[string]bool{"the current account": false, "a replaced account": true} {
+		t.Run(name, func(t *testing.T) {
+			ready := func() *story {
+				s := newStory(t)
+				s.useBank(t)
+				if replaced {
+					number, err := bank.ParseNumber("50100234567777")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.gateway.bank.Register(t.Context(), bank.Registration{Seller: "usr_a", Holder: "Asha Rao", Number: number, IFSC: "HDFC0000053"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return s
+			}
+			s := ready()
+			s.gateway.whenAnswered = func() { takeOver(s) }
+			s.later(windowOver)
+			if p := s.wantState(payout.Failed); p.ReasonCode != bank.ErrNotAccepted.Code || s.gateway.sent > 0 {
+				t.Errorf("it failed with %q and was sent %d times", p.ReasonCode, s.gateway.sent)
+			}
+			s.wantAvailable(opening)
+
+			s = ready()
+			s.gateway.mood = lostRequests
+			s.later(windowOver)
+			s.wantState(payout.Unknown)
+			takeOver(s)
+			sent := s.gateway.sent
+			s.gateway.mood = fair
+			for range 8 {
+				s.later(time.Hour)
+			}
+			s.wantState(payout.Unknown)
+			if s.gateway.sent != sent {
+				t.Errorf("it was sent %d times after that", s.gateway.sent-sent)
+			}
+			s.wantAvailable(afterReserve)
 		})
 	}
 }

@@ -175,4 +175,7 @@ var furtherBugs = []planted{
 	{"banks are given two days to return a payout", []edit{
 		{inPayout, "return a.at(a.workingDay(completedAt, 3), 24*60)", "return a.at(a.workingDay(completedAt, 2), 24*60)"},
 	}},
+	{"a replaced bank account outlives a takeover", []edit{
+		{inStore, "(is_current = 1 OR status <> 'rejected')", "is_current = 1"},
+	}},
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"time"
 
 	"bursar/internal/auth"
@@ -8,27 +9,35 @@ import (
 	"bursar/internal/payout"
 )
 
-// checkTakeOver has a seller ask for a last payout, and then prove to be another person than the one who registered the bank
-// account: the payout, which was yet to be sent, must not go there.
+// checkTakeOver has a seller ask for a last payout, in half of the cases register another bank account, and then prove to be another
+// person than the one who did that: the payout, which was yet to be sent, must not go to either account.
 func (m *market) checkTakeOver() {
 	on, s := m.anyInstance(), m.payable()
 	if on == nil || s == nil || !m.anyFaults() {
 		return
 	}
 	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
-	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	replaces := m.chance(500)
+	m.spawn(0, "seller "+s.name, func() {
+		if m.send(a); replaces {
+			m.registerNumber(s, fmt.Sprintf("5%09d%04d", m.dice.IntN(1e9), 1000+m.dice.IntN(9000)))
+		}
+	})
 	m.pass(m.now + cancelWindow/2)
 	if m.violation != nil || !m.assert(answersAreTrue, a.made != "", s.id, "%s has enough for a payout, and it was refused", s.id) {
 		return
 	}
 	h := m.model.sellers[s.id]
 	err := on.db.Auth().InTx(m.ctx, func(tx auth.Tx) error {
-		return tx.RejectBankAccount(m.ctx, s.id, "It belonged to another person.", on.now())
+		return tx.RejectBankAccounts(m.ctx, s.id, "It belonged to another person.", on.now())
 	})
 	m.assert(datastoreReadable, err == nil, s.id, "reject the account of %s: %v", s.id, err)
 	m.follow(on, s.id)
-	account := m.model.accounts[h.current]
-	account.status, account.due = bank.StatusRejected, 0
+	for _, account := range m.model.accounts {
+		if account.seller == s.id {
+			account.status, account.due = bank.StatusRejected, 0
+		}
+	}
 	h.former, h.current = h.current, ""
 	m.pass(m.now + time.Hour)
 	w := m.model.payouts[a.made]

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"bursar/internal/auth"
@@ -82,27 +81,12 @@ func (tx *Tx) TakeUserOver(ctx context.Context, userID string, role auth.Role, p
 	return err
 }
 
-// RejectBankAccount makes the user's current bank account, if there is one, a former one that is not paid to.
-// Nobody can decide about it any more, and a verification under way changes nothing.
-func (tx *Tx) RejectBankAccount(ctx context.Context, userID, reason string, now time.Time) error {
-	a, err := tx.CurrentBankAccount(ctx, userID)
-	if errors.Is(err, bank.ErrNone) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	rejected := a.Rejected(reason)
-	p, err := bank.Recorded(a, rejected, ledger.ActorSystem, now)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.exec(ctx, `UPDATE bank_accounts SET is_current = 0, status = $2, reason = $3, verified_at = NULL, due_at = NULL, mac = '' WHERE id = $1`,
-		string(a.ID), string(rejected.Status), reason); err != nil {
-		return err
-	}
-	_, err = tx.Append(ctx, p)
-	return err
+// RejectBankAccounts makes all bank accounts of a user former ones that are not paid to: those too that another has replaced, because
+// payouts may wait that were requested while they were current. Nobody can decide about them any more, and a verification under way
+// changes nothing.
+func (tx *Tx) RejectBankAccounts(ctx context.Context, userID, reason string, now time.Time) error {
+	return tx.endBankAccounts(ctx, userID, `(is_current = 1 OR status <> 'rejected')`, ledger.ActorSystem, now,
+		func(a bank.Account) bank.Account { return a.Rejected(reason) })
 }
 
 // SessionLives reports whether a user's session has not ended, and keeps it so until the transaction ends.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func (w *unitWriter) commit(line *unitLine, group []*unitJob) {
 		return
 	}
 	for i, j := range group {
-		j.answer <- errors.Join(err, outcomes[i])
+		j.answer <- cmp.Or(err, outcomes[i])
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -262,12 +263,12 @@ func (w *groupWriter) commit(group []*sqliteJob) {
 	if errors.Is(err, errServeAlone) {
 		for _, j := range group {
 			outcome, err := w.transact([]*sqliteJob{j.alone()})
-			j.answer <- errors.Join(err, outcome[0])
+			j.answer <- cmp.Or(err, outcome[0])
 		}
 		return
 	}
 	for i, j := range group {
-		j.answer <- errors.Join(err, outcomes[i])
+		j.answer <- cmp.Or(err, outcomes[i])
 	}
 }
 

@@ -30,6 +30,8 @@ type unit struct {
 	bankAccounts map[string]storedAccount // that sellers are paid to
 	keys         map[ownedKey]payout.Idempotency
 	payouts      map[payout.ID]*payout.Payout
+	// payable are the statuses of the bank accounts of payouts that are about to be sent.
+	payable map[payout.ID]bank.Status
 	// entries are those about the payouts that the group names, those to be written included.
 	entries      map[entriesOf]subjectEntries
 	namesPayouts bool
@@ -95,6 +97,7 @@ func newUnit(signing ledger.Keys, cached *tailCache, size int) *unit {
 	return &unit{
 		signing: signing, journals: make(map[string]*unitJournal, size), orphaned: map[string]bool{}, bankAccounts: make(map[string]storedAccount, size),
 		keys: make(map[ownedKey]payout.Idempotency, size), payouts: make(map[payout.ID]*payout.Payout, size),
+		payable: map[payout.ID]bank.Status{},
 		entries: map[entriesOf]subjectEntries{}, tails: map[string]*unitTail{}, cached: cached,
 		writes: unitWrites{entries: make([]ledger.Entry, 0, size), changed: map[payout.ID]payoutMove{}},
 	}
@@ -154,21 +157,38 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 }
 
 // loadPaused reads whether payouts are paused, if a change asks. If that change names a payout, none pauses them until the unit
-// has ended.
+// has ended, and the status of its bank account is read too: after its seller's journal was locked, as whoever rejects the account
+// locks it.
 func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
-	asks, shares := false, false
+	asks := false
+	var sent []string
 	for _, j := range group {
 		asks = asks || j.scope.Pause
-		shares = shares || j.scope.Pause && j.scope.Payout != ""
+		if j.scope.Pause && j.scope.Payout != "" {
+			sent = append(sent, j.scope.Payout)
+		}
 	}
 	var all []load
-	if shares && d.sharePause != "" {
+	if len(sent) > 0 {
+		in, args := d.oneOf(nil, distinct(sent))
+		all = append(all, load{accountStatuses + `WHERE p.id ` + in, args, u.scanAccountStatus})
+	}
+	if len(sent) > 0 && d.sharePause != "" {
 		all = append(all, load{d.sharePause, nil, func(*row) {}})
 	}
 	if asks {
 		all = append(all, load{platformHead, nil, u.scanPaused})
 	}
 	return all
+}
+
+const accountStatuses = `SELECT p.id, b.status` + payoutFrom
+
+func (u *unit) scanAccountStatus(r *row) {
+	var id payout.ID
+	var status bank.Status
+	r.Scan(&id, &status)
+	u.payable[id] = status
 }
 
 func (u *unit) scanPaused(r *row) { u.paused, u.pausedErr = paused(u.signing, r) }
@@ -473,6 +493,13 @@ func (tx *unitTx) PayoutsPaused(context.Context) (bool, error) {
 		return false, tx.outsideScope("whether payouts are paused")
 	}
 	return tx.u.paused, tx.u.pausedErr
+}
+
+func (tx *unitTx) AccountStatus(_ context.Context, id payout.ID) (bank.Status, error) {
+	if !tx.scope.Pause || string(id) != tx.scope.Payout {
+		return "", tx.outsideScope("the bank account of payout " + string(id))
+	}
+	return tx.u.payable[id], nil
 }
 
 func (tx *unitTx) InsertPayout(_ context.Context, p payout.Payout) error {

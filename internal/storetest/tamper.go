@@ -293,7 +293,7 @@ func (b *bench) target() {
 	b.ask("pyt_open", "usr_a", 1000, 10)
 	b.release("pending")
 	b.update(func(tx *store.Tx) error {
-		return tx.RejectBankAccount(b.ctx(), "usr_empty", "Register it again.", b.now)
+		return tx.RejectBankAccounts(b.ctx(), "usr_empty", "Register it again.", b.now)
 	})
 	b.register("bka_new", "usr_empty")
 	b.checkpoint()
