@@ -48,9 +48,10 @@ type Store interface {
 	OpenUnmatchedTransfers(ctx context.Context, limit int) ([]UnmatchedTransfer, error)
 	// OpenUnmatchedTransfer finds one of them.
 	OpenUnmatchedTransfer(ctx context.Context, at gateway.Name, gatewayID string) (u UnmatchedTransfer, found bool, err error)
-	// LastSending is when a payout was sent last, or a moment before that; if none was, when the first
-	// user came. It is zero for a database without users. Restored with a database, it is that database's.
-	LastSending(ctx context.Context) (time.Time, error)
+	// NewestSent lists the newest of the payouts that were sent, newest first, up to limit.
+	NewestSent(ctx context.Context, limit int) ([]Payout, error)
+	// FirstUserAt is when the first user registered; zero if there is none.
+	FirstUserAt(ctx context.Context) (time.Time, error)
 	// PayoutsByID finds those of ids that there are.
 	PayoutsByID(ctx context.Context, ids []ID) (map[ID]Payout, error)
 	// PayoutsPaused reports whether payouts are paused for everyone.

@@ -22,7 +22,7 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 	s.progress.Lock()
 	defer s.progress.Unlock()
 	if s.progress.since.IsZero() {
-		last, err := s.o.Store.LastSending(ctx)
+		last, err := s.lastSending(ctx)
 		if err != nil {
 			return fmt.Errorf("find the last sending: %w", err)
 		}
@@ -46,6 +46,24 @@ func (s *Service) ReconcileStartup(ctx context.Context) error {
 	s.startupReconciled.Store(true)
 	return nil
 }
+
+// lastSending is when the newest payout was sent that is as the service wrote it. A later time that was written by hand would hide
+// what was paid before it. Where no such payout is among the newest, it is when the first user registered; zero without users.
+func (s *Service) lastSending(ctx context.Context) (time.Time, error) {
+	newest, err := s.o.Store.NewestSent(ctx, maxDistrusted)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, p := range newest {
+		if _, err := check(ctx, s.o.Store, p); !isTampered(err) {
+			return p.SentAt, err
+		}
+	}
+	return s.o.Store.FirstUserAt(ctx)
+}
+
+// maxDistrusted bounds how many of the newest payouts are checked at a start, before all that a gateway ever made is listed.
+const maxDistrusted = 20
 
 // StartupReconciled reports whether ReconcileStartup has succeeded.
 func (s *Service) StartupReconciled() bool { return s.startupReconciled.Load() }

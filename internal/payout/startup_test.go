@@ -288,6 +288,27 @@ func TestReconcileStartup_ListsFromLastSending(t *testing.T) {
 	s.wantViolated("unmatched-transfers-are-resolved")
 }
 
+// TestReconcileStartup_ForgedSending has an attacker write a later sending by hand, to hide what was paid before it.
+func TestReconcileStartup_ForgedSending(t *testing.T) {
+	for name, forged := range map[string]string{
+		"a row changed":  `UPDATE payouts SET sent_at = 4000000000000000`,
+		"a row inserted": `INSERT INTO payouts SELECT * FROM forged_payouts`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.later(windowOver)
+			lost := &transfer{id: "pout_lost", amount: 500, progress: gateway.Paid, made: s.payout().SentAt.Add(time.Second)}
+			s.gateway.transfers["pyt_000000000000000000000000"] = lost
+			s.place.ByHand(t, `CREATE TABLE forged_payouts AS SELECT * FROM payouts; UPDATE forged_payouts SET id = 'pyt_zzzzzzzzzzzzzzzzzzzzzzzz', sent_at = 4000000000000000`)
+			s.place.ByHand(t, forged)
+			s.reconcileStartup()
+			if unmatched, err := s.db.OpenUnmatchedTransfers(t.Context(), 10); err != nil || len(unmatched) != 1 {
+				t.Errorf("unmatched are %+v, %v; want the lost transfer", unmatched, err)
+			}
+		})
+	}
+}
+
 // A long list is never read to its end if each failure starts it again.
 func TestReconcileStartup_ContinuesAfterFailure(t *testing.T) {
 	s := newStory(t)

@@ -115,7 +115,7 @@ var bugs = []planted{
 		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\ts.markStopped", "if isStopped = why == \"never\"; isStopped {\n\t\t\ts.markStopped"},
 	}},
 	{"an unknown payout is sent again while payouts are stopped", []edit{
-		{inPayout, "if isStopped = why != \"\"; isStopped {\n\t\t\treturn errRaced", "if isStopped = why == \"never\"; isStopped {\n\t\t\treturn errRaced"},
+		{inPayout, "isStopped = why != \"\" || errors.Is(err, bank.ErrNotAccepted)", "isStopped = why == \"never\" || errors.Is(err, bank.ErrNotAccepted)"},
 	}},
 	{"payouts may be requested while all are paused", []edit{
 		{inPayout, "\tif err == nil && paused {\n", "\tif err == nil && paused && balance.InTransit != 0 {\n"},

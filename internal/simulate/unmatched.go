@@ -149,8 +149,12 @@ type asking struct {
 
 // beginsToAsk notes what an instance is about to ask the gateways for.
 func (m *market) beginsToAsk(on *instance) asking {
-	last, err := on.db.LastSending(m.ctx)
-	m.assert(datastoreReadable, err == nil, "", "read when a payout was sent last: %v", err)
+	last, err := on.db.FirstUserAt(m.ctx)
+	newest, err2 := on.db.NewestSent(m.ctx, 1)
+	m.assert(datastoreReadable, err == nil && err2 == nil, "", "read when a payout was sent last: %v, %v", err, err2)
+	if len(newest) > 0 {
+		last = newest[0].SentAt
+	}
 	return asking{began: m.now, since: last.Add(-clocksApart), lags: m.tally.faults[lag]}
 }
 

@@ -109,15 +109,19 @@ func (s proofStore) ReleaseLease(ctx context.Context, holder string) error {
 	return s.release(ctx, "checkpoint_lease", holder)
 }
 
-// lease leases what a table of one row stands for to a holder until a time, or extends the holder's lease.
+// lease leases what a table of one row stands for to a holder until a time, or extends the holder's lease. A lease that ends later than
+// clocks that differ can explain was written by hand: it would stop the work for good, so it does not count.
 func (db *DB) lease(ctx context.Context, table, holder string, now, until time.Time) (taken bool, err error) {
 	err = db.Update(ctx, func(tx *Tx) error {
-		taken, err = tx.execOne(ctx, `UPDATE `+table+` SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR holder = $1)`,
-			holder, micros(now), micros(until))
+		taken, err = tx.execOne(ctx, `UPDATE `+table+` SET holder = $1, until = $3 WHERE id = 1 AND (until < $2 OR until > $4 OR holder = $1)`,
+			holder, micros(now), micros(until), micros(until.Add(maxClockDifference)))
 		return err
 	})
 	return taken, err
 }
+
+// maxClockDifference is how far the clocks of two instances may be apart.
+const maxClockDifference = 10 * time.Minute
 
 func (db *DB) release(ctx context.Context, table, holder string) error {
 	return db.Update(ctx, func(tx *Tx) error {

@@ -8,13 +8,14 @@ import (
 	"bursar/internal/payout"
 )
 
-// LastSending is when the newest of the payouts that were sent was sent, or else when the first user registered. Both queries read
-// one end of an index.
-func (db *DB) LastSending(ctx context.Context) (time.Time, error) {
-	var at time.Time
-	err := db.queryRow(ctx, `SELECT COALESCE(
-		(SELECT sent_at FROM payouts WHERE sent_at IS NOT NULL ORDER BY id DESC LIMIT 1),
-		(SELECT created_at FROM users ORDER BY id LIMIT 1))`).Scan(instant{&at})
+// NewestSent lists the newest of the payouts that were sent, newest first, up to limit.
+func (db *DB) NewestSent(ctx context.Context, limit int) ([]payout.Payout, error) {
+	return db.payouts(ctx, selectPayouts+`WHERE p.sent_at IS NOT NULL ORDER BY p.id DESC LIMIT $1 + 0`, limit)
+}
+
+// FirstUserAt is when the first user registered; zero if there is none.
+func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
+	err = db.queryRow(ctx, `SELECT (SELECT created_at FROM users ORDER BY id LIMIT 1)`).Scan(instant{&at})
 	return at, err
 }
 

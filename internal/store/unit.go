@@ -157,8 +157,8 @@ func (u *unit) loads(d dialect, group []*unitJob) []load {
 }
 
 // loadPaused reads whether payouts are paused, if a change asks. If that change names a payout, none pauses them until the unit
-// has ended, and the status of its bank account is read too: after its seller's journal was locked, as whoever rejects the account
-// locks it.
+// has ended, and the status of its bank account is read too: after its seller's journal was locked, because what rejects an
+// account locks it too.
 func (u *unit) loadPaused(d dialect, group []*unitJob) []load {
 	asks := false
 	var sent []string

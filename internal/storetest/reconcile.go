@@ -252,6 +252,10 @@ func testReconcileTurns(_ *testing.T, b *bench) {
 	take("a", 30*time.Second, true)
 	take("b", 80*time.Second, false)
 	take("b", 91*time.Second, true)
+	copied := b.with(b.engine.Tamper(b.T, b.db, `UPDATE reconcile_lease SET until = 4000000000000000`)).db.Reconciling(atGateway)
+	if got, err := copied.AcquireLease(b.ctx(), "c", start.Add(92*time.Second), start.Add(2*time.Minute)); err != nil || !got {
+		b.Errorf("a lease that was written by hand is kept for good: %t, %v", got, err)
+	}
 	b.must(s.ReleaseLease(b.ctx(), "a")) // which is not its any more
 	take("a", 92*time.Second, false)
 	b.must(s.ReleaseLease(b.ctx(), "b"))

@@ -11,13 +11,19 @@ import (
 	"bursar/internal/store"
 )
 
-func testLastSending(_ *testing.T, b *bench) {
-	want := func(why string, want time.Time) {
+func testNewestSent(_ *testing.T, b *bench) {
+	want := func(why string, at time.Time, ids ...payout.ID) {
 		b.Helper()
-		got, err := b.db.LastSending(b.ctx())
+		first, err := b.db.FirstUserAt(b.ctx())
 		b.must(err)
-		if !got.Equal(want) {
-			b.Errorf("%s the last sending is %s, want %s", why, got, want)
+		list, err := b.db.NewestSent(b.ctx(), 2)
+		b.must(err)
+		var got []payout.ID
+		for _, p := range list {
+			got = append(got, p.ID)
+		}
+		if !first.Equal(at) || !slices.Equal(got, ids) {
+			b.Errorf("%s the first user came at %s, want %s; sent were %v, want %v", why, first, at, got, ids)
 		}
 	}
 	want("without anybody", time.Time{})
@@ -26,14 +32,14 @@ func testLastSending(_ *testing.T, b *bench) {
 	b.now = start.Add(time.Hour)
 	b.seller("usr_c")
 	want("with users alone", start)
-	for i, id := range []payout.ID{"pyt_1", "pyt_2", "pyt_3"} {
+	for i, id := range []payout.ID{"pyt_1", "pyt_2", "pyt_3", "pyt_4"} {
 		p := b.ask(id, seller, 100, 0)
-		if id != "pyt_3" { // which still waits
-			p.SentAt = start.Add(time.Duration(2-i) * time.Hour) // the older one was sent later
+		if id != "pyt_4" { // which still waits
+			p.SentAt = start.Add(time.Duration(3-i) * time.Hour) // the older ones were sent later
 			b.move(p, payout.Submitting)
 		}
 	}
-	want("with payouts", start.Add(time.Hour))
+	want("with payouts", start, "pyt_3", "pyt_2")
 }
 
 func testPayoutsByID(_ *testing.T, b *bench) {

@@ -148,7 +148,7 @@ func Run(t *testing.T, e Engine) {
 		"Isolation/AFailedStatementEndsTheClosure":      testFailedStatement,
 		"Isolation/ATransactionOutlivesItsCaller":       testCallerWhoLeaves,
 		"Isolation/BalancesAreLockedInOneOrder":         testReleasesBesideEverything,
-		"Startup/TheLastSendingIsTheNewest":             testLastSending,
+		"Startup/TheNewestSentComesFirst":               testNewestSent,
 		"Startup/PayoutsAreFoundByIDs":                  testPayoutsByID,
 		"Startup/APayoutIsImportedOnce":                 testImport,
 		"Startup/UnmatchedTransfersAreStoredOnce":       testUnmatchedTransfers,
