@@ -29,6 +29,8 @@ type gateways struct {
 	// preferred is the one that new payouts go through. Its statement is compared with the ledger.
 	preferred gateway.Gateway
 	webhooks  map[gateway.Name]gateway.ReadWebhook
+	// account is the one that the preferred gateway pays from, if it says.
+	account string
 }
 
 // openGateways makes the gateways that are configured. Their calls are counted where there are metrics.
@@ -48,7 +50,7 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	if err != nil {
 		return gateways{}, err
 	}
-	all := gateways{preferred: opened.Gateway, webhooks: map[gateway.Name]gateway.ReadWebhook{}}
+	all := gateways{preferred: opened.Gateway, account: opened.Account, webhooks: map[gateway.Name]gateway.ReadWebhook{}}
 	if opened.ReadWebhook != nil {
 		all.webhooks[name] = func(header http.Header, body []byte) (gateway.Notification, error) {
 			notification, err := opened.ReadWebhook(header, body)
@@ -65,6 +67,41 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	all.router, err = gateway.NewRouter(cfg.Currency, name, all.preferred)
 	return all, err
 }
+
+// checkGatewayAccount refuses a gateway that pays from another account than before, while payouts are under way that were sent from
+// the one before: the gateway would not find them, and an admin could refund one that was paid.
+func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, account string) error {
+	if account == "" {
+		return nil
+	}
+	setting := "account_of_gateway_" + string(name)
+	encrypted, err := b.keys.Encrypt(account, setting)
+	if err != nil {
+		return err
+	}
+	kept, err := b.db.Pin(ctx, setting, encrypted)
+	if err != nil {
+		return err
+	}
+	before, err := b.keys.Decrypt(kept, setting)
+	if err != nil {
+		return fmt.Errorf("the database does not tell which account gateway %s paid from, because setting %q was changed in it: %w", name, setting, err)
+	}
+	if before == account {
+		return nil
+	}
+	underWay, err := b.db.SentUnderWay(ctx, name)
+	if err != nil {
+		return err
+	}
+	if underWay > 0 {
+		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and payouts are under way that were sent from the one that ends in %s (%d of them); "+
+			"the gateway tells what became of them only for that account, so set it again until they have ended", name, lastFour(account), lastFour(before), underWay)
+	}
+	return b.db.Repin(ctx, setting, kept, encrypted)
+}
+
+func lastFour(number string) string { return number[max(0, len(number)-4):] }
 
 // gatewaySettings are the adapter's settings. RazorpayX has settings of its own names; another adapter's are given as
 // they are.

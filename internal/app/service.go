@@ -81,6 +81,9 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	if err != nil {
 		return nil, err
 	}
+	if err := datastore.checkGatewayAccount(ctx, gateways.preferred.Name(), gateways.account); err != nil {
+		return nil, err
+	}
 	places, err := newSignInPlaces(ctx, cfg, logger)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Setup struct {
 type Opened struct {
 	Gateway     Gateway
 	ReadWebhook ReadWebhook
+	// Account is the number of the account that the gateway pays from; empty where it can't be another one.
+	Account string
 }
 
 // ReadWebhook checks a message's signature over the raw body and reads what it is about. It fails with a fault of kind

@@ -79,14 +79,15 @@ func TestRead_FailureIsReturned(t *testing.T) {
 			_, _, err := db.ListPayouts(ctx, payout.Filter{Seller: "asha", Limit: 10})
 			return err
 		},
-		"Summary":     func(ctx context.Context) error { _, err := db.Summary(ctx, "asha", "2026-11", "2026-10"); return err },
-		"ListSales":   func(ctx context.Context) error { _, _, err := db.ListSales(ctx, "asha", 0, 10); return err },
-		"Earnings":    func(ctx context.Context) error { _, err := db.Earnings(ctx, "asha", "2026-10", "2026-11"); return err },
-		"NewestSent":  func(ctx context.Context) error { _, err := db.NewestSent(ctx, 1); return err },
-		"FirstUserAt": func(ctx context.Context) error { _, err := db.FirstUserAt(ctx); return err },
-		"PayoutsByID": func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },
-		"OpenKinds":   func(ctx context.Context) error { _, err := db.OpenKinds(ctx); return err },
-		"Pinned":      func(ctx context.Context) error { _, _, err := db.Pinned(ctx, "x"); return err },
+		"Summary":      func(ctx context.Context) error { _, err := db.Summary(ctx, "asha", "2026-11", "2026-10"); return err },
+		"ListSales":    func(ctx context.Context) error { _, _, err := db.ListSales(ctx, "asha", 0, 10); return err },
+		"Earnings":     func(ctx context.Context) error { _, err := db.Earnings(ctx, "asha", "2026-10", "2026-11"); return err },
+		"NewestSent":   func(ctx context.Context) error { _, err := db.NewestSent(ctx, 1); return err },
+		"SentUnderWay": func(ctx context.Context) error { _, err := db.SentUnderWay(ctx, "sandbox"); return err },
+		"FirstUserAt":  func(ctx context.Context) error { _, err := db.FirstUserAt(ctx); return err },
+		"PayoutsByID":  func(ctx context.Context) error { _, err := db.PayoutsByID(ctx, []payout.ID{"x"}); return err },
+		"OpenKinds":    func(ctx context.Context) error { _, err := db.OpenKinds(ctx); return err },
+		"Pinned":       func(ctx context.Context) error { _, _, err := db.Pinned(ctx, "x"); return err },
 		"View of what blocks a payout": func(ctx context.Context) error {
 			return db.Payouts().View(ctx, func(v payout.View) error {
 				_, account := v.AccountToPay(ctx, "asha")

@@ -19,6 +19,12 @@ func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
+// SentUnderWay counts the payouts that were sent to a gateway and have not ended.
+func (db *DB) SentUnderWay(ctx context.Context, at gateway.Name) (n int64, err error) {
+	err = db.queryRow(ctx, `SELECT COUNT(*) FROM payouts WHERE status = 'processing' AND gateway = $1 AND sent_at IS NOT NULL`, string(at)).Scan(&n)
+	return n, err
+}
+
 // PayoutsByID finds those of ids that there are.
 func (db *DB) PayoutsByID(ctx context.Context, ids []payout.ID) (map[payout.ID]payout.Payout, error) {
 	found := make(map[payout.ID]payout.Payout, len(ids))

@@ -34,6 +34,19 @@ func testPins(_ *testing.T, b *bench) {
 	}
 }
 
+// testRepin changes a fact for a caller who knows the present one.
+func testRepin(_ *testing.T, b *bench) {
+	b.must(b.db.Repin(b.ctx(), "account", "", "none was kept"))
+	for _, step := range []struct{ before, value, want string }{{"first", "second", "second"}, {"first", "third", "second"}} {
+		_, err := b.db.Pin(b.ctx(), "account", "first")
+		b.must(err)
+		b.must(b.db.Repin(b.ctx(), "account", step.before, step.value))
+		if kept, _, err := b.db.Pinned(b.ctx(), "account"); kept != step.want || err != nil {
+			b.Errorf("kept is %q, %v; want %q", kept, err, step.want)
+		}
+	}
+}
+
 // testKeySet takes the key set's document through its life in the database.
 func testKeySet(_ *testing.T, b *bench) {
 	keys := b.db.KeySet()

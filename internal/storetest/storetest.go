@@ -137,6 +137,7 @@ func Run(t *testing.T, e Engine) {
 		"Payout/IDsSortAsBytes":                         testOrder,
 		"Payout/SummaryIsOneView":                       testSummary,
 		"Settings/TheFirstValueStays":                   testPins,
+		"Settings/AFactIsChangedByWhoKnowsIt":           testRepin,
 		"Settings/TheKeySetIsReplacedByOneOfMany":       testKeySet,
 		"Payout/RequestsAreServedOnce":                  testRequests,
 		"Payout/ChangesInGroups":                        testChangesInGroups,

@@ -29,5 +29,5 @@ func Open(s gateway.Setup) (gateway.Opened, error) {
 	if err != nil {
 		return gateway.Opened{}, err
 	}
-	return gateway.Opened{Gateway: client, ReadWebhook: webhooks.Read}, nil
+	return gateway.Opened{Gateway: client, ReadWebhook: webhooks.Read, Account: s.Settings[SettingAccountNumber]}, nil
 }

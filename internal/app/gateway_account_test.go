@@ -1,0 +1,57 @@
+package app
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bursar/internal/config"
+	"bursar/internal/money"
+	"bursar/internal/storetest"
+)
+
+// TestCheckGatewayAccount changes the account that a gateway pays from, while a payout is under way that was sent from it and afterwards.
+func TestCheckGatewayAccount(t *testing.T) {
+	inr, err := money.ParseCurrency("INR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	datastore, err := OpenDatastore(t.Context(), config.Config{
+		Currency: inr, DataDir: dir, BaseURL: "https://pay.example", Database: config.Database{SQLite: filepath.Join(dir, "bursar.db")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datastore.Close()
+	check := func(account string) error { return datastore.checkGatewayAccount(t.Context(), "razorpayx", account) }
+	const before, after = "7878780080316316", "7878780080311111"
+	for _, account := range []string{"", before, before} {
+		if err := check(account); err != nil {
+			t.Errorf("with %q: %v", account, err)
+		}
+	}
+	if kept, _, err := datastore.db.Pinned(t.Context(), "account_of_gateway_razorpayx"); err != nil || kept == "" || strings.Contains(kept, before) {
+		t.Errorf("kept is %q, %v; want the number encrypted", kept, err)
+	}
+	place := storetest.Place{Path: filepath.Join(dir, "bursar.db")}
+	place.ByHand(t, `PRAGMA foreign_keys = OFF; INSERT INTO payouts (id, seller_id, bank_account_id, amount, fee, notes, mode, gateway, requested_at, arrive_at, state, status, sent_at)
+		VALUES ('pyt_1', 'usr_1', 'bka_1', 100, 0, '', 'IMPS', 'razorpayx', 1, 1, 'unknown', 'processing', 1)`)
+	err = check(after)
+	if err == nil || !strings.Contains(err.Error(), "6316") || !strings.Contains(err.Error(), "1111") || strings.Contains(err.Error(), before) || !strings.Contains(err.Error(), "(1 of them)") {
+		t.Errorf("changed while a payout is under way: %v", err)
+	}
+	if err := check(before); err != nil {
+		t.Errorf("put back: %v", err)
+	}
+	place.ByHand(t, `UPDATE payouts SET state = 'failed', status = 'failed', ended_at = 1`)
+	for _, account := range []string{after, after} {
+		if err := check(account); err != nil {
+			t.Errorf("changed when none is under way: %v", err)
+		}
+	}
+	place.ByHand(t, `UPDATE settings SET value = 'mine' WHERE name = 'account_of_gateway_razorpayx'`)
+	if err := check(after); err == nil || !strings.Contains(err.Error(), "was changed in it") {
+		t.Errorf("a setting that was changed by hand: %v", err)
+	}
+}
