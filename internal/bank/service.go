@@ -51,9 +51,6 @@ func New(o Options) (*Service, error) {
 	case o.Now == nil || o.Logger == nil:
 		return nil, errors.New("bank: a service needs a clock and a logger")
 	}
-	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
-		return nil, errors.New("bank: no gateway pays bank accounts in this currency")
-	}
 	if o.Jitter == nil {
 		o.Jitter = jitter
 	}

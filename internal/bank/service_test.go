@@ -70,7 +70,7 @@ func (g *double) Name() gateway.Name {
 }
 
 func (g *double) Capabilities() gateway.Capabilities {
-	return gateway.Capabilities{Currency: "INR", Destinations: []gateway.DestinationKind{gateway.BankAccount}, Verification: !g.lacking}
+	return gateway.Capabilities{Currency: "INR", Verification: !g.lacking}
 }
 
 func (g *double) EnsureBeneficiary(_ context.Context, reference string, d gateway.Destination) (string, error) {

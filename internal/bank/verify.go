@@ -99,8 +99,7 @@ func (s *Service) verifier(a Account) (gateway.Gateway, error) {
 	if a.Gateway != "" {
 		return s.o.Gateways.Named(a.Gateway)
 	}
-	g, _ := s.o.Gateways.Pick(gateway.BankAccount) // there is one: New has looked
-	return g, nil
+	return s.o.Gateways.ForNew(), nil
 }
 
 // ask starts the verification, or asks how it stands. The gateway has a name for the account then. Where it verifies

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"slices"
 	"time"
 
 	"bursar/internal/money"
@@ -11,8 +10,6 @@ import (
 type Capabilities struct {
 	// Currency is the code of the one that it pays.
 	Currency string
-	// Destinations are the kinds that it pays to.
-	Destinations []DestinationKind
 	// Rails are how money travels, the preferred one first.
 	Rails []Rail
 	// KeyLifetime is how long, from its first use, an idempotency key gives the same transfer again. After it the same
@@ -30,11 +27,6 @@ type Capabilities struct {
 	Verification bool
 	// Statement means that it lists the lines of our account.
 	Statement bool
-}
-
-// Pays reports whether the gateway pays to a kind of destination in a currency.
-func (c Capabilities) Pays(kind DestinationKind, currency string) bool {
-	return c.Currency == currency && slices.Contains(c.Destinations, kind)
 }
 
 // ResendFor is how long after an order was first sent it may be sent again under the same key. It is shorter than the

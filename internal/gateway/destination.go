@@ -6,16 +6,9 @@ import (
 	"log/slog"
 )
 
-// DestinationKind is what sort of thing money is sent to.
-type DestinationKind string
-
-// BankAccount is an account at a bank, by its number and the code of its branch.
-const BankAccount DestinationKind = "bank_account"
-
-// Destination is where money goes. It holds a full account number, and prints masked.
+// Destination is the bank account that money goes to. It holds a full account number, and prints masked.
 type Destination struct {
-	Holder string
-	// AccountNumber and IFSC are set for a bank account.
+	Holder        string
 	AccountNumber string
 	IFSC          string
 }

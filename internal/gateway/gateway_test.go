@@ -24,8 +24,8 @@ type named struct {
 func (n named) Name() gateway.Name                 { return n.name }
 func (n named) Capabilities() gateway.Capabilities { return n.pays }
 
-func paying(name gateway.Name, currency string, kinds ...gateway.DestinationKind) named {
-	return named{name: name, pays: gateway.Capabilities{Currency: currency, Destinations: kinds}}
+func paying(name gateway.Name, currency string) named {
+	return named{name: name, pays: gateway.Capabilities{Currency: currency}}
 }
 
 func TestRouter(t *testing.T) {
@@ -33,8 +33,7 @@ func TestRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := paying("first", "INR", gateway.BankAccount), paying("second", "INR", gateway.BankAccount)
-	foreign, none := paying("foreign", "USD", gateway.BankAccount), paying("none", "INR")
+	first, second, foreign := paying("first", "INR"), paying("second", "INR"), paying("foreign", "USD")
 	for name, tt := range map[string]struct {
 		preferred gateway.Name
 		all       []gateway.Gateway
@@ -42,8 +41,7 @@ func TestRouter(t *testing.T) {
 	}{
 		"the preferred one":                {"second", []gateway.Gateway{first, second}, "second"},
 		"the first that pays the currency": {"foreign", []gateway.Gateway{foreign, second, first}, "second"},
-		"the first that pays the kind":     {"none", []gateway.Gateway{none, first}, "first"},
-		"none pays":                        {"none", []gateway.Gateway{none, foreign}, ""},
+		"none pays":                        {"foreign", []gateway.Gateway{foreign}, ""},
 		"the preferred one is not there":   {"third", []gateway.Gateway{first}, ""},
 		"two of one name":                  {"first", []gateway.Gateway{first, first}, ""},
 		"one without a name":               {"first", []gateway.Gateway{first, paying("", "INR")}, ""},
@@ -56,11 +54,8 @@ func TestRouter(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if g, isOne := r.Pick(gateway.BankAccount); !isOne || g.Name() != tt.want {
+			if g := r.ForNew(); g.Name() != tt.want {
 				t.Errorf("picked %v", g)
-			}
-			if _, isOne := r.Pick("upi"); isOne {
-				t.Error("picked one for what none pays")
 			}
 			for _, g := range tt.all {
 				if found, err := r.Named(g.Name()); err != nil || found.Name() != g.Name() {

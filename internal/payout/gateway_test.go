@@ -344,7 +344,7 @@ func (g *paperGateway) Name() gateway.Name { return cmp.Or(g.name, paper) }
 
 func (g *paperGateway) Capabilities() gateway.Capabilities {
 	c := gateway.Capabilities{
-		Currency: "INR", Destinations: []gateway.DestinationKind{gateway.BankAccount}, Rails: []gateway.Rail{{Name: "slow"}},
+		Currency: "INR", Rails: []gateway.Rail{{Name: "slow"}},
 		KeyLifetime: 7 * 24 * time.Hour, Lookup: true, List: true, Metadata: true, Cancel: true,
 	}
 	if g.lacking != nil {

@@ -10,12 +10,6 @@ import (
 	"bursar/internal/gateway"
 )
 
-// gatewayForNew is the gateway that a new payout is made at. [New] has made sure that there is one.
-func (s *Service) gatewayForNew() gateway.Gateway {
-	g, _ := s.o.Gateways.Pick(gateway.BankAccount)
-	return g
-}
-
 // gatewayOf is the gateway that has a payout, or is to get it. It fails with [gateway.ErrNotConfigured]: a payout is
 // never sent anywhere else, because the first order may have been taken.
 func (s *Service) gatewayOf(p Payout) (gateway.Gateway, error) { return s.o.Gateways.Named(p.Gateway) }

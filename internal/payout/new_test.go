@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"bursar/internal/gateway"
 	"bursar/internal/payout"
 )
 
@@ -43,13 +42,6 @@ func TestNew_RefusesIncompleteOptions(t *testing.T) {
 		if _, err := payout.New(o); err == nil {
 			t.Errorf("a service with %s was made", name)
 		}
-	}
-}
-
-func TestNew_RefusesGatewayThatPaysNoBankAccounts(t *testing.T) {
-	s := newStoryAt(t, func(c *gateway.Capabilities) { c.Destinations = nil })
-	if _, err := payout.New(s.options(t, s.db.Payouts())); err == nil {
-		t.Error("a service was made")
 	}
 }
 

@@ -83,9 +83,6 @@ func New(o Options) (*Service, error) {
 	if err := o.Fee.CheckMinimum(o.Minimum); err != nil {
 		return nil, fmt.Errorf("payout: %w", err)
 	}
-	if _, canPay := o.Gateways.Pick(gateway.BankAccount); !canPay {
-		return nil, errors.New("payout: no gateway pays bank accounts in this currency")
-	}
 	if o.Jitter == nil {
 		o.Jitter = jitter
 	}

@@ -29,7 +29,7 @@ const (
 // Capabilities are what RazorpayX documents. Verification is offered on Lite accounts alone.
 func Capabilities(c money.Currency) gateway.Capabilities {
 	return gateway.Capabilities{
-		Currency: c.Code(), Destinations: []gateway.DestinationKind{gateway.BankAccount}, Rails: rails(c),
+		Currency: c.Code(), Rails: rails(c),
 		KeyLifetime: keyLifetime,
 		Lookup:      true, List: true, Metadata: true, Cancel: true, Verification: true, Statement: true,
 	}
