@@ -5,26 +5,27 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
 
 // TestFeeOf_ToldByAnotherLine excuses a line that returns money from telling its fee, and none that takes money.
 func TestFeeOf_ToldByAnotherLine(t *testing.T) {
-	taken, given := Line{ID: "taken", Debit: 1010, Fees: 10}, Line{ID: "given", Credit: 1020, Fees: 20}
+	taken, given := gateway.Line{ID: "taken", Debit: 1010, Fees: 10}, gateway.Line{ID: "given", Credit: 1020, Fees: 20}
 	for _, tt := range []struct {
-		line  Line
+		line  gateway.Line
 		right bool
 	}{
 		{taken, true},
-		{Line{ID: "returned", Credit: 1010}, true},
-		{Line{ID: "returned without the fee", Credit: 1000}, true},
-		{Line{ID: "returned with more", Credit: 1011}, false},
-		{Line{ID: "returned with another return's fee", Credit: 1020}, false},
-		{Line{ID: "taken again", Debit: 1010}, false},
+		{gateway.Line{ID: "returned", Credit: 1010}, true},
+		{gateway.Line{ID: "returned without the fee", Credit: 1000}, true},
+		{gateway.Line{ID: "returned with more", Credit: 1011}, false},
+		{gateway.Line{ID: "returned with another return's fee", Credit: 1020}, false},
+		{gateway.Line{ID: "taken again", Debit: 1010}, false},
 	} {
-		d := caseFile{p: payout.Payout{Amount: 1000}, lines: []Line{taken, given, tt.line}}
-		if fee, right := d.feeOf(tt.line); right != tt.right {
+		d := caseFile{p: payout.Payout{Amount: 1000}, lines: []Line{{Line: taken}, {Line: given}, {Line: tt.line}}}
+		if fee, right := d.feeOf(Line{Line: tt.line}); right != tt.right {
 			t.Errorf("%s: the fee %d may be: %t, want %t", tt.line.ID, fee, right, tt.right)
 		}
 	}
@@ -39,10 +40,10 @@ func TestJudge(t *testing.T) {
 	}
 	at := func(hour, minute int) time.Time { return time.Date(2026, 11, 2, hour, minute, 0, 0, time.UTC) }
 	takes := func(at time.Time, amount money.Amount) Line {
-		return Line{ID: "txn_taken", Gateway: "g", Currency: "INR", At: at, Debit: amount}
+		return Line{Line: gateway.Line{ID: "txn_taken", Currency: "INR", At: at, Debit: amount}, Gateway: "g"}
 	}
 	gives := func(at time.Time, amount money.Amount) Line {
-		return Line{ID: "txn_given", Gateway: "g", Currency: "INR", At: at, Credit: amount}
+		return Line{Line: gateway.Line{ID: "txn_given", Currency: "INR", At: at, Credit: amount}, Gateway: "g"}
 	}
 	but := func(l Line, change func(*Line)) Line { change(&l); return l }
 	const notJudged Kind = "not judged"
@@ -173,9 +174,9 @@ func TestJudge_OtherGateway(t *testing.T) {
 		line Line
 		want []Kind
 	}{
-		"its own gateway took money": {Line{Gateway: "other", Debit: 1000, Currency: "INR"}, nil},
-		"this gateway took money":    {Line{Gateway: "g", Debit: 1000, Currency: "INR"}, []Kind{LineBeforeOrder}},
-		"this gateway gave money":    {Line{Gateway: "g", Credit: 1000, Currency: "INR"}, nil},
+		"its own gateway took money": {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "other"}, nil},
+		"this gateway took money":    {Line{Line: gateway.Line{Debit: 1000, Currency: "INR"}, Gateway: "g"}, []Kind{LineBeforeOrder}},
+		"this gateway gave money":    {Line{Line: gateway.Line{Credit: 1000, Currency: "INR"}, Gateway: "g"}, nil},
 	} {
 		d := caseFile{p: payout.Payout{Gateway: "other", Amount: 1000, State: payout.Completed}, gateway: "g", lines: []Line{tt.line}, currency: inr}
 		found, judged := d.judge()

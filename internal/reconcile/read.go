@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bursar/internal/gateway"
+	"bursar/internal/payout"
 )
 
 const (
@@ -101,7 +102,8 @@ func (s *Service) endReading(ctx context.Context, day Period, began time.Time) e
 func (s *Service) newOf(page []gateway.Line, day Period, seen map[string]bool) ([]Line, error) {
 	var fresh []Line
 	for _, line := range page {
-		l := lineOf(s.o.Statement.Name(), line)
+		id, _ := payout.ParseID(line.Reference)
+		l := Line{Line: line, Gateway: s.o.Statement.Name(), Payout: id}
 		if err := l.check(); err != nil {
 			return nil, err
 		}

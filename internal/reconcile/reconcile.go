@@ -19,28 +19,13 @@ import (
 	"bursar/internal/payout"
 )
 
-// Line is one movement of our account, as the gateway's statement tells it. Exactly one of Debit and Credit
-// is above zero.
+// Line is a line of a gateway's statement. Of its Reference only Payout is stored.
 type Line struct {
+	gateway.Line
 	// Gateway is the one whose statement has the line.
-	Gateway       gateway.Name
-	ID            string
-	At            time.Time
-	Debit, Credit money.Amount
-	// Balance is what the account held after it, where the gateway tells.
-	Balance    money.Amount
-	HasBalance bool
-	Currency   string
-	Kind       gateway.LineKind
-	// RawKind is the gateway's word for what the line came from, and SourceID that thing's id.
-	RawKind, SourceID string
-	// Transfer is the payout's id at the gateway, and Payout its id here, as far as the line names them.
-	Transfer string
-	Payout   payout.ID
-	// Amount is what the thing itself was of, without fees; zero where the gateway does not tell.
-	Amount    money.Amount
-	Fees, Tax money.Amount
-	UTR       string
+	Gateway gateway.Name
+	// Payout is the payout's id here, as far as the line names it.
+	Payout payout.ID
 
 	// FirstReported and LastReported are what may not change of it, when it was first read and last. Missing means
 	// that a later reading did not find it any more.
@@ -54,16 +39,6 @@ func (l Line) Taken() money.Amount { return l.Debit - l.Credit }
 // ofPayout reports whether the line is of a payout, ours or another one from the same account.
 func (l Line) ofPayout() bool {
 	return l.Kind == gateway.LinePayout || l.Kind == gateway.LineReversal
-}
-
-// told is a line as the gateway tells it, with our id of the payout that it names, if it names one.
-func lineOf(at gateway.Name, l gateway.Line) Line {
-	id, _ := payout.ParseID(l.Reference)
-	return Line{
-		Gateway: at, ID: l.ID, At: l.At, Debit: l.Debit, Credit: l.Credit, Balance: l.Balance, HasBalance: l.HasBalance,
-		Currency: l.Currency, Kind: l.Kind, RawKind: l.RawKind, SourceID: l.SourceID, Transfer: l.Transfer, Payout: id,
-		Amount: l.Amount, Fees: l.Fees, Tax: l.Tax, UTR: l.UTR,
-	}
 }
 
 // Day is a day of the statement that was read to its end. It begins and ends at a midnight.

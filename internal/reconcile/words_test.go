@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bursar/internal/gateway"
 	"bursar/internal/money"
 	"bursar/internal/payout"
 )
@@ -16,12 +17,12 @@ func TestReportOf_AllThatMayNotChange(t *testing.T) {
 	}
 	s := &Service{o: Options{Currency: inr}}
 	at := time.Date(2026, 11, 2, 9, 4, 5, 0, time.FixedZone("IST", 19800))
-	for want, l := range map[string]Line{
+	for want, l := range map[string]gateway.Line{
 		"takes 5.00 INR on 2 November 2026 03:34:05 UTC":                              {Debit: 500, Currency: "INR", At: at},
 		"gives 0.07 USD on 2 November 2026 03:34:05 UTC, balance 10.00":               {Credit: 7, Currency: "USD", At: at, HasBalance: true, Balance: 1000},
 		"takes 5.00 INR on 2 November 2026 03:34:05 UTC, balance 0.00, from pout_one": {Debit: 500, Currency: "INR", At: at, HasBalance: true, SourceID: "pout_one"},
 	} {
-		if got := s.reportOf(l); got != want {
+		if got := s.reportOf(Line{Line: l}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -42,8 +43,8 @@ func TestAmounts_WordOfEachLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for word, file := range map[string]caseFile{
-		"Line txn_1 takes 9.90;":   {debits: []Line{{ID: "txn_1", Debit: 990}}},
-		"Line txn_1 returns 9.90;": {credits: []Line{{ID: "txn_1", Credit: 990}}},
+		"Line txn_1 takes 9.90;":   {debits: []Line{{Line: gateway.Line{ID: "txn_1", Debit: 990}}}},
+		"Line txn_1 returns 9.90;": {credits: []Line{{Line: gateway.Line{ID: "txn_1", Credit: 990}}}},
 	} {
 		file.currency, file.p = inr, payout.Payout{Amount: 1000}
 		if found := file.amounts(); len(found) != 1 || !strings.HasPrefix(found[0].Detail, word) {

@@ -17,9 +17,11 @@ import (
 // line is a debit for a transfer of the gateway, so long after the start.
 func line(id string, after time.Duration, debit money.Amount) reconcile.Line {
 	return reconcile.Line{
-		Gateway: atGateway, RawKind: "pay",
-		ID: id, At: start.Add(after), Debit: debit, Balance: 1000 - debit, HasBalance: true, Currency: "INR", Kind: "payout",
-		SourceID: "pout_" + id, Transfer: "pout_" + id, Amount: debit - 5, Fees: 5, Tax: 1, UTR: "U" + id, FirstReported: "told", LastReported: "told",
+		Line: gateway.Line{
+			ID: id, At: start.Add(after), Debit: debit, Balance: 1000 - debit, HasBalance: true, Currency: "INR", Kind: "payout", RawKind: "pay",
+			SourceID: "pout_" + id, Transfer: "pout_" + id, Amount: debit - 5, Fees: 5, Tax: 1, UTR: "U" + id,
+		},
+		Gateway: atGateway, FirstReported: "told", LastReported: "told",
 	}
 }
 
