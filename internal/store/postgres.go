@@ -408,29 +408,28 @@ func isTimeout(err error) bool {
 
 // postgresUnreadable marks the errors of a read that a later try may not meet.
 func postgresUnreadable(err error) error {
-	if err == nil || !errors.Is(postgresUnavailable(err), errStorage) {
-		return err
+	if isUnavailable(err) {
+		return errUnreadable.Because(err)
 	}
-	return errUnreadable.Because(err)
+	return err
 }
 
 var errUnreadable = fault.New(fault.Unavailable, "database_unavailable", "The database does not answer. Try again in a moment.")
 
-// postgresUnavailable marks the errors that a later try may not meet: no connection, a server that
-// stops, starts or is a standby, too many clients, a full disk, a lock that was not to be had in time.
+// postgresUnavailable marks the errors of a write that a later try may not meet.
 func postgresUnavailable(err error) error {
-	if isLost(err) || isMetOthers(err) {
+	if isUnavailable(err) {
 		return errStorage.Because(err)
+	}
+	return err
+}
+
+// isUnavailable says that a later try may not meet an error: no connection, a server that stops, starts or is a standby, too
+// many clients, a full disk, a lock that was not to be had in time.
+func isUnavailable(err error) bool {
+	if isLost(err) || isMetOthers(err) || isLockTimeout(err) {
+		return true
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return err
-	}
-	switch {
-	case strings.HasPrefix(e.Code, "53"), strings.HasPrefix(e.Code, "57"), strings.HasPrefix(e.Code, "58"),
-		e.Code == "25006", e.Code == "55P03":
-		return errStorage.Because(err)
-	default:
-		return err
-	}
+	return ok && (e.Code == "25006" || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57") || strings.HasPrefix(e.Code, "58"))
 }
