@@ -33,6 +33,8 @@ type Registration struct {
 	IFSC   IFSC
 	// imported says that the account is of another system, and so not newer than the one that is here.
 	imported bool
+	// dryRun undoes the registration, so that nothing is changed.
+	dryRun bool
 }
 
 // Each verification costs money, so a seller may register so many accounts at once, and then one
@@ -50,7 +52,7 @@ var ErrTooMany = fault.New(fault.TooMany, "too_many_bank_accounts",
 // The current account again is returned as it is, unless it was rejected. It fails with a fault of
 // kind Invalid that names the fields at fault, with [ErrSessionEnded], [ErrSellerGone] or [ErrTooMany].
 func (s *Service) Register(ctx context.Context, r Registration) (Account, error) {
-	account, _, err := s.register(ctx, r, nil)
+	account, _, err := s.register(ctx, r)
 	return account, err
 }
 
@@ -61,22 +63,17 @@ var errHasAccount = fault.Field("sellerId", "has another bank account here, whic
 // that was rejected. The same again changes nothing, also after it was rejected.
 func (s *Service) Import(ctx context.Context, r Registration) (bool, error) {
 	r.imported = true
-	_, created, err := s.register(ctx, r, nil)
+	_, created, err := s.register(ctx, r)
 	return created, err
 }
 
 // WouldImport is what [Service.Import] would do, and changes nothing.
 func (s *Service) WouldImport(ctx context.Context, r Registration) (bool, error) {
-	r.imported = true
-	_, created, err := s.register(ctx, r, errUndone)
-	return created, err
+	r.dryRun = true
+	return s.Import(ctx, r)
 }
 
-// errUndone ends a transaction that was only a trial.
-var errUndone = errors.New("bank: undone")
-
-// register registers an account in a transaction that ends with an error, where one is given.
-func (s *Service) register(ctx context.Context, r Registration, end error) (Account, bool, error) {
+func (s *Service) register(ctx context.Context, r Registration) (Account, bool, error) {
 	r.Holder = strings.Join(strings.Fields(r.Holder), " ")
 	if err := r.check(); err != nil {
 		return Account{}, false, err
@@ -86,19 +83,18 @@ func (s *Service) register(ctx context.Context, r Registration, end error) (Acco
 		return Account{}, false, err
 	}
 	var account Account
-	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
+	inTx := s.o.Store.InTx
+	if r.dryRun {
+		inTx = ledger.DryRun(inTx)
+	}
+	err = inTx(ctx, func(tx Tx) (err error) {
 		if err := r.mayStill(ctx, tx); err != nil {
 			return err
 		}
-		if account, err = s.replace(ctx, tx, r, draft); err != nil {
-			return err
-		}
-		return end
+		account, err = s.replace(ctx, tx, r, draft)
+		return err
 	})
-	if errors.Is(err, errUndone) {
-		err = nil
-	}
-	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated && end == nil && !errors.Is(err, ErrSessionEnded) {
+	if f := fault.From(err); f != nil && f.Kind == fault.Unauthenticated && !r.dryRun && !errors.Is(err, ErrSessionEnded) {
 		err = errors.Join(err, s.recordMissingProof(ctx, r, draft.CreatedAt))
 	}
 	return account, account.ID == draft.ID, err

@@ -42,14 +42,16 @@ var (
 // Open gives a seller their first balance, and reports whether it is new. What is available is an adjustment, and what is
 // pending is a sale, which is released like any other. The same again changes nothing. It fails with [ErrOpeningConflict],
 // [ErrNotFirst], [ErrSellerNotFound], [ledger.ErrTooLarge], [ledger.ErrTampered] or a fault that names a field.
-func (s *Service) Open(ctx context.Context, n NewOpening) (bool, error) { return s.open(ctx, n, nil) }
+func (s *Service) Open(ctx context.Context, n NewOpening) (bool, error) {
+	return s.open(ctx, n, s.o.Store.InTx)
+}
 
 // WouldOpen is what [Service.Open] would do, and changes nothing.
 func (s *Service) WouldOpen(ctx context.Context, n NewOpening) (bool, error) {
-	return s.open(ctx, n, errUndone)
+	return s.open(ctx, n, ledger.DryRun(s.o.Store.InTx))
 }
 
-func (s *Service) open(ctx context.Context, n NewOpening, end error) (bool, error) {
+func (s *Service) open(ctx context.Context, n NewOpening, run inTx) (bool, error) {
 	switch {
 	case n.Available == 0 && n.Pending == 0:
 		return false, fault.Field("available", "or pending must be an amount")
@@ -60,15 +62,10 @@ func (s *Service) open(ctx context.Context, n NewOpening, end error) (bool, erro
 	}
 	now := s.o.Now()
 	created := false
-	err := s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if created, err = s.openIn(ctx, tx, n, now); err != nil {
-			return err
-		}
-		return end
+	err := run(ctx, func(tx Tx) (err error) {
+		created, err = s.openIn(ctx, tx, n, now)
+		return err
 	})
-	if errors.Is(err, errUndone) {
-		err = nil
-	}
 	return created, err
 }
 

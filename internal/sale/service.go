@@ -62,19 +62,18 @@ func stamp(t time.Time) string {
 // Record adds a sale to the seller's pending balance, and reports whether it is new. The same again
 // returns what is there; another sale under the same id is [ErrConflict].
 func (s *Service) Record(ctx context.Context, n NewSale) (Sale, bool, error) {
-	return s.record(ctx, n, nil)
+	return s.record(ctx, n, s.o.Store.InTx)
 }
 
 // WouldRecord is what [Service.Record] would do, and changes nothing.
 func (s *Service) WouldRecord(ctx context.Context, n NewSale) (Sale, bool, error) {
-	return s.record(ctx, n, errUndone)
+	return s.record(ctx, n, ledger.DryRun(s.o.Store.InTx))
 }
 
-// errUndone ends a transaction that was only a trial.
-var errUndone = errors.New("sale: undone")
+// inTx runs a transaction, or a trial of one.
+type inTx = func(ctx context.Context, fn func(Tx) error) error
 
-// record records a sale in a transaction that ends with an error, where one is given.
-func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool, error) {
+func (s *Service) record(ctx context.Context, n NewSale, run inTx) (Sale, bool, error) {
 	now := s.o.Now()
 	draft, err := s.draft(n, now)
 	if err != nil {
@@ -84,15 +83,10 @@ func (s *Service) record(ctx context.Context, n NewSale, end error) (Sale, bool,
 		sale    Sale
 		created bool
 	)
-	err = s.o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if sale, created, err = record(ctx, tx, draft, n.Actor, now); err != nil {
-			return err
-		}
-		return end
+	err = run(ctx, func(tx Tx) (err error) {
+		sale, created, err = record(ctx, tx, draft, n.Actor, now)
+		return err
 	})
-	if errors.Is(err, errUndone) {
-		err = nil
-	}
 	return sale, created, err
 }
 

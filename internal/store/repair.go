@@ -35,21 +35,18 @@ func (db *DB) Repair(ctx context.Context, keys AuditKeys, by string, now time.Ti
 		return nil, err
 	}
 	var done []Repair
-	err = db.writer.updateSlowly(ctx, func(tx *Tx) error {
+	update := db.writer.updateSlowly
+	if !apply {
+		update = ledger.DryRun(update)
+	}
+	err = update(ctx, func(tx *Tx) error {
 		r := &repairer{tx: tx, keys: keys, words: currency, actor: ledger.ActorOperator + by, now: now, damaged: map[string]bool{}, accounts: map[bank.ID]bool{}}
 		err := r.repair(ctx, found)
-		if done = r.done; err == nil && !apply {
-			err = errUndo
-		}
+		done = r.done
 		return err
 	})
-	if errors.Is(err, errUndo) {
-		err = nil
-	}
 	return done, err
 }
-
-var errUndo = errors.New("nothing is to be changed")
 
 // mismatches finds what is not as the journal says, from one consistent view.
 func (db *DB) mismatches(ctx context.Context, keys AuditKeys) (mismatches, words, error) {
