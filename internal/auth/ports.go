@@ -75,6 +75,7 @@ type Store interface {
 // Tx is what auth asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	mail.Tx
+	ledger.Appender
 	// InsertUser adds u, or fails with [ErrEmailTaken].
 	InsertUser(ctx context.Context, u User) error
 	// SetPasswordHash replaces a user's hash if it is still old, and reports whether it was.
@@ -89,9 +90,6 @@ type Tx interface {
 	ResetUser(ctx context.Context, u User) error
 	// Admins lists who is an admin and not suspended, and keeps it so until the transaction ends.
 	Admins(ctx context.Context) ([]string, error)
-	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not those
-	// that the service wrote.
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 	// EntriesAbout lists what an owner's journal says of a subject, oldest first. It fails with [ledger.ErrTampered] if the
 	// service did not write all of it.
 	EntriesAbout(ctx context.Context, owner, subject string) ([]ledger.Entry, error)

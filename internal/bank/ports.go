@@ -43,9 +43,7 @@ type Store interface {
 // Tx is what bank asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
 	mail.Tx
-	// Append adds an entry to its owner's journal. It fails with [ledger.ErrTampered] if the owner's totals are not
-	// those that the service wrote.
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	ledger.Appender
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// EntriesAbout is as the store's.

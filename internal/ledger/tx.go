@@ -6,6 +6,14 @@ import (
 	"errors"
 )
 
+// Appender is a transaction that adds entries to journals.
+type Appender interface {
+	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with [ErrInsufficient],
+	// [ErrTooLarge] or [ErrTampered], or with a plain error for a bug of the caller, such as [ErrBelowZero]. Then nothing was
+	// changed.
+	Append(ctx context.Context, p Posting) (Entry, error)
+}
+
 var errUndone = errors.New("ledger: undone")
 
 // DryRun returns inTx for a trial: it undoes each transaction, and still reports success where the closure succeeds.

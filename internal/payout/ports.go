@@ -113,10 +113,7 @@ type Filter struct {
 // RequestTx is what asking for a payout needs of a transaction. The closure that uses it may run more
 // than once.
 type RequestTx interface {
-	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
-	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], or with a plain error for a bug of the caller, such
-	// as [ledger.ErrBelowZero]. Then nothing was changed.
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	ledger.Appender
 	// AccountToPay finds the seller's current account with what a payout needs of it (id, holder, IFSC,
 	// last four digits, status), or [bank.ErrNone]. It fails with [ledger.ErrTampered] if the service did not write those.
 	AccountToPay(ctx context.Context, seller string) (bank.Account, error)

@@ -76,10 +76,7 @@ type Store interface {
 
 // Tx is what sale asks of a store transaction. The closure that uses it may run more than once.
 type Tx interface {
-	// Append adds an entry to its owner's journal, and moves the owner's totals with it. It fails with
-	// [ledger.ErrInsufficient], [ledger.ErrTooLarge] or [ledger.ErrTampered], or with a plain error for a bug of the caller, such
-	// as [ledger.ErrBelowZero]. Then nothing was changed.
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
+	ledger.Appender
 	// Balance is the owner's totals, which stay as they are until the transaction ends.
 	Balance(ctx context.Context, owner string) (ledger.Balance, error)
 	// CheckNewest is CheckJournal of the 10,000 newest entries, where there may be none. The

@@ -183,7 +183,7 @@ func tampering(err error) error {
 }
 
 // append lets an entry through, and checks that only what is not there is refused.
-func (s *seen) append(ctx context.Context, tx appender, p ledger.Posting) (ledger.Entry, error) {
+func (s *seen) append(ctx context.Context, tx ledger.Appender, p ledger.Posting) (ledger.Entry, error) {
 	e, err := tx.Append(ctx, p)
 	available := s.m.model.row(p.Owner).Available
 	switch {
@@ -196,10 +196,6 @@ func (s *seen) append(ctx context.Context, tx appender, p ledger.Posting) (ledge
 		s.m.current.ask.had = available
 	}
 	return e, err
-}
-
-type appender interface {
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
 }
 
 type payoutStore struct {

@@ -291,13 +291,8 @@ func (b *bench) record(tx *store.Tx, was, is bank.Account) error {
 	return err
 }
 
-// appender is a transaction that entries are appended in.
-type appender interface {
-	Append(ctx context.Context, p ledger.Posting) (ledger.Entry, error)
-}
-
 // post appends the entry that takes a row from what it was to what it is.
-func post[R any](b *bench, tx appender, owner string, t ledger.Type, subject string, was, is R, moved ledger.Moved, facts ...any) error {
+func post[R any](b *bench, tx ledger.Appender, owner string, t ledger.Type, subject string, was, is R, moved ledger.Moved, facts ...any) error {
 	data, err := ledger.Change(was, is, facts...)
 	if err == nil {
 		_, err = tx.Append(b.ctx(), ledger.Posting{Owner: owner, At: b.now, Type: t, Subject: subject, Actor: "system", Data: data, Moved: moved})
