@@ -43,11 +43,7 @@ func (c apikeyCreateCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg)
+	_, datastore, err := e.open(ctx, app.OpenDatastore)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,7 @@ func (auditCmd) Help() string {
 
 // Run checks the ledger and reports.
 func (c auditCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.Inspect(ctx, cfg)
+	cfg, datastore, err := e.open(ctx, app.Inspect)
 	if err != nil {
 		return err
 	}

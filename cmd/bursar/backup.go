@@ -25,11 +25,7 @@ func (backupCmd) Help() string {
 
 // Run copies the database to a new file that nobody else may read.
 func (c backupCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.Inspect(ctx, cfg)
+	cfg, datastore, err := e.open(ctx, app.Inspect)
 	if err != nil {
 		return err
 	}
@@ -86,11 +82,7 @@ func (migrateCmd) Help() string {
 
 // Run opens the database, which brings it up to date.
 func (migrateCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg)
+	cfg, datastore, err := e.open(ctx, app.OpenDatastore)
 	if err != nil {
 		return err
 	}

@@ -426,11 +426,7 @@ func (f importFlags) run(ctx context.Context, e *env, noun string, begin func(im
 		return err
 	}
 	defer file.Close()
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg) // an import may come before anything else
+	cfg, datastore, err := e.open(ctx, app.OpenDatastore) // an import may come before anything else
 	if err != nil {
 		return err
 	}

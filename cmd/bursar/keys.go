@@ -25,11 +25,7 @@ func (keysRotateCmd) Help() string {
 
 // Run adds a signing key.
 func (keysRotateCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg)
+	_, datastore, err := e.open(ctx, app.OpenDatastore)
 	if err != nil {
 		return err
 	}
@@ -51,11 +47,7 @@ func (keysExportCmd) Help() string {
 
 // Run prints the document and nothing else.
 func (keysExportCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg)
+	_, datastore, err := e.open(ctx, app.OpenDatastore)
 	if err != nil {
 		return err
 	}
@@ -74,11 +66,7 @@ func (keysForgetCmd) Help() string {
 
 // Run deletes the database's copy of the keys in use.
 func (keysForgetCmd) Run(ctx context.Context, e *env) error {
-	cfg, err := e.config()
-	if err != nil {
-		return err
-	}
-	datastore, err := app.OpenDatastore(ctx, cfg)
+	cfg, datastore, err := e.open(ctx, app.OpenDatastore)
 	if err != nil {
 		return err
 	}

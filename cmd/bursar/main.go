@@ -53,14 +53,19 @@ type env struct {
 // config is the checked configuration, or config.Problems.
 func (e *env) config() (config.Config, error) { return e.settings.Parse(e.sources) }
 
-// openExisting opens the datastore that a command was pointed at, and makes none.
-func openExisting(ctx context.Context, e *env) (config.Config, *app.Datastore, error) {
+// open opens the datastore that the command was pointed at, in one of the ways of package app.
+func (e *env) open(ctx context.Context, how func(context.Context, config.Config) (*app.Datastore, error)) (config.Config, *app.Datastore, error) {
 	cfg, err := e.config()
 	if err != nil {
 		return cfg, nil, err
 	}
-	datastore, err := app.OpenExisting(ctx, cfg)
+	datastore, err := how(ctx, cfg)
 	return cfg, datastore, err
+}
+
+// openExisting opens the datastore that a command was pointed at, and makes none.
+func openExisting(ctx context.Context, e *env) (config.Config, *app.Datastore, error) {
+	return e.open(ctx, app.OpenExisting)
 }
 
 // run is the program: it ends when its command does, or ctx, and returns the exit code.
