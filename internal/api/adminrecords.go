@@ -138,9 +138,10 @@ func (a *api) user(ctx context.Context, _ caller, req userIDRequest) (reply[admi
 	return reply[adminUserJSON]{data: data}, err
 }
 
-type differencesRequest struct{ limit int }
+// limitRequest asks for the newest of a list.
+type limitRequest struct{ limit int }
 
-func (req *differencesRequest) read(in *input) {
+func (req *limitRequest) read(in *input) {
 	req.limit = in.number("limit", defaultSelected, maxSelected)
 }
 
@@ -171,7 +172,7 @@ func (a *api) differenceOf(d reconcile.Difference) differenceJSON {
 	}
 }
 
-func (a *api) differences(ctx context.Context, _ caller, req differencesRequest) (reply[differencesJSON], error) {
+func (a *api) differences(ctx context.Context, _ caller, req limitRequest) (reply[differencesJSON], error) {
 	open, err := a.o.Reconciling.Open(ctx, req.limit)
 	data := differencesJSON{make([]differenceJSON, 0, len(open))}
 	for _, d := range open {
@@ -253,12 +254,6 @@ func (a *api) resolveDifference(ctx context.Context, who caller, req resolveDiff
 	return reply[resolvedDifferenceJSON]{message: "The difference is resolved. No money was moved.", data: resolvedDifferenceJSON{req.id}}, nil
 }
 
-type reconciliationRequest struct{ limit int }
-
-func (req *reconciliationRequest) read(in *input) {
-	req.limit = in.number("limit", defaultSelected, maxSelected)
-}
-
 type reconciliationJSON struct {
 	Reached  orNull    `json:"reachedAt"`
 	Failures int       `json:"failures"`
@@ -293,7 +288,7 @@ func (a *api) runOf(r reconcile.Run) runJSON {
 	}
 }
 
-func (a *api) reconciliation(ctx context.Context, _ caller, req reconciliationRequest) (reply[reconciliationJSON], error) {
+func (a *api) reconciliation(ctx context.Context, _ caller, req limitRequest) (reply[reconciliationJSON], error) {
 	o, err := a.o.Reconciling.Overview(ctx, req.limit)
 	data := reconciliationJSON{stampOrNull(o.Reached), o.Failures, stampOrNull(o.RetryAt), make([]runJSON, 0, len(o.Runs))}
 	for _, r := range o.Runs {
@@ -432,12 +427,6 @@ func (a *api) workHealth(ctx context.Context, _ caller, _ none) (reply[workHealt
 	return reply[workHealthJSON]{data: data}, nil
 }
 
-type mailsRequest struct{ limit int }
-
-func (req *mailsRequest) read(in *input) {
-	req.limit = in.number("limit", defaultSelected, maxSelected)
-}
-
 type mailsJSON struct {
 	Mails []mailJSON `json:"mails"`
 }
@@ -459,7 +448,7 @@ func mailOf(m mail.Row) mailJSON {
 	return mailJSON{m.ID, m.Kind, m.User, m.Masked, m.State, m.Tries, orNull(m.LastError), stamp(m.CreatedAt), stampOrNull(m.DueAt), stampOrNull(m.EndedAt)}
 }
 
-func (a *api) mails(ctx context.Context, _ caller, req mailsRequest) (reply[mailsJSON], error) {
+func (a *api) mails(ctx context.Context, _ caller, req limitRequest) (reply[mailsJSON], error) {
 	rows, err := a.o.Mails.Latest(ctx, req.limit)
 	data := mailsJSON{make([]mailJSON, 0, len(rows))}
 	for _, m := range rows {
