@@ -35,11 +35,17 @@ func (m *market) adjustSome() {
 	if m.chance(500) {
 		n.Amount = -n.Amount
 	}
+	if least := minimum - m.model.row(s.id).Available; s.adjusted%2 == 0 && least != 0 && max(least, -least) < 300_000 { // to just the least that can be withdrawn
+		n.Amount = least
+	}
 	m.adjusting[correctionID(n.Seller, n.ID)] = n.Amount
 	if m.chance(300) {
 		m.spawn(m.between(0, 30*time.Millisecond), admin, func() { m.adjust(n) })
 	}
 	m.adjust(n)
+	if on := m.anyInstance(); on != nil {
+		_ = m.call(on, func() error { m.readBlockers(on, s); return nil })
+	}
 	if m.chance(300) {
 		m.pause(m.between(0, time.Hour))
 		m.adjust(n)

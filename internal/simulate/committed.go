@@ -281,7 +281,12 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	m.assert(endsWatched, p.State != payout.ManualReview || !p.DueAt.IsZero(), string(p.ID), "payout %s is in review, and is not polled again", p.ID)
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
+	listed := p.State != payout.Completed || m.gateways.named(w.at).capabilities().List
+	m.assert(endsWatched, listed || p.DueAt.IsZero() || p.DueAt.Sub(m.clock()) <= longestUnlisted, string(p.ID), "payout %s is paid, its gateway lists no returns, and it is looked at again at %s", p.ID, p.DueAt)
 }
+
+// longestUnlisted is the longest wait between two polls of a payout that is paid, where the gateway lists no returns.
+const longestUnlisted = 8 * time.Hour
 
 // leastOfDays is the least that three working days of banks last, after the day on which a payout ended.
 const leastOfDays = 3 * 24 * time.Hour

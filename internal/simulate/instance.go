@@ -26,6 +26,8 @@ type machine struct {
 	name   string
 	offset time.Duration // of its clock
 	on     *instance     // nil while none runs
+	// restored says that the service runs as after a restore: nobody has compared what gateways without a list have made since.
+	restored bool
 }
 
 // instance is one process of the service: everything in memory that is lost when it dies.
@@ -147,7 +149,7 @@ func (on *instance) open() (err error) {
 	on.payouts, err = payout.New(payout.Options{
 		Store: payoutStore{on.db.Payouts(), on}, Gateways: router, Beneficiaries: on.bank, Currency: rupees(),
 		Minimum: minimum, Fee: fee, ProveAbove: proveAbove, Proofs: requestProofs{on}, Mails: mails, Arrival: payout.NewArrival(rupees(), indianTime, payout.Holidays{}),
-		CancelWindow: cancelWindow, Lease: lease, GracePeriod: gracePeriod, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
+		CancelWindow: cancelWindow, Lease: lease, GracePeriod: gracePeriod, Restored: on.machine.restored, ReversalsEvery: tickEvery / 2, Zone: indianTime, Now: on.now, Logger: logger,
 		IDs: m.ids, Jitter: m.jitter, StateChanged: func(payout.State, payout.State) {},
 	})
 	if err != nil {

@@ -225,6 +225,9 @@ func (m *market) run() {
 	if m.violation == nil && m.ctx.Err() == nil && !m.o.Limited {
 		m.checkMisstatements()
 	}
+	if m.violation == nil && m.ctx.Err() == nil && m.o.Limited {
+		m.checkRestored()
+	}
 	m.leave()
 }
 

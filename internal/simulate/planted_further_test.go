@@ -178,4 +178,25 @@ var furtherBugs = []planted{
 	{"a replaced bank account outlives a takeover", []edit{
 		{inStore, "(is_current = 1 OR status <> 'rejected')", "is_current = 1"},
 	}},
+	{"what waited while all payouts were paused is not due when they are resumed", []edit{
+		{inPayout, "if seller == decision.Platform {\n\t\tseller = \"\"\n\t}\n", ""},
+	}},
+	{"a gap in the statement is gone before its day is read again", []edit{
+		{inReconcile, "case d.Kind == StatementHasGap && !r.looked[d.Subject]:\n", ""},
+	}},
+	{"just the least amount is said to be too little", []edit{
+		{inPayout, "case balance.Available < s.o.Minimum:", "case balance.Available <= s.o.Minimum:"},
+	}},
+	{"a journal that was found whole may lack entries about a payout", []edit{
+		{inStore, "if !slices.Equal(tail.entries[subject], numbers) {", "if subject == \"\" && !slices.Equal(tail.entries[subject], numbers) {"},
+	}},
+	{"of a seller's sales that are released at once, one journal check is enough", []edit{
+		{inSale, "known && whole <= from {", "known && whole > 0 {"},
+	}},
+	{"a repair adds up earnings without the refunds", []edit{
+		{inStore, "SELECT seller_id, month, SUM(amount - refunded) FROM sales WHERE seller_id = $1", "SELECT seller_id, month, SUM(amount) FROM sales WHERE seller_id = $1"},
+	}},
+	{"a repaired bank account leaves its payouts' discrepancies", []edit{
+		{inPayout, "if row.IsTampered() || ofAccount && row.DiffersInAccount() {", "if row.IsTampered() {"},
+	}},
 }

@@ -11,4 +11,10 @@ var limitedBugs = []planted{
 	{"a payout that has ended is not found by its id at the gateway", []edit{
 		{inPayout, "p.GatewayID != \"\" && (!byReference || p.State == Submitted || p.State == Completed)", "p.GatewayID != \"\" && (p.State == Submitted || p.State == Completed)"},
 	}},
+	{"what is paid is looked at once a day where no returns are listed", []edit{
+		{inPayout, "err == nil && !g.Capabilities().List {", "err == nil && g.Capabilities().List {"},
+	}},
+	{"what waits after a restore is cancelled though nobody can look it up", []edit{
+		{inPayout, "case cannotAsk(err) && s.o.Restored:", "case cannotAsk(err) && s.o.Restored && err == nil:"},
+	}},
 }

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -159,6 +160,38 @@ func (m *market) replaceDatastore() error {
 		return err
 	}
 	return os.Remove(m.saved.file)
+}
+
+// checkRestored has the instances started again as after a restore, with a gateway that can't list and a payout that waits. Nothing is sent,
+// and it is cancelled only if the gateway, asked for it, knows nothing of it: it may have been sent after the backup.
+func (m *market) checkRestored() {
+	s := m.payable()
+	if s == nil || m.stopping[s.id] || !m.anyFaults() {
+		return
+	}
+	a := &ask{seller: s.id, amount: minimum, notes: s.temper.name}
+	m.spawn(0, "seller "+s.name, func() { m.send(a) })
+	m.pass(m.now + cancelWindow/2)
+	for _, mc := range m.machines {
+		if mc.restored = true; mc.on != nil {
+			m.shutDown(mc.on)
+		}
+	}
+	for _, mc := range m.machines {
+		m.startUp(mc)
+	}
+	m.pass(m.now + time.Hour)
+	on, w := m.anyInstance(), m.model.payouts[a.made]
+	if m.violation != nil || !m.assert(askedFirst, on != nil && !on.ready && w != nil && w.state == payout.Waiting && !m.gateways.has(a.made), s.id, "the ledger was put back, nobody knows what was paid since, and payout %q is %+v", a.made, w) {
+		return
+	}
+	isKnown := m.gateways.named(w.at).capabilities().Lookup
+	m.spawn(0, "seller "+s.name, func() {
+		err := errLost
+		_ = m.call(on, func() error { _, _, err = on.payouts.Cancel(m.ctx, payout.Caller{User: s.id}, a.made, ""); return err })
+		m.assert(askedBefore, isKnown && err == nil || !isKnown && errors.Is(err, payout.ErrCancelUnclear), s.id, "the ledger was put back, and payout %s may have been sent since; its cancellation was answered with %v, and the gateway finds transfers: %t", a.made, err, isKnown)
+	})
+	m.pass(m.now + time.Minute)
 }
 
 // loss is a part of the past that the ledger does not know: from a backup to the restore.

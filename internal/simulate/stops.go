@@ -54,14 +54,15 @@ func (m *market) wasStopped(d decision.Decision) {
 
 // wereResumed notes that the payouts that waited because they were stopped, of a seller or of all, are due.
 func (m *market) wereResumed(seller string, n int64, now time.Time) {
+	owner := string(m.current.about) // whose payouts the admin has resumed
 	for _, id := range slices.Sorted(maps.Keys(m.model.payouts)) {
 		w := m.model.payouts[id]
-		if w.state == payout.Waiting && w.last.IsStopped() && w.due > now.UnixMicro() && (seller == "" || w.seller == seller) {
+		if w.state == payout.Waiting && w.last.IsStopped() && w.due > now.UnixMicro() && (owner == decision.Platform || w.seller == owner) {
 			m.payoutDue(id, w, now)
 			n--
 		}
 	}
-	m.assert(stopsKept, n == 0, seller, "when payouts were resumed %d more were made due than waited", n)
+	m.assert(stopsKept, n == 0, seller, "when payouts of %s were resumed, the number of those that were made due is off by %d", owner, n)
 }
 
 // stopEvery is how often an admin does.

@@ -33,7 +33,8 @@ func (m *market) checkTampering() {
 	defer raw.Close()
 	t := &tamperer{m: m, on: on, raw: raw, s: s}
 	for _, act := range []func(){
-		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause,
+		t.raiseSale, t.raiseBalance, t.raisePayout, t.forgeEntry, t.dropEntry, t.hideSale, t.redirectAccount, t.raisePayoutUnderWay, t.hidePause, t.rewindPayout,
+		t.dropRefund, t.raiseEarnings,
 	} {
 		if m.violation == nil {
 			act()
@@ -116,25 +117,36 @@ func (t *tamperer) repair(subject string, putRight func()) func() {
 	if m.chance(200) {
 		return putRight
 	}
-	return func() {
-		done, err := t.on.db.Repair(m.ctx, m.keys, "simulated", m.clock(), true)
-		isDone := slices.ContainsFunc(done, func(r store.Repair) bool { return r.Subject == subject && r.Impossible == "" })
-		m.assert(tamperingFound, err == nil && isDone, t.s.id, "%s was tampered with, and a repair does %+v (error %v)", subject, done, err)
-		m.follow(t.on, t.s.id)
-		id := payout.ID(subject)
+	return func() { t.rebuild(subject) }
+}
+
+// rebuild has an operator rebuild a row from the journal.
+func (t *tamperer) rebuild(subject string) {
+	m := t.m
+	done, err := t.on.db.Repair(m.ctx, m.keys, "simulated", m.clock(), true)
+	isDone := slices.ContainsFunc(done, func(r store.Repair) bool { return r.Subject == subject && r.Impossible == "" })
+	m.assert(tamperingFound, err == nil && isDone, t.s.id, "%s was tampered with, and a repair does %+v (error %v)", subject, done, err)
+	m.follow(t.on, t.s.id)
+	for _, r := range done {
+		id := payout.ID(r.Subject)
 		if w := m.model.payouts[id]; w != nil {
 			w.last, err = t.on.db.Payout(m.ctx, id)
-			m.assert(tamperingFound, err == nil && w.last.Amount == w.amount && w.last.State == w.state, subject, "payout %s was repaired, and is %+v (error %v)", id, w.last, err)
+			m.assert(tamperingFound, err == nil && w.last.Amount == w.amount && w.last.State == w.state, r.Subject, "payout %s was repaired, and is %+v (error %v)", id, w.last, err)
 			m.payoutDue(id, w, w.last.DueAt)
 		}
 	}
 }
 
-// earn records a sale and returns its id.
-func (t *tamperer) earn(amount money.Amount, assert time.Duration) string {
+// sale is one that is to be recorded.
+func (t *tamperer) sale(amount money.Amount, assert time.Duration) sale.NewSale {
 	m, s := t.m, t.s
 	s.sold++
-	n := sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(assert)}
+	return sale.NewSale{ID: fmt.Sprintf("order-%s-%d", s.id, s.sold), Seller: s.id, Amount: amount, OccurredAt: m.clock(), AvailableAt: m.clock().Add(assert)}
+}
+
+// earn records a sale and returns its id.
+func (t *tamperer) earn(amount money.Amount, assert time.Duration) string {
+	m, s, n := t.m, t.s, t.sale(amount, assert)
 	m.spawn(0, "marketplace", func() { m.recordSale(n) })
 	m.pass(m.now + 5*time.Second)
 	m.assert(answersAreTrue, m.violation != nil || m.model.sales[n.ID] != nil, s.id, "sale %s was not recorded", n.ID)
@@ -276,6 +288,87 @@ func (t *tamperer) otherAccount() bank.ID {
 	return ""
 }
 
+// rewindPayout deletes the entries that tell that a payout was sent and paid, once the journal was found whole with them, and puts its row
+// back to what it was before. Then its seller cancels it.
+func (t *tamperer) rewindPayout() {
+	m, id := t.m, t.request()
+	where := quote("id", string(id))
+	before := t.rows("payouts", where)
+	t.wantPaid(id)
+	paid := t.rows("payouts", where)
+	behind := fmt.Sprintf("%s AND %s AND type <> 'payout.requested'", quote("owner", t.s.id), quote("subject", string(id)))
+	entries := t.rows("entries", behind)
+	if m.violation != nil || !m.assert(datastoreReadable, len(before) == 1 && len(paid) == 1 && len(entries) > 0, string(id), "payout %s has %d rows and %d entries", id, len(paid), len(entries)) {
+		return
+	}
+	before[0]["due_at"] = nil // or it would be found to be tampered with by its own step
+	t.do(`DELETE FROM entries WHERE ` + behind)
+	t.put("payouts", where, before[0])
+	m.tampered = string(id)
+	t.try("the cancellation of a payout that was paid, and whose entries were deleted", func() error {
+		_, _, err := t.on.payouts.Cancel(m.ctx, payout.Caller{User: t.s.id}, id, "")
+		return err
+	})
+	t.whileTampered(string(id), "journals-are-whole", time.Minute, func() { t.insert("entries", entries) }, func() { t.put("payouts", where, paid[0]) })
+}
+
+// dropRefund deletes the entry of a refund, and all else that tells of it, before the sale is released. A sale that is newer is released with it.
+func (t *tamperer) dropRefund() {
+	m, n := t.m, t.sale(2*minimum, time.Hour)
+	n.ID = "refunded-" + n.ID // which is looked at after the newer one
+	refund := sale.NewRefund{Sale: n.ID, ID: "refund-dropped", Amount: minimum}
+	m.spawn(0, "marketplace", func() {
+		m.recordSale(n)
+		m.recordRefund(refund)
+	})
+	m.pass(m.now + 5*time.Second)
+	t.earn(minimum, 4*time.Hour) // an entry between them
+	newer := t.sale(minimum, time.Hour)
+	newer.AvailableAt = n.AvailableAt
+	m.spawn(0, "marketplace", func() { m.recordSale(newer) })
+	m.pass(m.now + 5*time.Second)
+	e := m.model.sales[n.ID]
+	if m.violation != nil || !m.assert(answersAreTrue, e != nil && e.refunded == minimum && m.model.sales[newer.ID] != nil, t.s.id, "sale %s and its refund were not recorded", n.ID) {
+		return
+	}
+	ofEntry := fmt.Sprintf("%s AND %s AND type = 'sale.refunded'", quote("owner", t.s.id), quote("subject", sale.SubjectPrefix+n.ID))
+	ofRefund := quote("sale_id", n.ID)
+	entries, refunds := t.rows("entries", ofEntry), t.rows("sale_refunds", ofRefund)
+	putRight := t.write("sales", "refunded = 0", quote("id", n.ID))
+	t.do(`DELETE FROM entries WHERE ` + ofEntry)
+	t.do(`DELETE FROM sale_refunds WHERE ` + ofRefund)
+	t.whileTampered(n.ID, "journals-are-whole", 2*time.Hour, putRight, func() { t.insert("entries", entries) }, func() { t.insert("sale_refunds", refunds) })
+	m.assert(tamperingFound, m.violation != nil || !e.released, t.s.id, "the refund of sale %s was deleted, and the sale is released", n.ID)
+	m.pass(m.now + 3*time.Hour)
+	m.assert(tamperingFound, m.violation != nil || e.released, t.s.id, "the refund of sale %s is there again, and the sale is not released", n.ID)
+}
+
+// raiseEarnings adds to what a seller earned in a month of which a part was refunded.
+func (t *tamperer) raiseEarnings() {
+	m := t.m
+	id := t.earn(2*minimum, 0)
+	m.spawn(0, "marketplace", func() { m.recordRefund(sale.NewRefund{Sale: id, ID: "refund-1", Amount: minimum}) })
+	m.pass(m.now + 5*time.Second)
+	where := quote("seller_id", t.s.id) + " AND " + quote("month", t.on.now().In(indianTime).Format("2006-01"))
+	putRight := t.write("earnings", "amount = amount + 1000", where)
+	t.whileTampered(t.s.id, "earnings-match-sales", time.Minute, t.repair(t.s.id, putRight))
+	if m.violation == nil {
+		m.readOverview(t.on, t.s)
+	}
+}
+
+// insert adds rows again that were deleted.
+func (t *tamperer) insert(table string, rows []map[string]any) {
+	for _, row := range rows {
+		columns := slices.Sorted(maps.Keys(row))
+		values := make([]any, len(columns))
+		for i, column := range columns {
+			values[i] = row[column]
+		}
+		t.do(`INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES (`+strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`)`, values...)
+	}
+}
+
 // dropEntry deletes an entry of the seller behind a payout's request.
 func (t *tamperer) dropEntry() {
 	m, id := t.m, t.request()
@@ -286,14 +379,7 @@ func (t *tamperer) dropEntry() {
 		return
 	}
 	t.do(`DELETE FROM entries WHERE ` + where)
-	t.whileTampered(string(id), "journals-are-whole", 15*time.Minute, func() {
-		var columns, places []string
-		var values []any
-		for column, value := range rows[0] {
-			columns, places, values = append(columns, column), append(places, "?"), append(values, value)
-		}
-		t.do(`INSERT INTO entries (`+strings.Join(columns, ", ")+`) VALUES (`+strings.Join(places, ", ")+`)`, values...)
-	})
+	t.whileTampered(string(id), "journals-are-whole", 15*time.Minute, func() { t.insert("entries", rows) })
 	t.wantUnsent(id)
 	t.wantPaid(id)
 }
@@ -319,24 +405,26 @@ func (t *tamperer) hideSale() {
 	t.wantPaid(id)
 }
 
-// redirectAccount has the gateway pay a seller's bank account to another person's.
+// redirectAccount has the gateway pay a seller's bank account to another person's, while one payout to it is under way and another one waits.
 func (t *tamperer) redirectAccount() {
 	m, other := t.m, t.otherAccount()
 	if other == "" {
 		return
 	}
+	sent := t.request()
+	m.gateways.settle(20 * time.Minute)
+	m.pass(m.now + cancelWindow)
 	id := t.request()
 	account := m.model.payouts[id].account
-	putRight := t.write("bank_accounts", "beneficiary = ?", quote("id", string(account)), m.model.accounts[other].beneficiary)
-	t.whileTampered(string(id), "bank-accounts-match-journal", 15*time.Minute, putRight)
-	t.wantUnsent(id)
-	t.wantPaid(id)
+	t.write("bank_accounts", "beneficiary = ?", quote("id", string(account)), m.model.accounts[other].beneficiary)
+	t.whileTampered(string(id), "bank-accounts-match-journal", 15*time.Minute, func() { t.wantUnsent(id) }, func() { t.rebuild(string(account)) })
+	m.gateways.settle(usualSettling)
 	for _, earlier := range slices.Sorted(maps.Keys(m.model.payouts)) { // what the gateway said of them was held against another account
-		if w := m.model.payouts[earlier]; w.account == account && w.last.Discrepancy != "" {
-			m.spawn(0, admin, func() { m.resolveDiscrepancy(w.last) })
-		}
+		w := m.model.payouts[earlier]
+		m.assert(tamperingFound, m.violation != nil || w.account != account || !w.last.DiffersInAccount(), string(earlier), "bank account %s was repaired, and payout %s has the discrepancy %q", account, earlier, w.last.Discrepancy)
 	}
-	m.pass(m.now + time.Minute)
+	t.wantPaid(id)
+	t.wantPaid(sent)
 }
 
 // raisePayoutUnderWay has more come from a payout than was reserved, when the gateway has paid it.
