@@ -7,19 +7,19 @@ import (
 	"os"
 
 	"bursar/internal/app"
-	"bursar/internal/config"
 	"bursar/internal/ledger"
 	"bursar/internal/proof"
 )
 
 type auditCmd struct {
-	JSON bool     `help:"Print the report as JSON."`
-	Kept []string `placeholder:"FILE" help:"Compare the ledger with what was kept elsewhere: a statement, or what \"bursar checkpoint\" printed. May be given more than once."`
+	JSON        bool     `help:"Print the report as JSON."`
+	Kept        []string `xor:"keys" placeholder:"FILE" help:"Compare the ledger with what was kept elsewhere: a statement, or what \"bursar checkpoint\" printed. May be given more than once."`
+	WithoutKeys bool     `xor:"keys" help:"Audit without the key set. No MAC, signature or account number is checked, so an entry that an attacker wrote is not found."`
 }
 
 func (auditCmd) Help() string {
 	return "Every journal is followed from its first entry and every row is compared with it, from one consistent view and without holding up a running server. " +
-		"The exit code is 0 when the ledger is balanced, and 1 when any check failed.\n\n" +
+		"The exit code is 0 when the ledger is balanced, and 1 when any check failed. The audit fails without the key set, unless --without-keys is given.\n\n" +
 		"A database that was restored to an older state, or that an attacker with the key set rewrote, passes the audit by itself; --kept finds it.\n\n" +
 		examples("bursar audit", "bursar audit --kept /mnt/elsewhere/checkpoints --kept october.json", "bursar audit --json | jq '.findings[] | select(.violations != [])'")
 }
@@ -33,7 +33,7 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	defer datastore.Close()
 	progress := progressOn(e.err)
 	progress("Checking the ledger")
-	report, err := c.audit(ctx, e, cfg, datastore)
+	report, err := c.audit(ctx, datastore)
 	progress("")
 	if err != nil {
 		return err
@@ -51,14 +51,13 @@ func (c auditCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// audit checks the ledger by themselves, beside the key set, and beside what was kept elsewhere.
-func (c auditCmd) audit(ctx context.Context, e *env, cfg config.Config, datastore *app.Datastore) (ledger.Report, error) {
-	if _, err := os.Stat(cfg.KeysFile); cfg.Keys == "" && cfg.KeysFile != "" && err != nil && len(c.Kept) == 0 {
-		fmt.Fprintf(e.err, "The key set is not at hand (%v), so no MAC, signature or account number was checked.\n", err)
+// audit checks the ledger by itself, with the key set, and against what was kept elsewhere.
+func (c auditCmd) audit(ctx context.Context, datastore *app.Datastore) (ledger.Report, error) {
+	if c.WithoutKeys {
 		return datastore.Audit(ctx)
 	}
 	if err := datastore.OpenKeys(ctx); err != nil {
-		return ledger.Report{}, err
+		return ledger.Report{}, fmt.Errorf("%w. To audit without the key set, so that no MAC, signature or account number is checked, add --without-keys", err)
 	}
 	report, err := datastore.Audit(ctx)
 	if err != nil || len(c.Kept) == 0 {
@@ -138,8 +137,11 @@ func writeReport(w io.Writer, r ledger.Report) error {
 	if !r.Clean() {
 		verdict = "The ledger is NOT balanced. Stop payouts, keep this report and a backup, and look into each line above"
 	}
-	_, err := fmt.Fprintf(w, "%s: %s, %s, %s, %d journal entries.\n",
-		verdict, counted(r.Sellers, "seller"), counted(r.Sales, "sale"), counted(r.Payouts, "payout"), r.Entries)
+	if _, err := fmt.Fprintf(w, "%s: %s, %s, %s, %d journal entries.\n",
+		verdict, counted(r.Sellers, "seller"), counted(r.Sales, "sale"), counted(r.Payouts, "payout"), r.Entries); err != nil || r.MACsChecked {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "No MAC, signature or account number was checked, so an entry that an attacker wrote may not be found.")
 	return err
 }
 
@@ -153,6 +155,8 @@ type auditedAll struct {
 	Payouts  int64         `json:"payouts"`
 	Entries  int64         `json:"entries"`
 	Findings []findingJSON `json:"findings"`
+	// MACsChecked is false where the audit had no key set.
+	MACsChecked bool `json:"macsChecked"`
 }
 
 type findingJSON struct {
@@ -173,7 +177,7 @@ type violationJSON struct {
 }
 
 func reportJSON(r ledger.Report) *auditedAll {
-	out := &auditedAll{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil}
+	out := &auditedAll{r.Clean(), r.Sellers, r.Sales, r.Payouts, r.Entries, nil, r.MACsChecked}
 	for _, f := range r.Findings {
 		details := []violationJSON{}
 		for _, v := range f.Violations {

@@ -34,7 +34,7 @@ func OpenDatastore(ctx context.Context, cfg config.Config) (b *Datastore, err er
 		return nil, err
 	}
 	undo.add(db.Close)
-	keys, err := openKeys(ctx, cfg, db)
+	keys, err := openKeys(ctx, cfg, db, keyset.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,17 @@ func Inspect(ctx context.Context, cfg config.Config) (*Datastore, error) {
 	return &Datastore{cfg: cfg, db: db}, nil
 }
 
-// OpenKeys opens the key set of a datastore that was opened to be inspected.
-func (b *Datastore) OpenKeys(ctx context.Context) (err error) {
-	b.keys, err = openKeys(ctx, b.cfg, b.db)
-	return err
+// OpenKeys opens the key set of a datastore that was opened to be inspected, and makes none.
+func (b *Datastore) OpenKeys(ctx context.Context) error {
+	keys, err := openKeys(ctx, b.cfg, b.db, keyset.OpenExisting)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no key set at %s; set BURSAR_KEYS_FILE to its file, or BURSAR_KEYS to the key set itself", b.cfg.KeysFile)
+	}
+	if err != nil {
+		return err
+	}
+	b.keys = keys
+	return nil
 }
 
 // DB is the database.
@@ -139,15 +146,15 @@ func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error 
 	return err
 }
 
-// openKeys opens the key set where it is kept, and makes one for a new database.
-func openKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.Set, error) {
+// openKeys opens the key set where it is kept. open says what happens where there is none.
+func openKeys(ctx context.Context, cfg config.Config, db *store.DB, open func(context.Context, keyset.Source) (*keyset.Set, error)) (*keyset.Set, error) {
 	if cfg.Keys != "" {
 		return keyset.FromJSON([]byte(cfg.Keys))
 	}
 	if cfg.KeysFile != "" {
-		return keyset.Open(ctx, keyset.File(cfg.KeysFile))
+		return open(ctx, keyset.File(cfg.KeysFile))
 	}
-	keys, err := keyset.Open(ctx, db.KeySet())
+	keys, err := open(ctx, db.KeySet())
 	if errors.Is(err, fs.ErrNotExist) { // it was taken out of the database
 		return openOwnKeys(ctx, cfg, db)
 	}

@@ -78,12 +78,25 @@ type keys struct {
 // Open reads the keys at a source. If there is no document, it makes one with new keys; of any number
 // of processes that start at once, all get the same. It refuses a document that is broken.
 func Open(ctx context.Context, source Source) (*Set, error) {
+	s, err := OpenExisting(ctx, source)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	s = newSet()
+	s.source = source
+	document, err := s.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.use(document)
+}
+
+// OpenExisting reads the keys at a source as Open does, and makes none: its error is [fs.ErrNotExist] if there is no
+// document.
+func OpenExisting(ctx context.Context, source Source) (*Set, error) {
 	s := newSet()
 	s.source = source
 	document, err := source.Read(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
-		document, err = s.create(ctx)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,8 @@ type Report struct {
 	Payouts  int64
 	Sales    int64
 	Findings []Finding
+	// MACsChecked reports whether MACs, signatures and account numbers were checked, which takes the key set.
+	MACsChecked bool
 }
 
 // Clean reports whether every invariant holds.
