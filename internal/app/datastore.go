@@ -68,7 +68,8 @@ func Inspect(ctx context.Context, cfg config.Config) (*Datastore, error) {
 	return &Datastore{cfg: cfg, db: db}, nil
 }
 
-// OpenKeys opens the key set of a datastore that was opened to be inspected, and makes none.
+// OpenKeys opens the key set of a datastore that was opened to be inspected. It makes none, and refuses one that the database
+// was not written with.
 func (b *Datastore) OpenKeys(ctx context.Context) error {
 	keys, err := openKeys(ctx, b.cfg, b.db, keyset.OpenExisting)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,6 +77,13 @@ func (b *Datastore) OpenKeys(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	pinned, isPinned, err := b.db.KeySet().PinnedFingerprint(ctx)
+	if err != nil {
+		return err
+	}
+	if isPinned && pinned != keys.Fingerprint() {
+		return wrongKeys(b.cfg, keys)
 	}
 	b.keys = keys
 	return nil
@@ -181,8 +189,10 @@ func openOwnKeys(ctx context.Context, cfg config.Config, db *store.DB) (*keyset.
 func OwnKeysFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "keys.json") }
 
 // KeysPlace names where the key set is kept.
-func (b *Datastore) KeysPlace() string {
-	if source := b.keys.Source(); source != nil {
+func (b *Datastore) KeysPlace() string { return placeOf(b.keys) }
+
+func placeOf(keys *keyset.Set) string {
+	if source := keys.Source(); source != nil {
 		return source.String()
 	}
 	return "BURSAR_KEYS"
@@ -198,10 +208,14 @@ func (b *Datastore) KeepsKeys() bool {
 func (b *Datastore) checkKeys(ctx context.Context, cfg config.Config) error {
 	pinned, err := b.db.KeySet().PinFingerprint(ctx, b.keys.Fingerprint())
 	if err == nil && pinned != b.keys.Fingerprint() {
-		err = fmt.Errorf("the key set (%s) is not the one that the database %s was written with, so the bank account numbers in it can't be read; put the right key set back from where you keep a copy",
-			b.KeysPlace(), cfg.Database)
+		err = wrongKeys(cfg, b.keys)
 	}
 	return err
+}
+
+func wrongKeys(cfg config.Config, keys *keyset.Set) error {
+	return fmt.Errorf("the key set (%s) is not the one that the database %s was written with, so the bank account numbers in it can't be read; put the right key set back from where you keep a copy",
+		placeOf(keys), cfg.Database)
 }
 
 // quiet is the log of what a command does, which tells itself what it did.
