@@ -26,7 +26,7 @@ func (auditCmd) Help() string {
 
 // Run checks the ledger and reports.
 func (c auditCmd) Run(ctx context.Context, e *env) error {
-	cfg, datastore, err := e.open(ctx, app.Inspect)
+	_, datastore, err := e.open(ctx, app.Inspect)
 	if err != nil {
 		return err
 	}

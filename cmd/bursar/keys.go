@@ -25,7 +25,7 @@ func (keysRotateCmd) Help() string {
 
 // Run adds a signing key.
 func (keysRotateCmd) Run(ctx context.Context, e *env) error {
-	_, datastore, err := e.open(ctx, app.OpenDatastore)
+	_, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (keysForgetCmd) Help() string {
 
 // Run deletes the database's copy of the keys in use.
 func (keysForgetCmd) Run(ctx context.Context, e *env) error {
-	cfg, datastore, err := e.open(ctx, app.OpenDatastore)
+	cfg, datastore, err := openExisting(ctx, e)
 	if err != nil {
 		return err
 	}
