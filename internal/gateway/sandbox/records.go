@@ -13,7 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
+	sqlitecodes "modernc.org/sqlite/lib"
 )
 
 //go:embed schema.sql
@@ -53,9 +54,20 @@ func openRecords(ctx context.Context, path string, now time.Time) (*records, err
 		r.temporary, path = dir, filepath.Join(dir, "sandbox.db")
 	}
 	if err := r.open(ctx, path, now); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the sandbox's records: %w", err), r.close())
+		return nil, errors.Join(unopened(path, err), r.close())
 	}
 	return r, nil
+}
+
+// unopened names the file that can't be opened, and says what to do about one that SQLite can't make sense of.
+func unopened(path string, err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		if code := e.Code() & 0xff; code == sqlitecodes.SQLITE_NOTADB || code == sqlitecodes.SQLITE_CORRUPT {
+			return fmt.Errorf("the sandbox's records in %s are damaged: %w; they tell of no real money: move the file, and those beside it that end in -wal and -shm, to another place and start again",
+				path, err)
+		}
+	}
+	return fmt.Errorf("open the sandbox's records in %s: %w", path, err)
 }
 
 func (r *records) open(ctx context.Context, path string, now time.Time) error {

@@ -124,6 +124,29 @@ func TestRecords_SurviveKill(t *testing.T) {
 	}
 }
 
+func TestNew_DamagedRecords_NamesFileAndWhatToDo(t *testing.T) {
+	path := inFile(t)
+	for name, content := range map[string]string{
+		"no database": strings.Repeat("no database ", 1000),
+		"zeros":       "SQLite format 3\x00" + strings.Repeat("\x00", 4080),
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := options()
+		o.Path = path
+		_, err := sandbox.New(o)
+		if err == nil || !strings.Contains(err.Error(), "the sandbox's records in "+path+" are damaged: ") || !strings.Contains(err.Error(), "move the file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := options()
+	o.Path = filepath.Dir(path)
+	if _, err := sandbox.New(o); err == nil || !strings.Contains(err.Error(), "open the sandbox's records in "+o.Path) || strings.Contains(err.Error(), "damaged") {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
 // payFromMany makes payouts at the same time, and returns those that were accepted.
 func (w *fixture) payFromMany(n int) []gateway.Report {
 	w.t.Helper()
