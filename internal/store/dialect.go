@@ -46,6 +46,8 @@ type dialect struct {
 	unreadable func(error) error
 	// overflowed says that a statement failed because a number in it became too large.
 	overflowed func(error) bool
+	// exists says that a statement would make a table that is there.
+	exists func(error) bool
 }
 
 // withoutLocks is for transactions that only read one moment: nothing that they have read can change for them.

@@ -87,6 +87,9 @@ func applyMigrations(ctx context.Context, conn *sql.Conn, d dialect) error {
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, d.ddl(m.body)); err != nil {
+			if d.exists(err) {
+				err = fmt.Errorf("%w; the record of the schema (the table schema_migrations) was changed outside Bursar: restore a backup. Or the database is another program's: use one of Bursar's own", err)
+			}
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 		if _, err := conn.ExecContext(ctx, `INSERT INTO schema_migrations (name, checksum, applied_at) VALUES ($1, $2, $3)`,

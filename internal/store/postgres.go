@@ -78,10 +78,17 @@ var postgresDialect = dialect{
 		e, ok := errors.AsType[*pgconn.PgError](err)
 		return ok && e.Code == numericValueOutOfRange
 	},
+	exists: func(err error) bool {
+		e, ok := errors.AsType[*pgconn.PgError](err)
+		return ok && e.Code == duplicateTable
+	},
 }
 
 // numericValueOutOfRange is what a sum ends with that is too large for its type.
 const numericValueOutOfRange = "22003"
+
+// duplicateTable is what making a table ends with that is there.
+const duplicateTable = "42P07"
 
 // migrationLock and pauseLock are any numbers that others who share the database do not use.
 const (

@@ -55,6 +55,10 @@ var sqliteDialect = dialect{
 	},
 	lost:       func(error) bool { return false },
 	unreadable: sqliteUnavailable,
+	exists: func(err error) bool { // it has no code of its own
+		e, ok := errors.AsType[*sqlite.Error](err)
+		return ok && e.Code() == sqlitecodes.SQLITE_ERROR && strings.Contains(e.Error(), "already exists")
+	},
 	overflowed: func(err error) bool { // it has no code of its own
 		e, ok := errors.AsType[*sqlite.Error](err)
 		return ok && e.Code() == sqlitecodes.SQLITE_ERROR && strings.Contains(e.Error(), "integer overflow")
