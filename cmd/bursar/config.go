@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"bursar/internal/app"
 	"bursar/internal/config"
 )
 
@@ -19,15 +20,19 @@ func (configCheckCmd) Help() string {
 	return examples("bursar config check", "bursar config check --config /etc/bursar.env")
 }
 
-// Run reads the settings and uses none.
+// Run reads the settings and opens nothing.
 func (configCheckCmd) Run(e *env) error {
-	if _, err := e.config(); err != nil {
+	cfg, err := e.config()
+	if err != nil {
+		return err
+	}
+	if err := app.CheckSettings(cfg); err != nil {
 		return err
 	}
 	for _, name := range e.sources.Unknown() {
 		fmt.Fprintf(e.err, "%s is no setting; nothing reads it\n", name)
 	}
-	_, err := fmt.Fprintln(e.out, "The settings are right.")
+	_, err = fmt.Fprintln(e.out, "The settings are right.")
 	return err
 }
 
@@ -38,6 +43,6 @@ func (configPrintCmd) Help() string {
 }
 
 // Run prints the settings even where some are wrong: that is when they are looked at.
-func (configPrintCmd) Run(e *env, app *kong.Kong) error {
-	return config.Print(e.out, app.Model)
+func (configPrintCmd) Run(e *env, parser *kong.Kong) error {
+	return config.Print(e.out, parser.Model)
 }

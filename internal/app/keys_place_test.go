@@ -47,6 +47,9 @@ func TestCheckKeysPlace(t *testing.T) {
 			if cfg.Database.SQLite = filepath.Join(dir, "bursar.db"); tt.postgres != "" {
 				cfg.Database = config.Database{Postgres: pgtest.New(t)}
 			}
+			if err := CheckSettings(cfg); (err != nil) != tt.refused || tt.refused && !strings.Contains(err.Error(), "BURSAR_KEYS_FILE is not set, and "+keysInDatabase) {
+				t.Errorf("the settings: %v, want a problem: %t", err, tt.refused)
+			}
 			datastore, err := OpenDatastore(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)

@@ -5,10 +5,12 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"time"
 
@@ -119,15 +121,34 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	}, nil
 }
 
+// keysInDatabase says why serve refuses a key set in the database.
+const keysInDatabase = `the database keeps the key set, so an attacker who can read and write it could make the service pay; ` +
+	`take the keys out with "bursar keys export" and "bursar keys forget-stored" and set BURSAR_KEYS_FILE, ` +
+	`or set BURSAR_KEYS_IN_DATABASE=accept (--keys-in-database) if you accept that`
+
+func refusesKeysInDatabase(cfg config.Config) bool {
+	return cfg.MovesRealMoney() && !cfg.AcceptKeysInDatabase
+}
+
+// CheckSettings finds settings with which serve refuses to start, without opening the database. It fails with
+// [config.Problems].
+func CheckSettings(cfg config.Config) error {
+	if cfg.Keys != "" || cfg.KeysFile != "" || !refusesKeysInDatabase(cfg) {
+		return nil
+	}
+	if _, err := os.Stat(OwnKeysFile(cfg)); !errors.Is(err, fs.ErrNotExist) { // it is used if the database keeps no key set
+		return nil
+	}
+	return config.Problems{{Variable: "BURSAR_KEYS_FILE", Message: "is not set, and " + keysInDatabase}}
+}
+
 // checkKeysPlace refuses to move real money while the keys that authenticate the journal lie in the database beside it.
 func checkKeysPlace(ctx context.Context, cfg config.Config, d *Datastore, logger *slog.Logger) error {
 	if !d.KeepsKeys() {
 		return nil
 	}
-	if cfg.MovesRealMoney() && !cfg.AcceptKeysInDatabase {
-		return errors.New(`the database keeps the key set, so an attacker who can read and write it could make the service pay; ` +
-			`take the keys out with "bursar keys export" and "bursar keys forget-stored" and set BURSAR_KEYS_FILE, ` +
-			`or set BURSAR_KEYS_IN_DATABASE=accept (--keys-in-database) if you accept that`)
+	if refusesKeysInDatabase(cfg) {
+		return errors.New(keysInDatabase)
 	}
 	logger.WarnContext(ctx, "key set stored in the database", slog.String("risk", "who reads and writes the database reads account numbers and can forge the journal"),
 		slog.String("cure", `see "bursar keys export --help"`))
