@@ -121,8 +121,8 @@ func openExisting(ctx context.Context, cfg config.Config) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, inUse, err := db.Pinned(ctx, store.CurrencySetting)
-	if err == nil && !inUse {
+	isEmpty, err := db.IsEmpty(ctx)
+	if err == nil && isEmpty {
 		err = fmt.Errorf("nothing was ever kept in %s; set BURSAR_DATABASE_URL to the database that the service uses", cfg.Database)
 	}
 	if err != nil {
@@ -144,15 +144,36 @@ func (b *Datastore) nameIssuer(ctx context.Context, cfg config.Config) (err erro
 // Close finishes the writes under way, and closes the database.
 func (b *Datastore) Close() error { return b.db.Close() }
 
-// checkCurrency pins the currency: the ledger counts its minor units.
+// checkCurrency pins the currency: the ledger counts its minor units. The row of the currency has no MAC. The newest
+// checkpoint tells whether it was changed or deleted.
 func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error {
-	pinned, err := b.db.Pin(ctx, store.CurrencySetting, cfg.Currency.Code())
-	if err == nil && pinned != cfg.Currency.Code() {
-		err = fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s; set it to %[2]s, or begin a new database",
-			cfg.Database, pinned, cfg.Currency)
+	own := cfg.Currency.Code()
+	pinned, isPinned, err := b.db.Pinned(ctx, store.CurrencySetting)
+	if err != nil || pinned == own {
+		return err
 	}
-	return err
+	last, _, err := b.db.LastCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	if !isPinned {
+		if last.Number > 0 && last.Currency != own {
+			return fmt.Errorf("the database %s lacks the record of its currency, its newest checkpoint counts %s, and BURSAR_CURRENCY is %s; set it to %[2]s",
+				cfg.Database, last.Currency, own)
+		}
+		if pinned, err = b.db.Pin(ctx, store.CurrencySetting, own); err != nil || pinned == own {
+			return err
+		}
+	}
+	if last.Currency == own {
+		return fmt.Errorf("the database %s counts %s, and BURSAR_CURRENCY is %s, as in the newest checkpoint: the database was changed outside Bursar; run \"bursar audit\", and "+restoreCurrency,
+			cfg.Database, pinned, own)
+	}
+	return fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s. If you did not change BURSAR_CURRENCY, the database was changed outside Bursar: run \"bursar audit\", and "+restoreCurrency+
+		". Otherwise set BURSAR_CURRENCY to %[2]s, or begin a new database", cfg.Database, pinned, own)
 }
+
+const restoreCurrency = `restore the row "currency" of the table settings from a backup`
 
 // openKeys opens the key set where it is kept. open says what happens where there is none.
 func openKeys(ctx context.Context, cfg config.Config, db *store.DB, open func(context.Context, keyset.Source) (*keyset.Set, error)) (*keyset.Set, error) {

@@ -36,4 +36,11 @@ func (db *DB) Pinned(ctx context.Context, name string) (value string, isPinned b
 	return value, isPinned, err
 }
 
+// IsEmpty reports whether nothing was ever kept in the database. It does not rely on one row, which may have been deleted.
+func (db *DB) IsEmpty(ctx context.Context) (bool, error) {
+	var one int
+	holds, err := found(db.queryRow(ctx, `SELECT 1 FROM settings UNION ALL SELECT 1 FROM users UNION ALL SELECT 1 FROM entries LIMIT 1`).Scan(&one))
+	return !holds, err
+}
+
 const selectSetting = `SELECT value FROM settings WHERE name = $1`

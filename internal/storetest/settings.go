@@ -13,6 +13,14 @@ func testPins(_ *testing.T, b *bench) {
 	if kept, isPinned, err := b.db.Pinned(b.ctx(), "currency"); err != nil || isPinned {
 		b.Errorf("an empty database has pinned %q (%v)", kept, err)
 	}
+	wantEmpty := func(want bool) {
+		b.Helper()
+		if isEmpty, err := b.db.IsEmpty(b.ctx()); err != nil || isEmpty != want {
+			b.Errorf("the database is empty: %t (%v), want %t", isEmpty, err, want)
+		}
+	}
+	wantEmpty(true)
+	defer wantEmpty(false)
 	const callers = 8
 	kept := make([]string, callers)
 	var all sync.WaitGroup
