@@ -122,8 +122,8 @@ func (req *askRequest) read(in *input) {
 	value := in.required("payoutIds")
 	if value != nil && json.Unmarshal(value, &req.payouts) != nil {
 		in.noteMalformed("payoutIds", "must be a list of strings")
-	} else if n := len(req.payouts); value != nil && (n == 0 || n > inbox.MostAsked) {
-		in.noteInvalid("payoutIds", fmt.Sprintf("must be 1 to %d", inbox.MostAsked))
+	} else if n := len(req.payouts); value != nil && (n == 0 || n > inbox.MaxAsked) {
+		in.noteInvalid("payoutIds", fmt.Sprintf("must be 1 to %d", inbox.MaxAsked))
 	}
 	req.note = in.text("note", checkReason)
 }

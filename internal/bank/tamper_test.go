@@ -105,7 +105,7 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 			h.place.ByHand(t, tt.change)
 			h.wantIntact(a.ID, false)
 			h.wantPaid(a.ID, false)
-			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrTampered) {
+			if _, err := h.service.Resolve(t.Context(), ada, a.ID, true, ""); !errors.Is(err, bank.ErrAccountTampered) {
 				t.Errorf("it is accepted: %v", err)
 			}
 			h.place.ByHand(t, `UPDATE bank_accounts SET status = 'review', is_current = 1`)

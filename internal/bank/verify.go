@@ -21,14 +21,14 @@ const lease = 40 * time.Second
 
 // How long a verification is pursued by itself before a person has to look.
 const (
-	// mostTries is how often a verifier may fail; with the waits between, that is most of a day.
-	mostTries = 12
+	// maxTries is how often a verifier may fail; with the waits between, that is most of a day.
+	maxTries  = 12
 	retryBase = 10 * time.Second
-	retryMost = 3 * time.Hour
+	maxRetry  = 3 * time.Hour
 	// timeout is how long a verifier may take. Banks need three working days at worst.
 	timeout  = 7 * 24 * time.Hour
 	pollBase = 2 * time.Second
-	pollMost = time.Hour
+	maxPoll  = time.Hour
 )
 
 // Sentences for the seller.
@@ -45,8 +45,8 @@ const (
 var ErrDecided = fault.New(fault.Refused, "bank_account_decided",
 	"This bank account is already verified, or was replaced by another. Look at it again.")
 
-// ErrTampered keeps admins from accepting an account that the service did not write.
-var ErrTampered = fault.New(fault.Conflict, "bank_account_tampered",
+// ErrAccountTampered keeps admins from accepting an account that the service did not write.
+var ErrAccountTampered = fault.New(fault.Conflict, "bank_account_tampered",
 	"This bank account was changed outside the service, so it can't be decided on. Have the seller register it again.")
 
 // LeaseDue leases up to limit accounts whose verification is due. A worker that dies leaves its lease
@@ -148,9 +148,9 @@ func (s *Service) after(a Account, v gateway.Verification) Account {
 	switch age := now.Sub(a.CreatedAt); {
 	case v.Outcome == gateway.OutcomePending && age < timeout:
 		a.Reason = ""
-		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), pollMost)))
+		a.DueAt = now.Add(s.jitter(min(max(age/4, pollBase), maxPoll)))
 		return a
-	case v.Outcome == gateway.OutcomeFault && a.Tries+1 < mostTries:
+	case v.Outcome == gateway.OutcomeFault && a.Tries+1 < maxTries:
 		a.Tries++
 		a.Reason = reasonRetrying
 		a.DueAt = now.Add(s.jitter(backoff(a.Tries)))
@@ -170,7 +170,7 @@ func (s *Service) after(a Account, v gateway.Verification) Account {
 
 // backoff quadruples with each try after the first.
 func backoff(tries int) time.Duration {
-	return min(retryBase<<min(2*max(tries-1, 0), 20), retryMost)
+	return min(retryBase<<min(2*max(tries-1, 0), 20), maxRetry)
 }
 
 // judge decides on a report after which nothing more is to be asked.
@@ -234,7 +234,7 @@ func (s *Service) save(ctx context.Context, seen Account, a *Account, by *decisi
 
 // Resolve is a person's decision on an account that is not verified; a rejection needs a reason of up
 // to 500 characters, which the seller sees; a note is for the record alone. It fails with [ErrNone], or
-// with [ErrDecided] when the account is verified or was replaced, or with [ErrTampered].
+// with [ErrDecided] when the account is verified or was replaced, or with [ErrAccountTampered].
 func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified bool, reason string) (Account, error) {
 	if err := by.CheckNote(); err != nil {
 		return Account{}, err
@@ -246,7 +246,7 @@ func (s *Service) Resolve(ctx context.Context, by decision.By, id ID, verified b
 	for range 2 { // a verification that ends meanwhile is overruled
 		seen, _, err := s.trusted(ctx, id)
 		if errors.Is(err, ledger.ErrTampered) {
-			return Account{}, ErrTampered.Because(err)
+			return Account{}, ErrAccountTampered.Because(err)
 		}
 		if err != nil {
 			return Account{}, err

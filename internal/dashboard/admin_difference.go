@@ -141,7 +141,7 @@ func (d *dashboard) adminReconciliation(ctx context.Context, _ *pageRequest) (pa
 	if err != nil {
 		return page{}, err
 	}
-	open, err := d.o.Reconciling.Open(ctx, inbox.MostPerKind)
+	open, err := d.o.Reconciling.Open(ctx, inbox.MaxPerKind)
 	if err != nil {
 		return page{}, err
 	}

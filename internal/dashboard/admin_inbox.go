@@ -316,8 +316,8 @@ func (d *dashboard) adminAsk(ctx context.Context, v *pageRequest) (page, error) 
 	switch {
 	case len(chosen) == 0:
 		err = fault.Field("payouts", "must be chosen in the list")
-	case len(chosen) > inbox.MostAsked:
-		err = fault.Field("payouts", fmt.Sprintf("must be at most %d", inbox.MostAsked))
+	case len(chosen) > inbox.MaxAsked:
+		err = fault.Field("payouts", fmt.Sprintf("must be at most %d", inbox.MaxAsked))
 	}
 	var asked []askedRow
 	if err == nil {

@@ -32,8 +32,8 @@ type Capabilities struct {
 // ResendFor is how long after an order was first sent it may be sent again under the same key. It is shorter than the
 // key's lifetime: clocks differ, and a request may be a long time on its way.
 func (c Capabilities) ResendFor() time.Duration {
-	const mostMargin = 24 * time.Hour
-	return c.KeyLifetime - min(mostMargin, c.KeyLifetime/4)
+	const maxMargin = 24 * time.Hour
+	return c.KeyLifetime - min(maxMargin, c.KeyLifetime/4)
 }
 
 // RailName names a payment system, such as a country's instant transfers, in the gateway's word.

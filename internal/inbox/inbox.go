@@ -36,11 +36,11 @@ func Kinds() []Kind {
 	return []Kind{Discrepancy, Unmatched, ManualReview, NoGateway, Late, Difference, Account, Endpoint, Unknown}
 }
 
-// MostPerKind bounds how many of a kind are listed.
-const MostPerKind = 100
+// MaxPerKind bounds how many of a kind are listed.
+const MaxPerKind = 100
 
-// MostAsked bounds about how many payouts the gateway is asked at once.
-const MostAsked = 20
+// MaxAsked bounds about how many payouts the gateway is asked at once.
+const MaxAsked = 20
 
 // ClaimLasts is how long a claim keeps other admins from claiming the same.
 const ClaimLasts = time.Hour
@@ -126,11 +126,11 @@ func (s Service) Tasks(ctx context.Context) (all []Task, cut bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	accounts, err := s.Bank.InReview(ctx, MostPerKind)
+	accounts, err := s.Bank.InReview(ctx, MaxPerKind)
 	if err != nil {
 		return nil, false, err
 	}
-	differences, err := s.Reconciling.Open(ctx, MostPerKind)
+	differences, err := s.Reconciling.Open(ctx, MaxPerKind)
 	if err != nil {
 		return nil, false, err
 	}
@@ -159,7 +159,7 @@ func (s Service) Tasks(ctx context.Context) (all []Task, cut bool, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b Task) int { return a.Since.Compare(b.Since) })
 	cut = max(len(attention.Discrepancies), len(attention.Unclear), len(attention.WithoutGateway), len(attention.Late),
-		len(attention.UnmatchedTransfers), len(accounts), len(differences)) >= MostPerKind
+		len(attention.UnmatchedTransfers), len(accounts), len(differences)) >= MaxPerKind
 	return all, cut, s.complete(ctx, all)
 }
 

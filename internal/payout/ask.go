@@ -94,7 +94,7 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	if err != nil {
 		return Payout{}, err
 	}
-	if !seen.isUnclear() && seen.State != Waiting {
+	if !seen.isUnresolved() && seen.State != Waiting {
 		return Payout{}, movedOn(seen)
 	}
 	g, err := s.gatewayOf(seen)
@@ -118,14 +118,14 @@ func (s *Service) MatchTransfer(ctx context.Context, by decision.By, id ID, gate
 	} else {
 		scope := ledger.Scope{Payout: string(id)}
 		_, err = s.applyReportIf(ctx, scope, seen, report, ledger.ActorAdmin+by.Admin, func(p Payout) (alsoRecord, error) {
-			if !p.isUnclear() {
+			if !p.isUnresolved() {
 				return nil, movedOn(p)
 			}
 			return func(tx ChangeTx, _ Payout) error { return tx.RecordDecision(ctx, made) }, nil
 		})
 	}
 	if d, isDiscrepancy := errors.AsType[discrepancyError](err); isDiscrepancy && d.Error() == TamperedNote {
-		err = ErrTampered.Because(err)
+		err = ErrPayoutTampered.Because(err)
 	} else if isDiscrepancy { // which is recorded: the payout is not what was read of it
 		err = ErrMovedOn.Because(err)
 	}

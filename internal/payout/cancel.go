@@ -13,7 +13,7 @@ import (
 
 // Cancel cancels a payout that waits, or that the gateway agrees to cancel, and releases its reservation. An admin's
 // cancellation is recorded as a decision. It reports whether the answer is an earlier one under the same key. It fails with
-// [ErrNotFound], [ErrNotCancellable] or [ErrTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
+// [ErrNotFound], [ErrNotCancellable] or [ErrPayoutTampered], or with [ledger.ErrTampered] where the payout is as the service wrote it
 // and other records of its seller are not.
 func (s *Service) Cancel(ctx context.Context, c Caller, id ID, key string) (Payout, bool, error) {
 	asked, err := s.Payout(ctx, c, id)

@@ -224,7 +224,7 @@ func TestCancel_TamperedAtTheGateway_Refused(t *testing.T) {
 	s.gateway.mood = queueing
 	s.later(windowOver)
 	s.place.ByHand(t, `UPDATE payouts SET notes = 'gift'`)
-	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrPayoutTampered) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if tr := s.gateway.transfers[string(s.id)]; tr.progress != gateway.Queued {

@@ -67,7 +67,7 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 	// A change that moves money also needs the seller's journal to be complete. A tampered payout may still record a discrepancy
 	// or a new poll time, but never a new state or money. If the seller's journal has no entry about the payout, an attacker gave
 	// the row to this seller: the row is saved and no entry is appended.
-	movement, inJournal := effect(from, p), false
+	movement, inJournal := movementInto(from, p), false
 	if _, differs := ledger.Differs(was, p); differs {
 		verify := check
 		if !movement.IsZero() {
@@ -108,7 +108,7 @@ func (s *Service) save(ctx context.Context, tx ChangeTx, was, p Payout, actor st
 func entryType(was, p Payout) ledger.Type {
 	switch {
 	case was.State != p.State:
-		return typeOf[p.State]
+		return entryTypeByState[p.State]
 	case was.Discrepancy == "" && p.Discrepancy != "":
 		return ledger.DiscrepancyFound
 	case was.Discrepancy != "" && p.Discrepancy == "":
@@ -118,15 +118,15 @@ func entryType(was, p Payout) ledger.Type {
 	}
 }
 
-// typeOf names the entry of a payout that comes to a state.
-var typeOf = map[State]ledger.Type{
+// entryTypeByState names the entry of a payout that comes to a state.
+var entryTypeByState = map[State]ledger.Type{
 	Waiting: ledger.PayoutRequeued, Submitting: ledger.PayoutSubmitting, Unknown: ledger.PayoutUnclear, ManualReview: ledger.PayoutReview,
 	Submitted: ledger.PayoutSubmitted, Completed: ledger.PayoutCompleted, Failed: ledger.PayoutFailed, Returned: ledger.PayoutReturned,
 	Cancelled: ledger.PayoutCancelled,
 }
 
-// effect is the money that moves when p came from another state.
-func effect(from State, p Payout) ledger.Moved {
+// movementInto is the money that moves when p came from another state.
+func movementInto(from State, p Payout) ledger.Moved {
 	if from == p.State {
 		return ledger.Moved{}
 	}

@@ -33,7 +33,7 @@ func CheckEntries(p Payout, entries []ledger.Entry) error {
 		case was.State != folded.State && !was.State.CanBecome(folded.State):
 			return tampered("entry %d takes it from %s to %s", e.Number, was.State, folded.State)
 		default:
-			moved = effect(was.State, folded)
+			moved = movementInto(was.State, folded)
 		}
 		if e.Moved != moved || (was.State == "") != (e.Type == ledger.PayoutRequested || e.Type == ledger.PayoutImported) {
 			return tampered("entry %d does not move the money that %s stands for", e.Number, e.Type)
@@ -50,21 +50,21 @@ type entriesReader interface {
 	EntriesAbout(ctx context.Context, seller, id string) ([]ledger.Entry, error)
 }
 
-// check fails with [ErrTampered] if the payout is not what the service wrote.
+// check fails with [ErrPayoutTampered] if the payout is not what the service wrote.
 func check(ctx context.Context, from entriesReader, p Payout) ([]ledger.Entry, error) {
 	entries, err := from.EntriesAbout(ctx, p.Seller, string(p.ID))
 	if err == nil {
 		err = CheckEntries(p, entries)
 	}
 	if isTampered(err) {
-		err = ErrTampered.Because(err)
+		err = ErrPayoutTampered.Because(err)
 	}
 	return entries, err
 }
 
 // checkToMove is check for a payout whose money is about to move: no later entry of its seller may be missing either, or
 // the payout could have been put back to what it was before it was sent, or ended. That is [ledger.ErrTampered] and not
-// [ErrTampered]: the payout itself may be as the service wrote it.
+// [ErrPayoutTampered]: the payout itself may be as the service wrote it.
 func checkToMove(ctx context.Context, tx ChangeTx, p Payout) ([]ledger.Entry, error) {
 	entries, err := check(ctx, tx, p)
 	if err == nil {
@@ -87,8 +87,8 @@ func CameToState(entries []ledger.Entry) int64 {
 // KeepsState lists the types of entries that leave a payout in its state.
 var KeepsState = append([]ledger.Type{ledger.PayoutUpdated, ledger.DiscrepancyFound, ledger.DiscrepancyResolved}, ledger.Records...)
 
-// ErrTampered freezes a payout whose records the service did not write.
-var ErrTampered = fault.New(fault.Conflict, "payout_tampered",
+// ErrPayoutTampered freezes a payout whose records the service did not write.
+var ErrPayoutTampered = fault.New(fault.Conflict, "payout_tampered",
 	"This payout was changed outside the service, so it is frozen: it is neither sent nor cancelled nor refunded. Our team is reviewing it.")
 
 // TamperedNote is what is written down on such a payout, in place of the gateway's word.

@@ -45,7 +45,7 @@ func (s *Service) Options(ctx context.Context, p Payout) ([]Option, error) {
 	}
 	add(p.State == Unknown, decision.ReviewPayout)
 	// A payout that waits though it is due may have been sent before the database was restored.
-	add(p.isUnclear() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)
+	add(p.isUnresolved() || p.State == Waiting && !p.DueAt.After(s.o.Now()), decision.MatchTransfer)
 	add(p.Discrepancy != "", decision.ResolveDiscrepancy)
 	add(s.Cancellable(p), decision.CancelPayout)
 	if p.State != ManualReview {
@@ -88,7 +88,7 @@ func (s *Service) RefundableFrom(ctx context.Context, id ID) (time.Time, error) 
 	}
 	entries, err := s.o.Store.EntriesAbout(ctx, p.Seller, string(id))
 	if isTampered(err) {
-		err = ErrTampered.Because(err)
+		err = ErrPayoutTampered.Because(err)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -114,7 +114,7 @@ func (p Payout) Refunded() bool { return p.State == Failed && p.ReasonCode == co
 // RefundToBalance ends a payout in review and returns its amount to the seller's balance. It does so only where nothing of
 // it can be on its way any more, and the gateway, asked now, knows no transfer of it; a transfer that it
 // knows is taken in instead. It is looked at again for some days all the same. It fails with [ErrNotFound],
-// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrTampered] or [ErrGatewayUnclear].
+// [ErrMovedOn], [ErrTooEarly], [ErrKnownToGateway], [ErrPayoutTampered] or [ErrGatewayUnclear].
 func (s *Service) RefundToBalance(ctx context.Context, by decision.By, id ID) (Payout, error) {
 	if err := by.RequireNote(); err != nil {
 		return Payout{}, err
@@ -165,8 +165,8 @@ func (s *Service) applyLateReport(ctx context.Context, seen Payout, r gateway.Re
 	return p, ErrKnownToGateway.WithMessage("The gateway has this payout's transfer after all. Nothing was refunded; the payout is %s now.", p.State)
 }
 
-// mostSaid bounds what is kept with a decision of what the gateway said.
-const mostSaid = 500
+// maxQuoted bounds what is kept with a decision of what the gateway said.
+const maxQuoted = 500
 
 // ResolveDiscrepancy records that an admin has resolved the discrepancy, which is seen, and stores
 // it with the decision. It fails with [ErrNotFound], or with [ErrDiscrepancyChanged] if another one is
@@ -181,7 +181,7 @@ func (s *Service) ResolveDiscrepancy(ctx context.Context, by decision.By, id ID,
 		if seen == TamperedNote {
 			whose = "Found: "
 		}
-		return whose + string(said[:min(len(said), mostSaid)]), nil
+		return whose + string(said[:min(len(said), maxQuoted)]), nil
 	})
 	return err
 }

@@ -25,8 +25,8 @@ func (e Explanation) IsTampered() bool {
 	return slices.ContainsFunc(e.Blockers, func(b Blocker) bool { return b.Code == BlockedTampered })
 }
 
-// mostInTransit bounds the payouts that an explanation lists.
-const mostInTransit = 1000
+// maxInTransit bounds the payouts that an explanation lists.
+const maxInTransit = 1000
 
 // Explain finds what a seller is owed and what blocks a payout, by the checks that a request makes, all at one moment. The
 // payouts in transit add up to the balance in transit, up to a thousand payouts. It fails with [ledger.ErrTampered] if the row of
@@ -35,7 +35,7 @@ func (s *Service) Explain(ctx context.Context, seller string) (e Explanation, er
 	err = s.o.Store.View(ctx, func(v View) (err error) {
 		e = Explanation{}
 		if e.Balance, e.Blockers, err = s.blockers(ctx, v, seller, s.o.Now()); err == nil {
-			e.InTransit, err = v.PayoutsInTransit(ctx, seller, mostInTransit)
+			e.InTransit, err = v.PayoutsInTransit(ctx, seller, maxInTransit)
 		}
 		return err
 	})

@@ -243,7 +243,7 @@ func stopsOf(ctx context.Context, from stopsReader, seller string) (balance ledg
 }
 
 // leaveStopped leaves a payout waiting while payouts are frozen or paused, and reports whether it did. It reads only a payout
-// that was marked as stopped before: of others, the claim finds out.
+// that was marked as stopped before: of others, startSubmitting finds out.
 func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 	if seen.ReasonCode != CodeStopped {
 		return false, nil
@@ -261,10 +261,10 @@ func (s *Service) leaveStopped(ctx context.Context, seen Payout) (bool, error) {
 	})
 }
 
-// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codeNegativeBalance stays so,
+// markStopped leaves a payout waiting, and tells its seller why. A payout that is marked with codePaidBefore stays so,
 // because submit must still check whether its money was paid already.
 func (s *Service) markStopped(p *Payout, why string) {
-	if p.ReasonCode != codeNegativeBalance {
+	if p.ReasonCode != codePaidBefore {
 		p.ReasonCode, p.Reason = CodeStopped, why+" This payout is sent when they are resumed. Until then you can cancel it."
 	}
 	p.DueAt = s.o.Now().Add(s.jitter(stoppedPollWait))

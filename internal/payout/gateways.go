@@ -45,12 +45,12 @@ const CodeNoGateway = "gateway_not_configured"
 func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 	err := s.changeFrom(context.WithoutCancel(ctx), seen.ID, seen.State, func(p *Payout) {
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
-		if isMarked && p.ReasonCode != codeNegativeBalance {
+		if isMarked && p.ReasonCode != codePaidBefore {
 			p.ReasonCode, p.Reason = CodeNoGateway, "The payment gateway of this payout is not available. Our team is looking into it."
 		}
 		now, wait := s.o.Now(), troubleWait
 		if p.Status() != StatusProcessing {
-			wait = endedMost
+			wait = maxPollEnded
 		}
 		due := now.Add(s.jitter(wait))
 		if until := s.o.Arrival.FinalCheckUntil(p.EndedAt); p.Status() != StatusProcessing && !now.Before(until) {

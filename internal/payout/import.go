@@ -76,7 +76,7 @@ func (s *Service) markUnsent(ctx context.Context, tx Tx, seller string, now time
 	}
 	for _, p := range unsent {
 		was := p
-		p.ReasonCode = codeNegativeBalance
+		p.ReasonCode = codePaidBefore
 		if err := s.save(ctx, tx, was, p, ledger.ActorSystem, now); err != nil {
 			return err
 		}
@@ -129,14 +129,14 @@ func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gatewa
 	return err
 }
 
-// codeNegativeBalance marks an unsent payout of a seller whose balance an imported payout made negative.
-const codeNegativeBalance = "negative_balance"
+// codePaidBefore marks an unsent payout of a seller whose balance an imported payout made negative.
+const codePaidBefore = "negative_balance"
 
-// stopIfBalanceNegative stops a payout marked with codeNegativeBalance while its seller's balance is negative, because it
+// endIfBalanceNegative stops a payout marked with codePaidBefore while its seller's balance is negative, because it
 // would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
 // manual review. Once the balance is not negative, the mark is cleared.
-func (s *Service) stopIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
-	if seen.ReasonCode != codeNegativeBalance {
+func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {
+	if seen.ReasonCode != codePaidBefore {
 		return false, nil
 	}
 	stopped := false

@@ -24,9 +24,9 @@ func (s *Service) poll(ctx context.Context, g gateway.Gateway, seen Payout) erro
 		}
 		p.Tries++
 		now := s.o.Now()
-		most := p.pollMost(now)
+		most := p.maxPollWait(now)
 		if p.State == Completed {
-			most = endedMost
+			most = maxPollEnded
 		}
 		due := now.Add(s.jitter(backoff(p.Tries, pollBase, most)))
 		if errors.Is(err, gateway.ErrUnknownTransfer) && p.State == Completed && !now.Before(s.o.Arrival.FinalCheckUntil(p.CompletedAt)) {
@@ -59,7 +59,7 @@ func (s *Service) finalCheck(ctx context.Context, seen Payout) error {
 		if notOffered { // nothing will ever be found
 			due = time.Time{}
 		} else if !errors.Is(err, gateway.ErrUnknownTransfer) {
-			due = now.Add(s.jitter(backoff(p.Tries, pollBase, endedMost)))
+			due = now.Add(s.jitter(backoff(p.Tries, pollBase, maxPollEnded)))
 		}
 		p.setNextPoll(seen, due)
 		return nil

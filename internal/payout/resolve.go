@@ -46,7 +46,7 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 	}
 	notFound := errors.Is(err, gateway.ErrUnknownTransfer) || errors.Is(err, gateway.ErrNotOffered)
 	if notFound && p.State == Unknown && p.Tries > 0 && mayResend(g, p, s.o.Now()) {
-		if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
+		if stopped, err := s.endIfBalanceNegative(ctx, p); stopped || err != nil {
 			return err
 		}
 		return s.resend(ctx, g, p)
@@ -57,9 +57,9 @@ func (s *Service) resolve(ctx context.Context, g gateway.Gateway, p Payout) erro
 		}
 	}
 	if errors.Is(err, gateway.ErrNotOffered) {
-		return s.stillUnknown(ctx, g, p, p.Tries+1, 0)
+		return s.retryOrReview(ctx, g, p, p.Tries+1, 0)
 	}
-	return errors.Join(s.stillUnknown(ctx, g, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
+	return errors.Join(s.retryOrReview(ctx, g, p, p.Tries+1, 0), fmt.Errorf("payout %s is still unknown: %w", p.ID, err))
 }
 
 // resend sends the stored order again, unchanged. As with the first sending, the attempt is recorded before it is made, so a
@@ -87,7 +87,7 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		return nil
 	})
 	if isStopped && err == nil {
-		return s.stillUnknown(ctx, g, seen, seen.Tries+1, 0)
+		return s.retryOrReview(ctx, g, seen, seen.Tries+1, 0)
 	}
 	if err != nil || !claimed {
 		return err
@@ -97,14 +97,14 @@ func (s *Service) resend(ctx context.Context, g gateway.Gateway, seen Payout) er
 		_, err := s.applyReport(ctx, sent, answer.Report)
 		return err
 	}
-	return errors.Join(s.stillUnknown(ctx, g, sent, sent.Tries, answer.RetryAfter),
+	return errors.Join(s.retryOrReview(ctx, g, sent, sent.Tries, answer.RetryAfter),
 		fmt.Errorf("payout %s was sent again and is still unknown: %s: %s", sent.ID, answer.ReasonCode, answer.Reason))
 }
 
-// stillUnknown sets the next attempt after so many tries, or moves the payout to manual review when the key has expired.
-func (s *Service) stillUnknown(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
+// retryOrReview sets the next attempt after so many tries, or moves the payout to manual review when the key has expired.
+func (s *Service) retryOrReview(ctx context.Context, g gateway.Gateway, seen Payout, tries int, atLeast time.Duration) error {
 	_, err := s.change(context.WithoutCancel(ctx), seen.ID, func(p *Payout) error {
-		if !p.isUnclear() {
+		if !p.isUnresolved() {
 			return errRaced
 		}
 		now := s.o.Now()

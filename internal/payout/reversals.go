@@ -37,7 +37,7 @@ func (s *Service) PollReversals(ctx context.Context) (_ int, failed error) {
 
 func (s *Service) pollReversalsAt(ctx context.Context, g gateway.Gateway, since time.Time) (rescheduled int, err error) {
 	listed := 0
-	for after := gateway.Cursor(""); listed < mostTransfers; {
+	for after := gateway.Cursor(""); listed < maxTransfers; {
 		page, err := g.Reversed(ctx, since, after)
 		if err != nil {
 			return rescheduled, fmt.Errorf("list what came back to gateway %s: %w", g.Name(), err)

@@ -20,7 +20,7 @@ func (s *Service) nextPollAt(p Payout, now time.Time) time.Time {
 		}
 		return next
 	case p.State == Completed || p.Status() == StatusProcessing:
-		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.pollMost(now))))
+		return now.Add(s.jitter(backoff(p.Tries+1, pollBase, p.maxPollWait(now))))
 	case !p.endedUnpaid() || !p.mayBeAtGateway() || p.Discrepancy != "" || !now.Before(s.o.Arrival.FinalCheckUntil(p.EndedAt)):
 		return time.Time{}
 	case p.Refunded():
@@ -37,23 +37,23 @@ func (p *Payout) setNextPoll(seen Payout, due time.Time) {
 	}
 }
 
-// pollMost bounds the wait before the next poll of a payout under way: a change is seen at most a quarter of an hour late,
+// maxPollWait bounds the wait before the next poll of a payout under way: a change is seen at most a quarter of an hour late,
 // or an eighth of the time that the payout has taken so far.
-func (p *Payout) pollMost(now time.Time) time.Duration {
+func (p *Payout) maxPollWait(now time.Time) time.Duration {
 	if p.SentAt.IsZero() {
-		return pollMostEarly
+		return maxPollEarly
 	}
-	return min(max(now.Sub(p.SentAt)/8, pollMostEarly), pollMostLate)
+	return min(max(now.Sub(p.SentAt)/8, maxPollEarly), maxPollLate)
 }
 
 // Waits between polls. Webhooks report most changes sooner; polling finds the changes that no webhook reports.
 const (
 	pollBase = 2 * time.Second
-	// pollMostEarly and pollMostLate bound the waits of payouts that are under way, see [Payout.pollMost].
-	pollMostEarly = 15 * time.Minute
-	pollMostLate  = 2 * time.Hour
-	// endedMost bounds the waits of payouts that have ended while the gateway answers nothing: there are many.
-	endedMost = 4 * time.Hour
+	// maxPollEarly and maxPollLate bound the waits of payouts that are under way, see [Payout.maxPollWait].
+	maxPollEarly = 15 * time.Minute
+	maxPollLate  = 2 * time.Hour
+	// maxPollEnded bounds the waits of payouts that have ended while the gateway answers nothing: there are many.
+	maxPollEnded = 4 * time.Hour
 	// triesForgotten is the number of polls, about half an hour, after which a transfer that the gateway no longer
 	// knows becomes a discrepancy.
 	triesForgotten = 10

@@ -83,15 +83,15 @@ type startupProgress struct {
 // our machines and of the gateway can differ. Each start lists as much again.
 const clocksApart = 10 * time.Minute
 
-// mostTransfers bounds a list that a broken gateway never ends.
-const mostTransfers = 10_000_000
+// maxTransfers bounds a list that a broken gateway never ends.
+const maxTransfers = 10_000_000
 
 // reconcileGateway imports and applies what one gateway has.
 func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error {
 	if !g.Capabilities().List {
 		return s.reconcileUnlisted(ctx, g)
 	}
-	for s.progress.listed < mostTransfers {
+	for s.progress.listed < maxTransfers {
 		page, err := g.Transfers(ctx, s.progress.since, s.progress.next)
 		if err != nil {
 			return fmt.Errorf("list the transfers of gateway %s: %w", g.Name(), err)
@@ -106,7 +106,7 @@ func (s *Service) reconcileGateway(ctx context.Context, g gateway.Gateway) error
 			return nil
 		}
 	}
-	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), mostTransfers, s.progress.since)
+	return fmt.Errorf("gateway %s lists more than %d transfers since %s", g.Name(), maxTransfers, s.progress.since)
 }
 
 func (s *Service) reconcilePage(ctx context.Context, g gateway.Gateway, page []gateway.Transfer) error {

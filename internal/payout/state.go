@@ -45,8 +45,8 @@ func States() []State {
 	return []State{Waiting, Submitting, Unknown, ManualReview, Submitted, Completed, Failed, Returned, Cancelled}
 }
 
-// UnclearStates are those of payouts whose outcome is not known.
-var UnclearStates = []State{Unknown, ManualReview}
+// UnresolvedStates are those of payouts whose outcome is not known.
+var UnresolvedStates = []State{Unknown, ManualReview}
 
 // Next lists the states that may follow s.
 func (s State) Next() []State { return slices.Clone(transitions[s]) }
@@ -84,8 +84,8 @@ func (s State) Status() Status {
 	}
 }
 
-// isUnclear reports whether nobody knows yet what became of the payout's order.
-func (p Payout) isUnclear() bool { return p.State == Unknown || p.State == ManualReview }
+// isUnresolved reports whether nobody knows yet what became of the payout's order.
+func (p Payout) isUnresolved() bool { return p.State == Unknown || p.State == ManualReview }
 
 // mayBeAtGateway reports whether a gateway may have the payout: it was sent, or found there after the database was restored.
 func (p Payout) mayBeAtGateway() bool { return !p.SentAt.IsZero() || p.GatewayID != "" }

@@ -29,16 +29,16 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if isTampered(err) && s.hasMovedOn(ctx, p) {
 		return nil // the row changed after it was read; the next step tries again
 	} else if isTampered(err) {
-		return s.stopTampered(ctx, p, err)
+		return s.recordTampered(ctx, p, err)
 	} else if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), err)
 	}
-	if stopped, err := s.stopIfBalanceNegative(ctx, p); stopped || err != nil {
+	if stopped, err := s.endIfBalanceNegative(ctx, p); stopped || err != nil {
 		return err
 	}
 	beneficiary, err := s.o.Beneficiaries.Beneficiary(ctx, p.Seller, p.BankAccountID, g.Name(), entries[0].Number)
 	if isTampered(err) {
-		return s.stopTampered(ctx, p, err)
+		return s.recordTampered(ctx, p, err)
 	}
 	if refusal := fault.From(err); refusal != nil && refusal.Kind == fault.Refused {
 		return s.failWaiting(ctx, p, refusal)
@@ -59,9 +59,9 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	if err != nil {
 		return errors.Join(s.requeue(ctx, p.ID, Waiting, 0), fmt.Errorf("prepare the transfer: %w", err))
 	}
-	claimed, err := s.claim(ctx, p, body)
+	claimed, err := s.startSubmitting(ctx, p, body)
 	if isTampered(err) {
-		return s.stopTampered(ctx, p, err)
+		return s.recordTampered(ctx, p, err)
 	}
 	if errors.Is(err, bank.ErrNotAccepted) {
 		return s.failWaiting(ctx, p, bank.ErrNotAccepted)
@@ -76,11 +76,11 @@ func (s *Service) submit(ctx context.Context, g gateway.Gateway, p Payout) error
 	return s.recordSubmission(context.WithoutCancel(ctx), g, p.ID, answer)
 }
 
-// claim moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
+// startSubmitting moves a waiting payout to submitting, so it can no longer be cancelled. It reports whether this call won. From here
 // on the transfer may exist. A payout that was sent and rejected since seen was read is left alone, because the gateway
 // was not asked about that sending. One whose seller's payouts are frozen, or while all are paused, goes on waiting: an admin who
 // freezes or pauses waits for this transaction, or comes first.
-func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, error) {
+func (s *Service) startSubmitting(ctx context.Context, seen Payout, body string) (bool, error) {
 	isStopped := false
 	changed, err := s.changeIn(ctx, ledger.Scope{Payout: string(seen.ID), Pause: true}, ledger.ActorSystem, func(tx ChangeTx, p *Payout) error {
 		isStopped = false
@@ -109,11 +109,11 @@ func (s *Service) claim(ctx context.Context, seen Payout, body string) (bool, er
 }
 
 // checkToSend is the last check before an order is sent, in the transaction that claims it. It fails with errRaced if the payout was
-// marked with codeNegativeBalance since stopIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
+// marked with codePaidBefore since endIfBalanceNegative looked at it, with [bank.ErrNotAccepted] if the bank account was rejected
 // since the gateway was told of it, and unless the payout and its seller's journal are as the service wrote them. It returns why payouts
 // are frozen or paused; "" if they are not.
 func checkToSend(ctx context.Context, tx ChangeTx, p Payout) (why string, err error) {
-	if p.ReasonCode == codeNegativeBalance {
+	if p.ReasonCode == codePaidBefore {
 		return "", errRaced
 	}
 	if _, err := checkToMove(ctx, tx, p); err != nil {
@@ -148,7 +148,7 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 		case errors.Is(err, gateway.ErrUnknownTransfer):
 			return s.fail(ctx, id, a.ReasonCode, a.Reason)
 		default:
-			return errors.Join(s.unclear(ctx, id), err)
+			return errors.Join(s.markUnknown(ctx, id), err)
 		}
 	case gateway.NotTaken:
 		s.o.Logger.WarnContext(ctx, "gateway rejected request before processing",
@@ -157,12 +157,12 @@ func (s *Service) recordSubmission(ctx context.Context, g gateway.Gateway, id ID
 	default:
 		s.o.Logger.WarnContext(ctx, "gateway answer missing",
 			slog.String("payout_id", string(id)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
-		return s.unclear(ctx, id)
+		return s.markUnknown(ctx, id)
 	}
 }
 
-// unclear records that the outcome of the first sending is unknown. The payout is looked up soon.
-func (s *Service) unclear(ctx context.Context, id ID) error {
+// markUnknown records that the outcome of the first sending is unknown. The payout is looked up soon.
+func (s *Service) markUnknown(ctx context.Context, id ID) error {
 	return s.changeFrom(ctx, id, Submitting, func(p *Payout) {
 		p.State, p.Tries = Unknown, 0
 		p.DueAt = s.o.Now().Add(s.jitter(unknownWaits[0]))
@@ -182,7 +182,7 @@ func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission
 	s.o.Logger.WarnContext(ctx, "gateway not reached",
 		slog.String("payout_id", string(seen.ID)), slog.String("reason", a.ReasonCode), slog.String("detail", a.Reason))
 	return s.changeFrom(ctx, seen.ID, Submitting, func(p *Payout) {
-		s.putBack(p, 0)
+		s.backToWaiting(p, 0)
 		p.SentAt = seen.SentAt
 	})
 }
@@ -191,10 +191,10 @@ func (s *Service) notSent(ctx context.Context, seen Payout, a gateway.Submission
 // (from Submitting). It can be cancelled again. SentAt stays, because a gateway may take an order that it rejects, so it
 // is asked before the amount is refunded.
 func (s *Service) requeue(ctx context.Context, id ID, from State, atLeast time.Duration) error {
-	return s.changeFrom(ctx, id, from, func(p *Payout) { s.putBack(p, atLeast) })
+	return s.changeFrom(ctx, id, from, func(p *Payout) { s.backToWaiting(p, atLeast) })
 }
 
-func (s *Service) putBack(p *Payout, atLeast time.Duration) {
+func (s *Service) backToWaiting(p *Payout, atLeast time.Duration) {
 	p.Tries++
 	p.State, p.OrderBody = Waiting, ""
 	p.DueAt = s.o.Now().Add(max(atLeast, s.jitter(backoff(p.Tries, time.Second, 5*time.Minute))))
@@ -235,9 +235,9 @@ func (s *Service) hasMovedOn(ctx context.Context, seen Payout) bool {
 	return err == nil && differs
 }
 
-// stopTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
+// recordTampered records that a waiting payout was tampered with and does not send it. Its next step checks it again, in
 // case the row was repaired.
-func (s *Service) stopTampered(ctx context.Context, p Payout, why error) error {
+func (s *Service) recordTampered(ctx context.Context, p Payout, why error) error {
 	return errors.Join(s.recordDiscrepancy(ctx, p.ID, errors.New(TamperedNote)), s.requeue(ctx, p.ID, Waiting, 0), why)
 }
 

@@ -43,7 +43,7 @@ func cancelAgain(t *testing.T, hide string) {
 	s.place.ByHand(t, hide+`type = 'payout.cancelled'`)
 	s.wantRow(true) // it is what is left of its entries
 	s.wantJournal(false)
-	if err := cancel(); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered) {
+	if err := cancel(); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrPayoutTampered) {
 		t.Errorf("cancelled again: %v", err)
 	}
 	s.wantAvailable(available)

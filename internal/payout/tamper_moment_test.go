@@ -134,7 +134,7 @@ func TestMatchTransfer_TamperedPayout_IsNoDecision(t *testing.T) {
 	s := newReviewStory(t)
 	s.put(s.made(gateway.Paid))
 	s.place.ByHand(t, `UPDATE payouts SET notes = 'by hand'`)
-	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrTampered) {
+	if _, err := s.payouts.MatchTransfer(t.Context(), ada, s.id, "pout_9"); !errors.Is(err, payout.ErrPayoutTampered) {
 		t.Errorf("matched with %v", err)
 	}
 	s.wantState(payout.ManualReview)

@@ -148,7 +148,7 @@ func TestTamperedBalance_OlderRow(t *testing.T) {
 	if p, _, err := s.payouts.Request(t.Context(), payout.Request{Seller: "usr_a", Amount: 1_500_000}); err == nil {
 		t.Errorf("the same money was asked for twice: %+v", p)
 	}
-	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered) {
+	if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrPayoutTampered) {
 		t.Errorf("cancelled a payout that is as the service wrote it: %v", err)
 	}
 	s.later(windowOver)
@@ -191,7 +191,7 @@ func TestTamperedPayout_IsNotSent(t *testing.T) {
 			if p := s.wantState(payout.Waiting); !p.IsTampered() || !p.SentAt.IsZero() || len(s.gateway.transfers) > 0 {
 				t.Errorf("%+v; the gateway has %d transfers", p, len(s.gateway.transfers))
 			}
-			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{Admin: true, User: "usr_admin"}, s.id, ""); !errors.Is(err, payout.ErrPayoutTampered) {
 				t.Errorf("cancelled with %v", err)
 			}
 			s.wantAvailable(afterReserve)
@@ -434,7 +434,7 @@ func TestTamperedPayout_IsNotRefunded(t *testing.T) {
 				}
 			}
 			s.place.ByHand(t, tt.sql+`'`+string(s.id)+`'`)
-			if err := tt.refund(s); !errors.Is(err, payout.ErrTampered) {
+			if err := tt.refund(s); !errors.Is(err, payout.ErrPayoutTampered) {
 				t.Errorf("given back with %v", err)
 			}
 			s.wantAvailable(afterReserve - 500_000)
@@ -534,7 +534,7 @@ func TestTamperedState_EndedPayout(t *testing.T) {
 			if p := s.wantState(payout.Waiting); !p.IsTampered() || s.gateway.sent != sent {
 				t.Errorf("%+v; it was sent %d times more", p, s.gateway.sent-sent)
 			}
-			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrTampered) {
+			if _, _, err := s.payouts.Cancel(t.Context(), payout.Caller{User: "usr_a"}, s.id, ""); !errors.Is(err, payout.ErrPayoutTampered) {
 				t.Errorf("cancelled once more: %v", err)
 			}
 			s.wantDiscrepancy(s.payout(), false)

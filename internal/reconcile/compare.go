@@ -18,7 +18,7 @@ const (
 	linesPage   = 500
 	entriesPage = 500
 	caseFiles   = 200
-	mostChanged = 1000
+	maxChanged  = 1000
 )
 
 // comparison is a period that is being compared.
@@ -193,7 +193,7 @@ func (c *comparison) takeEntries(ctx context.Context) error {
 
 // takeChanges finds the lines that changed or disappeared.
 func (c *comparison) takeChanges(ctx context.Context) error {
-	changed, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, mostChanged)
+	changed, err := c.s.o.Store.ChangedLines(ctx, c.p.From, c.p.To, maxChanged)
 	for _, l := range changed {
 		c.found = append(c.found, l.change())
 	}

@@ -219,6 +219,21 @@ func TestRunDue_Failure_BacksOff(t *testing.T) {
 	}
 }
 
+// TestRunDue_NeverToTheEnd has a long outage begin before the service had reconciled any day to its end. It goes on with the first day that
+// was read.
+func TestRunDue_NeverToTheEnd(t *testing.T) {
+	w := newFixture(t)
+	w.pay("1234", 10_000)
+	w.goTo(4, 4)
+	p, err := w.service.Period("2026-11-03", "2026-11-03")
+	w.must(err)
+	_, err = w.service.Reconcile(t.Context(), p, false) // which is read, and not by the service itself
+	w.must(err)
+	w.goTo(9, 4)
+	w.must(w.runDue(w.service))
+	w.wantDays(3, 4, 5, 6, 7, 8)
+}
+
 // A service that stops in the middle says so, and has not failed.
 func TestRunDue_Stops(t *testing.T) {
 	w := newFixture(t)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// mostPages bounds a day's list, and mostStale how many pages in a row may hold nothing new: so many
+	// maxPages bounds a day's list, and mostStale how many pages in a row may hold nothing new: so many
 	// lines can hardly be added between two pages. Both are for a gateway that never ends its list.
-	mostPages = 20_000
+	maxPages  = 20_000
 	mostStale = 10
 )
 
@@ -54,7 +54,7 @@ func (s *Service) readDay(ctx context.Context, day Period) error {
 	began := s.o.Now()
 	seen := map[string]bool{}
 	after, stale := gateway.Cursor(""), 0
-	for range mostPages {
+	for range maxPages {
 		if err := s.keepLease(ctx, errLeaseLost); err != nil {
 			return err
 		}

@@ -206,9 +206,9 @@ const (
 	againDays = 2
 	// pollEvery is how often the open differences are looked at again.
 	pollEvery = 10 * time.Minute
-	// retryFirst is the wait after a failure; it doubles up to retryMost.
+	// retryFirst is the wait after a failure; it doubles up to maxRetry.
 	retryFirst = time.Minute
-	retryMost  = time.Hour
+	maxRetry   = time.Hour
 )
 
 // RunDue reconciles the days that are over and were not yet, and now and then looks again at what is open.
@@ -222,7 +222,7 @@ func (s *Service) RunDue(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	now := s.o.Now()
-	if wait := pace.DueAt.Sub(now); wait > 0 && wait <= retryMost { // one that is longer was set by a clock that was wrong
+	if wait := pace.DueAt.Sub(now); wait > 0 && wait <= maxRetry { // one that is longer was set by a clock that was wrong
 		return 0, nil
 	}
 	days, err := s.dueDays(ctx)
@@ -242,7 +242,7 @@ func (s *Service) RunDue(ctx context.Context) (int, error) {
 	case err != nil && ctx.Err() != nil: // the service stops
 		return 0, err
 	case err != nil:
-		pace.DueAt = now.Add(min(retryFirst<<min(pace.Failures, 10), retryMost))
+		pace.DueAt = now.Add(min(retryFirst<<min(pace.Failures, 10), maxRetry))
 		pace.Failures++
 	default:
 		pace = Pace{LookedAt: s.o.Now()}
@@ -284,10 +284,22 @@ func (s *Service) dueDays(ctx context.Context) ([]Period, error) {
 	}
 	switch {
 	case reached.IsZero():
-		return s.days(Period{s.midnight(over, -1), over}), nil
+		from, err := s.firstRead(ctx, s.midnight(over, -1))
+		return s.days(Period{from, over}), err
 	case !reached.Before(over):
 		return nil, nil
 	default:
 		return s.days(Period{s.midnight(reached, -againDays), over}), nil
 	}
+}
+
+// firstRead is the first day of the last month whose statement was read, if that is before day; else day. If the service never
+// reconciled a day to its end, because an outage began soon after the first start, the days since then are due.
+func (s *Service) firstRead(ctx context.Context, day time.Time) (time.Time, error) {
+	const month = 31
+	read, err := s.o.Store.Days(ctx, s.midnight(day, -month), day)
+	if err != nil || len(read) == 0 {
+		return day, err
+	}
+	return read[0].From, nil
 }

@@ -46,7 +46,7 @@ var bugs = []planted{
 		{inPayout, "Submitting, body, now // Tries goes on: being turned away again waits longer\n\t\tp.DueAt = now.Add(s.o.Lease)", "Submitting, body, now\n\t\tp.DueAt = now"},
 	}},
 	{"a time-out is taken for a failure", []edit{
-		{inPayout, "a.Reason))\n\t\treturn s.unclear(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
+		{inPayout, "a.Reason))\n\t\treturn s.markUnknown(ctx, id)\n", "a.Reason))\n\t\treturn s.fail(ctx, id, a.ReasonCode, a.Reason)\n"},
 	}},
 	{"a 5xx is taken for an order that was not taken", []edit{
 		{inRazorpayx, `gateway.Submission{ReasonCode: "gateway_error"`, `gateway.Submission{Outcome: gateway.NotTaken, ReasonCode: "gateway_error"`},
@@ -335,7 +335,7 @@ var bugs = []planted{
 		{inPayout, "p.State, p.OrderBody, p.SentAt = Submitting, body, now //", "p.State, p.OrderBody = Submitting, body //"},
 	}},
 	{"who has lost the claim sends all the same", []edit{
-		{inPayout, "claimed, err := s.claim(ctx, p, body)\n", "_, err = s.claim(ctx, p, body)\n"},
+		{inPayout, "claimed, err := s.startSubmitting(ctx, p, body)\n", "_, err = s.startSubmitting(ctx, p, body)\n"},
 		{inPayout, "\tif err != nil || !claimed {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)", "\tif err != nil {\n\t\treturn err\n\t}\n\tanswer := g.Submit(ctx, string(p.ID), body)"},
 	}},
 	{"what is sent again is not counted", []edit{

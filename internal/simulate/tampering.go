@@ -191,7 +191,7 @@ func (t *tamperer) try(what string, call func() error) {
 	m.spawn(0, "tamperer", func() {
 		err := errLost
 		_ = m.call(t.on, func() error { err = call(); return err })
-		m.assert(tamperingFound, errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrTampered), t.s.id, "%s was answered with %v", what, err)
+		m.assert(tamperingFound, errors.Is(err, ledger.ErrTampered) || errors.Is(err, payout.ErrPayoutTampered), t.s.id, "%s was answered with %v", what, err)
 	})
 	m.pass(m.now + time.Second)
 }

@@ -22,8 +22,8 @@ const (
 		UNION SELECT id FROM payouts WHERE utr = $2 AND utr <> '') `
 )
 
-// unclear is payout.UnclearStates as SQL.
-var unclear = quoted(payout.UnclearStates)
+// unclear is payout.UnresolvedStates as SQL.
+var unclear = quoted(payout.UnresolvedStates)
 
 var (
 	unclearIDs    = `WITH wanted AS MATERIALIZED (SELECT id FROM payouts WHERE state IN (` + unclear + `)) `

@@ -94,7 +94,7 @@ func (db *DB) checkDecided(ctx context.Context, u storedUser) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.signer.checkNewest(head, max(from, head.Number-journalReach), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID))
+	_, err = db.signer.checkNewest(head, max(from, head.Number-maxTailEntries), ledger.Head{}, head.Number, db.entriesAfter(ctx, u.ID))
 	return tamperedUser(err)
 }
 

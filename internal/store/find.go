@@ -74,7 +74,7 @@ func (d dialect) sourceOf(sel payout.Selection) string {
 	switch {
 	case sel.Discrepancy:
 		return ofDiscrepancy
-	case slices.Contains(payout.UnclearStates, sel.State):
+	case slices.Contains(payout.UnresolvedStates, sel.State):
 		return ofUnclear
 	case sel.Seller != "":
 		return d.ofSeller()

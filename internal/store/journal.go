@@ -265,11 +265,11 @@ func (tx *Tx) CheckJournal(ctx context.Context, owner string, from int64) error 
 	return err
 }
 
-// journalReach bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
-const journalReach = 10_000
+// maxTailEntries bounds how far back [DB.CheckNewest] and [Tx.CheckNewest] look: a journal of years would take long to read.
+const maxTailEntries = 10_000
 
 // beforeReach is the number of the entry before those that are looked at.
-func beforeReach(head ledger.Head) int64 { return max(0, head.Number-journalReach) }
+func beforeReach(head ledger.Head) int64 { return max(0, head.Number-maxTailEntries) }
 
 // CheckNewest is [Tx.CheckJournal] of the newest entries, where there may be none.
 func (tx *Tx) CheckNewest(ctx context.Context, owner string) error {
@@ -369,14 +369,14 @@ type entryPlace struct {
 	number int64
 }
 
-// wholeJournals remembers up to where journals were found whole, by the last entry that the caller knew.
-type wholeJournals struct {
+// checkedTails remembers up to where journals were found whole, by the last entry that the caller knew.
+type checkedTails struct {
 	mu sync.Mutex
 	at map[entryPlace]ledger.Head
 }
 
 // upTo is how a journal stood when it was last found whole; zero when that is not known, or was beyond the entry last.
-func (w *wholeJournals) upTo(place entryPlace, last int64) ledger.Head {
+func (w *checkedTails) upTo(place entryPlace, last int64) ledger.Head {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at := w.at[place]; at.Number <= last {
@@ -385,7 +385,7 @@ func (w *wholeJournals) upTo(place entryPlace, last int64) ledger.Head {
 	return ledger.Head{}
 }
 
-func (w *wholeJournals) keep(place entryPlace, at ledger.Head) {
+func (w *checkedTails) keep(place entryPlace, at ledger.Head) {
 	const most = 10_000 // some megabytes
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -437,7 +437,7 @@ func (tx *Tx) BelowSince(ctx context.Context, owner string, amount money.Amount)
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, err = tx.one(ctx, tookBelow, []any{owner, int64(head.Balance.Available), int64(amount), journalReach}, instant{&at})
+	_, err = tx.one(ctx, tookBelow, []any{owner, int64(head.Balance.Available), int64(amount), maxTailEntries}, instant{&at})
 	return at, err
 }
 

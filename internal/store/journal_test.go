@@ -70,7 +70,7 @@ func TestCheckNewest_RemembersWhole(t *testing.T) {
 
 // TestCheckNewest_LongJournal looks at the 10,000 newest entries, and takes the one before them on trust.
 func TestCheckNewest_LongJournal(t *testing.T) {
-	const entries = journalReach + 3
+	const entries = maxTailEntries + 3
 	db := openTemp(t)
 	db.UseKeys(testKeys(t))
 	do := func(fn func(*Tx) error) {

@@ -48,9 +48,9 @@ type damage struct {
 // lasting reads a log until two readings agree. Beside a process that writes, a reading may come upon a frame before
 // it is written and upon the next ones after, as if it were damaged; the next reading finds it whole, or another log.
 func lasting(read func() (damage, error)) (damage, error) {
-	const mostReadings = 20
+	const maxReadings = 20
 	var last damage
-	for range mostReadings {
+	for range maxReadings {
 		d, err := read()
 		if err != nil || !d.found || d == last {
 			return d, err

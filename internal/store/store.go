@@ -40,7 +40,7 @@ type DB struct {
 	keyed *rowReader
 	// signer has the keys of the journal.
 	signer *signer
-	whole  wholeJournals
+	whole  checkedTails
 
 	prepareds sync.Map                     // query text → *sql.Stmt on the reader
 	fail      func(statement string) error // see [DB.FailBefore]

@@ -29,8 +29,8 @@ type journalTail struct {
 	entries map[string][]int64
 }
 
-// mostNumbers bounds the memory of all tails to some megabytes.
-const mostNumbers = 50_000
+// maxCachedNumbers bounds the memory of all tails to some megabytes.
+const maxCachedNumbers = 50_000
 
 // find returns where an owner's journal stood, if its tail knows just those entries about each of the subjects.
 func (t *tailCache) find(owner string, entries map[string][]int64) (end ledger.Head, known bool) {
@@ -61,7 +61,7 @@ func (t *tailCache) keep(known ledger.Head, entries []ledger.Entry, now ledger.H
 	case tail == nil || tail.end != known:
 		return
 	}
-	if t.numbers+len(entries) > mostNumbers {
+	if t.numbers+len(entries) > maxCachedNumbers {
 		t.byOwner, t.numbers = nil, 0
 		return
 	}

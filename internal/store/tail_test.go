@@ -101,11 +101,11 @@ func TestUnit_CheckTails(t *testing.T) {
 // TestJournalTails_AreBounded forgets all tails before they know more entries than are allowed.
 func TestJournalTails_AreBounded(t *testing.T) {
 	tails := &tailCache{}
-	for i := range mostNumbers + 2 {
+	for i := range maxCachedNumbers + 2 {
 		owner := fmt.Sprint("usr_", i)
 		tails.keep(ledger.Head{}, []ledger.Entry{{Number: 1, Posting: ledger.Posting{Owner: owner, Subject: "pyt_1"}}}, ledger.Head{Owner: owner, Number: 1})
-		if len(tails.byOwner) > mostNumbers || tails.numbers != len(tails.byOwner) {
-			t.Fatalf("%d tails are kept, and %d entries counted; at most %d are allowed", len(tails.byOwner), tails.numbers, mostNumbers)
+		if len(tails.byOwner) > maxCachedNumbers || tails.numbers != len(tails.byOwner) {
+			t.Fatalf("%d tails are kept, and %d entries counted; at most %d are allowed", len(tails.byOwner), tails.numbers, maxCachedNumbers)
 		}
 	}
 	if len(tails.byOwner) != 1 {

@@ -57,11 +57,11 @@ func (t *tally) failed(now time.Time, err error) {
 	t.status.Failures++
 	t.status.LastFailureAt = now
 	text, _, _ := strings.Cut(err.Error(), "\n") // behind it may be a stack
-	if len(text) > mostErrorText {
-		text = strings.ToValidUTF8(text[:mostErrorText], "") + "…"
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
 	t.status.LastError = text
 }
 
-// mostErrorText bounds the text that is kept of a failure; the log has all of it.
-const mostErrorText = 300
+// maxErrorText bounds the text that is kept of a failure; the log has all of it.
+const maxErrorText = 300

@@ -223,7 +223,7 @@ func (c *Client) Find(ctx context.Context, reference string) (gateway.Report, er
 		return gateway.Report{}, gateway.ErrNotOffered
 	}
 	found, others := map[string]Payout{}, map[string]bool{}
-	for range mostPages {
+	for range maxPages {
 		known := len(found) + len(others)
 		filter := url.Values{"reference_id": {reference}}
 		if known > 0 {
@@ -251,8 +251,8 @@ func (c *Client) Find(ctx context.Context, reference string) (gateway.Report, er
 	return gateway.Report{}, errors.New("the gateway's list is not about the reference, and too long")
 }
 
-// mostPages bounds how much is read of a list that should have one entry.
-const mostPages = 50
+// maxPages bounds how much is read of a list that should have one entry.
+const maxPages = 50
 
 // theOne is the payout that was found.
 func theOne(found map[string]Payout) (gateway.Report, error) {
