@@ -305,6 +305,10 @@ func TestTamperedKey_ShowsNothing(t *testing.T) {
 		if p, found, err := s.payouts.Requested(t.Context(), "usr_a", name); found || err != nil {
 			t.Errorf("under the key of %s there is %+v, %v", name, p, err)
 		}
+		s.place.ByHand(t, `UPDATE idempotency_keys SET payout_id = 'pyt_nowhere' WHERE key = '`+name+`'`)
+		if _, _, err := again(); !errors.Is(err, ledger.ErrTampered) {
+			t.Errorf("%s is answered with %v, and its key stands for a payout that is nowhere", name, err)
+		}
 		s.place.ByHand(t, `UPDATE idempotency_keys SET refusal = 'no' WHERE key = '`+name+`'`)
 		if _, _, err := again(); !errors.Is(err, ledger.ErrTampered) {
 			t.Errorf("%s is answered with %v, and its refusal can't be read", name, err)

@@ -3,6 +3,7 @@ package payout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,8 +99,8 @@ func replay(ctx context.Context, tx RequestTx, call repeatable) (Payout, error) 
 		return Payout{}, fault.New(r.Kind, r.Code, r.Message)
 	}
 	p, err := tx.Payout(ctx, first.Payout)
-	if err == nil && !call.made(p) {
-		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %s, which it was not used for", call.user, p.ID))
+	if errors.Is(err, ErrNotFound) || err == nil && !call.made(p) {
+		err = ledger.ErrTampered.Because(fmt.Errorf("an idempotency key of %s stands for payout %q, which it was not used for", call.user, first.Payout))
 	}
 	if err != nil {
 		return Payout{}, err
