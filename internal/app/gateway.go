@@ -68,6 +68,15 @@ func openGateways(cfg config.Config, db *store.DB, metrics *telemetry.Metrics) (
 	return all, err
 }
 
+// openGatewaysOf is openGateways for a service, whose gateway has to pay from the account that it paid from before.
+func openGatewaysOf(ctx context.Context, cfg config.Config, datastore *Datastore, metrics *telemetry.Metrics) (gateways, error) {
+	all, err := openGateways(cfg, datastore.db, metrics)
+	if err == nil {
+		err = datastore.checkGatewayAccount(ctx, all.preferred.Name(), all.account)
+	}
+	return all, err
+}
+
 // checkGatewayAccount refuses a gateway that pays from another account than before, while payouts are under way that were sent from
 // the one before: the gateway would not find them, and an admin could refund one that was paid.
 func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, account string) error {

@@ -79,11 +79,8 @@ func NewService(ctx context.Context, cfg config.Config, logger *slog.Logger, ver
 	}
 	undo.add(sandbox.close)
 	metrics := newMetrics(datastore, version)
-	gateways, err := openGateways(cfg, datastore.db, metrics)
+	gateways, err := openGatewaysOf(ctx, cfg, datastore, metrics)
 	if err != nil {
-		return nil, err
-	}
-	if err := datastore.checkGatewayAccount(ctx, gateways.preferred.Name(), gateways.account); err != nil {
 		return nil, err
 	}
 	places, err := newSignInPlaces(ctx, cfg, logger)
