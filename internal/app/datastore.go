@@ -169,6 +169,10 @@ func (b *Datastore) checkCurrency(ctx context.Context, cfg config.Config) error 
 		return fmt.Errorf("the database %s counts %s, and BURSAR_CURRENCY is %s, as in the newest checkpoint: the database was changed outside Bursar; run \"bursar audit\", and "+restoreCurrency,
 			cfg.Database, pinned, own)
 	}
+	if last.Number > 0 && last.Currency == pinned {
+		return fmt.Errorf("the database %s counts %s, as its newest checkpoint does, and BURSAR_CURRENCY is %s; set it to %[2]s, or begin a new database",
+			cfg.Database, pinned, own)
+	}
 	return fmt.Errorf("the database %s counts %s and BURSAR_CURRENCY is %s. If you did not change BURSAR_CURRENCY, the database was changed outside Bursar: run \"bursar audit\", and "+restoreCurrency+
 		". Otherwise set BURSAR_CURRENCY to %[2]s, or begin a new database", cfg.Database, pinned, own)
 }

@@ -94,7 +94,8 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 	}
 	before, err := b.keys.Decrypt(kept, setting)
 	if err != nil {
-		return fmt.Errorf("the database does not tell which account gateway %s paid from, because setting %q was changed in it: %w", name, setting, err)
+		return fmt.Errorf("the database does not tell which account gateway %s paid from, because the row %q of its table settings was changed outside Bursar; "+
+			"make sure that the gateway is set to pay from the account that it paid from before, delete that row, and start again: %w", name, setting, err)
 	}
 	if before == account {
 		return nil
@@ -107,7 +108,11 @@ func (b *Datastore) checkGatewayAccount(ctx context.Context, name gateway.Name, 
 		return fmt.Errorf("gateway %s is set to pay from an account that ends in %s, and payouts are under way that were sent from the one that ends in %s (%d of them); "+
 			"the gateway tells what became of them only for that account, so set it again until they have ended", name, lastFour(account), lastFour(before), underWay)
 	}
-	return b.db.Repin(ctx, setting, kept, encrypted)
+	done, err := b.db.Repin(ctx, setting, kept, encrypted)
+	if err == nil && !done {
+		err = fmt.Errorf("another instance has just changed the account that gateway %s pays from; start again", name)
+	}
+	return err
 }
 
 func lastFour(number string) string { return number[max(0, len(number)-4):] }

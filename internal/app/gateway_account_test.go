@@ -44,14 +44,14 @@ func TestCheckGatewayAccount(t *testing.T) {
 	if err := check(before); err != nil {
 		t.Errorf("put back: %v", err)
 	}
-	place.ByHand(t, `UPDATE payouts SET state = 'failed', status = 'failed', ended_at = 1`)
+	place.ByHand(t, `UPDATE payouts SET state = 'waiting'`)
 	for _, account := range []string{after, after} {
 		if err := check(account); err != nil {
-			t.Errorf("changed when none is under way: %v", err)
+			t.Errorf("changed when none is under way but one that was turned away: %v", err)
 		}
 	}
 	place.ByHand(t, `UPDATE settings SET value = 'mine' WHERE name = 'account_of_gateway_razorpayx'`)
-	if err := check(after); err == nil || !strings.Contains(err.Error(), "was changed in it") {
+	if err := check(after); err == nil || !strings.Contains(err.Error(), "was changed outside Bursar") {
 		t.Errorf("a setting that was changed by hand: %v", err)
 	}
 }

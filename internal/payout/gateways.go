@@ -40,8 +40,8 @@ func mayResend(g gateway.Gateway, p Payout, now time.Time) bool {
 // CodeNoGateway marks a payout that waits because its gateway is not configured.
 const CodeNoGateway = "gateway_not_configured"
 
-// withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person. One that has ended is looked at
-// seldom, and no longer than if its gateway were there.
+// withoutGateway leaves a payout whose gateway is not configured where it is, and tells a person. One that has ended is tried seldom, and
+// a week longer than a gateway is asked about it: by then the gateway was taken away for good.
 func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 	err := s.changeFrom(context.WithoutCancel(ctx), seen.ID, seen.State, func(p *Payout) {
 		isMarked := p.State == Waiting || p.State == Submitting || p.State == Submitted // the others are seen anyway
@@ -53,7 +53,7 @@ func (s *Service) withoutGateway(ctx context.Context, seen Payout) error {
 			wait = maxPollEnded
 		}
 		due := now.Add(s.jitter(wait))
-		if until := s.o.Arrival.FinalCheckUntil(p.EndedAt); p.Status() != StatusProcessing && !now.Before(until) {
+		if until := s.o.Arrival.FinalCheckUntil(p.EndedAt); p.Status() != StatusProcessing && !now.Before(until.AddDate(0, 0, 7)) {
 			due = time.Time{}
 		}
 		p.setNextPoll(seen, due)

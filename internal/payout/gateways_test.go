@@ -491,9 +491,11 @@ func TestGateway_TakenAway_EndsChecks(t *testing.T) {
 	if p := s.wantState(payout.Completed); p.DueAt.Before(s.now.Add(2 * time.Hour)) {
 		t.Errorf("its next check is at %s, and now is %s; want it rare", p.DueAt, s.now)
 	}
-	s.later(10 * 24 * time.Hour)
-	if p := s.wantState(payout.Completed); !p.DueAt.IsZero() {
-		t.Errorf("its next check is at %s, and now is %s; want none", p.DueAt, s.now)
+	for days, ends := range []bool{6: false, 20: true} {
+		s.later(24 * time.Hour)
+		if p := s.wantState(payout.Completed); days == 6 && p.DueAt.IsZero() || ends && !p.DueAt.IsZero() {
+			t.Errorf("after %d days its next check is at %s, and now is %s; want none: %t", days, p.DueAt, s.now, ends)
+		}
 	}
 }
 

@@ -22,12 +22,13 @@ func (db *DB) Pin(ctx context.Context, name, value string) (string, error) {
 	return kept, err
 }
 
-// Repin keeps another value for a name, if it is still the one before.
-func (db *DB) Repin(ctx context.Context, name, before, value string) error {
-	return db.Update(ctx, func(tx *Tx) error {
-		_, err := tx.exec(ctx, `UPDATE settings SET value = $3 WHERE name = $1 AND value = $2`, name, before, value)
+// Repin keeps another value for a name if it is still the one before, and reports whether it did.
+func (db *DB) Repin(ctx context.Context, name, before, value string) (done bool, err error) {
+	err = db.Update(ctx, func(tx *Tx) error {
+		done, err = tx.execOne(ctx, `UPDATE settings SET value = $3 WHERE name = $1 AND value = $2`, name, before, value)
 		return err
 	})
+	return done, err
 }
 
 // Pinned returns what is kept under a name, if anything is.

@@ -19,9 +19,9 @@ func (db *DB) FirstUserAt(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// SentUnderWay counts the payouts that were sent to a gateway and have not ended.
+// SentUnderWay counts the payouts under way that a gateway may have. It leaves out those that it turned away.
 func (db *DB) SentUnderWay(ctx context.Context, at gateway.Name) (n int64, err error) {
-	err = db.queryRow(ctx, `SELECT COUNT(*) FROM payouts WHERE status = 'processing' AND gateway = $1 AND sent_at IS NOT NULL`, string(at)).Scan(&n)
+	err = db.queryRow(ctx, `SELECT COUNT(*) FROM payouts WHERE status = 'processing' AND state <> 'waiting' AND gateway = $1`, string(at)).Scan(&n)
 	return n, err
 }
 

@@ -44,11 +44,16 @@ func testPins(_ *testing.T, b *bench) {
 
 // testRepin changes a fact for a caller who knows the present one.
 func testRepin(_ *testing.T, b *bench) {
-	b.must(b.db.Repin(b.ctx(), "account", "", "none was kept"))
+	if done, err := b.db.Repin(b.ctx(), "account", "", "none was kept"); done || err != nil {
+		b.Errorf("a fact that is not kept was changed: %t, %v", done, err)
+	}
 	for _, step := range []struct{ before, value, want string }{{"first", "second", "second"}, {"first", "third", "second"}} {
 		_, err := b.db.Pin(b.ctx(), "account", "first")
 		b.must(err)
-		b.must(b.db.Repin(b.ctx(), "account", step.before, step.value))
+		done, err := b.db.Repin(b.ctx(), "account", step.before, step.value)
+		if done != (step.value == step.want) || err != nil {
+			b.Errorf("changed from %s to %s: %t, %v", step.before, step.value, done, err)
+		}
 		if kept, _, err := b.db.Pinned(b.ctx(), "account"); kept != step.want || err != nil {
 			b.Errorf("kept is %q, %v; want %q", kept, err, step.want)
 		}
