@@ -132,7 +132,7 @@ func (s *Service) recordUnmatched(ctx context.Context, at gateway.Name, t gatewa
 // codePaidBefore marks an unsent payout of a seller whose balance an imported payout made negative.
 const codePaidBefore = "negative_balance"
 
-// endIfBalanceNegative stops a payout marked with codePaidBefore while its seller's balance is negative, because it
+// endIfBalanceNegative keeps a payout marked with codePaidBefore from being sent while its seller's balance is negative, because it
 // would pay the same money again, and reports whether it did. A payout that waits fails. One that may have been sent goes to
 // manual review. Once the balance is not negative, the mark is cleared.
 func (s *Service) endIfBalanceNegative(ctx context.Context, seen Payout) (bool, error) {

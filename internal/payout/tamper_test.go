@@ -275,8 +275,8 @@ func TestTamperedAccount_IsNotPaid(t *testing.T) {
 	}
 }
 
-// TestTakenOver_IsNotPaid has another person take the seller over while the gateway is told of the bank account, or once its answer to
-// the order is lost. The account was the current one until then, or had been replaced.
+// TestTakenOver_IsNotPaid has another person take the seller over while the service tells the gateway of the bank account, or once the
+// answer to the order is lost. The account was the current one until then, or had been replaced.
 func TestTakenOver_IsNotPaid(t *testing.T) {
 	takeOver := func(s *story) {
 		err := s.db.Auth().InTx(s.Context(), func(tx auth.Tx) error {

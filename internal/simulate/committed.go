@@ -282,7 +282,7 @@ func (m *market) checkWatched(w *withdrawal, p payout.Payout, was payout.State) 
 	m.assert(endsWatched, kindOf(p.State) == underWay || p.SentAt.IsZero() && p.GatewayID == "" || over || !p.DueAt.IsZero(), string(p.ID),
 		"payout %s is %s since %s and is not looked at again", p.ID, p.State, m.now-ended)
 	listed := p.State != payout.Completed || m.gateways.named(w.at).capabilities().List
-	m.assert(endsWatched, listed || p.DueAt.IsZero() || p.DueAt.Sub(m.clock()) <= longestUnlisted, string(p.ID), "payout %s is paid, its gateway lists no returns, and it is looked at again at %s", p.ID, p.DueAt)
+	m.assert(endsWatched, listed || p.DueAt.IsZero() || p.DueAt.Sub(m.clock()) <= longestUnlisted, string(p.ID), "payout %s is paid, its gateway lists no returns, and its next poll is at %s", p.ID, p.DueAt)
 }
 
 // longestUnlisted is the longest wait between two polls of a payout that is paid, where the gateway lists no returns.

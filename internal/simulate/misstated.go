@@ -105,7 +105,7 @@ func (m *market) checkGap(on *instance) {
 	}
 	isGap := func(d reconcile.Difference) bool { return d.Kind == reconcile.StatementHasGap && d.Subject == next }
 	m.assert(misstatementsFound, slices.ContainsFunc(m.reconcileAgain(on), isGap), "", "the last line of a day is not listed, and it is not found that the statement of %s begins with another balance", next)
-	m.pass(m.now + 2*tickEvery) // what is open is looked at again meanwhile, and that day's statement is not
+	m.pass(m.now + 2*tickEvery) // the service compares what is open again meanwhile, and does not read that day's statement
 	open, err := on.reconciling.Open(m.ctx, 10_000)
 	m.assert(misstatementsFound, m.violation != nil || err == nil && slices.ContainsFunc(open, isGap), "", "the last line of a day is still not listed, and that there is a gap on %s is not open any more (error %v)", next, err)
 	if err := m.gateways.main().ask(http.MethodDelete, "/control/statement", nil, nil); err != nil {
